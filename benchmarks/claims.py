@@ -92,7 +92,7 @@ class Cell:
 
 def claims(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> dict[str, int]:
     """How often each claim is made in a setting."""
-    from revisit.results.rules import best
+    from revisit.results.display import best
     from revisit.results.verdict import Question, answered
 
     kind, models, scenes, clips, shift = setting

@@ -17,7 +17,7 @@ import numpy as np
 
 from revisit.core import SUITES
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.needs import ObserverSet
+from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.media import encode_mp4

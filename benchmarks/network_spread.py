@@ -2,7 +2,7 @@
 
     python benchmarks/network_spread.py score WORLDS --set small --settings cpu --out scores.json
     python benchmarks/network_spread.py score WORLDS --set small --settings gpu --out scores.json
-    python benchmarks/network_spread.py cards scores.json ... --out src/revisit/networks/spread.json
+    python benchmarks/network_spread.py cards scores.json ... --out src/revisit/networks/numeric_spread.json
 
 WORLDS was written by `revisit world render --suite all`; beside the others may stand real clips, a folder `films` of
 them and a folder `people` in MBench's layout, because nothing rendered has shots or faces. Rendered mirror tests of
@@ -57,7 +57,7 @@ DATASETS: dict[str, tuple[str, str, dict[str, str]]] = {
 def with_networks(suite: Any, observers: Any) -> list[str]:
     """Metrics of a suite that rest on evidence which a network of the set makes."""
     from revisit.core import METRICS
-    from revisit.engine.needs import observed_kinds
+    from revisit.engine.dependencies import observed_kinds
 
     chosen = []
     for id in suite.metrics():
@@ -92,7 +92,7 @@ def score_dataset(asked: argparse.Namespace, name: str, scratch: Path, found: di
     """Score the clips of one dataset in the setting that the environment says."""
     from revisit.core import SUITES
     from revisit.engine.cache import EvidenceCache
-    from revisit.engine.needs import ObserverSet
+    from revisit.engine.dependencies import ObserverSet
     from revisit.engine.plan import make_plan
     from revisit.engine.run import evaluate
     from revisit.observers.sets import load_roles
@@ -221,7 +221,7 @@ def main() -> None:
     writing = commands.add_parser("cards", help="what the cards of the metrics show")
     writing.set_defaults(run=cards)
     writing.add_argument("scores", type=Path, nargs="+")
-    writing.add_argument("--out", type=Path, help="src/revisit/networks/spread.json, which the cards read")
+    writing.add_argument("--out", type=Path, help="src/revisit/networks/numeric_spread.json, which the cards read")
     chosen = asked.parse_args()
     if chosen.run is None:
         print("left out: this needs a GPU and rendered worlds; see the first lines of this file")

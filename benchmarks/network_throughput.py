@@ -58,7 +58,7 @@ def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[Any]:
 
     from revisit.core import OBSERVERS as KNOWN
     from revisit.core import Clip
-    from revisit.engine.work import ClipTask, Job, ObserverTask
+    from revisit.engine.jobs import ClipTask, Job, ObserverTask
     from revisit.media import clip_digest
 
     assert OBSERVERS
@@ -89,7 +89,7 @@ def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[Any]:
 def through_the_engine(clips: list[list[Path]], observers: tuple[str, ...], workers: int) -> dict[str, float]:
     """Frames a second from the first finished clips to the last, and with everything."""
     from revisit.engine.cache import EvidenceCache
-    from revisit.engine.workers import run_jobs
+    from revisit.engine.worker_processes import run_jobs
     from revisit.media import Limits
 
     with tempfile.TemporaryDirectory() as folder:
@@ -162,7 +162,7 @@ def loop_of_one(paths: list[Path], reference: Path) -> float:
     import torch
     from PIL import Image
 
-    from revisit.networks import clip, depth_anything, dino, lpips, pictures, runtime
+    from revisit.networks import clip, depth_anything, dino, lpips, preprocessing, runtime
 
     os.environ["REVISIT_PRECISION"] = "float32"
     where = runtime.device()
@@ -194,14 +194,16 @@ def loop_of_one(paths: list[Path], reference: Path) -> float:
     def one(name: str, rgb: np.ndarray, other: np.ndarray | None) -> Any:
         network = networks[name]
         if name == "dino":
-            return network(pictures.normalised(to_device(squared(rgb, 256, 224))))[0].cpu()
+            return network(preprocessing.normalised(to_device(squared(rgb, 256, 224))))[0].cpu()
         if name == "clip":
-            pixels = pictures.normalised(to_device(squared(rgb, 224, 224)), pictures.CLIP_MEAN, pictures.CLIP_STD)
+            pixels = preprocessing.normalised(
+                to_device(squared(rgb, 224, 224)), preprocessing.CLIP_MEAN, preprocessing.CLIP_STD
+            )
             return network.embed(pixels).cpu()
         if name == "depth":
             height, width = depth_anything.seen_size((HEIGHT, WIDTH))
             image = Image.fromarray(rgb).resize((width, height), Image.Resampling.BICUBIC)
-            pixels = pictures.normalised(to_device(torch.from_numpy(np.array(image))))
+            pixels = preprocessing.normalised(to_device(torch.from_numpy(np.array(image))))
             return network.maps(pixels).cpu()
         size = (640, round(640 * HEIGHT / WIDTH))
         small = [cv2.resize(picture, size, interpolation=cv2.INTER_AREA) for picture in (rgb, other)]

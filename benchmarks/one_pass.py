@@ -14,10 +14,10 @@ import numpy as np
 
 from revisit.core import SUITES
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.needs import ObserverSet
+from revisit.engine.dependencies import ObserverSet
+from revisit.engine.jobs import Job
 from revisit.engine.observe import observe
 from revisit.engine.plan import make_plan
-from revisit.engine.work import Job
 from revisit.media import Limits, encode_mp4
 from revisit.observers.sets import load_roles
 

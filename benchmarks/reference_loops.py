@@ -117,7 +117,7 @@ def alexnet() -> dict[str, Any]:
     """The weights of LPIPS by name."""
     from safetensors.torch import load_file
 
-    from revisit.media.places import cache_root
+    from revisit.media.cache_folders import cache_root
 
     return load_file(cache_root() / "weights" / "lpips_alex" / "model.safetensors")
 
@@ -169,7 +169,7 @@ def wrbench(shown: Sequence[np.ndarray], fps: float) -> Numbers:
     """WRBench's integrity of a clip: about three frames a second, each through the network by itself."""
     import torch
 
-    from revisit.networks import pictures
+    from revisit.networks import preprocessing
     from revisit.networks.efficientnet_lite import described
 
     count = len(shown)
@@ -177,7 +177,7 @@ def wrbench(shown: Sequence[np.ndarray], fps: float) -> Numbers:
     patches, whole = [], []
     with torch.inference_mode():
         for number in sampled:
-            tokens, one = described(pictures.middle(torch.from_numpy(shown[number]).permute(2, 0, 1)[None]))
+            tokens, one = described(preprocessing.middle(torch.from_numpy(shown[number]).permute(2, 0, 1)[None]))
             patches.append(tokens.flatten(0, 2).numpy().astype(np.float64))
             whole.append(one[0].numpy().astype(np.float64))
     low = []
@@ -220,9 +220,11 @@ def ours(clips: Sequence[Path], reference: Path, count: int, suites: Sequence[st
     from revisit.core import Score
     from revisit.metrics.fidelity import psnr_per_frame
     from revisit.metrics.integrity import wr_integrity
-    from revisit.networks import kept, lpips, runtime
+    from revisit.networks import lpips, output_cache, runtime
 
-    runtime.network("lpips_alex", lpips.lpips_alex).kept = kept.Kept()  # what an earlier call saw in the reference
+    runtime.network(
+        "lpips_alex", lpips.lpips_alex
+    ).kept = output_cache.Kept()  # what an earlier call saw in the reference
     truth = decoded(reference, count) if {"MIND", "MemoBench"} & set(suites) else np.zeros((0, 1, 1, 3), np.uint8)
     made = []
     for clip in clips:

@@ -86,16 +86,16 @@ def plan_many(cases: int, metrics: int) -> None:
 
     from revisit.core import SUITES, Case, Clip, load_all
     from revisit.engine import plan as planning
-    from revisit.engine.opening import opened
     from revisit.engine.request import observer_set
+    from revisit.engine.resume import opened
 
     load_all()
     made = [
         Case(f"scene{k // 8}@model{k % 8}#0", "folder", f"model{k % 8}", f"scene{k // 8}", Clip(Path(f"/v/{k}.mp4")))
         for k in range(cases)
     ]
-    hashing = importlib.util.find_spec("revisit.engine.digests")
-    reader = importlib.import_module("revisit.engine.digests") if hashing else planning  # of earlier versions
+    hashing = importlib.util.find_spec("revisit.engine.clip_digests")
+    reader = importlib.import_module("revisit.engine.clip_digests") if hashing else planning  # of earlier versions
     reader.clip_digest = lambda clip: str(clip.path)  # type: ignore[attr-defined]
     suite = replace(SUITES["folder"], read=lambda source, roots: made)
     ids = suite.metrics()[:metrics]
@@ -117,7 +117,7 @@ def show_overhead(source: str, clips: int, frames: int, workers: int) -> None:
         with ProcessPoolExecutor(max(workers, 1)) as pool:
             for _ in pool.map(make_clip, [videos] * clips, range(clips), [frames] * clips, [(480, 832)] * clips):
                 pass
-        ready = "import revisit.report.html; from revisit.core import load_all; load_all()"
+        ready = "import revisit.report.write_html; from revisit.core import load_all; load_all()"
         processor_time(source, ["-c", ready], cache)  # compiles it
         found = []
         for without in (["--without", "return_consistency"], []):

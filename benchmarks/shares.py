@@ -107,10 +107,10 @@ def of_this_scorer() -> Shares:
 
 def scored(*args: Any) -> Any:
     """A case as a scorer scores it, who tells after each one what it has spent."""
-    from revisit.engine import scorers
+    from revisit.engine import scorer_processes
 
     shares = of_this_scorer()
-    found = scorers._scored(*args)
+    found = scorer_processes._scored(*args)
     (Path(os.environ[FOLDER]) / f"{os.getpid()}.json").write_text(json.dumps(shares.spent))
     return found
 
@@ -118,9 +118,9 @@ def scored(*args: Any) -> Any:
 def work(*args: Any) -> None:
     """A worker that measures itself, and tells after each job what it has spent."""
     started = time.process_time()
-    from revisit.engine import workers
+    from revisit.engine import worker_processes
 
-    shares, observing = measured_here(), workers.observe
+    shares, observing = measured_here(), worker_processes.observe
     shares.spent["start of workers"] = time.process_time()  # of the process: Python and imports, too
     shares._since = started
 
@@ -129,8 +129,8 @@ def work(*args: Any) -> None:
         path = Path(os.environ[FOLDER]) / f"{os.getpid()}.json"
         path.write_text(json.dumps(_with_children(shares.spent)))
 
-    workers.observe = told  # type: ignore[assignment]
-    workers._work(*args)
+    worker_processes.observe = told  # type: ignore[assignment]
+    worker_processes._work(*args)
 
 
 def _with_children(spent: dict[str, float]) -> dict[str, float]:
@@ -143,15 +143,15 @@ def run_apart(videos: Path, run: Path, without: list[str], workers: int) -> None
     """Evaluate as the command does; print what each part took, in this process and those it started."""
     from revisit.core import SUITES
     from revisit.engine import run as running
-    from revisit.engine import scorers
-    from revisit.engine import workers as processes
+    from revisit.engine import scorer_processes
+    from revisit.engine import worker_processes as processes
     from revisit.engine.request import Request
-    from revisit.report.html import write_report
+    from revisit.report.write_html import write_report
 
     shares = measured_scoring()
     running.write_summary = shares.of("summary", running.write_summary)
     processes._work = work  # type: ignore[assignment]
-    scorers._scored = scored
+    scorer_processes._scored = scored
     folder = run.parent / "shares"
     folder.mkdir(exist_ok=True)
     os.environ[FOLDER] = str(folder)

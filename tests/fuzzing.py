@@ -44,16 +44,14 @@ from typing import Any
 import numpy as np
 
 from revisit.core import OBSERVERS, SUITES, Case, Clip, RevisitError
-from revisit.engine.bundle_check import check_bundle
-from revisit.engine.bundles import read_bundle, write_bundle
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.entries import writable
+from revisit.engine.dataset_cases import writable
 from revisit.engine.request import Request, observer_set
 from revisit.engine.run import evaluate
 from revisit.evidence.frames import FrameFacts
 from revisit.geometry import formats
 from revisit.geometry.poses import trajectory
-from revisit.judges.asking import Answer
+from revisit.judges.protocol import Answer
 from revisit.judges.questions import Question, YesNo
 from revisit.judges.settings import choose_judge
 from revisit.judges.store import AnswerStore
@@ -61,6 +59,8 @@ from revisit.media import DECODINGS, Limits, encode_mp4, open_clip
 from revisit.observers.poses import read_poses
 from revisit.results.model_facts import facts_for
 from revisit.results.run import Run
+from revisit.runs.bundle_check import check_bundle
+from revisit.runs.bundles import read_bundle, write_bundle
 from tests.conftest import moving_frames
 from tests.judging import pictures
 
@@ -189,7 +189,7 @@ def render_worlds(folder: Path) -> None:
 
 
 def _suites(folder: Path) -> Iterator[Reader]:
-    from revisit.worlds.layouts.orders import evaluation
+    from revisit.worlds.layouts.film_orders import evaluation
 
     for layout in LAYOUTS:
         if not (folder / layout).is_dir():
@@ -378,16 +378,16 @@ def _runs(folder: Path) -> Iterator[Reader]:
 
 
 def _settings(folder: Path) -> Iterator[Reader]:
+    from revisit.control.camera_records import read_records
     from revisit.control.generators import generators
-    from revisit.control.runner import read_records
     from revisit.evidence.answers import Question as BankQuestion
     from revisit.judges.labels import read_labels as judged_labels
+    from revisit.labels.formats import read as read_shape
+    from revisit.labels.formats import to_label_studio, to_mbench, to_wrbench
     from revisit.labels.label import Box, Label, read_labels, to_line
-    from revisit.labels.shapes import read as read_shape
-    from revisit.labels.shapes import to_label_studio, to_mbench, to_wrbench
     from revisit.suites.clips import read_targets
-    from revisit.suites.memobench.banks import Bank, Judgement, read_bank, write_bank
     from revisit.suites.memobench.imports import read_answers
+    from revisit.suites.memobench.question_bank import Bank, Judgement, read_bank, write_bank
 
     folder.mkdir(parents=True)
     labels = [

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.judges.asking import Frames
+from revisit.judges.protocol import Frames
 
 MODEL = "scripted-vlm"
 

@@ -24,7 +24,7 @@ import pytest
 from revisit.core import Case, Clip, Record, Target
 from revisit.labels.project import Project, Settings, make
 from revisit.media import clip_digest, encode_mp4
-from revisit.results.files import RecordWriter, case_to_json
+from revisit.results.record_files import RecordWriter, case_to_json
 
 PROJECT = Path(__file__).parents[1]
 FRAMES, FPS = 25, 12.5

@@ -14,7 +14,7 @@ from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.evidence.views import ReturnPairs
 from revisit.metrics.appearance import NO_RETURN, lighting_consistency, style_consistency
-from revisit.observers.lab import lab_stats, style_stats
+from revisit.observers.color_texture import lab_stats, style_stats
 from tests.looking import as_frames, look, read, wall, window
 
 

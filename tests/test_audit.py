@@ -20,7 +20,7 @@ from revisit.audit.page import write_horizon, write_page
 from revisit.audit.results import results
 from revisit.audit.run import Grid, audit
 from revisit.core import METRICS, Case, Clip, Reason, Record, UsageError, evidence_id
-from revisit.engine.needs import observed_kinds
+from revisit.engine.dependencies import observed_kinds
 from revisit.observers.sets import load_roles
 from revisit.results import Results
 from revisit.worlds.failures import FAILURES, FLOORS

@@ -18,12 +18,12 @@ from revisit.control.jobs import Job, Wanted
 from revisit.core import SUITES, Case, UsageError
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.script_path import timed_path
-from revisit.judges.asker import Asker
-from revisit.judges.asking import Frames, Reply
+from revisit.judges.batch import Asker
+from revisit.judges.protocol import Frames, Reply
 from revisit.judges.questions import Question
 from revisit.media import encode_mp4
 from revisit.suites.authoring import CARD
-from revisit.suites.memobench.banks import read_bank
+from revisit.suites.memobench.question_bank import read_bank
 from revisit.suites.mind.build import MIRRORS, Steps, keys_of, mirrored, walked
 from revisit.suites.wrbench.build import leaks, read
 from tests.datasets import film, picture

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from revisit.core import Case, Clip, Record, UsageError, load_all
-from revisit.engine.bundles import Bundle, read_bundle
-from revisit.engine.needs import short_hash
-from revisit.engine.opening import hash_of
+from revisit.engine.dependencies import short_hash
+from revisit.engine.resume import hash_of
 from revisit.report.site import boards_of, write_site
-from revisit.results.files import case_to_json, to_line
+from revisit.results.record_files import case_to_json, to_line
+from revisit.runs.bundles import Bundle, read_bundle
 from tests.conftest import in_this_process, moving_frames
 
 load_all()
@@ -278,7 +278,7 @@ def test_a_page_keeps_checked_and_unchecked_numbers_apart(bundle: Path, tmp_path
     shown = revisit("bundle", "site", other, "--out", tmp_path / "site")
     page = Path(shown.stdout.strip()).read_text(encoding="utf-8")
     assert "not checked" in page and "camera_standstill is shown as not checked" in shown.stderr
-    from revisit.engine.bundle_check import check_bundle
+    from revisit.runs.bundle_check import check_bundle
 
     (board,) = boards_of([read_bundle(other)], {"other": check_bundle(other)})
     unsure = [column for column in board.columns if column.title.endswith("not checked")]
@@ -404,7 +404,7 @@ def test_files_that_are_no_bundles_are_refused(tmp_path: Path) -> None:
 
 def test_a_board_shows_what_counts_and_names_are_text(tmp_path: Path) -> None:
     """A reset that looks like a return stands behind who went on; the truth travels along, and is no model."""
-    from revisit.engine.bundle_check import Checked
+    from revisit.runs.bundle_check import Checked
 
     hostile = "<img src=x onerror=alert(1)>\x1b[31m\u202ereset"
     outcomes = {hostile: 0.05, "goes on": 0.9}

@@ -15,8 +15,8 @@ from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import PoseTrack
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.script_path import timed_path
-from revisit.metrics.camera_request import asked_camera
-from revisit.metrics.seen_camera import seen_camera
+from revisit.metrics.observed_camera import seen_camera
+from revisit.metrics.requested_camera import asked_camera
 from revisit.suites.wrbench.metrics import camera
 from revisit.suites.wrbench.metrics.camera import hold
 

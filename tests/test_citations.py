@@ -7,7 +7,7 @@ import re
 import pytest
 
 from revisit.core import METRICS, SUITES
-from revisit.engine.citations import bibtex, entries, observers_behind, of_metric, of_suite
+from revisit.runs.citations import bibtex, entries, observers_behind, of_metric, of_suite
 from revisit.weights.lock import entries as weights
 
 # Titles that the bibliographies of MBench, MemoBench and WRBench, or these papers themselves, print.

@@ -17,7 +17,7 @@ from scipy import stats
 from revisit.core import Case, Clip, Reason, Record, load_all
 from revisit.results import Results
 from revisit.results.compare import Entry, compare
-from revisit.results.rules import best
+from revisit.results.display import best
 from revisit.results.verdict import Question, answered, verdict
 
 load_all()

@@ -35,7 +35,7 @@ from revisit.core import (
     evidence_id,
 )
 from revisit.engine.cache import MemoryCache
-from revisit.engine.needs import observed_kinds
+from revisit.engine.dependencies import observed_kinds
 from revisit.engine.plan import Wanted
 from revisit.engine.score import Bench, Sheet, plain
 from revisit.evidence.poses import TruePoseTrack

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.control.compiling import amplified, clipped, compile_script, intrinsics
 from revisit.control.delivery import deliver, plan_for
 from revisit.control.generators import Generator, generator, generators
 from revisit.control.jobs import Job
 from revisit.control.payloads import FAMILIES, PayloadError
 from revisit.control.presets import PRESETS, preset
 from revisit.control.provenance import provenance
+from revisit.control.requested_path import amplified, clipped, compile_script, intrinsics
 from revisit.core import UsageError
 from revisit.geometry.camera_script import ALIASES, MOVES, RESTS
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from revisit.core import DERIVED, METRICS, Case, Clip, InvalidEvidence, Score, Target, Unscored, evidence_id
-from revisit.evidence.departures import Departures
 from revisit.evidence.frames import CasePhases
-from revisit.metrics.look_departure import cut_away, unsteady_light
+from revisit.evidence.reference_alignment import Departures
+from revisit.metrics.appearance_difference import cut_away, unsteady_light
 from revisit.metrics.overlay import blobs, lab_of, light_between, step_vectors, warped
-from revisit.metrics.target_departure import unlikeness
+from revisit.metrics.target_difference import unlikeness
 from revisit.observers.cuts import cut_signal
-from revisit.observers.departures import departures
 from revisit.observers.frames import frame_facts
+from revisit.observers.reference_alignment import departures
 from tests.looking import as_frames, look, wall, window
 
 WIDE = wall(900, seed=3)

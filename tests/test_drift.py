@@ -10,7 +10,7 @@ from revisit.core import Score, Unscored
 from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.drift import long_drift, time_to_collapse
-from revisit.observers.lab import lab_stats, style_stats
+from revisit.observers.color_texture import lab_stats, style_stats
 from tests.datasets import film
 
 FPS = 8.0

@@ -32,14 +32,14 @@ from revisit.core import (
     observer,
 )
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.engine.needs import ObserverSet
+from revisit.engine.dependencies import ObserverSet
+from revisit.engine.jobs import ClipTask, Job, ObserverTask
 from revisit.engine.observe import alignment
 from revisit.engine.plan import make_plan
 from revisit.engine.run import Silent, evaluate, rescore
 from revisit.engine.score import sheet_of
-from revisit.engine.scorers import Scorers
-from revisit.engine.work import ClipTask, Job, ObserverTask
-from revisit.results.files import Lines, RecordWriter
+from revisit.engine.scorer_processes import Scorers
+from revisit.results.record_files import Lines, RecordWriter
 from revisit.results.run import Run
 from revisit.results.tables import standard_summary as summarise
 
@@ -271,7 +271,7 @@ def test_other_processes_score_with_the_same_bytes(cases, tmp_path, monkeypatch)
     here = evaluate(plan_for(cases), tmp_path / "here", workers=0)
     monkeypatch.setattr("revisit.engine.run._scorers", lambda *_: 2)
     with monkeypatch.context() as patched:
-        patched.setattr("revisit.engine.scorers.score_case", lambda *_: pytest.fail("scored here"))
+        patched.setattr("revisit.engine.scorer_processes.score_case", lambda *_: pytest.fail("scored here"))
         there = evaluate(plan_for(cases), tmp_path / "there", workers=0)
         rescore(plan_for(cases), there.path)
     assert (here.path / "summary.json").read_bytes() == (there.path / "summary.json").read_bytes()

@@ -18,12 +18,12 @@ import pytest
 
 from revisit.core import OBSERVERS, Case, Clip, MediaError, to_arrays
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.engine.making import task_for
+from revisit.engine.evidence_keys import task_for
+from revisit.engine.ground_truth import with_truth
+from revisit.engine.jobs import ClipTask, Job, ObserverTask
 from revisit.engine.observe import observe
 from revisit.engine.request import Request, observer_set
 from revisit.engine.run import evaluate
-from revisit.engine.truth import with_truth
-from revisit.engine.work import ClipTask, Job, ObserverTask
 from revisit.evidence.frames import FrameFacts
 from revisit.judges.store import AnswerStore
 from revisit.media import Limits, clip_digest, file_digest, load_npz, save_npz
@@ -195,7 +195,7 @@ def test_evidence_of_earlier_versions_is_still_read(tmp_path):
 
 def test_recorded_answers_belong_to_the_server_that_gave_them(tmp_path):
     from revisit.core import UsageError
-    from revisit.judges.asking import Answer
+    from revisit.judges.protocol import Answer
     from revisit.judges.questions import Question, YesNo
     from revisit.judges.replay import ReplayJudge
     from revisit.judges.settings import choose_judge
@@ -296,7 +296,7 @@ def test_each_video_that_is_not_read_is_told_and_counted(make_clip, tmp_path):
     ],
 )
 def test_missing_frame_numbers_are_told(names, told, tmp_path):
-    from revisit.media.folder import frame_files
+    from revisit.media.frame_folder import frame_files
 
     for name in names:
         (tmp_path / f"{name}.png").write_bytes(picture())
@@ -480,7 +480,7 @@ def test_a_stopped_worker_stalls_neither_the_run_nor_its_end(make_clip, tmp_path
     import threading
     import time
 
-    from revisit.engine.workers import run_jobs
+    from revisit.engine.worker_processes import run_jobs
 
     plan = folder_plan(references(tmp_path, make_clip, 4))
     jobs = plan.jobs(plan.tasks)
@@ -583,18 +583,18 @@ def test_a_server_that_drips_headers_is_given_up(tmp_path):
 
 
 def test_another_cache_of_evidence_takes_no_weights_away(tmp_path, monkeypatch):
-    from revisit.media.places import user_cache
-    from revisit.weights import places
+    from revisit.media.cache_folders import user_cache
+    from revisit.weights import directories
 
-    monkeypatch.setattr(places, "user_cache", user_cache)  # as it is outside of tests
+    monkeypatch.setattr(directories, "user_cache", user_cache)  # as it is outside of tests
     monkeypatch.delenv("REVISIT_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    pulled = places.root()
+    pulled = directories.root()
     assert pulled == tmp_path / "home" / "revisit" / "weights"
     monkeypatch.setenv("REVISIT_CACHE", str(tmp_path / "evidence"))
-    assert places.root() == pulled
+    assert directories.root() == pulled
     (tmp_path / "evidence" / "weights").mkdir(parents=True)
-    assert places.root() == tmp_path / "evidence" / "weights", (
+    assert directories.root() == tmp_path / "evidence" / "weights", (
         "weights that were pulled beside evidence are still found"
     )
 

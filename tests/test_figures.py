@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Record, UsageError, load_all
-from revisit.report.boards import as_html, as_latex, as_markdown
+from revisit.report.leaderboards import as_html, as_latex, as_markdown
 from revisit.results import Cell, Results
-from revisit.results.boards import CEILING, Board, BoardCell, Column, Row, marked, near_truth
+from revisit.results.display import marks
+from revisit.results.leaderboards import CEILING, Board, BoardCell, Column, Row, marked, near_truth
 from revisit.results.model_facts import facts_for, published_facts
-from revisit.results.rules import marks
 
 load_all()
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m\u202etxt.exe$\\alpha$_{x}%&#~^|`*\n\\end{tabular}"

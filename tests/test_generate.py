@@ -19,10 +19,10 @@ import yaml
 
 import revisit as package
 from revisit.control.generation import By, batch_of, carry_out, conditions, how_of
+from revisit.control.generator_backends import Live
 from revisit.control.generators import generator
+from revisit.control.job_runner import job_file, known_of, sidecar
 from revisit.control.jobs import Batch, Job, Wanted, distinct, file_name, over_frames, share_out
-from revisit.control.makers import Live
-from revisit.control.running import job_file, known_of, sidecar
 from revisit.core import SUITES, UsageError
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.geometry.path_script import script_of
@@ -216,7 +216,7 @@ def serving(tmp_path: Path) -> Callable[[list[str]], tuple[list[Job], str]]:
 
 
 def run(jobs: list[Job], by: By, home: Path, **facts: object):
-    from revisit.control.running import run_jobs
+    from revisit.control.job_runner import run_jobs
 
     return {made.id: made for made in run_jobs(jobs, by.makers({}), home, how_of(by, **facts))}
 
@@ -264,7 +264,7 @@ def test_nothing_is_overwritten_in_silence(serving, tmp_path: Path) -> None:
 
 def test_one_run_at_a_time(serving, tmp_path: Path) -> None:
     jobs, command = serving(["fine", "fine"])
-    from revisit.control.running import run_jobs
+    from revisit.control.job_runner import run_jobs
 
     by = By(serve=command)
     first = run_jobs(jobs, by.makers({}), tmp_path / "out", how_of(by))

@@ -12,9 +12,9 @@ import cv2
 import numpy as np
 import pytest
 
+from revisit.control.camera_records import generate, read_records, write_manifest
+from revisit.control.generator_backends import arguments
 from revisit.control.generators import Generator, generator
-from revisit.control.makers import arguments
-from revisit.control.runner import generate, read_records, write_manifest
 from revisit.core import UsageError
 from revisit.media import encode_mp4
 

@@ -15,10 +15,10 @@ import pytest
 
 from revisit.core import Clip, evidence_id
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.remote import Address
+from revisit.engine.jobs import ClipTask, Job, ObserverTask
+from revisit.engine.network_client import Address
 from revisit.engine.tasks import observer_of
-from revisit.engine.work import ClipTask, Job, ObserverTask
-from revisit.engine.workers import run_jobs
+from revisit.engine.worker_processes import run_jobs
 from revisit.media import Limits, clip_digest
 from tests import hosted
 
@@ -181,7 +181,7 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     from types import SimpleNamespace
 
     from revisit.core.watching import Prepared
-    from revisit.engine.remote import RemoteClip, _Stream
+    from revisit.engine.network_client import RemoteClip, _Stream
 
     host = SimpleNamespace(
         broken=False, clip=None, free=[], sent=set(), slot=lambda size: (tmp_path / "a", np.zeros(size, np.uint8))
@@ -230,8 +230,8 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
     """The host's queue by itself: it takes rows of several clips, in order, and puts back what did not fit."""
     import torch
 
-    from revisit.engine.host import Chunk, Host, HostedClip, Queue
-    from revisit.engine.remote import Row
+    from revisit.engine.network_client import Row
+    from revisit.engine.network_host import Chunk, Host, HostedClip, Queue
 
     observer = observer_of(task("toy.rows", ""))
     hosted_clips = [HostedClip(None, None, None, {f"toy.rows-{n}": task("toy.rows", "x" * n)}) for n in range(3)]
@@ -274,8 +274,8 @@ def test_batches_that_are_done_out_of_order_are_joined_in_order() -> None:
     """On a GPU two are under way at a time."""
     import torch
 
-    from revisit.engine.host import Chunk, Host, HostedClip, Queue
-    from revisit.engine.remote import Row
+    from revisit.engine.network_client import Row
+    from revisit.engine.network_host import Chunk, Host, HostedClip, Queue
 
     host, q, peer = Host(), Queue(observer_of(task("toy.rows", "")), {}), Peer()
     clip = HostedClip(peer, threading.Lock(), None, {"toy.rows-0": task("toy.rows", "")})
@@ -327,13 +327,13 @@ def address(tmp_path) -> Address:
 def test_where_shared_memory_is_small_ordinary_files_serve(address, tmp_path, monkeypatch) -> None:
     import multiprocessing
 
-    from revisit.engine import remote
+    from revisit.engine import network_client
 
     ours, theirs = multiprocessing.Pipe()
-    monkeypatch.setattr(remote, "Client", lambda *_, **__: ours)
-    monkeypatch.setattr(remote, "SLOT_BYTES", 100)
-    monkeypatch.setattr(remote, "MEMORY", tmp_path / "memory")
-    allocate, asked = remote._allocate, []
+    monkeypatch.setattr(network_client, "Client", lambda *_, **__: ours)
+    monkeypatch.setattr(network_client, "SLOT_BYTES", 100)
+    monkeypatch.setattr(network_client, "MEMORY", tmp_path / "memory")
+    allocate, asked = network_client._allocate, []
 
     def little(file: IO[bytes], size: int) -> None:
         asked.append(size)
@@ -341,14 +341,14 @@ def test_where_shared_memory_is_small_ordinary_files_serve(address, tmp_path, mo
             raise OSError(errno.ENOSPC, "no room")
         allocate(file, size)
 
-    monkeypatch.setattr(remote, "_allocate", little)
-    host = remote.Remote(address)
+    monkeypatch.setattr(network_client, "_allocate", little)
+    host = network_client.Remote(address)
     (first, one), (second, other) = host.slot(50), host.slot(60)
     assert host.folder is None and asked == [100, 100, 100] and first != second
     one[:3], other[:3] = 7, 9
     for number, level in ((first, 7), (second, 9)):
         assert theirs.recv() == ("memory", number)
-        file = remote.handed_over(theirs)
+        file = network_client.handed_over(theirs)
         assert os.pread(file, 200, 0) == bytes([level] * 3) + bytes(97), "the host has the same memory"
         os.close(file)
     assert not list((tmp_path / "memory").iterdir()), "it has no name"
@@ -356,35 +356,35 @@ def test_where_shared_memory_is_small_ordinary_files_serve(address, tmp_path, mo
 
 
 def test_a_host_that_breaks_off_has_the_last_word_and_is_called_again(address, monkeypatch) -> None:
-    from revisit.engine import remote
+    from revisit.engine import network_client
 
     peers = [Peer(("free", "x"), "the GPU is full"), Peer()]
-    monkeypatch.setattr(remote, "Client", lambda *_, **__: peers.pop(0))
-    host = remote.Remote(address)
+    monkeypatch.setattr(network_client, "Client", lambda *_, **__: peers.pop(0))
+    host = network_client.Remote(address)
     host.hear()
-    with pytest.raises(remote.HostGone, match="the GPU is full"):
+    with pytest.raises(network_client.HostGone, match="the GPU is full"):
         host.hear()
-    remote.RemoteClip(host, None, [])
+    network_client.RemoteClip(host, None, [])
     assert not host.broken and not peers and not host.free
-    with pytest.raises(remote.HostGone, match="ended; run the same command again"):
+    with pytest.raises(network_client.HostGone, match="ended; run the same command again"):
         host.hear()
 
 
 def test_a_host_that_is_gone_for_good_is_waited_for_once(address, monkeypatch) -> None:
     """A worker may be started behind its end, and still makes what needs no network."""
-    from revisit.engine import remote
+    from revisit.engine import network_client
 
-    monkeypatch.setattr(remote, "PATIENCE", 0.2)
-    host = remote.Remote(address)
+    monkeypatch.setattr(network_client, "PATIENCE", 0.2)
+    host = network_client.Remote(address)
     assert host.broken and host.patience == 0
-    with pytest.raises(remote.HostGone, match="ended; run the same command again"):
-        remote.RemoteClip(host, None, [task("toy.rows", "0")]).watcher(task("toy.rows", "0"))
+    with pytest.raises(network_client.HostGone, match="ended; run the same command again"):
+        network_client.RemoteClip(host, None, [task("toy.rows", "0")]).watcher(task("toy.rows", "0"))
     host.close()
 
 
 def test_a_chunk_that_cannot_be_uploaded_is_told_to_its_worker(clips, tmp_path, monkeypatch) -> None:
-    from revisit.engine import host as at_host
-    from revisit.engine.remote import Row
+    from revisit.engine import network_host as at_host
+    from revisit.engine.network_client import Row
 
     host = at_host.Host()
 
@@ -407,7 +407,7 @@ def test_every_thread_uses_the_device_of_its_host(monkeypatch) -> None:
 
     import torch
 
-    from revisit.engine.host import AHEAD, Host
+    from revisit.engine.network_host import AHEAD, Host
     from revisit.networks import runtime
 
     chosen: list[int] = []
@@ -451,11 +451,11 @@ def test_reasons_do_not_depend_on_who_ran_the_observer(clips, tmp_path, monkeypa
     ("device", "hosted_there"), [("cuda:0,cuda:1", True), ("mps", False), ("cpu", False), ("cuda", True)]
 )
 def test_a_host_is_for_cuda(device, hosted_there, monkeypatch) -> None:
-    from revisit.engine import workers
+    from revisit.engine import worker_processes
 
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setenv("REVISIT_DEVICE", device)
-    assert workers.hosted() is hosted_there
+    assert worker_processes.hosted() is hosted_there
 
 
 def test_words_for_a_wrong_setting(clips, tmp_path, monkeypatch) -> None:
@@ -473,8 +473,8 @@ def test_a_batch_of_several_clips_is_checked_clip_by_clip() -> None:
     import torch
 
     from revisit.core import ClipInfo
-    from revisit.engine.host import Chunk, Host, HostedClip, Queue
-    from revisit.engine.remote import Row
+    from revisit.engine.network_client import Row
+    from revisit.engine.network_host import Chunk, Host, HostedClip, Queue
 
     host = Host()
     info = ClipInfo(8, 8, 5, 24.0, np.arange(5) / 24)

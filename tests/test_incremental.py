@@ -9,14 +9,14 @@ import shutil
 import pytest
 
 from revisit.core import METRICS, Clip, Gate, digest, evidence_id
-from revisit.engine import digests
+from revisit.engine import clip_digests
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.needs import observed_kinds
-from revisit.engine.opening import opened
+from revisit.engine.dependencies import observed_kinds
 from revisit.engine.request import Request
+from revisit.engine.resume import opened
 from revisit.media import clip_digest, encode_mp4
-from revisit.report.html import write_report
-from revisit.results.files import Lines
+from revisit.report.write_html import write_report
+from revisit.results.record_files import Lines
 from revisit.results.run import Run
 from tests.conftest import moving_frames
 
@@ -221,8 +221,8 @@ def test_a_video_that_has_not_changed_is_not_read_again(tmp_path, monkeypatch):
 
     def told(later=3 * 10**9):
         now = path.stat().st_ctime_ns + later
-        monkeypatch.setattr(digests.time, "time_ns", lambda: now)
-        known = digests.Digests(root, tmp_path)
+        monkeypatch.setattr(clip_digests.time, "time_ns", lambda: now)
+        known = clip_digests.Digests(root, tmp_path)
         found = known.of(clip)
         known.keep()
         return found
@@ -234,15 +234,15 @@ def test_a_video_that_has_not_changed_is_not_read_again(tmp_path, monkeypatch):
         read.append(clip)
         return clip_digest(clip)
 
-    monkeypatch.setattr(digests, "clip_digest", reading)
+    monkeypatch.setattr(clip_digests, "clip_digest", reading)
     assert told(later=1) == told() == told() == clip_digest(clip)
     assert len(read) == 2  # what has just been written is read once more
     times = path.stat()
     path.write_bytes(b"two")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # the same size and time of change, with other bytes
     assert told() == clip_digest(clip) and len(read) == 3
-    assert clip_digest(clip) != digests.Digests(root, tmp_path).of(Clip(path, start=1))
-    assert digests.Digests(root, tmp_path / "other").earlier == {}
+    assert clip_digest(clip) != clip_digests.Digests(root, tmp_path).of(Clip(path, start=1))
+    assert clip_digests.Digests(root, tmp_path / "other").earlier == {}
     (next((root / "digests").iterdir())).write_text("[1")
     assert told() == clip_digest(clip)
 

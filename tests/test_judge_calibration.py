@@ -8,10 +8,10 @@ import random
 import pytest
 
 from revisit.core import UsageError
-from revisit.judges.asker import Asker, Patience
-from revisit.judges.asking import NoReply, Reply
+from revisit.judges.batch import Asker, Patience
 from revisit.judges.calibration import Plan, calibrate
 from revisit.judges.labels import read_labels, schema_of
+from revisit.judges.protocol import NoReply, Reply
 from revisit.judges.questions import Choice, Rating, YesNo
 from tests.judging import pictures
 

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.needs import ObserverSet
+from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
-from revisit.judges.asking import Usage
 from revisit.judges.chat import ChatJudge, ChatSettings
+from revisit.judges.protocol import Usage
 from revisit.judges.questions import Question, Rating
 from revisit.judges.settings import choose_judge
 from revisit.judges.store import AnswerStore, read_answers
@@ -226,7 +226,7 @@ def test_eight_at_a_time_are_more_than_five_times_as_fast(tmp_path):
 ASK = """
 import sys
 from pathlib import Path
-from revisit.judges.asker import Asker, Patience
+from revisit.judges.batch import Asker, Patience
 from revisit.judges.chat import ChatJudge, ChatSettings
 from revisit.judges.questions import Question
 from revisit.judges.store import AnswerStore
@@ -441,7 +441,7 @@ def test_pictures_that_were_asked_about_leave_the_memory():
     from concurrent.futures import Future
     from types import SimpleNamespace
 
-    from revisit.engine.asking import Asking, _Clip
+    from revisit.engine.judging import Asking, _Clip
 
     kept: list[Any] = [Future(), Future()]
     asking: Any = object.__new__(Asking)

@@ -12,17 +12,17 @@ import pytest
 
 import revisit.judges.instrumented as instrumented
 from revisit.core import SUITES, UsageError
-from revisit.engine.asking import look
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.needs import ObserverSet
+from revisit.engine.dependencies import ObserverSet
+from revisit.engine.judging import look
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
-from revisit.judges.asker import Asker, Patience
-from revisit.judges.asking import Frames
+from revisit.judges.batch import Asker, Patience
 from revisit.judges.calibration import Plan, calibrate
 from revisit.judges.canary import canaries, finding, with_card
 from revisit.judges.instrumented import InstrumentedJudge, read_scene
 from revisit.judges.labels import read_labels
+from revisit.judges.protocol import Frames
 from revisit.judges.questions import Question
 from revisit.judges.settings import choose_judge
 from revisit.observers.sets import load_roles

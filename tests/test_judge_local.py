@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from revisit.core import UsageError
-from revisit.judges.asker import Asker, Patience
-from revisit.judges.asking import Stopped
+from revisit.judges.batch import Asker, Patience
 from revisit.judges.local import WORD_ROOM, answer_tokens
 from revisit.judges.patches import PatchRule, cut, fitted, read_rule
 from revisit.judges.probability import log_sum_exp
+from revisit.judges.protocol import Stopped
 from revisit.judges.questions import Choice, Question, Rating
 from revisit.judges.settings import choose_judge
 from tests.judging import pictures

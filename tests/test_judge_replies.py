@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from revisit.judges.asking import Answer, Usage
+from revisit.judges.protocol import Answer, Usage
 from revisit.judges.questions import Choice, Malformed, Many, Number, Question, Rating, Record, Schema, Text, YesNo
 from revisit.judges.settings import choose_judge
 from revisit.judges.store import AnswerStore, read_answers

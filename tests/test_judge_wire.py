@@ -14,8 +14,8 @@ from functools import partial
 
 import pytest
 
-from revisit.judges.asking import Frames
 from revisit.judges.chat import ChatJudge, ChatSettings
+from revisit.judges.protocol import Frames
 from revisit.judges.questions import Many, Question, Rating, Record, YesNo
 from revisit.judges.settings import ChosenJudge
 from revisit.judges.store import AnswerStore
@@ -196,7 +196,7 @@ def test_questions_are_written_filtered_reviewed_and_scored(tmp_path, revisit, m
             "judge", "questions", "truth.mp4", "--prompt", "The camera pans away and back.", "--scene", "Barnyard",
             "--number", 3, "--failure", "failure.mp4", "--hint", "it drifts", "--judge", "judge.yaml", "--out", "bank",
         )  # fmt: skip
-        from revisit.suites.memobench.banks import as_annotation, failure_filter, ground_truth_filter, read_bank
+        from revisit.suites.memobench.question_bank import as_annotation, failure_filter, ground_truth_filter, read_bank
 
         bank = read_bank(tmp_path / "bank/Barnyard-3-questions.csv")
         assert len(bank.start) == 24 and len(images_of(server.requests[0])) == 1  # from the first frame alone

@@ -12,11 +12,11 @@ import pytest
 from revisit.core import InvalidEvidence, Score, Unscored, UsageError
 from revisit.evidence.answers import UNANSWERED, questions_in
 from revisit.evidence.judged import PASSED, ProgressRatings, TriggerAnswer, regime
-from revisit.judges.asker import Asker, Patience
-from revisit.judges.asking import Answer, Frames, NoReply, Reply, Stopped, Usage
+from revisit.judges.batch import Asker, Patience
 from revisit.judges.budget import Budget, Limit, Price, expected
 from revisit.judges.canary import canaries, colours, finding, with_card
 from revisit.judges.probability import p_yes
+from revisit.judges.protocol import Answer, Frames, NoReply, Reply, Stopped, Usage
 from revisit.judges.questions import Choice, Malformed, Many, Number, Question, Rating, Record, Text, YesNo
 from revisit.judges.replay import ReplayJudge
 from revisit.judges.settings import choose_judge

@@ -6,8 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'revisit[networks]'")
 
-from revisit.networks.kept import Kept  # noqa: E402 - torch may be absent
 from revisit.networks.lpips import ALEX, Lpips  # noqa: E402
+from revisit.networks.output_cache import Kept  # noqa: E402 - torch may be absent
 
 
 class Maker:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Record, UsageError
-from revisit.labels import shapes
-from revisit.labels.agree import agreement, qualities
-from revisit.labels.align import alignment, votes_of
+from revisit.labels import formats
+from revisit.labels.agreement import agreement, qualities
+from revisit.labels.alignment import alignment, votes_of
 from revisit.labels.export import files_of, preferences, reviews, targets
 from revisit.labels.items import dimensions_of, items_of
 from revisit.labels.label import Box, Label, lines, read_labels
@@ -281,26 +281,26 @@ def test_shapes_of_other_tools(tmp_path):
         "left_10s",
         dimension="trigger",
     )
-    rows = shapes.to_wrbench(labels)
+    rows = formats.to_wrbench(labels)
     assert {row["y"] for row in rows} == {-1, 0, 1} and all(row["judgeable"] for row in rows)
-    back = shapes.from_rows(rows, "wrbench")
+    back = formats.from_rows(rows, "wrbench")
     assert [(one.case, one.other, one.rater, one.answer) for one in back] == [
         (one.case, one.other, one.rater, one.answer) for one in labels
     ]
     assert agreement(back).rows[0].ac1.value == agreement(labels).rows[0].ac1.value
-    mbench = shapes.from_rows(shapes.to_mbench([trigger, *labels]), "mbench")
+    mbench = formats.from_rows(formats.to_mbench([trigger, *labels]), "mbench")
     assert (mbench[0].case, mbench[0].answer, mbench[0].task) == ("object:s0:left_10s@a", "yes", "trigger")
     assert [one.answer for one in mbench[1:]] == [one.answer for one in labels]
     marks = Label(
         "marks", "m", "r1", "target", "hidden, returned", "cup@wan", "wan", "cup", clip="cup.mp4", seconds=4.5,
         frames={"gone": 10, "back": 20}, boxes=(Box("cup", (0.125, 0.25, 0.5, 0.75)),), comment="ok <b>",
     )  # fmt: skip
-    tasks = json.loads(json.dumps(shapes.to_label_studio([marks, trigger])))
+    tasks = json.loads(json.dumps(formats.to_label_studio([marks, trigger])))
     region = next(one for one in tasks[0]["annotations"][0]["result"] if one["type"] == "videorectangle")
     assert region["value"]["sequence"][0] == {
         "frame": 1, "enabled": True, "rotation": 0, "time": 0, "x": 12.5, "y": 25.0, "width": 37.5, "height": 50.0,
     }  # fmt: skip
-    found = shapes.from_label_studio(tasks)
+    found = formats.from_label_studio(tasks)
     assert (found[0].frames, found[0].boxes, found[0].comment, found[0].seconds) == (
         marks.frames,
         marks.boxes,
@@ -314,14 +314,14 @@ def test_shapes_of_other_tools(tmp_path):
             {"type": "timelinelabels", "from_name": "t", "to_name": "video",
              "value": {"ranges": [{"start": 11, "end": 20}], "timelinelabels": ["hidden"]}}]},
         {"completed_by": 4, "was_cancelled": True, "result": []}]}]  # fmt: skip
-    assert shapes.from_label_studio(foreign)[0].frames == {"gone": 10, "back": 20}
-    assert shapes.from_label_studio(foreign)[0].rater == "3" and shapes.from_label_studio(foreign)[0].case == "cup"
+    assert formats.from_label_studio(foreign)[0].frames == {"gone": 10, "back": 20}
+    assert formats.from_label_studio(foreign)[0].rater == "3" and formats.from_label_studio(foreign)[0].case == "cup"
     odd: list[Any] = [{}, [{"data": 3}], [{"data": {"video": "x", "task": "nonsense"}}]]
     for wrong in odd:
         with pytest.raises(UsageError):
-            shapes.from_label_studio(wrong)
+            formats.from_label_studio(wrong)
     with pytest.raises(UsageError, match="row 1"):
-        shapes.from_rows([{"y": 5}], "wrbench")
+        formats.from_rows([{"y": 5}], "wrbench")
 
 
 def test_parquet_and_all_files(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from revisit.core import UsageError
 from revisit.labels.export import files_of, write
 from revisit.labels.label import Label
-from revisit.suites.memobench.banks import find_bank, read_bank, reviewed_banks
+from revisit.suites.memobench.question_bank import find_bank, read_bank, reviewed_banks
 
 
 def test_reviews_make_the_final_questions(shared, tmp_path):

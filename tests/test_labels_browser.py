@@ -173,7 +173,7 @@ def test_a_closed_tab_loses_nothing_and_raters_see_only_their_own(tmp_path):
 def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
     """Drawn with the mouse and marked by key; then read by MemoBench's reader, `import scan` and as labels."""
     from revisit.suites.folder.scan import scan
-    from revisit.suites.memobench.sheets import read_marks
+    from revisit.suites.memobench.metadata import read_marks
 
     path = tmp_path / "videos" / "wan" / "Barnyard_001.mp4"
     path.parent.mkdir(parents=True)

@@ -17,7 +17,7 @@ from revisit.labels.export import exported, labels_of, write
 from revisit.labels.label import Label, read_labels
 from revisit.labels.project import Settings, make, open_project
 from revisit.labels.queue import Queue
-from revisit.labels.running import Wish, project_of
+from revisit.labels.start import Wish, project_of
 from revisit.labels.store import Answer, Store
 from tests.browsing import serving
 from tests.conftest import moving_frames

@@ -26,7 +26,7 @@ from revisit.worlds import Film, make_world, play
 from revisit.worlds.failures import camera_path
 from revisit.worlds.layouts import rendering
 from revisit.worlds.layouts.common import Model, sheet
-from revisit.worlds.layouts.orders import LAYOUTS, Layout
+from revisit.worlds.layouts.film_orders import LAYOUTS, Layout
 from revisit.worlds.workers import Progress
 
 SIZE, FRAMES = (64, 112), 17

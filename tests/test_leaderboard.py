@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, MediaError, Reason, Record, Rejected, UsageError
-from revisit.report.boards import as_csv, as_html, as_latex, as_markdown
+from revisit.report.leaderboards import as_csv, as_html, as_latex, as_markdown
 from revisit.results import Results
-from revisit.results.boards import (
+from revisit.results.leaderboards import (
     Board,
     BoardCell,
     Column,
@@ -28,7 +28,7 @@ from revisit.results.boards import (
     ordered,
     printed,
 )
-from revisit.results.files import case_to_json
+from revisit.results.record_files import case_to_json
 from revisit.suites.memobench.leaderboard import (
     COLUMNS,
     MAIN,

@@ -25,7 +25,7 @@ from revisit.evidence.mbench import (
 )
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetPhases
 from revisit.media import save_npz
-from revisit.observers.lab import lab_stats
+from revisit.observers.color_texture import lab_stats
 from revisit.observers.returned_pairs import warped_views
 from revisit.suites.mbench import imports
 from revisit.suites.mbench.metrics.entities import (

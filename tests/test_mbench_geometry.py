@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, InvalidEvidence, MediaError, Reason, Record, Score, Suite, Unscored
-from revisit.engine.needs import ObserverSet
+from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.evidence.mbench import GeometryTrack, PairMatches

@@ -353,7 +353,7 @@ def test_what_does_not_count_is_counted_by_kind():
 
 
 def test_how_the_engine_says_that_there_is_no_judge(tmp_path: Path, make_clip):
-    from revisit.engine.needs import ObserverSet
+    from revisit.engine.dependencies import ObserverSet
     from revisit.observers.sets import load_roles
     from tests.mbench import small_dataset
 

@@ -13,12 +13,12 @@ import pytest
 
 import revisit.media.decode as decode
 from revisit.core import OBSERVERS, SUITES, Case, Clip, MediaError, MissingPrerequisite, UsageError
-from revisit.engine import needs
+from revisit.engine import dependencies
 from revisit.engine.in_memory import plan_of
 from revisit.engine.plan import Plan
 from revisit.engine.request import observer_set
-from revisit.media import DECODING_RULE, Limits, decodings, open_clip
-from revisit.results.files import case_from_json, case_to_json
+from revisit.media import DECODING_RULE, Limits, open_clip, pixel_rules
+from revisit.results.record_files import case_from_json, case_to_json
 from tests.test_media_decode import H264, pictures, same, write_video
 
 LIBRARIES = ("opencv", "pyav")
@@ -298,7 +298,7 @@ def test_any_suite_may_name_a_decoding(tmp_path: Path) -> None:
 
 
 def test_our_own_rules_keep_their_address() -> None:
-    facts = needs.observer_facts(OBSERVERS["lite.fidelity"], {})
+    facts = dependencies.observer_facts(OBSERVERS["lite.fidelity"], {})
     assert facts["decoding"] == DECODING_RULE and "decoded_by" not in facts
     assert list(facts) == ["observer", "version", "frames", "size", "weights", "params", "decoding"]
 
@@ -307,7 +307,7 @@ def test_evidence_of_another_version_is_made_again(tmp_path: Path, monkeypatch: 
     """The protocol is the same, but the pixels need not be."""
     path = write_video(tmp_path / "a.mp4", pictures(4))
     before = plan(path, "opencv")
-    monkeypatch.setattr(needs, "decoding_build", lambda name: "OpenCV 4.11.0, somewhere else")
+    monkeypatch.setattr(dependencies, "decoding_build", lambda name: "OpenCV 4.11.0, somewhere else")
     after = plan(path, "opencv")
     assert not set(before.tasks) & set(after.tasks)
     assert before.asker_hash(before.metrics[0]) == after.asker_hash(after.metrics[0])
@@ -316,7 +316,7 @@ def test_evidence_of_another_version_is_made_again(tmp_path: Path, monkeypatch: 
 def test_an_opencv_that_cannot_is_told_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import cv2
 
-    decodings.decoding_build.cache_clear()
+    pixel_rules.decoding_build.cache_clear()
     monkeypatch.delattr(cv2.videoio_registry, "getStreamBufferedBackends")
     with pytest.raises(MissingPrerequisite, match=r"OpenCV 4\.11 or newer with FFmpeg; the installed .* cannot"):
         plan(write_video(tmp_path / "a.mp4", pictures(2)), "opencv")

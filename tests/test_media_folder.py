@@ -11,7 +11,7 @@ import pytest
 
 from revisit.core import Clip, MediaError, UsageError
 from revisit.media import Limits, clip_digest, open_clip
-from revisit.media.folder import frame_files
+from revisit.media.frame_folder import frame_files
 
 
 def flat(value: int, height: int = 16, width: int = 24) -> np.ndarray:

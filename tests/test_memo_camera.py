@@ -11,7 +11,7 @@ from revisit.core import InvalidEvidence, Record, Unscored
 from revisit.evidence.camera import CameraPath, SeenCamera
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.geometry.rotations import from_yaw_pitch
-from revisit.metrics.seen_camera import seen_camera
+from revisit.metrics.observed_camera import seen_camera
 from revisit.results import Results
 from revisit.suites.memobench.metrics.camera import camera_controllability
 from revisit.suites.memobench.summary import summarise

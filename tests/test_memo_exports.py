@@ -15,7 +15,6 @@ from revisit.core import Case, Clip, Reason, Record, Score, Unscored
 from revisit.engine.score import plain
 from revisit.evidence.answers import NO, YES, Question, answers_from
 from revisit.results import Results
-from revisit.suites.memobench.banks import Bank, Judgement, as_annotation, write_bank
 from revisit.suites.memobench.exports import (
     EVAL_COLUMNS,
     FOLDER,
@@ -28,6 +27,7 @@ from revisit.suites.memobench.exports import (
 from revisit.suites.memobench.imports import vqa_answers
 from revisit.suites.memobench.leaderboard import upstream_board
 from revisit.suites.memobench.metrics.answers import DIMENSIONS, pass_rate
+from revisit.suites.memobench.question_bank import Bank, Judgement, as_annotation, write_bank
 from revisit.suites.memobench.summary import answered_tables
 
 QUESTIONS = [

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from revisit.core import METRICS, SUITES, UsageError
-from revisit.engine.needs import ObserverSet, parameters_of
+from revisit.engine.dependencies import ObserverSet, parameters_of
 from revisit.engine.plan import make_plan
 from revisit.observers.sets import load_roles
-from revisit.suites.memobench.banks import find_bank, read_bank
 from revisit.suites.memobench.names import parse_clip
+from revisit.suites.memobench.question_bank import find_bank, read_bank
 from revisit.suites.memobench.wording import as_yaml, from_repository, read_wording
 from tests.judging import MODEL, question_of, sees_cards, serving
 from tests.test_suite_memobench import FRAMES, generated, make_dataset

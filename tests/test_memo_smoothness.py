@@ -10,8 +10,8 @@ import pytest
 
 from revisit.core import InvalidEvidence, UsageError
 from revisit.evidence.memory_clips import WarpErrors
-from revisit.observers.warp import describe, right_way, sampled_frames, unit, wrong_way
-from revisit.observers.warp import dis_warp as warp_errors
+from revisit.observers.warp_errors import describe, right_way, sampled_frames, unit, wrong_way
+from revisit.observers.warp_errors import dis_warp as warp_errors
 from revisit.suites.memobench.metrics.smoothness import motion_smoothness, smoothness
 from revisit.worlds import Film, make_room, play
 from tests.looking import as_frames, look, wall, window

@@ -16,7 +16,7 @@ import pytest
 from revisit.audit.sweep import parse, sweep
 from revisit.core import SUITES, Case, Clip, Reason, Record, UsageError
 from revisit.diagnosis.summary import diagnosed, taxonomy_table
-from revisit.engine.needs import ObserverSet
+from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.evidence.camera import SeenCamera

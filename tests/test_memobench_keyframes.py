@@ -17,7 +17,7 @@ from revisit.core.phase_pairs import (
     stretched,
 )
 from revisit.engine.observe import all_partners, used
-from revisit.suites.memobench.sheets import Marks
+from revisit.suites.memobench.metadata import Marks
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from revisit.control.generation import By, carry_out, cost_of, how_of
+from revisit.control.job_runner import known_of, run_jobs
 from revisit.control.jobs import Batch, Job
 from revisit.control.metering import device_memory, machine, memory_of, session_members, summed_up
-from revisit.control.running import known_of, run_jobs
 from revisit.core import UsageError
 from revisit.media import encode_mp4
 from revisit.results.model_facts import cost_table, published_facts

@@ -14,18 +14,18 @@ from typer.testing import CliRunner
 
 from revisit.cli.main import app
 from revisit.core import SUITES, Case, UsageError
-from revisit.engine.by import tables_by
-from revisit.engine.needs import ObserverSet
+from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.observers.poses import read_poses
 from revisit.observers.sets import load_roles
-from revisit.results.boards import RunFacts, joined
+from revisit.results.leaderboards import RunFacts, joined
 from revisit.results.run import Run
+from revisit.runs.group_by import tables_by
 from revisit.suites.mind.read import action_space, read
 from revisit.suites.mind.suite import boards_of
 from revisit.suites.mind.world import render_mind
-from revisit.weights.places import variable_of
+from revisit.weights.directories import variable_of
 from tests.test_suite_mind import ACTION, ROW, TIMES, rows_of
 
 PER_FRAME = {"mse", "avg_mse", "lpips", "avg_lpips", "ssim", "avg_ssim", "psnr", "avg_psnr"}

@@ -15,7 +15,7 @@ from revisit.evidence.motion import Outset
 from revisit.evidence.poses import ActionTrack, PoseTrack, TruePoseTrack
 from revisit.evidence.quality import FeatureError
 from revisit.metrics.fidelity import IDENTICAL_DB
-from revisit.suites.mind import action, gsc, lcm, selection, visual
+from revisit.suites.mind.metrics import action, gsc, lcm, selection, visual
 from tests.test_camera_metrics import bent_path, elsewhere
 
 # What the public evaluator was seen to score of clips of so many frames.
@@ -199,7 +199,7 @@ def test_action_needs_rows_for_the_predicted_frames():
 
 def test_both_protocols_ask_the_same_metrics_with_different_hashes():
     from revisit.core import METRICS
-    from revisit.engine.needs import ObserverSet, protocol_facts, short_hash
+    from revisit.engine.dependencies import ObserverSet, protocol_facts, short_hash
     from revisit.observers.sets import load_roles
 
     mind = SUITES["mind"]

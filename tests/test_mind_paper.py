@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from revisit.core import Case, UsageError
-from revisit.engine.by import tables_by
-from revisit.results.boards import RunFacts, marked, ordered
+from revisit.results.leaderboards import RunFacts, marked, ordered
 from revisit.results.run import Run
-from revisit.suites.mind.paper import COLUMNS, paper_boards, published
+from revisit.runs.group_by import tables_by
+from revisit.suites.mind.paper_table import COLUMNS, paper_boards, published
 from revisit.suites.mind.read import KIND, read, scene_kinds
 from revisit.suites.mind.world import render_mind
 from tests.judging import MODEL, completion, serving

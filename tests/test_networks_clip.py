@@ -22,8 +22,8 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from revisit.core import OBSERVERS, MissingPrerequisite  # noqa: E402
-from revisit.networks import clip, pictures, runtime, siglip  # noqa: E402
-from revisit.networks.captions import Captions, read_clip_captions, read_siglip_captions  # noqa: E402
+from revisit.networks import clip, preprocessing, runtime, siglip  # noqa: E402
+from revisit.networks.tokenizing import Captions, read_clip_captions, read_siglip_captions  # noqa: E402
 
 WIDTH, TEXT_WIDTH, SIZE, LAYERS, PATCH = 128, 64, 32, 2, 32
 MERGES = [
@@ -328,7 +328,7 @@ def test_pictures_are_prepared_as_transformers_does(root: Path, state: dict[str,
     shown = photos(1, (480, 832))  # 224 x 388: both sides of the crop lose 82
     theirs = pil_processor("CLIP")(image.fromarray(shown[0].permute(1, 2, 0).numpy()))["pixel_values"][0]
     difference = np.abs(network.prepared(shown)[0].numpy() - np.asarray(theirs))
-    assert difference.max() < 1.01 / 255 / min(pictures.CLIP_STD) and difference.mean() < 1e-3
+    assert difference.max() < 1.01 / 255 / min(preprocessing.CLIP_STD) and difference.mean() < 1e-3
 
 
 # --- captions -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from revisit.networks import compiled, pictures
+from revisit.networks import compiled, preprocessing
 
 
 class Network:
@@ -104,8 +104,8 @@ def test_exact_numbers_are_not_compiled(monkeypatch):
 @torch.inference_mode()
 def test_compiled_resizing_gives_the_same_levels(compiler, size):
     shown = torch.randint(0, 256, (4, 37, 53, 3), dtype=torch.uint8).permute(0, 3, 1, 2)
-    plain = pictures.resized(shown, size)
-    alone = [pictures.resized(shown, size) for _ in range(2)][-1]
+    plain = preprocessing.resized(shown, size)
+    alone = [preprocessing.resized(shown, size) for _ in range(2)][-1]
     network = Half(size)
     within = [compiled.run(network.step, shown) for _ in range(3)][-1]
     assert len(compiler.made) == 2 and network.calls == 1
@@ -120,4 +120,4 @@ class Half:
 
     def step(self, shown):
         self.calls += not torch.compiler.is_compiling()
-        return pictures.resized(shown, self.size) / 2
+        return preprocessing.resized(shown, self.size) / 2

@@ -18,15 +18,15 @@ pytest.importorskip("safetensors", reason="needs safetensors: pip install 'revis
 from safetensors.torch import save_file  # noqa: E402
 
 from revisit.core import OBSERVERS, Batch, Case, Clip, ClipInfo, MissingPrerequisite, Observer, Score  # noqa: E402
-from revisit.engine.making import task_for  # noqa: E402
-from revisit.engine.needs import ObserverSet  # noqa: E402
+from revisit.engine.dependencies import ObserverSet  # noqa: E402
+from revisit.engine.evidence_keys import task_for  # noqa: E402
 from revisit.evidence.frames import FrameFacts  # noqa: E402
 from revisit.evidence.mbench import GramDistances  # noqa: E402
 from revisit.metrics.integrity import wr_integrity  # noqa: E402
 from revisit.networks import gram, runtime  # noqa: E402
-from revisit.networks import pictures as shapes  # noqa: E402
+from revisit.networks import preprocessing as shapes  # noqa: E402
 from revisit.networks.efficientnet_lite import ID, STAGES, EfficientNetLite0, build, described, full_field  # noqa: E402
-from revisit.observers import grams  # noqa: E402
+from revisit.observers import gram_matrices  # noqa: E402
 from revisit.observers.frames import frame_facts  # noqa: E402
 from revisit.observers.objects import cut_out, object_vectors, whole_views  # noqa: E402
 from revisit.suites.memobench.metrics.identity import identity  # noqa: E402
@@ -205,7 +205,7 @@ def test_identity_frames_are_those_of_the_classical_observer() -> None:
 
 
 def test_grams_without_poses_pair_frames_from_both_ends() -> None:
-    pairs = grams.compared_frames(10, None, {}, samples=4, rule="corrected", convention="auto")
+    pairs = gram_matrices.compared_frames(10, None, {}, samples=4, rule="corrected", convention="auto")
     assert [pair for pair in pairs if not pair[2]] == [(3, 0, False), (6, 3, False), (9, 6, False)]
     assert {pair[:2] for pair in pairs if pair[2]} == {(9, 0), (8, 1), (7, 2), (6, 3), (5, 4)}
 
@@ -221,18 +221,24 @@ def test_the_papers_style_is_over_all_frames_in_closed_form() -> None:
     frames = as_frames([np.full((6, 8, 3), k, np.uint8) for k in range(41)], 8)
     for id in ("small.grams", "paper.grams"):
         asked = {**OBSERVERS[id].params, **SUITES["mbench"].protocols["paper"][id]}
-        pairs = grams.compared_frames(info.count, None, {}, **asked)
+        pairs = gram_matrices.compared_frames(info.count, None, {}, **asked)
 
         def matrices(pictures: list[np.ndarray]) -> list[Any]:
             found = torch.tensor([values[int(rgb[0, 0, 0])] for rgb in pictures], dtype=torch.float32)
             return [found[:, None, None] * torch.eye(1)]  # matrices of one number each
 
-        seen = driven(grams.distances(pairs, matrices, "made up"), frames)
+        seen = driven(gram_matrices.distances(pairs, matrices, "made up"), frames)
         score = rendering_style(seen, rule="paper")
         assert score.facts["pairs"] == 40
         assert score.value == pytest.approx(1 - np.abs(np.diff(values)).mean(), abs=1e-6)
     assert (
-        len([pair for pair in grams.compared_frames(41, None, {}, samples=32, rule="x", convention="") if not pair[2]])
+        len(
+            [
+                pair
+                for pair in gram_matrices.compared_frames(41, None, {}, samples=32, rule="x", convention="")
+                if not pair[2]
+            ]
+        )
         == 31
     )
 
@@ -341,7 +347,7 @@ def test_identical_frames_lie_at_the_bound_and_blur_leads_away_from_it(shared: P
     likeness = [identity(tokens[0], tokens[k : k + 1], 0.4).mean for k in range(5)]
     assert likeness[0] == pytest.approx(1, abs=1e-3)
     assert (np.diff(likeness) < 0).all()
-    layers = grams.matrices_of("lpips_vgg", blurred)
+    layers = gram_matrices.matrices_of("lpips_vgg", blurred)
     difference, norm, other = gram.gram_distances(layers, [layer[:1].expand_as(layer) for layer in layers])
     style = runtime.numbers((difference / (norm + other)).mean(dim=1))
     assert style[0] == 0

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from revisit.core import MissingPrerequisite, Target, UsageError
-from revisit.observers.track import LikeTarget, box_of, most_alike, overlap
+from revisit.observers.mask_tracking import LikeTarget, box_of, most_alike, overlap
 from revisit.worlds.failures import generate
 from revisit.worlds.film import Film, play
 from revisit.worlds.places import make_world
@@ -29,7 +29,7 @@ from revisit.networks.sam import MaskDecoder, PromptEncoder  # noqa: E402
 from revisit.networks.tiny_vit import TinyViT  # noqa: E402
 from revisit.observers import masks as observers  # noqa: E402
 from revisit.observers.detections import detections_by_look  # noqa: E402
-from revisit.observers.track import Tracker, cut_out, embedded  # noqa: E402
+from revisit.observers.mask_tracking import Tracker, cut_out, embedded  # noqa: E402
 
 # The network: small and random
 
@@ -309,8 +309,8 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     data = pytest.importorskip("skimage.data", reason="needs scikit-image's pictures")
     from revisit.core import Clip
     from revisit.engine.cache import EvidenceCache
-    from revisit.engine.work import ClipTask, Job, ObserverTask
-    from revisit.engine.workers import run_jobs
+    from revisit.engine.jobs import ClipTask, Job, ObserverTask
+    from revisit.engine.worker_processes import run_jobs
     from revisit.evidence.mbench import ObjectMasks
     from revisit.media import Limits, clip_digest, encode_mp4
 

@@ -9,7 +9,7 @@ import pytest
 
 from revisit.catalog import card
 from revisit.core import METRICS, Batch, UsageError
-from revisit.networks import spread
+from revisit.networks import numeric_spread
 
 torch = pytest.importorskip("torch", reason="networks run on torch")
 
@@ -81,15 +81,15 @@ def test_a_network_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(("largest", "stated"), [(0, 1e-6), (4e-5, 1e-4), (6e-5, 2e-4), (0.0013, 0.005), (0.5, 1.0)])
 def test_a_tolerance_is_the_next_round_number_above_twice_the_difference(largest: float, stated: float) -> None:
-    assert spread.tolerance(largest) == pytest.approx(stated)
+    assert numeric_spread.tolerance(largest) == pytest.approx(stated)
 
 
 def test_what_was_measured_is_on_the_cards_and_small() -> None:
-    for measured in spread.results().values():
+    for measured in numeric_spread.results().values():
         for id, row in measured["metrics"].items():
             low, high = METRICS[id].range
             size = 1.0 if low is None or high is None else high - low
-            assert spread.largest(row) <= 1e-3 * size, f"{id} moves by {spread.largest(row)}"
+            assert numeric_spread.largest(row) <= 1e-3 * size, f"{id} moves by {numeric_spread.largest(row)}"
             assert any(measured["device"] in line for line in card(id)["spread"])
 
 
@@ -99,7 +99,7 @@ UNMEASURED = {"target_identity", "target_reappearance"}
 
 @pytest.mark.parametrize("name", ["small", "paper"])
 def test_every_metric_with_networks_was_measured_in_every_setting(name: str) -> None:
-    from revisit.engine.needs import ObserverSet, observed_kinds
+    from revisit.engine.dependencies import ObserverSet, observed_kinds
     from revisit.observers.sets import load_roles
 
     sets = {one: ObserverSet(one, load_roles(one)) for one in ("small", "paper")}
@@ -108,7 +108,7 @@ def test_every_metric_with_networks_was_measured_in_every_setting(name: str) -> 
         makers = [sets[of].maker(kind) for kind in observed_kinds(METRICS[metric])]
         return {maker.id for maker in makers if maker is not None and maker.weights}
 
-    measured = spread.results()[name]["metrics"]
+    measured = numeric_spread.results()[name]["metrics"]
     wanted = {id for id in METRICS if networks(id, name)} - UNMEASURED
     if name == "paper":
         wanted = {id for id in wanted if networks(id, "paper") != networks(id, "small")}
@@ -120,5 +120,5 @@ def test_every_metric_with_networks_was_measured_in_every_setting(name: str) -> 
 
 def test_a_score_on_its_bound_promises_nothing() -> None:
     row = {"cases": 2, "from": 0.0, "to": 0.0, "differences": {"gpu default batch 1": 0.0}}
-    assert "tolerance" not in spread.how_far(row) and "bound" in spread.how_far(row)
-    assert "tolerance" in spread.how_far({**row, "to": 0.5})
+    assert "tolerance" not in numeric_spread.how_far(row) and "bound" in numeric_spread.how_far(row)
+    assert "tolerance" in numeric_spread.how_far({**row, "to": 0.5})

@@ -73,7 +73,7 @@ def test_evidence_in_another_precision_has_another_address(
 ) -> None:
     pytest.importorskip("torch", reason="networks run on torch")
     from revisit.core import SUITES
-    from revisit.engine.needs import ObserverSet
+    from revisit.engine.dependencies import ObserverSet
     from revisit.engine.plan import make_plan
     from revisit.observers.sets import load_roles
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from revisit.media import encode_mp4
-from revisit.networks import spread
+from revisit.networks import numeric_spread
 from tests.conftest import Cli
 
 pytest.importorskip("torch", reason="networks run on torch")
@@ -55,9 +55,9 @@ def test_batches_and_processes_keep_to_the_tolerance_on_the_card(
     first, *others = scores.values()
     made = [key for key in first if not key[1].endswith("@truth")]  # references are clips of their own, too
     assert {metric for metric, _ in made} == set(METRICS) and len(made) == 2 * len(METRICS)
-    measured = spread.results()["small"]["metrics"]
+    measured = numeric_spread.results()["small"]["metrics"]
     for other in others:
         assert other.keys() == first.keys()
         for (metric, case), score in first.items():
-            tolerance = spread.tolerance(spread.largest(measured[metric]))
+            tolerance = numeric_spread.tolerance(numeric_spread.largest(measured[metric]))
             assert score == pytest.approx(other[metric, case], abs=tolerance), (metric, case)

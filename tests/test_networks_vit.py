@@ -23,8 +23,8 @@ from torch.nn import functional  # noqa: E402
 
 from revisit import weights  # noqa: E402
 from revisit.core import OBSERVERS, Batch, Frame, MissingPrerequisite  # noqa: E402
-from revisit.networks import dino, pictures, runtime  # noqa: E402
-from revisit.observers import feature_error, grams  # noqa: E402
+from revisit.networks import dino, preprocessing, runtime  # noqa: E402
+from revisit.observers import feature_error, gram_matrices  # noqa: E402
 
 WIDTH, LAYERS, HEADS = 128, 2, 2
 
@@ -263,7 +263,7 @@ def test_identity_as_memobench_prepares_it(here: Path) -> None:
     picture = np.asarray(Image.fromarray(shown).resize((456, 256), Image.Resampling.BICUBIC))[16:240, 116:340]
     levels = torch.from_numpy(picture.copy()).permute(2, 0, 1)[None]
     state = hub_names(load_file(here / "dinov2-base" / "model.safetensors"))
-    expected = pictures.unit(by_hand(state, pictures.normalised(levels))[:, 1:])
+    expected = preprocessing.unit(by_hand(state, preprocessing.normalised(levels))[:, 1:])
     assert (torch.from_numpy(seen.tokens.astype(np.float32)) * expected).sum(dim=-1).min() > 0.9995
 
 
@@ -304,7 +304,7 @@ def test_feature_error_of_mind(here: Path) -> None:
         levels = torch.from_numpy(picture.copy()).permute(2, 0, 1)[None].float()
         large = functional.interpolate(levels, size=(720, 1280), mode="bilinear")
         small = functional.interpolate(large, size=(224, 224), mode="bilinear", antialias=True)
-        return functional.normalize(network(pictures.normalised(small))[1], dim=-1)
+        return functional.normalize(network(preprocessing.normalised(small))[1], dim=-1)
 
     cosines = (described(shown) * described(truth)).sum(dim=-1)
     assert np.allclose(seen.mse, float((2 - 2 * cosines).mean()) / WIDTH, rtol=1e-4)
@@ -330,8 +330,8 @@ def test_gram_distances_of_vgg19(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         number += 2 if isinstance(entry, int) else 1
     torch.save(state, tmp_path / "vgg19.pth")
     shown = [photo((64, 96), seed) for seed in range(2)]
-    matrices = grams.matrices_of("vgg19", shown)
-    x, number, found = pictures.normalised(torch.from_numpy(np.stack(shown)).permute(0, 3, 1, 2)), 0, []
+    matrices = gram_matrices.matrices_of("vgg19", shown)
+    x, number, found = preprocessing.normalised(torch.from_numpy(np.stack(shown)).permute(0, 3, 1, 2)), 0, []
     for position, entry in enumerate(layout[:-4]):
         if isinstance(entry, int):
             x = functional.conv2d(x, state[f"features.{number}.weight"], state[f"features.{number}.bias"], padding=1)

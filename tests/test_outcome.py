@@ -12,7 +12,7 @@ from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.frames import CasePhases
 from revisit.metrics.outcome import event_outcome
-from revisit.observers.outcome import paired_views
+from revisit.observers.paired_pictures import paired_views
 from tests.looking import as_frames, look, read, wall, window
 
 PHASES = CasePhases(4, 8, "given")

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation, Slerp
 
-from revisit.control.compiling import CameraPlan
 from revisit.control.delivery import Delivery, deliver, plan_for
 from revisit.control.generators import Generator, generator, generators
 from revisit.control.payloads import FAMILIES, PayloadError
+from revisit.control.requested_path import CameraPlan
 from revisit.suites.wrbench.tables import published
 from tests.loaders import READERS, lingbot_keys, rows_of_19, walked, wan_fun_focal
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from revisit.control.compiling import CameraPlan
 from revisit.control.delivery import Delivery, deliver, plan_for
 from revisit.control.generators import Generator, generator
 from revisit.control.payloads import FAMILIES, PayloadError
 from revisit.control.presets import preset
+from revisit.control.requested_path import CameraPlan
 from tests.loaders import READERS, lingbot_keys, matrix_game_2_keys, walked
 
 GENERATORS = [

@@ -35,15 +35,15 @@ from revisit.core import (
     metric,
     observer,
 )
-from revisit.engine import needs
+from revisit.engine import dependencies
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.entries import stratified
-from revisit.engine.needs import ObserverSet, protocol_facts, short_hash
+from revisit.engine.dataset_cases import stratified
+from revisit.engine.dependencies import ObserverSet, protocol_facts, short_hash
 from revisit.engine.plan import make_plan
 from revisit.evidence.judged import JudgeFrames
 from revisit.media import encode_mp4
 from revisit.observers.sets import load_roles
-from revisit.results.files import Lines, RecordWriter, case_from_json, case_to_json, from_line, to_line
+from revisit.results.record_files import Lines, RecordWriter, case_from_json, case_to_json, from_line, to_line
 from revisit.results.tables import standard_summary
 from revisit.suites.clips import read_manifest
 from tests.conftest import moving_frames
@@ -225,13 +225,13 @@ def _with_gate(**changes: Any) -> dict[str, Any]:
 
 def _with_weights() -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(needs.weights, "digests", lambda ids: {"net": "0" * 64})
+        patch.setattr(dependencies.weights, "digests", lambda ids: {"net": "0" * 64})
         return facts_with()
 
 
 def _with_decoding() -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(needs, "DECODING_RULE", 999)
+        patch.setattr(dependencies, "DECODING_RULE", 999)
         return facts_with()
 
 

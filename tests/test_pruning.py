@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 from revisit.cli.cache import app
 from revisit.core import Clip, UsageError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.pruning import cache_limit, over_limit, size_of, unused
+from revisit.engine.cache_pruning import cache_limit, over_limit, size_of, unused
 from revisit.evidence.motion import Outset
 from revisit.judges.store import shared_store
-from revisit.media.places import NETWORKS, SHOWN
+from revisit.media.cache_folders import NETWORKS, SHOWN
 from revisit.web.media import shown
-from revisit.weights import made
+from revisit.weights import derived_files
 
 DAY = 86400.0
 
@@ -84,7 +84,7 @@ def test_what_a_kill_left_unfinished_goes_and_what_is_being_written_stays(cache:
 
 def test_networks_and_copies_of_clips_go_but_answers_and_weights_stay(cache: EvidenceCache, make_clip):
     """What goes is written here by those who write it in a run."""
-    made.keep("a", b"x" * 1000)
+    derived_files.keep("a", b"x" * 1000)
     (network,) = (cache.root / NETWORKS).iterdir()
     os.utime(network, (time.time() - 3.5 * DAY,) * 2)
     part = Clip(make_clip(cache.root / "clip.mp4"), start=1)  # which no browser shows as it is

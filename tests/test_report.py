@@ -20,10 +20,10 @@ from revisit.core import Case, Clip, Reason, Record, Series
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.media import save_npz
-from revisit.report.html import data_block, write_report
 from revisit.report.phases import phases_of
 from revisit.report.series import drawn
 from revisit.report.tables import findings, funnel, in_words
+from revisit.report.write_html import data_block, write_report
 from revisit.results import Results
 from revisit.results.run import Run
 from tests.runs import add_records, make_scenes
@@ -387,7 +387,9 @@ def test_a_suite_with_other_tables_still_has_a_page(tmp_path: Path) -> None:
 
 
 def test_importing_the_report_loads_no_decoder_and_no_network() -> None:
-    code = "import sys, revisit.report.html; print([m for m in ('cv2', 'av', 'torch', 'scipy') if m in sys.modules])"
+    code = (
+        "import sys, revisit.report.write_html; print([m for m in ('cv2', 'av', 'torch', 'scipy') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from revisit.report.html import write_report
+from revisit.report.write_html import write_report
 from revisit.results.run import Run
 from tests.browsing import chromium, until
 from tests.runs import make_scenes

@@ -51,9 +51,10 @@ ALLOWED = {
         "diagnosis",
         "results",
     },
+    "runs": {"core", "media", "networks", "observers", "results", "engine"},
     "posing": {"core", "evidence", "media", "geometry", "observers", "engine"},
     "preflight": {"core", "evidence", "media", "geometry", "control"},
-    "report": {"core", "evidence", "media", "stats", "engine", "diagnosis", "results", "web"},
+    "report": {"core", "evidence", "media", "stats", "engine", "diagnosis", "results", "runs", "web"},
     "web": {"core", "media"},
     "labels": {
         "core",
@@ -84,7 +85,6 @@ ALLOWED = {
 }
 # Files of a suite's folder that live on the floor of another room, by the beginning of their name or of their folder's.
 FLOORS = {"metrics": "metrics", "questions": "judges", "imports": "observers", "world": "worlds"}
-NAMED = dict.fromkeys(("action", "gsc", "lcm", "selection", "visual"), "metrics")  # chapters beside MIND's other files
 ANYTHING = ("commands", "api")  # may import everything, as cli/ does
 KNOWN = ("mbench.py",)  # the public path of MBench's API
 HEAVY = {
@@ -137,7 +137,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 def part(name: str) -> str:
     """The part of a suite's folder that a file, or a folder of files, belongs to: `metrics` of metrics_camera."""
     parts = (part for part in (*FLOORS, *ANYTHING) if name == part or name.startswith(f"{part}_"))
-    return NAMED.get(name) or next(parts, "")
+    return next(parts, "")
 
 
 def part_of(path: Path) -> str:
@@ -155,7 +155,7 @@ def test_a_room_imports_only_what_it_may() -> None:
         if room in ALLOWED and inside not in ANYTHING:
             used = {name.split(".")[1] for name in imports(path) if name.startswith("revisit.")}
             home = path.relative_to(PACKAGE).parts[0]
-            guilty[path.relative_to(PACKAGE).as_posix()] = used - {room, home} - ALLOWED[room]
+            guilty[path.relative_to(PACKAGE).as_posix()] = used - {room, home, "_version"} - ALLOWED[room]
     assert not {name: rooms for name, rooms in guilty.items() if rooms}
 
 

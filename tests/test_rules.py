@@ -7,7 +7,7 @@ import pytest
 
 from revisit.core.reasons import KINDS
 from revisit.results import Cell
-from revisit.results.rules import best, coverage, heading, number, shown, unscored
+from revisit.results.display import best, coverage, heading, number, shown, unscored
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from revisit.control.generation import By, how_of
+from revisit.control.job_runner import known_of, run_jobs
 from revisit.control.jobs import Job
-from revisit.control.running import known_of, run_jobs
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FAULTY = """

@@ -14,7 +14,7 @@ import pytest
 
 from revisit.core import RevisitError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.claims import Claims, entered
+from revisit.engine.leases import Claims, entered
 from revisit.engine.request import Request
 from revisit.engine.shared_evidence import shared_evidence
 
@@ -73,7 +73,7 @@ def test_processes_share_a_run_and_score_nothing_twice(make_clip, tmp_path, kill
 
 def test_a_clip_is_claimed_once_and_free_when_its_process_is_killed(tmp_path):
     script = (
-        "import sys, time; from pathlib import Path; from revisit.engine.claims import Claims\n"
+        "import sys, time; from pathlib import Path; from revisit.engine.leases import Claims\n"
         "claims = Claims(Path(sys.argv[1])); print(claims.take(['one', 'two']), flush=True); time.sleep(600)"
     )
     other = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
@@ -92,7 +92,7 @@ def test_other_questions_do_not_mix_with_a_run_that_goes_on(make_clip, tmp_path)
     request = Request.of(tmp_path / "videos", metrics=["flicker"])
     run = request.run(tmp_path / "run", workers=0)
     script = (
-        "import sys, time; from pathlib import Path; from revisit.engine.claims import entered\n"
+        "import sys, time; from pathlib import Path; from revisit.engine.leases import entered\n"
         "with entered(Path(sys.argv[1]), alone=False) as entry: entry.share(); print(1, flush=True); time.sleep(600)"
     )
     other = subprocess.Popen([sys.executable, "-c", script, str(run.path)], stdout=subprocess.PIPE, text=True)

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import revisit
 from revisit.cli.main import app
-from revisit.media import texts
-from revisit.media.texts import csv_rows, csv_text, write_sheet
+from revisit.media import text_files
+from revisit.media.text_files import csv_rows, csv_text, write_sheet
 
 from .test_media_folder import fill
 
@@ -136,17 +136,17 @@ def test_a_workbook_holds_texts(tmp_path: Path) -> None:
 
 def test_no_other_file_writes_csv() -> None:
     """One place writes CSV and xlsx, so that one rule holds for all."""
-    source = Path(texts.__file__).parents[1]
+    source = Path(text_files.__file__).parents[1]
     writers = ("csv.writer(", "DictWriter(", "Workbook(", ".to_csv(", ".to_excel(")
     found = {
         str(path.relative_to(source))
         for path in source.rglob("*.py")
         if any(writer in path.read_text(encoding="utf-8") for writer in writers)
     }
-    assert found == {"media/texts.py", "results/results.py"}  # the second calls the function of that name
+    assert found == {"media/text_files.py", "results/results.py"}  # the second calls the function of that name
 
 
 def test_names_in_latex_start_no_option_of_a_row() -> None:
-    from revisit.report.boards import _tex
+    from revisit.report.leaderboards import _tex
 
     assert _tex("[2pt] a*b <x>|") == r"{[}2pt{]} a{*}b \textless{}x\textgreater{}\textbar{}"

@@ -13,8 +13,8 @@ from revisit.audit.steadiness import DISTURBANCES, flips
 from revisit.core import Case, Clip, Record, Verdict
 from revisit.evidence.views import ViewLinks
 from revisit.media import clip_digest, open_clip
-from revisit.media.disturb import WORDS, disturbed
-from revisit.metrics.room import with_room
+from revisit.media.perturb import WORDS, disturbed
+from revisit.metrics.margins import with_room
 from revisit.metrics.view_gate import chains
 from revisit.results import Results
 from tests.conftest import Cli

@@ -10,7 +10,7 @@ import pytest
 
 from revisit.core import Case, Clip, MediaError, Score, Suite, Unscored, UsageError, evidence, metric, observer
 from revisit.engine import observe as observing
-from revisit.engine.needs import ObserverSet
+from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.media import announced_frames, clip_digest, file_digest, open_clip, save_npz

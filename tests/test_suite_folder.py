@@ -7,7 +7,7 @@ import json
 import pytest
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
-from revisit.engine.entries import stratified
+from revisit.engine.dataset_cases import stratified
 from revisit.suites.folder.read import read
 from revisit.suites.folder.scan import scan
 

@@ -13,19 +13,19 @@ import pytest
 
 from revisit.core import SUITES, Case, Record, Rejected, UsageError
 from revisit.core.phase_pairs import phase_maps
-from revisit.engine.by import parse, tables_by
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.needs import ObserverSet
+from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.metrics.fidelity import psnr_per_frame
 from revisit.observers.poses import read_poses, recognise
 from revisit.observers.sets import load_roles
 from revisit.results import Results
+from revisit.runs.group_by import parse, tables_by
 from revisit.suites.memobench.layouts import find_clip, trees_in
+from revisit.suites.memobench.metadata import find_table, read_marks, read_metadata
 from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
 from revisit.suites.memobench.read import read, recognises
-from revisit.suites.memobench.sheets import find_table, read_marks, read_metadata
 from tests.conftest import moving_frames
 
 GT_FRAMES, FRAMES, MARKS = 24, 12, (6, 15)
@@ -210,7 +210,7 @@ def test_one_precedence_and_what_was_passed_over_is_told(tmp_path, data):
 
 
 def test_unpadded_frames_are_in_natural_order_and_last_as_long_as_the_truth(tmp_path, data):
-    from revisit.media.folder import frame_files
+    from revisit.media.frame_folder import frame_files
 
     folder = write_frames(tmp_path / "m/Barnyard_5/frames", moving_frames(FRAMES), "{}.png")
     assert [path.stem for path in frame_files(folder).paths] == [str(k) for k in range(FRAMES)]
@@ -456,7 +456,7 @@ def test_a_damaged_xlsx_is_one_sentence_and_no_traceback(tmp_path, data):
 
 
 def test_hostile_and_foreign_sheets_are_refused_in_a_sentence(tmp_path, monkeypatch):
-    import revisit.suites.memobench.sheets as sheets
+    import revisit.suites.memobench.metadata as sheets
 
     (tmp_path / "old").mkdir()
     (tmp_path / "old/Real_ExitReenter.xls").write_bytes(b"\xd0\xcf\x11\xe0")

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from revisit.cli.main import app
 from revisit.core import SUITES, Case, Record, Rejected, UsageError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.needs import ObserverSet
+from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import Silent, evaluate
 from revisit.media import encode_mp4
@@ -126,7 +126,7 @@ def test_the_table_is_there_by_perspective_and_test(run):
     assert [*parts] == [f"{p}_data {t}_test" for p in ("1st", "3rd") for t in ("mem", "action_space", "mirror")]
     assert set(parts["1st_data mirror_test"]["metrics"]) == {"mind_gsc_mse", "mind_gsc_psnr", "mind_gsc_ssim"}
     assert parts["3rd_data mem_test"]["models"]["copy"]["scores"]["mind_lcm_psnr"]["n"] == 1
-    from revisit.report.html import write_report
+    from revisit.report.write_html import write_report
 
     page = write_report(run).read_text(encoding="utf-8")
     assert "1st_data mirror_test" in page and 'id="scores-6"' in page

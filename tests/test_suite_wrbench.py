@@ -15,7 +15,7 @@ from revisit.core import OBSERVERS, SUITES, Case, Clip, Reason, Record, Rejected
 from revisit.results import Results
 from revisit.suites.wrbench.exports import export
 from revisit.suites.wrbench.measures import by_measure
-from revisit.suites.wrbench.pairs import preference_pairs
+from revisit.suites.wrbench.preference_pairs import preference_pairs
 from revisit.suites.wrbench.prompts import own_tasks
 from revisit.suites.wrbench.read import read, recognises
 from revisit.suites.wrbench.records import event_views
@@ -228,7 +228,7 @@ def test_exports(run: Results, tmp_path: Path) -> None:
 def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
     run: Results,
 ) -> None:
-    from revisit.results.boards import RunFacts, ordered
+    from revisit.results.leaderboards import RunFacts, ordered
     from revisit.suites.wrbench.leaderboard import boards_of, published_boards
 
     metrics = {"wr_visible_spatial": "one", "visual_integrity_lite": "two"}
@@ -281,8 +281,8 @@ def test_the_suite_is_listed_with_its_protocols() -> None:
 def test_real_clips_turn_to_the_side_they_were_asked_to(shared: Path, clip: str, side: int) -> None:
     import numpy as np
 
-    from revisit.metrics.camera_request import peak, relative_yaw
-    from revisit.metrics.seen_camera import seen_camera
+    from revisit.metrics.observed_camera import seen_camera
+    from revisit.metrics.requested_camera import peak, relative_yaw
     from tests.looking import look
     from tests.looking import read as frames_of
 
@@ -336,7 +336,7 @@ def test_a_judge_gates_and_scores_from_prompt_to_table(tmp_path: Path, views: li
     import numpy as np
 
     from revisit.engine.cache import EvidenceCache
-    from revisit.engine.needs import ObserverSet
+    from revisit.engine.dependencies import ObserverSet
     from revisit.engine.plan import make_plan
     from revisit.engine.run import evaluate
     from revisit.judges.settings import choose_judge

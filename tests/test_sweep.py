@@ -11,7 +11,7 @@ import pytest
 from revisit.audit.sweep import parse, sweep
 from revisit.audit.text import sweep_table
 from revisit.core import SUITES, UsageError
-from revisit.engine.needs import ObserverSet, Parameters
+from revisit.engine.dependencies import ObserverSet, Parameters
 from revisit.engine.plan import Plan, make_plan
 from revisit.observers.sets import load_roles
 from tests.conftest import Cli

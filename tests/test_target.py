@@ -12,8 +12,8 @@ from revisit.core import ClipInfo, InvalidEvidence, Score, Target, Unscored, Ver
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetTrack
 from revisit.metrics.target_gate import target_phases, target_return, target_sight
 from revisit.metrics.target_return import target_identity, target_reappearance
-from revisit.observers.cells import FAINTEST, Probe, View, Whitening, Window, cells_of, cut_out, similarities
-from revisit.observers.target import track_target
+from revisit.observers.grid_descriptors import FAINTEST, Probe, View, Whitening, Window, cells_of, cut_out, similarities
+from revisit.observers.target_tracking import track_target
 from tests.looking import as_frames, driven, look, read, wall, window
 
 BOX = (0.3, 0.3, 0.5, 0.75)

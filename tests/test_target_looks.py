@@ -12,7 +12,7 @@ from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetLooks
 from revisit.metrics.target_gate import target_phases, target_return, target_sight
 from revisit.metrics.target_looks import LookRule, frame_says
 from revisit.metrics.target_return import target_reappearance
-from revisit.observers.looks import Search, chosen, in_box, in_windows, most_different, overlap, windows
+from revisit.observers.target_presence import Search, chosen, in_box, in_windows, most_different, overlap, windows
 from tests.test_target import BOX, plain_track
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from revisit.core import Case, Clip, Reason, Record
-from revisit.engine.truth import TRUTH, with_truth
+from revisit.engine.ground_truth import TRUTH, with_truth
 from revisit.results import Results
-from revisit.results.boards import RunFacts, board_of_run, column_of, marked, ordered
-from revisit.results.memory import counts_as_memory, held_to_truth, low_ceilings, measured
+from revisit.results.ceilings import counts_as_memory, held_to_truth, low_ceilings, measured
+from revisit.results.leaderboards import RunFacts, board_of_run, column_of, marked, ordered
 from revisit.results.verdict import verdict
 
 
@@ -116,8 +116,8 @@ def test_what_counts_as_memory() -> None:
 
 def test_the_truth_is_not_put_to_a_judge() -> None:
     from revisit.core import OBSERVERS, Reason
-    from revisit.engine.making import task_for
-    from revisit.engine.needs import ObserverSet
+    from revisit.engine.dependencies import ObserverSet
+    from revisit.engine.evidence_keys import task_for
 
     asks = next(observer for observer in OBSERVERS.values() if observer.shows is not None)
     truth = with_truth([case("a")])[-1]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.control.compiling import amplified, clipped, compile_script
 from revisit.control.delivery import Delivery, deliver
 from revisit.control.generators import Generator, generator, generators
 from revisit.control.presets import preset
+from revisit.control.requested_path import amplified, clipped, compile_script
 from tests.loaders import READERS, poses_of_rows, relative, rows_of_19
 
 # Presets whose files are compared; MagicWorld has no tilt and no dolly upstream.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from revisit.report.view import application
+from revisit.report.live_server import application
 from tests.runs import GATE, METRIC, make_scenes
 from tests.test_report import Page
 from tests.test_web_player import numbered

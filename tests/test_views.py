@@ -12,7 +12,7 @@ import pytest
 from revisit.core import InvalidEvidence, Score, Unscored, Verdict
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewLinks
-from revisit.metrics.returning import (
+from revisit.metrics.view_consistency import (
     corresponding,
     floor_and_ceiling,
     return_consistency,

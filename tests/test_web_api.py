@@ -13,7 +13,7 @@ import pytest
 
 from revisit.labels.app import Pages
 from revisit.labels.store import Store
-from revisit.report.view import application
+from revisit.report.live_server import application
 from revisit.web import server
 from revisit.web.server import Rates
 from tests.browsing import serving

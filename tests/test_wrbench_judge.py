@@ -32,7 +32,7 @@ first_look: "Say for seconds 0 to {last} whether {subject} can be judged, {secon
 
 def told(view: EventView) -> str:
     """What a judge is told of a record, as the suite reads it from a manifest."""
-    from revisit.suites.wrbench.context import told_to_judges
+    from revisit.suites.wrbench.judge_context import told_to_judges
 
     line = view.as_json(script_of(view, 81))
     made = case_of(view.id, "m", Path("c.mp4"), line["prompt"], line["camera"], 0, line["annotations"])

@@ -13,8 +13,8 @@ import yaml
 from revisit.judges.chat import ChatJudge, ChatSettings
 from revisit.judges.questions import Malformed
 from revisit.suites.wrbench.build import leaks, read
+from revisit.suites.wrbench.generated_text import NOTHING, RULES, prompt_question, save, scene_question
 from revisit.suites.wrbench.prompts import EVENTS, task_of
-from revisit.suites.wrbench.writing import NOTHING, RULES, prompt_question, save, scene_question
 from tests.judging import MODEL, completion, question_of, serving, status
 from tests.test_authoring import ASKED, SCENES
 from tests.test_judge_wire import real  # noqa: F401 - a fixture
@@ -200,8 +200,8 @@ def test_prompts_may_not_give_away_the_end():
 
 def test_a_judge_that_only_looks_refuses_to_write(tmp_path):
     pytest.importorskip("torch")
-    from revisit.judges.asking import Refused
     from revisit.judges.local import LocalJudge
+    from revisit.judges.protocol import Refused
 
     with pytest.raises(Refused, match="name a server that writes text"):
         LocalJudge.reply(object(), NOTHING, [scene_question(1, {})], [""])  # type: ignore[arg-type]

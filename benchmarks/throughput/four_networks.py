@@ -66,13 +66,13 @@ def dino_vectors(batch: Batch) -> DinoVectors:
 
 
 def dino_forward(network: Any, batch: Batch) -> Any:
-    from revisit.networks import dino, pictures, runtime
+    from revisit.networks import dino, preprocessing, runtime
 
     shown = runtime.on_device(batch.rgb)
     height, width = shown.shape[-2:]
     with runtime.inference(dino.HALF):
-        small = pictures.resized(shown, pictures.short_side((height, width), 256))
-        cls, _ = network(pictures.normalised(pictures.centre_crop(small, (224, 224))))
+        small = preprocessing.resized(shown, preprocessing.short_side((height, width), 256))
+        cls, _ = network(preprocessing.normalised(preprocessing.centre_crop(small, (224, 224))))
         return cls
 
 

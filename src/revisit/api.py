@@ -78,7 +78,7 @@ def evaluate(
     place = request.usual_place if out is None else Path(out)
     run = request.run(place, progress=told, command="revisit.evaluate", fresh=fresh, workers=workers)
     if report:
-        from revisit.report.html import write_report
+        from revisit.report.write_html import write_report
 
         write_report(run)
     results = run.results
@@ -223,8 +223,8 @@ def generate(
     and its `price` where one is given, stand in models.yaml beside the clips.
     """
     from revisit.control import generation
+    from revisit.control.baseline_generators import STANDINS
     from revisit.control.generators import generator as card
-    from revisit.control.standins import STANDINS
     from revisit.worlds.on_demand import world
 
     is_baseline = isinstance(by, str) and by in {**STANDINS, "world": world}

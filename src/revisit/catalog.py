@@ -10,7 +10,7 @@ from revisit.audit import cards as audited
 from revisit.audit import machines
 from revisit.core import EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, UsageError, evidence_id
 from revisit.core.cases import Case
-from revisit.networks import spread
+from revisit.networks import numeric_spread
 
 
 def listing(kind: str) -> list[dict[str, Any]]:
@@ -46,7 +46,8 @@ def card(id: str) -> dict[str, Any]:
             "gates": list(m.gates), "suites": list(m.suites), "family": m.family, "parameters": dict(m.params),
             "paper": m.paper, "upstream": m.upstream, "responds_to": list(m.responds_to), "blind_to": list(m.blind_to),
             "rewards_unchanged": m.rewards_unchanged,
-            "machines": machines.lines(m.id), "spread": spread.lines(m.id), "audit": audited.lines(m.id, m.version),
+            "machines": machines.lines(m.id), "spread": numeric_spread.lines(m.id),
+            "audit": audited.lines(m.id, m.version),
         }  # fmt: skip
     if id in GATES:
         g = GATES[id]

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from revisit import __version__
+from revisit._version import __version__
 from revisit.core import RevisitError
 
 if TYPE_CHECKING:

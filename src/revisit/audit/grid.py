@@ -20,9 +20,9 @@ from typing import Any
 
 import revisit
 from revisit.core import UsageError
-from revisit.engine.workers import one_thread_each
+from revisit.engine.worker_processes import one_thread_each
 from revisit.media import encode_mp4
-from revisit.results.files import write_json
+from revisit.results.record_files import write_json
 from revisit.worlds.events import EVENTS
 from revisit.worlds.exam import Story
 from revisit.worlds.film import Film, play

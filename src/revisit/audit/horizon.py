@@ -22,7 +22,7 @@ from revisit.engine.run import evaluate
 from revisit.media import encode_mp4
 from revisit.media.files import write_lines
 from revisit.results import Results
-from revisit.results.files import write_json
+from revisit.results.record_files import write_json
 from revisit.stats.ranks import kendall_tau
 from revisit.worlds.failures import generate
 from revisit.worlds.workers import Progress

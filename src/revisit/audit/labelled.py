@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.groups import grouped
-from revisit.core.texts import parse_json
+from revisit.core.grouping import grouped
+from revisit.core.text import parse_json
 from revisit.labels.label import BACK, GONE, HIDDEN, read_labels
 from revisit.media import VIDEO_SUFFIXES
 from revisit.stats.agreement import majority

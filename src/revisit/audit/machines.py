@@ -12,9 +12,9 @@ from importlib.resources import files
 from typing import Any
 
 from revisit.core import METRICS, OBSERVERS, Metric
-from revisit.engine.needs import observed_kinds
+from revisit.engine.dependencies import observed_kinds
 from revisit.evidence.camera import CameraPath
-from revisit.networks import spread
+from revisit.networks import numeric_spread
 
 ARITHMETIC = 1e-6  # of metrics that only read numbers from files, answers of judges or the case itself
 SHARED = {  # not scored in those runs; rests on the same evidence as another metric that was, on the same scale
@@ -62,7 +62,7 @@ def _promise(metric: str, row: dict[str, Any] | None) -> list[str]:
         ]
     if row is not None:
         return [f"{_measured(row)}; tolerance {_tolerance(row):g}"]
-    if not spread.lines(metric) and not sees_pixels(METRICS[metric]):
+    if not numeric_spread.lines(metric) and not sees_pixels(METRICS[metric]):
         return [f"arithmetic on given numbers; tolerance {ARITHMETIC:g}"]
     return []
 
@@ -87,7 +87,7 @@ def tolerance(metric: str) -> float | None:
 
 
 def _tolerance(row: dict[str, Any]) -> float:
-    return spread.tolerance(float(row["difference"]))
+    return numeric_spread.tolerance(float(row["difference"]))
 
 
 def sees_pixels(metric: Metric) -> bool:

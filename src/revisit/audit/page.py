@@ -15,9 +15,9 @@ from markupsafe import Markup
 
 from revisit.audit.text import PROBLEMS, by_reason
 from revisit.media.files import replacing
-from revisit.report.html import policy_hash
-from revisit.results import Cell, rules
-from revisit.results.rules import arrow, coverage, heading, number
+from revisit.report.write_html import policy_hash
+from revisit.results import Cell, display
+from revisit.results.display import arrow, coverage, heading, number
 
 # Failures under the headings of the heat map; a new one comes last.
 HEADINGS = {
@@ -46,7 +46,7 @@ def write_page(out: Path, found: Mapping[str, Any]) -> Path:
     columns = _columns(found["kinds"])
     rows = sorted(
         (_row(id, metric, columns) for id, metric in found["metrics"].items()),
-        key=lambda row: (rules.HEADINGS.index(row["group"]), list(found["metrics"]).index(row["id"])),
+        key=lambda row: (display.HEADINGS.index(row["group"]), list(found["metrics"]).index(row["id"])),
     )
     for before, row in zip([None, *rows], rows, strict=False):
         row["opens"] = before is None or before["group"] != row["group"]
@@ -152,7 +152,7 @@ def _heat(title: str, failure: str, cell: Mapping[str, Any]) -> dict[str, Any]:
             size += f" ({effect['low']:.1f} to {effect['high']:.1f})"
         said.append(f"effect {size}, mean difference {number(effect['difference'])}")
     said.append(f"{cell['n']} of {cell['of']} clips scored")
-    said += [f"{n} × {rules.title(kind)}" for kind, n in list(cell["unscored"].items())[:2]]
+    said += [f"{n} × {display.title(kind)}" for kind, n in list(cell["unscored"].items())[:2]]
     if cell["read"].startswith("describes"):
         said.append(cell["read"])
     if cell["claimed"]:

@@ -17,7 +17,7 @@ import numpy as np
 from revisit.audit.labelled import UNSURE, VERDICTS, Labelled, read_labelled
 from revisit.audit.steadiness import disturbed_cases, encode_for, flips
 from revisit.core import GATES, METRICS, SUITES, Case, Clip, Rejected, Target
-from revisit.core.groups import grouped
+from revisit.core.grouping import grouped
 from revisit.diagnosis.diagnose import diagnose
 from revisit.diagnosis.signs import READ
 from revisit.engine.plan import make_plan
@@ -25,7 +25,7 @@ from revisit.engine.request import observer_set
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.results import Results
-from revisit.results.files import write_json
+from revisit.results.record_files import write_json
 from revisit.stats.intervals import share_interval
 
 TARGET, VIEW = "target_return", "view_return"

@@ -18,13 +18,13 @@ import revisit
 from revisit.audit.analyse import analyse
 from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
 from revisit.core import SUITES, UsageError
-from revisit.engine.opening import hash_of
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.request import observer_set
+from revisit.engine.resume import hash_of
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.media.files import write_text
-from revisit.results.files import write_json
+from revisit.results.record_files import write_json
 from revisit.results.run import Run
 from revisit.worlds.failures import FAILURES, FLOORS
 from revisit.worlds.workers import Progress

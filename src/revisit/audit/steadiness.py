@@ -26,9 +26,9 @@ from revisit.engine.request import observer_set
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.media import encode_mp4, open_clip
-from revisit.media.disturb import WORDS as CHANGED_FRAMES
+from revisit.media.perturb import WORDS as CHANGED_FRAMES
 from revisit.results import Results
-from revisit.results.files import write_json
+from revisit.results.record_files import write_json
 from revisit.stats.intervals import share_interval
 from revisit.worlds.workers import Tell, side_by_side
 

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from revisit.core import METRICS, UsageError
-from revisit.engine.needs import Parameters, protocol_facts
+from revisit.engine.dependencies import Parameters, protocol_facts
 from revisit.engine.parameters import alike, called, check_used, known
 from revisit.engine.plan import Plan
 from revisit.engine.run import Progress, evaluate

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from revisit.audit.cards import figure
-from revisit.core.groups import grouped
+from revisit.core.grouping import grouped
 from revisit.results import Cell
-from revisit.results.rules import arrow, shown
+from revisit.results.display import arrow, shown
 
 WIDTH = 34  # of the column that names the metric
 CELL = 5

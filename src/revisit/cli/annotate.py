@@ -44,7 +44,7 @@ def annotate(
 ) -> None:
     """Collect labels from people: starts a web application for raters on this machine."""
     from revisit.labels.project import Settings
-    from revisit.labels.running import Wish, start
+    from revisit.labels.start import Wish, start
     from revisit.web.server import Where
 
     settings = Settings(

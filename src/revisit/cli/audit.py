@@ -57,7 +57,7 @@ def audit(
     from revisit.audit.page import write_horizon, write_page
     from revisit.audit.text import horizon_table, matrix
     from revisit.core import GATES, METRICS, SUITES
-    from revisit.core.texts import parts
+    from revisit.core.text import parts
 
     for id in metric:
         if not ((real or situations) and id in GATES):

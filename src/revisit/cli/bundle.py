@@ -19,8 +19,8 @@ def write(
 ) -> None:
     """Put a run and the evidence behind its scores into one file; no path of this machine goes in, and no video."""
     from revisit.core import load_all
-    from revisit.engine.bundles import write_bundle
     from revisit.results.run import Run
+    from revisit.runs.bundles import write_bundle
 
     load_all()
     made = write_bundle(Run(run), out or Path(f"{run.resolve().name}.zip"))
@@ -36,7 +36,7 @@ def check(
     from dataclasses import asdict
 
     from revisit.core import load_all
-    from revisit.engine.bundle_check import check_bundle
+    from revisit.runs.bundle_check import check_bundle
 
     load_all()
     found = {str(path): check_bundle(path) for path in bundles}
@@ -72,9 +72,9 @@ def site(
 ) -> None:
     """Write a static leaderboard: a row per model and protocol, datasets told apart by content, rank intervals."""
     from revisit.core import SUITES, UsageError, load_all
-    from revisit.engine.bundle_check import check_bundle
-    from revisit.engine.bundles import read_bundle
     from revisit.report.site import write_site
+    from revisit.runs.bundle_check import check_bundle
+    from revisit.runs.bundles import read_bundle
 
     load_all()
     read = [read_bundle(path) for path in bundles]

@@ -22,7 +22,7 @@ def path(json: bool = JSON) -> None:
 def info(json: bool = JSON) -> None:
     """Count files and bytes."""
     from revisit.engine.cache import cache_root
-    from revisit.engine.pruning import FOLDERS, LIMIT, cache_limit, pieces, size_text
+    from revisit.engine.cache_pruning import FOLDERS, LIMIT, cache_limit, pieces, size_text
 
     limit = cache_limit()
     sizes = {folder: [piece.bytes for piece in pieces(cache_root(), folder)] for folder in FOLDERS}
@@ -68,7 +68,7 @@ def prune(
 
     from revisit.core import UsageError
     from revisit.engine.cache import cache_root
-    from revisit.engine.pruning import LIMIT, cache_limit, size_of, size_text, unused
+    from revisit.engine.cache_pruning import LIMIT, cache_limit, size_of, size_text, unused
 
     if all and (to or days is not None):
         raise UsageError("--all keeps nothing, --to SIZE and --days N keep what was used last: say one of them")

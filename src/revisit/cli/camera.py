@@ -32,8 +32,8 @@ def show(
     """Print the path of a script: where the camera is and where it looks."""
     import numpy as np
 
-    from revisit.control.compiling import compile_script
     from revisit.control.plot import as_svg
+    from revisit.control.requested_path import compile_script
     from revisit.geometry.rotations import to_yaw_pitch
 
     plan = compile_script(_script(script, frames or 81), frames=frames, axes="first_view" if first_view else "heading")
@@ -68,7 +68,7 @@ def compile_(
 
     from revisit.control.delivery import deliver, plan_for
     from revisit.control.generators import generator
-    from revisit.control.running import picture_size
+    from revisit.control.job_runner import picture_size
 
     to = generator(model, own)
     plan = plan_for(_script(script, frames or to.frames), to, frames or (to.frames if _is_preset(script) else None))
@@ -158,8 +158,8 @@ def run(
     """Run your generation command for every record that has no clip yet. The same command resumes."""
     from collections import Counter
 
+    from revisit.control.camera_records import generate, read_records, write_manifest
     from revisit.control.generators import generator
-    from revisit.control.runner import generate, read_records, write_manifest
     from revisit.core import SUITES
 
     to, wanted = generator(model, own), read_records(records)

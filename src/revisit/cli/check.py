@@ -43,7 +43,7 @@ def check(
         from revisit.cli.generate import options_of
         from revisit.control.generation import batch_of, conditions
         from revisit.control.generators import generator as card
-        from revisit.core.texts import parts
+        from revisit.core.text import parts
 
         if not model:
             raise UsageError("give --model, the model whose clips are checked")

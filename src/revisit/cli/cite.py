@@ -15,8 +15,8 @@ def cite(
     """Print BibTeX entries of the benchmark, the metrics with scores and the networks behind them."""
     from revisit.cli import console
     from revisit.core import load_all
-    from revisit.engine.citations import bibtex, owed
     from revisit.results.run import Run
+    from revisit.runs.citations import bibtex, owed
 
     load_all()
     used: dict[str, list[str]] = {}

@@ -30,9 +30,9 @@ def compare(
     from dataclasses import asdict
 
     from revisit.core import UsageError, load_all
-    from revisit.engine.compare import groups, headline, matched, refusals, sides
     from revisit.results.compare import as_json, coverage_of
     from revisit.results.compare import compare as compared
+    from revisit.runs.comparability import groups, headline, matched, refusals, sides
 
     load_all()
     found = sides(what)
@@ -85,7 +85,7 @@ def compare(
 def _gate(deltas: list[Any], coverages: list[Any]) -> int:
     """Say what is worse than the first, and what was not compared; the exit code."""
     from revisit.core import METRICS
-    from revisit.results.memory import counts_as_memory
+    from revisit.results.ceilings import counts_as_memory
 
     problems = [
         f"{delta.second} is worse than {delta.first} in {METRICS[delta.metric].title}"
@@ -134,7 +134,7 @@ def _corrected(deltas: list[Any]) -> list[Any]:
 
 def _show(deltas: list[Any], refused: dict[str, str]) -> None:
     from revisit.core import METRICS
-    from revisit.results.rules import column_head, ends, number, signed
+    from revisit.results.display import column_head, ends, number, signed
 
     for first, second in dict.fromkeys((delta.first, delta.second) for delta in deltas):
         mine = [delta for delta in deltas if (delta.first, delta.second) == (first, second)]
@@ -198,7 +198,7 @@ def _p(value: float | None) -> str:
 
 
 def _clip(look: Any) -> str:
-    from revisit.results.rules import signed
+    from revisit.results.display import signed
 
     return f"{look.sample}{' ' + look.condition if look.condition else ''} ({signed(look.difference)})"
 
@@ -212,10 +212,10 @@ def trend(
 ) -> None:
     """Follow a score over checkpoints or dates, on the clips that all of them have."""
     from revisit.core import METRICS, UsageError, load_all
-    from revisit.engine.compare import date_of, headline, refusals, sides, step_of
     from revisit.report.trend import as_svg
-    from revisit.results.rules import NOTHING, column_head, shown
+    from revisit.results.display import NOTHING, column_head, shown
     from revisit.results.trend import trends
+    from revisit.runs.comparability import date_of, headline, refusals, sides, step_of
 
     load_all()
     found = sides(what)

@@ -15,8 +15,8 @@ from typing import Any
 
 import typer
 
-from revisit.core.groups import grouped
-from revisit.core.texts import counted, shown_text
+from revisit.core.grouping import grouped
+from revisit.core.text import counted, shown_text
 
 MODELS_PER_TABLE = 6
 NOTES = 2  # of a verdict, so that it stays within ten lines; all are in summary.json
@@ -229,8 +229,8 @@ def verdict(judged: Mapping[str, Any], content: Mapping[str, Any]) -> None:
 def _by_question(asked: Sequence[Mapping[str, Any]], content: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Heads and rows of the table under the verdict: models, and the truth as a row of its own."""
     from revisit.results import Cell
+    from revisit.results.display import arrow, shown
     from revisit.results.funnel import posed
-    from revisit.results.rules import arrow, shown
 
     counts = {model: posed(entry["funnel"]) for model, entry in content["models"].items()}
     any_posed = any(counts.values())
@@ -313,7 +313,7 @@ def _not_asked(reasons: Mapping[str, str]) -> None:
 
 def _unscored(models: Mapping[str, Any]) -> None:
     """Print a line per kind of reason: how many clips it left unscored, metric by metric."""
-    from revisit.results.rules import title
+    from revisit.results.display import title
 
     found: dict[str, dict[str, int]] = {}
     for entry in models.values():
@@ -346,7 +346,7 @@ def parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
 
 
 def _score_rows(columns: Mapping[str, Any], models: Mapping[str, Any], shown: Sequence[str]) -> list[list[str]]:
-    from revisit.results.rules import arrow
+    from revisit.results.display import arrow
 
     return [
         [
@@ -395,7 +395,7 @@ def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
 def cell(content: Mapping[str, Any] | str) -> str:
     """`0.71 [0.66 to 0.76] (12/20)`; a dash without a score; the cell's own text where it has one, as ranks do."""
     from revisit.results import Cell
-    from revisit.results.rules import shown
+    from revisit.results.display import shown
 
     if isinstance(content, str):
         return content

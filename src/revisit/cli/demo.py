@@ -24,7 +24,7 @@ def demo(
     """Render small worlds with models that have known failures, and evaluate them."""
     from revisit.core import UsageError
     from revisit.engine.request import Request
-    from revisit.worlds.layouts.orders import DEMOS
+    from revisit.worlds.layouts.film_orders import DEMOS
 
     if suite not in DEMOS:
         raise UsageError(f"there is a demo for {' and '.join(DEMOS)}, not for {suite!r}")

@@ -65,7 +65,7 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
     from revisit.geometry.rotations import to_yaw_pitch
     from revisit.geometry.script_path import timed_path
     from revisit.report import figures
-    from revisit.results.memory import held_to_truth
+    from revisit.results.ceilings import held_to_truth
     from revisit.results.verdict import verdict, verdict_of, worst_moments
 
     moments = verdict_of(done)["moments"]

@@ -68,9 +68,9 @@ def generate(
         with_ceilings,
     )
     from revisit.control.generators import generator as card
-    from revisit.control.running import Generated
+    from revisit.control.job_runner import Generated
     from revisit.core import UsageError
-    from revisit.core.texts import parts
+    from revisit.core.text import parts
     from revisit.worlds.on_demand import world
 
     if not model and not baseline:

@@ -13,8 +13,8 @@ from revisit.cli.benchmarks import OpenGroup
 from revisit.cli.judge_check import check
 
 if TYPE_CHECKING:
-    from revisit.judges.asker import Asker
-    from revisit.judges.asking import Frames
+    from revisit.judges.batch import Asker
+    from revisit.judges.protocol import Frames
 
 app = typer.Typer(
     cls=OpenGroup, help="Ask a vision-language model about clips, and check its answers.", no_args_is_help=True
@@ -117,6 +117,6 @@ def asker_of(judge: str) -> Asker:
 
 def look_at(clip: Path, frames: int) -> Frames:
     """So many frames of a clip, evenly spread."""
-    from revisit.engine.asking import look
+    from revisit.engine.judging import look
 
     return look(clip, at_most=frames)

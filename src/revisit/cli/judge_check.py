@@ -33,16 +33,16 @@ def check(
 ) -> None:
     """Compare a judge's answers with labels by people, or with the truth of rendered worlds."""
     from revisit.core import UsageError
-    from revisit.engine.asking import look
     from revisit.engine.cache import cache_root
-    from revisit.judges.asker import Asker
-    from revisit.judges.asking import Judge
+    from revisit.engine.judging import look
+    from revisit.judges.batch import Asker
     from revisit.judges.budget import Budget
     from revisit.judges.calibration import Plan, calibrate
     from revisit.judges.labels import read_labels
+    from revisit.judges.protocol import Judge
     from revisit.judges.settings import ChosenJudge, choose_judge
     from revisit.judges.store import AnswerStore, shared_store
-    from revisit.results.files import write_json
+    from revisit.results.record_files import write_json
 
     if (labels is None) == (worlds is None):
         raise UsageError("give a file of labels, or --worlds with a folder for rendered test clips")

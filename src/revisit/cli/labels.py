@@ -20,7 +20,7 @@ def export(
     store: str = STORE,
 ) -> None:
     """Write labels.jsonl, and the same as Parquet, Label Studio, WRBench, MBench, targets and key frames."""
-    from revisit.labels.reading import exported_files
+    from revisit.labels.load import exported_files
 
     for path in exported_files(source, out, store):
         typer.echo(str(path))
@@ -33,7 +33,7 @@ def import_(
     out: Path = typer.Option(..., "--out", "-o", help="The labels.jsonl to write."),
 ) -> None:
     """Convert labels of another tool into labels.jsonl."""
-    from revisit.labels.reading import imported
+    from revisit.labels.load import imported
 
     typer.echo(f"{imported(source, shape, out)} labels: {out}")
 
@@ -47,10 +47,10 @@ def agree(
     """Measure agreement and quality of raters: Gwet AC1, AC2, Cohen, Fleiss, Krippendorff, by dimension and scene."""
     from dataclasses import asdict
 
-    from revisit.labels.agree import agreement
-    from revisit.labels.reading import labels_in
+    from revisit.labels.agreement import agreement
+    from revisit.labels.load import labels_in
     from revisit.labels.tables import agreement_tables, heat_table
-    from revisit.results.files import write_json
+    from revisit.results.record_files import write_json
 
     report = agreement(labels_in(labels, store))
     if out is not None:
@@ -74,7 +74,7 @@ def align(
     store: str = STORE,
 ) -> None:
     """Compare the metrics of a run with people's labels, as tables in the papers' layout."""
-    from revisit.labels.reading import aligned
+    from revisit.labels.load import aligned
 
     found, page = aligned(run, labels, metric, seed, store)
     if json:

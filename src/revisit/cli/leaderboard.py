@@ -44,7 +44,7 @@ def leaderboard(
 def written_as(boards: list[Any], format: str, sort: str, out: Path | None = None) -> None:
     """Print boards in a format, or write them to a file; a column to sort by must be there."""
     from revisit.core import UsageError
-    from revisit.report import boards as text
+    from revisit.report import leaderboards as text
 
     if format not in FORMATS:
         raise UsageError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
@@ -73,7 +73,7 @@ def require_column(boards: Sequence[Any], sort: str) -> None:
 def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Any]:
     """The boards asked for: those of runs, then those of result files, then the printed ones."""
     from revisit.core import SUITES
-    from revisit.results.boards import joined
+    from revisit.results.leaderboards import joined
 
     own: list[Any] = []
     files: list[Any] = []
@@ -95,7 +95,7 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
 def _board(path: Path, subset: str) -> tuple[str, Sequence[Any], bool]:
     """Suite and boards of a run, or of result files by a benchmark's own scripts, and which of the two it is."""
     from revisit.core import SUITES
-    from revisit.results.boards import RunFacts, board_of_run
+    from revisit.results.leaderboards import RunFacts, board_of_run
     from revisit.results.run import Run
 
     if not (path / "run.json").is_file():
@@ -112,8 +112,8 @@ def _board(path: Path, subset: str) -> tuple[str, Sequence[Any], bool]:
 
 def _show(board: Any, sort: str) -> None:
     """Print a board, as many columns at a time as fit, and name the columns in which nobody has a value."""
-    from revisit.report.boards import head
-    from revisit.results.boards import ordered
+    from revisit.report.leaderboards import head
+    from revisit.results.leaderboards import ordered
 
     typer.echo(f"{console.clean(board.title)}\nprotocol: {console.clean(board.protocol)}")
     rows = ordered(board, sort)

@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from revisit import __version__
+from revisit._version import __version__
 from revisit.cli.benchmarks import OpenGroup
 
 COMMANDS = {  # and the module and function of each, in the order of the help

@@ -28,10 +28,10 @@ def plan(
     json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
 ) -> None:
     """Show what would be decoded, observed and scored, and what is already done."""
-    from revisit.engine.asking import forecast
-    from revisit.engine.available import caption
+    from revisit.engine.availability import caption
     from revisit.engine.cache import EvidenceCache, cache_root
     from revisit.engine.costs import known_costs
+    from revisit.engine.judging import forecast
     from revisit.engine.request import Request
 
     request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param, truth)

@@ -25,9 +25,9 @@ def report(
     json: bool = typer.Option(False, "--json", help="Print the run's summary as JSON as well."),
 ) -> None:
     """Write RUN/report/index.html and print its path; with --by, also the tables by group."""
-    from revisit.engine.by import tables_by
-    from revisit.report.html import write_report
+    from revisit.report.write_html import write_report
     from revisit.results.run import Run
+    from revisit.runs.group_by import tables_by
 
     done = Run(run)
     groups = {expression: tables_by(done, expression, metric) for expression in by}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def carry_out(request: Request, out: Path, *, quiet: bool = False, command: str = "", **how: Any) -> Run:
     """The finished run; `how` goes to `evaluate`."""
     from revisit.engine.cache import cache_root
-    from revisit.engine.pruning import cache_limit, over_limit
+    from revisit.engine.cache_pruning import cache_limit, over_limit
 
     limit = cache_limit()
     command = command or shlex.join(["revisit", *sys.argv[1:]])
@@ -32,7 +32,7 @@ def carry_out(request: Request, out: Path, *, quiet: bool = False, command: str 
 def tell(run: Run, *, report: bool = True, all: bool = False, json: bool = False, quiet: bool = False) -> int:
     """Write the page and print the summary; the exit code."""
     if report:
-        from revisit.report.html import write_report
+        from revisit.report.write_html import write_report
 
         page = write_report(run)
     if json:

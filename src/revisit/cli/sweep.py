@@ -38,7 +38,7 @@ def sweep(
     from revisit.audit.page import write_sweep
     from revisit.audit.text import sweep_table
     from revisit.engine.request import Request
-    from revisit.results.files import write_json
+    from revisit.results.record_files import write_json
     from revisit.results.run import Run
 
     if (source / "run.json").is_file():

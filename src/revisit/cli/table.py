@@ -26,8 +26,8 @@ def table(
 ) -> None:
     """Write a table of models by metric; the best and the second are marked by the same rule as everywhere."""
     from revisit.core import UsageError, load_all
-    from revisit.report import boards as text
-    from revisit.results.rules import BEST_RULE
+    from revisit.report import leaderboards as text
+    from revisit.results.display import BEST_RULE
 
     load_all()
     if format not in FORMATS:
@@ -48,8 +48,8 @@ def table(
 
 def _boards(runs: list[Path], metric: list[str], measured: bool) -> list[Any]:
     from revisit.core import UsageError
-    from revisit.results.boards import RunFacts, board_of_run, column_of, joined, near_truth
-    from revisit.results.memory import held_to_truth
+    from revisit.results.ceilings import held_to_truth
+    from revisit.results.leaderboards import RunFacts, board_of_run, column_of, joined, near_truth
     from revisit.results.run import Run
     from revisit.results.verdict import headline
 
@@ -90,7 +90,7 @@ def _with_cost(boards: list[Any], runs: list[Path], models: Path | None) -> list
     from dataclasses import replace
 
     from revisit.core import UsageError
-    from revisit.results.boards import Column, printed
+    from revisit.results.leaderboards import Column, printed
     from revisit.results.model_facts import COSTS, facts_for
 
     known = facts_for(runs, models)

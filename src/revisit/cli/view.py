@@ -14,8 +14,8 @@ def view(
     port: int = typer.Option(0, min=0, max=65535, help="The port to listen on; any free one by default."),
 ) -> None:
     """Show runs in a browser on this machine; pages follow a run that is still going. Ctrl-C ends it."""
-    from revisit.media.places import SHOWN, cache_root
-    from revisit.report.view import application
+    from revisit.media.cache_folders import SHOWN, cache_root
+    from revisit.report.live_server import application
     from revisit.web.server import Where, serve
 
     app = application(runs, cache_root() / SHOWN)

@@ -34,14 +34,14 @@ def chosen(ids: list[str] | None, set: str, suite: str, metric: list[str], *, ev
             raise UsageError("give either ids or --set, --suite and --metric, not both")
         return [entry(id).id for id in ids]
     if suite or metric:
-        from revisit.engine.networks import weights_used
+        from revisit.engine.required_weights import weights_used
 
         used = weights_used(set or DEFAULT_SET, suite, metric)
         if not used:
             raise UsageError(f"the chosen metrics need no weights in the set {set or DEFAULT_SET!r}")
         return [entry(id).id for id in used]
     if set:
-        from revisit.engine.networks import weights_used
+        from revisit.engine.required_weights import weights_used
 
         used = weights_used(set)
         return [id for id, one in known.items() if set in one.sets or id in used]
@@ -57,7 +57,7 @@ def list_(
     ids: list[str] = IDS, set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
 ) -> None:
     """List weights: whether they are installed, size, licence, and the observers that use them."""
-    from revisit.engine.networks import users_of_weights
+    from revisit.engine.required_weights import users_of_weights
     from revisit.weights.pull import forecast
 
     users = users_of_weights()
@@ -83,8 +83,8 @@ def list_(
 
 def facts(id: str, users: dict[str, list[str]]) -> dict[str, Any]:
     """What there is to say about an entry of the lock."""
+    from revisit.weights.directories import look, root, source_digest
     from revisit.weights.lock import entry
-    from revisit.weights.places import look, root, source_digest
 
     one, here = entry(id), look(entry(id))
     return {
@@ -159,8 +159,8 @@ def verify(
     ids: list[str] = IDS, set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
 ) -> None:
     """Compare installed weights with their digests."""
+    from revisit.weights.directories import root
     from revisit.weights.lock import entries
-    from revisit.weights.places import root
     from revisit.weights.verify import on_this_machine
     from revisit.weights.verify import verify as check
 
@@ -185,9 +185,9 @@ def path(
     id: str = typer.Argument(None, help="An id; without it, the folder of all weights."), json: bool = JSON
 ) -> None:
     """Print the folder of the weights."""
-    from revisit.weights.files import file
+    from revisit.weights.directories import root
+    from revisit.weights.local_files import file
     from revisit.weights.lock import entry
-    from revisit.weights.places import root
 
     found = file(entry(id).id) if id else root()
     console.data({"path": str(found)}) if json else typer.echo(str(found))

@@ -38,9 +38,9 @@ def render(
     json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
 ) -> None:
     """Render films and the clips of models with known failures, in benchmark layouts. The same command resumes."""
-    from revisit.core.texts import parts
+    from revisit.core.text import parts
     from revisit.worlds.layouts.common import Model
-    from revisit.worlds.layouts.orders import LAYOUTS, evaluation
+    from revisit.worlds.layouts.film_orders import LAYOUTS, evaluation
     from revisit.worlds.layouts.rendering import render as rendered
 
     suites = parts(suite)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from revisit.control.compiling import CameraPlan, amplified, clipped, compile_script
 from revisit.control.generators import Generator
 from revisit.control.payloads import FAMILIES, Ask, Delivered, PayloadError
 from revisit.control.payloads.family import STILL, halfway
+from revisit.control.requested_path import CameraPlan, amplified, clipped, compile_script
 from revisit.core import RevisitError
 from revisit.geometry.camera_script import Step, parse_script
 from revisit.geometry.poses import resample, trajectory

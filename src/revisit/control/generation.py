@@ -11,15 +11,15 @@ from typing import Any
 
 import yaml
 
+from revisit.control.baseline_generators import STANDINS
+from revisit.control.generator_backends import LOADING, Called, Live, Maker, OneShot, Request, worker_environment
+from revisit.control.job_runner import Generated, How, disk_needed, known_of, run_jobs
 from revisit.control.jobs import Batch, Job, Wanted, distinct, is_plain
-from revisit.control.makers import LOADING, Called, Live, Maker, OneShot, Request, worker_environment
 from revisit.control.metering import summed_up
-from revisit.control.running import Generated, How, disk_needed, known_of, run_jobs
-from revisit.control.standins import STANDINS
 from revisit.core import SUITES, UsageError
 from revisit.core.cases import CEILING, FLOOR
-from revisit.core.groups import grouped
-from revisit.core.texts import parse_yaml
+from revisit.core.grouping import grouped
+from revisit.core.text import parse_yaml
 from revisit.media.files import write_text
 
 MODELS = "models.yaml"  # facts of models, beside their clips

@@ -14,7 +14,7 @@ import yaml
 
 from revisit.control.payloads import FAMILIES
 from revisit.core import UsageError
-from revisit.core.texts import one_line, parse_yaml, reading
+from revisit.core.text import one_line, parse_yaml, reading
 
 TAKES = ("image", "source_video", "nothing")
 CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.control.compiling import CameraPlan
+from revisit.control.requested_path import CameraPlan
 
 WIDTH, HEIGHT, MARGIN = 720, 300, 40
 

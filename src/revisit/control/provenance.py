@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import revisit
-from revisit.control.compiling import CameraPlan
 from revisit.control.delivery import Delivery
 from revisit.control.generators import Generator
 from revisit.control.jobs import Job
+from revisit.control.requested_path import CameraPlan
 from revisit.core import Clip, UsageError, digest
 from revisit.media import file_digest
 from revisit.media.digest import quick_digest

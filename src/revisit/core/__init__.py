@@ -11,7 +11,8 @@ from revisit.core.errors import (
 )
 from revisit.core.evidence import EVIDENCE, Array, evidence, evidence_id, from_arrays, to_arrays
 from revisit.core.frames import Batch, ClipInfo, Frame
-from revisit.core.observing import (
+from revisit.core.metric import DERIVED, GATES, METRICS, Derived, Gate, Metric, PublishedMaker, derived, gate, metric
+from revisit.core.observer import (
     OBSERVERS,
     Observer,
     PairSight,
@@ -27,7 +28,6 @@ from revisit.core.reasons import KINDS, Reason
 from revisit.core.records import Record
 from revisit.core.registry import load_all
 from revisit.core.scores import Score, Series, Unscored, Verdict
-from revisit.core.scoring import DERIVED, GATES, METRICS, Derived, Gate, Metric, PublishedMaker, derived, gate, metric
 from revisit.core.suites import SUITES, Suite, suite
 
 __all__ = [

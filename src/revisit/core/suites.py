@@ -11,10 +11,10 @@ from typing import Any
 
 from revisit.core.cases import Case, Rejected, Remark
 from revisit.core.errors import UsageError
-from revisit.core.groups import grouped
+from revisit.core.grouping import grouped
+from revisit.core.metric import GATES, METRICS, Gate, Metric
 from revisit.core.registry import Registry
-from revisit.core.scoring import GATES, METRICS, Gate, Metric
-from revisit.core.texts import own_yaml, parts
+from revisit.core.text import own_yaml, parts
 
 
 @dataclass(frozen=True)

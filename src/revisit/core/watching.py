@@ -18,7 +18,7 @@ from revisit.core.errors import MediaError, UsageError
 from revisit.core.frames import Batch, ClipInfo, Frame, Stream
 
 if TYPE_CHECKING:
-    from revisit.core.observing import Observer
+    from revisit.core.observer import Observer
 
 BATCH = 16  # frames handed to a frame observer at a time, where it works on one clip
 

@@ -19,8 +19,8 @@ import numpy as np
 from revisit.core import from_arrays, to_arrays
 from revisit.engine.shared_evidence import VARIABLE, shared_evidence
 from revisit.media import load_npz, require_seal, save_npz
+from revisit.media.cache_folders import EVIDENCE, cache_root
 from revisit.media.files import is_file
-from revisit.media.places import EVIDENCE, cache_root
 
 T = TypeVar("T")
 FILES = "*/[!.]*.npz"  # of evidence, in its folder

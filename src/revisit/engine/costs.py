@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from revisit.core import Clip
-from revisit.core.texts import parse_json
+from revisit.core.text import parse_json
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.work import ObserverTask
+from revisit.engine.jobs import ObserverTask
 from revisit.media import announced_frames
 from revisit.media.files import replacing
 

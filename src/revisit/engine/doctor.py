@@ -16,8 +16,8 @@ from revisit.core.registry import ENTRY_POINT_GROUP
 from revisit.engine.cache import cache_root
 from revisit.networks import settings
 from revisit.observers.sets import set_names
+from revisit.weights.directories import look, root
 from revisit.weights.lock import entries
-from revisit.weights.places import look, root
 
 LIBRARIES = {
     "numpy": "import numpy; print(numpy.__version__)",

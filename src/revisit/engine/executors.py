@@ -8,9 +8,9 @@ from typing import Protocol
 
 from revisit.core import UsageError
 from revisit.engine.cache import EvidenceCache
+from revisit.engine.jobs import ClipTask, Job, ObserverTask
 from revisit.engine.observe import Outcome
-from revisit.engine.work import ClipTask, Job, ObserverTask
-from revisit.engine.workers import run_jobs
+from revisit.engine.worker_processes import run_jobs
 from revisit.media import Limits
 
 NAMES = ("local", "ray")
@@ -55,6 +55,6 @@ def executor_named(name: str, address: str = "", workers: int | None = None) -> 
         if address:
             raise UsageError("--address is that of a Ray cluster; add --executor ray")
         return None
-    from revisit.engine.on_ray import OnRay
+    from revisit.engine.ray_executor import OnRay
 
     return OnRay(address, workers)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from revisit.core import Case, Rejected, Suite
 from revisit.engine.cache import MemoryCache
-from revisit.engine.needs import ObserverSet, Parameters
+from revisit.engine.dependencies import ObserverSet, Parameters
 from revisit.engine.observe import observe
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.score import Bench, answers, sheet_of

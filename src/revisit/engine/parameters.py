@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from revisit.core import DERIVED, GATES, METRICS, OBSERVERS, UsageError
-from revisit.core.texts import parse_yaml
-from revisit.engine.needs import Parameters, observed_kinds
+from revisit.core.text import parse_yaml
+from revisit.engine.dependencies import Parameters, observed_kinds
 from revisit.engine.plan import Plan
 
 REGISTRIES = (METRICS, GATES, DERIVED, OBSERVERS)

@@ -27,12 +27,11 @@ from revisit.core import (
     evidence_id,
 )
 from revisit.core.protocol import canonical, digest_of_bytes
-from revisit.engine.available import Availability, availability
-from revisit.engine.digests import Digests
-from revisit.engine.entries import read_entries, stratified
-from revisit.engine.floors import with_categories
-from revisit.engine.making import BESIDE, OPTIONAL, task_for
-from revisit.engine.needs import (
+from revisit.engine.availability import Availability, availability
+from revisit.engine.baselines import with_categories
+from revisit.engine.clip_digests import Digests
+from revisit.engine.dataset_cases import read_entries, stratified
+from revisit.engine.dependencies import (
     ObserverSet,
     Parameters,
     asks_judge,
@@ -42,11 +41,12 @@ from revisit.engine.needs import (
     protocol_facts,
     short_hash,
 )
-from revisit.engine.truth import parted, with_truth
-from revisit.engine.work import Job, ObserverTask, jobs_of
+from revisit.engine.evidence_keys import BESIDE, OPTIONAL, task_for
+from revisit.engine.ground_truth import parted, with_truth
+from revisit.engine.jobs import Job, ObserverTask, jobs_of
 from revisit.media import decoding_build, file_digest
-from revisit.media.places import cache_root
-from revisit.results.files import case_to_json, plain
+from revisit.media.cache_folders import cache_root
+from revisit.results.record_files import case_to_json, plain
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
 PICTURES = ("thumbnails",)  # what it shows of a reference, which may be long

@@ -13,15 +13,15 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import revisit
-from revisit.core.texts import parse_json
-from revisit.engine.available import caption
+from revisit.core.text import parse_json
+from revisit.engine.availability import caption
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.needs import observer_facts
+from revisit.engine.dependencies import observer_facts
 from revisit.engine.observe import Outcome
-from revisit.engine.opening import Opened
+from revisit.engine.resume import Opened
 from revisit.media import decoding_build
 from revisit.networks import settings
-from revisit.results.files import write_json
+from revisit.results.record_files import write_json
 
 LIBRARIES = ("numpy", "opencv-python-headless", "av", "torch", "transformers", "onnxruntime", "openvino")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from revisit.core import GATES, METRICS, SUITES, MissingPrerequisite, Suite, UsageError
-from revisit.engine.needs import ObserverSet, Parameters, asks_judge
+from revisit.engine.dependencies import ObserverSet, Parameters, asks_judge
 from revisit.engine.parameters import check_used, parse
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.run import evaluate

@@ -13,21 +13,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from revisit.core import Case, Record, UsageError
-from revisit.engine.asking import Asking
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.engine.claims import Others, entered
 from revisit.engine.costs import known_costs, learn
 from revisit.engine.executors import Executor, Local
-from revisit.engine.opening import opened, reopened
+from revisit.engine.judging import Asking
+from revisit.engine.leases import Others, entered
 from revisit.engine.plan import Plan
 from revisit.engine.provenance import Account
+from revisit.engine.resume import opened, reopened
+from revisit.engine.run_summary import Growing, write_summary
+from revisit.engine.scheduling import SharedWork
 from revisit.engine.score import sheet_of
-from revisit.engine.scorers import Scorers
-from revisit.engine.sharing import SharedWork
-from revisit.engine.summing import Growing, write_summary
-from revisit.engine.workers import cores, hosted, with_networks
+from revisit.engine.scorer_processes import Scorers
+from revisit.engine.worker_processes import cores, hosted, with_networks
 from revisit.media import Limits
-from revisit.results.files import RecordWriter
+from revisit.results.record_files import RecordWriter
 from revisit.results.run import Run
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from revisit.core import (
     evidence_id,
 )
 from revisit.engine.cache import EvidenceCache, MemoryCache
-from revisit.engine.needs import Parameters, parameters_of
+from revisit.engine.dependencies import Parameters, parameters_of
 from revisit.engine.plan import Plan, Wanted
 from revisit.media import save_npz
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import OBSERVERS, Observer, RevisitError
-from revisit.engine.work import ObserverTask
+from revisit.engine.jobs import ObserverTask
 
 
 def observer_of(task: ObserverTask) -> Observer:

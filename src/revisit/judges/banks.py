@@ -13,7 +13,7 @@ import numpy as np
 
 from revisit.evidence import answers as bank
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers, bank_digest
-from revisit.judges.asking import Answer
+from revisit.judges.protocol import Answer
 from revisit.judges.questions import Question
 
 Kind = TypeVar("Kind", bound=JudgeAnswers)

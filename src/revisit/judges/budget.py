@@ -10,7 +10,7 @@ import math
 import threading
 from dataclasses import dataclass
 
-from revisit.judges.asking import Frames, Stopped, Usage
+from revisit.judges.protocol import Frames, Stopped, Usage
 from revisit.judges.questions import Many, Question, Record, Schema, Text
 
 CHARACTERS_PER_TOKEN = 4  # of English prose

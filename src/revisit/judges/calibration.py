@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from revisit.core.groups import grouped
-from revisit.judges.asker import Asker
-from revisit.judges.asking import Answer, Frames, Judge, Reply
+from revisit.core.grouping import grouped
+from revisit.judges.batch import Asker
 from revisit.judges.labels import Label, Labels
+from revisit.judges.protocol import Answer, Frames, Judge, Reply
 from revisit.judges.questions import Choice, Question, Rating, YesNo
 from revisit.stats.agreement import cohen_kappa, repeat_agreement, yes_no_agreement
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from revisit.core import digest
 from revisit.evidence.judged import PASSED
-from revisit.judges.asking import Answer, Frames
+from revisit.judges.protocol import Answer, Frames
 from revisit.judges.questions import Question
 
 COLOURS = {  # as RGB, far apart

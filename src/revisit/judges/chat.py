@@ -16,10 +16,10 @@ from typing import Any
 
 from pydantic import Field
 
-from revisit.judges.asking import CUT_OFF, Frames, NoReply, Reply, Usage
 from revisit.judges.budget import words_of
 from revisit.judges.pictures import as_video
 from revisit.judges.probability import p_yes
+from revisit.judges.protocol import CUT_OFF, Frames, NoReply, Reply, Usage
 from revisit.judges.questions import Many, Question, Record, YesNo
 from revisit.judges.wording import RULES, after, before, fingerprint
 from revisit.servers.endpoint import Endpoint, EndpointSettings

@@ -25,9 +25,9 @@ import numpy as np
 
 from revisit.core import UsageError
 from revisit.core.registry import Registry
-from revisit.judges.asking import Frames, Judge, Reply, Usage
 from revisit.judges.canary import COLOURS
 from revisit.judges.pictures import decoded
+from revisit.judges.protocol import Frames, Judge, Reply, Usage
 from revisit.judges.questions import Question
 from revisit.media import load_npz
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.texts import json_lines, reading
+from revisit.core.text import json_lines, reading
 from revisit.judges.questions import Choice, Malformed, Question, Rating, Schema, YesNo
-from revisit.media.texts import csv_rows
+from revisit.media.text_files import csv_rows
 from revisit.stats.agreement import majority
 
 KNOWN = ("clip", "question", "label", "form", "subset", "polarity", "pair", "rater", "about")

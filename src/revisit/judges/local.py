@@ -30,11 +30,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from revisit.core import MissingPrerequisite, RevisitError
-from revisit.judges.asking import CUT_OFF, Frames, Judge, Refused, Reply, Stopped, Usage
 from revisit.judges.budget import words_of
 from revisit.judges.patches import FILES, PatchRule, cut, processor_file, read_rule
 from revisit.judges.pictures import decoded
 from revisit.judges.probability import log_sum_exp
+from revisit.judges.protocol import CUT_OFF, Frames, Judge, Refused, Reply, Stopped, Usage
 from revisit.judges.questions import Question, YesNo
 from revisit.judges.replies import AROUND_TOKEN
 from revisit.judges.wording import RULES, after, before, fingerprint

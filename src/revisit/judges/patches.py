@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.core.texts import parse_json
+from revisit.core.text import parse_json
 
 FILES = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.judges.asking import Refused
+from revisit.judges.protocol import Refused
 from revisit.media import encode_mp4
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.texts import reading
-from revisit.judges.asking import Answer, Frames, Refused, Reply, Usage
+from revisit.core.text import reading
+from revisit.judges.protocol import Answer, Frames, Refused, Reply, Usage
 from revisit.judges.questions import Question
 from revisit.judges.store import known_judges, read_answers
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from revisit.core.texts import mended
+from revisit.core.text import mended
 
 # Full-width characters, and what cannot be seen, each as one plain character.
 _FOLDS = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}

@@ -17,11 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from revisit.core import GATES, OBSERVERS, UsageError
 from revisit.core.registry import Registry
-from revisit.core.texts import yaml_file
-from revisit.judges.asker import Asker, Patience
-from revisit.judges.asking import Judge
+from revisit.core.text import yaml_file
+from revisit.judges.batch import Asker, Patience
 from revisit.judges.budget import Budget, Limit, Price
 from revisit.judges.chat import ChatJudge, ChatSettings
+from revisit.judges.protocol import Judge
 from revisit.judges.replay import ReplayJudge
 from revisit.judges.store import AnswerStore
 

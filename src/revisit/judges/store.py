@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import digest
-from revisit.core.texts import parse_json
-from revisit.judges.asking import Answer, Frames
+from revisit.core.text import parse_json
+from revisit.judges.protocol import Answer, Frames
 from revisit.judges.questions import Question
 from revisit.media.files import append
 

@@ -21,7 +21,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from revisit.core import RevisitError, UsageError
-from revisit.core.texts import counted
+from revisit.core.text import counted
 from revisit.labels import forms
 from revisit.labels.export import exported
 from revisit.labels.items import JUDGEABLE, Item

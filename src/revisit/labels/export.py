@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, MissingPrerequisite
-from revisit.core.groups import grouped
-from revisit.labels import shapes
+from revisit.core.grouping import grouped
+from revisit.labels import formats
 from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import BACK, CANNOT, GONE, NAMES, Box, Label, lines
 from revisit.labels.project import Project
 from revisit.labels.store import Answer, Store
-from revisit.media.texts import csv_text
+from revisit.media.text_files import csv_text
 from revisit.stats.agreement import majority
 
 Files = dict[str, str | bytes]
@@ -72,13 +72,13 @@ def files_of(labels: Sequence[Label], folder: Path, cases: Mapping[str, Case] | 
     made: Files = {"labels.jsonl": _text(lines(labels, folder))}
     with suppress(MissingPrerequisite):
         made["labels.parquet"] = parquet(labels, folder)
-    made["label_studio.json"] = json.dumps(shapes.to_label_studio(labels), indent=1, ensure_ascii=False) + "\n"
+    made["label_studio.json"] = json.dumps(formats.to_label_studio(labels), indent=1, ensure_ascii=False) + "\n"
     by = {
         "targets.json": lambda: _json(targets(counted)),
         "marks.csv": lambda: marks_sheet(counted),
         "judge_labels.jsonl": lambda: _text(map(_dumps, judge_labels(counted, folder))),
-        "wrbench_labels.jsonl": lambda: _text(map(_dumps, shapes.to_wrbench(counted))),
-        "mbench_labels.jsonl": lambda: _text(map(_dumps, shapes.to_mbench(counted))),
+        "wrbench_labels.jsonl": lambda: _text(map(_dumps, formats.to_wrbench(counted))),
+        "mbench_labels.jsonl": lambda: _text(map(_dumps, formats.to_mbench(counted))),
         "preferences.jsonl": lambda: _text(map(_dumps, preferences(counted, cases or {}))),
         "reviews.json": lambda: _json(reviews(counted)),
     }

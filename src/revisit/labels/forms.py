@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from revisit.core import UsageError
-from revisit.core.texts import parse_json
+from revisit.core.text import parse_json
 from revisit.labels.items import JUDGEABLE, Asked, Item
 from revisit.labels.label import BACK, CANNOT, GONE
 from revisit.labels.project import Shot

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from revisit.core import SUITES, Case, UsageError, digest
-from revisit.core.groups import grouped
+from revisit.core.grouping import grouped
 from revisit.diagnosis.kinds import KINDS
 from revisit.labels.label import CANNOT, HIDDEN, PREFERENCES, TASKS
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.texts import json_lines, reading
+from revisit.core.text import json_lines, reading
 
 SCHEMA = 1
 TASKS = ("trigger", "pairwise", "answer", "review", "marks", "failure")

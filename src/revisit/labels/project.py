@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 
 from revisit.core import Case, UsageError
-from revisit.core.groups import grouped
-from revisit.core.texts import parse_json
+from revisit.core.grouping import grouped
+from revisit.core.text import parse_json
 from revisit.labels.items import Item, items_of, of_reference
 from revisit.labels.label import TASKS, Label
 from revisit.labels.sampling import least_certain, sample, survey
-from revisit.results.files import case_from_json, case_to_json, write_json
+from revisit.results.record_files import case_from_json, case_to_json, write_json
 from revisit.results.run import Run
 from revisit.web.media import shown
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from revisit.labels.agree import Quality, Report, qualities
-from revisit.labels.align import Alignment
+from revisit.labels.agreement import Quality, Report, qualities
+from revisit.labels.alignment import Alignment
 from revisit.labels.export import labels_of
 from revisit.labels.project import Project
 from revisit.labels.store import Store
-from revisit.results.rules import metric_title
+from revisit.results.display import metric_title
 from revisit.results.tables import Table, table
 from revisit.stats.agreement import Agreement
 

@@ -1,13 +1,13 @@
 """Media: safe reading and writing of clips, images, arrays and text. Only this room opens files from outside."""
 
 from revisit.media.decode import ClipStream, Wanted, open_clip
-from revisit.media.decodings import DECODINGS, decoding_build, decoding_of
 from revisit.media.digest import clip_digest, file_digest
 from revisit.media.encode import encode_mp4, write_picture
-from revisit.media.folder import natural as natural_order
-from revisit.media.length import announced_frames
+from revisit.media.frame_count import announced_frames
+from revisit.media.frame_folder import natural as natural_order
 from revisit.media.limits import Limits
 from revisit.media.npz import load_npz, npz_shapes, require_seal, save_npz
+from revisit.media.pixel_rules import DECODINGS, decoding_build, decoding_of
 
 # Part of every piece of evidence's address: raise it when the rules in decode.py change what frames look like.
 DECODING_RULE = 2

@@ -39,11 +39,11 @@ from revisit.core.frames import frame_digest
 from revisit.core.threads import require_room
 from revisit.media.colour import Plane, layout_of, rgb_of
 from revisit.media.container import demuxer_of
-from revisit.media.decodings import decoding_of
-from revisit.media.disturb import disturbed
-from revisit.media.folder import FrameFiles, frame_files
+from revisit.media.error_names import in_clip, printable
+from revisit.media.frame_folder import FrameFiles, frame_files
 from revisit.media.limits import GIB, Limits, in_words
-from revisit.media.names import in_clip, printable
+from revisit.media.perturb import disturbed
+from revisit.media.pixel_rules import decoding_of
 
 Wanted = np.ndarray | Callable[[int, float], np.ndarray] | None
 WORKER = Path(__file__).with_name("worker.py")

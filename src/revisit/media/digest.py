@@ -11,8 +11,8 @@ import numpy as np
 
 from revisit.core import Clip, MediaError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
-from revisit.media.folder import frame_files
-from revisit.media.names import in_clip
+from revisit.media.error_names import in_clip
+from revisit.media.frame_folder import frame_files
 from revisit.media.orientation import is_mirrored
 
 

@@ -23,9 +23,9 @@ from typing import IO
 import numpy as np
 
 from revisit.core import MediaError
+from revisit.media.error_names import in_clip, printable
 from revisit.media.files import replacing
 from revisit.media.limits import GIB, in_words
-from revisit.media.names import in_clip, printable
 
 MOST_MEMBERS = 4096
 DAMAGED = (

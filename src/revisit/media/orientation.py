@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from revisit.media.container import EBML, boxes, ebml_length
-from revisit.media.length import boxes_in, index_of
+from revisit.media.frame_count import boxes_in, index_of
 
 _SEGMENT, _TRACKS, _CLUSTER = 0x18538067, 0x1654AE6B, 0x1F43B675
 _TRACK, _TRACK_NUMBER, _TRACK_TYPE, _CODEC, _CODEC_SETUP, _VIDEO = 0xAE, 0xD7, 0x83, 0x86, 0x63A2, 0xE0

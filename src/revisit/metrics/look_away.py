@@ -20,8 +20,8 @@ from revisit.core import Case, UsageError, Verdict, gate
 from revisit.evidence.motion import FlowStats
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
 from revisit.geometry.camera_script import parse_script
+from revisit.metrics.margins import UNSURE, with_room
 from revisit.metrics.motion import camera_moved
-from revisit.metrics.room import UNSURE, with_room
 from revisit.metrics.view_gate import (
     AWAY,
     LEFT,

@@ -12,7 +12,7 @@ import numpy as np
 from revisit.core import Case, Reason, Score, Series, Unscored, Verdict, gate, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import RESTS_AS_ASKED, FlowStats
-from revisit.metrics.camera_request import Request, request_of
+from revisit.metrics.requested_camera import Request, request_of
 
 TOO_SHORT = Reason("too_short", "motion needs at least two frames")
 STILL_SPEED = 0.01  # widths per second: at this speed a view takes 25 s to leave by a quarter

@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Case, Unscored, derived
-from revisit.evidence.departures import Departures, Overlay
 from revisit.evidence.frames import CasePhases
+from revisit.evidence.reference_alignment import Departures, Overlay
 
 MOST_ROWS = 3  # returned frames that speak: enough for a median, few enough to be quick
 WHOLE = 0.85  # of the target's box is inside the frame: in full view

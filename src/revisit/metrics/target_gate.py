@@ -16,8 +16,8 @@ import numpy as np
 
 from revisit.core import Series, Unscored, Verdict, derived, gate
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetLooks, TargetPhases, TargetSight, TargetTrack
-from revisit.metrics.room import UNSURE, with_room
-from revisit.metrics.rows import runs
+from revisit.metrics.frame_index import runs
+from revisit.metrics.margins import UNSURE, with_room
 from revisit.metrics.target_looks import LookRule, carried_on, frames_for, read_looks
 
 NEVER = "never hidden"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revisit.evidence.target import TargetLooks
-from revisit.metrics.rows import runs
+from revisit.metrics.frame_index import runs
 
 LOOKALIKE = 0.75  # likeness of something beside the target, in the first frame, from which on the two can be mixed up
 FEW_FIRST = 6  # looks from which the margin of the first frames is taken

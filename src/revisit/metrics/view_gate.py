@@ -15,8 +15,8 @@ import numpy as np
 
 from revisit.core import Series, Verdict, derived, gate
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
-from revisit.metrics.room import UNSURE, with_room
-from revisit.metrics.rows import runs
+from revisit.metrics.frame_index import runs
+from revisit.metrics.margins import UNSURE, with_room
 
 VERIFIED = 10  # points: frames of different places agree on 6 at most
 SUPPORTED = 0.15  # of the textured cells: fewer, and one thing was recognised, not the view

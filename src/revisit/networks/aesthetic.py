@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from revisit import weights
 from revisit.networks.loading import fill
-from revisit.networks.pictures import CLIP_MEAN, CLIP_STD, centre_crop, normalised, short_side, unit
+from revisit.networks.preprocessing import CLIP_MEAN, CLIP_STD, centre_crop, normalised, short_side, unit
 
 WIDTHS = (1024, 128, 64, 16, 1)
 PLACES = (0, 2, 4, 6, 7)  # of the linear layers in the checkpoint; dropouts lie between

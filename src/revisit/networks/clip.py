@@ -24,9 +24,9 @@ from torch import Tensor, nn
 
 from revisit import weights
 from revisit.core import MissingPrerequisite
-from revisit.networks import compiled, hub, pictures, runtime
-from revisit.networks.captions import Captions, read_clip_captions
+from revisit.networks import compiled, hub, preprocessing, runtime
 from revisit.networks.loading import fill, refuse_others
+from revisit.networks.tokenizing import Captions, read_clip_captions
 from revisit.networks.vit import Transformer, published, shapes_only
 from revisit.weights.torchscript import is_torchscript, torchscript_tensors
 
@@ -100,7 +100,7 @@ class Clip(nn.Module):
 
     def images(self, shown: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
-        return pictures.unit(_in_full(self.visual_projection, compiled.run(self._seen, shown)))
+        return preprocessing.unit(_in_full(self.visual_projection, compiled.run(self._seen, shown)))
 
     def _seen(self, shown: Tensor) -> Tensor:
         return self._pooled(self.prepared(shown))
@@ -108,9 +108,9 @@ class Clip(nn.Module):
     def prepared(self, shown: Tensor) -> Tensor:
         """Pictures as the network was trained with them."""
         height, width = shown.shape[-2:]
-        smaller = pictures.resized(shown, pictures.short_side((height, width), self.side), "bicubic")
-        square = pictures.centre_crop(smaller, (self.side, self.side), odd="even")
-        return pictures.normalised(square, pictures.CLIP_MEAN, pictures.CLIP_STD)
+        smaller = preprocessing.resized(shown, preprocessing.short_side((height, width), self.side), "bicubic")
+        square = preprocessing.centre_crop(smaller, (self.side, self.side), odd="even")
+        return preprocessing.normalised(square, preprocessing.CLIP_MEAN, preprocessing.CLIP_STD)
 
     def embed(self, pixels: Tensor) -> Tensor:
         """(B, D) vectors, of any length, of normalised pictures of the network's size."""
@@ -129,8 +129,8 @@ class Clip(nn.Module):
         table = torch.tensor([self._captions.padded(tokens) for tokens in rows], device=device)
         ends = torch.tensor([len(tokens) - 1 for tokens in rows], device=device)
         vectors = torch.cat([self._text(table[k : k + CHUNK], ends[k : k + CHUNK]) for k in range(0, len(rows), CHUNK)])
-        means = [part.mean(dim=0) for part in pictures.unit(vectors).split([len(caption) for caption in parts])]
-        return pictures.unit(torch.stack(means)), any(len(caption) > 1 for caption in parts)
+        means = [part.mean(dim=0) for part in preprocessing.unit(vectors).split([len(caption) for caption in parts])]
+        return preprocessing.unit(torch.stack(means)), any(len(caption) > 1 for caption in parts)
 
     def _text(self, tokens: Tensor, ends: Tensor) -> Tensor:
         hidden = self.text.read(tokens)

@@ -21,7 +21,7 @@ from torch.nn import functional
 from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks.loading import fill
-from revisit.networks.pictures import CLIP_MEAN, CLIP_STD, normalised, unit
+from revisit.networks.preprocessing import CLIP_MEAN, CLIP_STD, normalised, unit
 
 START, END = 49406, 49407  # of a sentence, in CLIP's vocabulary
 SENTENCES = ((886, 1125, 852), (2103, 1125, 852))  # "good photo ..", "bad photo .."

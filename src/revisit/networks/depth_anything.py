@@ -20,7 +20,7 @@ from torch.nn import functional
 from revisit.core import MissingPrerequisite
 from revisit.networks import compiled, dino, hub, runtime
 from revisit.networks.loading import fill
-from revisit.networks.pictures import Size, normalised, resized
+from revisit.networks.preprocessing import Size, normalised, resized
 from revisit.networks.vit import Transformer, published, shapes_only
 
 HALF = "float16"

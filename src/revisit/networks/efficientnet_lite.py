@@ -22,7 +22,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from revisit.networks import openvino, runtime
 from revisit.networks.loading import load_strictly
-from revisit.networks.pictures import long_side, multiple, resized, unit
+from revisit.networks.preprocessing import long_side, multiple, resized, unit
 
 ID = "efficientnet-lite0"
 EPSILON = 1e-3  # of batch normalisation, as TensorFlow's

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from revisit.networks import gmflow, raft, runtime, settings
-from revisit.networks.pictures import multiple
+from revisit.networks.preprocessing import multiple
 
 Pairs = list[tuple[np.ndarray, np.ndarray]]
 GPU_PAIRS = 8  # at a time; on a CPU one at a time is as fast

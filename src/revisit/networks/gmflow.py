@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from revisit.networks.flow_parts import around, finer, grid, sampled
 from revisit.networks.loading import load_strictly
-from revisit.networks.pictures import IMAGENET_MEAN, IMAGENET_STD
+from revisit.networks.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 
 ID = "gmflow"
 MULTIPLE = 32  # of a side: windows at both scales come out whole

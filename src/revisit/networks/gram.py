@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from revisit import weights
 from revisit.networks.loading import fill
-from revisit.networks.pictures import normalised
+from revisit.networks.preprocessing import normalised
 
 CHANNELS = (64, 128, 256, 512, 512)
 VGG16, VGG19 = (2, 2, 3, 3, 3), (2, 2, 4, 4, 4)  # convolutions in each block

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from revisit.networks import hub, runtime
-from revisit.networks.pictures import Size, normalised, resized
+from revisit.networks.preprocessing import Size, normalised, resized
 
 TYPES = ("grounding-dino",)
 SHORT, LONG = 800, 1333

@@ -23,9 +23,9 @@ from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks import dino
 from revisit.networks.aesthetic import Layers
-from revisit.networks.captions import library, vocabulary
 from revisit.networks.loading import fill
-from revisit.networks.pictures import CLIP_MEAN, CLIP_STD, centre_crop, normalised, resized, short_side
+from revisit.networks.preprocessing import CLIP_MEAN, CLIP_STD, centre_crop, normalised, resized, short_side
+from revisit.networks.tokenizing import library, vocabulary
 from revisit.networks.vit import Transformer, published, shapes_only
 
 MEAN, DEVIATION = 0.16717362830052426, 1.0333394966054072

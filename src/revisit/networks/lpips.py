@@ -22,8 +22,8 @@ from torch.nn import functional
 
 from revisit import weights
 from revisit.networks import compiled, openvino
-from revisit.networks.kept import Kept
 from revisit.networks.loading import fill
+from revisit.networks.output_cache import Kept
 
 SHIFT, SCALE = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 # Pixels of pairs that go through the network at once on a GPU, and how many times that by the number of convolutions:

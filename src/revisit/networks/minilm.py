@@ -18,7 +18,7 @@ import numpy as np
 
 from revisit import weights
 from revisit.networks import onnx
-from revisit.networks.captions import vocabulary
+from revisit.networks.tokenizing import vocabulary
 
 ID = "minilm"
 TOKENS = "tokenizer.json"

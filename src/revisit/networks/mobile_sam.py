@@ -21,7 +21,7 @@ from torch.nn import functional
 from revisit import weights
 from revisit.networks import runtime
 from revisit.networks.loading import fill
-from revisit.networks.pictures import normalised, resized
+from revisit.networks.preprocessing import normalised, resized
 from revisit.networks.sam import FIRST_CORNER, FOREGROUND, NOTHING, SECOND_CORNER, SIDE, MaskDecoder, PromptEncoder
 from revisit.networks.tiny_vit import STRIDE, TinyViT
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from revisit.core import MissingPrerequisite
 from revisit.networks import runtime, settings
-from revisit.weights import made
+from revisit.weights import derived_files
 
 MOST = 8  # shapes of one network that are kept ready in memory
 Step = Callable[[Tensor], tuple[Tensor, ...]]  # a method of a network
@@ -91,7 +91,7 @@ def _compiled(step: Step, x: Tensor) -> Any:
     core = _core()
     machine = core.get_property("CPU", "FULL_DEVICE_NAME")
     name = _name(step, x, [openvino.__version__, torch.__version__, config, machine])
-    known = made.found(name)
+    known = derived_files.found(name)
     if known is not None:
         return core.import_model(BytesIO(known), "CPU", config)
     with warnings.catch_warnings(), torch.inference_mode():
@@ -104,7 +104,7 @@ def _compiled(step: Step, x: Tensor) -> Any:
     compiled = core.compile_model(model, "CPU", config)
     stream = BytesIO()
     compiled.export_model(stream)
-    made.keep(name, stream.getvalue())
+    derived_files.keep(name, stream.getvalue())
     return compiled
 
 

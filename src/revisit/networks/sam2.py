@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from revisit.networks import hub, runtime
-from revisit.networks.pictures import normalised, resized
+from revisit.networks.preprocessing import normalised, resized
 
 TYPES = ("sam2_video",)
 Prompt = tuple[float, ...]  # in fractions: x0, y0, x1, y1 of a box, or x, y of a point on the thing

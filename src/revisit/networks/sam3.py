@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from revisit.networks import hub, runtime
-from revisit.networks.pictures import HALF_MEAN, HALF_STD, normalised, resized
+from revisit.networks.preprocessing import HALF_MEAN, HALF_STD, normalised, resized
 
 TYPES = ("sam3", "sam3_video")
 WORDS = 32  # tokens that it reads

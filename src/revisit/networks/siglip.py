@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from revisit.networks import compiled, hub, pictures, runtime
-from revisit.networks.captions import Captions, read_siglip_captions
+from revisit.networks import compiled, hub, preprocessing, runtime
+from revisit.networks.tokenizing import Captions, read_siglip_captions
 
 HALF = "float16"
 
@@ -33,11 +33,11 @@ class Siglip(nn.Module):
 
     def images(self, shown: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
-        return pictures.unit(compiled.run(self._pooled, shown))
+        return preprocessing.unit(compiled.run(self._pooled, shown))
 
     def _pooled(self, shown: Tensor) -> Tensor:
-        square = pictures.resized(shown, (self.side, self.side), "bicubic")
-        pixels = pictures.normalised(square, pictures.HALF_MEAN, pictures.HALF_STD)
+        square = preprocessing.resized(shown, (self.side, self.side), "bicubic")
+        pixels = preprocessing.normalised(square, preprocessing.HALF_MEAN, preprocessing.HALF_STD)
         return self.model.vision_model(pixel_values=pixels).pooler_output
 
     def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
@@ -47,9 +47,9 @@ class Siglip(nn.Module):
         parts = [self._captions.parts(caption) for caption in captions]
         rows = [self._captions.padded(tokens) for caption in parts for tokens in caption]
         table = torch.tensor(rows, device=self.model.logit_scale.device)
-        vectors = pictures.unit(self.model.text_model(input_ids=table).pooler_output)
+        vectors = preprocessing.unit(self.model.text_model(input_ids=table).pooler_output)
         means = [part.mean(dim=0) for part in vectors.split([len(caption) for caption in parts])]
-        return pictures.unit(torch.stack(means)), any(len(caption) > 1 for caption in parts)
+        return preprocessing.unit(torch.stack(means)), any(len(caption) > 1 for caption in parts)
 
 
 def network(id: str) -> Siglip:

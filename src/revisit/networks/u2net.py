@@ -13,7 +13,7 @@ import torch
 
 from revisit import weights
 from revisit.networks import onnx
-from revisit.networks.pictures import IMAGENET_MEAN, IMAGENET_STD, resized
+from revisit.networks.preprocessing import IMAGENET_MEAN, IMAGENET_STD, resized
 
 ID = "u2netp"
 SIDE = 320

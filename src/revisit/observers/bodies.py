@@ -91,7 +91,7 @@ def looks(picture: np.ndarray, masks: Sequence[np.ndarray]) -> np.ndarray:
 
     from revisit.networks import runtime
     from revisit.networks.efficientnet_lite import ID, build
-    from revisit.networks.pictures import resized, unit
+    from revisit.networks.preprocessing import resized, unit
 
     if not masks:
         return np.zeros((0, CHANNELS), np.float32)

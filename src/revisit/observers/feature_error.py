@@ -53,13 +53,13 @@ def covering_pair(pair: tuple[Frame, Frame], *, rescaled_twice: bool) -> tuple[n
 )  # fmt: skip
 def feature_error_by_dino(batch: Batch, *, rescaled_twice: bool = False) -> FeatureError:
     """Squared difference of DINOv3-B's unit patch tokens from those of the aligned reference frame."""
-    from revisit.networks import dino, pictures, runtime
+    from revisit.networks import dino, preprocessing, runtime
 
     net = dino.network("dinov3-base")
 
     def tokens(shown: Tensor) -> Tensor:
-        levels = pictures.resized(pictures.covering(shown, MIND_SIZE), MIND_SQUARE, "bilinear", exact=True)
-        return pictures.unit(net(pictures.normalised(levels / 255 if rescaled_twice else levels))[1])
+        levels = preprocessing.resized(preprocessing.covering(shown, MIND_SIZE), MIND_SQUARE, "bilinear", exact=True)
+        return preprocessing.unit(net(preprocessing.normalised(levels / 255 if rescaled_twice else levels))[1])
 
     # Half precision knows ten levels between the darkest and the brightest pixel of what upstream shows the network.
     with runtime.inference(None if rescaled_twice else dino.HALF):

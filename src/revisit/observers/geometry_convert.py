@@ -18,7 +18,7 @@ from revisit.core import MediaError, UsageError
 from revisit.geometry.formats.arrays import as_intrinsics
 from revisit.geometry.poses import Trajectory, as_4x4, from_w2c, invert
 from revisit.media import load_npz, save_npz
-from revisit.media.names import in_clip, printable
+from revisit.media.error_names import in_clip, printable
 from revisit.observers.geometry_file import IN_WORDS, READ, Geometry, geometry_of
 from revisit.observers.poses import read_poses, recognise
 

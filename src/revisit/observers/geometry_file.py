@@ -27,7 +27,7 @@ from revisit.core import MediaError, UsageError
 from revisit.geometry.depth_views import clearly_less, convention_errors
 from revisit.geometry.poses import as_4x4, check_rigid, invert
 from revisit.media import load_npz, npz_shapes
-from revisit.media.names import in_clip, printable
+from revisit.media.error_names import in_clip, printable
 
 CONVENTIONS = ("w2c", "c2w")
 READ = ("extrinsics", "intrinsics", "depth", "convention", "frame_indices", "size", "producer")  # not the pictures

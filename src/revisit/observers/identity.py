@@ -43,12 +43,12 @@ def _compared(count: int, fps: float, phases: tuple[int, int], *, samples: int, 
 )  # fmt: skip
 def identity_by_efficientnet(batch: Batch, *, samples: int = 9, crop: bool = False) -> IdentityTokens:
     """Descriptors of the patches of the first frame and of `samples` frames spread over the returned phase."""
-    from revisit.networks import pictures, runtime
+    from revisit.networks import preprocessing, runtime
     from revisit.networks.efficientnet_lite import described, full_field
 
     with runtime.inference():
         shown = runtime.on_device(batch.rgb)
-        tokens, _ = described(pictures.middle(shown) if crop else full_field(shown))
+        tokens, _ = described(preprocessing.middle(shown) if crop else full_field(shown))
     return IdentityTokens(batch.index, runtime.numbers(tokens.flatten(1, 2), np.float16), EFFICIENTNET, crop)
 
 
@@ -64,18 +64,18 @@ def identity_by_dino(
     network: str, batch: Batch, *, samples: int = 9, crop: bool = False, long_side: int | None = None
 ) -> IdentityTokens:
     """Patch tokens by {network} of the first frame and of `samples` frames spread over the returned phase."""
-    from revisit.networks import dino, pictures, runtime
+    from revisit.networks import dino, preprocessing, runtime
 
     net = dino.network(network)
     with runtime.inference(dino.HALF):
         shown = runtime.on_device(batch.rgb)
         if crop:
-            levels = pictures.middle(shown, odd="even")
+            levels = preprocessing.middle(shown, odd="even")
         else:
-            size = pictures.short_side(tuple(shown.shape[-2:]), SHORT_SIDE)
-            levels = pictures.resized(shown, pictures.multiple(size, net.patch))
-        _, tokens = net(pictures.normalised(levels), as_hub=crop)
-        unit = pictures.unit(tokens)
+            size = preprocessing.short_side(tuple(shown.shape[-2:]), SHORT_SIDE)
+            levels = preprocessing.resized(shown, preprocessing.multiple(size, net.patch))
+        _, tokens = net(preprocessing.normalised(levels), as_hub=crop)
+        unit = preprocessing.unit(tokens)
     return IdentityTokens(batch.index, runtime.numbers(unit, np.float16), network, crop)
 
 

@@ -25,16 +25,16 @@ THREE_A_SECOND = per_second(3, at_most=24)
 )  # fmt: skip
 def integrity_by_efficientnet(batch: Batch, *, crop: bool = False) -> IntegrityTokens:
     """Descriptors of patches and of whole frames, three frames a second."""
-    from revisit.networks import pictures, runtime
+    from revisit.networks import preprocessing, runtime
     from revisit.networks.efficientnet_lite import LONG_SIDE, PATCH, described
 
     with runtime.inference():
         shown = runtime.on_device(batch.rgb)
         if crop:
-            levels, inside = pictures.padded_to_grid(pictures.middle(shown), PATCH)
+            levels, inside = preprocessing.padded_to_grid(preprocessing.middle(shown), PATCH)
         else:
-            scaled = pictures.resized(shown, pictures.long_side(tuple(shown.shape[-2:]), LONG_SIDE))
-            levels, inside = pictures.padded_to_grid(scaled, PATCH, GREY)
+            scaled = preprocessing.resized(shown, preprocessing.long_side(tuple(shown.shape[-2:]), LONG_SIDE))
+            levels, inside = preprocessing.padded_to_grid(scaled, PATCH, GREY)
         tokens, whole = described(levels)
     return record(batch, tokens.flatten(1, 2), inside, whole, EFFICIENTNET, crop)
 
@@ -45,19 +45,19 @@ def integrity_by_efficientnet(batch: Batch, *, crop: bool = False) -> IntegrityT
 )  # fmt: skip
 def integrity_by_dino(network: str, batch: Batch, *, crop: bool = False) -> IntegrityTokens:
     """Tokens by {network} of patches and of whole frames, three frames a second."""
-    from revisit.networks import dino, pictures, runtime
+    from revisit.networks import dino, preprocessing, runtime
 
     net = dino.network(network)
     with runtime.inference(dino.HALF):
         shown = runtime.on_device(batch.rgb)
         if crop:
-            levels = pictures.middle(shown)
+            levels = preprocessing.middle(shown)
         else:
-            levels = pictures.resized(shown, pictures.long_side(tuple(shown.shape[-2:]), DINO_LONG_SIDE))
+            levels = preprocessing.resized(shown, preprocessing.long_side(tuple(shown.shape[-2:]), DINO_LONG_SIDE))
         # Padding after normalisation: zero is the mean colour.
-        pixels, inside = pictures.padded_to_grid(pictures.normalised(levels), net.patch)
+        pixels, inside = preprocessing.padded_to_grid(preprocessing.normalised(levels), net.patch)
         whole, tokens = net(pixels)
-        whole, tokens = pictures.unit(whole), pictures.unit(tokens)
+        whole, tokens = preprocessing.unit(whole), preprocessing.unit(tokens)
     return record(batch, tokens, inside, whole, network, crop)
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, Target, UsageError, every, observer, observers
 from revisit.evidence.mbench import ObjectMasks
+from revisit.observers.mask_tracking import STORED_SIDE, Box, Tracker
 from revisit.observers.pictures import in_groups
-from revisit.observers.track import STORED_SIDE, Box, Tracker
 
 if TYPE_CHECKING:
     from revisit.networks.mobile_sam import Embedded, MobileSam

@@ -14,8 +14,8 @@ import numpy as np
 
 from revisit.core import ClipInfo, Sight, Target, observer
 from revisit.evidence.mbench import ObjectFeatures
+from revisit.observers.mask_tracking import box_of
 from revisit.observers.masks import AT_MOST, DINO, SAM2, THRESHOLD, Follower, choose_frames, followed
-from revisit.observers.track import box_of
 
 DINOV2 = "dinov2-base"
 LEAST_SHARE = 0.001  # of the frame: a smaller mask has hardly a patch of the network's
@@ -72,7 +72,7 @@ def object_vectors(squares: Sequence[np.ndarray]) -> np.ndarray:
     """(N, 1280) unit descriptors of pictures of things, as `cut_out` makes them."""
     import torch
 
-    from revisit.networks import pictures as shapes
+    from revisit.networks import preprocessing as shapes
     from revisit.networks import runtime
     from revisit.networks.efficientnet_lite import described
 
@@ -118,7 +118,7 @@ def described(picture: Any, mask: np.ndarray) -> np.ndarray:
     import torch
 
     from revisit.networks import dino, runtime
-    from revisit.networks.pictures import IMAGENET_MEAN, normalised, resized
+    from revisit.networks.preprocessing import IMAGENET_MEAN, normalised, resized
 
     height, width = mask.shape
     x0, y0, x1, y1 = (round(edge * side) for edge, side in zip(box_of(mask), (width, height) * 2, strict=True))

@@ -12,8 +12,8 @@ from revisit.core import UsageError
 from revisit.geometry import formats
 from revisit.geometry.poses import InvalidPoses, Trajectory
 from revisit.media import load_npz
-from revisit.media.names import in_clip
-from revisit.media.texts import read_text
+from revisit.media.error_names import in_clip
+from revisit.media.text_files import read_text
 
 TEXT: dict[str, Callable[[str], Trajectory]] = {
     "tum": formats.parse_tum,

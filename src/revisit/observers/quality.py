@@ -44,7 +44,7 @@ def aesthetic(batch: Batch, *, step: int = STEP, long_side: int = LONG_SIDE) -> 
 def aesthetic_mind(batch: Batch) -> AestheticQuality:
     """Beauty of every frame by LAION's linear predictor, over 10."""
     from revisit.networks import aesthetic, clip, runtime
-    from revisit.networks.pictures import covering
+    from revisit.networks.preprocessing import covering
 
     head, net = runtime.network("laion-aesthetic-v1", aesthetic.load), clip.network(CLIP)
     with runtime.inference(clip.HALF):
@@ -73,7 +73,7 @@ def image_quality(batch: Batch, *, step: int = STEP, long_side: int = LONG_SIDE)
 def imaging(batch: Batch) -> ImagingQuality:
     """Technical quality of every frame by MUSIQ, 0 to 1."""
     from revisit.networks import musiq, runtime
-    from revisit.networks.pictures import covering
+    from revisit.networks.preprocessing import covering
 
     net = runtime.network("musiq-spaq", musiq.load)
     with runtime.inference():

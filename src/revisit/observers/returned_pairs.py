@@ -20,7 +20,7 @@ from revisit.evidence.mbench import PairMatches, WarpedViews
 from revisit.geometry.depth_views import depth_there, landing
 from revisit.geometry.fold_pairs import Pairs, frame_numbers, returning_pairs
 from revisit.geometry.two_view import relative_pose
-from revisit.media.names import in_clip
+from revisit.media.error_names import in_clip
 from revisit.observers.geometry_file import Geometry, read_geometry
 
 POINTS = 4000

@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import Case, Suite
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.engine.needs import ObserverSet
+from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.evidence.camera import CameraPath

@@ -27,7 +27,7 @@ from revisit.core import Clip, MediaError, MissingPrerequisite, UsageError, dige
 from revisit.core.threads import started
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import encode_mp4, load_npz, npz_shapes, open_clip
-from revisit.media.names import printable
+from revisit.media.error_names import printable
 from revisit.observers.geometry_convert import convert, packed
 from revisit.observers.geometry_file import READ, geometry_of
 from revisit.posing.tasks import Arrays, Task, one_by_one

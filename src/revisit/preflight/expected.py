@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from revisit.control.job_runner import first_frame, known_of, plan_of
 from revisit.control.jobs import Job
-from revisit.control.running import first_frame, known_of, plan_of
 from revisit.core import Clip, RevisitError
 from revisit.core.cases import CATEGORY
-from revisit.core.texts import parse_json
+from revisit.core.text import parse_json
 from revisit.media import VIDEO_SUFFIXES, natural_order
 
 JOB = ".job.json"

@@ -14,12 +14,12 @@ from revisit.report.overlays import judged, overlays
 from revisit.report.phases import first_frames, from_starts, phases_of
 from revisit.report.series import drawn, read_series
 from revisit.report.tables import finding
-from revisit.report.words import gate_name
-from revisit.results.memory import measured
-from revisit.results.rules import number
+from revisit.report.wording import gate_name
+from revisit.results.ceilings import measured
+from revisit.results.display import number
 
 if TYPE_CHECKING:
-    from revisit.report.book import Book
+    from revisit.report.pages import Book
 
 MOST_PAIRS = 3
 POINTS = 96  # of a line over time; more cannot be told apart at the width of a page

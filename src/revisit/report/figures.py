@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from revisit.core import METRICS, Case, MissingPrerequisite, UsageError
-from revisit.core.texts import shown_text
+from revisit.core.text import shown_text
 from revisit.results import Cell, Results
-from revisit.results.rules import column_head, metric_title, number
+from revisit.results.display import column_head, metric_title, number
 
 PALETTE = ("#0b6e6e", "#c2571a", "#5b4aa8", "#a0812a", "#b03060", "#3a7d2c", "#2b5fa8", "#777777", "#8c4b32")
 DASHES = ("-", "--", "-.", ":")  # beyond colour, for who cannot tell colours apart

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import METRICS
-from revisit.engine.bundle_check import Checked
-from revisit.engine.bundles import Bundle, merged, together
-from revisit.report.boards import as_html, escape
-from revisit.results.boards import Board, BoardCell, Column, Row, board_cell, column_of, printed
-from revisit.results.memory import OUTCOME
+from revisit.report.leaderboards import as_html, escape
+from revisit.results.ceilings import OUTCOME
+from revisit.results.leaderboards import Board, BoardCell, Column, Row, board_cell, column_of, printed
 from revisit.results.results import Results
 from revisit.results.verdict import headline
+from revisit.runs.bundle_check import Checked
+from revisit.runs.bundles import Bundle, merged, together
 
 NOTE = (
     "Scores are held to the truth where there is one: what rewards an unchanged look counts by its nearness to the "

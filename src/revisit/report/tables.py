@@ -9,11 +9,11 @@ from typing import Any
 
 from revisit.core import Record
 from revisit.core.records import GATE_STATES
-from revisit.core.texts import counted
+from revisit.core.text import counted
 from revisit.report import plots
 from revisit.results import Cell, Results
+from revisit.results.display import BEST_RULE, HEADINGS, coverage, number, title, unscored
 from revisit.results.funnel import LOOKED_AWAY
-from revisit.results.rules import BEST_RULE, HEADINGS, coverage, number, title, unscored
 
 INTERVALS = (
     "95 % interval of the mean: cluster-robust over samples, Student's t with room for skew; none for a single sample."

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from revisit.core.texts import shown_text
-from revisit.results.rules import column_head, number
+from revisit.core.text import shown_text
+from revisit.results.display import column_head, number
 from revisit.results.trend import Trend
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 640, 200, 64, 34, 34

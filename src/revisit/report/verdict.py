@@ -9,8 +9,8 @@ from typing import Any
 from revisit.core import METRICS
 from revisit.report import plots
 from revisit.results import Cell
+from revisit.results.display import coverage, ends, metric_title, number, unscored
 from revisit.results.funnel import posed
-from revisit.results.rules import coverage, ends, metric_title, number, unscored
 from revisit.results.verdict import Answer, Place, Verdict
 
 QUESTION = "Which model remembers best?"

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from revisit.core import METRICS, Case
-from revisit.results.memory import LOOK_AWAY, RETURN_GATES
+from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
 from revisit.results.results import Interval, Results, differences_of, span, within
 from revisit.stats.paired import ALPHA, PairedTest, holm, paired_test, wilcoxon
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from revisit.core import MissingPrerequisite, Record
-from revisit.media.texts import csv_text
+from revisit.media.text_files import csv_text
 
 if TYPE_CHECKING:
     import pandas

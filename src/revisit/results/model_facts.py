@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 
 from revisit.core import Case, MediaError, UsageError
-from revisit.core.texts import own_yaml, parse_yaml
+from revisit.core.text import own_yaml, parse_yaml
 from revisit.results.run import Run
 
 FILE = "models.yaml"

@@ -28,9 +28,9 @@ import numpy as np
 from revisit.core import GATES, METRICS, Case, Clip, Reason, Record, Rejected, Series, UsageError, load_all
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.records import GATE_STATES
-from revisit.core.texts import counted
+from revisit.core.text import counted
 from revisit.results import export
-from revisit.results.columns import Answers, Column, Columns
+from revisit.results.metric_columns import Answers, Column, Columns
 from revisit.stats.intervals import Estimate, ends_interval, mean_interval
 from revisit.stats.paired import ALPHA, SignedRank, paired_test, wilcoxon
 from revisit.stats.pairwise import Ranking, rank_models
@@ -587,7 +587,7 @@ class Results:
         A metric that failed on some clips has its mean over the others, and one that failed on all is absent; a warning
         tells of both, once.
         """
-        from revisit.results.rules import heading
+        from revisit.results.display import heading
 
         self.warn_of_failures()
         made = {}

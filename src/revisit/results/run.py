@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import SUITES, Case, Record, Rejected, UsageError
-from revisit.core.texts import parse_json, reading
-from revisit.results.files import Lines, case_from_json, from_line
+from revisit.core.text import parse_json, reading
+from revisit.results.record_files import Lines, case_from_json, from_line
 from revisit.results.results import Results
 
 

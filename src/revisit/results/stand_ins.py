@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from revisit.core import METRICS, Reason, Record
-from revisit.media.texts import csv_text
+from revisit.media.text_files import csv_text
 from revisit.results.results import Results
 
 SUFFIX = ".stand_in"

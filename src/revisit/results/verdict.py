@@ -21,9 +21,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from revisit.core import METRICS, SUITES, Case, Record, digest
-from revisit.results.memory import held_to_truth, low_ceilings, measured
+from revisit.results.ceilings import held_to_truth, low_ceilings, measured
+from revisit.results.display import ends, number, shown, signed
 from revisit.results.results import Cell, Interval, Results, differences_of, within
-from revisit.results.rules import ends, number, shown, signed
 from revisit.results.run import Run
 from revisit.stats.paired import ALPHA, MIN_SCENES, MIN_SCENES_OF_LEVELS, PairedTest
 from revisit.stats.pairwise import ModelPair, Ranking

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from revisit import http_client
 from revisit.core import RevisitError, UsageError, digest
-from revisit.core.texts import json_lines, yaml_file
+from revisit.core.text import json_lines, yaml_file
 from revisit.core.threads import started
 from revisit.media.digest import file_digest
 from revisit.media.files import replacing, write_lines, write_text

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Clip, UsageError, digest
-from revisit.core.texts import parse_json
+from revisit.core.text import parse_json
 from revisit.media import VIDEO_SUFFIXES, file_digest, natural_order, open_clip
 from revisit.media.files import write_text
-from revisit.media.texts import csv_text
+from revisit.media.text_files import csv_text
 
 CARD, READABLE = "dataset-card.json", "DATASET.md"
 OTHERS = ("models", "jobs", "inputs", "models.yaml")  # what users add to a dataset later: no part of it

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
-from revisit.core.texts import counted, parse_json
+from revisit.core.text import counted, parse_json
 from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, natural_order
 
 MANIFEST = "manifest.jsonl"

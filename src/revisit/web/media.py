@@ -18,7 +18,7 @@ import numpy as np
 
 from revisit.core import Clip, MediaError
 from revisit.media import clip_digest, encode_mp4, open_clip
-from revisit.media.length import index_of
+from revisit.media.frame_count import index_of
 from revisit.media.orientation import is_mirrored
 
 PROFILES = (b"\x42", b"\x4d", b"\x58", b"\x64")  # of H.264: baseline, main, extended, high

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from revisit.weights.files import is_installed
+from revisit.weights.directories import look, root
+from revisit.weights.local_files import is_installed
 from revisit.weights.lock import entry_or_by_hand
-from revisit.weights.places import look, root
 
 
 @dataclass(frozen=True)

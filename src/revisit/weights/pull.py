@@ -19,8 +19,8 @@ from typing import Any
 from revisit.core import MissingPrerequisite, RevisitError, UsageError
 from revisit.http_client import Progress, Unavailable, download, shown, silent
 from revisit.weights import archives, convert, hub, registries
+from revisit.weights.directories import DAMAGED, MISSING, RECEIPT, Trouble, look, receipt_of, root, sha256, told, why
 from revisit.weights.lock import Entry, LockedFile, Source, entry
-from revisit.weights.places import DAMAGED, MISSING, RECEIPT, Trouble, look, receipt_of, root, sha256, told, why
 
 MIRROR, OFFLINE = "REVISIT_MIRROR", "REVISIT_OFFLINE"
 WORK = ".pulling"  # downloads and unfinished folders, below the root

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import MissingPrerequisite
-from revisit.media.names import printable
+from revisit.media.error_names import printable
 from revisit.weights.torchscript import is_torchscript, torchscript_tensors
 
 WRAPPERS = ("state_dict", "model_state_dict", "params_ema", "params", "model", "net")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from revisit.weights.directories import digest_of, look, root, why
 from revisit.weights.lock import Entry, entries, entry
-from revisit.weights.places import digest_of, look, root, why
 
 
 @dataclass(frozen=True)

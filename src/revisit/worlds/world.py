@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from revisit.worlds.dress import dressed
 from revisit.worlds.layout import Layout
 from revisit.worlds.light import Lamp, brightness, lit
 from revisit.worlds.render import (
@@ -31,6 +30,7 @@ from revisit.worlds.render import (
 )
 from revisit.worlds.shapes import Panel, Shape, Solid, Thing, placed, rolled, stretched
 from revisit.worlds.state import SCREEN, TARGET, State
+from revisit.worlds.target_appearance import dressed
 from revisit.worlds.targets import TARGETS
 
 SHADOW = 1.0  # metres, the side of the square around the target on which its shadow is drawn

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from revisit.core import METRICS, Case, Clip, Rejected
 from revisit.core.suites import Suite, read_card, suite
-from revisit.results.boards import Board, Column, RunFacts, board_of_run
+from revisit.results.leaderboards import Board, Column, RunFacts, board_of_run
 from revisit.results.tables import standard_summary
 
 LIST = "flashback.txt"

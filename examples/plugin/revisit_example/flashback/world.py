@@ -7,7 +7,7 @@ from pathlib import Path
 
 from revisit.worlds.film import Film
 from revisit.worlds.layouts.common import Model, Row, Tell, each_that_applies, text, video
-from revisit.worlds.layouts.orders import Layout, Order, layout, place_of
+from revisit.worlds.layouts.film_orders import Layout, Order, layout, place_of
 
 
 def films(seed: int) -> list[Order]:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from revisit.control.compiling import CameraPlan
+from revisit.control.requested_path import CameraPlan
 from revisit.core import RevisitError
 from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert
 from revisit.geometry.rotations import from_yaw_pitch, to_yaw_pitch

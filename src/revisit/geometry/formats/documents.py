@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from revisit.core.texts import parse_json
+from revisit.core.text import parse_json
 from revisit.geometry.formats.names import frame_numbers, natural
 from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, from_opengl, from_unreal, trajectory
 

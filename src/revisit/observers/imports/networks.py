@@ -19,8 +19,8 @@ from revisit.evidence.memory_clips import (
     ImageQuality,
     ImageRewards,
 )
-from revisit.media.names import in_clip
-from revisit.media.texts import read_json
+from revisit.media.error_names import in_clip
+from revisit.media.text_files import read_json
 from revisit.observers.imports.tables import (
     frame_numbers,
     in_order,

@@ -11,8 +11,8 @@ import numpy as np
 
 from revisit.core import MediaError
 from revisit.media import load_npz
-from revisit.media.names import printable
-from revisit.media.texts import csv_rows, read_text
+from revisit.media.error_names import printable
+from revisit.media.text_files import csv_rows, read_text
 
 NOT_STATED = "not stated"  # who made the numbers
 

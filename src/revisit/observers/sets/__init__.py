@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from revisit.core import OBSERVERS, Observer, UsageError
-from revisit.core.texts import own_yaml, parse_yaml
+from revisit.core.text import own_yaml, parse_yaml
 
 KEYS = ("title", "extends", "roles")
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from revisit.control.compiling import compile_script
+from revisit.control.job_runner import measured
 from revisit.control.jobs import FRAMES, SIZE, Batch, Job, Wanted, file_name
-from revisit.control.running import measured
+from revisit.control.requested_path import compile_script
 from revisit.core import Case, Clip, UsageError
-from revisit.core.texts import parse_json
+from revisit.core.text import parse_json
 from revisit.media.files import write_lines
 from revisit.suites.clips import MANIFEST, read_manifest
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
-from revisit.core.texts import counted
+from revisit.core.text import counted
 from revisit.media import VIDEO_SUFFIXES
 from revisit.suites.clips import MANIFEST, case_id, find_clips, named_apart, passed_over, read_manifest, read_targets
 from revisit.suites.folder.scan import target_of

@@ -12,7 +12,7 @@ from revisit.media.files import write_lines
 from revisit.worlds.demo import SCENES, render_demo
 from revisit.worlds.film import Film
 from revisit.worlds.layouts.common import Model, Row, each_that_applies, true_frames, video
-from revisit.worlds.layouts.orders import CAST, DEMOS, Layout, Order, layout, place_of
+from revisit.worlds.layouts.film_orders import CAST, DEMOS, Layout, Order, layout, place_of
 from revisit.worlds.truth import save_truth
 from revisit.worlds.workers import Progress, Tell
 

@@ -70,7 +70,7 @@ class Adapter:
         limit: int | None = None,
     ) -> Items:
         """The items of the chosen models, subsets, conditions and samples; with a limit, so many, spread evenly."""
-        from revisit.engine.entries import stratified
+        from revisit.engine.dataset_cases import stratified
         from revisit.suites.mbench.read import read
 
         given = {"models": models, "subsets": subsets, "conditions": conditions, "samples": sample_ids}

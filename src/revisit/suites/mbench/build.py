@@ -17,8 +17,8 @@ from typing import Any
 import yaml
 
 from revisit.core import RevisitError
-from revisit.judges.asker import Asker
-from revisit.judges.asking import Frames
+from revisit.judges.batch import Asker
+from revisit.judges.protocol import Frames
 from revisit.judges.questions import Choice, Many, Number, Question, Rating, Record, Schema, Text
 from revisit.media import write_picture
 from revisit.media.files import write_lines, write_text

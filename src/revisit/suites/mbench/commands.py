@@ -85,7 +85,7 @@ def validate(
     """List what the dataset lacks for these metrics, with file and line; exit code 1 if there is anything."""
     from dataclasses import asdict
 
-    from revisit.core.texts import parts
+    from revisit.core.text import parts
     from revisit.suites.mbench.check import check
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.names import chosen
@@ -156,7 +156,7 @@ def eval_(
     import yaml
 
     from revisit.core import UsageError
-    from revisit.core.texts import parts
+    from revisit.core.text import parts
     from revisit.engine.request import Request, merged
     from revisit.media.files import write_text
     from revisit.suites.mbench.dataset import open_dataset
@@ -201,7 +201,7 @@ def eval_(
     if not no_log_file:
         _log(run, log_file or output / "eval.log")
     if report:
-        from revisit.report.html import write_report
+        from revisit.report.write_html import write_report
 
         write_report(run)
     if not quiet:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.texts import json_or_none, yaml_file
+from revisit.core.text import json_or_none, yaml_file
 from revisit.media.files import is_file, write_text
 from revisit.suites.mbench.metrics.actions import declared_phases
 from revisit.suites.mbench.names import SETTINGS, SUBSETS

@@ -22,7 +22,7 @@ from revisit.evidence.mbench import (
 )
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import load_npz, npz_shapes
-from revisit.media.names import in_clip
+from revisit.media.error_names import in_clip
 from revisit.observers.geometry_file import complete, geometry_of, read_geometry
 from revisit.observers.imports.tables import frame_numbers, in_order, read_arrays, said
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.texts import json_lines
+from revisit.core.text import json_lines
 from revisit.media.files import replacing, write_lines
 from revisit.suites.mbench.dataset import LIST, NEEDED, Dataset, is_name
 from revisit.suites.mbench.names import SETTINGS

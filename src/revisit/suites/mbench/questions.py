@@ -16,9 +16,9 @@ from typing import Any
 
 from revisit.core import UsageError, digest, observer
 from revisit.evidence.judged import JudgeFrames, ProgressRatings, TriggerAnswer
-from revisit.judges.asking import Answer, Frames, Talk
 from revisit.judges.banks import judge_of, problems, verdict
 from revisit.judges.instrumented import Answering, Story, knows, word
+from revisit.judges.protocol import Answer, Frames, Talk
 from revisit.judges.questions import Number, Question, Rating, Record, YesNo
 
 TRIGGERS = {

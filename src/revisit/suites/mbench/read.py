@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError
-from revisit.core.texts import parts, yaml_file
+from revisit.core.text import parts, yaml_file
 from revisit.media import VIDEO_SUFFIXES
 from revisit.media.files import is_file
 from revisit.suites.mbench.dataset import CARD, Dataset, Item, Problem, open_dataset, png_size

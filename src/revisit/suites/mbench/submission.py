@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Clip, MediaError, UsageError
-from revisit.core.texts import json_or_none, parse_json
+from revisit.core.text import json_or_none, parse_json
 from revisit.media import clip_digest
 from revisit.media.files import replacing
 from revisit.results import Results

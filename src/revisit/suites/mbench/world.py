@@ -20,7 +20,7 @@ from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
-from revisit.worlds.layouts.orders import CAST, Layout, Order, layout, place_of
+from revisit.worlds.layouts.film_orders import CAST, Layout, Order, layout, place_of
 from revisit.worlds.paths import seen_from
 from revisit.worlds.workers import Tell
 

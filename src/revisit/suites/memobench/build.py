@@ -17,13 +17,13 @@ import numpy as np
 
 from revisit.core import Clip, RevisitError, UsageError
 from revisit.geometry.rotations import geodesic, smoothed
-from revisit.judges.asker import Asker
-from revisit.judges.asking import Frames
+from revisit.judges.batch import Asker
+from revisit.judges.protocol import Frames
 from revisit.judges.questions import Question, Record, Text
 from revisit.media import announced_frames, open_clip, save_npz, write_picture
-from revisit.media.texts import write_sheet
+from revisit.media.text_files import write_sheet
 from revisit.suites import authoring
-from revisit.suites.memobench.sheets import Marks, rows_of, whole
+from revisit.suites.memobench.metadata import Marks, rows_of, whole
 
 SMOOTH = 1.5  # frames: the width of the smoothing of turns
 MOST_ERROR, SHARE = 3.0, 0.15  # degrees, and of the whole turn: a path that is less sure is left out

@@ -14,12 +14,12 @@ from typing import Any
 
 from revisit.core import Case, Clip, MediaError, Target, UsageError
 from revisit.core.phase_pairs import phase_rule
-from revisit.suites.memobench.banks import as_annotation, find_bank, read_bank
-from revisit.suites.memobench.beside import files_of
+from revisit.suites.memobench.artifacts import files_of
+from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip
+from revisit.suites.memobench.metadata import Marks
 from revisit.suites.memobench.names import ClipName
-from revisit.suites.memobench.sheets import Marks
+from revisit.suites.memobench.question_bank import as_annotation, find_bank, read_bank
 from revisit.suites.memobench.strata import Told, kinds_of
-from revisit.suites.memobench.truth import FRAME_RATES, TrueClip
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ def vqa(
     workers: int = WORKERS,
 ) -> None:
     """Ask a judge the questions about a model's clips, as llm-vqa.py does."""
-    from revisit.suites.memobench.banks import read_failure_cases
+    from revisit.suites.memobench.question_bank import read_failure_cases
 
     if model_id:
         os.environ["REVISIT_JUDGE_MODEL"] = model_id
@@ -283,7 +283,7 @@ def _copied(results: Path, place: Path) -> None:
 def _joined(files: list[Path], place: Path) -> None:
     """One CSV file of the rows of several; a column that only some of them have is empty in the others."""
     from revisit.media.files import write_text
-    from revisit.media.texts import csv_rows, csv_text
+    from revisit.media.text_files import csv_rows, csv_text
 
     readers = [csv_rows(path.read_text(encoding="utf-8")) for path in files]
     columns = list(dict.fromkeys(name for reader in readers for name in reader.fieldnames or ()))

@@ -44,9 +44,9 @@ def build(
 def _banks(asker: Any, data: Path, frames: int) -> None:
     """Question banks of the whole set, each with a sheet for review."""
     from revisit.suites.memobench.commands_judge import _write_bank
-    from revisit.suites.memobench.pipeline import bank_tasks
+    from revisit.suites.memobench.ground_truth import Dataset
+    from revisit.suites.memobench.question_pipeline import bank_tasks
     from revisit.suites.memobench.read import metadata_of
-    from revisit.suites.memobench.truth import Dataset
 
     tasks, left_out = bank_tasks(Dataset(data), metadata_of(data))
     for sentence in left_out:

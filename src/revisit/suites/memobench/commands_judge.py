@@ -37,10 +37,10 @@ def questions(
     With a dataset, the same command resumes.
     """
     from revisit.core import Clip, RevisitError, UsageError
+    from revisit.suites.memobench.ground_truth import Dataset, dataset_root
     from revisit.suites.memobench.names import parse_clip
-    from revisit.suites.memobench.pipeline import BankTask, bank_tasks
+    from revisit.suites.memobench.question_pipeline import BankTask, bank_tasks
     from revisit.suites.memobench.read import metadata_of
-    from revisit.suites.memobench.truth import Dataset, dataset_root
     from revisit.suites.memobench.wording import read_wording
 
     words = None if wording is None else read_wording(wording)
@@ -84,8 +84,8 @@ def questions(
 
 def _write_bank(asker: Any, task: Any, frames: int, out: Path, words: Mapping[str, str] | None) -> None:
     """Make the bank of one clip, and say what became of its questions."""
-    from revisit.suites.memobench.banks import thin_dimensions, write_bank
-    from revisit.suites.memobench.pipeline import Shown, make_bank, review_sheet
+    from revisit.suites.memobench.question_bank import thin_dimensions, write_bank
+    from revisit.suites.memobench.question_pipeline import Shown, make_bank, review_sheet
 
     failure = None if task.failure is None else look_at(task.failure, frames)
     path = task.truth.path
@@ -150,8 +150,8 @@ def review(
     from dataclasses import replace
 
     from revisit.core import UsageError
-    from revisit.suites.memobench.banks import read_bank, review_filter, reviewed_banks, write_bank
-    from revisit.suites.memobench.pipeline import read_reviews
+    from revisit.suites.memobench.question_bank import read_bank, review_filter, reviewed_banks, write_bank
+    from revisit.suites.memobench.question_pipeline import read_reviews
 
     if reviews is not None:
         if out is None:

@@ -10,9 +10,9 @@ import numpy as np
 from revisit.control.jobs import Wanted
 from revisit.geometry.rotations import geodesic
 from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
+from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip, dataset_root, open_dataset
 from revisit.suites.memobench.jobs import jobs
 from revisit.suites.memobench.read import metadata_of
-from revisit.suites.memobench.truth import FRAME_RATES, TrueClip, dataset_root, open_dataset
 
 
 def recognises(folder: Path) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from revisit.core import Case, Record
 from revisit.evidence.answers import questions_in
-from revisit.media.texts import csv_text
+from revisit.media.text_files import csv_text
 from revisit.results import Results
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import REAL, SYNTHETIC, parse_clip

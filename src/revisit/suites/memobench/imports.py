@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import MediaError, observer
-from revisit.core.texts import parse_json
+from revisit.core.text import parse_json
 from revisit.evidence.answers import JudgeAnswers, Question, answers_from, json_in, question_number, questions_in
-from revisit.media.names import in_clip
-from revisit.media.texts import csv_rows, read_text
+from revisit.media.error_names import in_clip
+from revisit.media.text_files import csv_rows, read_text
 
 MOST_BYTES = 16 << 20
 EXPECTED = 'a list of objects with "ID" and "Answer" (Yes or No), or a results CSV with such a list under Evaluation'

@@ -13,11 +13,11 @@ from revisit.geometry.formats import from_c2w_array, from_mapanything, parse_cam
 from revisit.geometry.path_script import script_of
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import load_npz
-from revisit.media.folder import frame_files
+from revisit.media.frame_folder import frame_files
+from revisit.suites.memobench.ground_truth import Dataset, TrueClip, open_dataset
+from revisit.suites.memobench.metadata import SHEETS, Marks
 from revisit.suites.memobench.names import SYNTHETIC, ClipName
 from revisit.suites.memobench.read import metadata_of
-from revisit.suites.memobench.sheets import SHEETS, Marks
-from revisit.suites.memobench.truth import Dataset, TrueClip, open_dataset
 
 CENTIMETRES = 0.01  # of a synthetic clip's engine, in metres
 

@@ -21,10 +21,10 @@ import numpy as np
 import yaml
 
 from revisit.core import METRICS, MediaError, UsageError
-from revisit.core.texts import json_or_none
-from revisit.media.names import in_clip, printable
-from revisit.media.texts import csv_rows, csv_text, read_text
-from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, board_of_run, ordered, printed
+from revisit.core.text import json_or_none
+from revisit.media.error_names import in_clip, printable
+from revisit.media.text_files import csv_rows, csv_text, read_text
+from revisit.results.leaderboards import Board, BoardCell, Column, Row, RunFacts, board_of_run, ordered, printed
 from revisit.suites.memobench.exports import LEADERBOARD
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 

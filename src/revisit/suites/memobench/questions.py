@@ -2,7 +2,7 @@
 
 Twenty-four questions, six in each of four dimensions, half of each positive and half negative, so that a judge who
 always says yes passes half of them. What is kept of them is decided by the suite's own filters
-(`revisit.suites.memobench.banks`). Our own wording.
+(`revisit.suites.memobench.question_bank`). Our own wording.
 
 A clip's questions are asked one by one, or all in one call, as the public script does (`together`): the judge is told
 the polarities and replies with a table (ID, Dimension, Answer, Verdict, Reasoning), of which the answers count.
@@ -20,8 +20,8 @@ from revisit.core import observer
 from revisit.evidence import answers as bank
 from revisit.evidence.answers import JudgeAnswers, answers_from, question_number, questions_in
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.asking import Answer, Frames, Talk
 from revisit.judges.banks import answered, asked, filled
+from revisit.judges.protocol import Answer, Frames, Talk
 from revisit.judges.questions import Choice, Malformed, Many, Question, Rating, Record, Schema, Text
 
 PER_DIMENSION = 6

@@ -15,13 +15,9 @@ from pathlib import Path
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.suites.clips import read_targets
-from revisit.suites.memobench.beside import existing, folders_of
+from revisit.suites.memobench.artifacts import existing, folders_of
 from revisit.suites.memobench.cases import Known, frame_rate, make_case
-from revisit.suites.memobench.layouts import Found, clips_in, find_clip, kinds_in_order, trees_in
-from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
-from revisit.suites.memobench.sheets import FEWEST_FRAMES, SHEETS, Marks, read_marks, read_prompts
-from revisit.suites.memobench.strata import read_categories
-from revisit.suites.memobench.truth import (
+from revisit.suites.memobench.ground_truth import (
     FOLDERS,
     Dataset,
     TrueClip,
@@ -30,6 +26,10 @@ from revisit.suites.memobench.truth import (
     find_metadata,
     open_dataset,
 )
+from revisit.suites.memobench.layouts import Found, clips_in, find_clip, kinds_in_order, trees_in
+from revisit.suites.memobench.metadata import FEWEST_FRAMES, SHEETS, Marks, read_marks, read_prompts
+from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
+from revisit.suites.memobench.strata import read_categories
 from revisit.suites.memobench.wording import read_wording
 
 GROUND_TRUTH = "gt"

@@ -18,8 +18,8 @@ from revisit.core import Case, UsageError
 from revisit.results import Results
 from revisit.results.results import Entry, cell_of
 from revisit.results.tables import Table, table
+from revisit.suites.memobench.metadata import rows_of
 from revisit.suites.memobench.names import REAL, ClipName, parse_clip, scene_name
-from revisit.suites.memobench.sheets import rows_of
 
 KINDS = ("trajectory", "process", "environment")
 PANS = {"pans to the left": "pan left", "pans to the right": "pan right", "tilts upward": "tilt up"}

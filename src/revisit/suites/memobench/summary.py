@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from revisit.core import METRICS, Record
-from revisit.core.texts import counted
+from revisit.core.text import counted
 from revisit.results import Cell, Results
 from revisit.results.results import Limits, cell_of
 from revisit.results.tables import Table, standard_summary, table
 from revisit.stats.intervals import mean_interval
 from revisit.suites.memobench.exports import SCORE, Place, value_at
+from revisit.suites.memobench.metadata import SHEETS
 from revisit.suites.memobench.metrics import FIDELITY, is_sign
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
-from revisit.suites.memobench.sheets import SHEETS
 from revisit.suites.memobench.strata import ors_tables, trajectory_table
 
 Columns = Mapping[str, tuple[Place, Limits]]  # name -> where a record has the number, and its limits

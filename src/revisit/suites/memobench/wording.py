@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from revisit.core import UsageError
-from revisit.core.texts import yaml_file
+from revisit.core.text import yaml_file
 
 PLACES = {"questions": ("prompt",), "judge": ("questions",), "hinted": ("questions", "hint")}  # what each must hold
 SCRIPT = "llm-vqa.py"

@@ -17,7 +17,7 @@ from revisit.media.files import write_text
 from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
-from revisit.worlds.layouts.orders import CAST, Layout, Order, layout, place_of
+from revisit.worlds.layouts.film_orders import CAST, Layout, Order, layout, place_of
 from revisit.worlds.workers import Tell
 
 CENTIMETRES = 100.0

@@ -22,10 +22,10 @@ from revisit.geometry.rotations import from_yaw_pitch, to_yaw_pitch
 from revisit.judges.questions import Question, Record, Text
 from revisit.media import announced_frames, write_picture
 from revisit.media.files import write_text
-from revisit.media.texts import csv_rows
+from revisit.media.text_files import csv_rows
 from revisit.suites import authoring
+from revisit.suites.mind.metrics.selection import MIRROR, SHARED
 from revisit.suites.mind.read import PERSPECTIVES, SCENES
-from revisit.suites.mind.selection import MIRROR, SHARED
 from revisit.suites.mind.world_keys import CODES, MIRRORS, Actor, Steps, action_file, mirrored, walk
 
 TICKS = 24  # out, and as many back

@@ -80,7 +80,7 @@ def mind(
 def _dino(folder: Path | None) -> None:
     """Take DINOv3's weights from this folder, or from the public evaluator's own where there is one."""
     from revisit.core import UsageError
-    from revisit.weights.places import variable_of
+    from revisit.weights.directories import variable_of
 
     chosen = folder or DINO_PATH
     if chosen.is_dir():
@@ -93,7 +93,7 @@ def _gpus(number: int) -> None:
     """Let the networks run on as many GPUs as were asked for, or as there are."""
     from importlib.util import find_spec
 
-    from revisit.core.texts import counted
+    from revisit.core.text import counted
     from revisit.networks import settings
 
     if number < 2 or find_spec("torch") is None:

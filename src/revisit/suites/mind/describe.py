@@ -13,8 +13,8 @@ from revisit.geometry.rotations import geodesic
 from revisit.media import announced_frames
 from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
 from revisit.suites.mind.jobs import jobs
+from revisit.suites.mind.metrics.selection import MIRROR, VARIED
 from revisit.suites.mind.read import KIND, action_space, recording, scene_kinds, truth_root
-from revisit.suites.mind.selection import MIRROR, VARIED
 
 
 def recognises(folder: Path) -> bool:

@@ -8,8 +8,8 @@ import numpy as np
 
 from revisit.core import MediaError, observer
 from revisit.evidence.poses import ActionTrack
-from revisit.media.names import in_clip
-from revisit.media.texts import read_json
+from revisit.media.error_names import in_clip
+from revisit.media.text_files import read_json
 
 AXES = {"forward": "ws", "side": "ad", "tilt": "ud", "turn": "lr"}
 EXPECTED = '"data": one row per frame with time and ws, ad, ud, lr, each 0, 1 or 2'

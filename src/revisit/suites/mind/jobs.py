@@ -18,8 +18,8 @@ from revisit.core import Clip, UsageError
 from revisit.geometry.formats import from_unreal_rows
 from revisit.geometry.path_script import script_of
 from revisit.media import natural_order
+from revisit.suites.mind.metrics.selection import MAIN, MIRROR
 from revisit.suites.mind.read import PERSPECTIVES, action_file, recording, truth_root
-from revisit.suites.mind.selection import MAIN, MIRROR
 
 FPS = 24.0
 KEYS = ("ws", "ad", "ud", "lr")

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
-from revisit.core.texts import parse_json
+from revisit.core.text import parse_json
 from revisit.media import VIDEO_SUFFIXES, announced_frames, natural_order
-from revisit.media.texts import csv_rows
-from revisit.suites.mind.selection import MAIN, MIRROR, SHARED, VARIED
+from revisit.media.text_files import csv_rows
+from revisit.suites.mind.metrics.selection import MAIN, MIRROR, SHARED, VARIED
 
 PERSPECTIVES = ("1st_data", "3rd_data")
 TESTS = (*MAIN, MIRROR)

@@ -1,13 +1,13 @@
 """The suite `mind`: long-context memory, return, and action accuracy against recordings from Unreal (docs/mind.md)."""
 
 from revisit.core.suites import Suite, read_card, suite
-from revisit.results.boards import Board, RunFacts, board_of_run
+from revisit.results.leaderboards import Board, RunFacts, board_of_run
 from revisit.suites.mind.describe import DATASET
 from revisit.suites.mind.jobs import jobs
-from revisit.suites.mind.measures import metrics
-from revisit.suites.mind.paper import paper_boards, published
+from revisit.suites.mind.metrics import metrics
+from revisit.suites.mind.paper_table import paper_boards, published
 from revisit.suites.mind.read import TESTS, read, recognises
-from revisit.suites.mind.result import export
+from revisit.suites.mind.result_json import export
 from revisit.suites.mind.summary import summarise
 
 

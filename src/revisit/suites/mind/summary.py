@@ -18,10 +18,10 @@ from revisit.results.funnel import Stage, memory_stage, stage
 from revisit.results.results import Entry
 from revisit.results.tables import Table, standard_summary, table
 from revisit.stats.intervals import difference_interval
-from revisit.suites.mind.measures import KEYS
-from revisit.suites.mind.paper import paper_tables
+from revisit.suites.mind.metrics import KEYS
+from revisit.suites.mind.metrics.selection import MAIN, SHARED, VARIED
+from revisit.suites.mind.paper_table import paper_tables
 from revisit.suites.mind.read import KIND, PERSPECTIVES, TESTS, action_space
-from revisit.suites.mind.selection import MAIN, SHARED, VARIED
 
 MEMORY = (*KEYS["lcm"].values(), *KEYS["gsc"].values())
 

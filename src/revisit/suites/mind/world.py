@@ -23,7 +23,7 @@ from revisit.media import encode_mp4, save_npz, write_picture
 from revisit.media.files import write_text
 from revisit.suites.mind.world_keys import MIRRORS, Actor, Steps, action_file, mirrored, walk
 from revisit.worlds.layout import EYE, PITCH
-from revisit.worlds.layouts.orders import DEMOS, OwnFilms, layout
+from revisit.worlds.layouts.film_orders import DEMOS, OwnFilms, layout
 from revisit.worlds.places import make_room
 from revisit.worlds.render import Camera, intrinsics
 from revisit.worlds.workers import Tell

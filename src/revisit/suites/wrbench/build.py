@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from revisit.core import UsageError
-from revisit.core.texts import parse_yaml
+from revisit.core.text import parse_yaml
 from revisit.media import file_digest
 from revisit.media.files import write_lines
 from revisit.suites import authoring

@@ -124,7 +124,7 @@ def published(
     json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """Print the paper's table with support, daggers and averages. Its protocol differs from that of your runs."""
-    from revisit.suites.wrbench.shown import TITLES, main_table
+    from revisit.suites.wrbench.display import TITLES, main_table
     from revisit.suites.wrbench.tables import MEASURES, T2V_MEASURES, published_t2v
     from revisit.suites.wrbench.tables import published as rows_of
 
@@ -189,7 +189,7 @@ def build(
 
 def _by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
     """Draws with a command for each picture."""
-    from revisit.control.makers import OneShot
+    from revisit.control.generator_backends import OneShot
     from revisit.suites.wrbench.build import SIZE as PUBLISHED
 
     maker = OneShot(command, {})

@@ -11,7 +11,7 @@ import typer
 from revisit.cli import console
 
 if TYPE_CHECKING:
-    from revisit.judges.asker import Asker
+    from revisit.judges.batch import Asker
     from revisit.servers.images import Drawn
 
 IMAGES = typer.Option(
@@ -41,7 +41,7 @@ def first_frames(
 ) -> None:
     """Draw the first frames of scenes or records with a text-to-image server. The same command resumes."""
     from revisit.core import UsageError
-    from revisit.core.texts import parts
+    from revisit.core.text import parts
 
     prompts = picture_prompts(source)
     named = parts(only)
@@ -71,7 +71,7 @@ def scenes(
     json: bool = JSON,
 ) -> None:
     """Let a language model write scenes with four events each. What gives away the end is asked for again."""
-    from revisit.suites.wrbench.writing import save, write_scenes
+    from revisit.suites.wrbench.generated_text import save, write_scenes
 
     with _writing(writer, out) as asker:
         found, trouble = write_scenes(asker, count, about)
@@ -88,7 +88,7 @@ def prompts(
 ) -> None:
     """Let a language model write the prompts of scenes: one for the first picture, and one for each event."""
     from revisit.suites.wrbench.build import read
-    from revisit.suites.wrbench.writing import save, write_prompts
+    from revisit.suites.wrbench.generated_text import save, write_prompts
 
     families = read(source)
     with _writing(writer, out) as asker:
@@ -135,7 +135,7 @@ def drawn_by(
     """Draw pictures with the server that --images names, and say what became of each."""
     from contextlib import closing
 
-    from revisit.media.places import cache_root
+    from revisit.media.cache_folders import cache_root
     from revisit.servers.images import Album, Spending, choose_images, draw_all
 
     painter = choose_images(images)
@@ -168,7 +168,7 @@ def _requests(painter: Any, prompts: Mapping[str, str], size: str, each: int) ->
 
 
 def _plan(images: str, prompts: Mapping[str, str], folder: Path, size: str, each: int, json: bool) -> None:
-    from revisit.media.places import cache_root
+    from revisit.media.cache_folders import cache_root
     from revisit.servers.images import Album, choose_images, expected_cost
 
     painter = choose_images(images)
@@ -185,7 +185,7 @@ def _writing(writer: str, out: Path) -> Asker:
     """Somebody who asks the language model, and keeps its answers in the cache and beside the file."""
     from revisit.judges.settings import choose_judge
     from revisit.judges.store import AnswerStore, shared_store
-    from revisit.media.places import cache_root
+    from revisit.media.cache_folders import cache_root
 
     chosen = choose_judge(writer)
     copy = out.with_suffix(".answers.jsonl")

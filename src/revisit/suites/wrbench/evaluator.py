@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.control.running import known_of, measured
+from revisit.control.job_runner import known_of, measured
 from revisit.core import Case, Rejected, RevisitError
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.read import read

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from revisit.core.texts import parse_json
-from revisit.media.texts import csv_text
+from revisit.core.text import parse_json
+from revisit.media.text_files import csv_text
 from revisit.results import Results
 from revisit.results.stand_ins import put_back
 from revisit.suites.wrbench.measures import by_measure
 from revisit.suites.wrbench.metrics import STAND_INS
-from revisit.suites.wrbench.pairs import preference_pairs
+from revisit.suites.wrbench.preference_pairs import preference_pairs
 from revisit.suites.wrbench.summary import summarise
 from revisit.suites.wrbench.tables import MEASURES, groups_of
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from revisit.control.compiling import compile_script
+from revisit.control.camera_records import GenerationRecord, read_records
 from revisit.control.delivery import refusals
 from revisit.control.jobs import FRAMES, Batch, Job, Wanted, file_name
-from revisit.control.runner import GenerationRecord, read_records
+from revisit.control.requested_path import compile_script
 from revisit.core import UsageError
 from revisit.core.cases import CATEGORY, CEILING
-from revisit.core.texts import parse_json
+from revisit.core.text import parse_json
 from revisit.media.files import write_lines
 from revisit.suites.clips import MANIFEST
 from revisit.suites.wrbench.evaluator import hand_over

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, columns_of, printed, with_clips
-from revisit.results.rules import observed_by
+from revisit.results.display import observed_by
+from revisit.results.leaderboards import Board, BoardCell, Column, Row, RunFacts, columns_of, printed, with_clips
+from revisit.suites.wrbench.display import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE, TITLES
 from revisit.suites.wrbench.measures import metric_of
 from revisit.suites.wrbench.metrics import STAND_INS
-from revisit.suites.wrbench.shown import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE, TITLES
 from revisit.suites.wrbench.tables import ALL, MEASURES, T2V_MEASURES, published, published_t2v
 
 CONDITION = Column("viewpoint", "viewpoint", None)

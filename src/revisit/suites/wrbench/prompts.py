@@ -18,7 +18,7 @@ import yaml
 from revisit.control.payloads.words import commands
 from revisit.control.presets import preset
 from revisit.core import UsageError
-from revisit.core.texts import json_lines, parse_json
+from revisit.core.text import json_lines, parse_json
 from revisit.geometry.camera_script import parse_script
 from revisit.suites.wrbench.wording import FIELDS, Wording, wording_of
 

@@ -18,13 +18,13 @@ import numpy as np
 import yaml
 
 from revisit.core import UsageError, observer
-from revisit.core.texts import parse_yaml
+from revisit.core.text import parse_yaml
 from revisit.evidence import answers as bank
 from revisit.evidence.answers import NO, YES
 from revisit.evidence.judged import Judgeability, JudgeFrames, ProbeAnswers, regime
-from revisit.judges.asking import Answer, Frames, Talk
 from revisit.judges.banks import answered, asked, filled, judge_of, problems
 from revisit.judges.instrumented import ELSEWHERE, Answering, Story, knows, word
+from revisit.judges.protocol import Answer, Frames, Talk
 from revisit.judges.questions import Many, Question, Record, Text, YesNo
 
 HIDDEN = "At some point the subject of the event may be out of sight, and later in sight again. "

@@ -18,13 +18,13 @@ from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError, digest
 from revisit.core.cases import CEILING
-from revisit.core.texts import json_lines, parse_json
+from revisit.core.text import json_lines, parse_json
 from revisit.media import natural_order
 from revisit.media.files import is_file
-from revisit.metrics.camera_request import Request, request_of
+from revisit.metrics.requested_camera import Request, request_of
 from revisit.suites.clips import MANIFEST, find_clips, read_manifest, read_targets
 from revisit.suites.wrbench import upstream
-from revisit.suites.wrbench.context import told_to_judges
+from revisit.suites.wrbench.judge_context import told_to_judges
 from revisit.suites.wrbench.metrics.camera import PROFILES
 from revisit.suites.wrbench.questions import wording
 from revisit.suites.wrbench.records import case_of, condition_of, input_of, plain_record, record_of

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 import revisit
-from revisit.control.compiling import FIELD_OF_VIEW, intrinsics
+from revisit.control.requested_path import FIELD_OF_VIEW, intrinsics
 from revisit.core import UsageError
-from revisit.core.texts import parse_json
+from revisit.core.text import parse_json
 from revisit.geometry.camera_script import Step, parse_script
 from revisit.geometry.script_path import timed_path
 from revisit.media.files import replacing, write_text
-from revisit.metrics.camera_request import kind_of, peak, relative_yaw
+from revisit.metrics.requested_camera import kind_of, peak, relative_yaw
 from revisit.suites.wrbench.records import CAMERAS
 
 ADAPTER = "revisit"  # in the files that were written here

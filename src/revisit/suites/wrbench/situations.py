@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from revisit.core import Record
-from revisit.diagnosis.alone import NO_TURN, WHOLE_TURN, asked_to_rest, turned_share
 from revisit.diagnosis.diagnose import Diagnosis, can_diagnose, diagnose
 from revisit.diagnosis.signs import Scores
+from revisit.diagnosis.without_reference import NO_TURN, WHOLE_TURN, asked_to_rest, turned_share
 
 HELD = "held as asked"
 STIRRED = "moved, though asked to rest"

@@ -17,10 +17,10 @@ from revisit.core.cases import CEILING, FLOOR
 from revisit.results import Cell, Results
 from revisit.results.funnel import TARGET, VIEW, Stage, passing, stage
 from revisit.results.tables import standard_summary, table
-from revisit.suites.wrbench import shown
+from revisit.suites.wrbench import display
 from revisit.suites.wrbench.measures import by_measure, leaks
 from revisit.suites.wrbench.metrics import COLUMNS
-from revisit.suites.wrbench.pairs import count_pairs
+from revisit.suites.wrbench.preference_pairs import count_pairs
 from revisit.suites.wrbench.records import record_of
 from revisit.suites.wrbench.situations import JUDGED, SITUATIONS, situation
 from revisit.suites.wrbench.slices import DIRECTIONS, sliced
@@ -69,25 +69,28 @@ def summarise(results: Results) -> dict[str, Any]:
     if truth:
         pixels[truth.model] = _pixel_support(results.truth)
     headline = [
-        shown.main_table(rows, "WRBench", total=whole, made_by=_made_by(measured), beside=beside),
-        shown.stand_in_table(
+        display.main_table(rows, "WRBench", total=whole, made_by=_made_by(measured), beside=beside),
+        display.stand_in_table(
             rows, whole, {model: f"{made['share']:.1%}" for model, made in pixels.items() if made}, beside
         ),
     ]
     tables: list[dict[str, Any]] = [
         _situation_table(situations),
-        shown.direction_table(directions),
-        *(shown.slice_table(name, values, _pooled(values)) for name, values in slices.items()),
-        shown.slice_table("event", matched, _pooled(matched), MATCHED),
+        display.direction_table(directions),
+        *(display.slice_table(name, values, _pooled(values)) for name, values in slices.items()),
+        display.slice_table("event", matched, _pooled(matched), MATCHED),
         *_common(by_model),
         *(
-            [shown.event_tests([made for made in events if made["models"] > 1]), shown.frontier_table(frontiers(rows))]
+            [
+                display.event_tests([made for made in events if made["models"] > 1]),
+                display.frontier_table(frontiers(rows)),
+            ]
             if len(rows) > 1
             else []
         ),
-        shown.sensitivity_table(sensitivity),
-        shown.series_table(series, sums),
-        shown.pair_table(pairs, left_out),
+        display.sensitivity_table(sensitivity),
+        display.series_table(series, sums),
+        display.pair_table(pairs, left_out),
     ]
     return {
         **standard_summary(results, cell=_cell, funnel=_funnel),
@@ -199,8 +202,8 @@ def _common(by_model: ByModel) -> list[dict[str, Any]]:
         model: _row(model, mine.only(lambda entry: isinstance(entry, Case) and record_of(entry) in records))
         for model, mine in by_model.items()
     }
-    note = f"the {len(records)} records whose return can be judged for every model; {shown.SPARSE_NOTE}"
-    return [{**shown.slice_table("event", {m: {} for m in rows}, rows, "Returns that all models have"), "note": note}]
+    note = f"the {len(records)} records whose return can be judged for every model; {display.SPARSE_NOTE}"
+    return [{**display.slice_table("event", {m: {} for m in rows}, rows, "Returns that all models have"), "note": note}]
 
 
 def _row(model: str, mine: Results) -> ModelRow:

@@ -19,7 +19,7 @@ from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
-from revisit.worlds.layouts.orders import Layout, Order, layout, place_of
+from revisit.worlds.layouts.film_orders import Layout, Order, layout, place_of
 from revisit.worlds.workers import Tell
 
 TIERS = {  # tier -> divergence, what it changes, the event

@@ -15,7 +15,7 @@ import numpy as np
 from revisit.core import UsageError
 from revisit.media import encode_mp4, save_npz, write_picture
 from revisit.media.files import replacing, write_lines, write_text
-from revisit.media.texts import csv_text, write_sheet
+from revisit.media.text_files import csv_text, write_sheet
 from revisit.worlds.failures import camera_path, failure, generate
 from revisit.worlds.film import Film
 from revisit.worlds.workers import Tell

@@ -13,11 +13,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from revisit import __version__
+from revisit._version import __version__
 from revisit.core import UsageError
 from revisit.media.files import write_text
 from revisit.worlds.layouts.common import Model, Row
-from revisit.worlds.layouts.orders import LAYOUTS, Layout, Order, OwnFilms
+from revisit.worlds.layouts.film_orders import LAYOUTS, Layout, Order, OwnFilms
 from revisit.worlds.workers import Progress, Tell, side_by_side
 
 SETTINGS = "world.json"  # how a folder was rendered

@@ -12,7 +12,7 @@ import numpy as np
 from revisit.core import ONLY_NAMED, Case, PublishedMaker, Score, Series, Unscored, derived, metric
 from revisit.evidence.mbench import ObjectMasks, ObjectRegion, WarpedViews
 from revisit.evidence.target import HIDDEN, TargetPhases
-from revisit.metrics.rows import nearest_rows
+from revisit.metrics.frame_index import nearest_rows
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule
 
 WINDOW, SIGMA = 11, 1.5

@@ -17,7 +17,7 @@ from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, U
 from revisit.evidence.camera import AskedCamera, SeenCamera
 from revisit.geometry.poses import resample, trajectory
 from revisit.geometry.rotations import geodesic
-from revisit.metrics.camera_request import peak, relative_yaw, request_of
+from revisit.metrics.requested_camera import peak, relative_yaw, request_of
 
 PAPER = "arXiv:2606.20545"
 RULES = ("corrected", "upstream")

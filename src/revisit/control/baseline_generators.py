@@ -1,0 +1,96 @@
+"""Stand-ins: generators without a network, so that every suite runs end to end, and every table has its floors.
+
+- `hold`: the first frame, held;
+- `pan`: the first frame, turned as the camera is asked to turn; what is beyond its edges is its mirror image;
+- `repeat`: the end of the context clip, or of the source video, once more.
+
+Their rows are floors: whoever remembers anything does better. `worlds.on_demand` has one that renders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.control.generator_backends import Request
+from revisit.control.requested_path import FIELD_OF_VIEW, intrinsics
+from revisit.core import Clip, UsageError
+from revisit.geometry.rotations import axis_angle
+from revisit.media import open_clip
+
+SWEEP = 30.0  # degrees out and back, where nobody asked for a path
+
+
+def hold(job: Request) -> Iterator[np.ndarray]:
+    """The first frame, in every frame."""
+    first = _first(job)
+    yield from (first for _ in range(job["frames"]))
+
+
+def pan(job: Request) -> Iterator[np.ndarray]:
+    """The first frame as a wall around the camera, mirrored beyond its left and right edge, under the asked turns."""
+    import cv2
+
+    first = _first(job)
+    width, height = job["size"]
+    K = intrinsics((width, height), FIELD_OF_VIEW)
+    edge = np.arctan(width / 2 / K[0, 0])
+    x, y = np.meshgrid((np.arange(width) + 0.5 - K[0, 2]) / K[0, 0], (np.arange(height) + 0.5 - K[1, 2]) / K[1, 1])
+    rays = np.stack([x, y, np.ones_like(x)], axis=-1)
+    for turn in _turns(job):
+        if np.abs(turn - np.eye(3)).max() < 1e-9:
+            yield first
+            continue
+        X, Y, Z = np.moveaxis(rays @ turn.T, -1, 0)
+        around = np.arctan2(X, Z)
+        seen = np.tan(edge - np.abs((around + edge) % (4 * edge) - 2 * edge))  # back and forth between the edges
+        up = Y / np.hypot(X, Z) * np.hypot(seen, 1)
+        map_x, map_y = K[0, 0] * seen + K[0, 2] - 0.5, K[1, 1] * up + K[1, 2] - 0.5
+        yield cv2.remap(
+            first, map_x.astype(np.float32), map_y.astype(np.float32), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT
+        )
+
+
+def repeat(job: Request) -> Iterator[np.ndarray]:
+    """The last frames of what was seen before, played once more; from the start again where they are too few."""
+    import cv2
+
+    context = job["inputs"]["context"]
+    video = context or ({"video": job["inputs"]["source_video"], "start": 0, "frames": None})
+    if not video["video"]:
+        raise UsageError("this job has neither a context clip nor a source video, so there is nothing to repeat")
+    clip = Clip(Path(video["video"]), start=video["start"], count=video["frames"])
+    wanted = int(job["frames"])
+    with open_clip(clip, wanted=lambda count, _: np.arange(max(0, count - wanted), count)) as stream:
+        seen = [cv2.resize(frame.rgb, tuple(job["size"]), interpolation=cv2.INTER_AREA) for frame in stream]
+    yield from islice((frame for _ in range(wanted) for frame in seen), wanted)
+
+
+STANDINS: dict[str, Callable[[Request], Any]] = {"hold": hold, "pan": pan, "repeat": repeat}
+
+
+def _first(job: Request) -> np.ndarray:
+    """The first frame at the asked size; grey where the job has none, as a model without it knows nothing."""
+    import cv2
+
+    width, height = job["size"]
+    if not job["inputs"]["image"]:
+        return np.full((height, width, 3), 127, np.uint8)
+    picture = cv2.imdecode(np.fromfile(job["inputs"]["image"], np.uint8), cv2.IMREAD_COLOR)
+    if picture is None:
+        raise UsageError(f"{job['inputs']['image']}: no picture that can be read")
+    return np.ascontiguousarray(cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)[..., ::-1])
+
+
+def _turns(job: Request) -> np.ndarray:
+    """Rotations (frames, 3, 3) from the first view, as asked; out and back by a sweep where nothing was asked."""
+    frames = int(job["frames"])
+    if not job["control"].get("path"):
+        there = np.linspace(0, 2, frames)
+        return np.stack([axis_angle((0, 1, 0), SWEEP * min(share, 2 - share)) for share in there])
+    c2w = np.load(job["control"]["path"], allow_pickle=False)
+    return np.asarray(c2w[0, :3, :3].T @ c2w[:, :3, :3])

@@ -1,0 +1,129 @@
+"""Records of camera requests (`revisit camera run`): JSON lines, made into jobs for one generator and carried out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from revisit.control.delivery import plan_for
+from revisit.control.generator_backends import PLACEHOLDERS, OneShot, arguments, worker_environment
+from revisit.control.generators import Generator
+from revisit.control.job_runner import Generated, How, run_jobs
+from revisit.control.jobs import Job, file_name
+from revisit.core import RevisitError, UsageError
+from revisit.media.files import write_lines
+
+
+@dataclass(frozen=True)
+class GenerationRecord:
+    """What one clip shall show."""
+
+    id: str
+    prompt: str
+    camera: str  # a script
+    image: Path | None = None
+    source_video: Path | None = None
+    seed: int = 0
+    policy: str = "none"
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_records(path: Path) -> list[GenerationRecord]:
+    """The records of a JSON-lines file; relative paths start at its folder."""
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file; expected JSON lines with id, prompt and camera")
+    try:
+        # Only line feeds part records: a prompt may hold any other separator.
+        lines = path.read_bytes().decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: the file is not UTF-8 text ({error})") from error
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)  # lone surrogates are refused below, not mended
+            files = {name: (path.parent / row[name]) if row.get(name) else None for name in ("image", "source_video")}
+            found.append(
+                GenerationRecord(
+                    id=str(row["id"]),
+                    prompt=str(row["prompt"]),
+                    camera=str(row["camera"]),
+                    **files,
+                    seed=int(row.get("seed", 0)),
+                    policy=str(row.get("policy", "none")),
+                    annotations=dict(row.get("annotations") or {}),
+                )
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            raise UsageError(f"{path}:{number}: expected an object with id, prompt and camera ({error})") from error
+    twice = sorted(id for id, count in Counter(record.id for record in found).items() if count > 1)
+    if twice:
+        raise UsageError(f"{path}: the id {twice[0]!r} occurs more than once")
+    return found
+
+
+def job_of(record: GenerationRecord, to: Generator, folder: Path, frames: int | None = None) -> Job:
+    """The job of a record: as long as its script says, where the generator can make that."""
+    plan = plan_for(record.camera, to, frames)
+    return Job(
+        record.id, folder / f"{file_name(record.id)}.mp4", len(plan), plan.fps, plan.size, sample=record.id,
+        seed=record.seed, prompt=record.prompt, image=record.image, source_video=record.source_video,
+        camera=record.camera, policy=record.policy, annotations=record.annotations,
+    )  # fmt: skip
+
+
+def generate(
+    records: Sequence[GenerationRecord],
+    to: Generator,
+    command: str,
+    folder: Path,
+    *,
+    timeout: float = 3600,
+    workers: int = 1,
+    frames: int | None = None,
+    checkpoint: str = "",
+) -> Iterator[Generated]:
+    """Run the command for every record that has no clip yet, and tell what became of each, in their order."""
+    arguments(command, dict.fromkeys(PLACEHOLDERS, ""))
+    jobs, refused = [], []
+    for record in records:
+        try:
+            jobs.append(job_of(record, to, folder, frames))
+        except (RevisitError, ValueError, OverflowError) as error:
+            refused.append(Generated(record.id, "refused", str(error)[:1000]))
+    makers = [partial(OneShot, command, worker_environment(number, ())) for number in range(max(workers, 1))]
+    how = How(timeout, replace="own", to=to, command=command, checkpoint=checkpoint)
+    ended: dict[str, Generated] = {}
+    left = [record.id for record in records]
+    for made in run_jobs(jobs, makers, folder, how, refused):
+        ended[made.id] = made
+        while left and left[0] in ended:
+            yield ended[left.pop(0)]
+
+
+def write_manifest(
+    records: Iterable[GenerationRecord], to: Generator, folder: Path, ended: Iterable[Generated]
+) -> Path:
+    """manifest.jsonl of the clips that were made or kept, as `revisit eval` reads it.
+
+    A clip that is there and was made from another prompt, because making it anew failed, is not the clip of its record.
+    """
+    lines = []
+    good = {made.id for made in ended if made.good}
+    for record in records:
+        clip = folder / f"{file_name(record.id)}.mp4"
+        if record.id in good and clip.is_file():
+            entry = {
+                "id": record.id, "model": to.id, "video": clip.name, "prompt": record.prompt, "camera": record.camera,
+                "seed": record.seed, "annotations": dict(record.annotations),
+            }  # fmt: skip
+            lines.append(entry)
+    path = folder / "manifest.jsonl"
+    write_lines(path, lines, ascii=True)
+    return path

@@ -1,0 +1,310 @@
+"""Makers: who makes the clip of a job. A command for every job, one process kept alive for many jobs, or a function.
+
+All of them get the job as JSON (`Job.as_json`) and write a clip to its `out`; docs/generate.md has what a process that
+is kept alive (`Live`) reads and answers. Command lines are split into arguments before they are filled in, so that no
+prompt can become a command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import shlex
+import signal
+import string
+import subprocess
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from revisit.control.metering import Cost, Meter
+from revisit.core import UsageError
+from revisit.core.text import json_or_none
+from revisit.core.threads import started
+from revisit.media import encode_mp4
+
+PLACEHOLDERS = (
+    "prompt", "image", "source_video", "context", "context_frames", "camera", "line", "token_degrees", "path", "seed",
+    "frames", "fps", "width", "height", "id", "sample", "job", "out",
+)  # fmt: skip
+TAIL = 400  # characters of last words that are kept
+LOOK = 0.05  # seconds between two looks at a process that works
+LOADING = 3600.0  # seconds that a process may take to load its weights
+Request = dict[str, Any]
+Ended = tuple[str, str]  # what became of it ("" if all is well), and why or last words
+
+
+class Maker(Protocol):
+    """Somebody who makes clips, one after the other."""
+
+    starts: int  # processes that were started
+    cost: Cost | None  # of the last clip
+
+    def make(self, request: Request, file: Path, timeout: float) -> Ended:
+        """Make the clip of a request, which also lies in a file."""
+
+    def close(self) -> None:
+        """End what is still running."""
+
+
+class OneShot:
+    """A command for every job."""
+
+    def __init__(self, command: str, env: Mapping[str, str]) -> None:
+        arguments(command, dict.fromkeys(PLACEHOLDERS, ""))
+        self.command, self.env, self.starts = command, env, 0
+        self.running: subprocess.Popen[bytes] | None = None
+        self.cost: Cost | None = None
+
+    def make(self, request: Request, file: Path, timeout: float) -> Ended:
+        """Run the command."""
+        words = arguments(self.command, values_of(request, file))
+        meter = Meter(self.env)
+        self.cost, begun = None, time.monotonic()
+        with tempfile.TemporaryFile() as said:
+            try:
+                self.running = process = subprocess.Popen(
+                    words, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
+                    env={**os.environ, **self.env},
+                )  # fmt: skip
+            except OSError as error:
+                return "crashed", f"the command cannot be started: {error}"
+            self.starts += 1
+            meter.session = process.pid
+            try:
+                code = _wait(process, timeout, meter)
+                if code is None:
+                    return "hung", f"the command was stopped after {timeout:g} seconds"
+            finally:
+                _stop(process)
+            tail = _last_words(said)
+        if code:
+            return "crashed", _ended(code, tail)
+        self.cost = meter.cost(time.monotonic() - begun, loading=None)
+        return "", f"its last output: {tail}" if tail else "it printed nothing"
+
+    def close(self) -> None:
+        """End a command that is still running."""
+        if self.running is not None:
+            _stop(self.running)
+
+
+class Live:
+    """One process for many jobs; where it dies or hangs, the next job starts another."""
+
+    def __init__(self, command: str, env: Mapping[str, str], loading: float = LOADING) -> None:
+        self.words = shlex.split(command)
+        if not self.words:
+            raise UsageError("--serve needs a command, such as 'python serve.py'")
+        self.env, self.loading, self.starts = env, loading, 0
+        self.process: subprocess.Popen[bytes] | None = None
+        self.ready = False
+        self.cost: Cost | None = None
+
+    def make(self, request: Request, file: Path, timeout: float) -> Ended:
+        """Hand the job over and wait for the answer."""
+        self.cost, asked = None, time.monotonic()
+        new, loading = self.process is None, 0.0
+        if self.process is None:
+            try:
+                self._start()
+            except OSError as error:
+                return "crashed", f"the process cannot be started: {error}"
+        process = self.process
+        assert process is not None and process.stdin is not None
+        deadline = time.monotonic() + timeout + (0 if self.ready else self.loading)
+        try:
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
+        except OSError:
+            return self._died()
+        while True:
+            try:
+                line = self._next_line(deadline)
+            except queue.Empty:
+                self._end()
+                return "hung", f"no answer after {timeout:g} seconds; the process was stopped"
+            if line is None:
+                return self._died()
+            answer = _answer(line)
+            if answer.get("ready") and not self.ready:
+                now = time.monotonic()
+                self.ready, deadline, loading, asked = True, now + timeout, now - asked, now
+            elif answer.get("id") == request["id"]:
+                # A process that does not say when it is ready loads within its first clip.
+                inside = new and not self.ready
+                self.ready = True
+                if answer.get("error") or answer.get("status") not in (None, "done"):
+                    return "failed", str(answer.get("error") or answer.get("status"))
+                self.meter.look(last=True)
+                self.cost = self.meter.cost(time.monotonic() - asked, None if inside else loading)
+                return "", " ".join(self.chatter)[-TAIL:] or "it printed nothing"
+            else:
+                self.chatter.append(line.decode(errors="replace").strip())
+
+    def _next_line(self, deadline: float) -> bytes | None:
+        """The next line that the process prints, None where it has ended; queue.Empty behind the deadline."""
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return self.lines.get(timeout=max(0.0, min(left, LOOK)))
+            except queue.Empty:
+                if left <= LOOK:
+                    raise
+                self.meter.look()
+
+    def close(self) -> None:
+        """Let the process end by itself: its stdin is closed. Who does not end is stopped."""
+        if self.process is not None:
+            with contextlib.suppress(OSError):
+                assert self.process.stdin is not None
+                self.process.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(10)
+            self._end()
+
+    def _start(self) -> None:
+        self.meter = Meter(self.env)
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the process
+        self.process = process = subprocess.Popen(
+            self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, start_new_session=True,
+            env={**os.environ, **self.env},
+        )  # fmt: skip
+        self.starts += 1
+        self.ready = False
+        self.meter.session = process.pid
+        self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self.chatter: deque[str] = deque(maxlen=20)
+        started(_listen, process, self.lines)
+
+    def _died(self) -> Ended:
+        assert self.process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(10)
+        code = self.process.poll()
+        tail = _last_words(self.said) or " ".join(self.chatter)[-TAIL:]
+        self._end()
+        return "crashed", _ended(code or 0, tail)
+
+    def _end(self) -> None:
+        if self.process is not None:
+            _stop(self.process)
+            for pipe in (self.process.stdin, self.process.stdout):
+                with contextlib.suppress(OSError):
+                    assert pipe is not None
+                    pipe.close()
+            self.said.close()
+        self.process = None
+
+
+class Called:
+    """A function in this process. It cannot be stopped: a time-out does not reach it."""
+
+    starts = 0
+
+    def __init__(self, function: Callable[[Request], Any]) -> None:
+        self.function = function
+        self.cost: Cost | None = None
+
+    def make(self, request: Request, file: Path, timeout: float) -> Ended:
+        """Call the function; frames that it returns are encoded."""
+        self.cost, begun = None, time.monotonic()
+        try:
+            made = self.function(request)
+            if made is not None and not isinstance(made, str | Path):
+                encode_mp4(Path(request["out"]), (np.asarray(frame) for frame in _plain(made)), request["fps"])
+        except Exception as error:  # whatever the user's function does, the other jobs go on
+            return "crashed", f"{type(error).__name__}: {error}"
+        self.cost = Cost(time.monotonic() - begun)  # its memory is that of this process, whatever else it holds
+        return "", "the function returned"
+
+    def close(self) -> None:
+        """Nothing is left running."""
+
+
+def arguments(command: str, values: Mapping[str, str]) -> list[str]:
+    """The command's arguments with its placeholders filled in."""
+    words = shlex.split(command)
+    named = {name for word in words for _, name, _, _ in string.Formatter().parse(word) if name is not None}
+    unknown = sorted(named - set(PLACEHOLDERS))
+    if unknown:
+        raise UsageError(f"the command has a placeholder {{{unknown[0]}}}; known are {', '.join(PLACEHOLDERS)}")
+    if not words or not named & {"out", "job"}:
+        raise UsageError("the command needs {out}, the file to write the clip to, or {job}, a file that says so")
+    return [word.format_map(values) for word in words]
+
+
+def values_of(request: Request, file: Path) -> dict[str, str]:
+    """Placeholder -> its value."""
+    inputs, control = request["inputs"], request["control"]
+    context = inputs["context"] or {}
+    width, height = request["size"]
+    return {
+        "prompt": inputs["prompt"], "image": inputs["image"] or "", "source_video": inputs["source_video"] or "",
+        "context": context.get("video") or "", "context_frames": str(context.get("frames") or ""),
+        "camera": control.get("payload") or "", "line": control.get("line") or "", "path": control.get("path") or "",
+        "token_degrees": "" if control.get("token_degrees") is None else f"{control['token_degrees']:g}",
+        "seed": str(request["seed"]), "frames": str(request["frames"]), "fps": f"{request['fps']:g}",
+        "width": str(width), "height": str(height), "id": request["id"], "sample": request["sample"],
+        "job": str(file), "out": request["out"],
+    }  # fmt: skip
+
+
+def worker_environment(number: int, gpus: Sequence[str]) -> dict[str, str]:
+    """What tells a worker's processes which worker they are, and which GPU is theirs."""
+    gpu = {"CUDA_VISIBLE_DEVICES": gpus[number % len(gpus)]} if gpus else {}
+    return {"REVISIT_WORKER": str(number), **gpu}
+
+
+def _listen(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
+    assert process.stdout is not None
+    with contextlib.suppress(OSError, ValueError):
+        for line in process.stdout:
+            lines.put(line)
+    lines.put(None)
+
+
+def _answer(line: bytes) -> dict[str, Any]:
+    found = json_or_none(line)
+    return found if isinstance(found, dict) else {}
+
+
+def _plain(frames: Any) -> Any:
+    return frames.detach().cpu().numpy() if hasattr(frames, "detach") else frames
+
+
+def _last_words(said: Any) -> str:
+    said.seek(max(0, said.seek(0, os.SEEK_END) - 4 * TAIL))
+    return " ".join(said.read().decode(errors="replace").split())[-TAIL:]
+
+
+def _ended(code: int, tail: str) -> str:
+    return f"it was killed by signal {-code}" if code < 0 else f"the command failed with exit code {code}: {tail}"
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float, meter: Meter) -> int | None:
+    """The exit code of a command, which is looked at meanwhile; None where it takes longer."""
+    deadline, pause = time.monotonic() + timeout, 0.005
+    while True:
+        meter.look()
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return process.poll()
+        try:
+            return process.wait(min(pause, left))
+        except subprocess.TimeoutExpired:
+            pause = min(1.5 * pause, LOOK)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End a command with everything that it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,359 @@
+"""Running: jobs carried out by several workers, resumable, with provenance for every clip.
+
+A clip is made in a folder of its own, checked, and put in its place with a record of what it was made from
+(`<clip>.provenance.json`) and the job itself (`<clip>.job.json`). What is there, made from the same inputs, is kept; a
+clip that is there and was made from anything else is not touched unless `replace` says so. What becomes of a job is
+written down (`generation.jsonl` in the folder of the model) and never stops the batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import queue
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.control.delivery import Delivery, deliver
+from revisit.control.generator_backends import Maker
+from revisit.control.generators import Generator
+from revisit.control.jobs import Job, distinct, file_name
+from revisit.control.payloads import FAMILIES
+from revisit.control.provenance import provenance
+from revisit.control.requested_path import CameraPlan, compile_script, intrinsics
+from revisit.core import Clip, MediaError, RevisitError, UsageError
+from revisit.core.text import parse_json
+from revisit.core.threads import started as begun
+from revisit.geometry.camera_script import parse_script
+from revisit.geometry.poses import trajectory
+from revisit.media import Limits, announced_frames, file_digest, open_clip, write_picture
+from revisit.media.digest import quick_digest
+from revisit.media.files import is_file, replacing, write_text
+
+LONGEST_REASON = 1000  # characters
+LOG = "generation.jsonl"
+INPUTS = "inputs"  # first frames that were taken out of videos
+MAKING = ".making-"
+SAME = ("record", "intended", "delivered", "inputs", "generator")  # of a provenance: what makes a clip the same
+AGAIN = ("crashed", "hung", "wrote nothing", "wrong length", "failed", "unreadable")  # what may go better next time
+BYTES_PER_PIXEL = 0.15  # of a video of good quality, where nothing is known of the generator
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What became of a job: made, kept (it was there already), or how it failed."""
+
+    id: str
+    status: str  # made | kept | crashed | hung | failed | wrote nothing | wrong length | unreadable | refused
+    reason: str = ""
+    seconds: float = 0.0
+    remarks: tuple[str, ...] = ()  # what must be known of its payload or its clip
+    tries: int = 1
+    cost: dict[str, Any] | None = None  # of a clip that was made now: seconds and memory of its generator
+
+    @property
+    def good(self) -> bool:
+        return self.status in ("made", "kept")
+
+
+@dataclass(frozen=True)
+class How:
+    """How jobs are carried out."""
+
+    timeout: float = 3600
+    retries: int = 0  # further tries of a job that crashed, hung or made no valid clip
+    replace: str = ""  # make clips anew: `own`, those that were made here from other inputs; `any`, whatever is there
+    to: Generator | None = None  # whose dialect the control is told in
+    command: str = ""  # for the provenance, as are the next two
+    checkpoint: str = ""
+    category: str = ""  # floor, where the maker is a stand-in
+    price: float | None = None  # of a clip, for the model's card
+    currency: str = "USD"
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    makers: Sequence[Callable[[], Maker]],
+    home: Path,
+    how: How,
+    refused: Sequence[Generated] = (),
+) -> Iterator[Generated]:
+    """Carry out every job that has no clip yet, a worker for each maker, and tell what became of each as it ends.
+
+    `refused` are records that could not even become jobs; they are written down, too.
+    """
+    distinct(jobs)
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / LOG).open("a", encoding="utf-8") as log:
+        try:
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(f"another run is making clips in {home}; wait for it, or choose another --out") from None
+        for left in home.glob(f"{MAKING}*"):  # of a run that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        for made in chain(refused, _worked(jobs, makers, home, how)):
+            facts = {"generator": how.to.id if how.to else "", **asdict(made), "at": round(time.time(), 3)}
+            log.write(json.dumps(facts) + "\n")
+            log.flush()
+            yield made
+
+
+def _worked(jobs: Sequence[Job], makers: Sequence[Callable[[], Maker]], home: Path, how: How) -> Iterator[Generated]:
+    waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    for job in jobs:
+        waiting.put(job)
+    ended: queue.SimpleQueue[Generated | BaseException] = queue.SimpleQueue()
+    at_work = [start() for start in makers]
+    stop = threading.Event()
+
+    def work(maker: Maker) -> None:
+        try:
+            while not stop.is_set():
+                try:
+                    job = waiting.get_nowait()
+                except queue.Empty:
+                    break
+                ended.put(one(job, maker, home, how))
+            maker.close()
+        except BaseException as error:
+            ended.put(error)
+
+    threads: list[threading.Thread] = []
+    try:
+        for maker in at_work:
+            threads.append(begun(work, maker))
+        for _ in jobs:
+            made = ended.get()
+            if isinstance(made, BaseException):
+                raise made
+            yield made
+        for thread in threads:
+            thread.join()
+    finally:
+        stop.set()
+        for maker in at_work:
+            with contextlib.suppress(Exception):
+                maker.close()
+
+
+def one(job: Job, maker: Maker, home: Path, how: How) -> Generated:
+    """What became of one job."""
+    started = time.monotonic()
+    remarks: list[str] = []
+    tries = 1
+    cost = None
+    try:
+        status, reason, tries = _made(job, maker, home, how, remarks)
+        cost = maker.cost.as_json() if status == "made" and maker.cost is not None else None
+    except RevisitError as error:
+        status, reason = "refused", str(error)
+    except Exception as error:  # whatever a job holds, the others go on
+        status, reason = "refused", f"this record cannot be processed: {type(error).__name__}: {error}"
+    seconds = round(time.monotonic() - started, 3)
+    return Generated(job.id, status, reason[:LONGEST_REASON], seconds, tuple(remarks), tries, cost)
+
+
+def _made(job: Job, maker: Maker, home: Path, how: How, remarks: list[str]) -> tuple[str, str, int]:
+    require_text(job)
+    image = first_frame(job, home)
+    plan, delivery = asked(job, how.to, image)
+    if delivery is not None:
+        remarks += delivery.remarks()
+    expected = provenance(job, image, plan, delivery, how.to)
+    expected |= {"category": how.category} if how.category else {}
+    kind, words = state_of(job.out, expected)
+    if kind == "same":
+        return "kept", "", 0
+    if how.replace not in {"absent": ("", "own", "any"), "own": ("own", "any"), "foreign": ("any",)}[kind]:
+        return "refused", f"{job.out} exists, {words}; add --replace to make it again, or choose another --out", 0
+    control = _write_inputs(job, plan, delivery)
+    for tries in range(1, 2 + how.retries):
+        status, reason = _attempt(job, image, control, maker, home, how, expected, remarks)
+        if status not in AGAIN or tries > how.retries:
+            break
+    return status, reason, tries
+
+
+def _attempt(
+    job: Job, image: Path | None, control: dict[str, Any], maker: Maker, home: Path, how: How,
+    expected: dict[str, Any], remarks: list[str],
+) -> tuple[str, str]:  # fmt: skip
+    """One try at a clip: made in a folder of its own, looked at, and put in its place."""
+    with tempfile.TemporaryDirectory(dir=home, prefix=MAKING) as scratch:
+        made = Path(scratch) / job.out.name
+        request = job.as_json(made, image, control)
+        _write_json(job_file(job.out), {**request, "out": str(job.out.absolute())})
+        file = Path(scratch) / "job.json"
+        _write_json(file, request)
+        status, reason = maker.make(request, file, how.timeout)
+        if status:
+            return status, reason
+        if not made.is_file() or not made.stat().st_size:
+            return "wrote nothing", f"the generator succeeded but wrote no file at {{out}}; {reason}"
+        count = announced_frames(made)
+        if count is not None and count != job.frames:
+            return "wrong length", f"the clip has {count} frames, but {job.frames} were requested"
+        found = measured(made)
+        if found.get("frames") not in (None, job.frames):
+            return "wrong length", f"the clip has {found['frames']} frames, but {job.frames} were requested"
+        if "size" in found and tuple(found["size"]) != job.size:
+            asked_for, is_ = ("x".join(map(str, size)) for size in (job.size, found["size"]))
+            remarks.append(f"the clip is {is_}, but {asked_for} was requested")
+        output = {"sha256": file_digest(made), "bytes": made.stat().st_size, **found}
+        made_with = {"command": how.command, "checkpoint": how.checkpoint}
+        cost = {} if maker.cost is None else {"cost": maker.cost.as_json()}
+        # First the record, then the clip: who is stopped in between makes the clip again, and finds no stray one.
+        _write_json(sidecar(job.out), {**expected, "made_with": made_with, **cost, "output": output})
+        made.replace(job.out)
+    return "made", ""
+
+
+def asked(job: Job, to: Generator | None, image: Path | None) -> tuple[CameraPlan | None, Delivery | None]:
+    """The path that a job asks for, and what a generator is given for it; nothing where no camera is asked for."""
+    if to is not None:
+        needed = {"image": image, "source_video": job.source_video}.get(to.takes)
+        if to.takes != "nothing" and (needed is None or not is_file(needed)):
+            raise UsageError(f"{to.id} starts from {to.takes}, and the record names no such file: {needed}")
+    plan = plan_of(job)
+    if plan is None or to is None:
+        return plan, None
+    picture = picture_size(image, to) if image else None
+    return plan, deliver(plan, to, prompt=job.prompt, image=str(image or ""), picture=picture)
+
+
+def plan_of(job: Job) -> CameraPlan | None:
+    """The camera path of a job: its poses where it has some, else its script over its frames."""
+    if job.path is not None:
+        lens = np.tile(intrinsics(job.size), (len(job.path), 1, 1))
+        steps = parse_script(job.camera) if job.camera else ()
+        return CameraPlan(job.camera, steps, trajectory(job.path, intrinsics=lens, scale="metres"), job.size, job.fps)
+    return compile_script(job.camera, frames=job.frames, size=job.size, fps=job.fps) if job.camera else None
+
+
+def state_of(clip: Path, expected: dict[str, Any]) -> tuple[str, str]:
+    """What is there, in a word and in words: absent, same (from the same inputs), own (from others) or foreign."""
+    if not clip.exists() and not clip.is_symlink():
+        return "absent", ""
+    known = known_of(clip)
+    if known is None:
+        return "foreign", "with no record of how it was made"
+    if known.get("record") != expected["record"]:
+        return "foreign", f"as the clip of {known.get('record')!r}"
+    try:
+        if known["output"]["sha256"] != file_digest(clip):
+            return "own", "changed since it was made"
+    except (KeyError, TypeError, MediaError):
+        return "own", "with a record that cannot be read"
+    different = [name for name in SAME if known.get(name) != json.loads(json.dumps(expected[name]))]
+    return ("own", f"made from other {' and '.join(different)}") if different else ("same", "")
+
+
+def known_of(clip: Path) -> dict[str, Any] | None:
+    """The record of a clip, or None."""
+    try:
+        known = parse_json(sidecar(clip).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return known if isinstance(known, dict) else None
+
+
+def first_frame(job: Job, home: Path) -> Path | None:
+    """The picture a job starts from; where it is a frame of a video, it is taken out of it, once."""
+    if not isinstance(job.image, Clip):
+        return job.image
+    source = job.image
+    name = f"{file_name(job.id)}-{quick_digest(source.path)[:8]}-{source.start}.png"
+    path = home / INPUTS / name
+    if not path.is_file():
+        with open_clip(Clip(source.path, source.fps, source.start, 1)) as stream:
+            frame = next(iter(stream), None)
+        if frame is None:
+            raise UsageError(f"{source.path} has no frame {source.start}, where the clip should begin")
+        write_picture(path, frame.rgb)
+    return path
+
+
+def picture_size(image: Path, to: Generator) -> tuple[int, int] | None:
+    """Width and height of a first picture, where a generator's lens is told in pixels of it."""
+    import cv2
+
+    if not FAMILIES[to.payload].pictured:
+        return None
+    picture = cv2.imdecode(np.fromfile(image, np.uint8), cv2.IMREAD_COLOR) if is_file(image) else None
+    if picture is None:
+        raise UsageError(f"{image}: the image cannot be read; its size is needed for the intrinsics")
+    return picture.shape[1], picture.shape[0]
+
+
+def measured(clip: Path) -> dict[str, Any]:
+    """Frames, frame rate and size of a clip as it is, whatever was asked for; or why it cannot be opened."""
+    try:
+        with open_clip(Clip(clip), Limits(), wanted=np.arange(0)) as stream:
+            info = stream.info
+    except RevisitError as error:
+        return {"frames": None, "problem": str(error)}
+    return {"frames": info.count, "fps": round(float(info.fps), 6), "size": [info.width, info.height]}
+
+
+def disk_needed(jobs: Sequence[Job]) -> int:
+    """Bytes that the clips which are not there will take, about: by those that are there, else by their size."""
+    pixels = {job.id: job.frames * job.size[0] * job.size[1] for job in jobs}
+    there = {job.id: job.out.stat().st_size for job in jobs if job.out.is_file()}
+    rate = sum(there.values()) / sum(pixels[id] for id in there) if there else BYTES_PER_PIXEL
+    return int(sum(rate * count for id, count in pixels.items() if id not in there))
+
+
+def require_text(job: Job) -> None:
+    """Raise UsageError where a job holds what is no text, or what no command can be given."""
+    if not job.id.strip() or not job.id.isprintable():
+        raise UsageError(f"the id {job.id!r} is empty or has an unprintable character; choose another")
+    image = job.image.path if isinstance(job.image, Clip) else job.image
+    for name, value in (("prompt", job.prompt), ("image", image), ("source_video", job.source_video)):
+        if "\0" in str(value or ""):
+            raise UsageError(f"the {name} contains a NUL character, which cannot be passed to a command; remove it")
+    texts = {"prompt": job.prompt, "camera": job.camera, "annotations": job.annotations, "id": job.id}
+    for name, content in {**texts, "image": image, "segments": [segment.prompt for segment in job.segments]}.items():
+        try:
+            json.dumps(content, ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"the {name} contains a lone surrogate, which is not valid text") from error
+
+
+def sidecar(clip: Path) -> Path:
+    """Where the record of a clip lies."""
+    return clip.with_suffix(".provenance.json")
+
+
+def job_file(clip: Path) -> Path:
+    """Where the job of a clip lies."""
+    return clip.with_suffix(".job.json")
+
+
+def _write_inputs(job: Job, plan: CameraPlan | None, delivery: Delivery | None) -> dict[str, Any]:
+    """The payload and the path it was made from, beside the clip; what the job says of them."""
+    told: dict[str, Any] = {"path": None, "dialect": None, "payload": None, "line": ""}
+    job.out.parent.mkdir(parents=True, exist_ok=True)
+    if delivery is not None:
+        payload = delivery.write(job.out.with_suffix(""))
+        told |= {"dialect": delivery.to.payload, "payload": str(payload.absolute()), "line": delivery.line}
+        told |= {} if delivery.token_degrees is None else {"token_degrees": delivery.token_degrees}
+    if plan is not None:
+        path = job.out.with_suffix(".target_c2w.npy")
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            np.save(file, plan.path.c2w)
+        told["path"] = str(path.absolute())
+    return told
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False))

@@ -1,0 +1,85 @@
+"""Which of a set's own observers, beyond those of `lite`, a plan needs and can run on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from revisit import weights
+from revisit.core import Gate, Metric, Observer
+from revisit.core.text import counted
+from revisit.engine.dependencies import ObserverSet, observed_kinds
+from revisit.observers.sets import load_roles
+from revisit.weights.install import lacking
+
+LITE = "lite"
+NAMED = 4  # observers or weights that a line names
+
+
+@dataclass(frozen=True)
+class Availability:
+    """The own observers of a set that are needed: those that run here, and why the others do not."""
+
+    set: str
+    running: tuple[Observer, ...]
+    missing: Mapping[str, tuple[Observer, str]]  # observer -> itself, and why it cannot run
+
+    @property
+    def sentence(self) -> str:
+        """What cannot run here, and the command that brings it; nothing where all can."""
+        if not self.missing:
+            return ""
+        told = lacking(id for observer, _ in self.missing.values() for id in observer.weights)
+        others = [why for observer, why in self.missing.values() if not observer.weights]
+        of = len(self.missing) + len(self.running)
+        parts = [
+            *([f"{' and '.join(told.libraries)} not installed"] if told.libraries else []),
+            *([f"no weights of {some([*told.weights, *told.by_hand])}"] if told.weights or told.by_hand else []),
+            *([f"damaged weights of {some(told.damaged)}"] if told.damaged else []),
+            *others,
+        ]
+        remedy = f": {told.remedy}" if told.remedy else ""
+        return (
+            f"{len(self.missing)} of the {counted(of, 'observer')} that the set {self.set} adds to {LITE} cannot run "
+            f"here ({'; '.join(parts)}){remedy}"
+        )
+
+
+def availability(observers: ObserverSet, askers: Iterable[Metric | Gate]) -> Availability:
+    """Which own observers of a set these metrics and gates need, and whether they can run here."""
+    common = {observer.id for observer in load_roles(LITE).values()}
+    found = (observers.maker(kind) for asker in askers for kind in observed_kinds(asker))
+    makers = {one.id: one for one in found if one is not None}
+    own = [makers[id] for id in sorted(makers) if id not in common and makers[id].kind not in ("file", "judge")]
+    why = {one.id: _why_not(one) for one in own}
+    running = tuple(one for one in own if not why[one.id])
+    return Availability(observers.id, running, {one.id: (one, why[one.id]) for one in own if why[one.id]})
+
+
+def _why_not(observer: Observer) -> str:
+    if observer.weights and (why := weights.why_missing(observer.weights)):
+        return why
+    return (observer.ready() or "") if observer.ready is not None else ""
+
+
+def caption(plan: Mapping[str, Any]) -> str:
+    """Who really observed, of a plan.json: the sets of which own observers ran, and what they lacked; else `lite`."""
+    facts: Mapping[str, Any] = plan.get("observers") or {}
+    sets: dict[str, None] = {}
+    lacks: dict[str, None] = {}
+    for id, made in plan["made_by"].items():
+        mine = facts.get(id)
+        if mine is None or mine["own"]:  # of a plan from before, the set that was asked for
+            sets[made["set"]] = None
+        if mine is not None:
+            lacks.update(dict.fromkeys(mine["lacking"]))
+    if not sets:
+        return LITE
+    return " + ".join(sets) + (f" without {some(list(lacks))}" if lacks else "")
+
+
+def some(names: list[str] | tuple[str, ...]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

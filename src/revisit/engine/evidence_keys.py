@@ -1,0 +1,132 @@
+"""How one kind of evidence is made for one case, or the reason why it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from revisit import weights
+from revisit.core import OBSERVERS, ONLY_NAMED, Case, Clip, MediaError, Observer, Reason, digest, evidence_id
+from revisit.engine.dependencies import ObserverSet, Parameters
+from revisit.engine.jobs import ObserverTask
+from revisit.networks import settings
+from revisit.observers.sets import sets_that_make, sets_that_observe
+
+BESIDE = "artifacts."  # an observer's input that is a file beside the clip, such as artifacts.da3
+LACKING = {"target": "no_target", "target_or_name": "no_target", "camera": "no_camera"}  # input -> kind of reason
+OPTIONAL = "?"  # behind an input without which an observer can do its work, too
+DigestOf = Callable[[Clip | Path], str]
+
+
+def task_for(
+    case: Case,
+    kind: type,
+    maker: Observer | None,
+    observers: ObserverSet,
+    parameters: Parameters,
+    clip: str,
+    align: str,
+    digest_of: DigestOf,
+) -> ObserverTask | Reason:
+    """How to make one kind of evidence for one case, or the reason why it cannot be made."""
+    if maker is None:
+        return _not_in_set(evidence_id(kind), observers.id)
+    if case.truth and maker.shows is not None:
+        return Reason("no_judge", "the truth is not put to the judge, whose answers cost")
+    inputs: dict[str, Any] = {}
+    files: dict[Path, str] = {}
+    said: dict[str, Any] = {}  # what the evidence's address says of the inputs: of a file its content, wherever it lies
+    for name in maker.inputs:
+        asked, optional = name.removesuffix(OPTIONAL), name.endswith(OPTIONAL)
+        if asked.startswith(BESIDE):
+            artifact = asked.removeprefix(BESIDE)
+            given = artifact in case.artifacts or not optional
+            beside: tuple[Path | None, str] | Reason = _beside(case, artifact, digest_of) if given else (None, "")
+            if isinstance(beside, Reason):
+                return beside
+            inputs[name], said[name] = beside
+            if beside[0] is not None:
+                files[beside[0]] = beside[1]
+            continue
+        value = getattr(case, asked)
+        if value in (None, "") and not optional:
+            if asked == "target" and case.target_name:
+                return ONLY_NAMED
+            return Reason(LACKING.get(asked, "no_file"), f"no {asked.replace('_', ' ')} was given for this case")
+        inputs[name], said[name] = value, plain_input(value)
+    params, about = observers.facts_of(maker, parameters)
+    facts = {**about, "inputs": said}
+    if maker.weights and settings.precision():  # what was made in half precision does not answer for float32
+        facts["precision"] = settings.precision()
+    if maker.kind == "file":
+        found = _beside(case, maker.artifact, digest_of)
+        if isinstance(found, Reason):
+            able = [name for name, other in sets_that_observe(evidence_id(kind)) if _has_inputs(case, other)]
+            hint = f"; --set {' or '.join(able)} makes it from the frames" if able else ""
+            return replace(found, sentence=found.sentence + (hint if maker.artifact not in case.artifacts else ""))
+        file, facts["file"] = found
+        files[file] = found[1]
+        return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, file=file, files=files)
+    facts["clip"] = clip
+    if maker.shows is not None:
+        if observers.judge is None:
+            return Reason("no_judge", "no judge was given; pass --judge, see docs/judges.md")
+        shows = observers.maker(maker.shows)
+        shown = task_for(case, maker.shows, shows, observers, parameters, clip, align, digest_of)
+        if isinstance(shown, Reason):
+            return shown
+        facts |= {"judge": observers.judge_of(maker.id), "shown": shown.key}
+        return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, files=files, shown=shown)
+    align = case.align or align
+    reference = None
+    if maker.pairs:
+        if case.reference is None:
+            return Reason("no_reference", "no reference video was given for this case")
+        try:
+            reference = digest_of(case.reference)
+        except MediaError as error:
+            return Reason("unreadable", f"the reference cannot be read: {error}")
+        facts |= {"reference": reference, "align": align}
+        inputs["align"] = align
+    if maker.weights and (why := weights.why_missing(maker.weights)):
+        return Reason("not_installed", why)
+    if maker.ready is not None and (why := maker.ready()):
+        return Reason("not_installed", why)
+    alone = not said and reference is None  # thousands of clips differ in nothing but themselves
+    address = observers.address(maker.id, facts) if alone else digest(facts, 40)
+    return ObserverTask(address, maker.id, maker.fn.__module__, params, inputs, reference, files=files)
+
+
+@lru_cache(maxsize=256)
+def _not_in_set(kind: str, observers: str) -> Reason:
+    others = " or ".join(name for name in ("small", "paper") if name in sets_that_make(kind))
+    hint = f"; --set {others} has one" if others else ""
+    return Reason("not_in_set", f"needs {kind}, which no observer in the set {observers!r} makes{hint}")
+
+
+def _has_inputs(case: Case, maker: Observer) -> bool:
+    """Whether a case has the fields without which an observer can do nothing."""
+    needed = [name for name in maker.inputs if not name.startswith(BESIDE) and not name.endswith(OPTIONAL)]
+    return all(getattr(case, name) not in (None, "") for name in needed)
+
+
+def _beside(case: Case, artifact: str, digest_of: DigestOf) -> tuple[Path, str] | Reason:
+    """A file that came with the clip and the digest of its content, or the reason why there is none."""
+    words = artifact.replace("_", " ")
+    file = case.artifacts.get(artifact)
+    if file is None:
+        command = next((maker.made_by for maker in OBSERVERS.values() if maker.artifact == artifact), "")
+        hint = f"; `{command}` makes one" if command else ""
+        return Reason("no_file", f"no {words} file was given for this case{hint}")
+    try:
+        return file, digest_of(file)
+    except MediaError as error:
+        return Reason("unreadable", f"the {words} file cannot be read: {error}")
+
+
+def plain_input(value: Any) -> Any:
+    """An input of an observer, as the address of its evidence says it."""
+    return asdict(value) if hasattr(value, "__dataclass_fields__") else value

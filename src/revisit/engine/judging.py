@@ -1,0 +1,361 @@
+"""Asks a judge about the clips of a run while other clips are decoded.
+
+As soon as the pictures of a clip are there, its questions go out, many at a time over all clips. An observer of kind
+`judge` yields questions and receives answers until it returns its evidence. A question that could not be asked (a
+server that is down, a spent budget) leaves its evidence unmade: the record says failed and why, and the same command
+asks only what is still open.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revisit.core import OBSERVERS, Clip, RevisitError, Sampling
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.jobs import ObserverTask
+from revisit.engine.plan import Plan
+from revisit.engine.tasks import inputs_of, observer_of
+from revisit.evidence.judged import JudgeFrames
+from revisit.judges.batch import Asker
+from revisit.judges.budget import Limit, expected
+from revisit.judges.canary import canaries, finding, marked, with_card
+from revisit.judges.protocol import Answer, Frames, Talk, Usage
+from revisit.judges.questions import Question
+from revisit.judges.store import AnswerStore, shared_store
+from revisit.media import Limits, open_clip
+
+if TYPE_CHECKING:
+    from revisit.judges.settings import ChosenJudge
+
+
+@dataclass
+class _Clip:
+    """One observer's talk with the judge about one clip."""
+
+    task: ObserverTask
+    frames: Frames
+    talk: Talk
+    waiting: list[Future[Answer]]
+    canaries: list[Future[Answer]]
+
+
+AWAKE = 0.5  # seconds after which a waiting run looks up
+
+
+class Asking:
+    """The questions of a run. Give it keys as their evidence is made; it gives back keys as answers come in."""
+
+    def __init__(
+        self, plan: Plan, missing: Iterable[str], cache: EvidenceCache, judge: ChosenJudge | None, copy: Path
+    ) -> None:
+        self.cache, self.judge, self.copy = cache, judge, copy
+        self.failures: dict[str, str] = {}  # evidence key -> sentence
+        self.todo: dict[str, list[ObserverTask]] = {}  # key of the pictures -> what is asked about them
+        for task in (plan.tasks[key][2] for key in missing):
+            if task.shown is not None:
+                self.todo.setdefault(task.shown.key, []).append(task)
+        self.total, self.done = sum(map(len, self.todo.values())), 0
+        self._askers: dict[str, Asker] = {}  # observer with a judge of its own, or "" -> who asks
+        self._ready: deque[ObserverTask] = deque()
+        self._heard: queue.SimpleQueue[_Clip] = queue.SimpleQueue()
+        self._open = 0
+
+    def __enter__(self) -> Asking:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for asker in self._askers.values():
+            asker.close(now=kind is not None)
+
+    def begin(self, keys: set[str] | None, sentences: Mapping[str, str]) -> Iterator[str]:
+        """Take up the clips whose pictures were made or given up (None: all whose pictures are there already).
+
+        Gives back the keys of evidence that is there, or that cannot be made, by now.
+        """
+        due = [key for key in self.todo if key in self.cache] if keys is None else [k for k in keys if k in self.todo]
+        for shown in due:
+            for task in self.todo.pop(shown):
+                if shown in self.cache:
+                    self._ready.append(task)
+                else:
+                    sentence = sentences.get(shown, "the frames for the judge could not be prepared")
+                    yield self._failed(task, sentence)
+        yield from self.heard(wait=False)
+
+    def heard(self, *, wait: bool = True) -> Iterator[str]:
+        """Keys of evidence that is made, or given up; with `wait`, until nothing is open."""
+        while True:
+            yield from self._start_more()
+            if not self._open:
+                return
+            try:
+                clip = self._heard.get(block=wait, timeout=AWAKE if wait else None)
+            except queue.Empty:
+                if wait:
+                    continue  # woken to hear Ctrl-C, which another thread may have been given
+                return
+            key = self._go_on(clip)
+            if key is not None:
+                yield key
+
+    def recall(self, tasks: Iterable[ObserverTask]) -> None:
+        """Copy the recorded answers behind evidence that is there already into this run; ask nothing."""
+        for task in tasks if self.judge is not None else ():
+            shown = self.cache.load(JudgeFrames, task.shown.key) if task.shown is not None else None
+            if shown is None or task.key not in self.cache:
+                continue
+            frames, asker = frames_of(shown), self._ask(task)
+            asker.recorded(with_card(frames), canaries(frames))
+            talk = open_talk(task, frames)
+            try:
+                questions = next(talk)
+                while (answers := asker.recorded(frames, questions)) is not None:
+                    questions = talk.send(answers)
+            except Exception:  # the evidence is there; what cannot be recalled is only missing from the copy
+                continue
+
+    @property
+    def said(self) -> str:
+        """What was asked so far, for people."""
+        if not self._askers:
+            return "nothing asked"
+        calls = sum(asker.budget.spent.calls for asker in self._askers.values())
+        return f"{calls} calls" + "".join(f", {made}" for made in self._money().values())
+
+    def _money(self) -> dict[str, str]:
+        """Currency -> what was spent in it, in words."""
+        spent: dict[str, float] = {}
+        for asker in self._askers.values():
+            price = asker.budget.price
+            if price.input or price.output:
+                spent[price.currency] = spent.get(price.currency, 0.0) + price.of(asker.budget.spent)
+        return {currency: f"{money:.2f} {currency}" for currency, money in spent.items()}
+
+    def counters(self) -> dict[str, Any]:
+        """What was asked and spent in this invocation; goes to run.json. Judges of roles are counted apart, too."""
+        made = {role: _spent(asker) for role, asker in self._askers.items()}
+        if set(made) <= {""}:
+            return made.get("", {})
+        whole = {
+            name: sum(facts[name] for facts in made.values())
+            for name in ("calls", "tokens_in", "tokens_out", "answers_from_store")
+        }
+        models = sorted({model for facts in made.values() for model in facts["models"]})
+        return {**whole, "models": models, "roles": {role or "all others": facts for role, facts in made.items()}}
+
+    def _start_more(self) -> Iterator[str]:
+        """Begin talks until enough are open: pictures stay in memory while their clip is talked about."""
+        while self._ready and self._open < 2 * self._ask(self._ready[0]).patience.concurrency:
+            task = self._ready.popleft()
+            try:
+                frames = frames_of(self.cache.load(JudgeFrames, task.shown.key if task.shown else ""))
+                talk = open_talk(task, frames)
+                questions = next(talk)
+                about = with_card(frames)
+                mine = self.judge.of_role(task.observer) if self.judge is not None else None
+                controls = canaries(frames) if mine is not None and mine.canaries else []
+                clip = _Clip(task, frames, talk, [], self._ask(task).submit(about, controls) if controls else [])
+                self._send(clip, questions)
+                self._open += 1
+            except StopIteration as stop:
+                self.cache.save(task.key, stop.value)
+                yield self._ended(task)
+            except Exception as error:  # one clip must not cost the others their answers
+                yield self._failed(task, _sentence(task, error))
+
+    def _go_on(self, clip: _Clip) -> str | None:
+        """Hand a clip its answers; its key, if that was the end of it."""
+        answers = [future.result() for future in clip.waiting]
+        controls = [future.result() for future in clip.canaries]
+        failed = [answer for answer in [*answers, *controls] if answer.status == "failed"]
+        task = clip.task
+        if failed:
+            clip.talk.close()
+            self._open -= 1
+            asked = len(answers) + len(controls)
+            return self._failed(task, f"{len(failed)} of {asked} questions could not be asked: {failed[0].reason}")
+        try:
+            self._send(clip, clip.talk.send(answers))
+            return None
+        except StopIteration as stop:
+            self.cache.save(task.key, marked(stop.value, finding(controls)) if controls else stop.value)
+            self._open -= 1
+            return self._ended(task)
+        except Exception as error:  # as above
+            self._open -= 1
+            return self._failed(task, _sentence(task, error))
+
+    def _send(self, clip: _Clip, questions: Sequence[Question]) -> None:
+        clip.waiting = self._ask(clip.task).submit(clip.frames, questions)
+        waiting = [*clip.waiting, *clip.canaries]
+        left, lock = [len(waiting) + 1], threading.Lock()
+        asked = [clip]  # taken out at the end: futures keep their callbacks, and would keep the pictures of every clip
+
+        def one_done(_: object) -> None:
+            with lock:
+                left[0] -= 1
+                if not left[0]:
+                    self._heard.put(asked.pop())
+
+        for future in waiting:
+            future.add_done_callback(one_done)
+        one_done(None)
+
+    def _ask(self, task: ObserverTask) -> Asker:
+        """Who asks the judge of a task's role."""
+        if self.judge is None:
+            raise RevisitError("this run needs a judge, and none was given; pass --judge (see docs/judges.md)")
+        role = task.observer if task.observer in self.judge.roles else ""
+        if role not in self._askers:
+            judge = self.judge.of_role(task.observer)
+            store = AnswerStore(shared_store(self.cache.root, judge.judge.facts), self.copy)
+            self._askers[role] = judge.asker(store)
+        return self._askers[role]
+
+    def _failed(self, task: ObserverTask, sentence: str) -> str:
+        self.failures[task.key] = sentence
+        return self._ended(task)
+
+    def _ended(self, task: ObserverTask) -> str:
+        self.done += 1
+        return task.key
+
+
+def _spent(asker: Asker) -> dict[str, Any]:
+    budget = asker.budget
+    return {
+        "calls": budget.spent.calls,
+        "tokens_in": budget.spent.tokens_in,
+        "tokens_out": budget.spent.tokens_out,
+        "money": round(budget.price.of(budget.spent), 6),
+        "currency": budget.price.currency,
+        "answers_from_store": asker.from_store,
+        "models": sorted(asker.models),
+    }
+
+
+def open_talk(task: ObserverTask, frames: Frames) -> Talk:
+    """The talk of one observer about one clip, before its first question."""
+    talk: Talk = observer_of(task).fn(frames, *inputs_of(task), **task.params)
+    return talk
+
+
+def frames_of(shown: JudgeFrames) -> Frames:
+    """The pictures of a clip as a judge takes them."""
+    pictures = tuple(shown.picture(k) for k in range(len(shown.index)))
+    return Frames(pictures, tuple(shown.time.tolist()), shown.digest, (shown.width, shown.height), shown.seconds)
+
+
+def look(path: Path, **params: Any) -> Frames:
+    """The pictures of a clip, outside any run."""
+    with open_clip(Clip(path), Limits()) as stream:
+        return frames_of(OBSERVERS["judge.frames"](stream, **params))
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What asking would take, before anything is sent."""
+
+    questions: int
+    known: int  # answered already, of clips whose pictures are there
+    usage: Usage
+    money: float
+    currency: str
+    guessed: int  # clips whose pictures are not there yet: their questions are counted on a stand-in
+
+    def said(self) -> str:
+        """The forecast in one sentence."""
+        calls, tokens_in, tokens_out = self.usage.calls, self.usage.tokens_in, self.usage.tokens_out
+        money = f", about {self.money:.2f} {self.currency}" if self.money else ""
+        return (
+            f"{self.questions} questions, {self.known} already answered; {calls} calls, "
+            f"about {tokens_in} tokens in and {tokens_out} out{money}; follow-up questions and retries come on top"
+        )
+
+    def exceeds(self, limit: Limit) -> bool:
+        """Whether the budget will be spent before all is asked."""
+        tokens = self.usage.tokens_in + self.usage.tokens_out
+        pairs = ((self.usage.calls, limit.calls), (tokens, limit.tokens), (self.money, limit.money))
+        return any(most is not None and value > most for value, most in pairs)
+
+
+def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
+    """Calls, tokens and money that the questions of a plan will take, as far as they are known beforehand.
+
+    Questions that depend on answers (a second pass) and questions asked again are not counted.
+    """
+    stores: dict[str, AnswerStore] = {}  # role -> what its judge has answered already
+    spent: dict[str, Usage] = {}
+    questions = known = guessed = 0
+    seen: set[tuple[str, str, str]] = set()
+    try:
+        for key, (_, clip, task) in plan.tasks.items():
+            if task.shown is None or key in cache:
+                continue
+            mine, role = judge.of_role(task.observer), task.observer if task.observer in judge.roles else ""
+            if role not in stores:
+                path = shared_store(cache.root, mine.judge.facts)
+                stores[role], spent[role] = AnswerStore(path if path.is_file() else None), Usage()
+            shown = cache.load(JudgeFrames, task.shown.key)
+            guessed += shown is None
+            frames = frames_of(shown) if shown is not None else _stand_in(clip, task.shown)
+            asked = [(frames, question) for question in _first_questions(task, frames)]
+            if asked and mine.canaries:
+                asked += [(with_card(frames), question) for question in canaries(frames)]
+            for about, question in asked:
+                if (role, about.digest, question.digest) in seen:
+                    continue
+                seen.add((role, about.digest, question.digest))
+                questions += 1
+                if stores[role].get(about, question, mine.judge.facts) is not None:
+                    known += 1
+                else:
+                    spent[role] += expected(about, question, mine.tokens_per_image)
+    finally:
+        for store in stores.values():
+            store.close()
+    money = sum(judge.of_role(role).price.of(usage) for role, usage in spent.items())
+    usage = sum(spent.values(), Usage())
+    return Forecast(questions, known, usage, money, judge.price.currency, guessed)
+
+
+def _first_questions(task: ObserverTask, frames: Frames) -> Sequence[Question]:
+    talk = open_talk(task, frames)
+    try:
+        return next(talk)
+    except (StopIteration, RevisitError):
+        return ()
+    finally:
+        talk.close()
+
+
+def _stand_in(clip: Clip, shown: ObserverTask) -> Frames:
+    """Frames of the number and size that a clip's pictures will have, without pictures."""
+    params = shown.params
+    try:
+        with open_clip(clip, Limits(), wanted=np.arange(0)) as stream:
+            info = stream.info
+    except RevisitError:
+        return Frames((), (), shown.key)
+    picked = Sampling(params.get("rate"), params.get("at_most")).pick(info.count, info.fps)
+    longest = max(info.width, info.height)
+    scale = min(1.0, (params.get("long_side") or longest) / longest)
+    size = round(info.width * scale), round(info.height * scale)
+    return Frames((b"",) * len(picked), tuple((picked / info.fps).tolist()), shown.key, size, info.count / info.fps)
+
+
+def _sentence(task: ObserverTask, error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, RevisitError) else f"{task.observer} failed: {type(error).__name__}: {text[:300]}"

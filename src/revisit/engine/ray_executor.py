@@ -1,0 +1,139 @@
+"""Observing on a Ray cluster: jobs are tasks with the processors, GPUs and memory that they need.
+
+Paths travel, frames do not: a node decodes the clips itself and writes evidence into the cache, so that videos and
+cache lie on a folder that all nodes reach. Ray places the tasks, and does those of a lost node again. Scoring stays
+with the process that has the run. Jobs with networks go to actors that hold a GPU each and keep their weights.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from revisit.core import MissingPrerequisite, UsageError
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.jobs import ClipTask, Job, ObserverTask
+from revisit.engine.observe import Outcome, observe
+from revisit.engine.worker_processes import BLAS_THREADS, with_networks
+from revisit.media import Limits
+from revisit.networks import settings
+
+GIB = 1 << 30
+MEMORY = GIB  # of a task, in Ray's books: a worker that decodes 1080p stays below it
+RETRIES = 3  # of a job whose node or process is lost; then it is the clip that kills them
+AHEAD = 2  # tasks per processor that wait at the cluster: enough that none is idle, and few to lose
+HINT = "start one with `ray start --head`, and see docs/scale.md"
+
+
+@dataclass(frozen=True)
+class OnRay:
+    """An executor: the cluster at `address`, or one on this machine for this run; `workers` bounds tasks at a time."""
+
+    address: str = ""
+    workers: int | None = None
+
+    def __call__(
+        self, jobs: Iterator[Job], cache: EvidenceCache, limits: Limits, *, networks: Sequence[ObserverTask]
+    ) -> Iterator[tuple[ClipTask, Outcome]]:
+        first = next(jobs, None)  # a run that has all evidence needs no cluster
+        if first is None:
+            return
+        ray = _connected(self.address)
+        pending: dict[Any, tuple[Job, Any]] = {}  # task -> its job, and its actor if it has one
+        with_gpu = _Gpus(ray) if networks and ray.cluster_resources().get("GPU") else None
+        task = ray.remote(num_cpus=1, memory=MEMORY, max_retries=RETRIES, runtime_env=_environment())(_observed)
+        waiting: list[Job] = [first]
+        try:
+            while True:
+                most = self.workers or AHEAD * self.hands()
+                while len(pending) < most and (job := waiting.pop() if waiting else next(jobs, None)) is not None:
+                    if with_gpu is not None and with_networks([job]):
+                        actor = with_gpu.free()
+                        if actor is None:
+                            waiting.append(job)
+                            break
+                        pending[actor.observed.remote(job, cache, limits)] = job, actor
+                    else:
+                        pending[task.remote(job, cache, limits)] = job, None
+                if not pending:
+                    return
+                done, _ = ray.wait(list(pending), num_returns=1)
+                job, actor = pending.pop(done[0])
+                if actor is not None and with_gpu is not None:
+                    with_gpu.give_back(actor)
+                yield from _outcomes(ray, done[0], job)
+        finally:
+            for left in pending:
+                ray.cancel(left, force=pending[left][1] is None)
+
+    def hands(self) -> int:
+        return self.workers or max(1, int(_connected(self.address).cluster_resources().get("CPU", 1)))
+
+
+class _Gpus:
+    """An actor for each GPU of the cluster, made when there is work for it."""
+
+    def __init__(self, ray: Any) -> None:
+        self._most = int(ray.cluster_resources()["GPU"])
+        lost = {"max_restarts": -1, "max_task_retries": RETRIES}
+        self._make = ray.remote(num_gpus=1, num_cpus=1, runtime_env=_environment(), **lost)(_Observer)
+        self._all: list[Any] = []
+        self._free: list[Any] = []
+
+    def free(self) -> Any:
+        """An actor without work, or None."""
+        if not self._free and len(self._all) < self._most:
+            self._all.append(self._make.remote())
+            return self._all[-1]
+        return self._free.pop() if self._free else None
+
+    def give_back(self, actor: Any) -> None:
+        self._free.append(actor)
+
+
+class _Observer:
+    """Lives on a node, with the networks that it has loaded."""
+
+    def observed(self, job: Job, cache: EvidenceCache, limits: Limits) -> list[Outcome]:
+        return _observed(job, cache, limits)
+
+
+def _observed(job: Job, cache: EvidenceCache, limits: Limits) -> list[Outcome]:
+    return [outcome for _, outcome in observe(job, cache, limits)]
+
+
+def _outcomes(ray: Any, task: Any, job: Job) -> Iterator[tuple[ClipTask, Outcome]]:
+    try:
+        yield from zip(job.clips, ray.get(task), strict=True)
+    except (ray.exceptions.RayTaskError, ray.exceptions.RuntimeEnvSetupError):
+        raise  # a fault of ours, or of the setup of the cluster: no clip is to blame
+    except ray.exceptions.RayError as error:
+        lost = type(error).__name__
+        sentence = (
+            f"the node or process that observed this clip was lost {RETRIES + 1} times ({lost}); run the same command "
+            "again, and look at the memory of the nodes"
+        )
+        broken = {clip.digest: sentence for clip in job.clips}
+        yield from ((clip, Outcome(broken=broken)) for clip in job.clips)
+
+
+def _connected(address: str) -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise MissingPrerequisite("--executor ray needs Ray: pip install 'revisit-bench[ray]'") from None
+    if not ray.is_initialized():
+        try:
+            ray.init(address=address or None, log_to_driver=False, logging_level="error", include_dashboard=False)
+        except (ConnectionError, ValueError) as error:
+            where = f"--address {address}" if address else "this machine"
+            raise UsageError(f"{where}: no Ray cluster answers there; {HINT}") from error
+    return ray
+
+
+def _environment() -> dict[str, Any]:
+    """What workers on all nodes must have as this process has it: settings of networks, one thread for each sum."""
+    names = [name for name in (*settings.NAMES, "REVISIT_CACHE") if os.environ.get(name)]
+    return {"env_vars": {**{name: os.environ[name] for name in names}, **dict.fromkeys(BLAS_THREADS, "1")}}

@@ -1,0 +1,150 @@
+"""Writes the results of a run: summary.json, diagnosis.json, and the files that its suite exports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from revisit.core import SUITES, Case, Rejected, Suite
+from revisit.diagnosis.summary import diagnosed, taxonomy_table
+from revisit.engine.availability import caption
+from revisit.engine.resume import Opened, hash_of
+from revisit.media.files import write_text
+from revisit.results import Results, stand_ins
+from revisit.results.display import observed_by
+from revisit.results.record_files import write_json, write_rows
+from revisit.results.run import Run, results_of
+from revisit.results.verdict import verdict
+
+
+def write_summary(begun: Opened) -> Results:
+    """The results; summary.json has the suite's own tables, no times and no paths: equal work gives equal bytes."""
+    out, suite = begun.folder, begun.plan.suite
+    results = results_of(out, begun.whole, begun.plan.cases, begun.lines)
+    summary, found = summarised(results, suite, begun.whole)
+    if found:
+        write_rows(out / "diagnosis.json", found)
+    else:
+        (out / "diagnosis.json").unlink(missing_ok=True)
+    write_json(out / "summary.json", {**_facts(begun), **summary})
+    _drop_stale(out, suite.exports, _export(begun, results))
+    return results
+
+
+def summarised(results: Results, suite: Suite, plan: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The suite's own tables with diagnosis and verdict, and the diagnoses of all clips."""
+    summary = suite.summarise(results)
+    found = diagnosed(results)
+    if found:
+        words = {case: diagnosis["words"] for case, diagnosis in found["cases"].items()}
+        summary["diagnosis"] = {"fitted": found["fitted"], "models": found["models"], "cases": words}
+        if taxonomy := suite.card.get("taxonomy"):
+            groups = {case.id: (case.model, case.subset) for case in results.cases}
+            summary["tables"] = [*summary.get("tables", ()), taxonomy_table(found, taxonomy, groups)]
+    if remarks := plan.get("remarks"):
+        summary["notes"] = [*remarks, *summary.get("notes", ())]
+    if suite.export is not None and (others := stand_ins.stand_ins(results)):
+        summary["notes"] = [stand_ins.sentence(others, suite.title), *summary.get("notes", ())]
+    summary["verdict"] = verdict(results, suite.card).as_json()
+    return summary, found
+
+
+@dataclass(frozen=True)
+class SoFar:
+    """What a run says so far: of the clips that have answers."""
+
+    results: Results
+    summary: Mapping[str, Any]
+    diagnosis: Mapping[str, Any]
+    finished: bool
+
+
+def so_far(run: Run) -> SoFar:
+    """A finished run as it was summed up; one that is still going, summed up now."""
+    facts = run.facts
+    if facts["invocations"] and facts["invocations"][-1]["finished"] and (run.path / "summary.json").is_file():
+        return SoFar(run.results, run.summary, run.diagnosis, True)
+    plan = run.plan
+    everything = run.results
+    results = everything.only(lambda entry: isinstance(entry, Rejected) or bool(everything.of(entry)))
+    summary, found = summarised(results, SUITES[plan["suite"]], plan)
+    told = {
+        "suite": plan["suite"],
+        "protocol": f"{plan['protocol']}:{hash_of(plan)}",
+        "set": facts["set"],
+        "observed_by": observed_by(facts),
+        "partial": plan["partial"],
+        "total_cases": plan["total_cases"],
+    }
+    return SoFar(results, {**told, **summary}, found, False)
+
+
+def _export(begun: Opened, results: Results) -> set[Path]:
+    """Write the files that the suite makes of these results; return where they are."""
+    out, plan, whole = begun.folder, begun.plan, begun.whole
+    if plan.suite.export is None:
+        return set()
+    contest = [entry for entry in whole["cases"] if not entry.get("truth")]
+    finished = len(results.cases) == len(contest)
+    models = sorted({entry["model"] for entry in (*contest, *whole["rejected"])} - {""})
+    more = {"made_by": whole["made_by"], "parameters": plan.parameters, "finished": finished, "models": models}
+    made = plan.suite.export(out, {**_facts(begun), **more}, stand_ins.set_apart(results))
+    if stand_ins.stand_ins(results):
+        made[stand_ins.FILE] = stand_ins.as_csv(results)
+    else:
+        (out / stand_ins.FILE).unlink(missing_ok=True)
+    for name, content in made.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (write_text if isinstance(content, str) else write_json)(out / name, content)
+    return {out / name for name in made}
+
+
+def _facts(begun: Opened) -> dict[str, Any]:
+    """What the summary and the exported files say of the run."""
+    plan, whole = begun.plan, begun.whole
+    return {
+        "suite": plan.suite.id,
+        "protocol": f"{plan.protocol}:{begun.hash()}",
+        "set": " + ".join(dict.fromkeys(made["set"] for made in whole["made_by"].values())) or plan.observers.id,
+        "observed_by": caption(whole),
+        "partial": whole["partial"],
+        "total_cases": whole["total_cases"],
+    }
+
+
+class Growing:
+    """Exported files while the answers come in, for suites whose card says `grows`: rows of the cases that are done.
+
+    They are written anew at most a tenth of the time, so that a long list of clips does not slow a run down.
+    """
+
+    def __init__(self, begun: Opened, exported: Callable[[Path], None] | None) -> None:
+        self.begun, self.exported = begun, exported
+        self.done = {id for id, questions in begun.questions.items() if not questions}
+        suite = begun.plan.suite
+        self.wanted = suite.export is not None and bool(suite.card.get("grows"))
+        self.due = 0.0
+
+    def after(self, case: Case) -> None:
+        self.done.add(case.id)
+        started = time.monotonic()
+        if not self.wanted or started < self.due:
+            return
+        folder, plan = self.begun.folder, self.begun.plan
+        results = results_of(folder, self.begun.whole, plan.cases, self.begun.lines)
+        _export(self.begun, results.only(lambda entry: isinstance(entry, Rejected) or entry.id in self.done))
+        if self.exported is not None:
+            self.exported(folder)
+        now = time.monotonic()
+        self.due = now + 9 * (now - started)
+
+
+def _drop_stale(out: Path, exports: Sequence[str], current: set[Path]) -> None:
+    """Remove from exported folders what this invocation did not write: files of models or protocols now gone."""
+    for folder in [found for pattern in exports for found in out.glob(pattern) if found.is_dir()]:
+        for path in folder.rglob("*"):
+            if path.is_file() and path not in current:
+                path.unlink()

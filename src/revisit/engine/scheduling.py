@@ -1,0 +1,166 @@
+"""The work of a run, unit by unit: clips that are tied together by references, and the cases that are about them.
+
+A process claims a unit, looks what others have done of it since, observes what is missing, scores, and gives it back.
+What another process holds is looked at again later; if that process was killed, its claim is free by then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+
+from revisit.core import Case
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.costs import Costs
+from revisit.engine.jobs import ClipTask, Job
+from revisit.engine.leases import POLL, Claims
+from revisit.engine.resume import Opened
+
+
+@dataclass
+class Unit:
+    """What one process does at a time."""
+
+    names: frozenset[str]  # digests of the clips
+    cases: list[Case] = field(default_factory=list)
+    to_come: int = 0  # clips to be observed, and cases to be scored
+
+
+class SharedWork:
+    """What is left to do of a run; `record` has a case scored, and `recorded` is to be told when that is done.
+
+    `alone` tells that nobody else has recorded anything: our own answers, thousands, need not be read meanwhile.
+    `hands` tells how many jobs are worked on at a time.
+    """
+
+    def __init__(
+        self,
+        begun: Opened,
+        cache: EvidenceCache,
+        claims: Claims,
+        record: Callable[[Case], None],
+        costs: Costs,
+        alone: Callable[[], bool],
+        hands: Callable[[], int],
+    ) -> None:
+        self.begun, self.plan, self.cache, self.claims, self.record = begun, begun.plan, cache, claims, record
+        self.costs, self.alone, self.hands = costs, alone, hands
+        self._to_do = self._to_take = 0.0  # seconds that one processor needs for all that is missing; for what is left
+        self._opened_at = begun.lines.state
+        self._left = self._units()
+        self._of_clip: dict[str, Unit] = {}  # of the units that are being worked on
+        self._of_case: dict[str, Unit] = {}
+        self._lacks: dict[str, tuple[Case, set[str]]] = {}  # case -> evidence it waits for
+        self._waiting: dict[str, list[str]] = {}  # evidence -> cases
+        self._told: set[str] = set()  # evidence that was made or given up
+        self._busy = True
+
+    def jobs(self) -> Iterator[Job] | None:
+        """What is to be observed, claimed job by job as it is taken; None when nothing is left.
+
+        Called again for what others held at first, after a moment where they hold all that is left.
+        """
+        if not self._left:
+            return None
+        if not self._busy:
+            time.sleep(POLL)
+        todo, self._left, self._busy = self._left, [], False
+        # The longest comes first; what needs no observing comes last, while the others are observed.
+        missing = [self._missing(unit.cases) for unit in todo]
+        cost = {id(unit): self._cost(keys) for unit, keys in zip(todo, missing, strict=True) if keys}
+        self._to_do = self._to_take = sum(cost.values())
+        lacking = sorted((unit for unit in todo if id(unit) in cost), key=lambda unit: -cost[id(unit)])
+        return self._claimed([*lacking, *(unit for unit in todo if id(unit) not in cost)])
+
+    def after(self, keys: Collection[str]) -> None:
+        """Score the cases that waited for this evidence, made or given up, and for nothing else."""
+        self._told.update(keys)
+        for key in keys:
+            for id in self._waiting.pop(key, ()):
+                case, lacks = self._lacks[id]
+                lacks.discard(key)
+                if not lacks:
+                    del self._lacks[id]
+                    self.record(case)
+
+    def seen(self, clip: ClipTask) -> None:
+        """A clip was observed."""
+        self._less(self._of_clip[clip.digest])
+
+    def recorded(self, case: Case) -> None:
+        """The answers of a case were written."""
+        self._less(self._of_case.pop(case.id))
+
+    def _less(self, unit: Unit) -> None:
+        """When all of a unit is done, others may look at it."""
+        unit.to_come -= 1
+        if not unit.to_come:
+            self.claims.give_back(unit.names)
+
+    def _units(self) -> list[Unit]:
+        units, of_clip = [], {}
+        for job in self.plan.jobs(self.begun.evidence()):
+            unit = Unit(frozenset(clip.digest for clip in job.clips))
+            units.append(unit)
+            of_clip.update(dict.fromkeys(unit.names, unit))
+        for case in self.plan.cases:
+            if self.begun.questions[case.id]:
+                name = self.plan.digests.get(case.id, case.id)
+                if name not in of_clip:
+                    of_clip[name] = Unit(frozenset([name]))
+                    units.append(of_clip[name])
+                of_clip[name].cases.append(case)
+        return [unit for unit in units if unit.cases]
+
+    def _claimed(self, units: list[Unit]) -> Iterator[Job]:
+        for unit in units:
+            if not self.claims.take(unit.names):
+                self._left.append(unit)
+                continue
+            self._busy = True
+            cases = self._still_open(unit)
+            missing = self._missing(cases)
+            jobs = [part for job in self.plan.jobs(sorted(missing)) for part in self._parts(job)]
+            unit.to_come = sum(len(job.clips) for job in jobs) + len(cases)
+            self._of_clip.update({clip.digest: unit for job in jobs for clip in job.clips})
+            self._of_case.update({case.id: unit for case in cases})
+            if not unit.to_come:
+                self.claims.give_back(unit.names)
+            for case in cases:
+                lacks = self.begun.needed(case) & missing - self._told
+                if not lacks:
+                    self.record(case)
+                    continue
+                self._lacks[case.id] = case, lacks
+                for key in lacks:
+                    self._waiting.setdefault(key, []).append(case.id)
+            yield from jobs
+
+    def _parts(self, job: Job) -> list[Job]:
+        """The job, split where it is as much as several workers would do of all there is, or of what is left."""
+        mine = sum(map(self._cost_of_clip, job.clips))
+        rest, self._to_take = max(self._to_take, mine), self._to_take - mine
+        if job.most_parts == 1 or not mine:
+            return [job]
+        of_all, of_rest = (int(round(self.hands() * mine / whole, 6)) for whole in (max(self._to_do, mine), rest))
+        return job.split(of_all if of_all > 1 else of_rest, self._cost_of_clip)
+
+    def _cost_of_clip(self, clip: ClipTask) -> float:
+        return self.costs.seconds((clip.clip, task) for task in clip.observers)
+
+    def _missing(self, cases: Collection[Case]) -> set[str]:
+        keys = {key for case in cases for key in self.begun.needed(case)}
+        return {key for key in keys if key not in self.cache}
+
+    def _cost(self, keys: Collection[str]) -> float:
+        """About how long it takes to make this evidence."""
+        made = (self.plan.tasks[key] for key in keys)
+        return self.costs.seconds((clip, task) for _, clip, task in made if task.shown is None)
+
+    def _still_open(self, unit: Unit) -> list[Case]:
+        """The cases that nobody has answered since the run was opened."""
+        if not self.alone() and self.begun.lines.refresh().state != self._opened_at:
+            for case in unit.cases:
+                self.begun.questions[case.id] = self.begun.open_questions(case, self.begun.failed)
+        return [case for case in unit.cases if self.begun.questions[case.id]]

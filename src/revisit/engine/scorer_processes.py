@@ -1,0 +1,92 @@
+"""Scorers: processes that score cases while others are observed.
+
+What one process scores is little beside what one observes, but not beside what sixteen do. Metrics that another
+process cannot import, such as those of a notebook's cell, are scored here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+from types import TracebackType
+
+from revisit.core import GATES, METRICS, Gate, Metric, Record
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.score import Bench, Sheet, score_case
+from revisit.engine.worker_processes import die_with, starting_a_child
+
+Asked = tuple[bool, str, int, str]  # whether it is a gate, id, version, module
+Done = Callable[[list[Record]], None]
+
+
+class Scorers:
+    """So many processes that score; with 0, cases are scored at once, in this one."""
+
+    def __init__(self, processes: int, cache: EvidenceCache, units: Path) -> None:
+        self.cache, self.units = cache, units
+        self._pool = _pool(processes) if processes else None
+        self._pending: dict[Future[list[Record]], tuple[Sheet, Sequence[Metric | Gate], Done]] = {}
+
+    def __enter__(self) -> Scorers:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=error is None, cancel_futures=True)
+
+    def score(self, sheet: Sheet, askers: Sequence[Metric | Gate], done: Done) -> None:
+        """Score a case; `done` is given the records, at once or from `collect`."""
+        asked = [(isinstance(asker, Gate), asker.id, asker.version, asker.fn.__module__) for asker in askers]
+        if self._pool is None or any(module == "__main__" for *_, module in asked):
+            done(self._here(sheet, askers))
+            return
+        try:
+            with starting_a_child():
+                scored = self._pool.submit(_scored, sheet, asked, self.cache, self.units)
+        except RuntimeError:  # all of its processes are lost with one that was killed
+            done(self._here(sheet, askers))
+            return
+        self._pending[scored] = sheet, askers, done
+
+    def collect(self, all: bool = False) -> None:
+        """Hand over what is scored by now, or everything."""
+        while self._pending:
+            ready, _ = wait(self._pending, None if all else 0, FIRST_COMPLETED)
+            for scored in ready:
+                sheet, askers, done = self._pending.pop(scored)
+                lost = scored.exception() is not None  # a process that was killed, or that does not know a metric
+                done(self._here(sheet, askers) if lost else scored.result())
+            if not all:
+                return
+
+    def _here(self, sheet: Sheet, askers: Sequence[Metric | Gate]) -> list[Record]:
+        return score_case(Bench(sheet, self.cache), askers, self.units)
+
+
+def _pool(processes: int) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")  # OpenCV and libav do not survive a fork
+    return ProcessPoolExecutor(processes, context, _begin, (os.getpid(),))
+
+
+def _begin(parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C
+    die_with(parent)
+
+
+def _scored(sheet: Sheet, asked: Sequence[Asked], cache: EvidenceCache, units: Path) -> list[Record]:
+    return score_case(Bench(sheet, cache), [_asker(*one) for one in asked], units)
+
+
+def _asker(is_gate: bool, id: str, version: int, module: str) -> Metric | Gate:
+    registry = GATES if is_gate else METRICS
+    if id not in registry:
+        importlib.import_module(module)  # of a plugin that registered itself in the parent process only
+    found: Metric | Gate = registry[id]
+    if found.version != version:
+        raise LookupError(f"{id} has another version here")
+    return found

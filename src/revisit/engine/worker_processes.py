@@ -1,0 +1,329 @@
+"""Worker processes: jobs in, outcomes out; a worker that dies loses only its current job.
+
+A host of networks that dies loses the clips that it was shown, and is started again. A process that somebody stopped is
+told to go on: nobody else would tell it, and all would wait for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import cycle
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from revisit.core import RevisitError, UsageError
+from revisit.core.threads import started
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.jobs import ClipTask, Job, ObserverTask
+from revisit.engine.network_client import Address, Remote, runs_at_host
+from revisit.engine.observe import Outcome, observe
+from revisit.media import Limits
+from revisit.networks import settings
+from revisit.networks.settings import DEVICE
+
+AWAKE = 2.0  # seconds after which processes that were stopped go on
+RESTARTS = 3  # of a host; one that dies more often would go on so
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+def run_jobs(
+    jobs: Iterable[Job],
+    cache: EvidenceCache,
+    limits: Limits,
+    workers: int,
+    networks: Sequence[ObserverTask] | None = None,
+) -> Iterator[tuple[ClipTask, Outcome]]:
+    """What became of each clip, as they get done. With `workers` 0 the jobs run in this process, one after another.
+
+    A job is taken from `jobs` when somebody is free for it. `networks` are the tasks with networks among them, one for
+    each observer, where `jobs` cannot be looked through beforehand.
+    """
+    if workers == 0:
+        for job in jobs:
+            yield from observe(job, cache, limits)
+        return
+    # Spawned, not forked: a forked child inherits the locks of OpenCV's and libav's threads.
+    context = multiprocessing.get_context("spawn")
+    if networks is None:
+        jobs = list(jobs)
+        networks = with_networks(jobs)
+    with _awake() as children, _hosts_of_networks(context, networks, children) as hosts:
+        yield from _share_out(context, iter(jobs), cache, limits, workers, hosts, children)
+
+
+def with_networks(jobs: Iterable[Job]) -> list[ObserverTask]:
+    """A task of each observer that runs networks."""
+    asked = {task.observer: task for job in jobs for clip in job.clips for task in clip.observers}
+    return [task for task in asked.values() if runs_at_host(task)]
+
+
+def _share_out(
+    context: Any,
+    jobs: Iterator[Job],
+    cache: EvidenceCache,
+    limits: Limits,
+    workers: int,
+    hosts: Sequence[_Host],
+    children: set[Any],
+) -> Iterator[tuple[ClipTask, Outcome]]:
+    # Workers share the hosts out among themselves.
+    addresses: Iterator[Address | None] = cycle([host.address for host in hosts] or [None])
+    busy: dict[Connection, tuple[Any, list[ClipTask]]] = {}  # with the clips that are still to come
+    idle: list[tuple[Any, Connection]] = []
+    try:
+        while True:
+            while len(busy) < workers and (job := next(jobs, None)) is not None:
+                process, connection = (
+                    idle.pop()
+                    if idle
+                    else _start(context, _work, (cache, limits, os.getpid(), next(addresses)), children)
+                )
+                with suppress(OSError):  # of one that died: it is told below
+                    connection.send(job)
+                busy[connection] = (process, list(job.clips))
+            if not busy:
+                return
+            alive = {host.process.sentinel: host for host in hosts if host.restarts}
+            for ready in wait([*busy, *alive]):
+                if not isinstance(ready, Connection):
+                    alive[ready].start_again(context, children)
+                    continue
+                process, to_come = busy[ready]
+                try:
+                    outcome = ready.recv()
+                except (EOFError, OSError):
+                    children.discard(process)
+                    process.join()
+                    del busy[ready]
+                    yield from _died(to_come, process.exitcode)
+                    continue
+                if outcome is not None:
+                    yield to_come.pop(0), outcome
+                else:
+                    del busy[ready]
+                    idle.append((process, ready))
+    finally:
+        for process, connection in [*idle, *((process, c) for c, (process, _) in busy.items())]:
+            connection.close()
+            process.kill()  # what it writes is whole or not there, and a stopped one is deaf to anything less
+        for process, _ in [*idle, *busy.values()]:
+            children.discard(process)
+            process.join(5)
+
+
+@contextmanager
+def _awake() -> Iterator[set[Any]]:
+    """A set of processes that go on when somebody stops them."""
+    children: set[Any] = set()
+    over = threading.Event()
+
+    def wake() -> None:
+        while not over.wait(AWAKE):
+            for process in tuple(children):
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGCONT)
+
+    thread = started(wake, name="awake")
+    try:
+        yield children
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextmanager
+def _hosts_of_networks(context: Any, wanted: Sequence[ObserverTask], children: set[Any]) -> Iterator[list[_Host]]:
+    """Where the networks are, if processes of their own run them: one for each GPU, where there is work for it."""
+    with ExitStack() as stack:
+        devices = (settings.devices() or [""]) if wanted and hosted() else []
+        hosts = [stack.enter_context(_host(context, device, wanted, children)) for device in devices]
+        by_mistake = settings.networks() == "auto" and all(host.address.told.startswith("cpu") for host in hosts)
+        yield [] if by_mistake else hosts  # a GPU that torch cannot use: the workers' cores are more than one
+
+
+@dataclass
+class _Host:
+    """A process that runs networks on one device."""
+
+    address: Address
+    device: str  # as the user named it; "" where the host chooses
+    tasks: Sequence[ObserverTask]
+    process: Any
+    connection: Connection
+    restarts: int = RESTARTS
+
+    def start_again(self, context: Any, children: set[Any]) -> None:
+        """Begin anew after a death; workers find the new process where the old one was."""
+        self.restarts -= 1
+        children.discard(self.process)
+        self.process.join()
+        self.connection.close()
+        asked = (self.address, self.device, self.tasks, os.getpid())
+        self.process, self.connection = _start(context, _serve, asked, children)
+
+
+@contextmanager
+def _host(context: Any, device: str, tasks: Sequence[ObserverTask], children: set[Any]) -> Iterator[_Host]:
+    with _place_to_listen() as place:
+        address = Address(place, os.urandom(16))
+        asked = (address, device, tasks, os.getpid())
+        host = _Host(address, device, tasks, *_start(context, _serve, asked, children))
+        try:
+            try:
+                found = host.connection.recv()
+            except EOFError:
+                raise RevisitError("the process that runs the networks did not start; try --device cpu") from None
+            if isinstance(found, UsageError):
+                raise found
+            host.address = address._replace(told=found)
+            yield host
+        finally:
+            host.connection.close()
+            host.process.join(5)
+            children.discard(host.process)
+            host.process.kill()
+
+
+@contextmanager
+def _place_to_listen() -> Iterator[str]:
+    """An address for a host. Linux has some that are no files, so that a kill leaves nothing behind."""
+    if sys.platform == "linux":
+        yield f"\0revisit-{os.urandom(8).hex()}"
+    else:
+        with tempfile.TemporaryDirectory(prefix="revisit-") as folder:
+            yield str(Path(folder) / "host")
+
+
+def cores() -> int:
+    """Cores that this process may use, which a scheduler or container may have limited."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def hosted() -> bool:
+    """Whether one process runs the networks: on a GPU, unless `REVISIT_NETWORKS` (host or workers) says otherwise."""
+    chosen, devices = settings.networks(), settings.devices()
+    gpu = devices[0].startswith("cuda") if devices else Path("/dev/nvidiactl").exists()
+    return gpu if chosen == "auto" else chosen == "host"
+
+
+def _serve(connection: Connection, address: Address, device: str, tasks: Sequence[ObserverTask], parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with(parent)
+    if device:
+        os.environ[DEVICE] = device
+    from revisit.engine.network_host import serve
+
+    serve(address, connection, tasks)
+    os._exit(0)  # threads still wait for workers that are gone
+
+
+def _start(context: Any, target: Any, args: tuple[Any, ...], children: set[Any]) -> tuple[Any, Connection]:
+    """A process whose main function is given a connection to us, and these arguments."""
+    ours, theirs = context.Pipe()
+    process = context.Process(target=target, args=(theirs, *args), daemon=True)
+    with starting_a_child():
+        process.start()
+    children.add(process)
+    theirs.close()
+    return process, ours
+
+
+@contextmanager
+def starting_a_child() -> Iterator[None]:
+    """What every process of ours is started under."""
+    with one_thread_each(), _uninterrupted(), _without_main():
+        yield
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back while a process is started: half a start leaves a child that complains about it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread hears Ctrl-C
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if heard:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Keep a child from running the user's script again, which a script without a `__main__` guard would not survive.
+
+    Nothing of it is wanted there: what runs in a child is imported by its name.
+    """
+    main = sys.modules["__main__"]
+    hidden: dict[str, Any] = {name: main.__dict__[name] for name in ("__file__", "__spec__") if name in main.__dict__}
+    main.__dict__.update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        main.__dict__.update(hidden)
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Variables that a child's numpy reads when it starts: parallel are the clips, not the sums within one.
+
+    Threads that wait for each other on busy cores cost more than they win (a factor of ten was seen on
+    small matrices), and the last digit of a sum depends on their number.
+    """
+    before = {name: os.environ.get(name) for name in BLAS_THREADS}
+    os.environ.update(dict.fromkeys(BLAS_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name)
+            else:
+                os.environ[name] = value
+
+
+def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: int, address: Address | None) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and closes the pipe
+    die_with(parent)
+    host = None if address is None else Remote(address)
+    while True:
+        try:
+            job = connection.recv()
+        except EOFError:
+            if host is not None:
+                host.close()
+            return
+        for _, outcome in observe(job, cache, limits, host):
+            connection.send(outcome)
+        connection.send(None)  # ready for the next job
+
+
+def die_with(parent: int) -> None:
+    """Ask Linux to end this process when its parent is killed, so that nothing works on for nobody."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; a stopped process hears nothing less
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def _died(clips: Sequence[ClipTask], code: int | None) -> Iterator[tuple[ClipTask, Outcome]]:
+    """The clips that a dead worker did not get done, each with the sentence why."""
+    how = f"was killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"ended with code {code}"
+    sentence = (
+        f"the process that observed this clip {how}; run the same command again, with --workers 1 if memory is low"
+    )
+    broken = {clip.digest: sentence for clip in clips}
+    return ((clip, Outcome(broken=broken)) for clip in clips)

@@ -1,0 +1,242 @@
+"""Asking: many calls at a time, each answer checked, asked again where it is not valid, and recorded at once.
+
+What may go wrong has one of three ends. A server that is busy, silent or broken is tried again with growing,
+random pauses (or the pause it asks for); after `tries` calls the question has *failed*, and the next run asks it
+again. A question whose reply is not valid is asked again, with the mistake named; after `again` more replies the
+question is recorded as *unanswered*. A wrong key or a spent budget stops all that has not been sent. None of
+these is ever a no, or a zero.
+
+Recorded replies are read anew: what an earlier version took for an answer and is none is asked again.
+"""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from revisit.core import RevisitError
+from revisit.core.threads import started
+from revisit.judges.budget import Budget, expected
+from revisit.judges.probability import at_first_word
+from revisit.judges.protocol import Answer, Frames, Judge, NoReply, Refused, Reply, Stopped, Usage
+from revisit.judges.questions import Malformed, Question, YesNo, locate_answer
+from revisit.judges.store import AnswerStore, answer_key
+
+Batch = Sequence[tuple[Question, "Future[Answer]"]]  # questions of one call, and who waits for their answers
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How many calls at a time, and how long to go on."""
+
+    concurrency: int = 8
+    tries: int = 6  # calls for one reply
+    again: int = 2  # further replies, where the first is no valid answer
+    pause: float = 1.0  # seconds before the second call; doubled each time, and made random
+    longest_pause: float = 60.0
+    longest_wait: float = 600.0  # of what a server may ask for with Retry-After
+    ask_unanswered: bool = False  # ask again what was recorded as unanswered
+
+
+class Asker:
+    """Asks a judge. Close it, or use it in a `with` block."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        store: AnswerStore | None = None,
+        patience: Patience | None = None,
+        budget: Budget | None = None,
+        tokens_per_image: int | None = None,
+    ) -> None:
+        self.judge, self.store = judge, store or AnswerStore(None)
+        self.patience, self.budget = patience or Patience(), budget or Budget()
+        self.tokens_per_image = tokens_per_image
+        self.from_store = 0  # answers that cost nothing
+        self.models: set[str] = set()  # as the servers called themselves: more than one tells of a drift
+        # Daemons, and no executor: an interrupted run must not wait for a server that is silent.
+        self._jobs: queue.SimpleQueue[tuple[Frames, Batch] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._stopped: Stopped | None = None
+        self._quit = threading.Event()
+        self._lock, self._checking, self._checked = threading.Lock(), threading.Lock(), False
+        self._under_way: dict[str, Future[Answer]] = {}  # by the address of the answer
+
+    def __enter__(self) -> Asker:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(now=kind is not None)
+
+    def close(self, *, now: bool = False) -> None:
+        """End. With `now`, calls under way are given up; else they are finished and recorded."""
+        if now:
+            self._quit.set()
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads if not now else ():
+            thread.join()
+        for future in self._under_way.values():
+            if not future.done():
+                future.set_result(Answer("failed", reason="asking was interrupted"))
+        self.judge.close()
+        self.store.close()
+
+    def ask(self, frames: Frames, questions: Sequence[Question]) -> list[Answer]:
+        """The answers to some questions about the same frames, in their order."""
+        return [future.result() for future in self.submit(frames, questions)]
+
+    def submit(self, frames: Frames, questions: Sequence[Question]) -> list[Future[Answer]]:
+        """Begin to ask. What is recorded, or under way already, costs no further call."""
+        found: list[Future[Answer]] = []
+        new: list[tuple[Question, Future[Answer]]] = []
+        for question in questions:
+            key = answer_key(frames.digest, question.digest, self.judge.facts)
+            with self._lock:
+                future = self._under_way.get(key)
+                if future is None:
+                    future = self._recorded(frames, question)
+                    if not future.done():
+                        self._under_way[key] = future
+                        new.append((question, future))
+            found.append(future)
+        for start in range(0, len(new), self.judge.batch):
+            if len(self._threads) < self.patience.concurrency:
+                self._threads.append(started(self._serve, name="ask"))
+            self._jobs.put((frames, new[start : start + self.judge.batch]))
+        return found
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None and not self._quit.is_set():
+            self._work(*job)
+
+    def recorded(self, frames: Frames, questions: Sequence[Question]) -> list[Answer] | None:
+        """The recorded answers, or None where one is missing; nothing is asked."""
+        found = [self._known(frames, question) for question in questions]
+        known = [answer for answer in found if answer is not None]
+        return known if len(known) == len(questions) else None
+
+    def _recorded(self, frames: Frames, question: Question) -> Future[Answer]:
+        """A future that holds the recorded answer, or waits for one."""
+        future: Future[Answer] = Future()
+        known = self._known(frames, question)
+        if known is not None and not (known.status == "unanswered" and self.patience.ask_unanswered):
+            self.from_store += 1
+            self.models.add(known.model)
+            future.set_result(known)
+        return future
+
+    def _known(self, frames: Frames, question: Question) -> Answer | None:
+        """The recorded answer, its reply read anew; None where there is none, or where the reply is no answer."""
+        known = self.store.get(frames, question, self.judge.facts)
+        return known if known is None or known.status != "answered" else _read_anew(question, known)
+
+    def _work(self, frames: Frames, batch: Batch) -> None:
+        try:
+            answers = self._answers(frames, [question for question, _ in batch])
+        except Exception as error:  # a fault in a judge must not leave anybody waiting
+            answers = [Answer("failed", reason=f"the judge failed: {type(error).__name__}: {error}")] * len(batch)
+        for (question, future), answer in zip(batch, answers, strict=True):
+            with suppress(InvalidStateError):  # given up by `close`
+                future.set_result(answer)
+            if answer.status == "answered":  # the store has it now
+                with self._lock:
+                    self._under_way.pop(answer_key(frames.digest, question.digest, self.judge.facts), None)
+
+    def _answers(self, frames: Frames, questions: Sequence[Question]) -> list[Answer]:
+        """Answers of one batch: every question answered, unanswered or failed."""
+        open_, notes = dict(enumerate(questions)), dict.fromkeys(range(len(questions)), "")
+        found: dict[int, Answer] = {}
+        spent = dict.fromkeys(open_, Usage())
+        try:
+            for attempt in range(1 + self.patience.again):
+                order = list(open_)
+                replies = self._replies(frames, [open_[i] for i in order], [notes[i] for i in order])
+                for i, reply in zip(order, replies, strict=True):
+                    spent[i] += reply.usage
+                    answer = replace(_checked(open_[i], reply), usage=spent[i], tries=attempt + 1)
+                    notes[i] = answer.reason
+                    self.models.add(answer.model)
+                    if answer.status == "answered" or attempt == self.patience.again:
+                        found[i] = answer
+                        self.store.put(frames, open_.pop(i), self.judge.facts, answer)
+                if not open_:
+                    break
+        except (NoReply, Refused, Stopped) as error:
+            if isinstance(error, Stopped):
+                self._stopped = error
+            found |= {i: Answer("failed", reason=str(error), usage=spent[i]) for i in open_}
+        return [found[i] for i in range(len(questions))]
+
+    def _check(self) -> None:
+        """Look at the judge before the first call, once; raise what stopped the asking."""
+        with self._checking:
+            if not self._checked and self._stopped is None:
+                self._checked = True
+                try:
+                    self.judge.check()
+                except RevisitError as error:
+                    self._stopped = Stopped(str(error))
+        if self._stopped is not None:
+            raise self._stopped
+
+    def _replies(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
+        """Replies of one call, after as many calls as it takes."""
+        pause = self.patience.pause
+        for attempt in range(1, self.patience.tries + 1):
+            self._check()
+            if self._quit.is_set():
+                raise NoReply("asking was interrupted")
+            try:
+                return self._call(frames, questions, notes)
+            except NoReply as error:
+                if attempt == self.patience.tries:
+                    raise NoReply(f"no reply after {attempt} calls; the last one: {error}") from None
+                # A random share of the pause keeps many askers from coming back at the same moment.
+                wait = random.uniform(0.5, 1.0) * min(pause, self.patience.longest_pause)
+                self._quit.wait(wait if error.wait is None else min(error.wait, self.patience.longest_wait) + wait / 10)
+                pause *= 2
+        raise AssertionError("unreachable")
+
+    def _call(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
+        """Replies of one call, within the budget."""
+        each = (expected(frames, question, self.tokens_per_image) for question in questions)
+        reserved = replace(sum(each, Usage()), calls=1)
+        self.budget.reserve(reserved)
+        used = Usage()
+        try:
+            replies = self.judge.reply(frames, questions, notes)
+            used = sum((reply.usage for reply in replies), Usage())
+            if used.calls and not used.tokens_in:  # the server does not count: the estimate stands
+                used = replace(reserved, calls=used.calls)
+            return replies
+        finally:
+            self.budget.settle(reserved, used)
+
+
+def _checked(question: Question, reply: Reply) -> Answer:
+    """A valid answer, or unanswered with the reason."""
+    answer = Answer("answered", None, reply.p_yes, reply.p_from, reply.text, model=reply.model)
+    try:
+        if reply.fault:
+            raise Malformed(reply.fault)
+        return replace(answer, value=question.read(reply.text))
+    except Malformed as error:
+        return replace(answer, status="unanswered", p_yes=None, reason=str(error))
+
+
+def _read_anew(question: Question, known: Answer) -> Answer | None:
+    """A recorded answer as its reply is read today; None where the reply is no answer."""
+    try:
+        value, passage = locate_answer(question.schema, known.reply)
+    except Malformed:
+        return None
+    if isinstance(question.schema, YesNo) and known.p_yes is not None and not at_first_word(known.reply, passage):
+        # Earlier versions took the probability at the first yes or no of the reply, wherever it stood.
+        return replace(known, value=value, p_yes=None, p_from="none: it was recorded for another word of the reply")
+    return replace(known, value=value)

@@ -1,0 +1,212 @@
+"""Agreement of raters: coefficients with intervals by dimension and by scene, the heat map, and who the raters are.
+
+Preferences become 1 (the first is better), 0 (a tie, or both bad) and -1; "cannot judge" is no rating. Marks and
+reviews are compared as they are. Intervals leave out one scene at a time, or one item where there are fewer than three.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+from revisit.core.grouping import grouped
+from revisit.labels.formats import SIGNS
+from revisit.labels.items import JUDGEABLE
+from revisit.labels.label import CANNOT, Label
+from revisit.stats.agreement import (
+    Agreement,
+    Ratings,
+    cohen_kappa,
+    fleiss_kappa,
+    gwet_ac,
+    krippendorff_alpha,
+    light_kappa,
+    majority,
+    with_interval,
+)
+from revisit.stats.intervals import share_interval
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Row:
+    """How far raters agree on one dimension."""
+
+    task: str
+    dimension: str
+    items: int  # questions about items that somebody rated
+    rated_twice: int
+    ratings: int
+    cannot: int  # answers "cannot judge"
+    decided: int  # with a majority
+    split: int  # with a full tie, which is left out
+    alike: float | None  # share of pairs of ratings of one thing that are the same
+    ac1: Agreement
+    ac2: Agreement | None  # where ratings have an order
+    cohen: Agreement
+    fleiss: Agreement
+    alpha: Agreement
+    alpha_ordinal: Agreement | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `revisit agree` says."""
+
+    rows: tuple[Row, ...]
+    heat: dict[str, dict[str, tuple[float, int]]]  # scene -> dimension -> (share of pairs alike, how many)
+    raters: tuple[Quality, ...]
+    labels: int
+    examples: int
+
+
+def agreement(labels: Sequence[Label]) -> Report:
+    """The agreement of all raters; examples, which show their answers, are left out."""
+    counted = [label for label in labels if not label.example]
+    groups = grouped(counted, lambda label: (label.task, dimension_of(label)))
+    rows = [_row(task, dimension, some) for (task, dimension), some in groups.items()]
+    for task in dict.fromkeys(task for task, _ in groups):
+        several = [name for kind, name in groups if kind == task and name != JUDGEABLE]
+        if len(several) > 1:
+            rows.append(_row(task, ALL, [one for one in counted if one.task == task and one.question != JUDGEABLE]))
+    heat: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
+    cells = grouped(counted, lambda label: (label.scene, dimension_of(label)))
+    for (scene, dimension), some in cells.items():
+        alike = _alike(table(some)[0])
+        if alike is not None:
+            heat[scene][dimension] = alike
+    order = sorted(rows, key=lambda row: (row.task, row.dimension == ALL))
+    return Report(tuple(order), dict(heat), tuple(qualities(labels)), len(counted), len(labels) - len(counted))
+
+
+def dimension_of(label: Label) -> str:
+    """What a label is about: a dimension, or for kinds of failure that question."""
+    return "failure" if label.task == "failure" else label.dimension or label.question
+
+
+def table(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
+    """A row per question about an item and a column per rater, and the scene of each row."""
+    raters = {rater: k for k, rater in enumerate(sorted({label.rater for label in labels}))}
+    rows: dict[tuple[str, str], list[Any]] = {}
+    scenes: dict[tuple[str, str], str] = {}
+    if labels and labels[0].task == "failure":
+        labels = _kinds(labels)
+    for label in labels:
+        key = (label.item, label.question)
+        row = rows.setdefault(key, [None] * len(raters))
+        row[raters[label.rater]] = rating(label)
+        scenes[key] = label.scene
+    return list(rows.values()), list(scenes.values())
+
+
+def rating(label: Label) -> Any:
+    """A label as a rating: preferences as numbers, "cannot judge" as none."""
+    if label.answer in (CANNOT, "cannot tell"):
+        return None
+    if label.task == "pairwise" and label.question != JUDGEABLE:
+        return SIGNS[label.answer]
+    return label.answer
+
+
+def _kinds(labels: Sequence[Label]) -> list[Label]:
+    """A yes or no of each rater to every kind of failure that somebody named for the item."""
+    from dataclasses import replace
+
+    named: dict[str, set[str]] = defaultdict(set)
+    said: dict[tuple[str, str], list[Label]] = defaultdict(list)
+    for label in labels:
+        named[label.item].add(label.question)
+        said[label.item, label.rater].append(label)
+    made = []
+    for (item, _), own in said.items():
+        kinds = {label.question for label in own}
+        made += [replace(own[0], question=k, answer="yes" if k in kinds else "no") for k in named[item] - {"none"}]
+    return made
+
+
+def _row(task: str, dimension: str, labels: Sequence[Label]) -> Row:
+    ratings, scenes = table(labels)
+    clusters = scenes if len(set(scenes)) >= 3 else None
+    found = [[rating for rating in row if rating is not None] for row in ratings]
+    ordered = task == "pairwise" and dimension != JUDGEABLE
+    alike = _alike(ratings)
+    most = [majority(row) for row in found if row]
+
+    def told(coefficient: Any) -> Agreement:
+        return with_interval(coefficient, ratings, clusters)
+
+    categories = [-1, 0, 1] if ordered else None
+    return Row(
+        task, dimension, sum(bool(row) for row in found), sum(len(row) > 1 for row in found), sum(map(len, found)),
+        sum(label.answer in (CANNOT, "cannot tell") for label in labels), sum(one is not None for one in most),
+        sum(one is None for one in most), None if alike is None else alike[0],
+        told(partial(gwet_ac, categories=categories)),
+        told(partial(gwet_ac, scale="ordinal", categories=categories)) if ordered else None,
+        told(light_kappa), told(fleiss_kappa), told(krippendorff_alpha),
+        told(partial(krippendorff_alpha, scale="ordinal")) if ordered else None,
+    )  # fmt: skip
+
+
+def _alike(ratings: Ratings) -> tuple[float, int] | None:
+    """The share of pairs of ratings of one thing that are the same, and how many pairs there are."""
+    same = [a == b for row in ratings for a, b in combinations([rating for rating in row if rating is not None], 2)]
+    return (sum(same) / len(same), len(same)) if same else None
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Figures of one rater; None where there was nothing to see them from."""
+
+    rater: str
+    items: int
+    labels: int
+    seconds: float | None  # median per item
+    compared: int  # labels on which the others have a majority
+    agrees: float | None  # share of these that are the same
+    kappa: float | None  # with the majority of the others
+    gold: int
+    gold_right: float | None
+    gold_interval: tuple[float, float] | None
+    left: float | None  # share of preferences that went to the left, 0.5 where sides do not matter
+    cannot: float  # share of answers "cannot judge"
+
+
+def qualities(labels: Sequence[Label]) -> list[Quality]:
+    """The figures of every rater; examples, which are for practice, are in none of them."""
+    asked: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    by_rater: dict[str, list[Label]] = defaultdict(list)
+    for label in labels:
+        if not label.example:
+            asked[label.item, label.question][label.rater] = label.answer
+            by_rater[label.rater].append(label)
+    found = []
+    for rater, own in sorted(by_rater.items()):
+        pairs = []
+        for label in own:
+            others = [answer for who, answer in asked[label.item, label.question].items() if who != rater]
+            most = majority(others)
+            if most is not None:
+                pairs.append((label.answer, most))
+        gold = [label.answer == label.right for label in own if label.right]
+        took = {label.item: label.seconds for label in own if label.seconds}
+        chosen = [
+            (label.answer == "a") != label.swapped
+            for label in own
+            if label.task == "pairwise" and label.question != JUDGEABLE and label.answer in ("a", "b")
+        ]
+        said, most_ = zip(*pairs, strict=True) if pairs else ((), ())
+        found.append(
+            Quality(
+                rater, len({label.item for label in own}), len(own), statistics.median(took.values()) if took else None,
+                len(pairs), sum(a == b for a, b in pairs) / len(pairs) if pairs else None, cohen_kappa(said, most_),
+                len(gold), sum(gold) / len(gold) if gold else None, share_interval(sum(gold), len(gold)),
+                sum(chosen) / len(chosen) if chosen else None, sum(label.answer == CANNOT for label in own) / len(own),
+            )
+        )  # fmt: skip
+    return found

@@ -1,0 +1,273 @@
+"""Alignment: do the metrics and gates of a run go with what people say (docs/labels.md)?
+
+Win ratios, bridges, triggers, answers and strengths. People are the majority of their votes; full ties are left out and
+counted. "Both bad" is a tie. "Cannot judge" is no vote. The tie region is fitted on half of the scenes, drawn without a
+look at any label, and all figures that use it are of the other half.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from revisit.core import METRICS, UsageError
+from revisit.core.grouping import grouped
+from revisit.labels.formats import SIGNS
+from revisit.labels.items import JUDGEABLE, Dimension, dimensions_of, people_of
+from revisit.labels.label import CANNOT, Label
+from revisit.results import Results
+from revisit.stats.agreement import cohen_kappa, gwet_ac, majority, with_interval, yes_no_agreement
+from revisit.stats.alignment import (
+    Compared,
+    by_win_ratio,
+    decisions,
+    fit_tie_region,
+    judgeability,
+    pair_rho,
+    split,
+)
+from revisit.stats.bradley_terry import Preference, bradley_terry, tie
+
+HALF = 0.5
+FEWEST = 4  # scenes below which no tie region is fitted
+
+
+@dataclass(frozen=True)
+class Vote:
+    """A pair of clips in one dimension, and what people make of it."""
+
+    case: str
+    other: str
+    model: str
+    other_model: str
+    dimension: str
+    scene: str
+    verdict: int | None  # None: a full tie
+    votes: int
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """One metric against people in one dimension."""
+
+    dimension: str
+    metric: str
+    pairs: int  # with a verdict of people
+    bridged: int  # of these, with a score of both clips
+    win_ratios: Mapping[str, Any] | None
+    rho: float | None
+    fitted_on: int  # pairs of the scenes on which the tie region was fitted
+    holdout_rho: float | None
+    holdout: Mapping[str, Any] | None  # decisions on the other scenes
+    agreement: float | None  # AC1 of the raters
+    judgeable: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """What `revisit align` says."""
+
+    bridges: tuple[Bridge, ...] = ()
+    triggers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # subset -> agreement with people
+    trigger_gate: str = ""
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    strengths: Mapping[str, Any] = field(default_factory=dict)  # dimension -> models
+    split_votes: int = 0  # full ties that were left out
+    notes: tuple[str, ...] = ()
+
+
+def alignment(
+    results: Results, labels: Sequence[Label], metrics: Mapping[str, Sequence[str]] | None = None, seed: int = 0
+) -> Alignment:
+    """A run's metrics and gates against people's labels. `metrics` says which metrics go with which dimension."""
+    if not results.cases:
+        raise UsageError("the run has no clips")
+    known = [label for label in labels if not label.example]
+    cases = {case.id for case in results.cases}
+    ours = [label for label in known if label.case in cases or label.model == "reference"]
+    notes = []
+    if len(ours) < len(known):
+        notes.append(f"{len(known) - len(ours)} of {len(known)} labels are about clips that are not in the run")
+    if not ours:
+        raise UsageError("none of the labels is about a clip of this run; clips are matched by id, such as cup@model")
+    suite = results.cases[0].suite
+    dimensions = {dimension.id: dimension for dimension in dimensions_of(suite)}
+    votes = votes_of(ours)
+    gate = next((gate for gate in people_of(suite)["gates"] if results.was_asked(gate)), "")
+    judged = judgeable_clips(results, ours, gate)
+    bridges: list[Bridge] = []
+    for name in dict.fromkeys(vote.dimension for vote in votes):
+        dimension = dimensions.get(name) or Dimension(name, name, "")
+        chosen = list((metrics or {}).get(name, dimension.metrics))
+        own = [label for label in ours if label.task == "pairwise" and label.question == name]
+        made = [
+            _bridge(
+                results,
+                [v for v in votes if v.dimension == name],
+                own,
+                metric,
+                judged if dimension.returned else None,
+                seed,
+            )
+            for metric in chosen
+            if metric in results.metrics and METRICS[metric].higher_is_better is not None
+        ]
+        without = [metric for metric in chosen if metric not in [one.metric for one in made if one.bridged]]
+        if without or not chosen:
+            notes.append(f"{name}: no two clips of a pair have a score of {', '.join(without) or 'a metric for it'}")
+        bridges += [one for one in made if one.bridged]
+    if gate and any(bridge.judgeable for bridge in bridges):
+        notes.append(f"judgeable or not: people against the gate {gate}")
+    return Alignment(
+        tuple(bridges), _triggers(results, ours, gate), gate, _answers(ours), _strengths(votes),
+        sum(vote.verdict is None for vote in votes), tuple(notes),
+    )  # fmt: skip
+
+
+def votes_of(labels: Sequence[Label]) -> list[Vote]:
+    """The verdict of people on every pair and dimension that somebody could judge."""
+    judged = [one for one in labels if one.task == "pairwise" and one.question != JUDGEABLE and one.answer in SIGNS]
+    groups = grouped(judged, lambda label: (label.case, label.other, label.question))
+    made = []
+    for (case, other, dimension), said in groups.items():
+        verdict = majority([SIGNS[label.answer] for label in said])
+        first = said[0]
+        made.append(Vote(case, other, first.model, first.other_model, dimension, first.scene, verdict, len(said)))
+    return made
+
+
+def judgeable_clips(results: Results, labels: Sequence[Label], gate: str) -> dict[str, tuple[bool, bool]]:
+    """Clip -> (the gate lets it pass, people can judge its return), where both are known."""
+    said: dict[str, list[bool]] = defaultdict(list)
+    for label in labels:
+        if label.task == "pairwise" and label.question == JUDGEABLE:
+            said[label.case].append(label.answer in ("both", "a"))
+            said[label.other].append(label.answer in ("both", "b"))
+    found = {}
+    for case, votes in said.items():
+        most = majority(votes)
+        record = results.answer(case, gate) if gate else None
+        if most is not None and record is not None and record.status in ("open", "closed"):
+            found[case] = (record.status == "open", bool(most))
+    return found
+
+
+def _bridge(
+    results: Results,
+    votes: Sequence[Vote],
+    labels: Sequence[Label],
+    metric: str,
+    judged: Mapping[str, tuple[bool, bool]] | None,
+    seed: int,
+) -> Bridge:
+    sign = 1 if METRICS[metric].higher_is_better else -1
+    decided = [vote for vote in votes if vote.verdict is not None]
+    pairs = []
+    for vote in decided:
+        one, other = results.score(vote.case, metric), results.score(vote.other, metric)
+        if one is not None and other is not None and vote.verdict is not None:
+            pairs.append(Compared(vote.model, vote.other_model, vote.verdict, sign * (one - other), vote.scene))
+    ratios, rho = by_win_ratio(pairs, seed), pair_rho(pairs)
+    scenes = {pair.scene for pair in pairs}
+    fitted_on, held, held_rho = 0, None, None
+    if len(scenes) >= FEWEST:
+        chosen = split(list(scenes), HALF, seed)
+        calibration = [pair for pair in pairs if pair.scene in chosen]
+        rest = [pair for pair in pairs if pair.scene not in chosen]
+        fitted_on = len(calibration)
+        held = asdict(decisions(rest, fit_tie_region(calibration)))
+        found = pair_rho(rest)
+        held_rho = found[0] if found else None
+    told = list(judged.values()) if judged is not None else []
+    from revisit.labels.agreement import table
+
+    return Bridge(
+        votes[0].dimension, metric, len(decided), len(pairs), asdict(ratios) if ratios else None,
+        rho[0] if rho else None, fitted_on, held_rho, held,
+        with_interval(lambda some: gwet_ac(some, categories=[-1, 0, 1]), table(labels)[0]).value if labels else None,
+        judgeability([g for g, _ in told], [p for _, p in told]) if told else None,
+    )  # fmt: skip
+
+
+def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str, dict[str, Any]]:
+    """A gate against people's majority on whether a clip poses the test, by subset and in all."""
+    told = (label for label in labels if label.task == "trigger" and label.answer != CANNOT)
+    said = grouped(told, lambda label: label.case)
+    rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    unknown = 0
+    for case, votes in said.items():
+        most, record = majority([label.answer for label in votes]), results.answer(case, gate) if gate else None
+        if most is None:
+            continue
+        if record is None or record.status not in ("open", "closed"):
+            unknown += 1
+            continue
+        for name in dict.fromkeys((votes[0].subset or "clips", "all")):
+            rows[name].append((record.status == "open", most == "yes"))
+    found = {
+        name: asdict(yes_no_agreement([g for g, _ in pairs], [p for _, p in pairs])) for name, pairs in rows.items()
+    }
+    if "all" in found:
+        found["all"]["undecided"] = unknown
+    if len(found) == 2:
+        found = {"all": found["all"]}
+    return dict(sorted(found.items(), key=lambda item: item[0] == "all"))
+
+
+def _answers(labels: Sequence[Label]) -> dict[str, Any]:
+    """People's majority against the answer that the bank holds for right of the truth, by scene and dimension."""
+    told = [one for one in labels if one.task == "answer" and one.answer != CANNOT and one.model == "reference"]
+    groups = grouped(told, lambda label: (label.scene, label.dimension, f"{label.case} {label.question}"))
+    cells: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    pairs = []
+    for (scene, dimension, _), said in groups.items():
+        most = majority([label.answer for label in said])
+        if most is not None:
+            right = "yes" if said[0].polarity == "positive" else "no"
+            pairs.append((most, right))
+            cells[scene][dimension].append(most == right)
+    if not pairs:
+        return {}
+    heat = {
+        scene: {name: (sum(same) / len(same), len(same)) for name, same in row.items()} for scene, row in cells.items()
+    }
+    return {
+        "questions": len(pairs),
+        "agreement": sum(a == b for a, b in pairs) / len(pairs),
+        "kappa": cohen_kappa([a for a, _ in pairs], [b for _, b in pairs]),
+        "left_out": len(groups) - len(pairs),
+        "heat": heat,
+    }
+
+
+def _strengths(votes: Sequence[Vote]) -> dict[str, Any]:
+    """Bradley-Terry strengths by dimension, from people's verdicts; clusters are scenes."""
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(vote.dimension for vote in votes):
+        some = [vote for vote in votes if vote.dimension == name and vote.verdict is not None]
+        scenes = len({vote.scene for vote in some})
+        seen: list[Preference] = []
+        for vote in some:
+            cluster = vote.scene if scenes > 2 else None
+            if vote.verdict == 0:
+                seen += tie(vote.model, vote.other_model, cluster)
+            else:
+                won = (vote.model, vote.other_model) if vote.verdict == 1 else (vote.other_model, vote.model)
+                seen.append(Preference(*won, cluster=cluster))
+        for prior in (0.0, 0.5):
+            try:
+                fit = bradley_terry(seen, prior=prior)
+            except UsageError:
+                continue
+            found[name] = {
+                "prior": prior,
+                "models": [
+                    {"model": one.name, "strength": one.value, "low": one.low, "high": one.high, "share": one.share,
+                     "comparisons": one.comparisons}
+                    for one in fit.strengths
+                ],
+            }  # fmt: skip
+            break
+    return found

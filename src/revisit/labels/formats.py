@@ -1,0 +1,246 @@
+"""Shapes: labels as other tools have them, out and in again.
+
+WRBench and MBench publish no file of their votes that could be read here; their shapes follow the definitions of the
+papers: WRBench's y is 1 (a is better), 0 (a tie) or -1, with whether the pair can be judged; MBench has a yes or no per
+clip, and A, B or tie per pair and dimension. Label Studio's is the JSON that it imports and exports: frames count from
+1, boxes are in percent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.core import UsageError
+from revisit.core.grouping import grouped
+from revisit.core.text import parse_json, reading
+from revisit.labels.items import JUDGEABLE
+from revisit.labels.label import BACK, CANNOT, GONE, TASKS, Box, Label
+
+SIGNS = {"a": 1, "tie": 0, "both_bad": 0, "b": -1}
+FORMATS = ("labels", "wrbench", "mbench", "label-studio")
+
+
+def to_wrbench(labels: Iterable[Label]) -> list[dict[str, Any]]:
+    """A row per rater, pair and dimension."""
+    return [
+        {
+            "pair_id": label.item,
+            "record": "/".join(part for part in (label.sample, label.condition) if part),
+            "video_a": label.case,
+            "video_b": label.other,
+            "model_a": label.model,
+            "model_b": label.other_model,
+            "metric": label.question,
+            "annotator": label.rater,
+            "y": SIGNS.get(label.answer),
+            "judgeable": label.answer != CANNOT,
+            "both_bad": label.answer == "both_bad",
+        }
+        for label in labels
+        if label.task == "pairwise" and label.question != JUDGEABLE
+    ]
+
+
+def to_mbench(labels: Iterable[Label]) -> list[dict[str, Any]]:
+    """A row per rater and clip (trigger), or per rater, pair and dimension."""
+    rows: list[dict[str, Any]] = []
+    for label in labels:
+        ids = {
+            "subset": label.subset,
+            "sample_id": label.sample,
+            "condition_id": label.condition,
+            "annotator": label.rater,
+        }
+        if label.task == "trigger" and label.answer != CANNOT:
+            rows.append({"type": "trigger", **ids, "model_id": label.model, "triggered": label.answer == "yes"})
+        elif label.task == "pairwise" and label.question != JUDGEABLE and label.answer in SIGNS:
+            choice = {1: "A", 0: "tie", -1: "B"}[SIGNS[label.answer]]
+            models = {"model_a": label.model, "model_b": label.other_model}
+            rows.append({"type": "pairwise", **ids, **models, "dimension": label.question, "preference": choice})
+    return rows
+
+
+def from_rows(rows: Sequence[Mapping[str, Any]], shape: str) -> list[Label]:
+    """Labels of rows as `to_wrbench` or `to_mbench` writes them."""
+    read_row, name = {"wrbench": (_from_wrbench, "WRBench"), "mbench": (_from_mbench, "MBench")}[shape]
+    made = []
+    for number, row in enumerate(rows, 1):
+        try:
+            made.append(read_row(row))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"row {number} is not a label in {name}'s format: {error!s} is missing or invalid"
+            ) from None
+    return made
+
+
+def _from_wrbench(row: Mapping[str, Any]) -> Label:
+    judged = bool(row.get("judgeable", True)) and row["y"] is not None
+    tied = "both_bad" if row.get("both_bad") else "tie"
+    answer = {1: "a", 0: tied, -1: "b"}[int(row["y"])] if judged else CANNOT
+    sample, _, condition = str(row["record"]).partition("/")
+    return Label(
+        "pairwise", str(row["pair_id"]), str(row["annotator"]), str(row["metric"]), answer, str(row["video_a"]),
+        str(row["model_a"]), sample, condition=condition, other=str(row["video_b"]), other_model=str(row["model_b"]),
+        dimension=str(row["metric"]),
+    )  # fmt: skip
+
+
+def _from_mbench(row: Mapping[str, Any]) -> Label:
+    """Cases are called as the suite calls them."""
+    ids = [str(row[name]) for name in ("subset", "sample_id", "condition_id")]
+    who, item = str(row["annotator"]), ":".join(ids)
+    facts: dict[str, Any] = {"subset": ids[0], "sample": ids[1], "condition": ids[2]}
+    if row.get("type") == "trigger" or "triggered" in row:
+        model = str(row["model_id"])
+        case = f"{item}@{model}"
+        said = "yes" if row["triggered"] else "no"
+        return Label("trigger", case, who, "trigger", said, case, model, dimension="trigger", **facts)
+    one, other, dimension = str(row["model_a"]), str(row["model_b"]), str(row["dimension"])
+    answer = {"a": "a", "b": "b", "tie": "tie"}[str(row["preference"]).lower()]
+    return Label(
+        "pairwise", f"{item}@{one}@{other}", who, dimension, answer, f"{item}@{one}", one, other=f"{item}@{other}",
+        other_model=other, dimension=dimension, **facts,
+    )  # fmt: skip
+
+
+def to_label_studio(labels: Iterable[Label]) -> list[dict[str, Any]]:
+    """Tasks with the annotations of every rater."""
+    tasks = []
+    for number, said in enumerate(grouped(labels, lambda label: label.item).values(), 1):
+        first = said[0]
+        names = ("task", "item", "case", "model", "sample", "subset", "condition", "other", "other_model")
+        data: dict[str, Any] = {name: getattr(first, name) for name in names if getattr(first, name)}
+        data |= {"video": first.clip} | ({"video_b": first.other_clip} if first.other_clip else {})
+        by_rater = grouped(said, lambda label: label.rater)
+        annotations = [
+            {
+                "completed_by": {"email": rater},
+                "lead_time": own[0].seconds,
+                "created_at": own[0].at,
+                "result": [*map(_choice, own), *_regions(own[0])],
+            }
+            for rater, own in by_rater.items()
+        ]
+        tasks.append({"id": number, "data": data, "annotations": annotations})
+    return tasks
+
+
+def _choice(label: Label) -> dict[str, Any]:
+    meta = {"dimension": label.dimension, "text": label.text, "polarity": label.polarity}
+    kept = {name: value for name, value in meta.items() if value}
+    return {
+        "id": f"q-{label.question}",
+        "from_name": label.question,
+        "to_name": "video",
+        "type": "choices",
+        "value": {"choices": [label.answer]},
+        **({"meta": kept} if kept else {}),
+    }
+
+
+def _regions(label: Label) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    for k, box in enumerate(label.boxes):
+        x0, y0, x1, y1 = (100 * value for value in box.box)
+        place: dict[str, Any] = {"frame": box.frame + 1, "enabled": True, "rotation": 0, "time": 0}
+        place |= {"x": x0, "y": y0, "width": x1 - x0, "height": y1 - y0}
+        value = {"sequence": [place], "labels": [box.name]}
+        made.append(
+            {"id": f"box-{k}", "from_name": "box", "to_name": "video", "type": "videorectangle", "value": value}
+        )
+    for name, frame in label.frames.items():
+        value_ = {"ranges": [{"start": frame + 1, "end": frame + 1}], "timelinelabels": [name]}
+        made.append(
+            {"id": f"at-{name}", "from_name": "frames", "to_name": "video", "type": "timelinelabels", "value": value_}
+        )
+    if label.comment:
+        text = {"text": [label.comment]}
+        made.append({"id": "comment", "from_name": "comment", "to_name": "video", "type": "textarea", "value": text})
+    return made
+
+
+def from_label_studio(tasks: Any) -> list[Label]:
+    """Labels of Label Studio's JSON: choices, boxes, ranges of frames and texts of each annotation."""
+    if not isinstance(tasks, list):
+        raise UsageError("expected the JSON list that Label Studio exports")
+    made: list[Label] = []
+    for number, task in enumerate(tasks, 1):
+        try:
+            data = task["data"]
+            kind = data.get("task") or ("pairwise" if data.get("video_b") else "trigger")
+            if kind not in TASKS:
+                raise UsageError(f"task {number}: there is no task {kind!r}; there are {', '.join(TASKS)}")
+            case = str(data.get("case") or Path(str(data["video"])).stem)
+            names = ("model", "sample", "subset", "condition", "other", "other_model")
+            facts: dict[str, Any] = {name: str(data.get(name) or "") for name in names}
+            facts |= {"clip": str(data.get("video") or ""), "other_clip": str(data.get("video_b") or "")}
+            for annotation in task.get("annotations") or ():
+                if not annotation.get("was_cancelled"):
+                    made += _of_annotation(kind, str(data.get("item") or case), case, facts, annotation)
+        except UsageError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UsageError(f"task {number} is not in Label Studio's format: {error!s}") from None
+    return made
+
+
+def _of_annotation(
+    kind: str, item: str, case: str, facts: Mapping[str, Any], annotation: Mapping[str, Any]
+) -> list[Label]:
+    results = annotation.get("result") or []
+    frames: dict[str, int] = {}
+    boxes: list[Box] = []
+    comment = ""
+    for part in results:
+        value = part["value"]
+        if part["type"] == "videorectangle":
+            first = value["sequence"][0]
+            x, y = float(first["x"]) / 100, float(first["y"]) / 100
+            far = min(1.0, x + float(first["width"]) / 100), min(1.0, y + float(first["height"]) / 100)
+            boxes.append(Box(str((value.get("labels") or ["target"])[0]), (x, y, *far), int(first["frame"]) - 1))
+        elif part["type"] == "timelinelabels":
+            name = str(value["timelinelabels"][0])
+            start, end = int(value["ranges"][0]["start"]) - 1, int(value["ranges"][0]["end"])
+            frames |= {GONE: start, BACK: end} if name == "hidden" else {name: start}
+        elif part["type"] == "textarea":
+            comment = "\n".join(map(str, value["text"]))
+    who = annotation.get("completed_by")
+    rater = str(
+        (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who if who is not None else "unknown"
+    )
+    made = []
+    for part in results:
+        if part["type"] == "choices":
+            for choice in part["value"]["choices"]:
+                about: dict[str, Any] = {
+                    name: str(value)
+                    for name, value in (part.get("meta") or {}).items()
+                    if name in ("dimension", "text", "polarity")
+                }
+                made.append(
+                    Label(
+                        kind, item, rater, str(part["from_name"]), str(choice), case, frames=frames, boxes=tuple(boxes),
+                        comment=comment, seconds=float(annotation.get("lead_time") or 0),
+                        at=str(annotation.get("created_at") or ""), **{**facts, **about},
+                    )
+                )  # fmt: skip
+    return made
+
+
+def read(path: Path, shape: str) -> list[Label]:
+    """Labels of a file of another shape."""
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file")
+    if shape not in ("label-studio", "wrbench", "mbench"):
+        raise UsageError(f"unknown format {shape!r}; choose one of {', '.join(FORMATS)}")
+    with reading(path, f"a file of labels of {shape}"):
+        text = path.read_text(encoding="utf-8-sig")
+        lines = [text] if shape == "label-studio" else [line for line in text.split("\n") if line.strip()]
+        try:
+            rows = [parse_json(line) for line in lines]
+        except ValueError:
+            raise UsageError(f"{path}: not JSON") from None
+        return from_label_studio(rows[0]) if shape == "label-studio" else from_rows(rows, shape)

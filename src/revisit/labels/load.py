@@ -1,0 +1,88 @@
+"""Reading: labels of projects and files, and what the commands make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from revisit.core import UsageError
+from revisit.labels import formats
+from revisit.labels.agreement import agreement
+from revisit.labels.alignment import alignment
+from revisit.labels.export import exported, files_of, labels_of, write
+from revisit.labels.label import Label, lines, read_labels
+from revisit.labels.project import FILE, open_project
+from revisit.labels.store import Store
+from revisit.labels.tables import agreement_tables, alignment_tables, figures
+from revisit.media import file_digest
+from revisit.media.files import write_text
+from revisit.results.record_files import write_json
+from revisit.results.run import Run
+
+PEOPLE = "people.json"  # in a run: what people say of it, for its report
+
+
+def labels_in(paths: Sequence[Path], store: str = "") -> list[Label]:
+    """The labels of projects, straight from their stores, and of files."""
+    found: list[Label] = []
+    for path in paths:
+        if (path / FILE).is_file():
+            project = open_project(path)
+            found += labels_of(project, Store(store or project.store, project.name))
+        else:
+            found += read_labels([path])
+    if not found:
+        raise UsageError("there are no labels yet")
+    return found
+
+
+def exported_files(source: Path, out: Path | None, store: str = "") -> list[Path]:
+    """Write the files of a project, or of a file of labels; return where they are."""
+    if (source / FILE).is_file():
+        project = open_project(source)
+        folder = out or source
+        return write(exported(project, Store(store or project.store, project.name), folder), folder)
+    folder = out or (source if source.is_dir() else source.parent)
+    return write(files_of(read_labels([source]), folder), folder)
+
+
+def imported(source: Path, shape: str, out: Path) -> int:
+    """Write the labels of another tool as labels.jsonl; return how many there are."""
+    found = formats.read(source, shape)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out, "".join(f"{line}\n" for line in lines(found, out.parent)))
+    return len(found)
+
+
+def aligned(
+    run: Path, paths: Sequence[Path], chosen: Sequence[str], seed: int, store: str = ""
+) -> tuple[dict[str, Any], Path]:
+    """Agreement and alignment of a run, kept in its people.json and shown in its report, the page."""
+    from revisit.report.write_html import write_report
+
+    metrics: dict[str, list[str]] = {}
+    for text in chosen:
+        dimension, equals, metric = text.partition("=")
+        if not equals or not dimension or not metric:
+            raise UsageError(f"--metric is DIMENSION=METRIC, such as same_look=return_consistency, not {text!r}")
+        metrics.setdefault(dimension, []).append(metric)
+    opened = Run(run)
+    labels = labels_in(paths, store)
+    report = agreement(labels)
+    found = alignment(opened.results, labels, metrics, seed)
+    content = {
+        "schema": 1,
+        "records": file_digest(run / "records.jsonl"),  # the scores that were compared
+        "tables": [*alignment_tables(found), *agreement_tables(report)],
+        "figures": figures(report, found),
+        "notes": [
+            *found.notes,
+            *([f"{found.split_votes} pairs with a full tie of votes are left out"] if found.split_votes else []),
+        ],
+        "alignment": asdict(found),
+        "agreement": asdict(report),
+    }
+    write_json(run / PEOPLE, content)
+    return content, write_report(opened)

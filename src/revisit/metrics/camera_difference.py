@@ -1,0 +1,182 @@
+"""Camera departure: does the camera go as far as the reference's, when, and does it come back as far?
+
+Evidence: `Departures`. The motion between sampled frames is chained to a path of the picture's centre (in
+widths, with zoom and roll as further axes, a half each), for the clip and for the reference alike; wherever
+the two are joined directly, that corrects the chain. Distances are measured along the axis on which the reference moves
+most. Both paths are estimated from pictures in the same way, so that common errors cancel.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from revisit.core import Score, Series, Unscored, derived, metric
+from revisit.evidence.reference_alignment import CameraWays, Departures
+from revisit.metrics.overlay import MOST_GAPS, ROLL_WEIGHT, step_vectors, trusted, ways_of
+
+LEAST_WAY = 0.15  # widths: a reference that moves less has no way out and back
+SURE = 0.5  # share of the points at which clip and reference are joined beyond doubt
+NEAR = 0.35  # widths: offsets up to here are read off directly; larger ones are bent by perspective
+CLOSE = 0.15  # widths along the way: near enough that perspective does not look like a shift across it
+STILL = 0.12  # of the reference's usual speed on its way: the camera stands
+WAY_BACK = 0.6  # of the farthest point of the clip: where its return is timed
+sign = partial(metric, version=1, needs=(CameraWays,), suites=("folder",))  # what all cards here share
+
+
+@derived(makes=CameraWays, needs=(Departures,), version=1)
+def camera_ways(departures: Departures) -> CameraWays | Unscored:
+    """The ways of both cameras along the axis on which the reference moves most."""
+    n = len(departures.index)
+    if n < 4:
+        return Unscored("too_short", f"a movement out and back needs more than the {n} frames that were compared")
+    aspect = departures.size[1] / departures.size[0]
+    ways = ways_of(departures)
+    if ways is None:
+        lost = "reference" if (departures.reference_step_share <= 0).mean() > MOST_GAPS else "clip"
+        return Unscored("not_followed", f"the camera of the {lost} cannot be tracked (too little texture, or cuts)")
+    path, truth = ways
+    offset = step_vectors(departures.offset, aspect)
+    direct = trusted(departures) & (departures.offset_share >= SURE) & (np.hypot(offset[:, 0], offset[:, 1]) < NEAR)
+    if direct.any():
+        # the picture moves against the camera: a clip that lies left of the reference has moved further left
+        rows = np.arange(n)
+        error = truth - offset - path
+        path = path + np.stack([np.interp(rows, rows[direct], column[direct]) for column in error.T], axis=1)
+    far = int(np.argmax(np.linalg.norm(truth - truth[0], axis=1)))
+    way = truth[far] - truth[0]
+    length = float(np.linalg.norm(way))
+    if length < LEAST_WAY:
+        return Unscored("at_rest", f"the camera of the reference hardly moves ({length:.2f} frame widths)")
+    axis = way / length
+    difference = path - truth
+    return CameraWays(
+        index=departures.index, seconds=departures.seconds, clip=(path - path[0]) @ axis,
+        reference=(truth - truth[0]) @ axis, off=difference - np.outer(difference @ axis, axis), direct=direct,
+    )  # fmt: skip
+
+
+@sign(
+    id="camera_reach", title="How far the camera goes", unit="ratio", range=(0, None), higher_is_better=None,
+    responds_to=("frozen_camera", "timid_camera"),
+    blind_to=("content", "a path that is long enough but wrong", "when the camera moves"),
+)  # fmt: skip
+def camera_reach(ways: CameraWays) -> Score | Unscored:
+    """Farthest way of the clip's camera from its start over that of the reference's: 1 as far, 0 never left."""
+    share = float(max(ways.clip.max(), 0.0) / ways.reference.max())
+    units = Series(frame=ways.index, value=ways.clip, reference=ways.reference)
+    return Score(share, units=units, facts={"reference_widths": float(ways.reference.max())})
+
+
+@sign(
+    id="camera_standstill", title="Camera stops on the way out", unit="share", range=(0, 1), higher_is_better=False,
+    responds_to=("frozen_camera",),
+    blind_to=("content", "a camera that moves, but less", "a camera that stops on the way back"),
+)  # fmt: skip
+def camera_standstill(ways: CameraWays) -> Score | Unscored:
+    """Share of the reference's way out during which the clip's camera stands still."""
+    out, still = moving_and_still(ways)
+    turn = int(ways.reference.argmax())
+    out[turn:] = False
+    if not out.any():
+        return Unscored("at_rest", "the camera of the reference does not move on the way out")
+    weight = np.abs(np.diff(ways.reference))[out]
+    units = Series(frame=ways.index[1:][out], value=still[out].astype(float))
+    return Score(float((weight * still[out]).sum() / weight.sum()), units=units)
+
+
+def moving_and_still(ways: CameraWays) -> tuple[np.ndarray, np.ndarray]:
+    """(N - 1,) steps in which the reference moves, and those in which the clip stands."""
+    truth, mine = np.abs(np.diff(ways.reference)), np.abs(np.diff(ways.clip))
+    usual = float(np.quantile(truth, 0.75))
+    return truth > 0.3 * usual, mine < STILL * usual
+
+
+@sign(
+    id="camera_scale", title="Share of the turn made", unit="ratio", range=(0, None), higher_is_better=None,
+    responds_to=("timid_camera",),
+    blind_to=("content", "stops and delays"),
+)  # fmt: skip
+def camera_scale(ways: CameraWays) -> Score | Unscored:
+    """Median speed of the clip's camera over the reference's while both are on their way out: 1 as fast."""
+    moves, still = moving_and_still(ways)
+    moves[int(ways.reference.argmax()) :] = False
+    both = moves & ~still
+    if both.sum() < 2:
+        return Unscored("at_rest", "the camera of the clip does not move while the reference's moves out")
+    ratio = np.diff(ways.clip)[both] / np.diff(ways.reference)[both]
+    return Score(float(max(np.median(ratio), 0.0)), units=Series(frame=ways.index[1:][both], value=ratio))
+
+
+@sign(
+    id="return_shortfall", title="Missing part of the return", unit="share", range=(0, None), higher_is_better=False,
+    responds_to=("partial_return",),
+    blind_to=("content", "a camera that never left", "when the camera comes back"),
+)  # fmt: skip
+def return_shortfall(ways: CameraWays) -> Score | Unscored:
+    """How far the clip's camera is from the reference's at the end, along the way, as a share of that way."""
+    apart = ways.clip - ways.reference
+    end = float(np.median(apart[-2:]))
+    back = int(ways.reference.argmax())
+    units = Series(frame=ways.index[back:], value=np.abs(apart[back:]) / ways.reference.max())
+    return Score(abs(end) / float(ways.reference.max()), raw=end, units=units)
+
+
+@sign(
+    id="return_delay", title="Delay of the return", unit="share", range=(-1, 1), higher_is_better=None,
+    responds_to=("late_return",),
+    blind_to=("content", "a camera that never left", "a return that stops halfway"),
+)  # fmt: skip
+def return_delay(ways: CameraWays) -> Score | Unscored:
+    """How much later than the reference's the clip's camera is back within 60 % of its farthest point.
+
+    As a share of the time that the reference takes for its way back. Both are timed at the same point.
+    """
+    point = WAY_BACK * float(ways.clip.max())
+    if point < 0.5 * WAY_BACK * LEAST_WAY:
+        return Unscored("at_rest", "the camera of the clip never left, so it cannot return late")
+    mine, truth = crossing(ways.clip, ways.seconds, point), crossing(ways.reference, ways.seconds, point)
+    if truth is None:
+        return Unscored("no_return", "the camera of the reference does not come back that far")
+    if mine is None:
+        return Unscored("no_return", "the camera of the clip does not come back that far")
+    turn = ways.seconds[int(ways.reference.argmax())]
+    span = float(ways.seconds[-1] - turn)
+    if span <= 0:
+        return Unscored("no_return", "the reference ends at its turning point, so it has no return")
+    return Score(float(np.clip((mine - truth) / span, -1, 1)), raw=mine - truth, facts={"point": point})
+
+
+def crossing(way: np.ndarray, seconds: np.ndarray, point: float) -> float | None:
+    """When a way falls below a point after its farthest moment, for good; None if it never does."""
+    above = np.flatnonzero(way > point)
+    if not len(above) or above[-1] + 1 >= len(way):
+        return None
+    k = int(above[-1])
+    share = (way[k] - point) / max(float(way[k] - way[k + 1]), 1e-9)
+    return float(seconds[k] + share * (seconds[k + 1] - seconds[k]))
+
+
+@sign(
+    id="camera_strays", title="Camera off the reference path", unit="widths", range=(0, None), higher_is_better=False,
+    responds_to=("camera_drift",),
+    blind_to=("content", "going too far or not far enough along the right path"),
+)  # fmt: skip
+def camera_strays(ways: CameraWays) -> Score | Unscored:
+    """How far the clip's camera is across the reference's way in the last sixth of the clip, in widths.
+
+    Across means a shift at right angles, a zoom or a roll that the reference does not make. Where there are
+    frames that lie close to the reference's, only they count: chains of steps stray by themselves.
+    """
+    n = len(ways.index)
+    last = np.arange(n) >= n - max(3, n // 6)
+    close = last & ways.direct & (np.abs(ways.clip - ways.reference) < CLOSE)
+    chosen = close if close.any() else last
+    size = np.linalg.norm(ways.off, axis=1)
+    facts = {
+        "direct": bool(close.any()),
+        "roll_degrees": float(np.degrees(np.median(ways.off[chosen, 3]) / ROLL_WEIGHT)),
+    }
+    units = Series(frame=ways.index[last], value=size[last])
+    return Score(float(np.median(size[chosen])), units=units, facts=facts)

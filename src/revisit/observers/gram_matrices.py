@@ -1,0 +1,131 @@
+"""Style differences between frames: Gram matrices of VGG16, whose convolutions come with LPIPS, or of VGG-19.
+
+MBench names VGG-19; the matrices of the two networks are not of one size, and `maker` says which one it was. Compared
+are neighbours of 32 frames spread over the clip (of all frames with `samples: 0`, as MBench's eq. 13 has it), and pairs
+that see one view out and back: by the poses in the file beside the clip, or, without one, frames at equal times from
+both ends. Matrices are forgotten as soon as no later frame is compared with them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import ClipInfo, Frame, Sight, observers
+from revisit.evidence.mbench import GramDistances
+from revisit.geometry.fold_pairs import symmetric_pairs
+from revisit.observers.geometry_file import read_geometry
+from revisit.observers.pictures import in_groups
+from revisit.observers.returned_pairs import seen_again
+
+LONG_SIDE = 512
+AT_ONCE = 4  # frames; VGG takes 300 MB for each
+
+Compared = tuple[int, int, bool]  # the later frame, the earlier one, whether they are a pair out and back
+
+
+def compared_frames(
+    count: int, path: Path | None, annotations: Mapping[str, Any], *, samples: int, rule: str, convention: str
+) -> list[Compared]:
+    """The pairs of frames of a clip of `count` frames; 0 `samples` are all frames."""
+    spread = np.unique(np.linspace(0, max(count - 1, 0), samples or count).round().astype(int)).tolist()
+    near = [(later, earlier, False) for earlier, later in pairwise(spread)]
+    geometry = None if path is None else read_geometry(path, convention)
+    if geometry is None or path is None or geometry.refused:
+        found, numbers = symmetric_pairs(count), np.arange(count)
+    else:
+        found, numbers, _ = seen_again(geometry, path, count, annotations, rule)
+    out, back = numbers[found.row].tolist(), numbers[found.other].tolist()
+    return [*near, *((later, earlier, True) for earlier, later in zip(out, back, strict=True))]
+
+
+def wanted_frames(
+    count: int, fps: float, path: Path | None, annotations: Mapping[str, Any], **params: Any
+) -> np.ndarray:
+    """Numbers of all frames that are compared."""
+    pairs = compared_frames(count, path, annotations, **params)
+    return np.array([number for later, earlier, _ in pairs for number in (later, earlier)], dtype=np.int64)
+
+
+@observers(
+    {"small.grams": "lpips_vgg", "paper.grams": "vgg19"},
+    version=1, kind="sequence", makes=GramDistances, inputs=("artifacts.da3?", "annotations"), choose=wanted_frames,
+)  # fmt: skip
+def grams(
+    network: str,
+    clip: ClipInfo,
+    path: Path | None,
+    annotations: Mapping[str, Any],
+    *,
+    samples: int = 32,
+    rule: str = "corrected",
+    convention: str = "auto",
+) -> Sight:
+    """Distances of Gram matrices ({network}) between neighbouring sampled frames, and between frames out and back."""
+    pairs = compared_frames(clip.count, path, annotations, samples=samples, rule=rule, convention=convention)
+    maker = "vgg16" if network == "lpips_vgg" else network
+    return (yield from distances(pairs, partial(matrices_of, network), maker))
+
+
+def distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
+    """Distances of the pairs of frames; `matrices` makes those of a few pictures of one size."""
+    from revisit.networks import runtime
+    from revisit.networks.gram import gram_distances
+
+    uses = Counter(number for later, earlier, _ in pairs for number in (later, earlier))
+    ending: dict[int, list[int]] = defaultdict(list)  # the later frame -> numbers of its pairs
+    for number, (later, _, _) in enumerate(pairs):
+        ending[later].append(number)
+    found: dict[int, list[Any]] = {}
+    rows: dict[int, list[np.ndarray]] = {}
+    count = 0
+
+    def compare(frames: list[Frame]) -> None:
+        nonlocal count
+        layers = matrices([frame.rgb for frame in frames])
+        count = len(layers)
+        for row, frame in enumerate(frames):
+            found[frame.index] = [layer[row : row + 1] for layer in layers]
+            for number in ending[frame.index]:
+                later, earlier, _ = pairs[number]
+                if earlier in found:
+                    with runtime.inference():
+                        made = gram_distances(found[later], found[earlier])
+                        rows[number] = [runtime.numbers(part[0]) for part in made]
+                uses.subtract((later, earlier))
+            for spent in [number for number in found if uses[number] <= 0]:
+                del found[spent]
+
+    yield from in_groups(AT_ONCE, compare)
+    order = sorted(rows)
+    seen = [pairs[number] for number in order]
+    table = np.array([rows[number] for number in order], dtype=np.float32).reshape(len(order), 3, count)
+    return GramDistances(
+        frame=np.array([later for later, _, _ in seen], dtype=np.int64),
+        other=np.array([earlier for _, earlier, _ in seen], dtype=np.int64),
+        fold=np.array([fold for _, _, fold in seen], dtype=bool),
+        difference=table[:, 0],
+        norm=table[:, 1],
+        other_norm=table[:, 2],
+        maker=maker,
+    )
+
+
+def matrices_of(network: str, pictures: list[np.ndarray]) -> Any:
+    """Gram matrices of pictures, (frames, channels, channels) for each depth."""
+    from revisit.networks import preprocessing as shapes
+    from revisit.networks import runtime
+    from revisit.networks.gram import build_vgg16, build_vgg19
+
+    build = build_vgg16 if network == "lpips_vgg" else build_vgg19
+    with runtime.inference():
+        levels = runtime.on_device(pictures)
+        size = tuple(levels.shape[-2:])
+        size = shapes.long_side(size, min(LONG_SIDE, max(size)))  # never enlarged
+        return runtime.network(network, build)(shapes.resized(levels, size))

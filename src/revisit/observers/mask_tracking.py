@@ -1,0 +1,293 @@
+"""Follow a thing through a clip with MobileSAM: its mask in each frame that is shown, or None where it is not seen.
+
+A mask is taken where three opinions agree: the layout or the surroundings of `lite.target` stand out from clutter
+there, MobileSAM cuts out something sharp that fills the proposed place, and a linear rule on its embedding, learnt
+while the target is in view, finds it like the target and unlike what stood around it (docs/networks.md). So a target
+that comes back in other colours is still followed; whether it is the same is for others to say. An empty place is not
+a target. Frames may be far apart: nothing but an expected place is carried over from one to the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from revisit.core.frames import area_averaged
+from revisit.observers.pictures import FLOW_SIDE, flow_maker
+from revisit.observers.target_tracking import (
+    COVERED,
+    LONG_SIDE,
+    OTHER_LOOK,
+    SAME_LOOK,
+    Search,
+    Sighting,
+    Spot,
+    motion,
+    share_inside,
+    shrunk,
+)
+
+if TYPE_CHECKING:
+    from revisit.networks.mobile_sam import Embedded, MobileSam
+
+Box = tuple[float, float, float, float]
+STANDS_OUT = 0.12  # lead of a layout over clutter, as `lite.target` wants it before it finds a target again
+LIKE_TARGET = 0.5  # of a rule that is 1 on the target and 0 around it: halfway
+EXPECTED, SHARP = 0.75, 0.75  # overlap that the network expects, and stability: clear things have 0.9 and more
+FILLS = 0.5  # overlap of a mask's box and the place proposed: a thing of the target's size
+THERE = 0.3  # overlap of two boxes that mean one place
+CLEARLY = 0.9  # expected overlap and sharpness of a larger thing, and share of the smaller one in it
+MOST_GROWN = 4.0  # times the area: a target that comes twice as near; more is what it stands on
+SAME_PLACE = 0.9  # overlap of two boxes for which one mask will do
+CARRIED = 0.5  # share of the target whose motion survives the way back: it can be followed by motion alone
+IN_VIEW = 0.2  # share of a box inside the frame that is worth a look
+RIDGE = 1e-2  # of the average variance: steadies a rule of 257 numbers learnt from few cells of a small target
+STORED_SIDE = 512  # longer side of the masks
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A thing cut out of a frame where a place was proposed."""
+
+    mask: np.ndarray  # (height, width) bool
+    expected: float  # overlap that the network expects of it, 0-1
+    sharp: float  # stability of its edge, 0-1
+    fills: float  # overlap of its box and the proposed one, 0-1
+
+
+class LikeTarget:
+    """A rule on cells of embeddings: about 1 on the target, 0 elsewhere (ridge regression, both weighing half)."""
+
+    def __init__(self, channels: int) -> None:
+        self._products = np.zeros((channels + 1, channels + 1))
+        self._sums = np.zeros(channels + 1)
+        self._rule = np.zeros(channels + 1)
+
+    def learn(self, cells: np.ndarray, share: np.ndarray) -> None:
+        """Add a frame: (N, channels), and the share of each cell that the target covers."""
+        own = share > min(0.5, float(share.max()) * 0.99)
+        other = share < 0.1  # cells on its edge are neither
+        if not own.any() or not other.any():
+            return
+        weight = own * (0.5 / own.sum()) + other * (0.5 / other.sum())
+        rows = np.c_[cells, np.ones(len(cells))].astype(float)
+        self._products += rows.T @ (rows * weight[:, None])
+        self._sums += rows.T @ (weight * own)
+        steady = RIDGE * np.trace(self._products) / len(self._sums) * np.eye(len(self._sums))
+        self._rule = np.linalg.solve(self._products + steady, self._sums)
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        return np.asarray(cells @ self._rule[:-1] + self._rule[-1])
+
+
+class Tracker:
+    """Follows one thing: made with the first frame and its box there, then shown frames in order."""
+
+    def __init__(self, net: MobileSam, rgb: np.ndarray, box: Box, *, seen: Embedded | None = None) -> None:
+        self.net = net
+        self._flow = flow_maker()
+        small = at_most(rgb, LONG_SIDE)
+        self.search = Search(small, box)
+        self.spot = self.search.start
+        self._before = _grey(small)
+        self._frames = 1
+        seen = seen or embedded(net, rgb)
+        cut = cut_out(net, seen, [_box(self.spot, self.search)])[0]
+        self.lost = not cut.mask.any()  # in the frame seen last
+        self.mask: np.ndarray | None = None if self.lost else cut.mask
+        self.score = 0.0 if self.lost else cut.expected  # that this mask is the target's, 0-1
+        x0, y0, x1, y1 = box_of(cut.mask) if cut.mask.any() else box
+        self._size = max((x1 - x0) * (y1 - y0), 1e-6)  # of the box around the mask
+        self._off = self.spot.centre - np.array([(x0 + x1) / 2, (y0 + y1) / 2])  # where the given box lies from it
+        self._rule = LikeTarget(int(seen.cells.shape[0]))
+        self._rule.learn(cells_of(seen), share_of_cells(cut.mask, seen))
+
+    def see(self, rgb: np.ndarray, seen: Embedded | None = None) -> np.ndarray | None:
+        """The target's mask in the next frame, its longer side `STORED_SIDE` at most; None where it is not seen.
+
+        `seen` is the embedding of the frame, where somebody has it already.
+        """
+        small = at_most(rgb, LONG_SIDE)
+        grey = _grey(small)
+        there, back = self._flow.calc(self._before, grey, None), self._flow.calc(grey, self._before, None)
+        moved = motion(self._before, grey, there, back, self.spot.box(self.search.size), self.lost)
+        self._before = grey
+        self._frames += 1
+        expected = Spot(self.spot.centre + moved.shift, float(np.clip(self.spot.scale * moved.growth, 0.4, 4.0)))
+        sight = self.search.look(small, expected)
+        seen = seen or embedded(self.net, rgb)
+        carried = not self.lost and moved.flow >= CARRIED
+        found = self._found(sight, expected, carried, seen)
+        self.lost = found is None
+        self.search.frozen = self.search.frozen or self.lost
+        if found is None:
+            self.spot, self.mask, self.score = expected, None, 0.0
+            return None
+        self.spot, cut, self.score = found
+        self.mask = cut.mask
+        if not self.search.frozen:
+            self._rule.learn(cells_of(seen), share_of_cells(cut.mask, seen))
+            self._remember(small, sight, moved.camera)
+        return cut.mask
+
+    def _found(self, sight: Sighting, expected: Spot, carried: bool, seen: Embedded) -> tuple[Spot, Cut, float] | None:
+        """Where the target is, its mask, and how sure that is."""
+        cells = cells_of(seen)
+        like = self._rule(cells)
+        alike = most_alike(like.reshape(tuple(seen.cells.shape[1:])), self.search.size * expected.scale)
+        known = [expected] * carried
+        known += [sight.near_at] * (sight.near - sight.second >= STANDS_OUT)
+        known += [sight.peak_at] * (sight.peak - sight.second >= STANDS_OUT)
+        known += [sight.place_at] * (sight.place - sight.place_second >= STANDS_OUT)
+        places = [_box(spot, self.search) for spot in known]
+        spots = self._apart([*known, sight.near_at, sight.peak_at, sight.place_at, Spot(alike, expected.scale)])
+        best, most = None, 0.0
+        for spot, cut in zip(spots, cut_out(self.net, seen, [_box(spot, self.search) for spot in spots]), strict=True):
+            if not cut.mask.any() or cut.expected < EXPECTED or cut.sharp < SHARP or cut.fills < FILLS:
+                continue
+            own = share_of_cells(cut.mask, seen)
+            likeness = float(like[own > min(0.5, float(own.max()) * 0.99)].mean())
+            around = box_of(cut.mask)
+            if likeness < LIKE_TARGET or max((overlap(around, place) for place in places), default=0.0) < THERE:
+                continue
+            sure = min(1.0, likeness) * cut.expected * cut.sharp
+            if sure * cut.fills > most:  # a sharp part of the target is worth less than all of it
+                best, most = (spot, cut, sure), sure * cut.fills
+        if best is None:
+            return None
+        return self._grown(*best, like, seen)
+
+    def _grown(self, spot: Spot, cut: Cut, sure: float, like: np.ndarray, seen: Embedded) -> tuple[Spot, Cut, float]:
+        """The same, or the larger thing that it is part of: a target that has come nearer outgrows its box."""
+        for whole in things_around(self.net, seen, cut.mask):
+            covered = float(whole.mask[cut.mask].mean())
+            larger = float(whole.mask.sum() / cut.mask.sum())
+            own = share_of_cells(whole.mask, seen)
+            likeness = float(like[own > min(0.5, float(own.max()) * 0.99)].mean())
+            clear = min(whole.expected, whole.sharp) >= CLEARLY
+            if clear and covered >= CLEARLY and 1.1 < larger <= MOST_GROWN and likeness >= LIKE_TARGET:
+                cut, sure = whole, min(1.0, likeness) * whole.expected * whole.sharp
+                break
+        x0, y0, x1, y1 = box_of(cut.mask)
+        if min(x0, y0) > 0 and max(x1, y1) < 1:  # all of it is in the frame, so its size is known
+            scale = float(np.sqrt((x1 - x0) * (y1 - y0) / self._size))
+            spot = Spot(np.array([(x0 + x1) / 2, (y0 + y1) / 2]) + self._off * scale, float(np.clip(scale, 0.4, 4.0)))
+        return spot, cut, sure
+
+    def _apart(self, spots: list[Spot]) -> list[Spot]:
+        """Those worth a look: inside the frame, and each place once."""
+        kept: list[Spot] = []
+        for spot in spots:
+            box = _box(spot, self.search)
+            new = all(overlap(box, _box(other, self.search)) < SAME_PLACE for other in kept)
+            if new and share_inside(spot.box(self.search.size)) > IN_VIEW:
+                kept.append(spot)
+        return kept
+
+    def _remember(self, small: np.ndarray, sight: Sighting, camera: float) -> None:
+        """Let the search know how the target looks now, where it changes in view."""
+        if overlap(_box(self.spot, self.search), _box(sight.near_at, self.search)) < 0.8:
+            return
+        setting = self.search.setting(self.spot, sight, camera)
+        whole = share_inside(self.spot.box(self.search.size)) > 0.9
+        if whole and SAME_LOOK < sight.near < OTHER_LOOK and setting != COVERED:
+            self.search.remember(small, self.spot, float(self._frames), 1.0, setting, sight)
+
+
+def embedded(net: MobileSam, rgb: np.ndarray) -> Embedded:
+    """The embedding of one picture."""
+    from revisit.networks import runtime
+
+    return net.embed(runtime.on_device([rgb]))[0]
+
+
+def cut_out(net: MobileSam, seen: Embedded, boxes: list[Box]) -> list[Cut]:
+    """The thing in each box: of the network's four masks the one that it trusts and that fills the box best."""
+    if not boxes:
+        return []
+    size = tuple(max(1, round(side * min(1.0, STORED_SIDE / max(seen.size)))) for side in seen.size)
+    answers = net.masks(seen, boxes=boxes, which="all")
+    coarse, sharp, expected = answers.coarse(), answers.stability().tolist(), answers.iou.tolist()
+    fills = [[overlap(box_of(mask), box) for mask in masks] for masks, box in zip(coarse, boxes, strict=True)]
+    best = [int(np.argmax(np.multiply(trust, fill))) for trust, fill in zip(expected, fills, strict=True)]
+    masks = answers.chosen(best).at((size[0], size[1]))[:, 0]
+    return [
+        Cut(mask, min(1.0, expected[k][j]), sharp[k][j], fills[k][j])
+        for k, (j, mask) in enumerate(zip(best, masks, strict=True))
+    ]
+
+
+def things_around(net: MobileSam, seen: Embedded, mask: np.ndarray) -> list[Cut]:
+    """The things that a point in the middle of a mask may mean, the largest last."""
+    import cv2
+
+    deep = cv2.distanceTransform(np.pad(mask, 1).astype(np.uint8), cv2.DIST_L2, 3)[1:-1, 1:-1]
+    row, column = divmod(int(deep.argmax()), mask.shape[1])
+    middle = (column + 0.5) / mask.shape[1], (row + 0.5) / mask.shape[0]
+    answers = net.masks(seen, points=[[middle]], which="three")
+    height, width = mask.shape
+    found = answers.at((height, width))[0]
+    numbers = zip(found, answers.iou[0].tolist(), answers.stability()[0].tolist(), strict=True)
+    cuts = [Cut(one, min(1.0, expected), sharp, 1.0) for one, expected, sharp in numbers if one.any()]
+    return sorted(cuts, key=lambda cut: int(cut.mask.sum()))
+
+
+def cells_of(seen: Embedded) -> np.ndarray:
+    """(cells, channels) of unit length."""
+    from revisit.networks import runtime
+
+    cells = runtime.numbers(seen.cells).reshape(seen.cells.shape[0], -1).T
+    return np.asarray(cells / np.maximum(np.linalg.norm(cells, axis=1, keepdims=True), 1e-9))
+
+
+def share_of_cells(mask: np.ndarray, seen: Embedded) -> np.ndarray:
+    """(cells,) share of each that a mask covers."""
+    import cv2
+
+    rows, columns = (int(side) for side in seen.cells.shape[1:])
+    return np.asarray(cv2.resize(mask.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA).ravel())
+
+
+def most_alike(grid: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """x and y, as fractions, of the middle of a thing of this size whose cells are most like the target."""
+    import cv2
+
+    across, down = np.maximum(size * grid.shape[::-1], 1.0) / 3
+    soft = cv2.GaussianBlur(np.clip(grid, 0, 1).astype(np.float32), (0, 0), sigmaX=float(across), sigmaY=float(down))
+    row, column = divmod(int(soft.argmax()), grid.shape[1])
+    return np.array([(column + 0.5) / grid.shape[1], (row + 0.5) / grid.shape[0]])
+
+
+def box_of(mask: np.ndarray) -> Box:
+    """Fractions x0, y0, x1, y1 around a mask; nothing at all around an empty one."""
+    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    height, width = mask.shape
+    if not len(rows):
+        return 0.0, 0.0, 0.0, 0.0
+    return columns[0] / width, rows[0] / height, (columns[-1] + 1) / width, (rows[-1] + 1) / height
+
+
+def overlap(one: Box, other: Box) -> float:
+    """Intersection over union of two boxes."""
+    sides = [max(0.0, min(one[k + 2], other[k + 2]) - max(one[k], other[k])) for k in (0, 1)]
+    areas = [max(0.0, box[2] - box[0]) * max(0.0, box[3] - box[1]) for box in (one, other)]
+    common = sides[0] * sides[1]
+    return float(common / max(sum(areas) - common, 1e-12))
+
+
+def at_most(rgb: np.ndarray, long_side: int) -> np.ndarray:
+    """The picture with its longer side reduced to `long_side`; never enlarged."""
+    return rgb if max(rgb.shape[:2]) <= long_side else area_averaged(rgb, long_side)
+
+
+def _box(spot: Spot, search: Search) -> Box:
+    x0, y0, x1, y1 = np.clip(spot.box(search.size), 0, 1).tolist()
+    return x0, y0, x1, y1
+
+
+def _grey(small: np.ndarray) -> np.ndarray:
+    import cv2
+
+    return np.asarray(cv2.cvtColor(shrunk(small, FLOW_SIDE), cv2.COLOR_RGB2GRAY))

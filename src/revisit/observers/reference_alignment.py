@@ -1,0 +1,214 @@
+"""A clip aligned with its reference: where its camera is, and what differs once the camera motion is undone.
+
+Two pictures are joined by dense flow that survives the way back, set out from the best plain shift of
+their gradient structure, and explained by one homography. What the homography leaves (parallax) is
+undone by the same flow averaged over an eighth of the picture, which follows walls and furniture but
+not the outline of a changed thing. Everything is at a longer side of 192 pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from revisit.core import ClipInfo, PairSight, observer, per_second
+from revisit.evidence.pictures import packed
+from revisit.evidence.reference_alignment import Departures
+from revisit.observers.matching import Structure, correlate, structure
+from revisit.observers.pictures import at_shared_size, fitted, flow_from, flow_maker, gray, lengths, small
+
+LONG_SIDE = 192
+AT_MOST = 33
+GRID = 6  # pixels between the points whose motion is explained
+TEXTURED = 3.0  # gray levels per pixel: below it flow follows noise
+TOLERANCE = 1.5  # pixels: of the way back, and of the homography
+LEAST_POINTS = 24
+TRIALS = 80  # of a random search for a homography: enough where half of the points agree
+ENOUGH_POINTS = 150  # to find a homography; more cost time only
+LEAST_SHARE = 0.3  # of the points: pictures of different places agree on a tenth
+LEAST_OVERLAP = 0.25
+ENOUGH = 0.6  # share at which no other start is tried
+FAR = 4.0  # pixels: a coarse shift nearer than this to no shift is no other start
+LEAST_LEAD = 0.03  # of a coarse shift over the next best: with less it is a guess, and one in seventy joined
+SCALES = 3  # of detail, each half the size of the one before
+SMOOTH = 1 / 16  # of the longer side: deviation of the window over which parallax is averaged
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is kept of a frame."""
+
+    rgb: np.ndarray
+    gray: np.ndarray
+    points: np.ndarray  # (n, 2) x and y of the grid's textured points
+    detail: np.ndarray  # (S,)
+
+    @cached_property
+    def edges(self) -> Structure:
+        """Its gradient structure, for those that are far from what they are joined with."""
+        return structure(self.gray)
+
+
+@dataclass(frozen=True)
+class Join:
+    """The homography from one picture to another, in pixels, and the share of the points that agree on it."""
+
+    warp: np.ndarray
+    share: float
+
+
+APART, SAME = Join(np.eye(3), 0.0), Join(np.eye(3), 1.0)
+
+
+@observer(
+    id="lite.departures", version=5, kind="sequence", makes=Departures, frames=per_second(8, at_most=AT_MOST),
+    pairs=True, sets=("lite",),
+)  # fmt: skip
+def departures(clip: ClipInfo) -> PairSight:
+    """At most 33 pairs of frames, joined with each other and with the frames before them."""
+    maker = flow_maker()
+    places: list[tuple[int, float, int]] = []
+    joins: list[list[Join]] = []
+    shown: list[np.ndarray] = []
+    covered: list[np.ndarray] = []
+    truths: list[np.ndarray] = []
+    details: list[tuple[np.ndarray, np.ndarray]] = []
+    start: Look | None = None
+    before: tuple[Look, Look] | None = None
+    while (pair := (yield)) is not None:
+        if places and pair[0].index <= places[-1][0]:
+            continue  # a frame that is compared with several of the reference speaks once
+        picture = small(pair[0], LONG_SIDE)
+        height, width = picture.shape[:2]
+        mine, true = look(picture), look(fitted(at_shared_size(pair[1]), width, height))
+        offset = join(maker, mine, true)
+        if start is None or before is None:
+            start = true
+            others = [SAME] * 3
+        else:
+            others = [join(maker, before[0], mine), join(maker, before[1], true), join(maker, start, true)]
+        before = (mine, true)
+        over, reached = lay(maker, mine, true, offset)
+        places.append((pair[0].index, pair[0].time, pair[1].index))
+        joins.append([offset, *others])
+        shown.append(over)
+        covered.append(reached)
+        truths.append(true.rgb)
+        details.append((mine.detail, true.detail))
+    n = len(places)
+    height, width = shown[0].shape[:2] if n else (1, 1)
+    to_pixels = np.diag([width, height, 1.0])
+    warps = np.array([[np.linalg.inv(to_pixels) @ j.warp @ to_pixels for j in row] for row in joins]).reshape(
+        n, 4, 3, 3
+    )
+    shares = np.array([[j.share for j in row] for row in joins], dtype=np.float64).reshape(n, 4)
+    shown_files, truth_files = packed(shown), packed(truths)
+    detail = np.array(details, dtype=np.float64).reshape(n, 2, SCALES)
+    return Departures(
+        index=np.array([place[0] for place in places], dtype=np.int64),
+        seconds=np.array([place[1] for place in places], dtype=np.float64),
+        reference=np.array([place[2] for place in places], dtype=np.int64),
+        offset=warps[:, 0], offset_share=shares[:, 0],
+        clip_step=warps[:, 1], clip_step_share=shares[:, 1],
+        reference_step=warps[:, 2], reference_step_share=shares[:, 2],
+        reference_first=warps[:, 3], reference_first_share=shares[:, 3],
+        shown_jpeg=shown_files[0], shown_begins=shown_files[1],
+        truth_jpeg=truth_files[0], truth_begins=truth_files[1],
+        covered=np.array(covered, dtype=bool).reshape(n, height, width),
+        clip_detail=detail[:, 0], reference_detail=detail[:, 1],
+    )  # fmt: skip
+
+
+def look(rgb: np.ndarray) -> Look:
+    """A small picture with its textured points and its detail at three scales."""
+    import cv2
+
+    grey = gray(rgb)
+    across, down = cv2.Sobel(grey, cv2.CV_32F, 1, 0, scale=0.125), cv2.Sobel(grey, cv2.CV_32F, 0, 1, scale=0.125)
+    texture = cv2.blur(lengths(across, down), (GRID + 1, GRID + 1))
+    half = GRID // 2
+    y, x = np.nonzero(texture[half::GRID, half::GRID] > TEXTURED)
+    points = np.stack([x, y], axis=1).astype(np.float32) * GRID + half
+    detail = []
+    scaled = grey.astype(np.float32)
+    for _ in range(SCALES):
+        detail.append(float(np.abs(np.diff(scaled, axis=1)).mean() + np.abs(np.diff(scaled, axis=0)).mean()) / 2)
+        scaled = cv2.resize(scaled, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
+    return Look(rgb, grey, points, np.array(detail))
+
+
+def join(maker: Any, a: Look, b: Look) -> Join:
+    """How a lies on b: the best of no shift and of the best shift of their structures."""
+    found = join_from(maker, a, b, (0.0, 0.0))
+    if found.share >= ENOUGH:
+        return found
+    _, lead, (x, y) = correlate(a.edges, b.edges)
+    start = x * a.gray.shape[1], y * a.gray.shape[0]
+    other = join_from(maker, a, b, start) if lead >= LEAST_LEAD and float(np.hypot(*start)) >= FAR else APART
+    best = found if found.share >= other.share else other
+    return best if best.share >= LEAST_SHARE else APART
+
+
+def join_from(maker: Any, a: Look, b: Look, start: tuple[float, float]) -> Join:
+    """The homography that explains the flow from a to b, when the flow sets out from a shift in pixels."""
+    import cv2
+
+    height, width = a.gray.shape
+    if len(a.points) < LEAST_POINTS or len(b.points) < LEAST_POINTS:
+        return APART
+    there, back = flow_from(maker, a.gray, b.gray, start), flow_from(maker, b.gray, a.gray, (-start[0], -start[1]))
+    x, y = a.points.astype(int).T
+    out = there[y, x]
+    moved = a.points + out
+    missed = out + cv2.remap(back, moved[:, None], None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)[:, 0]
+    inside = ((moved >= 0) & (moved <= (width - 1, height - 1))).all(axis=1)
+    good = inside & (np.hypot(missed[:, 0], missed[:, 1]) < TOLERANCE)
+    if good.sum() < LEAST_POINTS:
+        return APART
+    cv2.setRNGSeed(0)
+    some = np.flatnonzero(good)[:: max(1, int(good.sum()) // ENOUGH_POINTS)]
+    warp, agrees = cv2.findHomography(
+        a.points[some], moved[some], cv2.RANSAC, TOLERANCE, maxIters=TRIALS, confidence=0.99
+    )
+    if warp is None or agrees is None or not plausible(warp, width, height):
+        return APART
+    landed = cv2.perspectiveTransform(a.points[None], warp)[0]
+    common = ((landed >= 0) & (landed <= (width - 1, height - 1))).all(axis=1)
+    if common.sum() < max(LEAST_POINTS, LEAST_OVERLAP * len(a.points)):
+        return APART
+    return Join(
+        np.asarray(warp, dtype=np.float64), min(1.0, float(agrees.mean()) * float(good.sum()) / float(common.sum()))
+    )
+
+
+def plausible(warp: np.ndarray, width: int, height: int) -> bool:
+    """Whether a homography is one that a camera makes: the picture keeps its orientation and about its size."""
+    corners = np.array([[0, 0, 1], [width, 0, 1], [width, height, 1], [0, height, 1]], dtype=np.float64) @ warp.T
+    if (corners[:, 2] <= 0.2).any():
+        return False
+    x, y = (corners[:, :2] / corners[:, 2:]).T
+    after = [1, 2, 3, 0]
+    area = 0.5 * float(x @ y[after] - y @ x[after]) / (width * height)
+    return 0.2 < area < 5
+
+
+def lay(maker: Any, mine: Look, true: Look, offset: Join) -> tuple[np.ndarray, np.ndarray]:
+    """The clip's picture as seen from the reference's camera, and the pixels that it reaches."""
+    import cv2
+
+    height, width = true.gray.shape
+    if offset.share == 0:
+        return mine.rgb, np.ones((height, width), bool)
+    grid = np.mgrid[:height, :width][::-1].transpose(1, 2, 0).astype(np.float32)
+    at = cv2.perspectiveTransform(grid.reshape(1, -1, 2), np.linalg.inv(offset.warp)).reshape(height, width, 2)
+    over = cv2.remap(mine.gray, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    rest = flow_from(maker, true.gray, over)
+    sigma = SMOOTH * max(height, width)
+    at = cv2.perspectiveTransform(
+        (grid + cv2.GaussianBlur(rest, (0, 0), sigma)).reshape(1, -1, 2), np.linalg.inv(offset.warp)
+    ).reshape(height, width, 2)
+    reached = ((at >= -0.5) & (at <= (width - 0.5, height - 0.5))).all(axis=2)
+    return cv2.remap(mine.rgb, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), reached

@@ -1,0 +1,254 @@
+"""Whether a target is in a frame, as EfficientNet-Lite0 sees it: like the target, and unlike what was around it.
+
+Windows of about the target's size slide over a frame. Likeness to the target alone says little: glass in front of a
+white wall is like the wall. So the windows of the first frame that are clear of the target are the null. Nothing is
+followed from frame to frame; a target that changes in view is known by further views (docs/target-gate.md). It says
+"something like it is here", and not that it is the same individual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revisit.core import ClipInfo, Sight, Target, UsageError, observer
+from revisit.evidence.memory_clips import Detections
+from revisit.evidence.target import TargetLooks
+from revisit.observers.masks import BOX, NOTHING, SALIENCY, SALIENT, SKIP
+from revisit.observers.target_tracking import colour_overlap, colours_in
+
+WEIGHTS = ("efficientnet-lite0",)
+LONG_SIDE, CELL = 640, 32  # pixels; a longer side of 448 is too coarse
+FEWEST, MOST, PER_SECOND = 32, 64, 4.0  # frames looked at
+GROUP = 8  # frames that a GPU sees together
+SCALES, ASPECTS = (0.6, 0.85, 1.2, 1.7), (0.71, 1.0, 1.41)  # of a window against the target's first box
+INSIDE = 0.5  # share of a window that must be in the frame
+APART = 0.15  # overlap, by the smaller of two windows, up to which they show different things
+NULLS = 128  # windows of background kept, as different from each other as there are
+MOST_VIEWS = 7
+CLEAR = 0.15  # margin of a view beyond doubt
+NEW_VIEW = (0.55, 0.85)  # likeness to the views so far: still the target, and not the same picture again
+ROOTED = 0.45  # likeness to the first view that every view needs; what drifted off the target had 0.37
+NEAR = 0.2  # overlap with where it was one look before
+GONE_LIKE, GONE_MARGIN, FAR = 0.4, 0.08, -0.05  # the target is lost for this frame: see metrics/target_looks.py
+CERTAIN_LIKE, CERTAIN_MARGIN = (0.4, 0.6), (-0.05, 0.05)  # from surely away to surely there
+EDGE = 0.03  # of the frame: a box that near to a side is cut by it
+
+
+def chosen(count: int, fps: float, *inputs: object, **params: object) -> np.ndarray:
+    """Frames to look at: 4 a second, 32 at least and 64 at most, evenly spread, the first and the last among them."""
+    wanted = int(np.clip(np.ceil(PER_SECOND * count / max(fps, 1e-6)), FEWEST, MOST))
+    return np.unique(np.linspace(0, count - 1, min(wanted, count)).round().astype(np.int64))
+
+
+@observer(
+    id="small.looks", version=2, kind="sequence", makes=TargetLooks, size=LONG_SIDE, inputs=("target",),
+    choose=chosen, weights=WEIGHTS,
+)  # fmt: skip
+def looks(clip: ClipInfo, target: Target) -> Sight:
+    """The window of each looked-at frame that is most like the target and least like what was around it at first."""
+    seen = yield from _frames()
+    rows, search = _looked(seen, target.box)
+    names = ("like", "unlike", "first", "before", "colour", "box")
+    columns = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
+    columns["box"] = columns["box"].reshape(-1, 4)
+    return TargetLooks(
+        index=np.array([frame.index for frame in seen], dtype=np.int64),
+        seconds=np.array([frame.time for frame in seen], dtype=np.float64), **columns,
+        lookalike=0.0 if search is None else search.lookalike, views=0 if search is None else len(search.views),
+        maker=WEIGHTS[0],
+    )  # fmt: skip
+
+
+@observer(
+    id="small.sightings", version=1, kind="sequence", makes=Detections, size=LONG_SIDE, inputs=("target?",),
+    choose=chosen, weights=(*WEIGHTS, "u2netp"),
+)  # fmt: skip
+def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = SALIENCY) -> Sight:
+    """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
+
+    Where no box was given, the target is what is salient in the first frame, or with `when_unknown=skip` nothing. The
+    score is 1 where a frame shows the target clearly, 0 where it lacks it, and grows between with likeness and margin.
+    """
+    if when_unknown not in (SKIP, SALIENCY):
+        raise UsageError(f"when_unknown={when_unknown!r}: it is {SKIP!r} or {SALIENCY!r}")
+    seen = yield from _frames()
+    box = None if target is None else target.box
+    if box is None and when_unknown == SALIENCY and seen:
+        from revisit.networks import runtime
+        from revisit.networks.u2net import salient_box
+
+        with runtime.inference():
+            box = salient_box(seen[0].picture)
+    index = np.array([frame.index for frame in seen if box is not None], dtype=np.int64)
+    rows = _looked(seen, box)[0] if box is not None else []
+    boxes = np.array([row["box"] for row in rows], dtype=np.float64).reshape(-1, 4)
+    prompt = NOTHING if box is None else SALIENT if target is None else BOX
+    return Detections(
+        index=index, frame=index, coverage=(boxes[:, 2:] - boxes[:, :2]).prod(axis=1),
+        score=np.array([confidence(row["like"], row["unlike"]) for row in rows], dtype=np.float64),
+        prompt=prompt, threshold=0.0, maker=WEIGHTS[0], guessed=target is None,
+    )  # fmt: skip
+
+
+def confidence(like: float, unlike: float) -> float:
+    """How sure it is that a window shows the target, 0 to 1; a half is where the target gate says that it shows."""
+    by_like = (like - CERTAIN_LIKE[0]) / (CERTAIN_LIKE[1] - CERTAIN_LIKE[0])
+    by_margin = (like - unlike - CERTAIN_MARGIN[0]) / (CERTAIN_MARGIN[1] - CERTAIN_MARGIN[0])
+    return float(np.clip(min(by_like, by_margin), 0, 1))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A frame that is to be looked at."""
+
+    index: int
+    time: float
+    picture: np.ndarray
+
+
+def _frames() -> Generator[None, Any, list[Seen]]:
+    """The frames that are sent: for `yield from` in an observer."""
+    found = []
+    while (frame := (yield)) is not None:
+        found.append(Seen(frame.index, frame.time, frame.at(LONG_SIDE)))
+    return found
+
+
+def _looked(seen: list[Seen], box: tuple[float, float, float, float]) -> tuple[list[dict[str, Any]], Search | None]:
+    """What the best window of each frame is like, and who looked."""
+    rows: list[dict[str, Any]] = []
+    search: Search | None = None
+    pictures = [frame.picture for frame in seen]
+    for picture, cells in zip(pictures, described(pictures), strict=True):
+        if search is None:
+            search = Search(picture, cells, np.array(box))
+        rows.append(search.look(picture, cells))
+    return rows, search
+
+
+def described(pictures: list[np.ndarray]) -> Iterator[np.ndarray]:
+    """(rows, columns, 1280) of each picture."""
+    from revisit.networks import preprocessing as shapes
+    from revisit.networks import runtime
+    from revisit.networks.efficientnet_lite import last_maps
+
+    for some in runtime.in_batches(pictures, 1 if runtime.device() == "cpu" else GROUP):
+        with runtime.inference():
+            levels = runtime.on_device(some)
+            size = shapes.multiple(shapes.long_side(tuple(levels.shape[-2:]), LONG_SIDE), CELL)
+            yield from runtime.numbers(last_maps(shapes.resized(levels, size)))
+
+
+class Search:
+    """Looks for one target in pictures that are described cell by cell."""
+
+    def __init__(self, picture: np.ndarray, cells: np.ndarray, box: np.ndarray) -> None:
+        self.at = windows(cells.shape[:2], box[2:] - box[:2])
+        self.boxes = self.at[:, [1, 0, 3, 2]] / np.array([cells.shape[1], cells.shape[0]] * 2)
+        self.views = [in_box(cells, box)]
+        around = in_windows(cells, self.at)[overlap(self.boxes, box)[1] < APART]
+        self.nulls = most_different(around, NULLS)
+        self.lookalike = float((self.nulls @ self.views[0]).max(initial=0.0))
+        self.colours = [colours_in(picture, box)]
+        self.cut = touches(box, EDGE)  # sides of the frame that cut the target off at first
+        self.place, self.before = box, self.views[0]  # of the look before
+        self.lost = 0
+
+    def look(self, picture: np.ndarray, cells: np.ndarray) -> dict[str, Any]:
+        """What the best window of a picture is like."""
+        found = in_windows(cells, self.at)
+        like = (found @ np.stack(self.views).T).max(axis=1)
+        unlike = (found @ self.nulls.T).max(axis=1, initial=0.0)
+        best = int((like - unlike).argmax())
+        here, box = found[best], self.boxes[best]
+        colours = colours_in(picture, box)
+        colour = max(colour_overlap(colours, known) for known in self.colours)
+        near = overlap(self.boxes, self.place)[0] > NEAR
+        before = float((found[near] @ self.before).max(initial=0.0))
+        margin = float(like[best] - unlike[best])
+        whole = bool(near[best]) and not (touches(box, 1e-6) & ~self.cut).any()
+        self._remember(here, colours, float(like[best]), margin, whole)
+        self.place, self.before = box, here
+        first = float(here @ self.views[0])
+        return {
+            "like": like[best], "unlike": unlike[best], "first": first, "before": before, "colour": colour, "box": box
+        }  # fmt: skip
+
+    def _remember(self, here: np.ndarray, colours: np.ndarray, like: float, margin: float, whole: bool) -> None:
+        """Keep this view of the target if it is beyond doubt; `whole` is one near where the target was, and not cut."""
+        if self.lost >= 2:  # from two looks on it was away: what is seen later is to be compared, not learnt
+            return
+        gone = margin <= FAR or (like < GONE_LIKE and margin < GONE_MARGIN)
+        self.lost = self.lost + 1 if gone else 0
+        new = NEW_VIEW[0] <= like < NEW_VIEW[1] and margin >= CLEAR and float(here @ self.views[0]) >= ROOTED
+        if new and whole and len(self.views) < MOST_VIEWS and self.lost < 2:
+            self.views.append(here)
+            self.colours.append(colours)
+
+
+def windows(shape: tuple[int, int], size: np.ndarray) -> np.ndarray:
+    """(N, 4) top, left, bottom, right, in cells, of windows for a target that was `size` (width, height) large."""
+    rows, columns = shape
+    found: set[tuple[int, int, int, int]] = set()
+    for scale in SCALES:
+        for aspect in ASPECTS:
+            width = max(1, round(float(size[0]) * scale * aspect**0.5 * columns))
+            height = max(1, round(float(size[1]) * scale / aspect**0.5 * rows))
+            if width > 1.2 * columns + 1 or height > 1.2 * rows + 1:
+                continue
+            least = INSIDE * min(width, columns) * min(height, rows)
+            for left in range(-(width // 2), columns - (width - width // 2) + width // 2 + 1, max(1, width // 3)):
+                for top in range(-(height // 2), rows - (height - height // 2) + height // 2 + 1, max(1, height // 3)):
+                    x0, y0, x1, y1 = max(left, 0), max(top, 0), min(left + width, columns), min(top + height, rows)
+                    if x1 > x0 and y1 > y0 and (x1 - x0) * (y1 - y0) >= least:
+                        found.add((y0, x0, y1, x1))
+    return np.array(sorted(found), dtype=np.int64).reshape(-1, 4)
+
+
+def in_windows(cells: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """(N, channels) unit descriptors of windows: the mean of their cells."""
+    sums = np.zeros((cells.shape[0] + 1, cells.shape[1] + 1, cells.shape[2]), np.float32)
+    sums[1:, 1:] = cells.cumsum(axis=0).cumsum(axis=1)
+    top, left, bottom, right = at.T
+    return _unit(sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left])
+
+
+def in_box(cells: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """(channels,) unit descriptor of a box of fractions, whose cells count by how far they are in it."""
+    inside = []
+    for low, high, count in ((box[1], box[3], cells.shape[0]), (box[0], box[2], cells.shape[1])):
+        edges = np.arange(count + 1)
+        inside.append(np.clip(np.minimum(edges[1:], high * count) - np.maximum(edges[:-1], low * count), 0, 1))
+    return _unit(np.einsum("y,x,yxc->c", *inside, cells)[None])[0]
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9), dtype=np.float32)
+
+
+def overlap(boxes: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of boxes (N, 4) with a box: intersection over union, and over the smaller of both."""
+    sides = np.minimum(boxes[:, 2:], box[2:]) - np.maximum(boxes[:, :2], box[:2])
+    common = np.clip(sides, 0, None).prod(axis=1)
+    area, own = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1), float((box[2:] - box[:2]).prod())
+    return common / np.maximum(area + own - common, 1e-9), common / np.maximum(np.minimum(area, own), 1e-9)
+
+
+def touches(box: np.ndarray, within: float) -> np.ndarray:
+    """(4,) which sides of the frame a box reaches."""
+    return np.array([box[0] <= within, box[1] <= within, box[2] >= 1 - within, box[3] >= 1 - within])
+
+
+def most_different(rows: np.ndarray, count: int) -> np.ndarray:
+    """So many of the unit rows, each in turn the one least like those chosen before."""
+    if len(rows) <= count:
+        return rows
+    chosen, nearest = [0], rows @ rows[0]
+    while len(chosen) < count:
+        chosen.append(int(nearest.argmin()))
+        nearest = np.maximum(nearest, rows @ rows[chosen[-1]])
+    return np.asarray(rows[chosen])

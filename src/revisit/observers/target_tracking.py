@@ -1,0 +1,531 @@
+"""Follow a target of the first frame by motion and by looks, and look for it everywhere else.
+
+Three searches run side by side and stay apart in the evidence, so that the gate can weigh them (docs/target-gate.md):
+the target is *followed* by optical flow, and by the background's motion once lost; it is *found* by its layout of edges
+and colours, as first seen or in a few later views, in the whole frame; and it is *placed* by what surrounded it. Views
+are no longer collected once it was lost, so that what comes back is compared with what was there before it went away.
+Memory does not grow with the clip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from revisit.core import ClipInfo, Frame, Sight, Target, every, observer
+from revisit.evidence.target import TargetTrack
+from revisit.observers.grid_descriptors import (
+    CELL,
+    FAINTEST,
+    Probe,
+    View,
+    Whitening,
+    Window,
+    cells_of,
+    cut_out,
+    halves,
+    similarities,
+)
+from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, lengths, middle, scaled
+
+LONG_SIDE = 416  # half of 832, a common width
+SEARCH_SIDE = LONG_SIDE  # the largest picture searched; finer ones cost much and add nothing for targets of this size
+SETTLES = 0.5  # seconds at the start, and after a return, in which every frame is searched
+SEARCH_GAP = 0.06  # seconds between searches of whole frames, unless the target changes; motion is followed in all
+TARGET_PX = 48  # the target is looked at with about so many pixels a side: 12 cells, enough for its layout
+SIZES = (0.71, 1.0, 1.41, 2.0, 2.83)  # of the target against its first view
+SURROUNDINGS = 2.0  # the target's place is a window so many times its box
+EARLY_LOOKS, LATE_LOOKS = 6, 3  # remembered: the first ones for good, of later ones the last
+COMMON = 0.45  # similarity elsewhere in its own frame from which a look is not the target's alone
+LATE_TRUST = 0.9  # a late look may have drifted off the target, so a match with it counts less
+LOOK_EVERY = 0.04  # seconds between remembered looks
+ROOTED = 0.25  # similarity to older looks that a new one needs; what drifted off the target had 0.2 and less
+SAME_LOOK, OTHER_LOOK = 0.45, 0.75  # a followed target between the two is remembered as a new look
+GONE, FOUND, CLEAR = 0.25, 0.45, 0.12  # near similarity of a lost target; peak, and its lead, that find it again
+IN_PLACE, COVERED, ELSEWHERE = "in place", "covered", "elsewhere"
+TINT = np.array([40.0, 12.0, 12.0])  # of 255, in L, a and b: how far light may drift over a clip
+SAME_COLOUR = 0.4  # overlap of colours below which the peak is something else of similar layout
+OUT = 0.2  # share inside the frame of a box that has left it
+LOST_AFTER = 0.25  # seconds without a match until the box is carried by the background alone
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place in the frame: centre in fractions of the frame, size against the first view."""
+
+    centre: np.ndarray
+    scale: float
+
+    def box(self, size: np.ndarray) -> np.ndarray:
+        """x0, y0, x1, y1 of a target that was `size` large in the first frame."""
+        half = size * self.scale / 2
+        return np.concatenate([self.centre - half, self.centre + half])
+
+
+@dataclass(frozen=True)
+class Motion:
+    """From one frame to the next: the target's box, and the background."""
+
+    shift: np.ndarray  # fractions of the frame
+    growth: float
+    flow: float  # share of the box with motion that survives the way back
+    camera: float  # motion of the background at the target, in frame widths
+
+    def then(self, other: Motion) -> Motion:
+        """This motion and the one after it, together."""
+        flow, camera = min(self.flow, other.flow), self.camera + other.camera
+        return Motion(self.shift + other.shift, self.growth * other.growth, flow, camera)
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """What one frame shows of the target."""
+
+    near: float
+    near_at: Spot
+    near_first: float  # similarity there to the first view alone
+    near_early: float  # and to the early looks
+    peak: float
+    peak_at: Spot
+    second: float
+    first: float
+    early: float
+    place: float
+    place_at: Spot
+    place_second: float
+    at_place: float
+
+
+@observer(
+    id="lite.target",
+    version=4,
+    kind="sequence",
+    makes=TargetTrack,
+    frames=every(at_most=300),
+    size=LONG_SIDE,
+    inputs=("target",),
+    sets=("lite",),
+)
+def track_target(clip: ClipInfo, target: Target) -> Sight:
+    """Where the target of the first frame seems to be in every frame, and how alike it looks there."""
+    flows = Flows()
+    first = yield
+    if first is None:
+        return empty_track(clip, target)
+    search = Search(scaled(first, LONG_SIDE), target.box)
+    spot, missed, last, before = search.start, 0.0, float(first.time), first
+    moved, calm = STILL, False  # since the last search; whether that found nothing new
+    absent = 0.0  # when it was last lost
+    rows: list[dict[str, Any]] = []
+    frame: Frame | None = first
+    while frame is not None:
+        lost = missed > LOST_AFTER
+        if frame is not first:
+            greys = gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE)
+            step = motion(*greys, *flows.both(before, frame), spot.box(search.size), lost)
+            spot = Spot(spot.centre + step.shift, float(np.clip(spot.scale * step.growth, 0.4, 4.0)))
+            moved, before = moved.then(step), frame
+            if calm and frame.time - last < SEARCH_GAP and frame.index < clip.count - 1:
+                frame = yield
+                continue
+        rgb = scaled(frame, LONG_SIDE)
+        seen = search.look(rgb, spot)
+        if frame is not first and not lost and seen.near > SAME_LOOK:
+            # a third of the way: flow is precise but drifts, the layout is coarse but does not
+            centre = spot.centre + (seen.near_at.centre - spot.centre) / 3
+            spot = Spot(centre, spot.scale**0.8 * seen.near_at.scale**0.2)
+        inside = share_inside(spot.box(search.size))
+
+        part = search.half_alike(spot)
+        there = seen.near >= GONE or (part >= SAME_LOOK and moved.flow > 0.3)
+        missed = 0.0 if there and inside > OUT else missed + float(frame.time) - last
+        search.frozen = search.frozen or missed > LOST_AFTER
+        colour = search.colour(rgb, seen.peak_at.box(search.size))
+        if missed > LOST_AFTER and seen.peak >= FOUND and seen.peak - seen.second >= CLEAR and colour >= SAME_COLOUR:
+            spot, missed = seen.peak_at, 0.0
+            inside = share_inside(spot.box(search.size))
+        setting = search.setting(spot, seen, moved.camera)
+        if inside > 0.9 and seen.near < OTHER_LOOK and max(seen.near, part) > SAME_LOOK and setting != COVERED:
+            search.remember(rgb, spot, float(frame.time), moved.flow, setting, seen)
+
+        places = {"box": spot, "peak_box": seen.peak_at, "place_box": seen.place_at}
+        rows.append({
+            "index": frame.index, "seconds": frame.time, "inside": inside, "flow": moved.flow, "part": part,
+            "colour": colour, "camera": moved.camera, **{name: getattr(seen, name) for name in SIGHTED},
+            **{name: place.box(search.size) for name, place in places.items()},
+        })  # fmt: skip
+        last, moved = float(frame.time), STILL
+        if missed > LOST_AFTER:
+            absent = last
+        settled = search.frozen and last - absent >= SETTLES  # after a loss no look is learnt any more
+        calm = last >= SETTLES and (missed > LOST_AFTER or seen.near >= OTHER_LOOK or settled)
+        frame = yield
+    columns: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return TargetTrack(**columns, **search.facts(clip))
+
+
+SIGHTED = ("near", "peak", "second", "first", "early", "place", "place_second", "at_place")  # in the evidence, too
+STEPS = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])  # in cells: how far off a half may be
+
+
+STILL = Motion(np.zeros(2), 1.0, 1.0, 0.0)
+
+
+def shrunk(rgb: np.ndarray, long_side: float) -> np.ndarray:
+    """The picture with its longer side at about `long_side`, in whole cells."""
+    scale = long_side / max(rgb.shape[:2])
+    width, height = (max(1, round(side * scale / CELL)) * CELL for side in rgb.shape[1::-1])
+    return fitted(rgb, width, height)
+
+
+def share_inside(box: np.ndarray) -> float:
+    """Share of a box that is inside the frame."""
+    kept = np.clip(box, 0, 1)
+    return float(np.prod(kept[2:] - kept[:2]) / max(float(np.prod(box[2:] - box[:2])), 1e-9))
+
+
+def motion(
+    before: np.ndarray, after: np.ndarray, there: np.ndarray, back: np.ndarray, box: np.ndarray, lost: bool
+) -> Motion:
+    """Motion of the box (of the background behind it, if the target is lost) and how far it can be trusted.
+
+    `there` and `back` are the flow between the two pictures.
+    """
+    import cv2
+
+    height, width = before.shape
+    size = np.array([width, height])
+    start = _lattice(width, height)
+    shift = there[start[:, 1], start[:, 0]]
+    end = start + shift
+    landed = np.clip(end.round().astype(int), 0, size - 1)
+    error = lengths(*(shift + back[landed[:, 1], landed[:, 0]]).T)
+    change = np.abs(after[landed[:, 1], landed[:, 0]].astype(int) - before[start[:, 1], start[:, 0]])
+    good = (end >= 0).all(1) & (end < size).all(1) & (change < 25)
+    good &= error < np.maximum(1.0, 0.1 * lengths(*shift.T))
+
+    centre, half = (box[:2] + box[2:]) / 2 * size, (box[2:] - box[:2]) / 2 * size
+    core = (np.abs(start - centre) < 0.75 * half).all(1)
+    around = good & ~(np.abs(start - centre) < 1.2 * half).all(1)
+    matrix = np.eye(2, 3)
+    if around.sum() >= 12:
+        cv2.setRNGSeed(0)
+        source, destination = start[around].astype(np.float32), end[around].astype(np.float32)
+        fitted, _ = cv2.estimateAffinePartial2D(source, destination, ransacReprojThreshold=1.5)
+        matrix = matrix if fitted is None else fitted
+    carried = matrix @ np.r_[centre, 1.0] - centre
+    growth = float(np.sqrt(abs(np.linalg.det(matrix[:, :2]))))
+    trusted = core & good
+    if not lost and trusted.sum() >= max(4, 0.2 * core.sum()):
+        step = _middle_point(shift[trusted])
+        old, new = (lengths(*(points - _middle_point(points)).T) for points in (start[trusted], end[trusted]))
+        spread = old > 2
+        growth = middle(new[spread] / old[spread]) if spread.sum() > 3 else 1.0
+    else:
+        step = carried
+    return Motion(
+        shift=step / size,
+        growth=float(np.clip(growth, 0.9, 1.1)),
+        flow=float(trusted.sum() / max(1, core.sum())),
+        camera=float(np.linalg.norm(carried) / width),
+    )
+
+
+@lru_cache(maxsize=8)
+def _lattice(width: int, height: int) -> np.ndarray:
+    """(n, 2) x and y of every eighth pixel."""
+    y, x = np.mgrid[4:height:8, 4:width:8]
+    return np.stack([x.ravel(), y.ravel()], axis=1)
+
+
+def _middle_point(points: np.ndarray) -> np.ndarray:
+    """The median of points (n, 2) in both directions."""
+    return np.array([middle(points[:, 0]), middle(points[:, 1])])
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Centres, in fractions of the frame, of a probe laid on each cell."""
+
+    x: np.ndarray  # of each column
+    y: np.ndarray  # of each row
+
+    def at(self, where: tuple[int, int]) -> np.ndarray:
+        """The centre of a row and column."""
+        return np.array([self.x[where[1]], self.y[where[0]]])
+
+    def within(self, centre: np.ndarray, reach: np.ndarray, closed: bool = False) -> tuple[slice, slice]:
+        """Rows and columns nearer than `reach` to a place in both directions, or as near as that."""
+
+        def span(places: np.ndarray, at: float, far: float) -> slice:
+            first = int(places.searchsorted(at - far, "left" if closed else "right"))
+            return slice(first, max(first, int(places.searchsorted(at + far, "right" if closed else "left"))))
+
+        return span(self.y, centre[1], reach[1]), span(self.x, centre[0], reach[0])
+
+
+class Search:
+    """Looks for one target in frame after frame."""
+
+    def __init__(self, rgb: np.ndarray, box: tuple[float, float, float, float]) -> None:
+        self.size = np.array([box[2] - box[0], box[3] - box[1]])
+        self.start = Spot(np.array([box[0] + box[2], box[1] + box[3]]) / 2, 1.0)
+        self.frozen = False
+        self._grids: dict[tuple[int, ...], Grid] = {}
+        self.remembered = -np.inf
+        self.settled, self.travelled = self.start, 0.0  # where the surroundings were last seen around the target
+        shape = np.array([rgb.shape[1], rgb.shape[0]])
+        long_side = max(rgb.shape[:2])
+        width, height = self.size * shape
+        fitting = TARGET_PX / max(float(np.sqrt(width * height)), 1e-6) * long_side
+        self.side = float(np.clip(fitting, 100, SEARCH_SIDE))  # of the picture in which the target has its first size
+        self.sizes = [size for size in SIZES if self.side / size <= 1.05 * SEARCH_SIDE]
+        per_cell = self.side / long_side / CELL
+        columns, rows = max(3, round(float(width) * per_cell)), max(3, round(float(height) * per_cell))
+        self.weight = bell(rows, columns)
+        ring = round(rows * SURROUNDINGS), round(columns * SURROUNDINGS)
+
+        self.whiten = Whitening.of(cells_of(shrunk(rgb, self.side)))
+        self.views = self._views(rgb, ring)
+        at_first = self.views[self.sizes.index(1.0)]
+        centre = self._cell(self.start.centre, at_first)
+        piece = cut_out(at_first.white, centre, rows, columns)
+        self.window = Window(self.weight)
+        self.looks = [Probe(piece, self.window)]
+        self.common = self._elsewhere(self.looks[0], self.start)
+        self.texture = float(np.sqrt((piece**2).sum(-1) * self.weight).sum() / self.weight.sum())
+        self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), ring)
+        self.colours = [self._colours(rgb, self.start)]  # of each look, with their shares
+
+    def _views(self, rgb: np.ndarray, largest_probe: tuple[int, int]) -> list[View]:
+        import cv2
+
+        views = []
+        picture = cv2.cvtColor(rgb, cv2.COLOR_RGB2RGBA)  # which `fitted` would make of every size
+        for size in self.sizes:  # each smaller picture is made from the one before
+            picture = shrunk(picture, self.side / size)
+            views.append(View(self.whiten(cells_of(picture)), largest_probe))
+        return views
+
+    def _cell(self, centre: np.ndarray, view: View) -> np.ndarray:
+        return np.asarray(centre * view.white.shape[1::-1] - 0.5)
+
+    def look(self, rgb: np.ndarray, expected: Spot) -> Sighting:
+        """Where the target, and its place, are in this frame; `expected` is where motion carried it."""
+        self.views = self._views(rgb, (self.surroundings.rows, self.surroundings.columns))
+        trust = np.where(np.arange(len(self.looks)) < EARLY_LOOKS, 1.0, LATE_TRUST).astype(np.float32)
+        looks, place_maps = [], []
+        for view in self.views:
+            maps = similarities([*self.looks, self.surroundings], view)
+            looks.append(maps[:-1] * trust[:, None, None])
+            place_maps.append(maps[-1])
+        best = [layer.max(0) for layer in looks]
+        grids = [self._centres(view, self.looks[0]) for view in self.views]
+        near, near_at, near_first, near_early = -1.0, expected, -1.0, -1.0
+        half = self.size * expected.scale / 2
+        for grid, layer, size, each in zip(grids, best, self.sizes, looks, strict=True):
+            close = grid.within(expected.centre, 1.2 * half)
+            if abs(np.log(size / expected.scale)) < 0.51 and layer[close].size:
+                across = np.exp(-0.5 * ((grid.x[close[1]] - expected.centre[0]) / half[0]) ** 2)
+                down = np.exp(-0.5 * ((grid.y[close[0]] - expected.centre[1]) / half[1]) ** 2)
+                score = layer[close] * (0.6 + 0.4 * np.outer(down, across))
+                row, column = divmod(int(score.argmax()), score.shape[1])
+                at = close[0].start + row, close[1].start + column
+                if layer[at] > near:
+                    near, near_at = float(layer[at]), Spot(grid.at(at), size)
+                    near_first = float(each[0, at[0], at[1]])
+                    near_early = float(each[:EARLY_LOOKS, at[0], at[1]].max())
+        peak, level, where = highest(best)
+        peak_at = Spot(grids[level].at(where), self.sizes[level])
+        place_grids = [self._centres(view, self.surroundings) for view in self.views]
+        place, chosen, there = highest(place_maps)
+        place_at = Spot(place_grids[chosen].at(there), self.sizes[chosen])
+        return Sighting(
+            near=near,
+            near_at=near_at,
+            near_first=near_first,
+            near_early=near_early,
+            peak=peak,
+            peak_at=peak_at,
+            second=self._clear_of(peak_at, best, grids),
+            first=float(looks[level][0][where]),
+            early=float(looks[level][:EARLY_LOOKS, where[0], where[1]].max()),
+            place=place,
+            place_at=place_at,
+            place_second=self._clear_of(place_at, place_maps, place_grids),
+            at_place=self._value(best, grids, place_at),
+        )
+
+    def half_alike(self, spot: Spot) -> float:
+        """Best similarity of an upper, lower, left or right half at a spot to the same half of a remembered look."""
+        rows, columns = self.weight.shape
+        level = int(np.argmin(np.abs(np.log(np.array(self.sizes) / spot.scale))))
+        view = self.views[level]
+        centre = self._cell(spot.centre, view)
+        if not 0 <= centre[0] < view.white.shape[1] or not 0 <= centre[1] < view.white.shape[0]:
+            return -1.0
+        pieces = np.stack([cut_out(view.white, centre + step, rows, columns) for step in STEPS])
+        theirs = halves(np.einsum("pyxc,pyxc->pyx", pieces, pieces) * self.weight)
+        own = np.stack([look.halves for look in self.looks])[:, None]
+        product = halves(np.einsum("lyxc,pyxc->lpyx", np.stack([look.weighted for look in self.looks]), pieces))
+        alike = product / np.sqrt(np.maximum(own * np.maximum(theirs, FAINTEST * own), 1e-12))
+        tells = own > 0.15 * own.sum(-1, keepdims=True)  # a half that holds little of the target says nothing
+        return float(np.where(tells, alike, -1.0).max())
+
+    def _centres(self, view: View, probe: Probe) -> Grid:
+        """Centres of the probe laid on each cell."""
+        rows, columns = view.white.shape[:2]
+        key = rows, columns, probe.rows, probe.columns
+        if key not in self._grids:
+            x, y = (np.arange(columns) + 0.5 + probe.off[0]) / columns, (np.arange(rows) + 0.5 + probe.off[1]) / rows
+            self._grids[key] = Grid(x, y)
+        return self._grids[key]
+
+    def _value(self, maps: list[np.ndarray], grids: list[Grid], spot: Spot) -> float:
+        """Best value within a cell or a sixth of the target around a spot, at the nearest sizes."""
+        found = -1.0
+        for grid, values, size in zip(grids, maps, self.sizes, strict=True):
+            if abs(np.log(size / spot.scale)) < 0.36:
+                cell = 1.0 / np.array(values.shape[::-1])
+                close = values[grid.within(spot.centre, np.maximum(cell, self.size * spot.scale / 6), closed=True)]
+                found = max(found, float(close.max())) if close.size else found
+        return found
+
+    def _clear_of(self, spot: Spot, maps: Sequence[np.ndarray], grids: list[Grid]) -> float:
+        """Best value of a window that does not touch the one at the spot."""
+        found = 0.0
+        for grid, values, size in zip(grids, maps, self.sizes, strict=True):
+            rows, columns = grid.within(spot.centre, self.size * (spot.scale + size) * 0.45, closed=True)
+            sides = (
+                values[: rows.start],
+                values[rows.stop :],
+                values[rows, : columns.start],
+                values[rows, columns.stop :],
+            )
+            found = max([found, *(float(side.max()) for side in sides if side.size)])
+        return found
+
+    def _elsewhere(self, look: Probe, spot: Spot) -> float:
+        """Best similarity of a look in the present frame, clear of the spot it was taken from."""
+        maps = [similarities([look], view)[0] for view in self.views]
+        return self._clear_of(spot, maps, [self._centres(view, look) for view in self.views])
+
+    def setting(self, spot: Spot, seen: Sighting, camera: float) -> str:
+        """Whether the target's surroundings are still around it, were covered where it stands, or were left behind."""
+        off = np.abs(seen.place_at.centre - spot.centre) / (self.size * spot.scale)
+        if seen.place >= max(SAME_LOOK, seen.place_second + CLEAR) and bool((off < 0.25).all()):
+            self.settled, self.travelled = spot, 0.0
+            return IN_PLACE
+        self.travelled += camera
+        moved = np.abs(spot.centre - self.settled.centre) / self.size
+        return COVERED if self.travelled < 0.05 and bool((moved < 0.1).all()) else ELSEWHERE
+
+    def remember(self, rgb: np.ndarray, spot: Spot, seconds: float, flow: float, setting: str, seen: Sighting) -> None:
+        """Add the present look of the target; once there are many, in place of the oldest late one.
+
+        A look that shares little with the older ones is the target only if its surroundings are
+        still around it (a glass that fills); else something came in front of it. A look that fits
+        elsewhere in the same frame as well says nothing (the edge of a passing wall).
+        """
+        in_place = setting == IN_PLACE
+        rooted = seen.near_early if len(self.looks) >= EARLY_LOOKS else seen.near_first
+        if self.frozen or seconds - self.remembered < LOOK_EVERY or not (rooted >= ROOTED or in_place):
+            return
+        if flow < (0.3 if in_place else 0.6):
+            return
+        self.remembered = seconds
+        level = int(np.argmin(np.abs(np.log(np.array(self.sizes) / spot.scale))))
+        view = self.views[level]
+        piece = cut_out(view.white, self._cell(spot.centre, view), *self.weight.shape)
+        look = Probe(piece, self.window)
+        if self._elsewhere(look, spot) > max(COMMON, self.common + 0.1):
+            return
+        if len(self.looks) == EARLY_LOOKS + LATE_LOOKS:
+            del self.looks[EARLY_LOOKS], self.colours[EARLY_LOOKS]
+        self.looks.append(look)
+        self.colours.append(self._colours(rgb, spot))
+
+    def _colours(self, rgb: np.ndarray, spot: Spot) -> tuple[np.ndarray, np.ndarray]:
+        colours = colours_in(rgb, spot.box(self.size))
+        return colours, colour_shares(colours)
+
+    def colour(self, rgb: np.ndarray, box: np.ndarray) -> float:
+        """Overlap of the colours in a box with those of the remembered look that shares most."""
+        return max(colour_overlaps(colours_in(rgb, box), self.colours))
+
+    def facts(self, clip: ClipInfo) -> dict[str, Any]:
+        """Size and texture of the target: whether it can be judged at all."""
+        width, height = self.size * [clip.width, clip.height]
+        cells = int(np.prod(self.weight.shape))
+        return {"cells": cells, "texture": self.texture, "width_px": float(width), "height_px": float(height)}
+
+
+def highest(maps: list[np.ndarray]) -> tuple[float, int, tuple[int, int]]:
+    """The highest value of all maps, its map, and its row and column there."""
+    value, level, at = max((float(m.max()), k, int(m.argmax())) for k, m in enumerate(maps))
+    return value, level, divmod(at, maps[level].shape[1])
+
+
+def bell(rows: int, columns: int) -> np.ndarray:
+    """Weights that fall towards the rim, where a box holds background."""
+    y, x = np.cos(np.linspace(-1.1, 1.1, rows)), np.cos(np.linspace(-1.1, 1.1, columns))
+    return np.asarray(np.outer(y, x), dtype=np.float32)
+
+
+def surroundings_probe(white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]) -> Probe:
+    """What is around the target, the target left out and nothing beyond the frame."""
+    weight = cut_out(np.ones((*white.shape[:2], 1), np.float32), centre, *outer)[..., 0]
+    top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
+    weight[top : top + inner[0], left : left + inner[1]] = 0
+    return Probe(cut_out(white, centre, *outer), Window(weight))
+
+
+def colours_in(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """(576, 3) CIELAB, as OpenCV's bytes, of a grid of pixels in a box."""
+    import cv2
+
+    height, width = rgb.shape[:2]
+    x0, y0, x1, y1 = (np.clip(box, 0, 1) * [width, height, width, height]).round().astype(int)
+    patch = rgb[min(y0, height - 1) : max(y1, y0 + 1), min(x0, width - 1) : max(x1, x0 + 1)]
+    grid = cv2.resize(np.ascontiguousarray(patch), (24, 24), interpolation=cv2.INTER_NEAREST)
+    return np.asarray(cv2.cvtColor(grid, cv2.COLOR_RGB2LAB).reshape(-1, 3).astype(np.float32))
+
+
+def colour_overlap(here: np.ndarray, there: np.ndarray) -> float:
+    """Common share of two sets of colours, 0-1, as they are or once a common tint is taken away."""
+    return colour_overlaps(here, [(there, colour_shares(there))])[0]
+
+
+def colour_overlaps(here: np.ndarray, known: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[float]:
+    """`colour_overlap` with each of several sets of colours, of which the shares are known."""
+    tints = np.clip(np.stack([there.mean(0) for there, _ in known]) - here.mean(0), -TINT, TINT)
+    plain, tinted = colour_shares(here), colour_shares(here + tints[:, None])
+    return [
+        float(max(np.minimum(plain, shares).sum(), np.minimum(mine, shares).sum()))
+        for mine, (_, shares) in zip(tinted, known, strict=True)
+    ]
+
+
+def colour_shares(lab: np.ndarray) -> np.ndarray:
+    """(..., 256) shares of 4 lightnesses x 8 x 8 hues and chromas, of (..., n, 3) colours."""
+    light = np.clip(np.floor(lab[..., 0] / 64), 0, 3)
+    # a and b of real scenes stay within +-64; grey, at 128, lies in the middle of a bin and not on its edge
+    hues = np.clip(np.floor((lab[..., 1:] - 56) / 16), 0, 7)
+    bins = (light * 64 + hues[..., 0] * 8 + hues[..., 1]).astype(int).reshape(-1, lab.shape[-2])
+    counts = np.stack([np.bincount(row, minlength=256) for row in bins]) / lab.shape[-2]
+    return counts.reshape(*lab.shape[:-2], 256)
+
+
+def empty_track(clip: ClipInfo, target: Target) -> TargetTrack:
+    """The track of a clip without frames."""
+    none, boxes = np.zeros(0), np.zeros((0, 4))
+    width, height = (target.box[2] - target.box[0]) * clip.width, (target.box[3] - target.box[1]) * clip.height
+    return TargetTrack(
+        index=np.zeros(0, dtype=int), seconds=none, box=boxes, inside=none, flow=none, near=none, part=none, peak=none,
+        peak_box=boxes, second=none, first=none, early=none, colour=none, place=none, place_box=boxes,
+        place_second=none, at_place=none, camera=none, cells=0, texture=0.0, width_px=width, height_px=height,
+    )  # fmt: skip

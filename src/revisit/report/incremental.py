@@ -1,0 +1,139 @@
+"""What of an earlier page still holds, so that a run that grew by one clip is described one clip more.
+
+Beside the page lies `made.json`: for each scene the digest of everything it was made from, the rows of its clips and
+the pictures it shows. A scene whose digest is the same is left as it is. The file is taken away while a page is
+written, so that it never speaks of a page that a kill left half done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+import revisit
+from revisit.core import digest
+from revisit.core.text import parse_json
+from revisit.media.files import replacing
+from revisit.report.overlays import SHOWN
+
+if TYPE_CHECKING:
+    from revisit.report.pages import Book, Scene
+    from revisit.results.record_files import Lines
+
+NAME = "made.json"
+ROOMS = ("core", "evidence", "media", "report", "results", "web")  # whose code decides what a scene looks like
+
+
+@dataclass(frozen=True)
+class Part:
+    """A scene that was made: of what, how large its file is, the rows of its clips and the pictures it shows."""
+
+    made_of: str
+    size: int
+    rows: Mapping[str, Any]  # by case
+    pictures: tuple[str, ...]  # addresses
+
+
+def files_of(folder: Path) -> set[str]:
+    """Addresses of the scenes and pictures of an earlier page."""
+    return {*_files(folder, "frames"), *_files(folder, "scenes")}
+
+
+def read_parts(folder: Path, basis: str, there: Collection[str]) -> dict[str, Part]:
+    """Scenes of an earlier page that are whole, by key; none where the page was made on another basis."""
+    path = folder / NAME
+    try:
+        content = parse_json(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    path.unlink()
+    if content.get("basis") != basis:
+        return {}
+    sizes = {entry.name: entry.stat().st_size for entry in os.scandir(folder / "scenes")}
+    parts = {key: Part(**{**part, "pictures": tuple(part["pictures"])}) for key, part in content["scenes"].items()}
+
+    def whole(key: str, part: Part) -> bool:
+        return sizes.get(f"{key}.js") == part.size and all(picture in there for picture in part.pictures)
+
+    return {key: part for key, part in parts.items() if whole(key, part)}
+
+
+def write_parts(folder: Path, basis: str, parts: Mapping[str, Part]) -> None:
+    with replacing(folder / NAME) as temporary:
+        content = {"basis": basis, "scenes": {key: vars(part) for key, part in parts.items()}}
+        temporary.write_bytes(msgspec.json.encode(content))
+
+
+def drop(folder: Path, addresses: Iterable[str]) -> None:
+    """Remove scenes and pictures that no page shows any more."""
+    for address in addresses:
+        path = folder / address
+        path.unlink()
+        if path.parent.name != "scenes" and not any(path.parent.iterdir()):
+            path.parent.rmdir()
+
+
+def basis_of(book: Book) -> str:
+    """What all scenes are made from: the code, the cards of what is asked, and where things lie."""
+    facts = [book.cards, book.gates, book.facts["protocol"]["align"], str(book.cache.root), str(book.videos.folder)]
+    return digest([_code(), *facts], 40)
+
+
+def lost_units(book: Book) -> set[str]:
+    """The files of values per frame that answers name and the run has not."""
+    cases = (*book.results.cases, *book.results.truths)
+    named = {record.units for case in cases for record in book.results.of(case).values()}
+    return named.difference(_files(book.run.path, "units"), {""})
+
+
+def made_of(book: Book, scene: Scene, lines: Lines, lost: Collection[str]) -> str:
+    """The digest of everything that only this scene is made from; `lost` are files of values per frame."""
+    told = hashlib.sha256()
+    truths = (book.results.truth_of(case) for case in scene.cases)
+    for case in {case.id: case for case in (*scene.cases, *truths) if case is not None}.values():
+        planned = book.planned[case.id]
+        told.update(msgspec.json.encode([planned, book.diagnoses.get(case.id), lines.stamp(case.id)]))
+        parts = (planned.get(name, {}) for name in ("evidence", "reference_evidence"))
+        evidence = [key for part in parts for kind, key in part.items() if kind in SHOWN]
+        told.update(bytes(key in book.cache for key in evidence))
+        if lost:
+            told.update(bytes(record.units in lost for record in book.results.of(case).values()))
+        for clip in filter(None, (case.clip, case.reference)):
+            told.update(f"{book.videos.resolved(clip.path)} {_state(clip.path)}".encode(errors="replace"))
+    return told.hexdigest()
+
+
+def _state(path: Path) -> str:
+    """Of a video or a folder of frames: whether it is there, and its size and time, as a header is read from it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return "none"
+    return f"{found.st_mode} {found.st_size} {found.st_mtime_ns}"
+
+
+def _files(folder: Path, name: str) -> Iterable[str]:
+    """Addresses of the files in a folder and the folders in it."""
+    if not (folder / name).is_dir():
+        return
+    for entry in os.scandir(folder / name):
+        address = f"{name}/{entry.name}"
+        yield from [f"{address}/{file}" for file in os.listdir(entry)] if entry.is_dir() else [address]  # noqa: PTH208
+
+
+@lru_cache(maxsize=1)
+def _code() -> str:
+    """A digest of the code that describes clips: a page of other code is made anew."""
+    told = hashlib.sha256()
+    for room in ROOMS:
+        for file in sorted((Path(revisit.__file__).parent / room).rglob("*")):
+            if file.is_file() and file.suffix != ".pyc":
+                told.update(file.read_bytes())
+    return told.hexdigest()

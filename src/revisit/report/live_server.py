@@ -1,0 +1,219 @@
+"""Runs in a browser while they go on: the same pages as on disk, made when they are asked for, with videos by ranges.
+
+Nothing is written into the run. What can be read is a fixed list: the page, its scenes, pictures out of the evidence
+of this run, its clips and references by name, and three files of the run.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from revisit.core import EVIDENCE, Clip, MediaError, UsageError, digest, load_all
+from revisit.engine.run_summary import so_far
+from revisit.report.film import plain_key
+from revisit.report.pages import Book, Rows
+from revisit.report.videos import Placed, Videos
+from revisit.report.write_html import chunk, rendered
+from revisit.results.run import Run
+from revisit.web.media import media_response, shown
+from revisit.web.server import Application, needs
+
+FILES = {"summary.json": "application/json", "run.json": "application/json", "records.jsonl": "text/plain"}
+WATCHED = ("run.json", "plan.json", "records.jsonl", "summary.json")
+PICTURES = ("thumbnails", "judge_frames")
+
+
+@dataclass(frozen=True)
+class Served(Videos):
+    """Clips under names of their own; pictures are taken from the evidence when they are asked for."""
+
+    clips: dict[str, Clip] = field(default_factory=dict)
+
+    def keep(self, address: str, picture: Callable[[], bytes]) -> None:
+        pass
+
+    def place(self, clip: Clip) -> Placed:
+        if not clip.path.exists():
+            return {"src": None, "note": f"The video is no longer at {clip.path}."}
+        name = digest([str(clip.path), clip.fps, clip.start, clip.count], 20)
+        self.clips[name] = clip
+        return {"src": f"media/{name}", "start": 0, "note": None}
+
+
+class Shelf:
+    """One run, and the newest book of it."""
+
+    def __init__(self, run: Run, copies: Path) -> None:
+        self.run, self.copies = run, copies
+        self.videos = Served(copies)
+        self.rows: Rows = {}
+        self.lock = threading.Lock()  # a book is made by one request; the others wait for it
+        self._book: tuple[str, Book, bool] | None = None
+
+    def stamp(self) -> str:
+        """Changes when the run has gone on."""
+        found = [self.run.path / name for name in WATCHED]
+        return digest([[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in found if path.is_file()])
+
+    def book(self) -> tuple[str, Book, bool]:
+        """Stamp, book, and whether the run is finished; made anew where the run has gone on."""
+        with self.lock:
+            stamp = self.stamp()
+            if self._book is None or self._book[0] != stamp:
+                told = so_far(self.run)
+                self._book = stamp, Book(self.run, told, self.videos, self.rows), told.finished
+            return self._book
+
+    def page(self) -> tuple[str, str]:
+        stamp, book, _ = self.book()
+        with self.lock:
+            return rendered(book, {}, live={"stamp": stamp})
+
+    def scene(self, key: str) -> str | None:
+        _, book, _ = self.book()
+        with self.lock:
+            return chunk(book.scene(key)) if key in book.scenes else None
+
+    def state(self) -> dict[str, Any]:
+        """How far the run is. No book is made for it: this is asked every few seconds."""
+        facts = self.run.facts
+        finished = bool(facts["invocations"]) and bool(facts["invocations"][-1]["finished"])
+        done = len(self._book[1].results.cases) if self._book else 0
+        expected = sum(not case.get("truth") for case in self.run.plan["cases"])
+        return {"stamp": self.stamp(), "going": not finished, "done": done, "of": expected}
+
+    def picture(self, name: str, frame: int) -> bytes | None:
+        """The picture of a frame, out of evidence of this run whose key starts so."""
+        _, book, _ = self.book()
+        for id, key in _pictures_of(book).get(name, ()):
+            pictures = _loaded(book, id, key)
+            if pictures is not None and frame in pictures.index:
+                made: bytes = pictures.picture(pictures.index.tolist().index(frame))
+                return made
+        return None
+
+    def media(self, name: str) -> Path | None:
+        """The file of a clip as a browser can show it; made once where it is none."""
+        clip = self.videos.clips.get(name)
+        return None if clip is None else _shown(clip, self.copies)
+
+
+@lru_cache(maxsize=8)
+def _pictures_of(book: Book) -> dict[str, list[tuple[str, str]]]:
+    found: dict[str, list[tuple[str, str]]] = {}
+    for entry in book.plan["cases"]:
+        for evidence in (entry.get("evidence", {}), entry.get("reference_evidence", {})):
+            for id in PICTURES:
+                if key := plain_key(evidence, id):
+                    found.setdefault(key[:16], []).append((id, key))
+    return found
+
+
+@lru_cache(maxsize=48)
+def _loaded(book: Book, id: str, key: str) -> Any:
+    return book.cache.load(EVIDENCE[id], key)
+
+
+@lru_cache(maxsize=4096)
+def _shown(clip: Clip, copies: Path) -> Path:
+    return shown(clip, copies).path
+
+
+def application(runs: Sequence[Path], copies: Path) -> Application:
+    """The server of these runs; `copies` is a folder for what browsers cannot play as it is."""
+    needs("starlette")
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+    from starlette.routing import Route
+
+    load_all()
+    shelves = _named([Shelf(Run(path), copies) for path in runs])
+
+    def of(request: Any) -> Shelf:
+        shelf = shelves.get(request.path_params["run"])
+        if shelf is None:
+            raise HTTPException(404, "There is no such run.")
+        return shelf
+
+    def home(request: Any) -> Response:
+        if len(shelves) == 1:
+            return RedirectResponse(f"/{next(iter(shelves))}/")
+        return HTMLResponse(_list_of(shelves))
+
+    def page(request: Any) -> Response:
+        html, policy = of(request).page()
+        headers = {"content-security-policy": f"{policy}; frame-ancestors 'none'", "cache-control": "no-store"}
+        return HTMLResponse(html.encode(errors="replace"), headers=headers)
+
+    def scene(request: Any) -> Response:
+        text = of(request).scene(request.path_params["key"])
+        if text is None:
+            raise HTTPException(404, "There is no such scene.")
+        headers = {"cache-control": "no-store"}
+        return Response(text.encode(errors="replace"), media_type="text/javascript", headers=headers)
+
+    def picture(request: Any) -> Response:
+        frame = request.path_params["frame"]
+        sound = frame.isascii() and frame.isdecimal() and len(frame) < 10
+        found = of(request).picture(request.path_params["name"], int(frame)) if sound else None
+        if found is None:
+            raise HTTPException(404, "There is no such picture.")
+        return Response(found, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
+
+    def media(request: Any) -> Any:
+        name = request.path_params["name"]
+        try:
+            path = of(request).media(name)
+            return media_response({} if path is None else {name: path}, name, request)
+        except MediaError as error:
+            raise HTTPException(404, str(error)) from None
+
+    def file(request: Any) -> Response:
+        name = request.path_params["name"]
+        path = of(request).run.path / name
+        if name not in FILES or not path.is_file():
+            raise HTTPException(404, "There is no such file.")
+        return PlainTextResponse(path.read_bytes(), media_type=FILES[name])
+
+    return Starlette(
+        routes=[
+            Route("/", home),
+            Route("/{run}/", page),
+            Route("/{run}/state", lambda request: JSONResponse(of(request).state())),
+            Route("/{run}/scenes/{key}.js", scene),
+            Route("/{run}/frames/{name}/{frame}.jpg", picture),
+            Route("/{run}/media/{name}", media),
+            Route("/{run}/files/{name}", file),
+        ]
+    )
+
+
+def _named(shelves: Sequence[Shelf]) -> dict[str, Shelf]:
+    """Shelves by a name that can stand in an address: a number, and the folder of the run as far as it is plain."""
+    named = {}
+    for k, shelf in enumerate(shelves, 1):
+        plain = "".join(c for c in shelf.run.path.resolve().name if c.isascii() and (c.isalnum() or c in "-_"))
+        named[f"{k}-{plain}" if plain else str(k)] = shelf
+    if not named:
+        raise UsageError("name a run directory to view; `revisit eval SOURCE --out DIR` makes one")
+    return named
+
+
+def _list_of(shelves: dict[str, Shelf]) -> str:
+    from markupsafe import escape
+
+    items = "".join(
+        f'<li><a href="/{escape(name)}/"><bdi>{escape(shelf.run.path)}</bdi></a></li>'
+        for name, shelf in shelves.items()
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Revisit: runs</title>'
+        '<link rel="icon" href="data:,"></head>'
+        f"<body><h1>Runs</h1><ul>{items}</ul></body></html>"
+    )

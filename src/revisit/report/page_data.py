@@ -1,0 +1,225 @@
+"""What the page says besides the clips: header, cards of metrics, trouble, protocol; all from the run directory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, evidence_id
+from revisit.core.text import counted, parse_json
+from revisit.media import file_digest
+from revisit.report.plots import heat_map, scatter
+from revisit.report.tables import diagnosis_table, findings, funnel, in_words, plain_table, table
+from revisit.report.verdict import verdict_view
+from revisit.report.wording import direction, is_bounded, span
+from revisit.results.display import HEADINGS, arrow, heading, metric_title, observed_by
+from revisit.results.model_facts import cost_table, facts_for
+
+if TYPE_CHECKING:
+    from revisit.report.pages import Book
+
+
+def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """A card per metric of the summary, in the order of the table; what is not installed here says so."""
+    observers = facts["protocol"]["observers"]
+    cards = {}
+    for id, column in summary.get("metrics", {}).items():
+        installed = id in METRICS
+        known = METRICS[id] if installed else None
+        needs = ["case" if kind is Case else evidence_id(kind) for kind in known.needs] if known else []
+        cards[id] = {
+            "id": id,
+            "group": heading(id),
+            "title": column["title"],
+            "unit": column["unit"],
+            "range": column["range"],
+            "version": column["version"],
+            "protocol": ", ".join(column["protocol"]),
+            "higher_is_better": column["higher_is_better"],
+            "arrow": arrow(column["higher_is_better"]),
+            "direction": direction(column["higher_is_better"]),
+            "span": span(column["range"]),
+            "bounded": is_bounded(column["range"]),
+            "description": _paragraphs(
+                known.description if known else "The code of this metric is not installed here."
+            ),
+            "needs": needs,
+            "gates": list(known.gates) if known else [],
+            "gate_titles": [GATES[gate].title for gate in known.gates if gate in GATES] if known else [],
+            "paper": known.paper if known else "",
+            "responds_to": list(known.responds_to) if known else [],
+            "blind_to": list(known.blind_to) if known else [],
+            "against_reference": any(_pairs(observers.get(need)) for need in needs),
+            "sampling": [f"{need}: {observers[need]['frames']}" for need in needs if need in observers],
+        }
+    return dict(sorted(cards.items(), key=lambda item: HEADINGS.index(item[1]["group"])))
+
+
+def _paragraphs(text: str) -> list[str]:
+    """A docstring without the line breaks that only fit it into the source."""
+    return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+
+
+def _pairs(observer: Mapping[str, Any] | None) -> bool:
+    """Whether this observer compares a clip with its reference, so that `other` is a frame of the reference."""
+    return observer is not None and observer["observer"] in OBSERVERS and OBSERVERS[observer["observer"]].pairs
+
+
+def gate_titles(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Titles of the gates of a plan, by id."""
+    return {id: GATES[id].title if id in GATES else id.replace("_", " ") for id in plan["gates"]}
+
+
+def page(book: Book, by: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Everything the template shows."""
+    facts, summary, results, cards, gates = book.facts, book.summary, book.results, book.cards, book.gates
+    models = summary.get("models", {})
+    return {
+        "header": _header(facts, summary, len(results.cases), len(book.scenes)),
+        "verdict": verdict_view(book.verdict, summary, book.floors),
+        "moments": book.moments(),
+        "stages": funnel(summary.get("funnel", [])),
+        "sentences": in_words(summary.get("funnel", [])),
+        "by_model": [
+            {"model": model, "cases": entry["cases"], "stages": funnel(entry["funnel"])}
+            for model, entry in models.items()
+            if entry.get("funnel")
+        ],
+        "findings": findings(results, gates),
+        "headline": [plain_table(extra) for extra in summary.get("headline", [])],
+        "table": table(summary, cards),
+        "parts_of_table": [
+            {"name": name, "table": table(_part(summary, part), cards)}
+            for name, part in summary.get("parts", {}).items()
+        ],
+        "said": summary.get("sentences", []),
+        "tables": [plain_table(extra) for extra in [*summary.get("tables", []), *_costs(book)]],
+        "by": [
+            {
+                "expression": expression,
+                "tables": [
+                    {"name": name, "table": table(_part(summary, part), cards)} for name, part in groups.items()
+                ],
+            }
+            for expression, groups in by.items()
+        ],
+        "people": _people(book.run.path),
+        "diagnosis": diagnosis_table(summary.get("diagnosis") or {}),
+        "cards": list(cards.values()),
+        "trouble": _trouble(summary),
+        "protocol": _protocol(facts, cards, gates, summary),
+    }
+
+
+def _costs(book: Book) -> list[dict[str, Any]]:
+    """What generating costs, where models.yaml beside the clips or the run says it."""
+    found = cost_table(facts_for([book.run.path]), list(book.summary.get("models", {})))
+    return [found] if found else []
+
+
+STALE = "The run has been scored again since; `revisit align` brings this up to date."
+
+
+def _people(run: Path) -> dict[str, Any] | None:
+    """What people say of the run (`revisit align`): tables of texts, and figures from numbers."""
+    path = run / "people.json"
+    if not path.is_file():
+        return None
+    content = parse_json(path.read_text(encoding="utf-8"))
+    shown = content["figures"]
+    return {
+        "tables": [{**plain_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],
+        "notes": content["notes"] + ([STALE] if content["records"] != file_digest(run / "records.jsonl") else []),
+        "heat": [{"title": one["title"], "picture": heat_map(one["columns"], one["rows"])} for one in shown["heat"]],
+        "ratios": [{"title": one["title"], "picture": scatter(one["points"])} for one in shown["ratios"]],
+    }
+
+
+def _part(summary: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part of the clips as a summary of its own: its models, and the metrics that are asked of it."""
+    return {"models": part["models"], "metrics": {id: summary["metrics"][id] for id in part["metrics"]}}
+
+
+def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, scenes: int) -> dict[str, Any]:
+    suite = SUITES[facts["suite"]].title if facts["suite"] in SUITES else facts["suite"]
+    request = facts.get("request") or {}
+    badges = []
+    if summary.get("partial"):
+        badges.append(f"Partial: {cases} of {summary['total_cases']} clips (--limit {summary['partial']})")
+    if facts["invocations"] and not facts["invocations"][-1]["finished"]:
+        badges.append("Unfinished: this is of the clips scored so far")
+    return {
+        "suite": suite,
+        "badges": badges,
+        "source": request.get("source") or "not recorded",
+        "facts": [
+            counted(cases, "clip"),
+            counted(scenes, "scene"),
+            counted(len(summary.get("models", {})), "model"),
+            f"observers: {observed_by(facts)}",
+            _date(facts),
+        ],
+    }
+
+
+def _date(facts: Mapping[str, Any]) -> str:
+    """When the run was last worked on; read from the run, so that the same run gives the same page."""
+    stamps = [entry["finished"] or entry["started"] for entry in facts["invocations"]]
+    return f"{datetime.fromisoformat(stamps[-1]):%Y-%m-%d %H:%M} UTC" if stamps else "not recorded"
+
+
+def _trouble(summary: Mapping[str, Any]) -> dict[str, Any]:
+    not_asked: dict[str, list[str]] = defaultdict(list)
+    for id, reason in summary.get("not_asked", {}).items():
+        not_asked[reason].append(metric_title(id))
+    return {
+        "failed": summary.get("failed", []),
+        "notes": summary.get("notes", []),
+        "rejected": summary.get("rejected", []),
+        "not_asked": [{"reason": reason, "titles": titles} for reason, titles in not_asked.items()],
+    }
+
+
+def _protocol(
+    facts: Mapping[str, Any],
+    cards: Mapping[str, Mapping[str, Any]],
+    gates: Mapping[str, str],
+    summary: Mapping[str, Any],
+) -> dict[str, Any]:
+    protocol, environment = facts["protocol"], facts["environment"]
+    return {
+        "commands": list(dict.fromkeys(entry["command"] for entry in facts["invocations"] if entry["command"])),
+        "tag": summary["protocol"],
+        "parameters": {id: _in_line(values) for id, values in protocol["parameters"].items()},
+        "align": protocol["align"],
+        "askers": [
+            {"kind": "gate", "id": id, "title": gates.get(id, id), "tag": tag} for id, tag in protocol["gates"].items()
+        ]
+        + [
+            {"kind": "metric", "id": id, "title": cards[id]["title"] if id in cards else "not asked", "tag": tag}
+            for id, tag in protocol["metrics"].items()
+        ],
+        "observers": [
+            {"role": role, **observer, "params": _in_line(observer["params"])}
+            for role, observer in protocol["observers"].items()
+        ],
+        "environment": [
+            ("Revisit", facts["revisit"]),
+            ("Python", environment["python"]),
+            *environment["libraries"].items(),
+            ("Platform", environment["platform"]),
+            ("Cores", str(environment["cores"])),
+        ],
+        "counters": [(name.replace("_", " "), _in_line(value)) for name, value in facts["counters"].items()],
+        "notes": [f"{clip[:12]}: {note}" for clip, notes in facts["notes"].items() for note in notes],
+        "work": counted(len(facts["invocations"]), "invocation"),
+    }
+
+
+def _in_line(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {item}" for name, item in value.items()) or "none"
+    return str(value)

@@ -1,0 +1,178 @@
+"""A run as a book: its clips by scene, each described once, for a page on disk and for one that is served.
+
+A scene is what models can be compared on: one sample under one condition, with the truth where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from revisit.core import SUITES, Case, UsageError, digest
+from revisit.core.cases import FLOOR
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.run_summary import SoFar
+from revisit.report.clips import Entry, Truth
+from revisit.report.film import Films
+from revisit.report.page_data import gate_titles, metric_cards
+from revisit.report.videos import Videos
+from revisit.report.wording import gate_name
+from revisit.results.ceilings import held_to_truth
+from revisit.results.model_facts import facts_for
+from revisit.results.results import Results
+from revisit.results.run import Run
+from revisit.results.verdict import Verdict, verdict, worst_moments
+
+GALLERY = 24  # moments
+AT_ONCE = 48  # clips described in memory
+Rows = dict[str, tuple[int, dict[str, Any]]]  # case id -> number of answers, and its row
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Clips of one sample under one condition."""
+
+    key: str
+    cases: tuple[Case, ...]
+
+    @property
+    def title(self) -> str:
+        return self.cases[0].sample
+
+
+class Book:
+    """Everything that pages say of a run.
+
+    Clips are described when they are asked for, and only a few are kept: a run may have thousands, and the small
+    pictures of each lie in memory while it is described. `rows` are those of clips that were described before.
+    """
+
+    def __init__(self, run: Run, told: SoFar, videos: Videos, rows: Rows | None = None) -> None:
+        self.run, self.videos = run, videos
+        self.results, self.summary, self.diagnoses = told.results, told.summary, told.diagnosis.get("cases", {})
+        self.facts, self.plan = run.facts, run.plan
+        self.planned = {entry["id"]: entry for entry in self.plan["cases"]}
+        self.cache = EvidenceCache(Path(self.facts["cache"]))
+        self.films = Films(_shown(self.plan["cases"]), self.cache)
+        self.cards = metric_cards(self.summary, self.facts)
+        self.gates = gate_titles(self.plan)
+        self.rows: Rows = {} if rows is None else rows
+        self._entries: dict[str, Entry] = {}
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Of the results as they are now; a run of an unknown suite has no questions."""
+        card = SUITES[self.plan["suite"]].card if self.plan["suite"] in SUITES else {}
+        return verdict(self.results, card)
+
+    @cached_property
+    def held(self) -> Results:
+        """The same answers with the scores that count: held to the truth."""
+        return held_to_truth(self.results)
+
+    @cached_property
+    def floors(self) -> set[str]:
+        """Models that stand for no memory at all, as their clips or a models.yaml beside videos or run say."""
+        told = self.summary.get("models", {})
+        marked = {model for model, facts in told.items() if facts.get("category") == FLOOR}
+        try:
+            known = facts_for([self.run.path])
+        except UsageError:
+            return marked  # `revisit models` and `table` name the fault; a page is not lost for it
+        return marked | {model for model in self.results.models if known.of(model).get("category") == FLOOR}
+
+    @cached_property
+    def scenes(self) -> dict[str, Scene]:
+        """By key, in the order of the plan."""
+        found: dict[tuple[str, str, str], list[Case]] = {}
+        for case in self.results.cases:
+            found.setdefault((case.subset, case.condition, case.sample), []).append(case)
+        made = (
+            Scene(digest("\0".join(place), 10), tuple(sorted(cases, key=lambda case: (case.model, case.seed))))
+            for place, cases in found.items()
+        )
+        return {scene.key: scene for scene in made}
+
+    @cached_property
+    def scene_of(self) -> dict[str, str]:
+        """Case id -> key of its scene."""
+        return {case.id: scene.key for scene in self.scenes.values() for case in scene.cases}
+
+    def entry(self, case: Case) -> Entry:
+        entry = self._entries.pop(case.id, None) or Entry(self, case, self.planned[case.id])
+        self._entries[case.id] = entry
+        while len(self._entries) > AT_ONCE:
+            del self._entries[next(iter(self._entries))]
+        return entry
+
+    def answers(self, case: Case) -> int:
+        """How many there are of a clip and of its truth, on which it depends what scores count for."""
+        truth = self.results.truth_of(case)
+        return len(self.results.of(case)) + (len(self.results.of(truth)) if truth is not None else 0)
+
+    def row(self, case: Case) -> dict[str, Any]:
+        """What the list shows of a clip, made once for as many answers as there are of it."""
+        answers = self.answers(case)
+        if self.rows.get(case.id, (-1, {}))[0] != answers:
+            self.rows[case.id] = answers, {**self.entry(case).row(), "scene": self.scene_of[case.id]}
+        return self.rows[case.id][1]
+
+    def index(self) -> dict[str, Any]:
+        """What the page knows of all clips before a scene is opened."""
+        shown = ("title", "unit", "group", "arrow", "range", "bounded")
+        return {
+            "metrics": [{"id": id, **{name: card[name] for name in shown}} for id, card in self.cards.items()],
+            "gates": [{"id": id, "title": title, "short": gate_name(id, title)} for id, title in self.gates.items()],
+            "headline": [id for id in dict.fromkeys(answer.metric for answer in self.verdict.answers) if id],
+            "clips": [self.row(case) for case in self.results.cases],
+        }
+
+    def scene(self, key: str) -> dict[str, Any]:
+        """All that the view of one scene needs: the truth first, then every clip."""
+        scene = self.scenes[key]
+        truths: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for case in scene.cases:
+            if case.reference is not None:
+                place = (case.reference.path, case.reference.start, case.reference.count)
+                if place not in truths:
+                    own = self.results.truth_of(case)
+                    truths[place] = self.entry(own).whole() if own is not None else Truth(self, case).whole()
+        names = ("truth", *(f"truth {k}" for k in range(2, len(truths) + 1)))
+        clips = [
+            {**entry, "model": name, "truth": True} for name, entry in zip(names, truths.values(), strict=False)
+        ] + [self.entry(case).whole() for case in scene.cases]
+        return {"key": key, "title": scene.title, "align": self._align(scene), "clips": clips}
+
+    def _align(self, scene: Scene) -> str:
+        """How clips of other lengths go together: as the run aligned them with their references."""
+        rules = {case.align for case in scene.cases} - {""} or {self.facts["protocol"]["align"]}
+        return {"stretch": "share", "time": "time", "index": "time"}.get(min(rules), "auto")
+
+    def moments(self) -> list[dict[str, Any]]:
+        """The worst moments, each as two pictures: what should be there, and what is."""
+        cases = {case.id: case for case in self.results.cases}
+        found = worst_moments(self.held, self.verdict.answers, GALLERY)
+        shown = []
+        for moment in found:
+            entry = self.entry(cases[moment.case])
+            shown.append(
+                {
+                    "scene": self.scene_of[moment.case],
+                    "clip": entry.anchor,
+                    "model": moment.model,
+                    "sample": moment.sample,
+                    "frame": moment.frame,
+                    "why": moment.why,
+                    "pictures": entry.moment(moment.metric, moment.frame),
+                }
+            )
+        return shown
+
+
+def _shown(planned: list[dict[str, Any]]) -> dict[str, Mapping[str, str]]:
+    """Path of a clip or reference -> keys of the evidence there is of it."""
+    references = {e["reference"]["path"]: e.get("reference_evidence", {}) for e in planned if e["reference"]}
+    return {**references, **{entry["clip"]["path"]: entry.get("evidence", {}) for entry in planned}}

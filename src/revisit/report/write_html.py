@@ -1,0 +1,149 @@
+"""The HTML report: a folder that opens from disk, loads nothing from elsewhere and runs no script but its own.
+
+Text from outside (file names, prompts, models, reasons, what a judge said) meets the page in two ways only: through
+Jinja with autoescaping, and as JSON whose script writes it with `textContent`. What the list of clips needs is in the
+page itself; each scene lies in a small file beside it, which is loaded when the scene is opened. Pages on disk may not
+fetch files, so these are scripts that hold one text of JSON; the policy lets only our own script load them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from importlib.util import cache_from_source
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from revisit.core import load_all
+from revisit.engine.leases import Claims
+from revisit.engine.run_summary import SoFar
+from revisit.media.files import replacing
+from revisit.report.incremental import Part, basis_of, drop, files_of, lost_units, made_of, read_parts, write_parts
+from revisit.report.page_data import page
+from revisit.report.pages import Book
+from revisit.report.videos import Videos
+from revisit.results.run import Run
+
+
+def write_report(run: Run, *, copy_clips: bool = False, by: Mapping[str, Mapping[str, Any]] | None = None) -> Path:
+    """Write RUN/report/index.html with its pictures and scenes beside it; return its path.
+
+    With `copy_clips` the videos go into the folder too, so that it can be sent to someone. `by` holds tables of
+    groups of clips (runs/group_by.py), by the expression that made them.
+    """
+    load_all()
+    claims = Claims(run.path)
+    try:
+        with claims.writing():  # several processes may have shared the run, and end at once
+            return _write(run, copy_clips, by or {})
+    finally:
+        claims.close()
+
+
+def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> Path:
+    folder = run.path / "report"
+    shutil.rmtree(folder / "clips", ignore_errors=True)
+    (folder / "scenes").mkdir(parents=True, exist_ok=True)
+    videos = Videos(folder, copy_clips)
+    book = Book(run, SoFar(run.results, run.summary, run.diagnosis, True), videos)
+    basis, lines, lost = basis_of(book), run.lines, lost_units(book)
+    there = files_of(folder)
+    earlier = read_parts(folder, basis, there)
+    parts: dict[str, Part] = {}
+    for key, scene in book.scenes.items():
+        made_from, part = made_of(book, scene, lines, lost), earlier.get(key)
+        if part is None or part.made_of != made_from or copy_clips:  # a clip is copied anew
+            videos.kept.clear()
+            content = chunk(book.scene(key)).encode(errors="replace")
+            (folder / "scenes" / f"{key}.js").write_bytes(content)
+            rows = {case.id: book.row(case) for case in scene.cases}  # while its pictures are in memory
+            part = Part(made_from, len(content), rows, tuple(videos.kept))
+        book.rows.update({case.id: (book.answers(case), part.rows[case.id]) for case in scene.cases})
+        parts[key] = part
+    videos.kept.clear()
+    html, _ = rendered(book, by)
+    pictures = {*videos.kept, *(picture for part in parts.values() for picture in part.pictures)}
+    drop(folder, there.difference(pictures, (f"scenes/{key}.js" for key in parts)))
+    with replacing(folder / "index.html") as temporary:
+        temporary.write_text(html, encoding="utf-8", errors="replace")
+    if not copy_clips:
+        write_parts(folder, basis, parts)
+    return folder / "index.html"
+
+
+def rendered(book: Book, by: Mapping[str, Mapping[str, Any]], live: Mapping[str, Any] | None = None) -> tuple[str, str]:
+    """The page, and the policy that it is under. `live` is what a server says of a run that may still be going."""
+    style = _asset("report.css") + (files("revisit.web") / "static" / "player.css").read_text(encoding="utf-8")
+    scripts = ("common.js", "list.js", "scene.js", *(("live.js",) if live is not None else ()))
+    player = (files("revisit.web") / "static" / "player.js").read_text(encoding="utf-8")
+    script = "\n".join([player, *map(_asset, scripts)])
+    environment = Environment(
+        loader=PackageLoader("revisit.report"),
+        bytecode_cache=_compiled(),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # 'self' covers a page on a web server, `file:` one on disk, where browsers do not agree on what 'self' is.
+    # 'strict-dynamic': the one script that is allowed by its digest may load the scenes, and no markup may.
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            "img-src 'self' file: data:",
+            "media-src 'self' file:",
+            f"style-src '{policy_hash(style)}'",
+            f"script-src '{policy_hash(script)}' 'strict-dynamic'",
+            "connect-src 'self'" if live is not None else "connect-src 'none'",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    content = {
+        **page(book, by),
+        "live": live,
+        "files": "files" if live is not None else "..",
+        "index": data_block({**book.index(), "live": live}),
+    }
+    html = environment.get_template("page.html").render(
+        policy=policy, style=Markup(style), script=Markup(script), **content
+    )
+    return html, policy
+
+
+def chunk(content: Any) -> str:
+    """A script that hands one text of JSON to the page; a text, so that no name in it can mean anything to a script."""
+    return f"revisitScene({data_block(json.dumps(content, ensure_ascii=False, allow_nan=False))});\n"
+
+
+def data_block(content: Any) -> Markup:
+    """JSON that cannot end the script element it stands in, nor be taken for markup or code."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _compiled() -> FileSystemBytecodeCache | None:
+    """Compiled templates lie where Python keeps compiled modules, if it may keep them: to compile takes longest."""
+    place = Path(cache_from_source(__file__)).parent
+    may = not sys.dont_write_bytecode and os.access(place, os.W_OK)
+    return FileSystemBytecodeCache(str(place), "page-%s.cache") if may else None
+
+
+def _asset(name: str) -> str:
+    return (files("revisit.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def policy_hash(text: str) -> str:
+    """The name under which a policy allows an inline script or style: the digest of its exact text."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

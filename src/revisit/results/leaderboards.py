@@ -1,0 +1,349 @@
+"""Boards: models in rows, measures in columns, one protocol. What is under two protocols is on two boards.
+
+Runs become boards, one row per model and run; runs whose numbers compare share a board. A cell says how many clips it
+rests on. There is no overall rank: columns have units of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from revisit.core import METRICS, UsageError, digest
+from revisit.core.cases import CEILING, FLOOR
+from revisit.results.display import coverage, ends, marks, number, observed_by, title
+from revisit.results.funnel import posed
+from revisit.results.results import Cell, Results
+from revisit.results.stand_ins import SUFFIX, set_apart, stand_ins
+
+ROLES = ("", FLOOR, CEILING)  # in the order of a board
+
+
+@dataclass(frozen=True)
+class Column:
+    """A measure: its key, what the head says, and which way is better."""
+
+    key: str
+    title: str
+    higher_is_better: bool | None = True  # None: neither
+    decimals: int | None = None  # as a benchmark prints it; None: by the rule for all numbers
+    protocol: str = ""  # hash of everything that must be equal for two numbers in it to compare
+
+
+@dataclass(frozen=True)
+class BoardCell(Cell):
+    """A cell with what was printed in its place, or why it is empty; without counts where `of` is 0."""
+
+    text: str = ""
+    reason: str = ""
+
+    def shown(self, decimals: int | None = None, interval: bool = False) -> str:
+        """`14.41`, with ` (3/4)` where it is known; a dash where there is no value."""
+        told = number(self.mean)
+        if self.mean is not None:
+            told = self.text or (told if decimals is None else f"{self.mean:.{decimals}f}")
+        if interval and self.interval is not None:
+            told += f" [{ends(self.interval)}]"
+        return f"{told} ({coverage(self)})" if self.of else told
+
+
+def printed(mean: float | None, text: str = "", reason: str = "") -> BoardCell:
+    """A cell without counts: from a paper, or made of other cells."""
+    return BoardCell(0, 0, mean, text=text, reason=reason)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model and where its numbers come from."""
+
+    model: str
+    source: str
+    cells: Mapping[str, BoardCell] = field(default_factory=dict)
+    group: str = ""  # of models that compete with each other and with no others
+    role: str = ""  # FLOOR or CEILING: outside the contest
+
+    @property
+    def shown(self) -> str:
+        """The name on a board; what is no model says so."""
+        return f"{self.model} ({self.role})" if self.role else self.model
+
+    def cell(self, column: Column) -> BoardCell:
+        """The cell under a column; an empty one where there is none."""
+        return self.cells.get(column.key, printed(None))
+
+
+@dataclass(frozen=True)
+class Board:
+    """Rows that may be compared with each other, column by column, and with no other board's."""
+
+    title: str
+    protocol: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    note: str = ""
+    as_printed: bool = False  # numbers of a paper, marked by their order as papers do
+    truths: Mapping[str, str] = field(default_factory=dict)  # clip -> digest of what it is compared with
+
+
+def ordered(board: Board, by: str = "") -> list[Row]:
+    """Rows from the best to the worst in one column, those without a value last; by name where none is given.
+
+    Behind them stand the floors, and the truth as the ceiling.
+    """
+    names = sorted(board.rows, key=lambda row: (row.model.lower(), row.model, row.source))
+    rows = sorted(names, key=lambda row: ROLES.index(row.role))
+    column = next(
+        (column for column in board.columns if by.lower() in (column.key.lower(), column.title.lower())), None
+    )
+    if column is None:
+        return rows
+
+    def rank(row: Row) -> tuple[int, bool, float]:
+        mean = row.cell(column).mean
+        ordered = 0.0 if mean is None else -mean if column.higher_is_better is not False else mean
+        return ROLES.index(row.role), mean is None, ordered
+
+    return sorted(rows, key=rank)
+
+
+def marked(board: Board, rows: Sequence[Row], column: Column) -> dict[int, str]:
+    """Positions of the rows that are best and second in a column, within each group, by the rule for all tables.
+
+    A column that rewards an unchanged look has no marks where somebody looks less changed than the truth itself.
+    """
+    found: dict[int, str] = {}
+    if column.key in METRICS and METRICS[column.key].rewards_unchanged:
+        values = [(row.role, mean) for row in rows if (mean := row.cell(column).mean) is not None]
+        truth = max((mean for role, mean in values if role == CEILING), default=math.inf)
+        if any(mean > truth for role, mean in values if role != CEILING):
+            return found
+    for group in dict.fromkeys(row.group for row in rows if not row.role):
+        cells = {position: row.cell(column) for position, row in enumerate(rows) if row.group == group and not row.role}
+        found.update(marks(cells, column.higher_is_better, board.as_printed))
+    return found
+
+
+# Facts that name who made the evidence of a score, where a protocol leaves that to the files it is given.
+MAKERS = ("judge", "detector", "net", "poses_from", "described_by", "depth_by", "flow", "rated_by")
+# A model whose camera never leaves keeps everything: how many clips posed the test stands before all scores.
+POSED = Column("posed", "test posed", None)
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What a board needs of a run: its name, the content of its JSON files, and its results."""
+
+    name: str
+    facts: Mapping[str, Any]
+    plan: Mapping[str, Any]
+    results: Results
+    summary: Mapping[str, Any] = field(default_factory=dict)
+
+
+def columns_of(run: RunFacts, known: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns of a run's board: those a suite names, in its order; else every metric the run asked.
+
+    Behind them stand-ins have columns of their own; `run` has its results with these set apart.
+    """
+    hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
+    wanted = list(known or [column_of(id) for id in hashes])
+    makers = _makers(run.results)
+    others = stand_ins(run.results)
+    for column in tuple(wanted):
+        if who := [one.made_by for one in others if one.metric == column.key]:
+            title = f"{column.title} by {' or '.join(who)} (stand-in)"
+            wanted.append(replace(column, key=f"{column.key}{SUFFIX}", title=title))
+    made = []
+    for column in wanted:
+        tag = hashes.get(column.key.removesuffix(SUFFIX))
+        made.append(
+            replace(column, protocol=" ".join([tag, *makers.get(column.key, ())])) if tag is not None else column
+        )
+    return tuple(made)
+
+
+def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") -> Board:
+    """Means over the clips of each model in a run, or of one part of the dataset; stand-ins in columns of their own."""
+    run = replace(run, results=set_apart(run.results))
+    part = run.results.only(
+        lambda entry: not subset or subset.lower() in (entry.subset.lower(), entry.condition.lower())
+    )
+    if not part.entries:
+        parts = sorted({name for case in run.results.cases for name in (case.subset, case.condition)} - {""})
+        raise UsageError(f"{run.name} has no clips in {subset!r}; its parts are {', '.join(parts) or 'none'}")
+    columns = tuple(
+        column
+        for column in columns_of(run, known)
+        if any(part.asks(column.key.removesuffix(SUFFIX), entry) for entry in part.entries)
+    )
+    rows = []
+    for model, mine in part.groups("model").items():
+        cells = {column.key: _cell(mine, column.key) for column in columns}
+        role = FLOOR if model in part.floors else ""
+        rows.append(Row(model, run.name, cells if subset else {**_posed(run, model), **cells}, role=role))
+    if part.truths:
+        cells = {column.key: _cell(part.truth, column.key) for column in columns}
+        rows.append(Row(run.results.truth_name, run.name, cells, role=CEILING))
+    protocol = run.facts["protocol"]
+    here = {case.id for case in part.cases}
+    digests: dict[str, set[str]] = {}  # a scene may have several clips, each with a reference of its own
+    for case in run.plan["cases"]:
+        own = case.get("reference_digest")
+        if case["id"] in here and own and own != case.get("digest"):
+            digests.setdefault(case["sample"], set()).add(own)
+    truths = {sample: " ".join(sorted(several)) for sample, several in digests.items()}
+    dataset = f", dataset {digest(sorted(truths.items()), 8)}" if truths else ""
+    partial = (
+        f"; --limit took {len(run.plan['cases'])} of {run.plan['total_cases']} clips" if run.plan.get("partial") else ""
+    )
+    return Board(
+        title=f"{run.facts['suite']}{', ' + subset if subset else ''}",
+        protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}{dataset}{partial}",
+        columns=(POSED, *columns) if any(POSED.key in row.cells for row in rows) else columns,
+        rows=tuple(rows),
+        note="; ".join(filter(None, [_mixed(columns, run.results), _left_open(run.name, part)])),
+        truths=truths,
+    )
+
+
+def near_truth(board: Board) -> Board:
+    """A board of scores that are held to the truth: a column of nearness to it says so, and the truth is the best."""
+    if not board.truths:
+        return board
+    near = {column.key for column in board.columns if column.key in METRICS and METRICS[column.key].rewards_unchanged}
+    columns = tuple(
+        replace(column, title=f"{column.title}, nearness to the truth") if column.key in near else column
+        for column in board.columns
+    )
+    rows = []
+    for row in board.rows:
+        ceiling = {
+            key: replace(cell, mean=METRICS[key].range[1], interval=None)
+            for key, cell in row.cells.items()
+            if row.role == CEILING and key in near and cell.mean is not None
+        }
+        rows.append(replace(row, cells={**row.cells, **ceiling}))
+    return replace(board, columns=columns, rows=tuple(rows))
+
+
+def joined(boards: Sequence[Board]) -> list[Board]:
+    """Boards with the same title, protocol in every column that both have, and ground truth, put together."""
+    made: list[Board] = []
+    for board in boards:
+        for position, other in enumerate(made):
+            if board.title == other.title and _compare(board, other):
+                protocols = dict.fromkeys([*other.protocol.split(" | "), board.protocol])
+                made[position] = replace(
+                    other,
+                    columns=_union(other.columns, board.columns),
+                    rows=(*other.rows, *board.rows),
+                    protocol=" | ".join(protocols),
+                    note="; ".join(dict.fromkeys(note for note in (other.note, board.note) if note)),
+                    truths={**other.truths, **board.truths},
+                )
+                break
+        else:
+            made.append(board)
+    return made
+
+
+def _compare(one: Board, other: Board) -> bool:
+    """Whether no column of the two would hold numbers of two protocols, or of two datasets.
+
+    Datasets are told apart by their content: clips of one name must be compared with the same ground truth.
+    """
+    if one.truths and other.truths:
+        both = one.truths.keys() & other.truths.keys()
+        if not both or any(one.truths[clip] != other.truths[clip] for clip in both):
+            return False
+    hashes = {column.key: column.protocol for column in one.columns}
+    return all(
+        not column.protocol or not hashes.get(column.key) or _computes(hashes[column.key]) == _computes(column.protocol)
+        for column in other.columns
+    )
+
+
+def _computes(tag: str) -> str:
+    """A comparability tag without the name of its protocol: two protocols may compute the same."""
+    return tag.partition(":")[2] or tag
+
+
+def _union(first: Sequence[Column], second: Sequence[Column]) -> tuple[Column, ...]:
+    """Columns of both; one that only the second run asked takes its protocol."""
+    later = {column.key: column for column in second}
+    made = [column if column.protocol else later.get(column.key, column) for column in first]
+    known = {column.key for column in first}
+    return (*made, *(column for column in second if column.key not in known))
+
+
+def _cell(part: Results, id: str) -> BoardCell:
+    made = part.cell(id)
+    kinds = [*sorted(made.unscored), *(["failed"] if made.failed else [])] if made.mean is None else []
+    reason = "; ".join(map(title, kinds)) or ("not asked" if made.mean is None else "")
+    return board_cell(made, reason)
+
+
+def board_cell(cell: Cell, reason: str = "") -> BoardCell:
+    """A cell of a board, with the clips by which rows are compared."""
+    facts = {name: getattr(cell, name) for name in Cell.__dataclass_fields__}
+    return BoardCell(**facts, reason=reason)
+
+
+def with_clips(board: Board, results: Results, metrics: Mapping[str, str]) -> Board:
+    """The board of a suite, whose cells know their clips where they are means of a metric's scores.
+
+    `metrics` are the metrics of columns, by the columns' keys.
+    """
+    rows = []
+    for row in board.rows:
+        mine = results.only(lambda entry, model=row.model: entry.model == model)  # type: ignore[misc]
+        cells = dict(row.cells)
+        for key, cell in row.cells.items():
+            metric = metrics.get(key, "")
+            own = mine.cell(metric) if metric in results.metrics and cell.mean is not None else None
+            if own is not None and own.mean is not None and math.isclose(own.mean, cell.mean or 0.0, abs_tol=1e-9):
+                cells[key] = replace(cell, clips=own.clips)
+        rows.append(row if row.role else replace(row, cells=cells))
+    return replace(board, rows=tuple(rows))
+
+
+def _posed(run: RunFacts, model: str) -> dict[str, BoardCell]:
+    """How many clips of a model went away and came back, where the summary says it."""
+    count = posed(run.summary.get("models", {}).get(model, {}).get("funnel", ()))
+    return {POSED.key: printed(count[0] / count[1], f"{count[0]}/{count[1]}")} if count and count[1] else {}
+
+
+def column_of(id: str) -> Column:
+    """The column of a metric; that of a plugin which is not installed here has its id for a title."""
+    if id not in METRICS:
+        return Column(id, id, None)
+    return Column(id, METRICS[id].title, METRICS[id].higher_is_better)
+
+
+def _makers(results: Results) -> dict[str, list[str]]:
+    """Metric -> who made the evidence of its scores."""
+    found: dict[str, set[str]] = {}
+    for record in results.records:
+        if record.scored:
+            named = [str(record.facts[name]) for name in MAKERS if record.facts.get(name)]
+            found.setdefault(record.question, set()).update(named)
+    return {id: sorted(names) for id, names in found.items()}
+
+
+def _mixed(columns: Sequence[Column], results: Results) -> str:
+    """A sentence on columns whose clips were not all observed by the same."""
+    makers = _makers(results)
+    mixed = [f"{c.title}: {', '.join(makers[c.key])}" for c in columns if len(makers.get(c.key, ())) > 1]
+    return f"not all clips were observed alike ({'; '.join(mixed)})" if mixed else ""
+
+
+def _left_open(run: str, part: Results) -> str:
+    """A sentence on how many of a judge's questions were answered, model by model, where some were not."""
+    said = []
+    for model, mine in part.groups("model").items():
+        counts = [record.facts for record in mine.records if record.facts.get("asked") and "answered" in record.facts]
+        n, of = (sum(int(facts[name]) for facts in counts) for name in ("answered", "asked"))
+        said += [f"{model} {n} of {of}"] if n < of else []
+    return f"questions answered in {run}: {', '.join(said)}" if said else ""

@@ -1,0 +1,303 @@
+"""Files of a run: records.jsonl, append-only, a line per answer, of which the last for a question counts; and cases.
+
+Every line has a schema number. Lines without one are from before reasons had kinds; they are read, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from functools import lru_cache
+from itertools import accumulate, groupby
+from operator import attrgetter
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from revisit.core import Case, Clip, Reason, Record, Target, UsageError
+from revisit.core.records import Status
+from revisit.core.text import parse_json
+from revisit.media.files import append, write_text
+
+SCHEMA = 2
+Line = dict[str, Any]  # a record as its line has it
+_FACTS_OF_CASE = ("model", "sample", "subset", "condition", "seed")  # in each line, for who reads the file alone
+
+
+def to_line(record: Record) -> Line:
+    """The content of a record's line."""
+    line: Line = {
+        "schema": SCHEMA,
+        "case": record.case.id,
+        **{name: getattr(record.case, name) for name in _FACTS_OF_CASE},
+        "gate" if record.is_gate else "metric": record.question,
+        "version": record.version,
+        "protocol": record.protocol,
+        "key": record.key,
+        "status": record.status,
+    }
+    if record.scored:
+        line |= {"score": record.value, "raw": record.raw}
+    if record.label:
+        line["label"] = record.label
+    if record.reason is not None:
+        line["reason"] = asdict(record.reason)
+    line["facts"] = record.facts
+    if record.units:
+        line |= {"n_units": record.n_units, "units": record.units}
+    return line | {"seconds": record.seconds}
+
+
+class Said(msgspec.Struct, gc=False):
+    """A reason that was read."""
+
+    kind: str
+    sentence: str
+
+
+class Answer(msgspec.Struct, gc=False):
+    """A line that was read. A line in which one of these is missing or of another type is damaged, and asked again."""
+
+    case: str
+    status: Status
+    key: str
+    metric: str | None = None
+    gate: str | None = None
+    schema: int = 1
+    score: float | int | None = None
+    raw: float | int | None = None
+    label: str = ""
+    reason: Said | str | None = None
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    version: int = 0
+    protocol: str = ""
+    units: str = ""
+    n_units: int = 0
+    seconds: float = 0.0
+
+    @property
+    def question(self) -> str:
+        return self.metric or self.gate or ""
+
+
+def from_line(line: Answer, case: Case) -> Record:
+    """The record of a line."""
+    if line.schema > SCHEMA:
+        raise UsageError(
+            f"the run was written by a newer Revisit (records of schema {line.schema}); this one reads {SCHEMA}"
+        )
+    said = line.reason or None
+    if isinstance(said, Said):
+        reason: Reason | None = _reason(said.kind, said.sentence)
+    else:
+        reason = None if said is None else Reason(_OF_STATE.get(line.status, "unsorted"), said)
+    return Record(
+        case, line.question, line.gate is not None, line.status, line.score, line.raw, line.label,
+        reason, line.facts, line.version, line.protocol, line.key, line.units, line.n_units, line.seconds,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _reason(kind: str, sentence: str) -> Reason:
+    """A reason; thousands of clips share a few."""
+    return Reason(kind, sentence)
+
+
+_OF_STATE = {"closed": "gate_closed", "unsure": "undecided", "failed": "failed"}
+
+
+class Lines:
+    """The newest line of each question of a record file. `refresh` reads on where it stopped before."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.newest: dict[str, dict[str, Answer]] = {}  # case -> metric or gate -> its line
+        self._told: dict[str, Any] = {}  # case -> the running digest of its lines
+        self.read, self._file = 0, -1  # bytes taken in, of which file
+        self.refresh()
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """Changes when lines were taken in."""
+        return self._file, self.read
+
+    def refresh(self) -> Lines:
+        """Take in what was appended since; a file that is another one by now is read anew."""
+        if not self.path.is_file():
+            return self
+        with self.path.open("rb") as file:
+            now = os.fstat(file.fileno())
+            if now.st_ino != self._file or now.st_size < self.read:
+                self.newest, self._told, self.read = {}, {}, 0
+            self._file = now.st_ino
+            file.seek(self.read)
+            new = file.read()
+        new = new[: new.rfind(b"\n") + 1]  # a last line without an end is torn by a kill, or about to be written
+        self.read += len(new)
+        new, answers, ends = parsed(new)
+        done = 0
+        for case, some in groupby(answers, attrgetter("case")):  # answers of a case lie together
+            mine = self.newest.setdefault(case, {})
+            before = done
+            for answer in some:
+                mine[answer.metric or answer.gate or ""] = answer
+                done += 1
+            text = memoryview(new)[ends[before] : ends[done]]
+            self._told.setdefault(case, hashlib.sha256()).update(text)
+        return self
+
+    def stamp(self, case: str) -> str:
+        """Of all lines about a case: another one when there are others by now."""
+        return self._told[case].hexdigest() if case in self._told else ""
+
+
+def parsed(text: bytes) -> tuple[bytes, list[Answer], list[int]]:
+    """Lines, what each says, and where they begin and end; those that are none, such as one torn by a kill, go."""
+    try:
+        found = _DECODER.decode_lines(text)
+        ends = _ends(np.frombuffer(text, np.uint8))
+        if len(found) + 1 == len(ends) and None not in {answer.metric or answer.gate for answer in found}:
+            return text, found, ends
+    except (ValueError, RecursionError):
+        pass
+    kept = [(raw, answer) for raw in text.splitlines(keepends=True) if (answer := _answer(raw)) is not None]
+    ends = [0, *accumulate(len(raw) for raw, _ in kept)]
+    return b"".join(raw for raw, _ in kept), [answer for _, answer in kept], ends
+
+
+def _ends(text: np.ndarray) -> list[int]:
+    """Where lines begin and end, found piece by piece: a mask of the whole file would not fit into the processor."""
+    starts = range(0, len(text), 1 << 18)
+    found = [np.flatnonzero(text[start : start + (1 << 18)] == ord("\n")) + start + 1 for start in starts]
+    return [0, *(np.concatenate(found).tolist() if found else ())]
+
+
+def _answer(raw: bytes) -> Answer | None:
+    try:
+        return to_answer(parse_json(raw))
+    except ValueError:
+        return None
+
+
+def to_answer(line: Line) -> Answer:
+    """What a line says; ValueError for a damaged one."""
+    found = _DECODER.decode(json.dumps(line))
+    if found.metric is None and found.gate is None:
+        raise ValueError("it is about no question")
+    return found
+
+
+_DECODER = msgspec.json.Decoder(Answer)
+
+
+class RecordWriter:
+    """Appends records, those of a case in one write; a line that a kill left torn is cut off first.
+
+    `writing` is held meanwhile, where other processes may append, too; `known` bytes of the file were read before.
+    """
+
+    def __init__(
+        self, path: Path, writing: Callable[[], AbstractContextManager[None]] = nullcontext, known: int = 0
+    ) -> None:
+        self.path, self.writing = path, writing
+        self._known, self._others = known, False  # bytes that were read or are ours; whether others wrote between them
+
+    def __enter__(self) -> RecordWriter:
+        self.file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.file)
+
+    def append(self, *records: Record) -> None:
+        lines = [json.dumps(to_line(record), ensure_ascii=False, allow_nan=False) + "\n" for record in records]
+        with self.writing():
+            self._mend()
+            self._others |= os.lseek(self.file, 0, os.SEEK_END) != self._known
+            append(self.file, "".join(lines).encode())
+            self._known = os.lseek(self.file, 0, os.SEEK_END)
+
+    def alone(self) -> bool:
+        """Whether all that was appended is ours: who wrote it need not read it."""
+        with self.path.open("rb") as file:  # opened anew, because network file systems look at the size then
+            return not self._others and os.fstat(file.fileno()).st_size == self._known
+
+    def _mend(self) -> None:
+        """Cut off a line that a kill left torn."""
+        end = os.lseek(self.file, 0, os.SEEK_END)
+        if end == 0 or os.pread(self.file, 1, end - 1) == b"\n":
+            return
+        content = self.path.read_bytes()
+        os.ftruncate(self.file, content.rfind(b"\n") + 1)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON in one step: readers see the old file or the new one, never half of it."""
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_rows(path: Path, content: Mapping[str, Any]) -> None:
+    """The same for what has thousands of entries: one on each line, which is quick to write and to search."""
+    write_text(path, rows_of(content))
+
+
+def rows_of(content: Mapping[str, Any]) -> str:
+    """The text that `write_rows` writes."""
+
+    def text(value: Any) -> str:
+        return msgspec.json.encode(value, enc_hook=plain).decode()
+
+    def rows(value: Any) -> str:
+        if isinstance(value, list) and value:
+            return "[\n  " + ",\n  ".join(map(text, value)) + "\n ]"
+        if isinstance(value, dict) and value:
+            return "{\n  " + ",\n  ".join(f"{text(name)}: {text(item)}" for name, item in value.items()) + "\n }"
+        return text(value)
+
+    return "{\n " + ",\n ".join(f"{text(name)}: {rows(value)}" for name, value in content.items()) + "\n}\n"
+
+
+def plain(value: Any) -> Any:
+    """Numbers and texts of other types, such as those of numpy."""
+    for kind in (float, int, str):
+        if isinstance(value, kind):
+            return kind(value)
+    raise TypeError(f"a value of type {type(value).__name__} cannot be written")
+
+
+def case_from_json(entry: Mapping[str, Any]) -> Case:
+    """The case of an entry of plan.json."""
+    facts = {name: value for name, value in entry.items() if name in Case.__dataclass_fields__}
+    for name in ("clip", "reference"):
+        if facts.get(name) is not None:
+            facts[name] = Clip(**{**facts[name], "path": Path(facts[name]["path"])})
+    if facts.get("target") is not None:
+        given = facts["target"]
+        pairs = {name: tuple(given[name]) for name in ("box", "point") if given.get(name) is not None}
+        facts["target"] = Target(given["name"], **pairs)
+    if facts.get("phases") is not None:
+        facts["phases"] = tuple(facts["phases"])
+    return Case(**{**facts, "artifacts": {name: Path(path) for name, path in entry["artifacts"].items()}})
+
+
+def case_to_json(case: Case) -> dict[str, Any]:
+    """The entry of plan.json for a case."""
+    facts = dict(vars(case))
+    for name in ("clip", "reference", "target"):
+        facts[name] = None if facts[name] is None else dict(vars(facts[name]))
+    for name in ("clip", "reference"):
+        if facts[name] is not None:
+            facts[name]["path"] = str(facts[name]["path"])
+            if not facts[name]["decoding"]:
+                del facts[name]["decoding"]
+    facts["artifacts"] = {name: str(path) for name, path in case.artifacts.items()}
+    return facts

@@ -1,0 +1,331 @@
+"""Checks a bundle: whether all that was planned is there, and comes out again from the evidence.
+
+Three outcomes, told apart metric by metric: an answer that came out again; a problem, where something is missing,
+doubled or changed; and what cannot be checked here, because the metric is not installed or has another version.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NamedTuple
+
+from revisit.core import GATES, METRICS, SUITES, Case, Reason, Verdict
+from revisit.core.scores import Score, Unscored
+from revisit.core.text import counted, reading
+from revisit.runs.bundles import Bundle, read_bundle
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.plan import Wanted, answer_keys
+from revisit.runs.expected_answers import Planned, changed_facts, slots
+from revisit.engine.score import Bench, Failed, Sheet, plain
+from revisit.results.leaderboards import MAKERS
+from revisit.results.record_files import Line
+
+CLOSE = 1e-6  # by how much a score may differ between machines, in units of its size
+FACTS_OF_CASE = ("model", "sample", "subset", "condition", "seed")
+FAILED = "it failed when it was made, and left no evidence"
+NO_PLAN = (
+    "it was written before bundles said what was planned: the versions of its metrics and the files beside its clips "
+    "are not in it, and its plan.json stands for what was asked"
+)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came of checking a bundle."""
+
+    scores: int  # answers that were made again and agree
+    problems: tuple[str, ...] = ()
+    unchecked: Mapping[str, int] = field(default_factory=dict)  # why -> answers that could not be made again here
+    planned: int = 0  # answers that were to be there
+    not_checked: Mapping[str, str] = field(default_factory=dict)  # metric or gate -> why none of its answers count
+    remarks: tuple[str, ...] = ()  # what the bundle does not carry or cover
+
+    @property
+    def state(self) -> str:
+        """`does not hold`, `holds`, or `holds in part` where something could not be checked here."""
+        if self.problems:
+            return "does not hold"
+        return "holds in part" if self.not_checked or not self.scores else "holds"
+
+
+class Finding(NamedTuple):
+    """What came of one answer."""
+
+    kind: Literal["same", "changed", "unknown"]
+    sentence: str = ""
+
+
+SAME = Finding("same")
+
+
+def check_bundle(path: Path) -> Checked:
+    """Look for everything that was planned, score it again from the evidence, and compare with what is claimed."""
+    bundle = read_bundle(path)
+    with reading(path, "a bundle of a run"):
+        return _Check(bundle).run()
+
+
+class _Check:
+    """The check of one bundle."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle, self.planned = bundle, bundle.planned
+        self.entries: dict[str, Mapping[str, Any]] = {entry["id"]: entry for entry in bundle.plan["cases"]}
+        self.problems: list[str] = []
+        self.unchecked: Counter[str] = Counter()
+        self.scores = 0
+        self.questions = Questions(bundle, self.planned)
+
+    def run(self) -> Checked:
+        asked = self._asked()
+        self.problems += [*self._plan(asked), *self.questions.problems]
+        lines = self._lines(asked)
+        results = self.bundle.results
+        path = self.bundle.path
+        with TemporaryDirectory(prefix="revisit-") as folder, zipfile.ZipFile(path) as archive:
+            cache = EvidenceCache(Path(folder))
+            there = set(archive.namelist())
+            for case in (*results.cases, *results.truths):
+                for key in set(self.entries[case.id]["evidence"].values()):
+                    if (name := f"evidence/{key}.npz") in there:
+                        target = cache.path(key)
+                        target.parent.mkdir(parents=True, exist_ok=True)
+                        target.write_bytes(archive.read(name))
+                self._case(case, {id: lines[case.id, id] for id in asked[case.id] if (case.id, id) in lines}, cache)
+                for file in cache.files():
+                    file.unlink()
+        total = sum(map(len, asked.values()))
+        return Checked(
+            self.scores, tuple(self.problems), dict(self.unchecked), total, dict(self.questions.unknown),
+            tuple(self._remarks()),
+        )  # fmt: skip
+
+    def _asked(self) -> dict[str, list[str]]:
+        """Case -> what was to be answered of it; of a suite that is not installed here, what the bundle says."""
+        if self.bundle.plan["suite"] in SUITES:
+            return {id: self.planned.asked(entry) for id, entry in self.entries.items()}
+        if self.bundle.promises is not None:
+            return {id: list(self.bundle.promises["asked"].get(id, ())) for id in self.entries}
+        answered: dict[str, list[str]] = {id: [] for id in self.entries}
+        for line in self.bundle.lines:
+            answered.setdefault(line["case"], []).append(line.get("metric") or line["gate"])
+        return {id: list(dict.fromkeys(answered[id])) for id in self.entries}
+
+    def _plan(self, asked: Mapping[str, list[str]]) -> list[str]:
+        """What is wrong with the plan itself: cases that are there twice, or fewer than it counts."""
+        plan, promises = self.bundle.plan, self.bundle.promises
+        ids = Counter([entry["id"] for entry in plan["cases"]] + [entry["id"] for entry in plan["rejected"]])
+        found = [f"plan.json has {id} {n} times" for id, n in ids.items() if n > 1]
+        own = [entry for entry in plan["cases"] if not entry.get("truth")]
+        if plan["partial"] is None and len(own) != plan["total_cases"]:
+            found.append(f"plan.json counts {counted(plan['total_cases'], 'clip')} of models, and has {len(own)}")
+        if promises is not None:
+            before = {id: set(ids) for id, ids in promises["asked"].items()}
+            before |= {id: set() for id in promises["rejected"]}
+            now = {id: set(ids) for id, ids in asked.items()} | {entry["id"]: set() for entry in plan["rejected"]}
+            changed = [id for id in sorted({*before, *now}) if before.get(id) != now.get(id)]
+            found += [f"planned.json and plan.json do not agree on {id}" for id in changed]
+        return found
+
+    def _lines(self, asked: Mapping[str, list[str]]) -> dict[tuple[str, str], Line]:
+        """The claimed answer to each planned question; what is missing, doubled or was never planned is a problem."""
+        lines: dict[tuple[str, str], Line] = {}
+        for line in self.bundle.lines:
+            id = line.get("metric") or line["gate"]
+            at = line["case"], id
+            if id not in asked.get(line["case"], ()) or self.planned.is_gate(id) != ("gate" in line):
+                self.problems.append(f"{line['case']}: {id} was not planned, and is answered")
+            elif at in lines:
+                self.problems.append(f"{line['case']}: {id} is answered twice")
+            else:
+                lines[at] = line
+        missing: dict[str, list[str]] = {}
+        for case, ids in asked.items():
+            for id in ids:
+                if (case, id) not in lines:
+                    missing.setdefault(id, []).append(case)
+        for id, cases in missing.items():
+            few = ", ".join(cases[:3]) + (f" and {len(cases) - 3} more" if len(cases) > 3 else "")
+            self.problems.append(f"{id} was planned for {counted(len(cases), 'clip')} that it has no answer for: {few}")
+        return lines
+
+    def _case(self, case: Case, lines: Mapping[str, Line], cache: EvidenceCache) -> None:
+        entry = self.entries[case.id]
+        wanted = Wanted(entry["evidence"], {id: Reason(**why) for id, why in entry["absent"].items()})
+        bench = Bench(Sheet(case, wanted, self.planned.parameters), cache)
+        known = [id for id in lines if id not in self.questions.unknown]
+        kinds = {id: self.planned.kinds(id) for id in known}
+        keys = answer_keys(case, wanted, {id: (self.planned.tags[id], kinds[id]) for id in known})
+        strange = {kind for kind in {kind for id in known for kind in kinds[id]} if self._of_another(entry, case, kind)}
+        for id, line in lines.items():
+            if (claim := self._claim(id, line, case)) is not None:
+                self.problems.append(f"{case.id}: {claim}")
+                continue
+            if id in self.questions.unknown:
+                self.unchecked[f"{id}: {self.questions.unknown[id]}"] += 1
+                continue
+            if wrong := strange & set(kinds[id]):
+                finding = Finding("changed", f"{id} rests on {sorted(wrong)[0]} that was not made of this clip")
+            elif line["key"] != keys[id] and not self.bundle.run.get("adds"):
+                finding = Finding("changed", f"{id} was not answered from this clip, its evidence and its protocol")
+            else:
+                finding = compared(bench, id, line, is_gate=self.planned.is_gate(id))
+            if finding.kind == "same":
+                self.scores += 1
+            elif finding.kind == "unknown":
+                self.unchecked[f"{id}: {finding.sentence}"] += 1
+            else:
+                self.problems.append(f"{case.id}: {finding.sentence}")
+
+    def _claim(self, id: str, line: Line, case: Case) -> str | None:
+        """What a line says of itself and should not: another clip, protocol or version than was planned."""
+        for name in FACTS_OF_CASE:
+            if name in line and line[name] != getattr(case, name):
+                return f"{id} is answered for the {name} {line[name]!r}, and the clip is of {getattr(case, name)!r}"
+        if line["protocol"] != self.planned.tags[id]:
+            return f"{id} was answered under {line['protocol']}, and {self.planned.tags[id]} was planned"
+        version = self.questions.versions.get(id)
+        if version is not None and line["version"] != version:
+            return f"{id} was answered by version {line['version']}, and version {version} was planned"
+        return None
+
+    def _of_another(self, entry: Mapping[str, Any], case: Case, kind: str) -> bool:
+        """Whether evidence has an address that this clip, its inputs and its observer do not lead to."""
+        key = entry["evidence"].get(kind)
+        if key is None or self.bundle.run.get("adds"):
+            return False
+        possible = self.planned.evidence_keys(entry, case, kind)
+        return possible is not None and key not in possible
+
+    def _remarks(self) -> list[str]:
+        plan = self.bundle.plan
+        found = [] if self.bundle.promises is not None else [NO_PLAN]
+        if plan["suite"] not in SUITES:
+            found.append(f"the suite {plan['suite']} is not installed here: what it asks of which clip is not checked")
+        if plan["partial"] is not None:
+            found.append(f"it is of a part of the dataset: {len(plan['cases'])} of {plan['total_cases']} clips")
+        own = slots(plan["cases"])
+        everything: set[tuple[Any, ...]] = set().union(*own.values())
+        excused = Counter(entry["model"] for entry in plan["rejected"])
+        for model, mine in own.items():
+            lacking = len(everything - mine) - excused[model]
+            if lacking > 0:
+                found.append(f"{model} has no clip of {lacking} of the {len(everything)} that other models have")
+        if plan["rejected"]:
+            missing = sum(bool(entry.get("missing")) for entry in plan["rejected"])
+            found.append(f"{missing} clips were missing and {len(plan['rejected']) - missing} were rejected")
+        return [*found, *self._twice(own)]
+
+    def _twice(self, own: Mapping[str, Any]) -> list[str]:
+        """One clip that a model hands in for several samples."""
+        seen = Counter((e["model"], e["digest"]) for e in self.entries.values() if e["digest"] and not e.get("truth"))
+        again = Counter(model for (model, _), n in seen.items() if n > 1)
+        return [f"{model} has {counted(n, 'clip')} that stand for several samples" for model, n in again.items()]
+
+
+class Questions:
+    """The metrics and gates of a bundle: the versions that were planned, and why one cannot be asked again here."""
+
+    def __init__(self, bundle: Bundle, planned: Planned) -> None:
+        self.bundle, self.planned = bundle, planned
+        self.problems: list[str] = []
+        self.unknown: dict[str, str] = {}
+        self.versions: dict[str, int | None] = {}
+        promised = (bundle.promises or {}).get("questions")
+        if promised is not None and set(promised) != set(planned.tags):
+            other = sorted(set(promised) ^ set(planned.tags))
+            self.problems.append(f"planned.json and plan.json do not agree on {', '.join(other[:3])}")
+        for id, tag in planned.tags.items():
+            self._question(id, tag, (promised or {}).get(id))
+
+    @cached_property
+    def _claimed(self) -> dict[str, set[int]]:
+        """The versions that the answers of each question name."""
+        found: dict[str, set[int]] = {}
+        for line in self.bundle.lines:
+            found.setdefault(line.get("metric") or line["gate"], set()).add(line["version"])
+        return found
+
+    def _question(self, id: str, tag: str, promised: Mapping[str, Any] | None) -> None:
+        facts, asker = self.planned.facts(id), self.planned.installed(id)
+        if promised is not None:
+            self.versions[id] = promised["version"]
+            if promised["protocol"] != tag:
+                self.problems.append(f"{id} was planned under {promised['protocol']}, and plan.json has {tag}")
+            if promised["facts"] is not None and self.planned.tag(promised["facts"]) != tag:
+                self.problems.append(f"the protocol {tag} of {id} is not that of the parameters and observers it names")
+        if asker is None:
+            self.unknown[id] = "it is not installed here"
+            return
+        if facts is not None and self.planned.tag(facts) == tag:
+            self.versions[id] = asker.version  # the protocol names it, whatever the answers say
+            return
+        claimed = {promised["version"]} if promised is not None else self._claimed.get(id, set())
+        if claimed - {asker.version, None}:
+            told = " and ".join(str(version) for version in sorted(v for v in claimed if v is not None))
+            self.unknown[id] = f"it was answered by version {told}, and version {asker.version} is installed here"
+            return
+        before = (promised or {}).get("facts")
+        places = changed_facts(before, facts) if before is not None and facts is not None else []
+        edited = [place for place in places if not _version(place)]
+        if edited:
+            self.problems.append(f"{edited[0]} of {id} in run.json is not what its protocol {tag} was made with")
+        self.unknown[id] = f"its protocol {tag} cannot be made again from its parameters and observers here"
+
+
+def _version(place: str) -> bool:
+    """Whether a fact of a protocol is of the code that is installed, and not of the run."""
+    return place.rpartition(".")[2] in ("version", "decoding")
+
+
+def compared(bench: Bench, id: str, line: Line, *, is_gate: bool) -> Finding:
+    """Whether a claimed answer comes out again."""
+    status = line["status"]
+    try:
+        made = bench.verdict(GATES[id]) if is_gate else bench.score(METRICS[id])
+    except Exception as error:  # as a run takes it: a fault in one metric costs the others nothing
+        if status == "failed":
+            return Finding("unknown", FAILED) if isinstance(error, Failed) else SAME
+        return Finding("changed", f"{id} cannot be made from the evidence ({error})")
+    if isinstance(made, Unscored):
+        if status != "unscored":
+            return Finding("changed", f"{id} is claimed as {status}, and has no score")
+        return _same_reason(id, made.reason, line)
+    if isinstance(made, Verdict):
+        if status != made.state or line.get("label", "") != made.label:
+            return Finding("changed", f"{id} is claimed as {status}, and is {made.state}")
+        return SAME
+    assert isinstance(made, Score)
+    if status != "scored":
+        return Finding("changed", f"{id} is claimed as {status}, and scores {made.value:.6g}")
+    for name, claimed, value in (("", line["score"], made.value), (" (raw)", line.get("raw"), made.raw)):
+        if not _close(claimed, value):
+            return Finding("changed", f"{id}{name} is claimed as {_told(claimed)}, and scores {_told(value)}")
+    facts, known = line.get("facts") or {}, plain(made.facts)
+    for name in MAKERS:
+        if facts.get(name) != known.get(name):
+            return Finding("changed", f"{id} is claimed as made by {facts.get(name)}, and was by {known.get(name)}")
+    return SAME
+
+
+def _same_reason(id: str, made: Reason, line: Line) -> Finding:
+    claimed = line.get("reason")
+    if isinstance(claimed, Mapping) and claimed.get("kind") != made.kind:
+        return Finding("changed", f"{id} is claimed as unscored for {claimed.get('kind')}, and is for {made.kind}")
+    return SAME
+
+
+def _close(claimed: Any, made: float | None) -> bool:
+    if claimed is None or made is None:
+        return claimed is None and made is None
+    return bool(abs(made - claimed) <= CLOSE * max(1.0, abs(made)))
+
+
+def _told(value: Any) -> str:
+    return "nothing" if value is None else f"{value:.6g}"

@@ -1,0 +1,287 @@
+"""Bundles: a run as one file that somebody else can check, scoring it again from its own evidence.
+
+A bundle is a zip of bundle.json (what it is, and the digest of every other file), plan.json, planned.json, run.json,
+records.jsonl and evidence/<key>.npz. planned.json says what was to be answered: which metrics and gates, of which
+version and protocol, of which cases. Paths of this machine stay here. Checking proves that every planned answer is
+there, and that it follows from the evidence by this version's rules; that the evidence was made from the clips it
+names, nobody can prove without them. `bundle_check` does that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from revisit.core import SUITES, Case, MediaError, Rejected, RevisitError, UsageError, digest
+from revisit.core.text import parse_json
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.resume import hash_of
+from revisit.runs.expected_answers import Planned, slots
+from revisit.media import file_digest
+from revisit.results import Results
+from revisit.results.record_files import Line, case_from_json, from_line, to_answer
+from revisit.results.ceilings import held_to_truth
+from revisit.results.run import Run
+
+SCHEMA, WITHOUT_PLAN = 2, 1  # as they are written; as they were before planned.json
+LARGEST = 4 << 30  # bytes of all files together
+MOST_FILES = 200_000
+NAMES = re.compile(r"(plan|planned|run)\.json|records\.jsonl|evidence/[0-9a-f]{8,64}\.npz")
+PRIVATE = ("host", "executable")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What a bundle says, read and checked for its form alone."""
+
+    path: Path
+    about: Mapping[str, Any]
+    run: Mapping[str, Any]
+    plan: Mapping[str, Any]
+    lines: tuple[Line, ...]
+    promises: Mapping[str, Any] | None = None  # of planned.json; None where the bundle is from before it
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def planned(self) -> Planned:
+        """What was to be answered, by plan.json and run.json."""
+        return Planned(self.plan, self.run, (self.promises or {}).get("files") or {})
+
+    @cached_property
+    def results(self) -> Results:
+        cases = {entry["id"]: case_from_json(entry) for entry in self.plan["cases"]}
+        records = [from_line(to_answer(line), cases[line["case"]]) for line in self.lines if line["case"] in cases]
+        known = self.plan["suite"] in SUITES
+        return Results(
+            list(cases.values()), records, [Rejected(**entry) for entry in self.plan["rejected"]],
+            asks=SUITES[self.plan["suite"]].asks if known else None, name=self.name,
+        )  # fmt: skip
+
+
+def fingerprint(plan: Mapping[str, Any]) -> str:
+    """One digest for a dataset: the samples, and the content of what each is compared with."""
+    return digest(sorted({(case["sample"], case.get("reference_digest") or "") for case in plan["cases"]}), 12)
+
+
+def write_bundle(run: Run, out: Path) -> Path:
+    """The bundle of a finished run."""
+    facts, plan, results = dict(run.facts), run.plan, run.results
+    cache = EvidenceCache(Path(facts["cache"]))
+    records = {(record.case.id, record.question): record for record in (*results.records, *results.truth.records)}
+    keys = sorted({key for case in plan["cases"] for key in case["evidence"].values()})
+    failed = {case for (case, _), record in records.items() if record.failed}
+    excused = {key for case in plan["cases"] if case["id"] in failed for key in case["evidence"].values()}
+    here = [key for key in keys if cache.sound(key)]
+    lost = set(keys) - set(here) - excused  # what failed left no evidence, and is handed in as failed
+    if lost:
+        raise UsageError(
+            f"{len(lost)} of {len(keys)} pieces of evidence are no longer in the cache; run the same eval command again"
+        )
+    files = {case["id"]: _digests(case["artifacts"]) for case in plan["cases"] if case["artifacts"]}
+    planned = Planned(plan, facts, files)
+    asked = {case["id"]: planned.asked(case) for case in plan["cases"]}
+    missing = [(case, id) for case, ids in asked.items() for id in ids if (case, id) not in records]
+    if missing:
+        raise UsageError(
+            f"the run lacks {len(missing)} of the {sum(map(len, asked.values()))} answers that were planned, such as "
+            f"{missing[0][1]} of {missing[0][0]}; run the same eval command again"
+        )
+    lines = [_line(records[case, id]) for case, ids in asked.items() for id in ids]
+    facts["environment"] = {name: value for name, value in facts["environment"].items() if name not in PRIVATE}
+    facts["invocations"] = [{"started": call["started"]} for call in facts.get("invocations", ())]
+    kept = ("revisit", "suite", "set", "observed_by", "adds", "protocol", "environment", "invocations")
+    content = {
+        "plan.json": _text({**plan, "cases": [_nameless(case) for case in plan["cases"]]}),
+        "planned.json": _text(
+            {
+                "questions": _promised(planned, records),
+                "asked": asked,
+                "rejected": [entry["id"] for entry in plan["rejected"]],
+                "files": files,
+            }
+        ),
+        "run.json": _text({name: facts[name] for name in kept if name in facts}),
+        "records.jsonl": "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode(),
+        **{f"evidence/{key}.npz": cache.path(key).read_bytes() for key in here},
+    }
+    about = {
+        "schema": SCHEMA, **summary_of(plan, facts), "revisit": facts["revisit"],
+        "files": {name: hashlib.sha256(part).hexdigest() for name, part in content.items()},
+    }  # fmt: skip
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name, part in {"bundle.json": _text(about), **content}.items():
+            archive.writestr(zipfile.ZipInfo(name), part)  # without dates: the same run gives the same bytes
+    return out
+
+
+def summary_of(plan: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
+    """What bundle.json says of a run: all of it follows from plan.json and run.json."""
+    own = [case for case in plan["cases"] if not case.get("truth")]
+    return {
+        "suite": plan["suite"], "protocol": plan["protocol"], "set": run["set"], "hash": hash_of(plan),
+        "dataset": fingerprint(plan), "models": sorted({case["model"] for case in own}), "clips": len(own),
+    }  # fmt: skip
+
+
+def _promised(planned: Planned, records: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
+    """Metric or gate -> its kind, version and protocol, with all that the protocol covers where that is known here."""
+    versions: dict[str, set[int]] = {}
+    for (_, id), record in records.items():
+        versions.setdefault(id, set()).add(record.version)
+    mixed = [id for id, several in versions.items() if len(several) > 1]
+    if mixed:
+        raise UsageError(f"{mixed[0]} was answered by several versions; run the same eval command again")
+    made = {}
+    for id, tag in planned.tags.items():
+        facts = planned.facts(id)
+        known = facts is not None and planned.tag(facts) == tag
+        made[id] = {
+            "kind": "gate" if planned.is_gate(id) else "metric",
+            "version": next(iter(versions.get(id, ())), None),
+            "protocol": tag,
+            "facts": facts if known else None,
+        }
+    return made
+
+
+def _digests(artifacts: Mapping[str, str]) -> dict[str, str]:
+    """Artifact -> the digest of its file; one that is gone is left out."""
+    found = {}
+    for name, path in artifacts.items():
+        try:
+            found[name] = file_digest(Path(path))
+        except (MediaError, OSError):
+            continue
+    return found
+
+
+def _line(record: Any) -> Line:
+    from revisit.results.record_files import to_line
+
+    return to_line(record.changed(units="", n_units=0, seconds=0.0))
+
+
+def _nameless(case: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of plan.json with names of files in the place of paths, after the digests that tell them apart."""
+    made = dict(case)
+    for name, digest_of in (("clip", "digest"), ("reference", "reference_digest")):
+        if made.get(name):
+            known = str(made.get(digest_of) or "")[:12]
+            made[name] = {**made[name], "path": f"{known}/{Path(made[name]['path']).name}", "frames": None}
+    made["artifacts"] = {name: Path(path).name for name, path in made["artifacts"].items()}
+    return made
+
+
+def _text(content: Any) -> bytes:
+    return (json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def read_bundle(path: Path) -> Bundle:
+    """What a bundle says; its names, sizes and digests are checked, its evidence is not opened."""
+    if not path.is_file():
+        raise UsageError(f"{path}: no such bundle; `revisit bundle write RUN` makes one")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            names = [entry.filename for entry in entries]
+            if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > LARGEST:
+                raise UsageError(f"{path.name}: larger than a bundle may be")
+            if len(set(names)) < len(names) or "bundle.json" not in names:
+                raise UsageError(f"{path.name}: not a bundle (no bundle.json, or a name twice)")
+            about = parse_json(archive.read("bundle.json"))
+            if not isinstance(about, dict) or about.get("schema") not in (SCHEMA, WITHOUT_PLAN):
+                raise UsageError(f"{path.name}: its schema is not {SCHEMA}; a newer Revisit may read it")
+            strange = [name for name in names if name != "bundle.json" and not NAMES.fullmatch(name)]
+            if strange or set(about["files"]) != set(names) - {"bundle.json"}:
+                raise UsageError(f"{path.name}: holds files that a bundle does not have, or lacks some")
+            for name, known in about["files"].items():
+                if _sha256(archive, name) != known:
+                    raise UsageError(f"{path.name}: {name} is not what bundle.json says; it was changed or damaged")
+            plan, run = (parse_json(archive.read(name)) for name in ("plan.json", "run.json"))
+            promises = None
+            if about["schema"] != WITHOUT_PLAN:
+                if "planned.json" not in names:
+                    raise UsageError(f"{path.name}: it lacks planned.json, which says what was to be answered")
+                promises = parse_json(archive.read("planned.json"))
+            lines = tuple(parse_json(line) for line in archive.read("records.jsonl").decode().split("\n") if line)
+            for line in lines:
+                to_answer(line)  # a damaged one is told here
+            for name, expected in summary_of(plan, run).items():
+                if about.get(name) != expected:
+                    raise UsageError(
+                        f"{path.name}: bundle.json has {name} {about.get(name)!r}, and its plan {expected!r}; it was "
+                        "changed by hand"
+                    )
+            return Bundle(path, about, run, plan, lines, promises)
+    except RevisitError:
+        raise
+    except Exception as error:  # a damaged zip file fails in many ways
+        raise UsageError(f"{path.name}: cannot be read as a bundle ({type(error).__name__})") from None
+
+
+def _sha256(archive: zipfile.ZipFile, name: str) -> str:
+    made = hashlib.sha256()
+    with archive.open(name) as file:
+        while part := file.read(1 << 20):
+            made.update(part)
+    return made.hexdigest()
+
+
+def merged(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
+    """Bundles whose numbers compare: one suite, one dataset, one hash of all metrics."""
+    groups: dict[tuple[str, str, str], list[Bundle]] = {}
+    for bundle in bundles:
+        about = bundle.about
+        groups.setdefault((about["suite"], about["dataset"], about["hash"]), []).append(bundle)
+    return list(groups.values())
+
+
+def together(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
+    """The results of comparable bundles as one, and the bundle of each row; a name in two bundles gets the bundle's.
+
+    Scores are those that count, held to the truth: a board is a contest. What one model has clips of and another lacks
+    is missing there, and counts in its coverage.
+    """
+    names = [model for bundle in group for model in bundle.about["models"]]
+    cases: list[Case] = []
+    records = []
+    rejected = []
+    rows: dict[str, str] = {}
+    for bundle in group:
+        results = held_to_truth(bundle.results)
+        label = {model: f"{model} ({bundle.name})" if names.count(model) > 1 else model for model in results.models}
+        rows.update({label[model]: bundle.name for model in results.models})
+        own = {case.id: replace(case, id=f"{bundle.name}/{case.id}", model=label[case.model]) for case in results.cases}
+        cases += own.values()
+        records += [record.changed(case=own[record.case.id]) for record in results.records]
+        rejected += [replace(entry, model=label.get(entry.model, entry.model)) for entry in results.rejected]
+    rejected += _lacking(cases, rejected)
+    return Results(cases, records, rejected, asks=group[0].results.asks), rows
+
+
+def _lacking(cases: Sequence[Case], rejected: Sequence[Rejected]) -> list[Rejected]:
+    """What other models have clips of, and a model has neither a clip of nor an entry that says why."""
+    own = slots(cases)
+    everything = set().union(*own.values())
+    found = []
+    for model, mine in own.items():
+        excused = [(entry.subset, entry.condition) for entry in rejected if entry.model == model]
+        for place in sorted(everything - mine, key=str):
+            if place[:2] in excused:
+                excused.remove(place[:2])
+                continue
+            subset, condition, sample, seed = place
+            found.append(
+                Rejected(f"{sample}@{model}#{seed}", "its bundle has no such clip", model, subset, condition, True)
+            )
+    return found

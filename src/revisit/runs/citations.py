@@ -1,0 +1,97 @@
+"""Whom a run owes a citation: its benchmark, the papers of metrics that have scores, and the networks behind them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from revisit._version import __version__
+from revisit.core import METRICS, SUITES, Metric, Observer, evidence_id
+from revisit.engine.dependencies import observed_kinds
+from revisit.observers.sets import load_roles
+from revisit.results.run import Run
+
+ARXIV = re.compile(r"\b\d{4}\.\d{5}\b")
+
+
+@cache
+def entries() -> dict[str, dict[str, Any]]:
+    """All papers that are known, by the key of their entry."""
+    import yaml
+
+    found: dict[str, dict[str, Any]] = yaml.safe_load((files(__package__) / "citations.yaml").read_text("utf-8"))
+    return found
+
+
+def owed(run: Run) -> dict[str, list[str]]:
+    """What a run used, by the key of the paper that is to be cited for it; the benchmark comes first."""
+    used: dict[str, list[str]] = {}
+
+    def add(keys: Iterable[str], what: str) -> None:
+        for key in keys:
+            if what not in used.setdefault(key, []):
+                used[key].append(what)
+
+    suite = run.facts["suite"]
+    add(of_suite(suite), f"the benchmark {SUITES[suite].title}" if suite in SUITES else suite)
+    scored = sorted({record.question for record in run.results.records if record.status == "scored"} & set(METRICS))
+    for id in scored:
+        add(of_metric(METRICS[id]), id)
+    made_by = run.plan.get("made_by", {})
+    for id in scored:
+        chosen = made_by.get(id, {}).get("set", run.facts["set"])
+        for observer in observers_behind(METRICS[id], chosen):
+            add(_standing_for("observers", observer.id), observer.id)
+            for weight in observer.weights:
+                add(_standing_for("weights", weight), f"the network {weight}")
+    return used
+
+
+def of_suite(suite: str) -> list[str]:
+    """Keys of a benchmark's papers."""
+    return _standing_for("suites", suite)
+
+
+def of_metric(metric: Metric) -> list[str]:
+    """Keys of the papers that a metric's card names."""
+    numbers = ARXIV.findall(metric.paper)
+    return [
+        key
+        for key, entry in entries().items()
+        if entry.get("eprint") in numbers or any(name in metric.paper for name in entry["for"].get("named", ()))
+    ]
+
+
+def _standing_for(kind: str, id: str) -> list[str]:
+    return [key for key, entry in entries().items() if id in entry["for"].get(kind, ())]
+
+
+def observers_behind(metric: Metric, chosen: str) -> list[Observer]:
+    """Who makes the evidence of a metric in an observer set."""
+    roles = load_roles(chosen)
+    return [roles[role] for kind in observed_kinds(metric, optional=False) if (role := evidence_id(kind)) in roles]
+
+
+def bibtex(used: Mapping[str, list[str]]) -> str:
+    """Entries in BibTeX, each below what it is cited for; Revisit itself comes first."""
+    ours = {"title": "Revisit: how well does a video world model remember?", "author": "{The Revisit contributors}"}
+    text = _entry("software", "revisit", {**ours, "version": __version__, "year": 2026}, ["the evaluation itself"])
+    for key, what in used.items():
+        paper = {name: value for name, value in entries()[key].items() if name != "for"}
+        if "eprint" in paper:
+            paper |= {"archiveprefix": "arXiv", "url": f"https://arxiv.org/abs/{paper['eprint']}"}
+        kind = "article" if "journal" in paper else "inproceedings" if "booktitle" in paper else "misc"
+        text += "\n" + _entry(kind, key, paper, what)
+    return text
+
+
+def _entry(kind: str, key: str, fields: Mapping[str, Any], what: list[str]) -> str:
+    # Capitals of titles and names are kept by doubled braces.
+    lines = [
+        f"  {name} = {{{{{value}}}}}," if name == "title" else f"  {name} = {{{value}}},"
+        for name, value in fields.items()
+    ]
+    return "\n".join([f"% for {', '.join(what)}", f"@{kind}{{{key},", *lines, "}"]) + "\n"

@@ -1,0 +1,165 @@
+"""What was to be answered, worked out again from the plan.json and run.json of a run by whoever checks it.
+
+Questions with their versions and protocols, the cases that each is asked of, and the addresses of evidence and answers:
+all of them follow from what a run records, so that nothing of it can be dropped or changed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, Gate, Metric, Observer, RevisitError, digest
+from revisit.core.evidence import evidence_id
+from revisit.core.registry import Registry
+from revisit.engine.evidence_keys import BESIDE, OPTIONAL, plain_input
+from revisit.engine.dependencies import ObserverSet, Parameters, observed_kinds, protocol_facts, short_hash
+from revisit.networks.settings import PRECISIONS
+
+Content = Mapping[str, Any]  # of a JSON file
+
+
+@dataclass(frozen=True)
+class RecordedObservers:
+    """The observers of a run, as its run.json describes them: those of this machine may be others."""
+
+    observers: Mapping[str, Any]  # kind of evidence -> facts of its observer
+    judge: Mapping[str, Any] | None = None
+
+    def maker_facts(self, kind: type, chosen: Parameters) -> dict[str, Any] | None:
+        """Everything that a kind of evidence depends on, except the clip; None where nobody made it."""
+        recorded = self.observers.get(evidence_id(kind))
+        if recorded is None:
+            return None
+        facts = dict(recorded)
+        observer = self.installed(evidence_id(kind))
+        if observer is not None and observer.shows is not None:
+            shown = self.observers.get(evidence_id(observer.shows))
+            facts |= {"judge": self.judge_of(observer.id), "shown": None if shown is None else dict(shown)}
+        return facts
+
+    def installed(self, kind: str) -> Observer | None:
+        """The observer of this machine that made a kind of evidence; None where it is not the same version."""
+        recorded = self.observers.get(kind) or {}
+        id = str(recorded.get("observer"))
+        if id not in OBSERVERS or OBSERVERS[id].version != recorded.get("version"):
+            return None
+        return OBSERVERS[id]
+
+    def judge_of(self, observer: str) -> Mapping[str, Any] | None:
+        """Facts of the judge that an observer asked."""
+        return ObserverSet("", {}, self.judge).judge_of(observer)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What the plan.json and run.json of a run say was to be answered; `files` are digests of files beside clips."""
+
+    plan: Content
+    run: Content
+    files: Mapping[str, Mapping[str, str]]  # case -> artifact -> digest
+
+    @cached_property
+    def tags(self) -> dict[str, str]:
+        """Metric or gate -> its protocol, as `name:hash`; gates first."""
+        return {**self.plan["gates"], **self.plan["metrics"]}
+
+    def is_gate(self, id: str) -> bool:
+        return id in self.plan["gates"]
+
+    @cached_property
+    def recorded(self) -> RecordedObservers:
+        protocol = self.run["protocol"]
+        return RecordedObservers(protocol.get("observers") or {}, protocol.get("judge"))
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        found: Parameters = self.run["protocol"]["parameters"]
+        return found
+
+    def installed(self, id: str) -> Metric | Gate | None:
+        """The metric or gate of this machine; None where there is none of this name."""
+        known: Registry[Gate] | Registry[Metric] = GATES if self.is_gate(id) else METRICS
+        if id not in known:
+            return None
+        return known[id]
+
+    def facts(self, id: str) -> dict[str, Any] | None:
+        """All that the protocol of a question covers, by the metrics installed here; None where it is not installed."""
+        asker = self.installed(id)
+        if asker is None:
+            return None
+        try:
+            return protocol_facts(asker, self.recorded, self.parameters)
+        except RevisitError:  # parameters that the version here does not have
+            return None
+
+    def tag(self, facts: Mapping[str, Any]) -> str:
+        """The protocol of a question that these facts make."""
+        return f"{self.plan['protocol']}:{short_hash(facts)}"
+
+    def kinds(self, id: str) -> tuple[str, ...]:
+        """Ids of the evidence that observers made for a question."""
+        asker = self.installed(id)
+        return () if asker is None else tuple(sorted(map(evidence_id, observed_kinds(asker))))
+
+    def asked(self, entry: Content) -> list[str]:
+        """Metrics and gates that are asked of a case of the plan."""
+        suite = self.plan["suite"]
+        return [id for id in self.tags if suite not in SUITES or SUITES[suite].asks(id, entry)]
+
+    def evidence_keys(self, entry: Content, case: Case, kind: str) -> set[str] | None:
+        """The addresses that evidence of a case may have; None where that cannot be told here.
+
+        There are several because a run does not record in which precision its networks ran.
+        """
+        observer = self.recorded.installed(kind)
+        if observer is None:
+            return None
+        inputs: dict[str, Any] = {}
+        for name in observer.inputs:
+            asked = name.removesuffix(OPTIONAL)
+            if asked.startswith(BESIDE):
+                artifact = asked.removeprefix(BESIDE)
+                found = self.files.get(case.id, {}).get(artifact) if artifact in case.artifacts else ""
+                if found is None:
+                    return None
+                inputs[name] = found
+            else:
+                inputs[name] = plain_input(getattr(case, asked))
+        facts = {**self.recorded.observers[kind], "inputs": inputs}
+        if observer.kind == "file":
+            content = self.files.get(case.id, {}).get(observer.artifact)
+            if content is None:
+                return None
+            facts["file"] = content
+        else:
+            facts["clip"] = entry["digest"]
+            if observer.shows is not None:
+                shown = entry["evidence"].get(evidence_id(observer.shows))
+                facts |= {"judge": self.recorded.judge_of(observer.id), "shown": shown}
+            if observer.pairs:
+                facts |= {"reference": entry.get("reference_digest"), "align": case.align or self.plan["align"]}
+        several = [facts, *({**facts, "precision": name} for name in PRECISIONS if observer.weights)]
+        return {digest(one, 40) for one in several}
+
+
+def slots(entries: Iterable[Content | Case]) -> dict[str, set[tuple[Any, ...]]]:
+    """Model -> what it has clips of: part of the dataset, condition, sample and seed. The truth is no model."""
+    found: dict[str, set[tuple[Any, ...]]] = {}
+    for entry in entries:
+        facts = entry if isinstance(entry, Mapping) else vars(entry)
+        if not facts.get("truth"):
+            place = tuple(facts[name] for name in ("subset", "condition", "sample", "seed"))
+            found.setdefault(facts["model"], set()).add(place)
+    return found
+
+
+def changed_facts(claimed: Any, made: Any, place: str = "") -> list[str]:
+    """Places at which two protocols differ, where both say something."""
+    if isinstance(claimed, Mapping) and isinstance(made, Mapping):
+        both = [name for name in claimed if name in made]
+        return [found for name in both for found in changed_facts(claimed[name], made[name], f"{place}.{name}")]
+    return [] if digest(claimed) == digest(made) else [place.removeprefix(".")]

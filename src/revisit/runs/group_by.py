@@ -1,0 +1,157 @@
+"""By: splits the clips of a run into groups and makes a table for each, from answers that already exist.
+
+An expression names what clips are grouped by, or compares it with a number; several joined by commas are crossed:
+
+    subset          condition        model            a field of the case
+    subject                                           an annotation
+    category        backbone                          a fact of the model (models.yaml)
+    view_return                                       the finding of a gate
+    true_turn>=90   memo_psnr<12                      a score
+    memo_camera.poses_from                            a fact behind a score, such as its source
+    rotation>=90                                      a short name that the suite gives one of these
+
+Numbers take a comparison (>=, <=, >, <, =); the clips on the other side, and those without the number, get tables too.
+Intervals, counts and reasons are those of the suite's own tables. Only clips of the run are counted, not missing ones.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from revisit.core import SUITES, Case, UsageError
+from revisit.core.text import counted
+from revisit.results import Results
+from revisit.results.model_facts import GROUPS, facts_for
+from revisit.results.run import Run
+
+FIELDS = ("model", "subset", "condition", "sample", "seed", "camera")
+COMPARED = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "=": operator.eq}
+OPPOSITE = {">=": "<", "<=": ">", ">": "<=", "<": ">=", "=": "is not"}
+UNKNOWN = "not known"
+MOST_GROUPS = 40
+_EXPRESSION = re.compile(r"\s*([\w.-]+?)\s*(?:(>=|<=|>|<|=)\s*(-?\d+(?:\.\d+)?)\s*)?")
+
+
+@dataclass(frozen=True)
+class By:
+    """One thing to group by: its name as given, what it means, and a comparison with a number."""
+
+    name: str
+    path: tuple[str, ...]
+    sign: str = ""
+    number: float = 0.0
+
+    def group(self, value: Any) -> str:
+        """The name of the group of a value."""
+        if value is None or value == "":
+            return f"{self.name}: {UNKNOWN}"
+        if not self.sign:
+            return f"{self.name}: {value}"
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UsageError(
+                f"{self.name} is {str(value)[:60]!r}, which is not a number; group by it without {self.sign}"
+            )
+        holds = COMPARED[self.sign](value, self.number)
+        return f"{self.name} {self.sign if holds else OPPOSITE[self.sign]} {self.number:g}"
+
+
+def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """Group -> its table: metrics (all, or those named), and per model the number of clips and a cell per metric."""
+    keys = [parse(part, run.facts["suite"]) for part in expression.split(",")]
+    results, known = run.results, run.summary["metrics"]
+    unknown = [id for id in metrics if id not in known]
+    if unknown:
+        raise UsageError(f"this run has no table of {unknown[0]!r}; it has {', '.join(known)}")
+    values = [_value_of(key, results) for key in keys]
+
+    def name(case: Any) -> str:
+        return ", ".join(key.group(value(case)) for key, value in zip(keys, values, strict=True))
+
+    def place(case: Case) -> list[Any]:
+        return [_rank(key, value(case)) for key, value in zip(keys, values, strict=True)]
+
+    groups = results.only(lambda entry: isinstance(entry, Case)).groups(name)
+    if len(groups) > MOST_GROUPS:
+        raise UsageError(
+            f"--by {expression} makes {len(groups)} groups; compare it with a number, such as {keys[0].name}>=90, or "
+            "group by something with fewer values"
+        )
+    return {
+        f"{group} ({counted(len(part.cases), 'clip')})": {
+            "metrics": list(metrics or known),
+            "models": {model: _row(mine, metrics or known) for model, mine in part.groups().items()},
+        }
+        for group, part in sorted(groups.items(), key=lambda item: place(item[1].cases[0]))
+    }
+
+
+def grouping(results: Results, suite: str, expression: str) -> Callable[[Case], str]:
+    """A function from a case to the name of its group."""
+    keys = [parse(part, suite) for part in expression.split(",")]
+    values = [_value_of(key, results) for key in keys]
+    return lambda case: ", ".join(key.group(value(case)) for key, value in zip(keys, values, strict=True))
+
+
+def parse(text: str, suite: str) -> By:
+    """One part of an expression, with the suite's short names resolved."""
+    found = _EXPRESSION.fullmatch(text)
+    if found is None:
+        raise UsageError(
+            f"--by takes a name such as subset, or a comparison such as rotation>=90, not {text.strip()!r}"
+        )
+    name, sign, number = found[1], found[2] or "", float(found[3] or 0)
+    known = SUITES[suite].card.get("by", {}) if suite in SUITES else {}
+    return By(name, tuple(str(known.get(name, name)).split(".")), sign, number)
+
+
+def _row(results: Results, metrics: Iterable[str]) -> dict[str, Any]:
+    return {"cases": len(results.cases), "scores": {id: results.cell(id).as_json() for id in metrics}}
+
+
+def _value_of(key: By, results: Results) -> Callable[[Case], Any]:
+    """A function from a case to the value it is grouped by."""
+    first, *rest = key.path
+
+    def answer(case: Case) -> Any:
+        record = results.answer(case, first)
+        if record is None:
+            return None
+        if rest:  # a fact, which may also stand behind an answer that is unscored
+            return _inside(record.facts, rest)
+        return record.label if record.is_gate else record.value
+
+    if first in results.metrics and not rest and not key.sign:
+        raise UsageError(f"--by {key.name} is a score; compare it with a number, such as {key.name}>=0.5")
+    if first in (*results.metrics, *results.gates):
+        return answer
+    if first in FIELDS and not rest:
+        return lambda case: getattr(case, first)
+    if first in GROUPS and not rest and not any(first in case.annotations for case in results.cases):
+        known = facts_for([results.folder] if results.folder else [])
+        return lambda case: known.value(case.model, first)
+    notes = sorted({name for case in results.cases for name in case.annotations})
+    if first in notes:
+        return lambda case: _inside(case.annotations, key.path)
+    raise UsageError(
+        f"nothing in this run is called {key.name!r}; group by {', '.join(FIELDS)}, an annotation "
+        f"({', '.join(notes[:12]) or 'there are none'}), a gate ({', '.join(results.gates)}) or a metric with a number"
+    )
+
+
+def _inside(facts: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        facts = facts.get(name) if isinstance(facts, Mapping) else None
+    return facts
+
+
+def _rank(key: By, value: Any) -> tuple[int, float, str]:
+    """Where a group stands: numbers in order, then words, the unknown last; of a comparison what holds comes first."""
+    if value is None or value == "":
+        return (2, 0.0, "")
+    if key.sign:
+        return (0, 0.0 if COMPARED[key.sign](value, key.number) else 1.0, "")
+    return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))

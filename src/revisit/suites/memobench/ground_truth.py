@@ -1,0 +1,218 @@
+"""Truth: the dataset's own folders, `Synthetic_processed` and `Real_Raw`.
+
+One rule for the number of frames of the ground truth: those of the clip that is compared, that is the images in
+`RGB{n}`, or the frames that `{NNN}.mp4` announces (`FRAMES` where there is no such file). Where another file of a clip
+counts differently, this is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import Clip, MediaError, UsageError
+from revisit.media import announced_frames, load_npz, open_clip
+from revisit.media.frame_folder import frame_files
+from revisit.suites.memobench.metadata import (
+    METADATA,
+    SELECTED,
+    SHEETS,
+    Marks,
+    Sheet,
+    find_table,
+    read_marks,
+    read_metadata,
+    read_selected,
+)
+from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, parse_clip
+
+FOLDERS = {SYNTHETIC: "Synthetic_processed", REAL: "Real_Raw"}
+FRAME_RATES = {SYNTHETIC: 60.0, REAL: 30.0}  # of the recordings; folders of frames carry no clock
+FRAMES = "FRAMES"
+
+
+@dataclass(frozen=True)
+class TrueClip:
+    """What the dataset has of one clip."""
+
+    clip: Clip
+    frames: int
+    poses: Path | None = None
+    intrinsics: tuple[float, float, float, float] | None = None  # fx, fy, cx, cy of the first frame
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class Dataset:
+    """The dataset at `root`; its clips are looked at when they are first asked for."""
+
+    root: Path
+    known: dict[ClipName, TrueClip | str] = field(default_factory=dict)
+
+    @cached_property
+    def sheets(self) -> Mapping[str, Sheet]:
+        """Subset -> its sheet, where there is one; real clips only as far as a selection has them."""
+        found = {}
+        for subset, stem in SHEETS.items():
+            path = find_table((self.root / FOLDERS[subset], self.root), stem)
+            if path is not None:
+                found[subset] = read_marks(path, subset)
+        selection = find_table((self.root,), SELECTED)
+        if REAL in found and selection is not None:
+            chosen = read_selected(selection)
+            sheet = found[REAL]
+            marks = {name: row for name, row in sheet.marks.items() if name in chosen}
+            left_out = sheet.skipped | (sheet.marks.keys() - marks.keys())
+            found[REAL] = Sheet(sheet.file, marks, sheet.unusable, frozenset(left_out))
+        return found
+
+    @cached_property
+    def clips(self) -> set[ClipName]:
+        """Names of the clips that have a folder in the dataset."""
+        found = set()
+        for subset, folder in FOLDERS.items():
+            pattern = "*/*" if subset == SYNTHETIC else "*"
+            for entry in (self.root / folder).glob(pattern):
+                name = parse_clip(entry.name, subset) if entry.is_dir() else None
+                if name is not None:
+                    found.add(name)
+        return found
+
+    def folder(self, name: ClipName) -> Path:
+        """The folder of a clip, whichever way its number is written."""
+        top = self.root / FOLDERS[name.subset]
+        places = [top / name.scene / spelling for spelling in name.spellings]  # a real clip has no scene
+        return next((place for place in places if place.is_dir()), places[0])
+
+    def clip(self, name: ClipName) -> TrueClip | str:
+        """What there is of a clip, or the sentence that says what is missing."""
+        if name not in self.known:
+            try:
+                self.known[name] = _synthetic(self.folder(name), name) if name.scene else _real(self.folder(name), name)
+            except MediaError as error:
+                self.known[name] = f"the ground truth of {name.id} cannot be used: {error}"
+        return self.known[name]
+
+    def expected(self, subset: str) -> Iterator[tuple[ClipName, Marks | None, TrueClip | str]]:
+        """The clips of a split by its sheet, or by its folders, each with its marks, and with what is wrong with it."""
+        sheet = self.sheets.get(subset)
+        for name in sorted(sheet.marks if sheet else {clip for clip in self.clips if clip.subset == subset}):
+            truth, marks = self.clip(name), sheet.marks[name] if sheet else None
+            if isinstance(truth, TrueClip) and marks is not None:
+                truth = marks.problem(truth.frames) or truth
+            yield name, marks, truth
+
+
+def dataset_root(folder: Path) -> Path | None:
+    """The folder that holds Synthetic_processed or Real_Raw: this one, its `data`, or the one above."""
+    for root in (folder, folder / "data", folder.parent):
+        if any((root / name).is_dir() for name in FOLDERS.values()):
+            return root if root != folder.parent or folder.name in FOLDERS.values() else None
+    return None
+
+
+def open_dataset(folder: Path) -> Dataset:
+    """The dataset in a folder that the user named."""
+    root = dataset_root(folder)
+    if root is None:
+        raise UsageError(f"{folder}: no ground truth found; expected Synthetic_processed or Real_Raw in it")
+    return Dataset(root)
+
+
+def find_metadata(folders: list[Path]) -> dict[ClipName, dict[str, str]]:
+    """Clip -> subject, prompt and first frame, from the CSV files in the first folders that have them."""
+    found: dict[ClipName, dict[str, str]] = {}
+    for subset, file in METADATA.items():
+        path = next((folder / file for folder in folders if (folder / file).is_file()), None)
+        if path is not None:
+            found |= read_metadata(path, subset)
+    return found
+
+
+def count_frames(clip: Clip) -> int | None:
+    """Frames of a folder, or those that a video announces; None for a file that cannot be read."""
+    try:
+        if clip.path.is_dir():
+            return len(frame_files(clip.path).paths)
+        announced = announced_frames(clip.path)
+        if announced is not None:
+            return announced
+        with open_clip(clip, wanted=np.arange(0)) as stream:
+            return stream.info.count
+    except (MediaError, OSError):
+        return None
+
+
+def _synthetic(folder: Path, name: ClipName) -> TrueClip | str:
+    n = name.number
+    pictures = folder / f"RGB{n}"
+    if not pictures.is_dir():
+        return f"the ground truth has no {_inside(pictures)}; download it, or leave the clip out of the sheet"
+    clip = Clip(pictures, FRAME_RATES[SYNTHETIC])
+    frames = len(frame_files(pictures).paths)
+    poses = next(
+        (path for path in (folder / f"{n}/poses.npy", folder / "poses.npy", folder / f"camera_full{n}.csv")
+         if path.is_file()), None,
+    )  # fmt: skip
+    notes: list[str] = []
+    lens = None
+    for path in (folder / f"{n}/intrinsics.npy", folder / "intrinsics.npy"):
+        if path.is_file():
+            values = next(iter(load_npz(path).values()))
+            lens = _intrinsics(values, path.name, notes)
+            if values.ndim > 1 and values.shape != (3, 3) and len(values) != frames:
+                notes.append(f"RGB{n} has {frames} images and intrinsics.npy {len(values)} rows; the images count")
+            break
+    return TrueClip(clip, frames, poses, lens, tuple(notes))
+
+
+def _real(folder: Path, name: ClipName) -> TrueClip | str:
+    video = next((path for spelling in name.spellings if (path := folder / f"{spelling}.mp4").is_file()), None)
+    pictures = folder / FRAMES
+    notes: list[str] = []
+    if video is not None:
+        clip = Clip(video)
+        frames = count_frames(clip)
+        if frames is None:
+            return f"the ground truth {_inside(video)} cannot be read; download it again"
+        if pictures.is_dir() and (images := count_frames(Clip(pictures))) not in (None, frames):
+            notes.append(f"{video.name} has {frames} frames and {FRAMES} {images} images; the video counts")
+    elif pictures.is_dir():
+        clip = Clip(pictures, FRAME_RATES[REAL])
+        frames = len(frame_files(pictures).paths)
+    else:
+        return (
+            f"the ground truth has neither {_inside(folder / (name.id + '.mp4'))} nor {FRAMES} beside it; download it"
+        )
+    poses = next(
+        (path for spelling in name.spellings if (path := folder / f"raw/{spelling}_mapanything.npz").is_file()), None
+    )
+    lens = None
+    if poses is not None:
+        arrays = load_npz(poses)
+        if "intrinsic" in arrays:
+            lens = _intrinsics(arrays["intrinsic"], poses.name, notes)
+    return TrueClip(clip, frames, poses, lens, tuple(notes))
+
+
+def _intrinsics(values: np.ndarray, file: str, notes: list[str]) -> tuple[float, float, float, float] | None:
+    """fx, fy, cx, cy of the first frame, from any of the shapes that occur."""
+    first = values[0] if values.ndim == 3 or (values.ndim == 2 and values.shape[1] == 4) else values
+    if first.shape == (3, 3):
+        first = first[[0, 1, 0, 1], [0, 1, 2, 2]]
+    if first.shape != (4,) or not np.isfinite(np.asarray(first, dtype=float)).all():
+        notes.append(f"{file} has intrinsics of shape {values.shape}, which are ignored; expected (N, 4) or (3, 3)")
+        return None
+    fx, fy, cx, cy = (float(value) for value in first)
+    return fx, fy, cx, cy
+
+
+def _inside(path: Path) -> str:
+    """The path from the dataset's folder on."""
+    parts = path.parts
+    start = max((k for k, part in enumerate(parts) if part in FOLDERS.values()), default=0)
+    return "/".join(parts[start:])

@@ -1,0 +1,262 @@
+"""Sheets: when the object leaves and returns in the ground truth, and what each clip is about.
+
+Both spreadsheets (`Synthetic_ExitReenter.xlsx`, `Real_ExitReenter.xlsx`) and their CSV exports are read, with the
+column names of either. Files come from outside: they are opened read-only, formulas are not evaluated, and a file that
+is too large, unpacks to too much or declares entities is refused before anything in it is parsed.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from revisit.core import UsageError
+from revisit.media.text_files import csv_cells
+from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, parse_clip, scene_name
+
+SHEETS = {SYNTHETIC: "Synthetic_ExitReenter", REAL: "Real_ExitReenter"}
+SELECTED = "Real_Selected"
+METADATA = {SYNTHETIC: "synthetic_metadata.csv", REAL: "real_metadata.csv"}
+COLUMNS = {  # what we call it -> its headings, written without case, spaces and signs
+    "clip": ("videofolder", "id", "videoid"),
+    "exits": ("exits", "exit"),
+    "returns": ("reenter", "reenters"),
+    "skip": ("skip",),
+    "prompt": ("prompt",),
+}
+FEWEST_FRAMES = 5  # of a clip with three phases; with fewer, the return would lie behind the last frame
+NEEDED = ("clip", "exits", "returns")
+MARKS = "video_folder, exits, re-enter (synthetic clips) or id, exit, reenter (real clips)"
+
+MOST_BYTES = 16 << 20  # of a sheet; 360 rows are some tens of kilobytes
+MOST_UNPACKED = 64 << 20
+MOST_MEMBERS = 1000
+MOST_ROWS = 100_000
+MOST_COLUMNS = 200
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What a sheet says of one clip: the frames of the ground truth at which the object leaves and returns."""
+
+    exits: int
+    returns: int
+    prompt: str = ""
+
+    def phases(self, true_frames: int, frames: int) -> tuple[int, int] | None:
+        """(first hidden frame, first returned frame) of a clip of `frames` frames; None for a clip that is too short.
+
+        The marks are carried over by the share of the length, rounded half to even, and kept apart: at least two frames
+        before the object leaves, two while it is hidden, and one after it has returned.
+        """
+        if frames < FEWEST_FRAMES:
+            return None
+        hidden = max(2, min(round(self.exits / true_frames * frames), frames - 4))
+        return hidden, max(hidden + 2, min(round(self.returns / true_frames * frames), frames - 1))
+
+    def problem(self, true_frames: int) -> str | None:
+        """What is wrong with the marks, as a sentence, or None."""
+        if 0 <= self.exits < self.returns <= true_frames:
+            return None
+        return (
+            f"the sheet says that the object leaves at frame {self.exits} and returns at {self.returns}, "
+            f"but the ground truth has {true_frames} frames; expected 0 <= leaves < returns <= {true_frames}"
+        )
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The rows of a sheet; those that cannot be used, with the reason; and those that it marks to be skipped."""
+
+    file: str
+    marks: Mapping[ClipName, Marks] = field(default_factory=dict)
+    unusable: Mapping[str, str] = field(default_factory=dict)  # clip, or row -> sentence
+    skipped: frozenset[ClipName] = frozenset()
+
+
+def find_table(folders: Sequence[Path], stem: str) -> Path | None:
+    """The xlsx or csv file of this name in the first folder that has one; an xls file is refused."""
+    for folder in folders:
+        for suffix in (".xlsx", ".csv"):
+            if (folder / f"{stem}{suffix}").is_file():
+                return folder / f"{stem}{suffix}"
+        if (folder / f"{stem}.xls").is_file():
+            raise UsageError(
+                f"{stem}.xls: the old Excel format is not read; open it in a spreadsheet program and save it as "
+                f"{stem}.xlsx or {stem}.csv beside it"
+            )
+    return None
+
+
+def read_marks(path: Path, subset: str | None = None) -> Sheet:
+    """The marks of all clips of a sheet, of one split or of any; a row that cannot be used costs only its clip."""
+    marks: dict[ClipName, Marks] = {}
+    unusable: dict[str, str] = {}
+    skipped = set()
+    for number, cells in rows_of(path, [COLUMNS[name] for name in NEEDED], MARKS):
+        found = {name: next((cells[head] for head in heads if head in cells), "") for name, heads in COLUMNS.items()}
+        if not any(found.values()):
+            continue
+        name = _clip(found["clip"], subset)
+        where = f"row {number} of {path.name}"
+        if name is None:
+            example = "7" if subset == REAL else "Barnyard_001"
+            unusable[where] = f"{where} has the clip {found['clip'][:60]!r}; expected a name such as {example}"
+        elif found["skip"].lower() == "yes":
+            skipped.add(name)
+        elif name in marks:
+            unusable[where] = f"{where} lists {name.id} again; the first row counts"
+        else:
+            exits, returns = whole(found["exits"]), whole(found["returns"])
+            if exits is None or returns is None:
+                shown = f"{found['exits'][:40]!r} and {found['returns'][:40]!r}"
+                unusable[name.id] = f"{where}: exit and re-entry are {shown}; expected two frame numbers"
+            else:
+                marks[name] = Marks(exits, returns, found["prompt"])
+    return Sheet(path.name, marks, unusable, frozenset(skipped))
+
+
+def read_selected(path: Path) -> set[ClipName]:
+    """The real clips that a selection marks as available."""
+    rows = [cells for _, cells in rows_of(path, [("id",), ("availability",)], "ID and Availability")]
+    found = {_clip(cells["id"], REAL) for cells in rows if cells.get("availability", "").lower() == "yes"}
+    return {name for name in found if name is not None}
+
+
+def read_metadata(path: Path, subset: str) -> dict[ClipName, dict[str, str]]:
+    """Clip -> its row of the metadata: subject, prompt, and the path of its first frame."""
+    scenes = [("scene",)] if subset == SYNTHETIC else []
+    expected = "scene, video_id, subject, exr_path, prompt" if scenes else "video_id, subject, prompt"
+    found = {}
+    for _, facts in rows_of(path, [("videoid",), *scenes], expected):
+        number = whole(facts["videoid"])
+        if number is not None:
+            found[ClipName(subset, scene_name(facts["scene"]) if scenes else "", number)] = facts
+    return found
+
+
+def read_prompts(path: Path) -> dict[ClipName, str]:
+    """Clip -> its prompt, from a CSV file that names clips as any of the dataset's sheets does."""
+    found = {}
+    for _, facts in rows_of(path, [COLUMNS["clip"], ("prompt",)], "video_folder or id, and prompt"):
+        head = next(head for head in COLUMNS["clip"] if head in facts)
+        scene, clip = facts.get("scene", "") if head == "videoid" else "", facts[head]
+        real = not scene and whole(clip) is not None  # a clip that is called by a number alone
+        name = _clip(f"{scene}_{clip}" if scene else clip, REAL if real else None)
+        if name is not None and facts.get("prompt") and facts.get("skip", "").lower() != "yes":
+            found[name] = facts["prompt"]
+    return found
+
+
+def rows_of(path: Path, needed: Iterable[Sequence[str]], expected: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Number and cells of each row that is not blank; headings are written without case, spaces and signs.
+
+    Of each group of headings in `needed` one must be there; `expected` says which, for people.
+    """
+    rows = read_table(path)
+    first = next(rows, ())
+    heads = [_plain(cell) for cell in first]
+    if not all(any(head in heads for head in known) for known in needed):
+        shown = ", ".join(_text(cell)[:30] for cell in first[:12])
+        raise UsageError(f"{path.name} has the columns {shown or 'none'}; expected {expected}")
+    for number, row in enumerate(rows, start=2):
+        cells = dict(zip_longest(heads, map(_text, row[: len(heads)]), fillvalue=""))
+        if any(cells.values()):
+            yield number, cells
+
+
+def read_table(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Rows of an xlsx or csv file, headings first."""
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise UsageError(f"{path.name} is larger than {MOST_BYTES >> 20} MiB, the most that is allowed for a sheet")
+    rows = _xlsx(path) if path.suffix.lower() == ".xlsx" else _csv(path)
+    for number, row in enumerate(rows):
+        if number > MOST_ROWS:
+            raise UsageError(f"{path.name} has more than {MOST_ROWS} rows, the most that is allowed for a sheet")
+        yield tuple(row[:MOST_COLUMNS])
+
+
+def _csv(path: Path) -> Iterator[Sequence[Any]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path.name} is not UTF-8 text; export the sheet as CSV in UTF-8") from None
+    head = text.partition("\n")[0]
+    delimiter = max(",;\t", key=head.count)
+    try:
+        yield from csv_cells(text, delimiter)
+    except csv.Error as error:
+        raise UsageError(f"{path.name} is not a CSV file ({error}); export the sheet again") from None
+
+
+def _xlsx(path: Path) -> Iterator[Sequence[Any]]:
+    _check_archive(path)
+    from openpyxl import load_workbook
+
+    try:
+        book = load_workbook(path, read_only=True, data_only=True, keep_links=False)
+        try:
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # what the file says of its own size need not be true
+            yield from sheet.iter_rows(max_row=MOST_ROWS + 2, max_col=MOST_COLUMNS, values_only=True)
+        finally:
+            book.close()
+    except UsageError:
+        raise
+    except Exception as error:  # a hostile or damaged file fails in ways that openpyxl does not name
+        raise UsageError(
+            f"{path.name} cannot be read as a spreadsheet ({type(error).__name__}); save it again as xlsx or as CSV"
+        ) from None
+
+
+def _check_archive(path: Path) -> None:
+    """Refuse what is no xlsx file, or one that would unpack to more than a sheet is."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            total = sum(member.file_size for member in members)
+            if len(members) > MOST_MEMBERS or total > MOST_UNPACKED:
+                raise UsageError(
+                    f"{path.name} unpacks to {total >> 20} MiB in {len(members)} parts, more than is allowed for a "
+                    "sheet; it is not opened"
+                )
+            for member in members:
+                if member.filename.endswith((".xml", ".rels")) and b"<!DOCTYPE" in archive.read(member):
+                    raise UsageError(
+                        f"{path.name} declares XML entities, which spreadsheets do not need; it is not opened"
+                    )
+    except UsageError:
+        raise
+    except Exception:  # as below
+        raise UsageError(f"{path.name} is not an xlsx file; save it again as xlsx or as CSV") from None
+
+
+def _clip(cell: Any, subset: str | None) -> ClipName | None:
+    number = whole(cell)
+    if subset == REAL and number is not None and number >= 0:
+        return ClipName(REAL, "", number)
+    return parse_clip(_text(cell), subset)
+
+
+def whole(cell: Any) -> int | None:
+    """The whole number of a cell, whether it is written 7, 7.0 or "7"; None for anything else."""
+    try:
+        value = float(_text(cell))
+        return int(value) if abs(value) < 1e9 else None
+    except ValueError:
+        return None
+
+
+def _text(cell: Any) -> str:
+    return "" if cell is None else str(cell).strip()
+
+
+def _plain(cell: Any) -> str:
+    return re.sub(r"[^a-z0-9]", "", _text(cell).lower())

@@ -1,0 +1,306 @@
+"""The question bank: files as the public benchmark writes them, and the filters that made them, as pure functions.
+
+A clip's file `{scene}-{number}-questions.csv` has one row with five JSON lists: the questions as written, a judge's
+answers about the true clip, about a clip known to fail, about the same clip with a hint at its failure, and the final
+questions. Numbers are the only key: texts may differ between the lists. docs/memobench-vqa.md tells of the filters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from revisit.core import MediaError, UsageError
+from revisit.core.text import parse_json
+from revisit.evidence.answers import (
+    NO,
+    YES,
+    Question,
+    json_in,
+    whole_number,
+    yes_or_no,
+)
+from revisit.media.error_names import in_clip
+from revisit.media.text_files import csv_rows, csv_text, read_text
+from revisit.suites.memobench.metrics.answers import DIMENSIONS
+from revisit.suites.memobench.names import REAL, parse_clip, scene_name
+
+STAGES = {
+    "truth": "Evaluation on ground truth",
+    "failure": "Evaluation on failure",
+    "hinted": "Revised Evaluation on failure",
+}
+START, FINAL = "Start Questions", "Final questions"
+COLUMNS = ("scene", "video_id", START, *STAGES.values(), FINAL)
+CASE_COLUMNS = ("scene", "video_id", "hint", "folder", "Finished", "prompt")
+LEAST_PER_DIMENSION = 2  # every dimension of every published final bank has at least two
+MOST_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A judge's answer to one question about one clip, and the verdict it wrote beside it."""
+
+    question: Question  # as the judge echoed it
+    answer: int  # YES or NO
+    verdict: bool  # Pass as written; it may contradict the answer
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class Bank:
+    """The questions about one clip and how they were chosen."""
+
+    scene: str
+    number: int
+    start: tuple[Question, ...]
+    truth: tuple[Judgement, ...]
+    failure: tuple[Judgement, ...]
+    hinted: tuple[Judgement, ...]
+    final: tuple[Question, ...]
+
+    @property
+    def key(self) -> str:
+        """The clip as the bank names it: Zen_Garden-10."""
+        return f"{self.scene}-{self.number}"
+
+    @property
+    def clip(self) -> str:
+        """The clip as its folder is named: ZenGarden_010, or 007 for a real one."""
+        real = self.scene.lower() in ("", REAL.lower())
+        return f"{self.number:03d}" if real else f"{scene_name(self.scene)}_{self.number:03d}"
+
+
+@dataclass(frozen=True)
+class FailureCase:
+    """A row of failure-cases.csv: the clip, what is known to be wrong with its failure clip, and the prompt."""
+
+    scene: str
+    number: int
+    hint: str
+    clip: str
+    finished: str
+    prompt: str
+
+
+def ground_truth_filter(questions: Sequence[Question], truth: Iterable[Judgement]) -> tuple[Question, ...]:
+    """The questions whose verdict on the true clip is Pass."""
+    verdicts = {judged.question.id: judged.verdict for judged in truth}
+    return tuple(question for question in questions if verdicts.get(question.id, False))
+
+
+def failure_filter(
+    questions: Sequence[Question], failure: Iterable[Judgement], hinted: Iterable[Judgement]
+) -> tuple[Question, ...]:
+    """The questions whose verdict on the failure clip is the same with and without the hint."""
+    first = {judged.question.id: judged.verdict for judged in failure}
+    second = {judged.question.id: judged.verdict for judged in hinted}
+    return tuple(q for q in questions if q.id in first and first[q.id] == second.get(q.id))
+
+
+def review_filter(questions: Sequence[Question], approved: Mapping[int, bool]) -> tuple[Question, ...]:
+    """The questions that a person approved; refused while one of them has not been reviewed."""
+    missing = [str(question.id) for question in questions if question.id not in approved]
+    if missing:
+        raise MediaError(f"question {', '.join(missing)} has no review; a review must say yes or no to each question")
+    return tuple(question for question in questions if approved[question.id])
+
+
+def thin_dimensions(questions: Iterable[Question], least: int = LEAST_PER_DIMENSION) -> dict[str, int]:
+    """Dimensions with fewer questions than `least`, and how many they have: ask for more of these."""
+    counts = Counter(question.dimension for question in questions)
+    return {name: counts[name] for name in DIMENSIONS.values() if counts[name] < least}
+
+
+def find_bank(folder: Path, clip: str) -> Path | None:
+    """The file of a clip's questions in a folder of the bank, or None."""
+    name = parse_clip(clip)
+    names = (clip,) if name is None else name.bank_names
+    return next((path for one in names if (path := folder / f"{one}-questions.csv").is_file()), None)
+
+
+def as_annotation(questions: Iterable[Question]) -> list[dict[str, Any]]:
+    """Questions as a case carries them under `questions`."""
+    return [asdict(question) for question in questions]
+
+
+def read_bank(path: Path) -> Bank:
+    """The bank of one clip, every fault named in one sentence."""
+    with in_clip(path):
+        rows = _csv_rows(path, COLUMNS)
+        if len(rows) != 1:
+            raise MediaError(f"it has {len(rows)} rows of data; a file of questions has one")
+        row = rows[0]
+        bank = Bank(
+            scene=row["scene"],
+            number=_number(row["video_id"], "video_id"),
+            start=_questions(row[START], START),
+            final=_questions(row[FINAL], FINAL),
+            **{stage: _judgements(row[column], column) for stage, column in STAGES.items()},
+        )
+        _check(bank)
+    return bank
+
+
+def write_bank(bank: Bank) -> str:
+    """The text of a bank's file, with the line ends in it."""
+    cells = [json.dumps([question.public() for question in bank.start])]
+    cells += [json.dumps([_judgement_object(judged) for judged in getattr(bank, stage)]) for stage in STAGES]
+    cells.append(json.dumps([question.public() for question in bank.final]))
+    return csv_text(COLUMNS, [[bank.scene, str(bank.number), *cells]])
+
+
+def read_failure_cases(path: Path) -> list[FailureCase]:
+    """The rows of failure-cases.csv."""
+    with in_clip(path):
+        return [
+            FailureCase(
+                row["scene"],
+                _number(row["video_id"], "video_id"),
+                row["hint"],
+                row["folder"],
+                row["Finished"],
+                row["prompt"],
+            )
+            for row in _csv_rows(path, CASE_COLUMNS)
+        ]
+
+
+def _csv_rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
+    reader = csv_rows(read_text(path, MOST_BYTES))
+    missing = [name for name in columns if name not in (reader.fieldnames or ())]
+    if missing:
+        raise MediaError(f"it has no column {', '.join(missing)}; expected {', '.join(columns)}")
+    return [{name: row.get(name) or "" for name in columns} for row in reader]
+
+
+def _number(value: object, where: str) -> int:
+    number = whole_number(value)
+    if number is None or number < 0:
+        raise MediaError(f"{where} is {str(value)[:40]!r}; expected a whole number")
+    return number
+
+
+def _objects(cell: str, column: str) -> list[dict[str, Any]]:
+    try:
+        found = json_in(cell)
+    except ValueError:
+        raise MediaError(f"{column} is not JSON; expected a list of questions") from None
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise MediaError(f"{column} is not a list of objects; expected a list of questions")
+    return found
+
+
+def _questions(cell: str, column: str) -> tuple[Question, ...]:
+    return _unique([_question(entry, column) for entry in _objects(cell, column)], column)
+
+
+def _question(entry: Mapping[str, Any], column: str) -> Question:
+    number = _number(entry.get("ID"), f"an ID in {column}")
+    dimension, polarity = entry.get("Dimension"), entry.get("Dimension Polarity")
+    if dimension not in DIMENSIONS.values():
+        expected = ", ".join(DIMENSIONS.values())
+        raise MediaError(f"{column}, question {number}: Dimension is {str(dimension)[:40]!r}; expected {expected}")
+    if polarity not in ("Positive", "Negative"):
+        raise MediaError(
+            f"{column}, question {number}: Dimension Polarity is {str(polarity)[:40]!r}; expected Positive or Negative"
+        )
+    if not isinstance(entry.get("Question"), str) or not entry["Question"].strip():
+        raise MediaError(f"{column}, question {number}: it has no text under Question")
+    return Question(number, str(dimension), polarity == "Positive", entry["Question"])
+
+
+def _judgements(cell: str, column: str) -> tuple[Judgement, ...]:
+    made = []
+    for entry in _objects(cell, column):
+        question = _question(entry, column)
+        answer = yes_or_no(entry.get("Answer"))
+        if answer not in (YES, NO):
+            raise MediaError(
+                f"{column}, question {question.id}: Answer is {str(entry.get('Answer'))[:40]!r}, not yes or no"
+            )
+        if entry.get("Verdict") not in ("Pass", "Fail"):
+            raise MediaError(
+                f"{column}, question {question.id}: Verdict is {str(entry.get('Verdict'))[:40]!r}, not Pass or Fail"
+            )
+        made.append(Judgement(question, answer, entry["Verdict"] == "Pass", str(entry.get("Reasoning", ""))))
+    _unique([one.question for one in made], column)
+    return tuple(made)
+
+
+def _unique(questions: Sequence[Question], column: str) -> tuple[Question, ...]:
+    twice = [str(number) for number, count in Counter(q.id for q in questions).items() if count > 1]
+    if twice:
+        raise MediaError(f"{column} has question {', '.join(twice)} more than once; each number may occur once")
+    return tuple(questions)
+
+
+def _check(bank: Bank) -> None:
+    """Refuse numbers that appear from nowhere, and a dimension or polarity that changes on the way."""
+    start = {question.id: question for question in bank.start}
+    lists = {column: [one.question for one in getattr(bank, stage)] for stage, column in STAGES.items()}
+    for column, questions in {**lists, FINAL: list(bank.final)}.items():
+        for question in questions:
+            first = start.get(question.id)
+            if first is None:
+                raise MediaError(f"{column} has question {question.id}, which {START} does not have")
+            if (question.dimension, question.positive) != (first.dimension, first.positive):
+                raise MediaError(f"{column}, question {question.id}: dimension or polarity differs from {START}")
+
+
+def _judgement_object(judged: Judgement) -> dict[str, Any]:
+    return {
+        **judged.question.public(),
+        "Answer": "Yes" if judged.answer == YES else "No",
+        "Verdict": "Pass" if judged.verdict else "Fail",
+        "Reasoning": judged.reasoning,
+    }
+
+
+def read_decisions(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    """The reviews of a file, or of a folder with a reviews.json."""
+    path = path / "reviews.json" if path.is_dir() else path
+    try:
+        content = parse_json(path.read_text(encoding="utf-8-sig"))
+        sound = all(isinstance(one["decision"], str) for clip in content.values() for one in clip.values())
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+        sound = False
+    if not sound or not content:
+        raise UsageError(f"{path}: no reviews in it; `revisit labels export` writes them as reviews.json")
+    found: Mapping[str, Mapping[str, Mapping[str, Any]]] = content
+    return found
+
+
+def reviewed(bank: Bank, said: Mapping[str, Mapping[str, Any]]) -> Bank:
+    """The bank with its final questions as most reviewers want them."""
+    kept = []
+    for question in bank.final:
+        mine = said.get(str(question.id), {"decision": "keep"})
+        if mine["decision"] == "edit" and mine.get("text"):
+            question = replace(question, text=str(mine["text"]))
+        if mine["decision"] != "drop":
+            kept.append(question)
+    return replace(bank, final=tuple(kept))
+
+
+def reviewed_banks(folder: Path, reviews: Path, out: Path) -> list[str]:
+    """Write the reviewed banks of all clips that were reviewed; say what became of each."""
+    lines = []
+    for clip, mine in sorted(read_decisions(reviews).items()):
+        path = find_bank(folder, clip)
+        if path is None:
+            raise UsageError(f"{folder} has no bank of {clip}")
+        bank = read_bank(path)
+        made = reviewed(bank, mine)
+        out.mkdir(parents=True, exist_ok=True)
+        (out / path.name).write_bytes(write_bank(made).encode())
+        before = {question.id: question.text for question in bank.final}
+        edited = sum(before[question.id] != question.text for question in made.final)
+        thin = ", ".join(f"{name} {n}" for name, n in thin_dimensions(made.final).items())
+        told = f"{clip}: {len(made.final)} of {len(bank.final)} questions kept, {edited} of them in new words"
+        lines.append(told + (f"; too few left: {thin}" if thin else ""))
+    return lines

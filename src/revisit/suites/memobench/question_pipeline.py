@@ -1,0 +1,251 @@
+"""The question pipeline: from a prompt and a first frame to the questions that a clip is scored with.
+
+A judge writes questions, answers them about the true clip and about one that is known to fail, and those that the
+filters of `banks` leave go to a person (docs/memobench-vqa.md). A question without a valid answer is dropped, never a
+no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from revisit.core import Clip, MediaError, RevisitError, UsageError
+from revisit.evidence.answers import NO, UNANSWERED, YES, Question, question_number
+from revisit.judges.banks import asked, verdict
+from revisit.judges.batch import Asker
+from revisit.judges.protocol import Frames
+from revisit.media.text_files import csv_rows, csv_text
+from revisit.suites.memobench.ground_truth import Dataset
+from revisit.suites.memobench.names import QUESTION_SCENES, ClipName, parse_clip
+from revisit.suites.memobench.question_bank import (
+    Bank,
+    FailureCase,
+    Judgement,
+    failure_filter,
+    ground_truth_filter,
+    read_failure_cases,
+    thin_dimensions,
+)
+from revisit.suites.memobench.questions import (
+    hinted,
+    read_questions,
+    table_answers,
+    table_question,
+    worded_questions,
+    write_questions,
+)
+
+CHECKS = ("unambiguous", "right_polarity", "answerable")
+SHEET = ("ID", "Dimension", "Polarity", "Question", "Ground truth", "Failure", "Failure with hint", *CHECKS)
+WORDS = {YES: "yes", NO: "no", UNANSWERED: ""}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the judge sees of one clip: its first frame, the true clip, and one that is known to fail, if there is."""
+
+    first: Frames
+    truth: Frames
+    failure: Frames | None = None
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class BankTask:
+    """A clip of the dataset that questions are wanted for."""
+
+    name: ClipName
+    truth: Clip
+    prompt: str
+    failure: Path | None = None
+    hint: str = ""
+
+    @property
+    def scene(self) -> str:
+        """The scene as a bank names it."""
+        return QUESTION_SCENES.get(self.name.scene, self.name.scene) or self.name.subset
+
+    @property
+    def file(self) -> str:
+        """The name of the bank's file."""
+        return f"{self.scene}-{self.name.number}-questions.csv"
+
+
+def bank_tasks(
+    data: Dataset, metadata: Mapping[ClipName, Mapping[str, str]], failures: Path | None = None
+) -> tuple[list[BankTask], list[str]]:
+    """The clips of a dataset with their prompts, and a sentence for each that nothing can be asked about.
+
+    `failures` is a folder with failure-cases.csv, which tells what is wrong with which clip, and with these clips:
+    `<clip>.mp4`, or `<...>_Failure_<NNN>.mp4` as the public script names them.
+    """
+    known = {parse_clip(case.clip): case for case in _failure_cases(failures)}
+    marks = {name: one for sheet in data.sheets.values() for name, one in sheet.marks.items()}
+    tasks, left_out = [], []
+    for name in sorted(marks.keys() or data.clips):
+        found = data.clip(name)
+        prompt = metadata.get(name, {}).get("prompt") or (marks[name].prompt if name in marks else "")
+        if isinstance(found, str):
+            left_out.append(f"{name.title}: {found}")
+        elif not prompt:
+            left_out.append(f"{name.title}: neither the metadata nor the sheet has its prompt")
+        else:
+            case = known.get(name)
+            clip = _failure_clip(failures, name) if failures is not None and case is not None else None
+            if case is not None and clip is None:
+                left_out.append(
+                    f"{name.title}: its failure clip is not in {failures}; questions are filtered on the true clip only"
+                )
+            tasks.append(BankTask(name, found.clip, prompt, clip, case.hint if case is not None and clip else ""))
+    return tasks, left_out
+
+
+def _failure_cases(folder: Path | None) -> list[FailureCase]:
+    if folder is None:
+        return []
+    path = folder / "failure-cases.csv"
+    if not path.is_file():
+        raise UsageError(f"{folder}: it has no failure-cases.csv, which says what is wrong with each clip")
+    return read_failure_cases(path)
+
+
+def _failure_clip(folder: Path, name: ClipName) -> Path | None:
+    places = [folder / f"{stem}.mp4" for stem in name.spellings]
+    places += sorted(folder.glob(f"{name.scene or name.subset}*_Failure_{name.number:03d}.mp4"))
+    return next((path for path in places if path.is_file()), None)
+
+
+def make_bank(
+    asker: Asker,
+    scene: str,
+    number: int,
+    prompt: str,
+    shown: Shown,
+    *,
+    rounds: int = 3,
+    wording: Mapping[str, str] | None = None,
+) -> Bank:
+    """The bank of one clip, made by a judge; with `wording` in the user's own words, all questions in one call."""
+    bank = Bank(scene, number, (), (), (), (), ())
+    for _ in range(rounds):
+        wanted = thin_dimensions(bank.final)
+        if not wanted:
+            break
+        new = _written(asker, prompt, shown.first, bank, wanted, wording)
+        truth = judged(asker, shown.truth, new, wording=wording)
+        passed = ground_truth_filter(new, truth)
+        failure = second = ()  # type: tuple[Judgement, ...]
+        final = passed
+        if shown.failure is not None:
+            failure = judged(asker, shown.failure, passed, wording=wording)
+            second = judged(asker, shown.failure, passed, shown.hint, wording=wording)
+            final = failure_filter(passed, failure, second)
+        bank = Bank(
+            scene,
+            number,
+            bank.start + new,
+            bank.truth + truth,
+            bank.failure + failure,
+            bank.hinted + second,
+            bank.final + final,
+        )
+    return bank
+
+
+def judged(
+    asker: Asker,
+    frames: Frames,
+    questions: Sequence[Question],
+    hint: str = "",
+    *,
+    wording: Mapping[str, str] | None = None,
+) -> tuple[Judgement, ...]:
+    """The judge's answers about one clip, by polarity; questions without a valid answer are left out."""
+    words = (wording or {}).get("hinted" if hint else "judge")
+    if words and questions:
+        return _judged_together(asker, frames, questions, words, hint)
+    made = []
+    for question, answer in zip(questions, asker.ask(frames, asked(questions, hinted(hint))), strict=True):
+        if answer.status == "failed":
+            raise RevisitError(f"question {question.id} could not be asked: {answer.reason}")
+        if (said := verdict(answer)) != UNANSWERED:
+            passes = said == (YES if question.positive else NO)
+            made.append(Judgement(question, said, passes, "" if answer.p_yes is None else f"p_yes {answer.p_yes:.3f}"))
+    return tuple(made)
+
+
+def _judged_together(
+    asker: Asker, frames: Frames, questions: Sequence[Question], words: str, hint: str
+) -> tuple[Judgement, ...]:
+    """The same from one table in the user's words; its reasoning is kept."""
+    answer = asker.ask(frames, [table_question(questions, words, hint=hint)])[0]
+    if answer.status == "failed":
+        raise RevisitError(f"the questions could not be asked: {answer.reason}")
+    found = table_answers(questions, answer)
+    rows = answer.value if answer.status == "answered" else []
+    reasons = {question_number(row): str(row.get("Reasoning", "")) for row in rows if isinstance(row, dict)}
+    return tuple(
+        Judgement(question, int(said), int(said) == (YES if question.positive else NO), reasons.get(question.id, ""))
+        for question, said in zip(questions, found.answer, strict=True)
+        if said != UNANSWERED
+    )
+
+
+def _written(
+    asker: Asker,
+    prompt: str,
+    first: Frames,
+    bank: Bank,
+    wanted: Mapping[str, int],
+    wording: Mapping[str, str] | None = None,
+) -> tuple[Question, ...]:
+    """New questions; in later rounds only those of the dimensions that are short of them."""
+    own = (wording or {}).get("questions")
+    texts = [question.text for question in bank.start]
+    request = worded_questions(own, prompt) if own else write_questions(prompt, texts)
+    answer = asker.ask(first, [request])[0]
+    if answer.status != "answered":
+        raise RevisitError(f"the judge wrote no valid list of questions: {answer.reason}")
+    offset = max((question.id for question in bank.start), default=0)
+    return tuple(
+        replace(question, id=question.id + offset)
+        for question in read_questions(answer.value)
+        if question.dimension in wanted
+    )
+
+
+def review_sheet(bank: Bank) -> str:
+    """A CSV for a person: each final question, what the judge said of the clips, and three checks to fill in."""
+
+    def said(stage: Sequence[Judgement]) -> dict[int, str]:
+        return {one.question.id: WORDS[one.answer] for one in stage}
+
+    stages = [said(bank.truth), said(bank.failure), said(bank.hinted)]
+    rows = [
+        [
+            str(question.id),
+            question.dimension,
+            "positive" if question.positive else "negative",
+            question.text,
+            *(stage.get(question.id, "") for stage in stages),
+            *("" for _ in CHECKS),
+        ]
+        for question in bank.final
+    ]
+    return csv_text(SHEET, rows)
+
+
+def read_reviews(text: str) -> dict[int, bool]:
+    """Whether a person said yes to all checks of a question in a sheet; rows without any are not reviewed."""
+    found = {}
+    for row in csv_rows(text):
+        given = [(row.get(name) or "").strip().lower() for name in CHECKS]
+        if not any(given):
+            continue
+        number = (row.get("ID") or "").strip()
+        if not number.isdecimal() or any(word not in ("yes", "no") for word in given):
+            raise MediaError(f"question {number or '?'} of the sheet: fill in yes or no under {', '.join(CHECKS)}")
+        found[int(number)] = all(word == "yes" for word in given)
+    return found

@@ -1,0 +1,99 @@
+"""action: does the camera obey the keys? Errors of each step against the true camera, by what was asked.
+
+The keys of frame `mark_time` + i ask for the step from frame i to frame i + 1 of the prediction. Steps are grouped into
+translation, rotation, mixed and no_op, and by action. Errors are those of metrics/camera: lengths after the best
+similarity, in the unit of the true path; degrees need no alignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, metric
+from revisit.evidence.poses import ActionTrack, PoseTrack, TruePoseTrack
+from revisit.metrics.camera import TRUE_STILL, paths, step_errors
+from revisit.suites.mind.metrics.selection import ACTION_FRAMES, LEAST_STEPS, check_rule, group_statistics, labels
+
+
+@dataclass(frozen=True)
+class ActionErrors:
+    """Errors of the steps that count, and what each of them was asked to do."""
+
+    frame: np.ndarray
+    label: list[str]
+    translation: np.ndarray | None
+    rotation: np.ndarray
+    facts: Mapping[str, Any]
+
+
+def action_errors(
+    case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, rule: str
+) -> ActionErrors | Unscored:
+    """The errors of all steps with keys and poses; upstream of the first 97 frames."""
+    upstream = check_rule(rule)
+    if upstream and (truth.source != "colmap" or len(truth.frame) < ACTION_FRAMES):
+        return Unscored(
+            "refused",
+            f"upstream needs images.txt with {ACTION_FRAMES} rows or runs ViPE; found {len(truth.frame)} poses from "
+            f"{truth.source}",
+        )
+    both = paths(case, track, truth)
+    if isinstance(both, Unscored):
+        return both
+    mark = int(case.annotations["mark_time"])
+    asked = set((actions.frame - mark).tolist())
+    most = ACTION_FRAMES if upstream else len(both[1])
+    steps = sum(1 for frame in both[1].times[: most - 1].tolist() if int(frame) in asked)
+    if steps < 1:
+        return Unscored("mismatch", "the action file has no row for the predicted frames")
+    found = step_errors(both[0].take(slice(steps + 1)), both[1].take(slice(steps + 1)))
+    known = np.array([int(frame) in asked for frame in found.frame], dtype=bool)
+    if upstream:
+        known &= found.rotation <= 179
+        if known.sum() < LEAST_STEPS:
+            return Unscored("too_short", f"upstream needs at least {LEAST_STEPS} steps; there are {known.sum()}")
+    names = labels(actions, (found.frame[known] + mark).tolist())
+    translation = None if found.translation is None else found.translation[known]
+    facts = {**found.facts, "poses_from": track.source, "true_poses": truth.source, "steps": int(known.sum())}
+    return ActionErrors(found.frame[known], names, translation, found.rotation[known], facts)
+
+
+# Files that name no estimator are taken for ViPE's: the public evaluator's images.txt does not name it either.
+VIPE = PublishedMaker("ViPE", "poses_from", others=("odometry", "mapanything", "vggt", "da3"))
+
+
+def action(part: str, way: str, called: str, **card: Any) -> Metric:
+    """The metric of one part of a step's error: its way or its turn."""
+
+    def scored(
+        case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, *, rule: str = "corrected"
+    ) -> Score | Unscored:
+        found = action_errors(case, track, truth, actions, rule)
+        if isinstance(found, Unscored):
+            return found
+        errors = getattr(found, part)
+        if errors is None:
+            return Unscored(TRUE_STILL, facts=found.facts)
+        facts = {**found.facts, "groups": group_statistics(errors, found.label, rule)}
+        return Score(float(errors.mean()), units=Series(frame=found.frame, value=errors), facts=facts)
+
+    return metric(
+        id=f"mind_action_{part}", version=1, title=f"Action: {called} error", higher_is_better=False,
+        needs=(Case, PoseTrack, TruePoseTrack, ActionTrack), suites=("mind",),
+        paper="MIND (arXiv 2602.08025)", published_by=(VIPE,), **card,
+        doc=f"Mean error of the {way} of each step; the facts hold it by group and by action.",
+    )(scored)  # fmt: skip
+
+
+action_translation = action(
+    "translation", "way", "step", unit="metres", range=(0, None), upstream="action.__overall__.rpe_trans_mean",
+    responds_to=("disobeyed keys", "frozen camera"), blind_to=("content", "scale of the path"),
+)  # fmt: skip
+action_rotation = action(
+    "rotation", "turn", "turn", unit="degrees", range=(0, 180), upstream="action.__overall__.rpe_rot_mean_deg",
+    responds_to=("disobeyed keys", "frozen camera", "turn cut short"), blind_to=("content",),
+)  # fmt: skip

@@ -1,0 +1,102 @@
+"""gsc, generated scene consistency: a clip that goes out and back, compared with itself in reverse (docs/mind.md).
+
+A clip that does not move returns to everything and would win. So the change from the first frame to the middle
+(`motion_mse`, values from 0 to 1) guards the score. Below 3e-4, that is 35 dB, two pictures differ no more than the
+same picture compressed twice; above 1e-3, 30 dB, compression does not explain it; between them the clip is not scored
+either, because an error of the return would be of the size of the motion.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Case, Metric, Reason, Score, Series, Unscored, metric
+from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
+from revisit.evidence.frames import FrameFacts
+from revisit.evidence.motion import Outset
+from revisit.metrics.fidelity import LPIPS, MSE, PSNR, Measure
+from revisit.suites.mind.metrics.lcm import PAPER, SSIM, measured, psnr_score
+from revisit.suites.mind.metrics.selection import BATCH, MIRROR, check_rule
+
+DOES_NOT_APPLY = Reason("does_not_apply", "only the clips of mirror_test go out and come back the same way")
+
+
+def over_pairs(
+    case: Case,
+    frames: FrameFacts,
+    outset: Outset,
+    seen: FrameFidelity | PerceptualDistance,
+    values: np.ndarray,
+    rule: str,
+    static: float,
+    moving: float,
+) -> Score | Unscored:
+    """Mean over the pairs of the way out and the way back, in the order of the way out."""
+    if case.condition != MIRROR:
+        return Unscored(DOES_NOT_APPLY)
+    upstream = check_rule(rule)
+    count = int(frames.index[-1]) + 1 if len(frames.index) else 0
+    motion = float(outset.mse[len(outset.mse) // 2]) if len(outset.mse) else 0.0
+    facts = {"sample_frames": count, "length": count // 2, "motion_mse": motion, "fps": float(frames.fps)}
+    if count < 2:
+        return Unscored("too_short", "a return needs more than one frame", facts)
+    if upstream and count % 2:
+        return Unscored(
+            "refused",
+            f"upstream needs an even number of frames; there are {count}",
+            {**facts, "refused": True},
+        )
+    if upstream and count // 2 % BATCH == 1:
+        sentence = f"upstream fails on {count} frames, because its last batch holds one pair"
+        return Unscored("refused", sentence, {**facts, "refused": True})
+    if not upstream and motion < static:
+        return Unscored(
+            "at_rest",
+            f"the middle frame differs from the first by only {motion:.1e}: the camera hardly moved, so there is no "
+            "return to score",
+            facts,
+        )
+    if not upstream and motion < moving:
+        return Unscored(
+            "at_rest",
+            f"the middle frame differs from the first by only {motion:.1e}, too little to score a return",
+            facts,
+        )
+    if not len(values):
+        return Unscored("no_overlap", "no frame on the way out has a matching frame on the way back", facts)
+    order = np.argsort(seen.reference)
+    units = Series(frame=seen.index[order], other=seen.reference[order], value=values[order])
+    return Score(float(values.mean()), units=units, facts=facts)
+
+
+def gsc(measure: Measure) -> Metric:
+    """The metric of a measure between the way out and the way back."""
+
+    def scored(
+        case: Case,
+        frames: FrameFacts,
+        outset: Outset,
+        seen: Any,
+        *,
+        rule: str = "corrected",
+        static: float = 3e-4,
+        moving: float = 1e-3,
+        **params: Any,
+    ) -> Score | Unscored:
+        values = measured(measure, seen, rule, params)
+        if isinstance(values, Unscored):
+            return values
+        made = over_pairs(case, frames, outset, seen, values, rule, static, moving)
+        return psnr_score(made, rule) if measure is PSNR else made
+
+    return metric(
+        id=f"mind_gsc_{measure.id}", version=2, title=f"Return: {measure.called}",
+        needs=(Case, FrameFacts, Outset, measure.kind), suites=("mind",), paper=PAPER,
+        upstream=f"gsc.avg_{measure.id}", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
+        doc=f"Mean {measure.called} between the way out and the way back{measure.note}.", **measure.card,
+    )(scored)  # fmt: skip
+
+
+gsc_mse, gsc_psnr, gsc_ssim, gsc_lpips = map(gsc, (MSE, PSNR, SSIM, LPIPS))

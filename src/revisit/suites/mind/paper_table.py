@@ -1,0 +1,127 @@
+"""The table of MIND's paper: seven columns, one table for each perspective, of a run and as it was printed.
+
+Memory, quality and actions are those of mem_test, scene consistency that of mirror_test, and action space
+generalization is the memory error on action_space_test. The paper prints errors as MSE and rates on 0 to 1, as we do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from revisit.core.cases import CEILING, FLOOR
+from revisit.core.text import own_yaml
+from revisit.results import Cell, Results
+from revisit.results.leaderboards import Board, BoardCell, Column, Row, RunFacts, printed
+from revisit.results.tables import Table, table
+from revisit.suites.mind.metrics.selection import MIRROR, SHARED, VARIED
+from revisit.suites.mind.read import PERSPECTIVES
+
+PERSONS = dict(zip(PERSPECTIVES, ("first person", "third person"), strict=True))
+ANOTHER_PROTOCOL = "another protocol: not comparable with runs made here"
+NOTE = "mem_test; scene consistency of mirror_test, action space generalization of action_space_test"
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A column as the paper prints it, and what it is made of here."""
+
+    key: str
+    title: str
+    metric: str
+    test: str = SHARED
+    higher_is_better: bool = False
+
+
+COLUMNS = (
+    Printed("memory", "Long Context Mem.", "mind_lcm_mse"),
+    Printed("scene", "Generated Scene Consis.", "mind_gsc_mse", MIRROR),
+    Printed("space", "Action Space Generalization", "mind_lcm_mse", VARIED),
+    Printed("aesthetic", "Aesthetic Quality", "mind_aesthetic", higher_is_better=True),
+    Printed("imaging", "Image Quality", "mind_imaging", higher_is_better=True),
+    Printed("translation", "Action Accuracy (RPE), Trans", "mind_action_translation"),
+    Printed("rotation", "Action Accuracy (RPE), Rot", "mind_action_rotation"),
+)
+
+
+def paper_tables(results: Results) -> list[Table]:
+    """The paper's table of each perspective that has clips, with the columns that were asked."""
+    made = []
+    for perspective, mine, columns in _parts(results):
+        arrows = {False: "↓", True: "↑"}
+        made.append(
+            table(
+                f"As the paper prints it, {PERSONS[perspective]}",
+                NOTE,
+                [f"{column.title} {arrows[column.higher_is_better]}" for column in columns],
+                [(model, [_cell(part, column) for column in columns]) for model, part in mine.groups("model").items()],
+            )
+        )
+    return made
+
+
+def paper_boards(run: RunFacts) -> list[Board]:
+    """The same as boards, so that several runs and the printed numbers stand one below the other."""
+    hashes = run.facts["protocol"]["metrics"]
+    boards = []
+    for perspective, mine, columns in _parts(run.results):
+        heads = tuple(
+            Column(column.key, column.title, column.higher_is_better, 4, f"{hashes[column.metric]} {column.test}")
+            for column in columns
+        )
+        rows = [
+            Row(model, run.name, _board_cells(part, columns), role=FLOOR if model in mine.floors else "")
+            for model, part in mine.groups("model").items()
+        ]
+        if mine.truths:
+            rows.append(Row(run.results.truth_name, run.name, _board_cells(mine.truth, columns), role=CEILING))
+        protocol = run.facts["protocol"]
+        tag = f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}"
+        boards.append(Board(f"mind, {PERSONS[perspective]}, as printed", tag, heads, tuple(rows), NOTE))
+    return boards
+
+
+@cache
+def published(supplement: bool = False) -> tuple[Board, ...]:
+    """Tables 2 and 3 of the paper; its models compete within those that see as much of the context."""
+    content = own_yaml((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
+    known = {column.key: column for column in COLUMNS}
+    heads = tuple(Column(key, known[key].title, known[key].higher_is_better, 4) for key in content["columns"])
+    boards = []
+    for number, found in content["tables"].items():
+        rows = []
+        for model, group, line in found["rows"]:
+            cells = {head.key: printed(float(text), text) for head, text in zip(heads, line.split(), strict=True)}
+            rows.append(Row(model, "paper", cells, group))
+        protocol = f"{content['source']}, Table {number} ({ANOTHER_PROTOCOL})"
+        boards.append(Board(f"Published: MIND, {found['title']}", protocol, heads, tuple(rows), as_printed=True))
+    return tuple(boards)
+
+
+def _parts(results: Results) -> list[tuple[str, Results, list[Printed]]]:
+    """The perspectives that have clips, and the columns that the run asked there; one column alone is no table."""
+    found = []
+    for perspective in PERSPECTIVES:
+        mine = results.where(subset=perspective)
+        columns = [
+            column
+            for column in COLUMNS
+            if column.metric in results.metrics and mine.where(condition=column.test).expected(column.metric)
+        ]
+        if len(columns) > 1:
+            found.append((perspective, mine, columns))
+    return found
+
+
+def _cell(part: Results, column: Printed) -> Cell:
+    return part.where(condition=column.test).cell(column.metric)
+
+
+def _board_cells(part: Results, columns: Sequence[Printed]) -> dict[str, BoardCell]:
+    found = {column.key: _cell(part, column) for column in columns}
+    return {
+        key: BoardCell(cell.n, cell.of, cell.mean, cell.interval, cell.failed, cell.unscored)
+        for key, cell in found.items()
+    }

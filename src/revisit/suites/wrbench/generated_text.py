@@ -1,0 +1,173 @@
+"""Writing: scenes and prompts by a language model, checked as those of people are.
+
+A scene comes back in the form of scenes.yaml. What a generator is told may neither give away how an event ends nor
+speak of the camera; a reply that does is asked for again with that sentence. Prompts are added to scenes under
+`picture` (what a text-to-image model is told) and `prompt` of each event, where people can read and change them before
+a dataset is built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from revisit.core import UsageError
+from revisit.core.text import parse_yaml
+from revisit.judges.batch import Asker
+from revisit.judges.protocol import Answer, Frames
+from revisit.judges.questions import Malformed, Many, Question, Record, Schema, Text
+from revisit.media.files import write_text
+from revisit.suites.wrbench.build import CAMERA, leaks
+from revisit.suites.wrbench.prompts import EVENTS
+
+RULES = (
+    "You write material for a test of video generators: scenes in which something may happen, and prompts for them. "
+    "Write plain English in the present tense, about things that can be seen. Keep to the form that is asked for, and "
+    "write nothing besides."
+)
+WORDS = (12, 120)  # least and most words of a prompt
+Scene = Mapping[str, Any]
+NOTHING = Frames.of([])  # nothing is shown to who writes
+
+
+EVENT = Record({"told": Text(200), "ends": Text(200)})
+SCENE: Mapping[str, Schema] = {
+    "name": Text(60), "place": Text(120), "subject": Text(120), "then": Text(60), "with": Text(120),
+    "behind": Many(Text(80), 2, 2), **dict.fromkeys(EVENTS, EVENT),
+}  # fmt: skip
+PROMPTS: Mapping[str, Schema] = {"picture": Text(1200), **dict.fromkeys(EVENTS, Text(1000))}
+
+
+@dataclass(frozen=True)
+class SceneForm(Record):
+    """A scene in the form of scenes.yaml, under a name that is not taken."""
+
+    taken: tuple[str, ...] = ()
+
+    def check(self, value: Any) -> dict[str, Any]:
+        """The scene, without a leak; Malformed with the sentence of what is wrong."""
+        found = super().check(value)
+        name = found["name"]
+        if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", name):
+            raise Malformed(f"name: expected two or more lower-case words joined by underscores, got {name!r}")
+        if name in self.taken:
+            raise Malformed(f"name: {name!r} is taken by another scene")
+        told = leaks({name: found})
+        if told:
+            raise Malformed(told[0])
+        return found
+
+
+@dataclass(frozen=True)
+class PromptForm(Record):
+    """What a text-to-image model is told of a scene, and a prompt for each of its events."""
+
+    name: str = ""
+    facts: Scene = field(default_factory=dict)
+
+    def check(self, value: Any) -> dict[str, Any]:
+        """The texts, without a leak; Malformed with the sentence of what is wrong."""
+        found = super().check(value)
+        for part, text in found.items():
+            count = len(text.split())
+            if not WORDS[0] <= count <= WORDS[1]:
+                raise Malformed(f"{part}: expected {WORDS[0]} to {WORDS[1]} words, got {count}")
+        if spoken := CAMERA.search(found["picture"]):
+            raise Malformed(f"picture: it speaks of the camera: {spoken[0]!r}")
+        told = leaks({self.name: with_prompts(self.facts, found)})
+        if told:
+            raise Malformed(told[0])
+        return found
+
+
+def scene_question(number: int, known: Mapping[str, Scene], about: str = "") -> Question:
+    """The question for one further scene."""
+    others = "; ".join(f"{name}: {facts['place']}, {facts['subject']}" for name, facts in known.items())
+    text = (
+        f"Write scene number {number} of a set. A scene has a place with a floor, one person or animal on the left "
+        "(`subject`, with an article and something to recognise it by; `then` is how sentences go on, such as `the "
+        "baker`), one thing far on the right that it can deal with (`with`), free ground between, and two fixed things "
+        "in the background (`behind`). Four events cross two questions, does the subject change its place and does "
+        "something change its state: `rests` (neither), `moves` (place only), `changes` (state only, on the spot) and "
+        "`both`. Of each event say what happens, as the rest of a sentence that begins with `then` (`told`), and how "
+        "things stand afterwards, as a sentence of its own (`ends`). `told` must not give away `ends`, and nothing "
+        "speaks of a camera. `name` is a few lower-case words joined by underscores."
+    )
+    text += f" The scene is about this: {about.strip()}." if about.strip() else ""
+    text += f" It must differ from these in place and in subject: {others}." if others else ""
+    return Question("wrbench.scene", text, SceneForm(SCENE, tuple(known)), {"number": number}, RULES)
+
+
+def prompt_question(name: str, facts: Scene) -> Question:
+    """The question for the prompts of a scene."""
+    one, other = facts["behind"]
+    events = "; ".join(f"{event}: {facts['then']} {facts[event]['told']}" for event in EVENTS)
+    text = (
+        f"A scene: in {facts['place']}, {facts['subject']} is on the left third of the picture, {facts['with']} is far "
+        f"on the right, the ground between is free, and {one} and {other} stand behind. Write for a text-to-image "
+        "model what the first picture shows, before anything happens (`picture`). Then write for an image-to-video "
+        "model, which starts from that picture, what goes on in each of these clips, with the things around named in "
+        f"the same words: {events}. Each text has {WORDS[0]} to {WORDS[1]} words. None says what has come of it in the "
+        "end, and none speaks of a camera, a shot or a movement of the view."
+    )
+    return Question("wrbench.prompts", text, PromptForm(PROMPTS, name, facts), {"scene": name}, RULES)
+
+
+def with_prompts(facts: Scene, texts: Mapping[str, str]) -> dict[str, Any]:
+    """A scene with its written texts."""
+    events = {event: {**facts[event], "prompt": texts[event]} for event in EVENTS}
+    return {**facts, "picture": texts["picture"], **events}
+
+
+def write_scenes(asker: Asker, count: int, about: str = "") -> tuple[dict[str, Scene], list[str]]:
+    """Scenes one after the other, each told of those before, and a sentence for each that was not to be had."""
+    known: dict[str, Scene] = {}
+    trouble = []
+    for number in range(1, count + 1):
+        (answer,) = asker.ask(NOTHING, [scene_question(number, known, about)])
+        if answer.status != "answered":
+            trouble.append(f"scene {number}: {_why(answer)}")
+            continue
+        scene = dict(answer.value)
+        known[scene.pop("name")] = scene
+    return known, trouble
+
+
+def write_prompts(asker: Asker, families: Mapping[str, Scene]) -> tuple[dict[str, Scene], list[str]]:
+    """The scenes with prompts, several asked for at a time; a scene without them stays as it is, with a sentence."""
+    asked = {name: asker.submit(NOTHING, [prompt_question(name, facts)])[0] for name, facts in families.items()}
+    found: dict[str, Scene] = {}
+    trouble = []
+    for name, future in asked.items():
+        answer = future.result()
+        found[name] = families[name]
+        if answer.status == "answered":
+            found[name] = with_prompts(families[name], answer.value)
+        else:
+            trouble.append(f"{name}: {_why(answer)}")
+    return found, trouble
+
+
+def save(path: Path, families: Mapping[str, Scene]) -> None:
+    """Write scenes. A file that is there may only grow: whatever else it holds is refused."""
+    if path.exists():
+        try:
+            there = parse_yaml(path.read_text(encoding="utf-8"))["families"]
+            others = [name for name, facts in there.items() if families.get(name) != facts]
+        except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError, UnicodeDecodeError):
+            raise UsageError(f"{path} is there and holds no scenes; choose another --out") from None
+        if others:
+            raise UsageError(f"{path} is there and holds another scene called {others[0]!r}; choose another --out")
+    text = yaml.safe_dump({"families": {name: dict(facts) for name, facts in families.items()}}, sort_keys=False,
+                          allow_unicode=True, width=120)  # fmt: skip
+    write_text(path, text)
+
+
+def _why(answer: Answer) -> str:
+    said = "the writer gave no usable text" if answer.status == "unanswered" else "the writer could not be asked"
+    return f"{said}: {answer.reason}"

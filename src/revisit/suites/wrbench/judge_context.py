@@ -1,0 +1,55 @@
+"""What a judge is told about a case: the event, the scene, the subject, the camera and what should be in view.
+
+Nothing of style: how a prompt wants its picture made is no part of what happens. An end is told only where the record
+knows one that is not the event itself: "walks toward the bed" is progress, and no state in which a clip must end.
+"""
+
+from __future__ import annotations
+
+from revisit.core import Case, Unscored
+from revisit.metrics.requested_camera import peak, relative_yaw, request_of
+from revisit.suites.wrbench.slices import families
+
+FRAMES = 81  # over which a script is read to say how far it turns
+RESTS = "The camera is asked to rest, so that the subject should stay in view."
+LEAVES = "The subject may be out of view while the camera is turned away, and may be in view again when it comes back."
+
+
+def told_to_judges(case: Case) -> dict[str, str]:
+    """Annotations for the judge's context; what is not known is left out."""
+    notes, request = case.annotations, request_of(case)
+    event, expected = str(notes.get("event") or ""), str(notes.get("expected") or "")
+    venue = families().get(str(notes.get("family") or ""), {}).get("venue", "")
+    found = {
+        "event": event,
+        "scene": str(notes.get("scene") or venue),
+        "told_camera": camera_words(case),
+        "told_visible": "" if isinstance(request, Unscored) else RESTS if request.kind == "static" else LEAVES,
+        "told_ends": expected if expected != event and event else "",
+    }
+    anchors = notes.get("anchors")
+    if anchors and found["scene"]:
+        found["scene"] += ", with " + " and ".join(map(str, anchors))
+    return {name: text for name, text in found.items() if text}
+
+
+def camera_words(case: Case) -> str:
+    """What the camera was asked, in words."""
+    request = request_of(case)
+    if isinstance(request, Unscored):
+        return ""
+    if request.kind == "static":
+        return "it is asked to rest."
+    path = request.path(FRAMES)
+    if request.kind == "yaw":
+        yaw = relative_yaw(path[:, :3, :3])
+        farthest = peak(yaw)
+        side, back = "right" if farthest > 0 else "left", abs(yaw[-1]) < abs(farthest) / 4
+        told = case.annotations.get("interface") == "words"
+        by = "" if told else f" by {abs(farthest):.0f} degrees"
+        return f"it is asked to turn {side}{by}{' and back again' if back else ''}."
+    if request.kind == "sideways":
+        way = peak(path[:, 0, 3])
+        back = abs(path[-1, 0, 3]) < abs(way) / 4
+        return f"it is asked to move to the {'right' if way > 0 else 'left'}{' and back again' if back else ''}."
+    return f"it is asked to move ({case.camera})."

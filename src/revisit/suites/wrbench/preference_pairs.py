@@ -1,0 +1,156 @@
+"""Preference pairs: two models' clips of one record, and which one a rule prefers, for training rewards.
+
+There is a rule per measure, and the paper's rule `displacement` (docs/wrbench.md). Every pair says what the gates
+found, so that a reward never learns from a return that nobody could judge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from revisit.core import Case
+from revisit.core.grouping import grouped
+from revisit.results import Results
+from revisit.suites.wrbench.measures import leaks
+from revisit.suites.wrbench.records import record_of
+from revisit.suites.wrbench.tables import ALL
+
+MARGIN = 0.1  # of a score from 0 to 1: smaller differences are ties
+DEGREES = 5.0  # of a turn: smaller differences are ties
+GATES = ("camera_moved", "view_return", "target_return", "wr_reobservation")
+DISPLACEMENT = "displacement"
+STATIC, LEAKS, AT_REST = "asked to rest", "with inputs that may show the answer", "with a camera that did not move"
+LOST, UNJUDGED = f"{DISPLACEMENT}: integrity not held", f"{DISPLACEMENT}: a return that cannot be judged"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one rule makes of two clips, or why it makes nothing of them."""
+
+    a: Case
+    b: Case
+    measure: str = ""
+    scores: tuple[float, float] = (0.0, 0.0)
+    margin: float = 0.0
+    why_not: str = ""
+
+    @property
+    def preferred(self) -> str:
+        difference = self.scores[0] - self.scores[1]
+        return "tie" if abs(difference) < self.margin else "a" if difference > 0 else "b"
+
+
+def preference_pairs(
+    measured: Results, *, margin: float = MARGIN, digests: Mapping[str, str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """One object per pair of clips and measure: both clips with their scores, which one is preferred, and the gates."""
+    for made in _verdicts(measured, margin):
+        if made.why_not:
+            continue
+        gates = {side: _gates(case, measured) for side, case in (("a", made.a), ("b", made.b))}
+        yield {
+            "record": record_of(made.a),
+            "measure": made.measure,
+            "a": _side(made.a, made.scores[0], digests or {}),
+            "b": _side(made.b, made.scores[1], digests or {}),
+            "difference": made.scores[0] - made.scores[1],
+            "preferred": made.preferred,
+            "margin": made.margin,
+            "return_judgeable": _judgeable(made, measured),
+            "gates": gates,
+        }
+
+
+def count_pairs(measured: Results) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
+    """Measure -> how many pairs prefer a, b or neither; and how many were left out, by the reason."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    left_out: Counter[str] = Counter()
+    for made in _verdicts(measured, MARGIN):
+        if made.why_not:
+            left_out[made.why_not] += 1
+        else:
+            counts[made.measure][made.preferred] += 1
+    return {measure: dict(found) for measure, found in counts.items()}, dict(left_out)
+
+
+def _verdicts(measured: Results, margin: float) -> Iterator[Verdict]:
+    """Every pair of clips under every rule that both have a score for; and those that are no pair."""
+    for a, b, why in _couples(measured):
+        if why:
+            yield Verdict(a, b, why_not=why)
+            continue
+        for measure in ALL:
+            one, other = (measured.score(case, measure) for case in (a, b))
+            if one is not None and other is not None:
+                yield Verdict(a, b, measure, (one, other), margin)
+        far = [_displacement(case, measured) for case in (a, b)]
+        if far[0] is not None and far[1] is not None and far[0][1] == far[1][1]:
+            made = Verdict(a, b, DISPLACEMENT, (far[0][0], far[1][0]), DEGREES)
+            yield replace(made, why_not=_withheld(made, measured, margin))
+
+
+def _couples(measured: Results) -> Iterator[tuple[Case, Case, str]]:
+    """Two models' clips of one record, and why they are no pair; nothing where they are one."""
+    for _, clips in sorted(grouped(measured.cases, record_of).items()):
+        for a, b in combinations(sorted(clips, key=lambda case: case.model), 2):
+            if a.model == b.model:
+                continue
+            if leaks(a) or leaks(b):
+                yield a, b, LEAKS
+            elif a.condition == "static":
+                yield a, b, STATIC
+            elif not all(_is_open(case, "camera_moved", measured) for case in (a, b)):
+                yield a, b, AT_REST
+            else:
+                yield a, b, ""
+
+
+def _judgeable(made: Verdict, measured: Results) -> bool:
+    return all(_is_open(case, "wr_reobservation", measured) for case in (made.a, made.b))
+
+
+def _withheld(made: Verdict, measured: Results, margin: float) -> str:
+    """Why a pair by displacement is not exported; nothing where it is."""
+    if not _judgeable(made, measured):
+        return UNJUDGED
+    better, worse = (made.b, made.a) if made.preferred == "b" else (made.a, made.b)
+    for measure in ("integrity", "integrity_network", "integrity_lite"):
+        one, other = measured.score(better, measure), measured.score(worse, measure)
+        if one is not None and other is not None:
+            return "" if one >= other - margin else LOST
+    return LOST
+
+
+def _displacement(case: Case, measured: Results) -> tuple[float, str] | None:
+    """Degrees turned to the asked side, and the measure that tells them."""
+    for measure in ("alignment", "alignment_odometry"):
+        record = measured.answer(case, measure)
+        if record is not None and record.raw is not None:
+            return record.raw * math.copysign(1, float(record.facts.get("requested_deg") or 0.0)), measure
+    return None
+
+
+def _side(case: Case, score: float, digests: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "case": case.id,
+        "model": case.model,
+        "video": str(case.clip.path),
+        "digest": digests.get(case.id),
+        "prompt": case.prompt,
+        "score": score,
+    }
+
+
+def _is_open(case: Case, gate: str, measured: Results) -> bool:
+    record = measured.answer(case, gate)
+    return record is not None and record.status == "open"
+
+
+def _gates(case: Case, measured: Results) -> dict[str, dict[str, str]]:
+    found = {gate: measured.answer(case, gate) for gate in GATES}
+    return {gate: {"status": made.status, "label": made.label} for gate, made in found.items() if made is not None}

@@ -1,0 +1,255 @@
+"""Places: the folder of weights on this machine (docs/weights.md).
+
+<root>/<id>/<file>          pulled; receipt.json beside it says from where, and what its bytes were
+<root>/<id>/<file>          put there by hand, without a receipt
+<root>/<id>.safetensors     put there by hand (or .onnx, .pth, .pt); comes before what was pulled
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from revisit.core.text import json_or_none, parse_json
+from revisit.media.cache_folders import cache_root, user_cache
+from revisit.media.files import replacing
+from revisit.weights.lock import Entry, LockedFile
+
+ROOT = "REVISIT_WEIGHTS"
+RECEIPT = "receipt.json"
+MISSING, DAMAGED, OUTDATED = "missing", "damaged", "outdated"
+BY_HAND = (".safetensors", ".onnx", ".pth", ".pt", ".bin")
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 in hex of the bytes of a file."""
+    made = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            made.update(piece)
+    return made.hexdigest()
+
+
+def root() -> Path:
+    """The folder of all weights. Another cache of evidence takes them away only where it has weights of its own."""
+    chosen = os.environ.get(ROOT)
+    if chosen:
+        return Path(chosen).expanduser()
+    beside = cache_root() / "weights"
+    return beside if beside.is_dir() else user_cache() / "weights"
+
+
+def variable_of(id: str) -> str:
+    """The environment variable that names the folder of an entry."""
+    return f"{ROOT}_{id.upper().replace('-', '_')}"
+
+
+@dataclass(frozen=True)
+class Here:
+    """What was found of an entry: its files by their names on this machine, the first one first."""
+
+    files: Mapping[str, Path]
+    receipt: Mapping[str, Any] | None  # None for files put there by hand
+
+    @property
+    def first(self) -> Path:
+        return next(iter(self.files.values()))
+
+    @property
+    def by_hand(self) -> bool:
+        return self.receipt is None
+
+    @property
+    def state(self) -> str:
+        return "by hand" if self.by_hand else "here"
+
+
+class Trouble(str):
+    """Why the files of an entry are not used: the path that is missing, or what is wrong with a file, in words."""
+
+    state: str  # missing, damaged, or outdated where the lock names something else now
+    again: bool  # whether only the bytes tell it, which a plain pull need not read
+
+    def __new__(cls, said: object, state: str = MISSING, again: bool = False) -> Trouble:
+        made = super().__new__(cls, said)
+        made.state, made.again = state, again
+        return made
+
+
+def look(entry: Entry, *, read: bool = False) -> Here | Trouble:
+    """The files of an entry on this machine, or what is wrong with them.
+
+    Bytes of a pulled file are read where its time is not that of the pull, once, or where the caller wants them `read`.
+    """
+    base = root()
+    names = [file.becomes for file in entry.files]
+    named = os.environ.get(variable_of(entry.id))
+    if len(names) == 1 and not named:
+        for suffix in BY_HAND:
+            if (single := base / f"{entry.id}{suffix}").is_file():
+                return Here({single.name: single}, None)
+    folder = Path(named).expanduser() if named else base / entry.id
+    receipt = receipt_of(folder)
+    if receipt is None:
+        found = _by_hand(folder, names)
+        absent = next((name for name in names if not (folder / name).is_file()), names[0])
+        return Here(found, None) if found else Trouble(folder / absent)
+    for file in entry.files:
+        if trouble := _trouble(folder / file.becomes, file, told(receipt, file.becomes), read=read):
+            return trouble
+    return Here({name: folder / name for name in names}, receipt)
+
+
+def _trouble(path: Path, file: LockedFile, said: Mapping[str, Any], *, read: bool) -> Trouble | None:
+    """What is wrong with a pulled file, after what its receipt says of it."""
+    name = file.becomes
+    try:
+        state = path.stat()
+    except OSError:
+        return Trouble(path)
+    if not said:
+        return Trouble(f"{RECEIPT} has no entry for {name}", DAMAGED)
+    if state.st_size != said["size"]:
+        return Trouble(f"{name} has {state.st_size} bytes instead of {said['size']}", DAMAGED)
+    source, expected = str(said["source_sha256"]), str(said["sha256"])
+    if not source.startswith(file.sha256):
+        return Trouble(f"{name} was made from {source[:12]}..., but the lock now names {file.sha256[:12]}...", OUTDATED)
+    if not read and state.st_mtime_ns == said.get("mtime_ns") and not _remembered(_facts(path, state)):
+        return None  # as the pull left it, and nobody has read anything else since
+    try:
+        digest = digest_of(path, read=read)
+    except OSError as error:
+        return Trouble(f"{name} cannot be read ({error.strerror or type(error).__name__})", DAMAGED)
+    if digest != expected:
+        return Trouble(f"{name} has the SHA-256 {digest[:12]}... instead of {expected[:12]}...", DAMAGED, again=True)
+    return None
+
+
+def _by_hand(folder: Path, names: list[str]) -> dict[str, Path] | None:
+    """Files that a user put into the folder: under the names of the lock, or the only one of its kind."""
+    if all((folder / name).is_file() for name in names):
+        return {name: folder / name for name in names}
+    if len(names) == 1 and folder.is_dir():
+        fitting = [path for path in sorted(folder.iterdir()) if path.suffix in BY_HAND and path.is_file()]
+        if len(fitting) == 1:
+            return {fitting[0].name: fitting[0]}
+    return None
+
+
+def told(receipt: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
+    """What a receipt says of a file; nothing where it does not say its size and digests."""
+    files = (receipt or {}).get("files")
+    said = files.get(name) if isinstance(files, dict) else None
+    return said if isinstance(said, dict) and {"size", "sha256", "source_sha256"} <= said.keys() else {}
+
+
+def receipt_of(folder: Path) -> dict[str, Any] | None:
+    """What the pull that filled a folder wrote down; None where no pull did."""
+    path = folder / RECEIPT
+    try:
+        return _parsed(path, path.stat().st_mtime_ns)
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _parsed(path: Path, changed: int) -> dict[str, Any]:
+    """A receipt; an unreadable one names no files, so that they are pulled again."""
+    found = json_or_none(path.read_bytes())
+    return found if isinstance(found, dict) else {}
+
+
+# Files that change what a network is, or how it reads captions, and that may lie beside its weights.
+READ_BESIDE = ("config.json", "open_clip_config.json", "tokenizer.json", "vocab.json", "merges.txt", "spiece.model")
+
+
+def source_digest(entry: Entry) -> str:
+    """SHA-256 of what the network is made of, equal on every machine; nothing where it is unknown.
+
+    Of several files it is the digest of their names and digests.
+    """
+    here = look(entry)
+    if isinstance(here, str):
+        found = {file.becomes: file.sha256 for file in entry.files}
+    elif here.receipt is not None:
+        found = {name: str(told(here.receipt, name)["source_sha256"]) for name in here.files}
+    else:
+        found = {name: digest_of(path) for name, path in here.files.items()}
+    if not isinstance(here, str) and here.first.parent.name == entry.id:
+        beside = {name: here.first.with_name(name) for name in READ_BESIDE if name not in found}
+        found |= {name: digest_of(path) for name, path in beside.items() if path.is_file()}
+    if not all(len(digest) == 64 for digest in found.values()):
+        return ""
+    if len(found) == 1:
+        return next(iter(found.values()))
+    lines = "".join(f"{name} {digest}\n" for name, digest in sorted(found.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+Facts = tuple[str, int, int]  # path, size and time of a file: what a digest is remembered with
+_known: dict[Facts, str] = {}  # digests that this process has read or found; nothing where there was none to find
+
+
+def digest_of(path: Path, *, read: bool = False) -> str:
+    """SHA-256 of a file, computed once for each size and time it has, or anew where its bytes must be `read`."""
+    facts = _facts(path, path.stat())
+    if not read and (known := _remembered(facts)):
+        return known
+    _known[facts] = digest = sha256(path)
+    for note in _notes(facts):
+        try:
+            with replacing(note) as temporary:
+                temporary.write_text(json.dumps({"of": facts, "sha256": digest}), encoding="utf-8")
+            break
+        except OSError:
+            continue  # where neither folder can be written to, each process computes it once
+    return digest
+
+
+def _facts(path: Path, state: os.stat_result) -> Facts:
+    return str(path), state.st_size, state.st_mtime_ns
+
+
+def _remembered(facts: Facts) -> str:
+    """The digest that was read of a file in this state, by this process or an earlier one; nothing where none was."""
+    if facts not in _known:
+        _known[facts] = next(filter(None, (_noted(note, facts) for note in _notes(facts))), "")
+    return _known[facts]
+
+
+def _notes(facts: Facts) -> Iterator[Path]:
+    """Where a digest is written down: beside the weights, or in the user's cache where those are of somebody else."""
+    name = f"{hashlib.sha256(facts[0].encode()).hexdigest()[:24]}.json"
+    yield root() / ".digests" / name
+    yield cache_root() / "digests" / name
+
+
+def _noted(note: Path, facts: Facts) -> str:
+    try:
+        known = parse_json(note.read_text(encoding="utf-8"))
+        return str(known["sha256"]) if known["of"] == list(facts) and len(known["sha256"]) == 64 else ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def why(entry: Entry, trouble: Trouble) -> str:
+    """What is wrong with the weights of an entry and what to do about it, with the command last."""
+    if not entry.sources:
+        single = f"{entry.id}{Path(entry.files[0].name).suffix} into {root()}"
+        several = f"{', '.join(file.becomes for file in entry.files)} into {root() / entry.id}"
+        remedy = f"put {single if len(entry.files) == 1 else several} by hand"
+        remedy += f" ({entry.note})" if entry.note else ""
+    else:
+        remedy = f"revisit weights pull {'--again ' if trouble.again else ''}{entry.id}"
+    if trouble.state != MISSING:
+        return f"{entry.id} is {trouble.state}: {trouble}; {remedy}"
+    if not entry.sources:
+        return f"weights of {entry.id} are missing: {remedy}"
+    gated = f"accept the licence at {entry.gated}, then " if entry.gated else ""
+    return f"weights of {entry.id} are missing: {trouble} is not there; {gated}{remedy}"
