@@ -180,7 +180,7 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     """The worker's end by itself: a clip of which something was put, and nothing sent."""
     from types import SimpleNamespace
 
-    from revisit.core.watching import Prepared
+    from revisit.core.observer import Prepared
     from revisit.engine.network_client import RemoteClip, _Stream
 
     host = SimpleNamespace(

@@ -3,65 +3,105 @@
     results = revisit.evaluate("videos/")
     results = revisit.score(frames, reference=truth)
 
-Everything below is imported when it is first used: `import revisit` alone costs nothing.
+Plugins import what they need from here, from `revisit.evidence` and from `revisit.benchmark`; all other modules may
+change. Everything is imported when it is first used: `import revisit` alone costs nothing.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from revisit._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from revisit.api import evaluate, generate, load, observe, score
+    from revisit import benchmark, evidence
+    from revisit.api import evaluate, failure_clips, generate, load, observe, rescore, score
     from revisit.core import (
+        ANY_SET,
+        Array,
         Batch,
         Case,
         Clip,
+        ClipInfo,
+        Frame,
+        FrameStream,
+        Gate,
+        GateResult,
+        Metric,
+        Observer,
+        PairStream,
         Reason,
         Record,
         Rejected,
+        RevisitError,
+        Sampling,
         Score,
         Series,
         Suite,
         Target,
         Unscored,
-        Verdict,
+        UsageError,
         derived,
+        every,
+        frame_metric,
         gate,
         metric,
         observer,
+        per_second,
         suite,
-    )  # fmt: skip
-    from revisit.measures import lpips, mse, psnr, ssim
+    )
+    from revisit.core import evidence as evidence_kind
+    from revisit.core.suites import metrics_of, read_card
+    from revisit.measures import frame_lpips, frame_mse, frame_psnr, frame_ssim
     from revisit.results import Results
+    from revisit.results.tables import standard_summary
 
 _HOMES = {
-    "revisit.api": ("evaluate", "generate", "load", "observe", "score"),
+    "revisit.api": "evaluate failure_clips generate load observe rescore score",
     "revisit.core": (
-        "Batch", "Case", "Clip", "Reason", "Record", "Rejected", "Score", "Series", "Suite", "Target", "Unscored",
-        "Verdict", "derived", "gate", "metric", "observer", "suite",
+        "ANY_SET Array Batch Case Clip ClipInfo Frame FrameStream Gate GateResult Metric Observer PairStream Reason "
+        "Record Rejected RevisitError Sampling Score Series Suite Target Unscored UsageError derived every "
+        "frame_metric gate metric observer per_second suite"
     ),
-    "revisit.measures": ("lpips", "mse", "psnr", "ssim"),
-    "revisit.results": ("Results",),
+    "revisit.core.suites": "metrics_of read_card",
+    "revisit.measures": "frame_lpips frame_mse frame_psnr frame_ssim",
+    "revisit.results": "Results",
+    "revisit.results.tables": "standard_summary",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+_SUBMODULES = ("benchmark", "evidence")
+_DEPRECATED = {
+    "Verdict": "GateResult", "lpips": "frame_lpips", "mse": "frame_mse", "psnr": "frame_psnr", "ssim": "frame_ssim",
 }  # fmt: skip
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Batch", "Case", "Clip", "Reason", "Record", "Rejected", "Results", "Score", "Series", "Suite", "Target",
-    "Unscored", "Verdict", "derived", "evaluate", "gate", "generate", "load", "lpips", "metric", "mse", "observe",
-    "observer", "psnr", "score", "ssim", "suite",
+    "ANY_SET", "Array", "Batch", "Case", "Clip", "ClipInfo", "Frame", "FrameStream", "Gate", "GateResult", "Metric",
+    "Observer", "PairStream", "Reason", "Record", "Rejected", "Results", "RevisitError", "Sampling", "Score", "Series",
+    "Suite", "Target", "Unscored", "UsageError", "benchmark", "derived", "evaluate", "every", "evidence",
+    "evidence_kind", "failure_clips", "frame_lpips", "frame_metric", "frame_mse", "frame_psnr", "frame_ssim", "gate",
+    "generate", "load", "metric", "metrics_of", "observe", "observer", "per_second", "read_card", "rescore", "score",
+    "standard_summary", "suite",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"revisit has nothing called {name!r}; it has {', '.join(__all__)}")
-    from importlib import import_module
+    if name in _SUBMODULES:
+        return import_module(f"revisit.{name}")
+    if name in _DEPRECATED:
+        import warnings
 
-    found = getattr(import_module(_HOME[name]), name)
-    globals()[name] = found
-    return found
+        new = _DEPRECATED[name]
+        warnings.warn(f"revisit.{name} is called revisit.{new} now", DeprecationWarning, stacklevel=2)
+        return __getattr__(new)
+    if name == "evidence_kind":  # `revisit.evidence` is the package of all kinds
+        value = import_module("revisit.core").evidence
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    else:
+        raise AttributeError(f"revisit has nothing called {name!r}; it has {', '.join(__all__)}")
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

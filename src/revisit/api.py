@@ -1,7 +1,8 @@
-"""The way in from Python: the same evaluation as the command's, and scores of frames that are in memory.
+"""The Python interface: the evaluation of the command line, and scores of frames in memory.
 
     results = revisit.evaluate("videos/", set="small")      # as `revisit eval`, resumable
-    results = revisit.load("runs/videos")                   # what a run found
+    results = revisit.load("runs/videos")                   # the results of a run
+    results = revisit.rescore("runs/videos")                # the same run, scored again after a metric changed
     results = revisit.score(frames, reference=truth)        # arrays or tensors, in this process, no files
     flow = revisit.observe(frames, "lite.flow")             # the evidence that one observer makes
     revisit.generate("mind", my_model, data="MIND-Data", model="mine")   # clips of a benchmark by a function
@@ -11,16 +12,20 @@ Frames are (count, height, width, 3) of bytes: a numpy array, a torch tensor on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from revisit import weights
 from revisit.core import OBSERVERS, SUITES, Case, Clip, Target, UsageError, load_all
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory
 from revisit.core.frames import pixels
+from revisit.core.observer import Params
 from revisit.media import open_clip
 from revisit.results import Results
 
@@ -39,44 +44,120 @@ def evaluate(
     metrics: Sequence[str] = (),
     out: str | Path | None = None,
     limit: int | None = None,
+    workers: int | None = None,
+    executor: str = "local",
+    address: str = "",
+    fresh: bool = False,
     align: str = "auto",
     roots: Iterable[str | Path] = (),
-    options: Mapping[str, Any] | None = None,
-    params: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Params | None = None,
     judge: str = "",
+    only: str = "",
+    params: Mapping[str, Params] | None = None,
     truth: bool = True,
-    workers: int | None = None,
-    fresh: bool = False,
+    device: str = "",
+    precision: str = "",
+    batch: int | None = None,
+    limits: str = "",
     report: bool = False,
     progress: bool = False,
 ) -> Results:
     """Score a dataset or a folder of videos, as `revisit eval` does; the same call resumes.
 
-    >>> results = revisit.evaluate("videos/", set="small", metrics=["psnr"])
-    >>> results.mean("psnr")["my-model"].mean
+    It works in notebooks and in scripts without a `__main__` guard. Where a metric fails, the answer about that clip is
+    a failed one, and a warning tells of it once.
 
-    `out` is the run directory, runs/<name of the source> by default. `params` are parameters by metric, gate, evidence
-    or observer. With `truth`, references are scored, too, and stand apart in `results.truth`. `report` writes the page;
-    `progress` shows how far the work is. Where a metric fails, the answer about that clip is a failed one, and a
-    warning tells of it once. With `workers=0` everything runs in this process; an observer that is defined in a
-    notebook or script needs that, and gets it.
+    Parameters
+    ----------
+    source
+        A folder of videos, a manifest.jsonl, or the folder of a benchmark's dataset.
+    suite
+        Suite of the source; "auto" recognises it by its layout.
+    set
+        Observer set: a name of `revisit list sets`, or a YAML file.
+    protocol
+        Protocol of the suite; its first one by default.
+    metrics
+        Ids of metrics, or names of groups; all of the suite by default.
+    out
+        Run directory; runs/<name of the source> by default.
+    limit
+        At most so many cases, spread evenly over models.
+    workers
+        Number of processes; one per core by default, 0 for this process only. What a notebook or script defines
+        needs 0, and gets it.
+    executor, address
+        "ray" observes on a cluster, at this address.
+    fresh
+        Discard earlier answers of this run.
+    align
+        How references are aligned: "auto", "index", "time" or "stretch".
+    roots
+        Further folders that paths in a manifest may point to.
+    options
+        Options of the suite by name.
+    judge
+        A judge file, the url of a server, or recorded answers.
+    only
+        "judge" asks only what a judge is asked, and keeps the other answers.
+    params
+        Parameters by the id of a metric, gate, evidence or observer, instead of the protocol's.
+    truth
+        Score each reference, too; its answers stand apart in `Results.truth`.
+    device, precision, batch
+        For networks: such as "cuda:1", "float32", and frames at a time.
+    limits
+        For decoding, such as "frames=5000,seconds=60,memory=2G".
+    report
+        Write the HTML report at the end.
+    progress
+        Show how far the work is.
+
+    Returns
+    -------
+    Results
+        All answers, and operations on them.
+
+    Raises
+    ------
+    UsageError
+        If the call asks for something that does not exist; it is a ValueError, too.
+    MissingPrerequisite
+        If nothing of the set can run here; the message says what to install.
+
+    Examples
+    --------
+    >>> results = revisit.evaluate(videos, metrics=["flicker"], out=run, workers=0)
+    >>> results.models
+    ['mine']
     """
     from dataclasses import replace
 
+    from revisit.engine.executors import executor_named
     from revisit.engine.request import Request, merged
+    from revisit.media import Limits
 
-    named = [f"{name}={value}" for name, value in (options or {}).items()]
+    named_options = [f"{name}={value}" for name, value in (options or {}).items()]
+    folders = [Path(root) for root in roots]
     request = Request.of(
-        Path(source), suite, set, protocol, metrics, limit, align, [Path(root) for root in roots], named, judge
+        Path(source), suite, set, protocol, metrics, limit, align, folders, named_options, judge, truth=truth, only=only
     )
-    request = replace(request, parameters=merged(params or {}), truth=truth)
-    told = None
+    request = replace(request, parameters=merged(params or {}))
+    bar = None
     if progress:
-        from revisit.cli.console import progress as bar
+        from revisit.cli.console import progress as progress_bar
 
-        told = bar(quiet=False)
-    place = request.usual_place if out is None else Path(out)
-    run = request.run(place, progress=told, command="revisit.evaluate", fresh=fresh, workers=workers)
+        bar = progress_bar(quiet=False)
+    with _network_settings(device, precision, batch):
+        run = request.run(
+            request.usual_place if out is None else Path(out),
+            progress=bar,
+            command="revisit.evaluate",
+            fresh=fresh,
+            workers=workers,
+            executor=executor_named(executor, address, workers),
+            limits=Limits.parse(limits),
+        )
     if report:
         from revisit.report.write_html import write_report
 
@@ -86,14 +167,76 @@ def evaluate(
     return results
 
 
-def load(run: str | Path) -> Results:
-    """What a run directory holds.
+@contextmanager
+def _network_settings(device: str, precision: str, batch: int | None) -> Iterator[None]:
+    """Set the environment variables of the networks, which workers inherit, and restore them afterwards."""
+    from revisit.networks import settings
 
-    >>> results = revisit.load("runs/videos")
+    chosen = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
+    chosen = {name: value for name, value in chosen.items() if value}
+    before = {name: os.environ.get(name) for name in chosen}
+    os.environ.update(chosen)
+    try:
+        settings.check()
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ.update({} if value is None else {name: value})
+
+
+def load(run: str | Path) -> Results:
+    """Read the results of a run directory.
+
+    Parameters
+    ----------
+    run
+        The folder that `evaluate` or `revisit eval` wrote.
+
+    Returns
+    -------
+    Results
+        All answers, and operations on them.
+
+    Examples
+    --------
+    >>> run = revisit.evaluate(videos, metrics=["flicker"], out=run, workers=0).folder
+    >>> revisit.load(run)
+    Results(2 clips of 1 models, 2 answers)
     """
     from revisit.results.run import Run
 
     return Run(Path(run)).results
+
+
+def rescore(run: str | Path) -> Results:
+    """Score a run again from cached evidence, after a metric or protocol changed; nothing is decoded.
+
+    Parameters
+    ----------
+    run
+        The folder that `evaluate` or `revisit eval` wrote. Its records and summary are written anew.
+
+    Returns
+    -------
+    Results
+        The new answers.
+
+    Examples
+    --------
+    >>> run = revisit.evaluate(videos, metrics=["flicker"], out=run, workers=0).folder
+    >>> revisit.rescore(run)
+    Results(2 clips of 1 models, 2 answers)
+    """
+    from revisit.engine.request import Request
+    from revisit.engine.run import rescore as score_again
+    from revisit.results.run import Run
+
+    facts = Run(Path(run)).facts
+    plan = Request.from_json(facts["request"]).plan(judge=facts["protocol"].get("judge"))
+    results = score_again(plan, Path(run)).results
+    results.warn_of_failures()
+    return results
 
 
 def score(
@@ -104,37 +247,64 @@ def score(
     prompt: str = "",
     camera: str = "",
     phases: tuple[int, int] | None = None,
-    annotations: Mapping[str, Any] | None = None,
+    annotations: Params | None = None,
     fps: float = FRAME_RATE_OF_FOLDERS,
     model: str = "model",
     suite: str = "folder",
     set: str = "lite",
     protocol: str | None = None,
     metrics: Sequence[str] = (),
-    params: Mapping[str, Mapping[str, Any]] | None = None,
+    params: Mapping[str, Params] | None = None,
 ) -> Results:
-    """Scores of frames in memory, in this process; nothing is written.
+    """Score frames in memory, in this process; nothing is written.
 
-    >>> results = revisit.score(frames, reference=truth, target=(0.4, 0.5, 0.5, 0.7))
-    >>> results.scalars()
-    {"memory/target_reappearance": 0.81, ...}
+    The scores are those that `revisit eval` gives the same frames, to the last bit.
 
-    `frames` is one clip, or several: a list, or a mapping from names. `reference` is then several, too, or one for
-    all. Everything else is said of all clips. The scores are those that `revisit eval` gives the same frames.
+    Parameters
+    ----------
+    frames
+        One clip, (count, height, width, 3) of bytes; or several: a list, or a mapping from names.
+    reference
+        The true video; for several clips several, too, or one for all.
+    target
+        What to remember: a `Target`, or its box in the first frame as fractions x0, y0, x1, y1.
+    prompt, camera, phases, annotations
+        What else is known of all clips, as a `Case` has it.
+    fps
+        Frames a second.
+    model
+        Name of the model in the results.
+    suite, set, protocol, metrics, params
+        As those of `evaluate`.
+
+    Returns
+    -------
+    Results
+        All answers, and operations on them.
+
+    Raises
+    ------
+    UsageError
+        If these are no frames, or clips and references do not go together; it is a ValueError, too.
+
+    Examples
+    --------
+    >>> truth = np.random.default_rng(0).integers(0, 256, (8, 32, 48, 3), dtype=np.uint8)
+    >>> results = revisit.score(truth // 2, reference=truth, metrics=["psnr", "ssim"])
+    >>> {name: round(value, 2) for name, value in results.scalars().items()}
+    {'fidelity/psnr': 10.76, 'fidelity/ssim': 0.81}
     """
     from revisit.engine.in_memory import plan_of, score_cases
     from revisit.engine.request import observer_set
 
-    clips = _several(frames)
+    clips = _clips_by_name(frames)
     truths: Mapping[str, Any] = dict.fromkeys(clips)
     if reference is not None:
-        truths = _several(reference)
-        if not _is_several(reference):
-            truths = dict.fromkeys(clips, reference)
-        if missing := sorted(clips.keys() ^ truths.keys()):
-            raise UsageError(f"clips and references do not go together: {missing[0]!r} has only one of them")
-    facts = {"prompt": prompt, "camera": camera, "phases": phases, "annotations": dict(annotations or {})}
-    shared = {id(truth): _clip("reference", truth, fps) for truth in truths.values() if truth is not None}
+        several = _holds_several(reference)
+        truths = _clips_by_name(reference) if several else dict.fromkeys(clips, reference)
+        if unmatched := sorted(clips.keys() ^ truths.keys()):
+            raise UsageError(f"clips and references do not go together: {unmatched[0]!r} has only one of them")
+    references = {id(truth): _clip("reference", truth, fps) for truth in truths.values() if truth is not None}
     cases = [
         Case(
             f"{name}@{model}",
@@ -142,9 +312,12 @@ def score(
             model,
             name,
             _clip(name, rgb, fps),
-            reference=None if truths[name] is None else shared[id(truths[name])],
+            reference=None if truths[name] is None else references[id(truths[name])],
             target=_target(target),
-            **facts,  # type: ignore[arg-type]
+            prompt=prompt,
+            camera=camera,
+            phases=phases,
+            annotations=dict(annotations or {}),
         )
         for name, rgb in clips.items()
     ]
@@ -162,31 +335,95 @@ def observe(
     target: Target | Box | None = None,
     prompt: str = "",
     fps: float = FRAME_RATE_OF_FOLDERS,
-    **given: Any,
+    **arguments: Any,
 ) -> Any:
-    """The evidence that one observer makes of frames, or of a video; `revisit list observers` names them.
+    """Make the evidence of one observer from frames, or from a video.
 
-    Further names are its other inputs, such as `phases`, and its parameters.
+    Parameters
+    ----------
+    frames
+        One clip, (count, height, width, 3) of bytes, or the path of a video; for an importer the path of its file.
+    observer
+        Id of the observer; `revisit list observers` names all.
+    reference
+        The true video, for observers that compare.
+    target, prompt, fps
+        As those of `score`.
+    **arguments
+        Its other inputs, such as `phases`, and its parameters.
 
-    >>> flow = revisit.observe(frames, "lite.flow")
-    >>> flow = revisit.observe("clip.mp4", "lite.flow")
+    Returns
+    -------
+    evidence
+        A record of the kind that the observer makes, such as `revisit.evidence.LabStats`.
+
+    Raises
+    ------
+    UsageError
+        If there is no such observer, or it lacks an input or its weights; it is a ValueError, too.
+
+    Examples
+    --------
+    >>> lab = revisit.observe(np.full((4, 32, 48, 3), 128, np.uint8), "lite.lab")
+    >>> lab.mean[:, 0].round(1)
+    array([53.8, 53.8, 53.8, 53.8], dtype=float32)
     """
     load_all()
     chosen = OBSERVERS[observer]
     if why := weights.why_missing(chosen.weights):
         raise UsageError(f"{observer}: {why}")
-    given |= {"target": _target(target)} if target is not None else {}
-    given |= {"prompt": prompt} if prompt else {}
-    inputs, params = chosen.arguments(given)
+    arguments |= {"target": _target(target)} if target is not None else {}
+    arguments |= {"prompt": prompt} if prompt else {}
+    inputs, params = chosen.arguments(arguments)
     if chosen.kind == "file":
-        return chosen(frames, **given)
-    wanted = partial(chosen.wanted, inputs=inputs, params=params)
-    with ExitStack() as opened:
-        shown, truth = (
-            None if one is None else opened.enter_context(open_clip(_clip(name, one, fps), wanted=wanted))
-            for name, one in (("clip", frames), ("reference", reference))
+        return chosen(frames, **arguments)
+    frame_numbers = partial(chosen.wanted, inputs=inputs, params=params)
+    with ExitStack() as stack:
+        clip, truth = (
+            None if source is None else stack.enter_context(open_clip(_clip(name, source, fps), wanted=frame_numbers))
+            for name, source in (("clip", frames), ("reference", reference))
         )
-        return chosen(shown, reference=truth, **given)
+        return chosen(clip, reference=truth, **arguments)
+
+
+def failure_clips(
+    kinds: str | Sequence[str], strengths: Sequence[float] = (0.0, 0.5, 1.0), *, frames: int = 17, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Render clips of models whose failures are known, to see whether a metric notices them.
+
+    All show one room, from which the camera turns away and back.
+
+    Parameters
+    ----------
+    kinds
+        Failures, such as "lighting" or "vanish"; docs/failures.md lists them.
+    strengths
+        From 0, the truth, to 1, the whole failure.
+    frames
+        Length of each clip.
+    seed
+        Of the room and of the failures.
+
+    Returns
+    -------
+    dict
+        Frames (count, height, width, 3) by `kind@strength`.
+
+    Examples
+    --------
+    >>> clips = revisit.failure_clips("vanish", strengths=(0, 1), frames=9)
+    >>> {name: clip.shape for name, clip in clips.items()}
+    {'vanish@0': (9, 60, 104, 3), 'vanish@1': (9, 60, 104, 3)}
+    """
+    from revisit.worlds import make_world, play
+    from revisit.worlds.failures import generate as frames_of_failure
+
+    film = play(make_world(seed, "room", "ball"), "yaw", "none", size=(60, 104), frames=frames)
+    return {
+        f"{kind}@{strength:g}": np.stack(list(frames_of_failure(kind, film, strength=strength, seed=seed)))
+        for kind in ([kinds] if isinstance(kinds, str) else kinds)
+        for strength in strengths
+    }
 
 
 def generate(
@@ -215,12 +452,47 @@ def generate(
 ) -> Generation:
     """Make the clips of a benchmark's dataset, as `revisit generate` does; the same call resumes.
 
-    >>> made = revisit.generate("mind", my_model, data="MIND-Data", model="mine")
-    >>> made.good, made.source          # whether every clip is there; what `revisit.evaluate` is given
+    Parameters
+    ----------
+    suite
+        The benchmark.
+    by
+        A function of a job (see docs/generate.md) that writes job["out"] or returns frames; a command; or the name of
+        a baseline: "pan", "hold", "repeat" or "world".
+    data, out
+        The dataset, and the folder of the clips.
+    model
+        What your model is called in tables and folders.
+    serve
+        Whether the command is started once per worker and answers job after job.
+    generator
+        The card of a known generator, whose sizes, lengths and camera formats apply.
+    frames, size, fps, seed, first_frame
+        What to ask of the generator, where the benchmark leaves it open.
+    only, limit
+        Ids of jobs, and at most so many.
+    options
+        Options of the suite by name.
+    workers, gpus, timeout, retries, replace
+        How jobs are carried out: processes, their GPUs, seconds for a clip, further tries, and whether clips that are
+        there are made again.
+    price
+        Of an hour, for the costs in models.yaml beside the clips.
 
-    `by` is a function of a job (see docs/generate.md) that writes job["out"] or returns frames; or a command, which
-    with `serve` is started once per worker; or the name of a baseline: pan, hold, repeat or world. What a clip takes,
-    and its `price` where one is given, stand in models.yaml beside the clips.
+    Returns
+    -------
+    Generation
+        Whether every clip is there (`good`), what became of each, and what `evaluate` is given (`source`).
+
+    Raises
+    ------
+    UsageError
+        If there is no such benchmark or baseline, or the model has no name.
+
+    Examples
+    --------
+    >>> made = revisit.generate("mind", my_model, data="MIND-Data", model="mine")  # doctest: +SKIP
+    >>> results = revisit.evaluate(made.source)  # doctest: +SKIP
     """
     from revisit.control import generation
     from revisit.control.baseline_generators import STANDINS
@@ -235,49 +507,49 @@ def generate(
     if not name:
         raise UsageError("model= says what your model is called in tables and folders")
     to = card(generator) if generator else None
-    again = "any" if replace else ""
-    how = generation.how_of(who, timeout=timeout, retries=retries, replace=again, to=to, price=price)
-    (wanted,) = generation.conditions(
+    how = generation.how_of(who, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, price=price)
+    (condition,) = generation.conditions(
         name, [f"{size[0]}x{size[1]}"] if size else [], first_frame, to=to, frames=frames, fps=fps, seed=seed,
         only=tuple(only), limit=limit, options=dict(options or {}),
     )  # fmt: skip
-    batch = generation.batch_of(suite, None if data is None else Path(data), None if out is None else Path(out), wanted)
+    folder, clips = (None if path is None else Path(path) for path in (data, out))
+    batch = generation.batch_of(suite, folder, clips, condition)
     work = generation.with_ceilings([batch], who, how)
-    ended = [made for part in work for made in generation.carry_out(*part, {"world": world})]
-    return generation.Generation(tuple(ended), batch)
+    jobs = [job for part in work for job in generation.carry_out(*part, {"world": world})]
+    return generation.Generation(tuple(jobs), batch)
 
 
-def _clip(name: str, given: Any, fps: float) -> Clip:
-    if isinstance(given, Clip):
-        return given
-    if isinstance(given, str | Path):
-        return Clip(Path(given))
+def _clip(name: str, source: Any, fps: float) -> Clip:
+    if isinstance(source, Clip):
+        return source
+    if isinstance(source, str | Path):
+        return Clip(Path(source))
     if not 0 < fps < float("inf"):
         raise UsageError(f"{fps:g} frames a second is not a rate; give a number above zero")
-    return Clip(Path(name), fps=float(fps), frames=InMemory(pixels(given, name)))
+    return Clip(Path(name), fps=float(fps), frames=InMemory(pixels(source, name)))
 
 
-def _is_several(given: Any) -> bool:
+def _holds_several(clips: Any) -> bool:
     return (
-        isinstance(given, Mapping)
-        or (isinstance(given, list | tuple) and len(given) > 0 and getattr(given[0], "ndim", 0) == 4)
-        or getattr(given, "ndim", 0) == 5
+        isinstance(clips, Mapping)
+        or (isinstance(clips, list | tuple) and len(clips) > 0 and getattr(clips[0], "ndim", 0) == 4)
+        or getattr(clips, "ndim", 0) == 5
     )
 
 
-def _several(given: Any) -> dict[str, Any]:
-    if isinstance(given, Mapping):
-        return {str(name): clip for name, clip in given.items()}
-    if _is_several(given):
-        digits = len(str(len(given) - 1))
-        return {f"{number:0{digits}d}": clip for number, clip in enumerate(given)}
-    return {"clip": given}
+def _clips_by_name(clips: Any) -> dict[str, Any]:
+    if isinstance(clips, Mapping):
+        return {str(name): clip for name, clip in clips.items()}
+    if _holds_several(clips):
+        digits = len(str(len(clips) - 1))
+        return {f"{number:0{digits}d}": clip for number, clip in enumerate(clips)}
+    return {"clip": clips}
 
 
-def _target(given: Target | Box | None) -> Target | None:
-    if given is None or isinstance(given, Target):
-        return given
-    box = tuple(float(edge) for edge in given)
+def _target(target: Target | Box | None) -> Target | None:
+    if target is None or isinstance(target, Target):
+        return target
+    box = tuple(float(edge) for edge in target)
     if len(box) != 4 or not (0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):
-        raise UsageError(f"a target is x0, y0, x1, y1 as fractions of the first frame, not {tuple(given)}")
+        raise UsageError(f"a target is x0, y0, x1, y1 as fractions of the first frame, not {tuple(target)}")
     return Target("target", (box[0], box[1], box[2], box[3]))

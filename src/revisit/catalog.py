@@ -74,8 +74,8 @@ def card(id: str) -> dict[str, Any]:
     from revisit.observers.sets import read_set, set_names
 
     if id in set_names():
-        chosen = read_set(id)
-        return {"kind": "set", "id": id, "title": chosen.title, "roles": chosen.roles}
+        set_file = read_set(id)
+        return {"kind": "set", "id": id, "title": set_file.title, "roles": set_file.roles}
     raise UsageError(
         f"nothing is called {id!r}; `revisit list metrics|gates|observers|suites|evidence|sets` shows what is"
     )

@@ -1,9 +1,8 @@
-"""Published measures as functions of two pictures or two clips; the metrics of the same name rest on the same code.
+"""PSNR, SSIM, MSE and LPIPS of two pictures or two clips, over every frame, at their own size.
 
-    revisit.psnr(frames, truth)      revisit.ssim(frames, truth)      revisit.lpips(frames, truth)
-
-Pictures are (height, width, 3), clips (count, height, width, 3), of bytes; of clips the mean over frames is returned.
-Nothing is resized and nothing is aligned: frame n is compared with frame n.
+Pictures are (height, width, 3), clips (count, height, width, 3), of bytes. Nothing is resized and nothing is aligned:
+frame n is compared with frame n. The metrics `psnr`, `ssim` and `lpips` compare eight frames a second at 640 pixels or
+fewer; on the frames that they compare, the numbers are the same.
 """
 
 from __future__ import annotations
@@ -17,45 +16,133 @@ from revisit.core import UsageError
 from revisit.core.frames import pixels
 
 
-def mse(a: Any, b: Any) -> float:
-    """Mean squared error in levels squared, 0 to 65025."""
+def frame_mse(a: Any, b: Any) -> float:
+    """Mean squared error of two pictures or clips, in levels squared, 0 to 65025.
+
+    Parameters
+    ----------
+    a, b
+        Pictures (height, width, 3), or clips (count, height, width, 3), of bytes and of one shape.
+
+    Returns
+    -------
+    float
+        The mean over pixels, channels and frames.
+
+    Raises
+    ------
+    UsageError
+        If the shapes differ; it is a ValueError, too.
+
+    Examples
+    --------
+    >>> black = np.zeros((4, 32, 48, 3), np.uint8)
+    >>> revisit.frame_mse(black, black + 3)
+    9.0
+    """
     return float(_fidelity(a, b).mse.mean())
 
 
-def psnr(a: Any, b: Any) -> float:
-    """PSNR in dB, the mean over frames; identical frames count as 99 dB.
+def frame_psnr(a: Any, b: Any) -> float:
+    """PSNR of two pictures or clips in dB: the mean over frames, of which identical ones count as 99 dB.
 
-    >>> revisit.psnr(frames, truth)
-    31.7
+    Parameters
+    ----------
+    a, b
+        Pictures (height, width, 3), or clips (count, height, width, 3), of bytes and of one shape.
+
+    Returns
+    -------
+    float
+        The mean over every frame. The metric `psnr` compares eight frames a second at 640 pixels or fewer.
+
+    Raises
+    ------
+    UsageError
+        If the shapes differ; it is a ValueError, too.
+
+    Examples
+    --------
+    >>> black = np.zeros((4, 32, 48, 3), np.uint8)
+    >>> round(revisit.frame_psnr(black, black + 3), 2)
+    38.59
     """
     from revisit.metrics.fidelity import psnr_per_frame
 
     return float(psnr_per_frame(_fidelity(a, b).mse).mean())
 
 
-def ssim(a: Any, b: Any, family: str = "rgb") -> float:
-    """SSIM, the mean over frames; `family` is rgb, gray_border (MemoBench) or torchmetrics (MIND)."""
+def frame_ssim(a: Any, b: Any, family: str = "rgb") -> float:
+    """SSIM of two pictures or clips, the mean over frames.
+
+    Parameters
+    ----------
+    a, b
+        Pictures (height, width, 3), or clips (count, height, width, 3), of bytes and of one shape.
+    family
+        "rgb" (per channel, without the border), "gray_border" (as MemoBench) or "torchmetrics" (as MIND).
+
+    Returns
+    -------
+    float
+        The mean over every frame. The metric `ssim` compares eight frames a second at 640 pixels or fewer.
+
+    Raises
+    ------
+    UsageError
+        If the shapes differ, or there is no such family; it is a ValueError, too.
+
+    Examples
+    --------
+    >>> black = np.zeros((4, 32, 48, 3), np.uint8)
+    >>> revisit.frame_ssim(black, black)
+    1.0
+    """
     return float(getattr(_fidelity(a, b, family), f"ssim_{family}").mean())
 
 
-def lpips(a: Any, b: Any, net: str = "alex") -> float:
-    """LPIPS with AlexNet or VGG16 ("vgg"), the mean over frames; `revisit weights pull --set small` brings them."""
+def frame_lpips(a: Any, b: Any, net: str = "alex") -> float:
+    """LPIPS of two pictures or clips, the mean over frames; `revisit weights pull --set small` fetches the weights.
+
+    Parameters
+    ----------
+    a, b
+        Pictures (height, width, 3), or clips (count, height, width, 3), of bytes and of one shape.
+    net
+        "alex" (AlexNet) or "vgg" (VGG16).
+
+    Returns
+    -------
+    float
+        The mean over every frame. The metric `lpips` compares eight frames a second at 640 pixels or fewer.
+
+    Raises
+    ------
+    UsageError
+        If the shapes differ, there is no such network, or its weights are missing; it is a ValueError, too.
+
+    Examples
+    --------
+    >>> revisit.frame_lpips(frames, truth)  # doctest: +SKIP
+    0.182
+    """
     if net not in ("alex", "vgg"):
         raise UsageError(f"LPIPS has the networks alex and vgg, not {net!r}")
-    shown, truth = _both(a, b)
-    seen = observe(shown, f"torch.lpips_{net}", reference=truth, resize="area", long_side=None, rate=None)
-    return float(seen.distance.mean())
+    return float(_compare(f"torch.lpips_{net}", a, b).distance.mean())
 
 
 def _fidelity(a: Any, b: Any, families: str = "") -> Any:
-    shown, truth = _both(a, b)
-    return observe(
-        shown, "lite.fidelity", reference=truth, families=families, resize="area", long_side=None, rate=None
-    )  # every frame
+    return _compare("lite.fidelity", a, b, families=families)
 
 
-def _both(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
-    first, second = (pixels(given[None] if getattr(given, "ndim", 0) == 3 else given) for given in (a, b))
+def _compare(observer: str, a: Any, b: Any, **params: str) -> Any:
+    """The evidence of an observer of pairs, of every frame at its own size."""
+    clip, truth = _same_shape(a, b)
+    return observe(clip, observer, reference=truth, resize="area", long_side=None, rate=None, **params)
+
+
+def _same_shape(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
+    first, second = (pixels(clip[None] if getattr(clip, "ndim", 0) == 3 else clip) for clip in (a, b))
     if first.shape != second.shape:
         raise UsageError(f"two clips of one size and length are compared, not {first.shape} and {second.shape}")
     return first, second

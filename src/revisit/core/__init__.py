@@ -10,12 +10,16 @@ from revisit.core.errors import (
     UsageError,
 )
 from revisit.core.evidence import EVIDENCE, Array, evidence, evidence_id, from_arrays, to_arrays
+from revisit.core.frame_metric import frame_metric
 from revisit.core.frames import Batch, ClipInfo, Frame
 from revisit.core.metric import DERIVED, GATES, METRICS, Derived, Gate, Metric, PublishedMaker, derived, gate, metric
 from revisit.core.observer import (
+    ANY_SET,
     OBSERVERS,
+    FrameStream,
     Observer,
     PairSight,
+    PairStream,
     Sampling,
     Sight,
     every,
@@ -27,15 +31,16 @@ from revisit.core.protocol import digest
 from revisit.core.reasons import KINDS, Reason
 from revisit.core.records import Record
 from revisit.core.registry import load_all
-from revisit.core.scores import Score, Series, Unscored, Verdict
+from revisit.core.scores import GateResult, Score, Series, Unscored
+from revisit.core.scores import GateResult as Verdict
 from revisit.core.suites import SUITES, Suite, suite
 
 __all__ = [
-    "DERIVED", "EVIDENCE", "GATES", "KINDS", "METRICS", "OBSERVERS", "ONLY_NAMED", "SUITES",
-    "Array", "Batch", "Case", "Clip", "ClipInfo", "Derived", "Frame", "Gate", "InvalidAnswer", "InvalidEvidence",
-    "MediaError", "Metric", "MissingPrerequisite", "Observer", "PairSight", "PublishedMaker", "Reason", "Record",
-    "Rejected", "Remark",
-    "RevisitError", "Sampling", "Score", "Series", "Sight", "Suite", "Target", "Unscored", "UsageError", "Verdict",
-    "derived", "digest", "every", "evidence", "evidence_id", "from_arrays", "gate", "load_all", "metric",
-    "observer", "observers", "per_second", "suite", "to_arrays",
+    "ANY_SET", "DERIVED", "EVIDENCE", "GATES", "KINDS", "METRICS", "OBSERVERS", "ONLY_NAMED", "SUITES",
+    "Array", "Batch", "Case", "Clip", "ClipInfo", "Derived", "Frame", "FrameStream", "Gate", "GateResult",
+    "InvalidAnswer", "InvalidEvidence", "MediaError", "Metric", "MissingPrerequisite", "Observer", "PairSight",
+    "PairStream", "PublishedMaker", "Reason", "Record", "Rejected", "Remark", "RevisitError", "Sampling", "Score",
+    "Series", "Sight", "Suite", "Target", "Unscored", "UsageError", "Verdict",
+    "derived", "digest", "every", "evidence", "evidence_id", "frame_metric", "from_arrays", "gate", "load_all",
+    "metric", "observer", "observers", "per_second", "suite", "to_arrays",
 ]  # fmt: skip

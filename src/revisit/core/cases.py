@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from revisit.core.reasons import Reason
+from revisit.core.reasons import Details, Reason
 
 FRAME_RATE_OF_FOLDERS = 24.0
 CATEGORY = "category"  # the annotation that says what made a clip, where no model did
@@ -25,13 +24,37 @@ class InMemory:
 
     rgb: np.ndarray
 
+    def __repr__(self) -> str:
+        count, height, width = self.rgb.shape[:3]
+        return f"InMemory({count} frames of {width}x{height})"
+
 
 @dataclass(frozen=True)
 class Clip:
-    """A video file, a folder of frames or frames in memory, or a stretch of one. Only `revisit.media` opens it.
+    """A video file, a folder of frames or frames in memory, or a stretch of one. Nothing is opened yet.
 
     Frames before `start`, and those after the first `count` from there, do not belong to the clip: its frames
     are numbered from 0 at `start`.
+
+    Parameters
+    ----------
+    path
+        The file or folder; of frames in memory only a name.
+    fps
+        Frames a second, for folders of frames, which carry no clock.
+    start, count
+        The stretch that is meant; `count` None is all that follows.
+    disturbed
+        A change that no viewer would notice, to try how steady verdicts are.
+    decoding
+        Whose pixels, where a protocol does not take Revisit's own.
+    frames
+        Frames in memory, in the place of a file.
+
+    Examples
+    --------
+    >>> revisit.Clip(Path("videos/a.mp4"), start=24, count=48).path.name
+    'a.mp4'
     """
 
     path: Path
@@ -45,9 +68,21 @@ class Clip:
 
 @dataclass(frozen=True)
 class Target:
-    """The thing to remember: its box in the first frame, as fractions x0, y0, x1, y1.
+    """The thing to remember, and where it is in the first frame.
 
-    Where somebody only pointed at it, `point` says where, and the box is a guess around it.
+    Parameters
+    ----------
+    name
+        What it is called.
+    box
+        x0, y0, x1, y1 as fractions of the frame.
+    point
+        Where somebody pointed at it; the box is then a guess around it.
+
+    Examples
+    --------
+    >>> revisit.Target("cup", (0.4, 0.5, 0.5, 0.7)).name
+    'cup'
     """
 
     name: str
@@ -57,7 +92,37 @@ class Target:
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to judge: a generated clip, what it was asked to show, and what it is compared with."""
+    """A generated clip, what it was asked to show, and what it is compared with.
+
+    Parameters
+    ----------
+    id
+        `clip@model`, or `clip@model#seed`; each case has its own.
+    suite, model, sample
+        The benchmark, who made the clip, and the scene.
+    clip, reference
+        The clip, and the true video, where there is one.
+    subset, condition, seed
+        Which part of the dataset it belongs to, and how it was generated.
+    prompt, camera
+        The text and the camera script that the generator was given.
+    target, target_name
+        What to remember: a box in the first frame, or words for a detector where nobody said where it is.
+    phases
+        The first hidden and the first returned frame.
+    align
+        How the reference is aligned, where the dataset says it.
+    annotations, artifacts
+        What else the dataset says, and files that came with the clip, such as its poses.
+    truth
+        Whether the clip is the truth itself, which has a row of its own.
+
+    Examples
+    --------
+    >>> case = revisit.Case("room@mine#3", "folder", "mine", "room", revisit.Clip(Path("room.mp4")), seed=3)
+    >>> case.clip_name
+    'room'
+    """
 
     id: str
     suite: str
@@ -74,7 +139,7 @@ class Case:
     target_name: str = ""  # what to look for where the target has no box: words for a detector, attributes first
     phases: tuple[int, int] | None = None  # first hidden frame, first returned frame
     align: str = ""  # how the reference is aligned, where the dataset says it; else as the user asks
-    annotations: Mapping[str, Any] = field(default_factory=dict)
+    annotations: Details = field(default_factory=dict)
     artifacts: Mapping[str, Path] = field(default_factory=dict)  # files that come with the clip, such as its poses
     truth: bool = False  # the clip is the truth itself: a row of its own, outside the contest of models
 
@@ -121,7 +186,21 @@ class Remark:
 class Rejected:
     """An entry of a dataset that cannot become a case, and why.
 
-    What a dataset expects and nobody made is `missing`: it is counted in coverage, and no fault of the run.
+    Parameters
+    ----------
+    id
+        As a case would have it.
+    reason
+        A sentence for people.
+    model, subset, condition
+        As those of a case, where they are known.
+    missing
+        Whether the dataset expects the clip and nobody made it: counted in coverage, and no fault of the run.
+
+    Examples
+    --------
+    >>> revisit.Rejected("room@mine", "there is no such video", missing=True).missing
+    True
     """
 
     id: str

@@ -6,17 +6,35 @@ LONGEST = 2000  # characters of a sentence
 
 
 class RevisitError(Exception):
-    """A known problem: printed as one line, without a traceback."""
+    """A known problem, whose message is a sentence that says what to do; the base of all others.
+
+    Examples
+    --------
+    >>> try:
+    ...     revisit.load("no/such/run")
+    ... except revisit.RevisitError as error:
+    ...     print(error.exit_code)
+    2
+    """
 
     exit_code = 1
 
     def __init__(self, sentence: object = "") -> None:
-        said = str(sentence)  # may quote a file of any length
-        super().__init__(said if len(said) <= LONGEST else f"{said[: LONGEST // 2]} … {said[-LONGEST // 2 :]}")
+        text = str(sentence)  # may quote a file of any length
+        super().__init__(text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}")
 
 
 class UsageError(RevisitError, ValueError):
-    """The command, manifest, configuration or call asks for something that does not exist; a ValueError, too."""
+    """The command, manifest, configuration or call asks for something that does not exist; a ValueError, too.
+
+    Examples
+    --------
+    >>> try:
+    ...     revisit.observe(np.zeros((2, 32, 48, 3), np.uint8), "lite.labb")
+    ... except ValueError as error:
+    ...     print(error)
+    there is no observer called 'lite.labb'; did you mean lite.lab...
+    """
 
     exit_code = 2
 

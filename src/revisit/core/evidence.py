@@ -49,34 +49,73 @@ def rows_of_several_clips() -> Iterator[None]:
 
 
 def evidence(id: str) -> Callable[[T], T]:
-    """Register a frozen dataclass as a kind of evidence; its arrays are checked whenever a record is made."""
+    """Register a frozen dataclass as a kind of evidence; its arrays are checked whenever a record is made.
+
+    A field says what its array looks like: `mean: Annotated[Array, "N, 3; finite"]`. Axes come first: numbers, or names
+    that stand for one length wherever they occur in the record. Behind the semicolon stands what the values are:
+    `finite`, `rising`, `in order`, `each once`, `0 to 1`, `0 or 1`.
+
+    Parameters
+    ----------
+    id
+        Name of the kind, which is also the role that an observer of a set fills.
+
+    Returns
+    -------
+    callable
+        The decorator, which goes above `@dataclass(frozen=True)`.
+
+    Examples
+    --------
+    >>> @revisit.evidence_kind(id="saturation")
+    ... @dataclass(frozen=True)
+    ... class Saturation:
+    ...     "Mean saturation of each frame, 0 (grey) to 1."
+    ...     index: Annotated[revisit.Array, "N; rising"]
+    ...     mean: Annotated[revisit.Array, "N; finite, 0 to 1"]
+    >>> Saturation(np.arange(3), np.array([0.5, 0.5, 0.25]))
+    Saturation(index=int64 (3,), mean=float64 (3,))
+    >>> Saturation(np.arange(3), np.zeros(2))
+    Traceback (most recent call last):
+    revisit.core.errors.InvalidEvidence: Saturation.mean has shape (2,); it must be (N), where N is 3 as in index
+    """
 
     def register(cls: T) -> T:
         if not dataclasses.is_dataclass(cls):
             raise TypeError(f"{cls.__name__}: @evidence goes above @dataclass(frozen=True)")
         setattr(cls, "evidence_id", id)  # noqa: B010 - a name mypy need not know
         _checks_when_made(cls)
+        setattr(cls, "__repr__", _repr)  # noqa: B010 - arrays by their shapes
         EVIDENCE.add(id, cls)
         return cls
 
     return register
 
 
+def _repr(record: Any) -> str:
+    values = ((f.name, getattr(record, f.name)) for f in dataclasses.fields(record) if f.repr)
+    parts = (
+        f"{name}={value.dtype} {value.shape}" if isinstance(value, np.ndarray) else f"{name}={value!r}"
+        for name, value in values
+    )
+    return f"{type(record).__name__}({', '.join(parts)})"
+
+
 def evidence_id(kind: type) -> str:
     """The id of a kind of evidence, or of a derived record."""
-    found = getattr(kind, "evidence_id", None)
-    if found is None:
+    identifier = getattr(kind, "evidence_id", None)
+    if identifier is None:
         raise TypeError(f"{kind.__name__} is not a kind of evidence: decorate it with @evidence(id=...)")
-    return str(found)
+    return str(identifier)
 
 
 def _checks_when_made(kind: type) -> None:
-    made = kind.__init__  # type: ignore[misc]
+    dataclass_init = kind.__init__  # type: ignore[misc]
     rules = functools.cache(lambda: declared(kind))  # read when the first record is made
 
-    @functools.wraps(made)
-    def init(record: Any, *values: Any, **named: Any) -> None:
-        made(record, *values, **named)
+    @functools.wraps(dataclass_init)
+    def init(record: Any, *values: Any, **keywords: Any) -> None:
+        dataclass_init(record, *values, **keywords)
         _check(record, rules())
 
     setattr(kind, "__init__", init)  # noqa: B010 - of a dataclass, which has no other hook behind it
@@ -98,13 +137,13 @@ def _check(record: Any, declared: Declared) -> None:
 
 def declared(kind: type) -> Declared:
     """Name, axes and rules of each field that declares them."""
-    found = []
+    rows = []
     hints = get_type_hints(kind, include_extras=True)
     for f in dataclasses.fields(kind):
         if get_origin(hints[f.name]) is Annotated:
             axes, _, rules = get_args(hints[f.name])[1].partition(";")
-            found.append((f.name, tuple(_words(axes)), tuple(_words(rules))))
-    return tuple(found)
+            rows.append((f.name, tuple(_words(axes)), tuple(_words(rules))))
+    return tuple(rows)
 
 
 def _words(text: str) -> list[str]:
@@ -119,14 +158,16 @@ def _check_shape(
             if axis.isidentifier():
                 lengths.setdefault(axis, (length, name))
     letters = [axis.partition(" ")[0] for axis in axes]
-    wanted = []
+    expected = []
     for axis, letter in zip(axes, letters, strict=True):
-        known = int(letter) if letter.isdecimal() else lengths.get(letter, (None, ""))[0]
-        more = int(axis.removeprefix(letter).replace(" ", "") or 0)  # of N + 1
-        wanted.append(None if known is None else max(known + more, 0))
-    if len(shape) != len(axes) or any(want not in (None, has) for want, has in zip(wanted, shape, strict=True)):
-        told = [f"{axis} is {lengths[axis][0]} as in {lengths[axis][1]}" for axis in {*letters} & lengths.keys()]
-        where = f", where {' and '.join(sorted(told))}" if told else ""
+        length_of_axis = int(letter) if letter.isdecimal() else lengths.get(letter, (None, ""))[0]
+        offset = int(axis.removeprefix(letter).replace(" ", "") or 0)  # of N + 1
+        expected.append(None if length_of_axis is None else max(length_of_axis + offset, 0))
+    if len(shape) != len(axes) or any(want not in (None, has) for want, has in zip(expected, shape, strict=True)):
+        lengths_in_words = [
+            f"{axis} is {lengths[axis][0]} as in {lengths[axis][1]}" for axis in {*letters} & lengths.keys()
+        ]
+        where = f", where {' and '.join(sorted(lengths_in_words))}" if lengths_in_words else ""
         raise InvalidEvidence(f"{field} has shape {shape}; it must be ({', '.join(axes)}){where}")
 
 
@@ -146,8 +187,8 @@ def _wrong(values: np.ndarray, rule: str) -> str:
     if rule == "each once":
         return "" if len(np.unique(values)) == values.size else "has a duplicate; each number may occur once"
     if " or " in rule:
-        known = np.isin(values, [float(one) for one in rule.split(" or ")])
-        return "" if known.all() else f"must be {rule} in every row"
+        allowed = np.isin(values, [float(one) for one in rule.split(" or ")])
+        return "" if allowed.all() else f"must be {rule} in every row"
     low, _, high = rule.partition(" to ")
     outside = (values < float(low)) | (values > float(high))
     return f"must lie between {low} and {high}; one value is {values[outside][0]:.4g}" if outside.any() else ""

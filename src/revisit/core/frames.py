@@ -16,21 +16,60 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class ClipInfo:
-    """What is known of a clip before its first frame arrives."""
+    """What is known of a clip before its first frame arrives.
+
+    Attributes
+    ----------
+    width, height
+        In pixels.
+    count
+        Frames announced by the container; a broken file may hold fewer.
+    fps
+        Frames a second.
+    times
+        Seconds of each announced frame.
+
+    Examples
+    --------
+    >>> revisit.ClipInfo(48, 32, 3, 24.0, np.arange(3) / 24)
+    ClipInfo(3 frames of 48x32 at 24 fps)
+    """
 
     width: int
     height: int
-    count: int  # frames announced by the container; a broken file may hold fewer
+    count: int
     fps: float
-    times: np.ndarray  # seconds of each announced frame
+    times: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"ClipInfo({self.count} frames of {self.width}x{self.height} at {self.fps:g} fps)"
 
 
 class Frame:
-    """One decoded frame. What several observers need of it is made once, and goes with it: `at`, `once`."""
+    """One decoded frame. What several observers need of it is made once, and goes with it.
+
+    Attributes
+    ----------
+    index, time
+        Number of the frame in its clip, and its time in seconds.
+    rgb
+        Pixels (height, width, 3) of bytes.
+    digest
+        Of the pixels.
+
+    Examples
+    --------
+    >>> frame = revisit.Frame(0, 0.0, np.zeros((32, 48, 3), np.uint8), "")
+    >>> frame.at(24).shape
+    (16, 24, 3)
+    """
 
     def __init__(self, index: int, time: float, rgb: np.ndarray, digest: str) -> None:
         self.index, self.time, self.rgb, self.digest = index, time, rgb, digest
         self._made: dict[Hashable, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"Frame({self.index} of {self.rgb.shape[1]}x{self.rgb.shape[0]})"
 
     def at(self, long_side: int | None) -> np.ndarray:
         """RGB with its longer side reduced to `long_side` by area averaging; never enlarged."""
@@ -58,14 +97,36 @@ def area_averaged(rgb: np.ndarray, long_side: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Batch:
-    """A few frames, at the size the observer asked for. Those of a network are all of one size, from any clips."""
+    """A few frames, at the size that an observer asked for.
+
+    Those that a network is given are of one size, and may be of several clips.
+
+    Attributes
+    ----------
+    index, time
+        Number and time in seconds of each frame.
+    rgb
+        Pixels of each, (height, width, 3) of bytes; on a GPU one tensor.
+    reference, reference_index
+        The frame that each is compared with, and its number, for observers of pairs.
+    inputs
+        What the case says, for each frame: values of the observer's `inputs`.
+
+    Examples
+    --------
+    >>> revisit.Batch(np.array([0]), np.array([0.0]), [np.zeros((32, 48, 3), np.uint8)])
+    Batch(1 frames)
+    """
 
     index: np.ndarray
     time: np.ndarray
-    rgb: Sequence[np.ndarray]  # on a GPU one tensor (frames, height, width, 3)
-    reference: Sequence[np.ndarray] = ()  # the frame each is compared with, for observers of pairs
+    rgb: Sequence[np.ndarray]
+    reference: Sequence[np.ndarray] = ()
     reference_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    inputs: Sequence[tuple[Any, ...]] = ()  # what the case says, for each frame: values of the observer's `inputs`
+    inputs: Sequence[tuple[Any, ...]] = ()
+
+    def __repr__(self) -> str:
+        return f"Batch({len(self.index)} frames{' with their references' if len(self.reference) else ''})"
 
 
 class Stream(Protocol):
@@ -77,14 +138,14 @@ class Stream(Protocol):
     def __iter__(self) -> Iterator[Frame]: ...
 
 
-def as_stream(given: Any, fps: float) -> Stream:
+def as_stream(clip: Any, fps: float) -> Stream:
     """A clip that is given as a stream, as frames (some, by their numbers), or as an array or tensor of pixels."""
-    if hasattr(given, "info"):
-        return given
-    if isinstance(given, Sequence) and len(given) and isinstance(given[0], Frame):
-        (height, width), count = given[0].rgb.shape[:2], given[-1].index + 1
-        return _InMemory(ClipInfo(width, height, count, fps, np.array([frame.time for frame in given])), given)
-    rgb = pixels(given)
+    if hasattr(clip, "info"):
+        return clip
+    if isinstance(clip, Sequence) and len(clip) and isinstance(clip[0], Frame):
+        (height, width), count = clip[0].rgb.shape[:2], clip[-1].index + 1
+        return _InMemory(ClipInfo(width, height, count, fps, np.array([frame.time for frame in clip])), clip)
+    rgb = pixels(clip)
     if not 0 < fps < float("inf"):
         raise UsageError(f"{fps:g} is not a valid frame rate; give a number above zero")
     count, height, width = rgb.shape[:3]
@@ -99,32 +160,32 @@ class _InMemory:
     pictures: Sequence[Frame] | np.ndarray
 
     def __iter__(self) -> Iterator[Frame]:
-        for number, shown in enumerate(self.pictures):
-            if isinstance(shown, Frame):
-                yield shown
+        for number, picture in enumerate(self.pictures):
+            if isinstance(picture, Frame):
+                yield picture
             else:
-                rgb = np.ascontiguousarray(shown)
+                rgb = np.ascontiguousarray(picture)
                 yield Frame(number, float(self.info.times[number]), rgb, frame_digest(rgb))
 
 
-def pixels(given: Any, name: str = "frames") -> np.ndarray:
+def pixels(frames: Any, name: str = "frames") -> np.ndarray:
     """(count, height, width, 3) bytes, from an array, a tensor or a list of pictures."""
-    if hasattr(given, "detach"):  # a torch tensor, wherever it lies
-        given = given.detach().cpu().numpy()
-    made = np.asarray(given)
-    if made.dtype != np.uint8:
+    if hasattr(frames, "detach"):  # a torch tensor, wherever it lies
+        frames = frames.detach().cpu().numpy()
+    array = np.asarray(frames)
+    if array.dtype != np.uint8:
         raise UsageError(
-            f"{name}: pixels are bytes from 0 to 255 (uint8), not {made.dtype}; for values from 0 to 1 pass "
+            f"{name}: pixels are bytes from 0 to 255 (uint8), not {array.dtype}; for values from 0 to 1 pass "
             "(255 * frames).round().clip(0, 255) as uint8"
         )
-    if made.ndim != 4 or made.shape[-1] != 3 or 0 in made.shape:
-        hint = "; put the channels last: frames.permute(0, 2, 3, 1)" if made.ndim == 4 and made.shape[1] == 3 else ""
-        raise UsageError(f"{name}: frames are (count, height, width, 3), not {made.shape}{hint}")
-    return made
+    if array.ndim != 4 or array.shape[-1] != 3 or 0 in array.shape:
+        hint = "; put the channels last: frames.permute(0, 2, 3, 1)" if array.ndim == 4 and array.shape[1] == 3 else ""
+        raise UsageError(f"{name}: frames are (count, height, width, 3), not {array.shape}{hint}")
+    return array
 
 
 def frame_digest(rgb: np.ndarray) -> str:
     """The first 128 bits of the SHA-256 of a frame's shape and bytes, in hex."""
-    made = hashlib.sha256("x".join(map(str, rgb.shape)).encode())
-    made.update(rgb.data)
-    return made.hexdigest()[:32]
+    sha256 = hashlib.sha256("x".join(map(str, rgb.shape)).encode())
+    sha256.update(rgb.data)
+    return sha256.hexdigest()[:32]

@@ -11,7 +11,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     """Items by what `key` says of them; groups, and what is in them, in the order in which they come."""
-    found: dict[Key, list[Item]] = {}
+    groups: dict[Key, list[Item]] = {}
     for item in items:
-        found.setdefault(key(item), []).append(item)
-    return found
+        groups.setdefault(key(item), []).append(item)
+    return groups

@@ -1,32 +1,37 @@
-"""Metric, Gate and Derived: pure functions of evidence, each with the facts a reader needs.
+"""Metric, Gate and Derived: pure functions of evidence, each with its card.
 
-`needs` lists the kinds of evidence in the order of the function's positional arguments; `Case`
-itself may be among them, for what the dataset says (phases, the camera script).
-Keyword-only arguments are parameters: a protocol may set them, and they are part of its hash.
+`needs` lists the kinds of evidence in the order of the function's positional arguments; `Case` itself may be among
+them, for what the dataset says (phases, the camera script). Keyword-only arguments are parameters: a protocol may set
+them, and they are part of its hash.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_type_hints, overload
 
+from revisit.core.cases import Case
 from revisit.core.evidence import evidence_id
-from revisit.core.observer import keyword_defaults
+from revisit.core.observer import Params, keyword_defaults
 from revisit.core.registry import Registry
-from revisit.core.scores import Score, Unscored, Verdict, score_of, verdict_of
+from revisit.core.scores import GateResult, Score, Unscored, gate_result_of, score_of
+
+Range = tuple[float | None, float | None]
+ScoreFunction = Callable[..., Score | Unscored | float]
+GateFunction = Callable[..., GateResult | Unscored]
 
 
 @dataclass(frozen=True)
 class Derived:
-    """Evidence worked out from evidence, once per case: pairs of frames, phases, a smoothed path."""
+    """Evidence computed from evidence, once per case: pairs of frames, phases, a smoothed path."""
 
     makes: type
     needs: tuple[type, ...]
     fn: Callable[..., Any]
     version: int
-    params: Mapping[str, Any]
+    params: Params
     optional: tuple[type, ...] = ()  # further arguments; None where there is no such evidence
 
     @property
@@ -36,17 +41,33 @@ class Derived:
 
 @dataclass(frozen=True)
 class Gate:
-    """Decides whether a question may be asked of a clip at all."""
+    """Decides whether a metric may be asked of a clip at all; `@revisit.gate` makes one.
+
+    Attributes
+    ----------
+    id, version, title
+        Name, version of its decisions, and heading for people.
+    needs, fn, params
+        Kinds of evidence, the function of them, and its parameters with their defaults.
+
+    Examples
+    --------
+    >>> @revisit.gate(id="two_frames", title="Two frames", needs=(revisit.evidence.LabStats,))
+    ... def two_frames(lab):
+    ...     return revisit.GateResult("open", f"{len(lab.index)} frames")
+    >>> two_frames(revisit.observe(np.zeros((2, 32, 48, 3), np.uint8), "lite.lab")).label
+    '2 frames'
+    """
 
     id: str
     version: int
     title: str
     needs: tuple[type, ...]
-    fn: Callable[..., Verdict | Unscored]
-    params: Mapping[str, Any]
+    fn: GateFunction
+    params: Params
 
-    def __call__(self, *evidence: Any, **params: Any) -> Verdict | Unscored:
-        return verdict_of(self.id, self.fn(*evidence, **params))
+    def __call__(self, *evidence: Any, **params: Any) -> GateResult | Unscored:
+        return gate_result_of(self.id, self.fn(*evidence, **params))
 
     @property
     def summary(self) -> str:
@@ -80,34 +101,66 @@ class PublishedMaker:
 
 @dataclass(frozen=True)
 class Metric:
-    """A pure function from evidence to a Score, with its card."""
+    """A pure function from evidence to a Score, with its card; `@revisit.metric` makes one.
+
+    `metric(*evidence)` is its score of evidence in memory.
+
+    Attributes
+    ----------
+    id, version, title
+        Name in tables and commands, version of its numbers, and heading for people.
+    unit, range, higher_is_better
+        Of the score; None for an end that is open, and for a description, which is neither good nor bad.
+    needs, fn, params
+        Kinds of evidence, the function of them, and its parameters with their defaults.
+    gates, suites, family
+        Gates that must be open, suites that ask it, and the chapter of tables that it stands in.
+    paper, upstream, published_by
+        The publication, the published column that it reproduces, and who makes the evidence of that column.
+    responds_to, blind_to, rewards_unchanged
+        Failures it is meant to notice, those it cannot notice, and whether an unchanged look scores best, also where
+        something should have changed.
+    doc
+        Its description, where the docstring of the function serves several metrics.
+
+    Examples
+    --------
+    >>> @revisit.metric(unit="L*")
+    ... def first_lightness(lab: revisit.evidence.LabStats):
+    ...     "Lightness of the first frame."
+    ...     return lab.mean[0, 0]
+    >>> first_lightness.title, first_lightness.summary
+    ('First lightness', 'Lightness of the first frame.')
+    >>> first_lightness(revisit.observe(np.zeros((2, 32, 48, 3), np.uint8), "lite.lab")).value
+    0.0
+    """
 
     id: str
     version: int
     title: str
     unit: str
-    range: tuple[float | None, float | None]
-    higher_is_better: bool | None  # None: a description, neither good nor bad
+    range: Range
+    higher_is_better: bool | None
     needs: tuple[type, ...]
-    fn: Callable[..., Score | Unscored | float]
+    fn: ScoreFunction
     gates: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
     family: str = ""
     paper: str = ""
     upstream: str = ""
-    responds_to: tuple[str, ...] = ()  # failures it is meant to notice
-    blind_to: tuple[str, ...] = ()  # failures it cannot notice, and says so
-    params: Mapping[str, Any] = field(default_factory=dict)
+    responds_to: tuple[str, ...] = ()
+    blind_to: tuple[str, ...] = ()
+    params: Params = field(default_factory=dict)
     doc: str = ""
-    rewards_unchanged: bool = False  # an unchanged look scores best, also where something should have changed
-    published_by: tuple[PublishedMaker, ...] = ()  # of the column that `upstream` names
+    rewards_unchanged: bool = False
+    published_by: tuple[PublishedMaker, ...] = ()
 
     def __call__(self, *evidence: Any, **params: Any) -> Score | Unscored:
         return score_of(self.id, self.fn(*evidence, **{**self.params, **params}))
 
     @property
     def summary(self) -> str:
-        """What it returns, in a line."""
+        """The first line of the description."""
         return self.description.partition("\n")[0]
 
     @property
@@ -120,15 +173,20 @@ GATES: Registry[Gate] = Registry("gate")
 DERIVED: Registry[Derived] = Registry("derivation")
 
 
+@overload
+def metric(fn: ScoreFunction, /) -> Metric: ...
+
+
+@overload
 def metric(
     *,
-    id: str,
-    version: int,
-    title: str,
-    unit: str,
-    range: tuple[float | None, float | None],
-    higher_is_better: bool | None,
-    needs: tuple[type, ...],
+    id: str = "",
+    version: int = 1,
+    title: str = "",
+    unit: str = "",
+    range: Range = (None, None),
+    higher_is_better: bool | None = None,
+    needs: tuple[type, ...] | None = None,
     gates: tuple[str, ...] = (),
     suites: tuple[str, ...] = (),
     paper: str = "",
@@ -136,25 +194,124 @@ def metric(
     responds_to: tuple[str, ...] = (),
     blind_to: tuple[str, ...] = (),
     doc: str = "",
-    params: Mapping[str, Any] | None = None,
+    params: Params | None = None,
     rewards_unchanged: bool = False,
     published_by: tuple[PublishedMaker, ...] = (),
-) -> Callable[[Callable[..., Score | Unscored | float]], Metric]:
-    """Register a pure function of evidence as a metric. It returns a Score, an Unscored, or just a finite number.
+) -> Callable[[ScoreFunction], Metric]: ...
 
-    One function may serve a family of metrics: `doc` then speaks for its docstring, and `params` are parameters that
-    only some of the family have, beside the keyword-only ones.
+
+def metric(
+    fn: ScoreFunction | None = None,
+    /,
+    *,
+    id: str = "",
+    version: int = 1,
+    title: str = "",
+    unit: str = "",
+    range: Range = (None, None),
+    higher_is_better: bool | None = None,
+    needs: tuple[type, ...] | None = None,
+    gates: tuple[str, ...] = (),
+    suites: tuple[str, ...] = (),
+    paper: str = "",
+    upstream: str = "",
+    responds_to: tuple[str, ...] = (),
+    blind_to: tuple[str, ...] = (),
+    doc: str = "",
+    params: Params | None = None,
+    rewards_unchanged: bool = False,
+    published_by: tuple[PublishedMaker, ...] = (),
+) -> Metric | Callable[[ScoreFunction], Metric]:
+    """Register a pure function of evidence as a metric: `@metric`, or `@metric(...)` with what its card shall say.
+
+    The function returns a number, a `Score`, or an `Unscored`. Its docstring is the description; its keyword-only
+    arguments are parameters, which a protocol or `params=` of an evaluation may set.
+
+    Parameters
+    ----------
+    fn
+        The function, where the decorator has no arguments.
+    id
+        Name in tables and commands; the function's by default.
+    version
+        Raise it when the numbers change: old and new ones then never share a column.
+    title
+        Heading for people; by default the function's name in words.
+    unit, range
+        Of the score, such as "dB" and (0, 99); None for an end that is open.
+    higher_is_better
+        None for a description, by which models are not ranked.
+    needs
+        Kinds of evidence in the order of the arguments; by default the annotations of the arguments.
+    gates
+        Ids of gates that must be open.
+    suites
+        Suites that ask it without being told to, such as "folder".
+    paper, upstream
+        The publication, and the name of the published column that it reproduces.
+    responds_to, blind_to
+        Failures that it is meant to notice, and failures that it cannot notice.
+    doc, params
+        Where one function serves several metrics: the description, and parameters that only some of them have.
+    rewards_unchanged
+        Whether an unchanged look scores best, also where something should have changed.
+    published_by
+        Who makes the evidence of the published column.
+
+    Returns
+    -------
+    Metric
+        The function with its card. Calling it with evidence gives a `Score` or an `Unscored`.
+
+    Raises
+    ------
+    TypeError
+        If `needs` is not given and an argument is not annotated with a kind of evidence.
+    UsageError
+        If another function has registered the same id.
+
+    Examples
+    --------
+    >>> @revisit.metric
+    ... def lightness(lab: revisit.evidence.LabStats):
+    ...     "Mean lightness of the clip, 0 to 100."
+    ...     return lab.mean[:, 0].mean()
+    >>> grey = np.full((4, 32, 48, 3), 128, np.uint8)
+    >>> results = revisit.score(grey, metrics=["lightness"])
+    >>> round(results.score("clip@model", "lightness"), 1)
+    53.8
     """
 
-    def register(fn: Callable[..., Score | Unscored | float]) -> Metric:
-        family = _chapter(fn.__module__)
-        return METRICS.add(id, Metric(
-            id, version, title, unit, range, higher_is_better, needs, fn, gates, suites,
-            family, paper, upstream, responds_to, blind_to, keyword_defaults(fn) | dict(params or {}), doc,
-            rewards_unchanged, published_by,
+    def register(fn: ScoreFunction) -> Metric:
+        name = id or fn.__name__
+        kinds = _annotated_kinds(fn) if needs is None else needs
+        return METRICS.add(name, Metric(
+            name, version, title or title_of(fn), unit, range, higher_is_better, kinds, fn, gates, suites,
+            _chapter(fn.__module__), paper, upstream, responds_to, blind_to,
+            keyword_defaults(fn) | dict(params or {}), doc, rewards_unchanged, published_by,
         ))  # fmt: skip
 
-    return register
+    return register if fn is None else register(fn)
+
+
+def title_of(fn: Callable[..., Any]) -> str:
+    """The name of a function in words."""
+    return fn.__name__.strip("_<>").replace("_", " ").capitalize()
+
+
+def _annotated_kinds(fn: ScoreFunction) -> tuple[type, ...]:
+    """The kinds of evidence with which the positional arguments of a function are annotated."""
+    hints = get_type_hints(fn)
+    kinds: list[type] = []
+    for parameter in inspect.signature(fn).parameters.values():
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            kind: Any = hints.get(parameter.name)
+            if kind is not Case and not hasattr(kind, "evidence_id"):
+                raise TypeError(
+                    f"{fn.__name__}: annotate {parameter.name!r} with a kind of evidence, or name all kinds in needs="
+                )
+            kinds.append(kind)
+    return tuple(kinds)
 
 
 def _chapter(module: str) -> str:
@@ -165,21 +322,78 @@ def _chapter(module: str) -> str:
     return f"{folder}_{name}" if room == "metrics" and folder != "revisit" else name
 
 
-def gate(
-    *, id: str, version: int, title: str, needs: tuple[type, ...]
-) -> Callable[[Callable[..., Verdict | Unscored]], Gate]:
-    """Register a pure function of evidence as a gate."""
+def gate(*, id: str, version: int = 1, title: str, needs: tuple[type, ...]) -> Callable[[GateFunction], Gate]:
+    """Register a pure function of evidence as a gate: metrics that name it in `gates` are asked where it is open.
 
-    def register(fn: Callable[..., Verdict | Unscored]) -> Gate:
+    Parameters
+    ----------
+    id
+        Name in tables and commands.
+    version
+        Raise it when decisions change.
+    title
+        Heading for people.
+    needs
+        Kinds of evidence in the order of the arguments.
+
+    Returns
+    -------
+    Gate
+        The function with its card.
+
+    Examples
+    --------
+    >>> @revisit.gate(id="lit", title="Light enough", needs=(revisit.evidence.LabStats,))
+    ... def lit(lab):
+    ...     "Open where the first frame is not dark."
+    ...     if lab.mean[0, 0] < 10:
+    ...         return revisit.GateResult("closed", "dark", "the first frame is dark")
+    ...     return revisit.GateResult("open", "lit")
+    >>> dark = revisit.observe(np.zeros((4, 32, 48, 3), np.uint8), "lite.lab")
+    >>> lit(dark).state
+    'closed'
+    """
+
+    def register(fn: GateFunction) -> Gate:
         return GATES.add(id, Gate(id, version, title, needs, fn, keyword_defaults(fn)))
 
     return register
 
 
 def derived(
-    *, makes: type, needs: tuple[type, ...], version: int, optional: tuple[type, ...] = ()
+    *, makes: type, needs: tuple[type, ...], version: int = 1, optional: tuple[type, ...] = ()
 ) -> Callable[[Callable[..., Any]], Derived]:
-    """Register a pure function from evidence to further evidence (or Unscored)."""
+    """Register a pure function from evidence to further evidence, which is computed once per clip.
+
+    Parameters
+    ----------
+    makes
+        The kind of evidence that the function returns; it may also return an `Unscored`.
+    needs
+        Kinds of evidence in the order of the arguments.
+    version
+        Raise it when the evidence changes.
+    optional
+        Kinds of further arguments, which are None where there is no such evidence.
+
+    Returns
+    -------
+    Derived
+        The function with what it needs. Metrics name `makes` in their `needs`.
+
+    Examples
+    --------
+    >>> @revisit.evidence_kind(id="brightest")
+    ... @dataclass(frozen=True)
+    ... class Brightest:
+    ...     "The brightest frame of a clip."
+    ...     frame: int
+    >>> @revisit.derived(makes=Brightest, needs=(revisit.evidence.LabStats,))
+    ... def brightest(lab):
+    ...     return Brightest(int(lab.index[lab.mean[:, 0].argmax()]))
+    >>> brightest.id
+    'brightest'
+    """
 
     def register(fn: Callable[..., Any]) -> Derived:
         return DERIVED.add(evidence_id(makes), Derived(makes, needs, fn, version, keyword_defaults(fn), optional))

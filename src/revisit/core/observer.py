@@ -1,4 +1,4 @@
-"""Observers: frames in, evidence out, and what they ask of the engine.
+"""Observers: frames in, evidence out; what they ask of the engine, and how they are run on a clip.
 
 Five kinds, told apart by what they are given:
 
@@ -12,48 +12,65 @@ Five kinds, told apart by what they are given:
 - `judge`: a generator that is given the pictures of a clip (`shows` names the evidence that holds them), yields lists
   of questions, receives a judge's answers to them and returns its evidence. It runs in the main process, beside the
   decoding, and its evidence goes with everything that the judge's answers depend on.
+
+`watch` makes an observer ready for the first frame of a clip. Whoever has the frames hands them over one by one: the
+engine, which feeds many observers in one pass, or `run_observer`, which feeds one.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from functools import partial, update_wrapper
-from typing import Any, Literal
+from itertools import repeat
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
-from revisit.core.errors import UsageError
+from revisit.core.errors import MediaError, UsageError
 from revisit.core.evidence import evidence_id
-from revisit.core.frames import Frame, as_stream
+from revisit.core.frames import Batch, ClipInfo, Frame, Stream, as_stream
 from revisit.core.registry import Registry
-from revisit.core.watching import watched
 
-Kind = Literal["frame", "sequence", "clip", "file", "judge"]
+ObserverKind = Literal["frame", "sequence", "clip", "file", "judge"]
+Params = Mapping[str, Any]  # parameters by name
+ANY_SET = "*"  # in `sets`: an observer that joins every set
+BATCH = 16  # frames handed to a frame observer at a time, where it works on one clip
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which frames an observer wants: every one, `rate` per second, or at most `at_most` spread evenly.
+    """Which frames an observer wants; the first and the last one are always among them.
 
-    The first and the last frame are always among them, so that both end views are seen.
+    Parameters
+    ----------
+    rate
+        Frames a second; None for every one.
+    at_most
+        So many of them at most, evenly spread.
+
+    Examples
+    --------
+    >>> revisit.per_second(2).pick(count=12, fps=8)
+    array([ 0,  4,  8, 11])
     """
 
     rate: float | None = None
     at_most: int | None = None
 
     def pick(self, count: int, fps: float) -> np.ndarray:
-        """Frame numbers wanted of a clip with `count` frames."""
-        wanted = np.arange(count)
+        """Numbers of the frames that are wanted of a clip with `count` frames."""
+        numbers = np.arange(count)
         if self.rate is not None and count:
             step = max(fps / self.rate, 1.0)
-            wanted = np.unique(np.r_[0, np.arange(0, count, step).round().astype(int), count - 1])
-            wanted = wanted[wanted < count]
-        if self.at_most is not None and len(wanted) > self.at_most:
-            wanted = wanted[np.linspace(0, len(wanted) - 1, self.at_most).astype(int)]
-        return wanted
+            numbers = np.unique(np.r_[0, np.arange(0, count, step).round().astype(int), count - 1])
+            numbers = numbers[numbers < count]
+        if self.at_most is not None and len(numbers) > self.at_most:
+            numbers = numbers[np.linspace(0, len(numbers) - 1, self.at_most).astype(int)]
+        return numbers
 
     def __str__(self) -> str:
         rate = "every frame" if self.rate is None else f"{self.rate:g} frames a second"
@@ -61,61 +78,136 @@ class Sampling:
 
 
 def every(*, at_most: int | None = None) -> Sampling:
-    """Every frame, or at most so many of them, evenly spread."""
+    """Ask for every frame of a clip, or for at most so many of them, evenly spread.
+
+    Parameters
+    ----------
+    at_most
+        The largest number of frames; None for all.
+
+    Returns
+    -------
+    Sampling
+        For `frames=` of an observer or of a frame metric.
+
+    Examples
+    --------
+    >>> revisit.every(at_most=3).pick(count=9, fps=24)
+    array([0, 4, 8])
+    """
     return Sampling(at_most=at_most)
 
 
 def per_second(rate: float, *, at_most: int | None = None) -> Sampling:
-    """So many frames a second."""
+    """Ask for so many frames a second, the first and the last one among them.
+
+    Parameters
+    ----------
+    rate
+        Frames a second.
+    at_most
+        The largest number of frames; None for no limit.
+
+    Returns
+    -------
+    Sampling
+        For `frames=` of an observer or of a frame metric.
+
+    Examples
+    --------
+    >>> revisit.per_second(8).pick(count=10, fps=24)
+    array([0, 3, 6, 9])
+    """
     return Sampling(rate=rate, at_most=at_most)
 
 
-# What a sequence observer is: frames, or pairs of them, are sent in, None at the end, and evidence is returned.
-Sight = Generator[None, Frame | None, Any]
-PairSight = Generator[None, tuple[Frame, Frame] | None, Any]
+# What a sequence observer returns: frames, or pairs of them, are sent in, None at the end, and evidence is returned.
+FrameStream = Generator[None, Frame | None, Any]
+PairStream = Generator[None, tuple[Frame, Frame] | None, Any]
+Sight, PairSight = FrameStream, PairStream
 
 
 @dataclass(frozen=True)
 class Observer:
-    """An observer with its request. `observer(frames)` is its evidence of frames in memory."""
+    """A function from frames to evidence, with what it asks for; `@revisit.observer` makes one.
+
+    `observer(frames)` is its evidence of frames in memory.
+
+    Attributes
+    ----------
+    id, version, kind
+        Name, version of its evidence, and what it is given: "frame", "sequence", "clip", "file" or "judge".
+    makes, fn, params
+        The kind of evidence, the function, and its parameters with their defaults.
+    frames, choose
+        Which frames it wants, or the function (count, fps, *inputs, **params) that says it.
+    size, prepare
+        Longer side in pixels, or the parameter that says it, or None for the clip's own; or a function
+        (frame or pair, **params) that makes the picture.
+    pairs
+        Whether it receives the reference's frames, too.
+    inputs
+        Fields of the case that it reads; "target?" is None where there is none.
+    weights
+        Ids in weights.lock; an observer with weights runs where the networks are.
+    sets
+        Observer sets that it joins without being named in their file.
+    ready
+        Says why it cannot run here, before anything is decoded.
+    artifact, made_by
+        The file that an importer reads, as `Case.artifacts` calls it, and the command that makes one.
+    shows
+        The kind of evidence that holds the pictures a judge is shown.
+
+    Examples
+    --------
+    >>> from revisit.core import OBSERVERS
+    >>> lab = OBSERVERS["lite.lab"]
+    >>> lab.makes.__name__
+    'LabStats'
+    >>> lab(np.zeros((2, 32, 48, 3), np.uint8)).mean[0, 0]
+    np.float32(0.0)
+    """
 
     id: str
     version: int
-    kind: Kind
+    kind: ObserverKind
     makes: type
     fn: Callable[..., Any]
     frames: Sampling = field(default_factory=every)
-    size: int | str | None = None  # longer side in pixels, or the parameter that says it; None for the clip's own size
-    pairs: bool = False  # receives the reference clip's frames too
-    inputs: tuple[str, ...] = ()  # fields of the Case it reads, such as "target"; None for "target?" without one
-    weights: tuple[str, ...] = ()  # ids in weights.lock; an observer with weights runs where the networks are
-    choose: Callable[..., np.ndarray] | None = None  # (count, fps, *inputs, **params) -> frames wanted, for `frames`
-    prepare: Callable[..., Any] | None = None  # (frame or pair, **params) -> picture(s) of a batch, for `size`
-    sets: tuple[str, ...] = ()  # observer sets it joins without being named in their file
-    params: Mapping[str, Any] = field(default_factory=dict)
-    ready: Callable[[], str | None] | None = None  # says why it cannot run here; asked before anything is decoded
-    artifact: str = ""  # the file that an importer reads, as Case.artifacts calls it
-    shows: type | None = None  # the kind of evidence that holds the pictures a judge is shown
-    made_by: str = ""  # the command that makes an importer's file
+    size: int | str | None = None
+    pairs: bool = False
+    inputs: tuple[str, ...] = ()
+    weights: tuple[str, ...] = ()
+    choose: Callable[..., np.ndarray] | None = None
+    prepare: Callable[..., Any] | None = None
+    sets: tuple[str, ...] = ()
+    params: Params = field(default_factory=dict)
+    ready: Callable[[], str | None] | None = None
+    artifact: str = ""
+    shows: type | None = None
+    made_by: str = ""
 
-    def side(self, params: Mapping[str, Any]) -> int | None:
+    def side(self, params: Params) -> int | None:
         """Longer side in pixels of the pictures it wants, None for the clip's own size."""
         return params[self.size] if isinstance(self.size, str) else self.size
 
-    def wanted(self, count: int, fps: float, inputs: Sequence[Any], params: Mapping[str, Any]) -> np.ndarray:
+    def wanted(self, count: int, fps: float, inputs: Sequence[Any], params: Params) -> np.ndarray:
         """Numbers of the frames it wants of a clip with `count` frames."""
         if self.choose is None:
             return self.frames.pick(count, fps)
-        chosen = np.unique(np.asarray(self.choose(count, fps, *inputs, **params), dtype=np.int64))
-        return chosen[(chosen >= 0) & (chosen < count)]
+        numbers = np.unique(np.asarray(self.choose(count, fps, *inputs, **params), dtype=np.int64))
+        return numbers[(numbers >= 0) & (numbers < count)]
 
-    def __call__(self, frames: Any, *, reference: Any = None, fps: float = FRAME_RATE_OF_FOLDERS, **given: Any) -> Any:
+    def __call__(
+        self, frames: Any, *, reference: Any = None, fps: float = FRAME_RATE_OF_FOLDERS, **arguments: Any
+    ) -> Any:
         """Its evidence of frames: (count, height, width, 3) bytes, frames or a stream of them; an importer's of a file.
 
         A `reference` has as many frames. Further names are inputs and parameters: `flow(frames)`,
         `masks(frames, target=Target("cup", box), at_most=8)`.
         """
-        inputs, params = self.arguments(given)
+        inputs, params = self.arguments(arguments)
         if self.kind == "file":
             return self.fn(frames, *inputs, **params)
         if self.kind == "judge":
@@ -125,22 +217,22 @@ class Observer:
         if self.pairs and reference is None:
             raise UsageError(f"{self.id}: no reference video was given")
         truth = as_stream(reference, fps) if self.pairs else None
-        return watched(self, as_stream(frames, fps), truth, inputs, params)
+        return run_observer(self, as_stream(frames, fps), truth, inputs, params)
 
-    def arguments(self, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def arguments(self, values: Params) -> tuple[list[Any], Params]:
         """Inputs in their order and all parameters, from both by name: `artifacts.da3?` is called da3."""
         names = {name: name.removesuffix("?").rpartition(".")[2].removesuffix("_or_name") for name in self.inputs}
-        unknown = sorted(set(given) - {*names.values(), *self.params})
+        unknown = sorted(set(values) - {*names.values(), *self.params})
         if unknown:
             takes = ", ".join([*names.values(), *self.params]) or "only frames"
             raise UsageError(f"{self.id} has no input or parameter {unknown[0]!r}; it takes {takes}")
         inputs = []
         for name, called in names.items():
-            value = given.get(called, {} if called == "annotations" else None)
+            value = values.get(called, {} if called == "annotations" else None)
             if value is None and not name.endswith("?"):
                 raise UsageError(f"{self.id} needs {called}: pass {called}=")
             inputs.append(value)
-        return inputs, {**self.params, **{name: given[name] for name in self.params if name in given}}
+        return inputs, {**self.params, **{name: values[name] for name in self.params if name in values}}
 
     @property
     def sees(self) -> str:
@@ -158,8 +250,8 @@ OBSERVERS: Registry[Observer] = Registry("observer")
 def observer(
     *,
     id: str,
-    version: int,
-    kind: Kind,
+    version: int = 1,
+    kind: ObserverKind,
     makes: type,
     frames: Sampling | None = None,
     size: int | str | None = None,
@@ -173,8 +265,62 @@ def observer(
     artifact: str = "",
     shows: type | None = None,
     made_by: str = "",
+    params: Params | None = None,
 ) -> Callable[[Callable[..., Any]], Observer]:
-    """Register a function as an observer. Keyword-only arguments with defaults are its parameters."""
+    """Register a function from frames to evidence as an observer; its keyword-only arguments are its parameters.
+
+    Parameters
+    ----------
+    id
+        Name in commands and set files.
+    version
+        Raise it when the evidence changes: cached evidence is then made again.
+    kind
+        What the function is given. "frame": a `Batch` of a few frames. "clip": a `Batch` of all chosen frames.
+        "sequence": it is a generator that receives frames through `yield`, and returns its evidence on None.
+        "file": the path of a file that came with the clip. "judge": it is a generator that yields questions.
+    makes
+        The kind of evidence that it returns.
+    frames, choose
+        Which frames it wants (`every`, `per_second`), or a function (count, fps, *inputs, **params) that says it.
+    size, prepare
+        Longer side in pixels, or a function of a frame that makes the picture it wants; its own size by default.
+    pairs
+        Whether it receives the aligned frames of the reference, too.
+    inputs
+        Fields of the case that it reads, such as "target"; with a question mark behind those it can do without.
+    weights
+        Ids of the weights of its networks.
+    sets
+        Observer sets that it joins; `ANY_SET` joins all.
+    ready
+        A function that says why it cannot run on this machine, or None.
+    artifact, made_by
+        Of kind "file": what `Case.artifacts` calls the file, and the command that makes one.
+    shows
+        Of kind "judge": the kind of evidence that holds the pictures to ask about.
+    params
+        Parameters beside the keyword-only arguments, with their defaults.
+
+    Returns
+    -------
+    Observer
+        The function with its request. Calling it with frames gives the evidence.
+
+    Examples
+    --------
+    >>> @revisit.evidence_kind(id="redness")
+    ... @dataclass(frozen=True)
+    ... class Redness:
+    ...     "Mean of the red channel."
+    ...     index: Annotated[revisit.Array, "N; rising"]
+    ...     mean: Annotated[revisit.Array, "N; finite, 0 to 255"]
+    >>> @revisit.observer(id="redness", kind="frame", makes=Redness, size=64)
+    ... def redness(batch):
+    ...     return Redness(batch.index, np.array([rgb[..., 0].mean() for rgb in batch.rgb]))
+    >>> redness(np.full((4, 32, 48, 3), 20, np.uint8)).mean
+    array([20., 20., 20., 20.])
+    """
     evidence_id(makes)
     if (kind == "file") != bool(artifact):
         raise TypeError(f"{id}: an observer of kind 'file' must name its artifact; other kinds must not")
@@ -184,7 +330,7 @@ def observer(
     def register(fn: Callable[..., Any]) -> Observer:
         return OBSERVERS.add(id, Observer(
             id, version, kind, makes, fn, frames or every(), size, pairs, inputs, weights, choose, prepare,
-            sets, keyword_defaults(fn), ready, artifact, shows, made_by,
+            sets, keyword_defaults(fn) | dict(params or {}), ready, artifact, shows, made_by,
         ))  # fmt: skip
 
     return register
@@ -199,18 +345,177 @@ def observers(
     """
 
     def register(fn: Callable[..., Any]) -> tuple[Observer, ...]:
-        made = []
-        for id, named in networks.items():
-            weights = (named,) if isinstance(named, str) else named
+        registered = []
+        for observer_id, weight_ids in networks.items():
+            weights = (weight_ids,) if isinstance(weight_ids, str) else weight_ids
             one = update_wrapper(partial(fn, weights[0]), fn)
             one.__doc__ = (fn.__doc__ or "").replace("{network}", weights[0])
-            made.append(observer(id=id, weights=weights, **request)(one))
-        return tuple(made)
+            registered.append(observer(id=observer_id, weights=weights, **request)(one))
+        return tuple(registered)
 
     return register
 
 
 def keyword_defaults(fn: Callable[..., Any]) -> dict[str, Any]:
     """Keyword-only parameters of a function with their defaults."""
-    found = inspect.signature(fn).parameters.values()
-    return {p.name: p.default for p in found if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    parameters = inspect.signature(fn).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+class Watcher(Protocol):
+    """An observer at work on one clip."""
+
+    def see(self, frame: Frame, reference: Frame | None) -> None: ...
+
+    def finish(self) -> Any: ...
+
+
+def watch(observer: Observer, info: ClipInfo, inputs: Sequence[Any], params: Params) -> Watcher:
+    """An observer that is ready for the first frame of a clip; `inputs` are in the order of `observer.inputs`."""
+    if observer.kind == "sequence":
+        return _Sequence(observer, info, inputs, params)
+    if observer.kind == "frame":
+        return _Frames(observer, inputs, params, limit=BATCH)
+    return _Frames(observer, inputs, {**params, **dict(zip(observer.inputs, inputs, strict=True))}, limit=None)
+
+
+def run_observer(
+    observer: Observer, clip: Stream, reference: Stream | None, inputs: Sequence[Any], params: Params
+) -> Any:
+    """The evidence that one observer makes of a clip; with a reference, frames of the same number are a pair."""
+    info = clip.info
+    if reference is not None and reference.info.count != info.count:
+        raise UsageError(
+            f"the reference has {reference.info.count} frames and the clip {info.count}; cut the longer one"
+        )
+    numbers = set(observer.wanted(info.count, info.fps, inputs, params).tolist())
+    with steady_libraries():
+        watcher = watch(observer, info, inputs, params)
+        partners: Iterable[Frame | None] = _of(reference, numbers) if reference is not None else repeat(None)
+        for frame, partner in zip(_of(clip, numbers), partners, strict=False):
+            watcher.see(frame, partner)
+        return watcher.finish()
+
+
+def _of(stream: Stream, numbers: set[int]) -> Iterator[Frame]:
+    return (frame for frame in stream if frame.index in numbers)
+
+
+class _Sequence:
+    """Drives a generator that receives frames through `yield`."""
+
+    def __init__(self, observer: Observer, info: ClipInfo, inputs: Sequence[Any], params: Params) -> None:
+        self.pairs = observer.pairs
+        self.sight = observer.fn(info, *inputs, **params)
+        next(self.sight)
+
+    def see(self, frame: Frame, reference: Frame | None) -> None:
+        if self.pairs and reference is None:
+            return  # the reference ended before the clip
+        self.sight.send((frame, reference) if self.pairs else frame)
+
+    def finish(self) -> Any:
+        try:
+            self.sight.send(None)
+        except StopIteration as stop:
+            return stop.value
+        raise TypeError("a sequence observer returns its evidence when it receives None")
+
+
+class _Frames:
+    """Collects frames and calls a function of a Batch; `limit` None means all frames at once."""
+
+    def __init__(self, observer: Observer, inputs: Sequence[Any], params: Params, limit: int | None) -> None:
+        self.observer, self.inputs, self.params, self.limit = observer, tuple(inputs), params, limit
+        self.waiting: list[Prepared] = []
+        self.parts: list[Any] = []
+
+    def see(self, frame: Frame, reference: Frame | None) -> None:
+        if self.observer.pairs and reference is None:
+            return  # the reference ended before the clip
+        self.waiting.append(prepared(self.observer, self.params, frame, reference))
+        if self.limit is not None and len(self.waiting) >= self.limit:
+            self._flush()
+
+    def _flush(self) -> None:
+        rows, self.waiting = self.waiting, []
+        self.parts.append(self.observer.fn(batch_of(rows, [self.inputs] * len(rows)), **self.params))
+
+    def finish(self) -> Any:
+        if self.waiting:
+            self._flush()
+        return joined(self.parts)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One frame as an observer wants it, with the reference's, at the same size, where it observes pairs."""
+
+    index: int
+    time: float
+    rgb: np.ndarray
+    digest: str  # of the frame as it was decoded
+    reference_index: int | None = None
+    reference: np.ndarray | None = None
+
+
+def prepared(observer: Observer, params: Params, frame: Frame, reference: Frame | None) -> Prepared:
+    """A frame, or a pair of them, at the size that the observer asks for."""
+    side = observer.side(params)
+    if not observer.pairs:
+        picture = frame.at(side) if observer.prepare is None else observer.prepare(frame, **params)
+        return Prepared(frame.index, frame.time, picture, frame.digest)
+    assert reference is not None
+    if observer.prepare is None:
+        mine, other = frame.at(side), reference.at(side)
+    else:
+        mine, other = observer.prepare((frame, reference), **params)
+    if mine.shape != other.shape:
+        import cv2
+
+        other = cv2.resize(other, mine.shape[1::-1], interpolation=cv2.INTER_AREA)
+    return Prepared(frame.index, frame.time, mine, frame.digest, reference.index, other)
+
+
+def batch_of(rows: Sequence[Prepared], inputs: Sequence[tuple[Any, ...]]) -> Batch:
+    """Prepared frames as one batch."""
+    pairs = rows[0].reference is not None
+    return Batch(
+        np.array([row.index for row in rows]),
+        np.array([row.time for row in rows]),
+        [row.rgb for row in rows],
+        [row.reference for row in rows if row.reference is not None],
+        np.array([row.reference_index for row in rows if pairs], dtype=np.int64),
+        inputs,
+    )
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Evidence of several batches as one record, along the first axis of every array."""
+    if not parts:
+        raise MediaError("the clip has no frames")
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    together = {}
+    for f in fields(first):
+        values = [getattr(part, f.name) for part in parts]
+        together[f.name] = np.concatenate(values) if isinstance(values[0], np.ndarray) else values[0]
+    return type(first)(**together)
+
+
+@contextmanager
+def steady_libraries() -> Iterator[None]:
+    """OpenCV and BLAS on one thread each: what some of their algorithms give depends on the number of threads."""
+    import cv2
+    from threadpoolctl import threadpool_limits
+
+    threads, opencl = cv2.getNumThreads(), cv2.ocl.useOpenCL()
+    cv2.setNumThreads(1)
+    cv2.ocl.setUseOpenCL(False)
+    try:
+        with threadpool_limits(1, "blas"):
+            yield
+    finally:
+        cv2.setNumThreads(threads)
+        cv2.ocl.setUseOpenCL(opencl)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from revisit.core import UsageError
+from revisit.core.errors import UsageError
 
 PHASES = ("visible", "hidden", "returned")
 RULE = "phases:"
@@ -35,27 +35,27 @@ def phase_maps(
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Phase -> (frames of the clip, their frames of the reference); `all` is the map of the whole clip."""
     (h, r), (d, back) = phases, true_phases
-    found = {"all": (np.arange(frames), stretched(frames, 0, true_frames - 1))}
+    maps = {"all": (np.arange(frames), stretched(frames, 0, true_frames - 1))}
     ends = ((0, h, 0, d), (h, r, d, back), (r, frames - 1, back, true_frames - 1))
     for name, (start, end, true_start, true_end) in zip(PHASES, ends, strict=True):
         end = min(end, frames - 1)
         members = np.arange(start, end + 1)
         partners = np.clip(stretched(len(members), true_start, true_end), 0, true_frames - 1)
         keep = len(members) if closed or name == "returned" else len(members) - 1
-        found[name] = members[:keep], partners[:keep]
-    return found
+        maps[name] = members[:keep], partners[:keep]
+    return maps
 
 
 def rows_of(index: np.ndarray, reference: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Rows of (index, reference) that hold these pairs; of a frame that lacks its own, the row nearest to it."""
     order = np.lexsort((reference, index))
-    found = []
+    rows = []
     for frame, partner in zip(*pairs, strict=True):
         low, high = np.searchsorted(index[order], [frame, frame + 1])
         mine = order[low:high]
         if len(mine):
-            found.append(int(mine[np.abs(reference[mine] - partner).argmin()]))
-    return np.array(found, dtype=np.int64)
+            rows.append(int(mine[np.abs(reference[mine] - partner).argmin()]))
+    return np.array(rows, dtype=np.int64)
 
 
 def first_rows(index: np.ndarray) -> np.ndarray:

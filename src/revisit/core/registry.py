@@ -43,9 +43,11 @@ class Registry(Generic[T]):
 
     def add(self, id: str, thing: T) -> T:
         """The thing, under this name from now on."""
-        known = self._things.get(id)
-        if known is not None and _origin(known) != _origin(thing):
-            raise UsageError(f"two {self.kind}s are called {id!r}: {_origin(known)} and {_origin(thing)}; rename one")
+        existing = self._things.get(id)
+        if existing is not None and _origin(existing) != _origin(thing):
+            raise UsageError(
+                f"two {self.kind}s are called {id!r}: {_origin(existing)} and {_origin(thing)}; rename one"
+            )
         self._things[id] = thing
         return thing
 
@@ -94,17 +96,17 @@ def load_part(part: str) -> tuple[ModuleType, ...]:
     """A part of all benchmarks that have it, a file or a folder of files: of ours, then of plugins."""
     suites = importlib.import_module(BENCHMARKS)
     ours = [f"{BENCHMARKS}.{name}" for _, name, is_folder in pkgutil.iter_modules(suites.__path__) if is_folder]
-    found = []
+    modules = []
     for folder in (*ours, *(plugin.__name__ for plugin in _plugins() if hasattr(plugin, "__path__"))):
         if importlib.util.find_spec(f"{folder}.{part}") is None:
             continue
         try:
-            found.append(_import_with_modules(f"{folder}.{part}"))
+            modules.append(_import_with_modules(f"{folder}.{part}"))
         except Exception as error:
             if folder in ours:
                 raise
             _does_not_load(f"plugin {folder}, its {part}", error)
-    return tuple(found)
+    return tuple(modules)
 
 
 @cache
@@ -112,15 +114,15 @@ def _plugins() -> tuple[ModuleType, ...]:
     """The packages and modules that entry points name; one that does not load costs only itself."""
     from importlib.metadata import entry_points  # here, because `revisit --version` can do without
 
-    found = []
+    modules = []
     for point in entry_points(group=ENTRY_POINT_GROUP):
         try:
             loaded = point.load()
         except Exception as error:
             _does_not_load(f"plugin {point.name} ({point.value})", error)
         else:
-            found += [loaded] if isinstance(loaded, ModuleType) else []
-    return tuple(found)
+            modules += [loaded] if isinstance(loaded, ModuleType) else []
+    return tuple(modules)
 
 
 def _import_with_modules(name: str) -> ModuleType:

@@ -13,24 +13,53 @@ from revisit.core.cases import Case, Rejected, Remark
 from revisit.core.errors import UsageError
 from revisit.core.grouping import grouped
 from revisit.core.metric import GATES, METRICS, Gate, Metric
+from revisit.core.reasons import Details
 from revisit.core.registry import Registry
 from revisit.core.text import own_yaml, parts
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A benchmark. `card` is the content of its card.yaml: title, citation, licence, protocols."""
+    """A benchmark: a reader of cases, a list of metrics, and a summary of records.
+
+    Parameters
+    ----------
+    id
+        Name of the suite in commands.
+    card
+        Content of its card.yaml: title, citation, licence, protocols.
+    read
+        Function (source, roots, **options) that yields cases and rejected entries in a stable order.
+    recognises
+        Function of a path: is this folder or file laid out as the suite expects?
+    metrics
+        Function without arguments: ids of the metrics that are asked.
+    summarise
+        Function of `Results`: tables, such as `revisit.standard_summary`.
+    export, settings, boards, board_of_files, published, jobs, accompany, dataset
+        What only some benchmarks have; see the comments in the source.
+
+    Examples
+    --------
+    >>> playlist = revisit.Suite(
+    ...     "playlist", {"title": "A list of videos"}, read=lambda source, roots=(): (),
+    ...     recognises=lambda source: source.suffix == ".playlist", metrics=lambda: ["flicker"],
+    ...     summarise=revisit.standard_summary,
+    ... )
+    >>> playlist.title
+    'A list of videos'
+    """
 
     id: str
-    card: Mapping[str, Any]
+    card: Details
     read: Callable[..., Iterable[Case | Rejected | Remark]]  # (source, roots, **options) -> cases, in a stable order
     recognises: Callable[[Path], bool]  # is this folder or file laid out as this suite expects?
     metrics: Callable[[], Sequence[str]]
-    summarise: Callable[..., dict[str, Any]]  # (Results) -> tables
+    summarise: Callable[..., Any]  # (Results) -> tables
     # (run folder, facts of the run, Results) -> further files by name: text, or content for JSON
-    export: Callable[..., dict[str, Any]] | None = None
+    export: Callable[..., Details] | None = None
     # (**options) -> parameters that options set besides the protocol, by the id of a metric, gate or observer
-    settings: Callable[..., Mapping[str, Mapping[str, Any]]] | None = None
+    settings: Callable[..., Mapping[str, Details]] | None = None
     # (facts of a run, part of the dataset) -> its boards; one with all metrics where this is not given
     boards: Callable[..., Sequence[Any]] | None = None
     # (folder, part of the dataset) -> the board of result files by the benchmark's own scripts; None if there are none
@@ -59,7 +88,7 @@ class Suite:
         return self.card.get("options") or {}
 
     @property
-    def protocols(self) -> Mapping[str, Mapping[str, Any]]:
+    def protocols(self) -> Mapping[str, Details]:
         """Protocol name -> metric, gate or evidence id -> parameters."""
         return self.card.get("protocols") or {"default": {}}
 
@@ -93,13 +122,13 @@ class Suite:
                 )
         return list(ids)
 
-    def asked(self, askers: Sequence[Metric | Gate], case: Case) -> list[Metric | Gate]:
-        """Those of metrics and gates that are asked of a case; most suites ask all of every case."""
+    def asked(self, checks: Sequence[Metric | Gate], case: Case) -> list[Metric | Gate]:
+        """Those metrics and gates that are asked of a case; most suites ask all of every case."""
         if not self.card.get("asked_of"):
-            return list(askers)
-        return [asker for asker in askers if self.asks(asker.id, case)]
+            return list(checks)
+        return [check for check in checks if self.asks(check.id, case)]
 
-    def asks(self, id: str, entry: Case | Rejected | Mapping[str, Any]) -> bool:
+    def asks(self, id: str, entry: Case | Rejected | Details) -> bool:
         """Whether a metric or gate is asked of a case: `asked_of` in the card may keep it to some of them.
 
         It names fields of the case, or of its annotations, and the values for which the question is asked. `entry` may
@@ -108,17 +137,54 @@ class Suite:
         where = (self.card.get("asked_of") or {}).get(id)
         if not where:
             return True
-        facts = entry if isinstance(entry, Mapping) else vars(entry)
+        facts: Details = entry if isinstance(entry, Mapping) else vars(entry)
         if "annotations" in facts:
             return all(facts.get(name, facts["annotations"].get(name)) in values for name, values in where.items())
         return all(facts[name] in values for name, values in where.items() if name in facts)
 
 
 def read_card(package: str | None) -> dict[str, Any]:
-    """The card.yaml in the folder of a suite, with the people.yaml beside it, where there is one, as `people`."""
+    """Read the card.yaml in the folder of a suite, with the people.yaml beside it, where there is one, as `people`.
+
+    Parameters
+    ----------
+    package
+        `__package__` of the suite.
+
+    Returns
+    -------
+    dict
+        The content, for `Suite`.
+
+    Examples
+    --------
+    >>> revisit.read_card("revisit.suites.folder")["title"]
+    'Any folder of videos'
+    """
     card: dict[str, Any] = own_yaml((files(package or "") / "card.yaml").read_text(encoding="utf-8"))
     people = files(package or "") / "people.yaml"
     return {**card, "people": own_yaml(people.read_text(encoding="utf-8"))} if people.is_file() else card
+
+
+def metrics_of(suite_id: str) -> list[str]:
+    """List the metrics that name a suite in their `suites`.
+
+    Parameters
+    ----------
+    suite_id
+        Id of the suite.
+
+    Returns
+    -------
+    list of str
+        Ids of the metrics, sorted.
+
+    Examples
+    --------
+    >>> "flicker" in revisit.metrics_of("folder")
+    True
+    """
+    return [id for id in METRICS if suite_id in METRICS[id].suites]
 
 
 def _is_id(name: str) -> bool:
@@ -128,6 +194,24 @@ def _is_id(name: str) -> bool:
 SUITES: Registry[Suite] = Registry("suite")
 
 
-def suite(made: Suite) -> Suite:
-    """Register a suite."""
-    return SUITES.add(made.id, made)
+def suite(benchmark: Suite) -> Suite:
+    """Register a benchmark, so that commands and `revisit.evaluate` know it.
+
+    Parameters
+    ----------
+    benchmark
+        The suite.
+
+    Returns
+    -------
+    Suite
+        The same.
+
+    Examples
+    --------
+    >>> revisit.suite(
+    ...     revisit.Suite("mine", {}, lambda source: (), lambda source: False, list, revisit.standard_summary)
+    ... ).id
+    'mine'
+    """
+    return SUITES.add(benchmark.id, benchmark)

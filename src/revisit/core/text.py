@@ -24,14 +24,14 @@ def reading(path: Path, what: str) -> Iterator[None]:
     except (RevisitError, MemoryError, TimeoutError):
         raise
     except Exception as error:
-        told = error.strerror if isinstance(error, OSError) and error.strerror else one_line(error)
-        raise UsageError(f"{path}: this is not {what} ({told})") from error
+        cause = error.strerror if isinstance(error, OSError) and error.strerror else one_line(error)
+        raise UsageError(f"{path}: this is not {what} ({cause})") from error
 
 
 def one_line(error: Exception) -> str:
     """What an error says, on one line and not longer than a sentence."""
-    said = " ".join(str(error).split())[:200]
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    message = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -93,14 +93,14 @@ def own_yaml(text: str) -> Any:
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def _parts(value: Any, known: dict[int, int]) -> int:
+def _parts(value: Any, counts: dict[int, int]) -> int:
     """How many values there are, counting what YAML's aliases repeat; known ones are counted once and added often."""
     if not isinstance(value, dict | list):
         return 1
-    if id(value) not in known:
+    if id(value) not in counts:
         inside = [*value, *value.values()] if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_parts(item, known) for item in inside)
-    return known[id(value)]
+        counts[id(value)] = 1 + sum(_parts(item, counts) for item in inside)
+    return counts[id(value)]
 
 
 def mended(value: Any) -> Any:

@@ -24,7 +24,7 @@ import numpy as np
 
 from revisit import weights
 from revisit.core import ClipInfo, Frame, RevisitError
-from revisit.core.watching import Prepared, prepared
+from revisit.core.observer import Prepared, prepared
 from revisit.engine.jobs import ObserverTask
 from revisit.engine.tasks import observer_of
 

@@ -39,8 +39,8 @@ import numpy as np
 
 from revisit.core import Batch, ClipInfo, Frame, Observer, UsageError
 from revisit.core.evidence import rows_of_several_clips
+from revisit.core.observer import joined, steady_libraries, watch
 from revisit.core.threads import started
-from revisit.core.watching import joined, steady_libraries, watch
 from revisit.engine.jobs import ObserverTask
 from revisit.engine.network_client import Address, Row, handed_over
 from revisit.engine.tasks import inputs_of, observer_of, sentence

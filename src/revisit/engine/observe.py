@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, MediaError, RevisitError
+from revisit.core.observer import Watcher, steady_libraries, watch
 from revisit.core.phase_pairs import RULE, phase_maps, read_phase_rule, stretched
-from revisit.core.watching import Watcher, steady_libraries, watch
 from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.jobs import ClipTask, Job, ObserverTask
 from revisit.engine.network_client import Remote, RemoteClip, ToldByHost, runs_at_host

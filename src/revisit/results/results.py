@@ -136,7 +136,17 @@ class Rank:
 
 
 class Results:
-    """What was asked of which case, and what came out."""
+    """Cases, the answers about them, and the operations that tables need. Immutable.
+
+    `evaluate`, `score`, `load` and `rescore` return one. A notebook shows it as a table of models by metrics.
+
+    Examples
+    --------
+    >>> results
+    Results(2 clips of 1 models, 4 answers)
+    >>> results.metrics, [case.sample for case in results.cases]
+    (['flicker', 'motion_amount'], ['calm', 'wild'])
+    """
 
     def __init__(
         self,
@@ -166,6 +176,11 @@ class Results:
 
     def __repr__(self) -> str:
         return f"Results({len(self.cases)} clips of {len(self.models)} models, {len(self.records)} answers)"
+
+    def _repr_html_(self) -> str:
+        from revisit.results.notebook import html_table
+
+        return html_table(self)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -211,32 +226,127 @@ class Results:
         return [question for question, is_gate in self._asked.items() if is_gate]
 
     def of(self, case: Case | str) -> Mapping[str, Record]:
-        """The answers about a case, by metric or gate."""
+        """All answers about a case.
+
+        Parameters
+        ----------
+        case
+            A case, or its id.
+
+        Returns
+        -------
+        Mapping
+            Records by metric or gate.
+
+        Examples
+        --------
+        >>> list(results.of("calm@model"))
+        ['flicker', 'motion_amount']
+        """
         return self._by_case.get(case if isinstance(case, str) else case.id, {})
 
     def answer(self, case: Case | str, question: str) -> Record | None:
-        """The answer to a metric or gate about a case, or None where it was not asked."""
+        """The answer of a metric or gate about a case.
+
+        Parameters
+        ----------
+        case
+            A case, or its id.
+        question
+            Id of a metric or gate.
+
+        Returns
+        -------
+        Record or None
+            None where it was not asked.
+
+        Examples
+        --------
+        >>> results.answer("calm@model", "flicker").status
+        'scored'
+        """
         self._require_known(question)
         return self.of(case).get(question)
 
     def score(self, case: Case | str, metric: str) -> float | None:
-        """The score of a case, or None."""
+        """The score of a case.
+
+        Parameters
+        ----------
+        case
+            A case, or its id.
+        metric
+            Id of a metric.
+
+        Returns
+        -------
+        float or None
+            None where there is no score.
+
+        Examples
+        --------
+        >>> results.score("wild@model", "psnr") is None
+        True
+        """
         record = self.answer(case, metric)
         return record.value if record is not None and record.scored else None
 
     def about(self, question: str) -> list[Record]:
-        """All answers to a question."""
+        """All answers of a metric or gate.
+
+        Parameters
+        ----------
+        question
+            Id of a metric or gate.
+
+        Returns
+        -------
+        list of Record
+            One for each clip that was asked.
+
+        Examples
+        --------
+        >>> len(results.about("flicker"))
+        2
+        """
         self._require_known(question)
         return list(self._column(question).records)
 
     def scores(self, metric: str) -> list[Record]:
-        """The answers to a metric that are scores."""
+        """The answers of a metric that are scores.
+
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+
+        Returns
+        -------
+        list of Record
+            Without those that are unscored or failed.
+
+        Examples
+        --------
+        >>> [record.case.sample for record in results.scores("flicker")]
+        ['calm', 'wild']
+        """
         self._require_known(metric)
         column = self._column(metric)
         return [record for record, status in zip(column.records, column.status, strict=True) if status == "scored"]
 
     def having_a_score(self, metrics: Iterable[str]) -> set[str]:
-        """Ids of the cases with a score of one of these."""
+        """The cases with a score of one of these metrics.
+
+        Parameters
+        ----------
+        metrics
+            Ids of metrics.
+
+        Returns
+        -------
+        set of str
+            Ids of cases.
+        """
         return {case.id for metric in metrics for case, _ in self._column(metric).scores()}
 
     # The truth
@@ -261,7 +371,18 @@ class Results:
         return {_place(case.clip): case for case in self.truths}
 
     def truth_of(self, case: Case) -> Case | None:
-        """The clip of the truth that a case is compared with, where that was scored, too."""
+        """The reference that a case is compared with, where that was scored, too.
+
+        Parameters
+        ----------
+        case
+            A case.
+
+        Returns
+        -------
+        Case or None
+            The clip of the truth.
+        """
         return None if case.reference is None else self._truth_by_place.get(_place(case.reference))
 
     # The floors
@@ -281,14 +402,51 @@ class Results:
     # Parts
 
     def only(self, wanted: Callable[[Entry], bool]) -> Results:
-        """The part of the clips, made or missing, for which `wanted` holds."""
+        """The part of the clips, present or missing, for which a function holds.
+
+        Parameters
+        ----------
+        wanted
+            Function of a `Case` or `Rejected`.
+
+        Returns
+        -------
+        Results
+            The same answers about fewer clips.
+
+        Examples
+        --------
+        >>> results.only(lambda entry: entry.id.startswith("calm")).cases[0].sample
+        'calm'
+        """
         cases = [case for case in self.cases if wanted(case)]
         rejected = [entry for entry in self.rejected if wanted(entry)]
         same = len(cases) == len(self.cases) and len(rejected) == len(self.rejected)
         return self if same else self._part(cases, rejected)
 
     def where(self, **facts: Any) -> Results:
-        """The clips with these facts: fields of the case or its annotations; a value, or several in a list."""
+        """The clips with these facts.
+
+        Parameters
+        ----------
+        **facts
+            Fields of the case, or of its annotations, and their value; several values in a list.
+
+        Returns
+        -------
+        Results
+            The same answers about fewer clips.
+
+        Raises
+        ------
+        UsageError
+            If no clip has a fact of that name.
+
+        Examples
+        --------
+        >>> results.where(sample=["calm"])
+        Results(1 clips of 1 models, 2 answers)
+        """
         for name in facts:
             if not any(_has(case, name) for case in self.cases) and self.cases:
                 known = ["model", "sample", "subset", "condition", "seed", "camera"]
@@ -297,17 +455,55 @@ class Results:
         return self.only(lambda entry: all(_fact(entry, name) in _several(value) for name, value in facts.items()))
 
     def asking(self, *questions: str) -> Results:
-        """The same clips with the answers to these metrics and gates alone."""
+        """The same clips with the answers of these metrics and gates alone.
+
+        Parameters
+        ----------
+        *questions
+            Ids of metrics and gates.
+
+        Returns
+        -------
+        Results
+            Fewer answers.
+
+        Examples
+        --------
+        >>> results.asking("flicker").metrics
+        ['flicker']
+        """
         return self._changed(lambda record: record if record.question in questions else None)
 
     def mapped(self, change: Callable[[Record], Record | None]) -> Results:
-        """The same clips with their answers changed; one that becomes None is left out."""
+        """The same clips with their answers changed.
+
+        Parameters
+        ----------
+        change
+            Function of a record; an answer that becomes None is left out.
+
+        Returns
+        -------
+        Results
+            Other answers.
+        """
         made = self._changed(change)
         same = len(made.records) == len(self.records) and all(map(operator.is_, made.records, self.records))
         return self if same else made
 
     def expanded(self, change: Callable[[Record], Iterable[Record]]) -> Results:
-        """The same clips and truths with each answer replaced by others, which may have other names."""
+        """The same clips and references with each answer replaced by others, which may have other names.
+
+        Parameters
+        ----------
+        change
+            Function of a record.
+
+        Returns
+        -------
+        Results
+            Other answers.
+        """
         clips = (*self.cases, *self.truths)
         answers = _by_case(new for case in clips for record in self.of(case).values() for new in change(record))
         return self._with(self.cases, answers, self.rejected)
@@ -318,7 +514,23 @@ class Results:
         return self._with(self.cases, {**truths, **changed}, self.rejected)
 
     def groups(self, by: str | Callable[[Entry], Any] = "model") -> dict[Any, Results]:
-        """The parts by a fact of the clips, or by what a function says of them, in its order."""
+        """The parts of the clips by a fact.
+
+        Parameters
+        ----------
+        by
+            Name of a fact, as `where` takes it, or a function of an entry.
+
+        Returns
+        -------
+        dict
+            Results by the value of the fact, in its order.
+
+        Examples
+        --------
+        >>> list(results.groups("sample"))
+        ['calm', 'wild']
+        """
 
         def value_of(entry: Entry) -> Any:
             return _fact(entry, by) if isinstance(by, str) else by(entry)
@@ -332,7 +544,23 @@ class Results:
         return {value: self._part(*part) for value, part in ordered}
 
     def common(self, metric: str) -> Results:
-        """The clips that every model has a score of: the same clip of the same scene, by the same seed."""
+        """The clips of which every model has a score: the same clip of the same scene, by the same seed.
+
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+
+        Returns
+        -------
+        Results
+            The same answers about fewer clips.
+
+        Examples
+        --------
+        >>> len(results.common("flicker").cases)
+        2
+        """
         having: dict[PairingKey, list[str]] = {}
         for record in self.scores(metric):
             having.setdefault(record.case.pairing_key, []).append(record.case.model)
@@ -341,9 +569,17 @@ class Results:
         return self.only(lambda entry: isinstance(entry, Case) and entry.pairing_key in shared)
 
     def scores_by_clip(self, metric: str) -> dict[str, dict[Hashable, float]]:
-        """Model -> clip -> its score; the keys are those by which clips of two models are paired.
+        """Scores by model and clip; clips of one model that bear the same key are left out.
 
-        Several clips of one model that bear the same key are left out: none of them has a counterpart of its own.
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+
+        Returns
+        -------
+        dict
+            Model -> clip -> score; by the keys clips of two models are paired.
         """
         scores: dict[str, dict[Hashable, float]] = {model: {} for model in self.models}
         ambiguous = self.ambiguous(metric)
@@ -354,16 +590,49 @@ class Results:
         return scores
 
     def ambiguous(self, metric: str) -> dict[tuple[str, PairingKey], int]:
-        """Model and key of clips that cannot be paired, because several clips of the model bear that key."""
+        """Clips that cannot be paired, because several of a model bear the same key.
+
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+
+        Returns
+        -------
+        dict
+            (model, key) -> number of clips.
+        """
         counts = Counter((record.case.model, record.case.pairing_key) for record in self.scores(metric))
         return {named: count for named, count in counts.items() if count > 1}
 
     def scenes_by_clip(self, metric: str) -> dict[Hashable, str]:
-        """Clip -> its scene."""
+        """The scene of each clip.
+
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+
+        Returns
+        -------
+        dict
+            Clip -> scene.
+        """
         return {record.case.pairing_key: record.case.sample for record in self.scores(metric)}
 
     def ranking(self, metric: str) -> Ranking:
-        """Models by their mean on common clips, with tests of all pairs; models without a score are left out."""
+        """Models by their mean on common clips, with tests of all pairs; models without a score are left out.
+
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+
+        Returns
+        -------
+        Ranking
+            Order, means and tests.
+        """
         scores = {model: mine for model, mine in self.scores_by_clip(metric).items() if mine}
         higher = METRICS[metric].higher_is_better is not False
         ends = span(metric) if self.two_valued(metric) else None
@@ -387,7 +656,24 @@ class Results:
         raise UsageError(f"there is no metric called {question!r}; {hint}")
 
     def cell(self, metric: str) -> Cell:
-        """The mean over all clips here, with everything that has no score counted by its kind."""
+        """The mean of a metric over all clips here, with everything that has no score counted by its reason.
+
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+
+        Returns
+        -------
+        Cell
+            `mean`, 95 % `interval`, `n`, `of`, `failed` and `unscored`.
+
+        Examples
+        --------
+        >>> cell = results.cell("flicker")
+        >>> cell.n, cell.of, cell.failed
+        (2, 2, 0)
+        """
         self._require_known(metric)
         column = self._column(metric)
         if self._asks is not None:
@@ -412,7 +698,18 @@ class Results:
         )  # fmt: skip
 
     def two_valued(self, metric: str) -> bool:
-        """Whether all scores of a metric, in the whole of these results, are one end of its range or the other."""
+        """Whether all scores of a metric, in the whole of these results, are one end of its range or the other.
+
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+
+        Returns
+        -------
+        bool
+            True for yes or no metrics.
+        """
         return metric in self._whole._two_valued
 
     @cached_property
@@ -427,21 +724,93 @@ class Results:
         }
 
     def expected(self, question: str) -> int:
-        """How many clips are asked, missing and refused ones included."""
+        """How many clips are asked, missing and refused ones included.
+
+        Parameters
+        ----------
+        question
+            Id of a metric or gate.
+
+        Returns
+        -------
+        int
+            The number that coverage counts by.
+        """
         return sum(self.asks(question, entry) for entry in self.entries) if self._asks else len(self.entries)
 
     def asks(self, question: str, entry: Entry) -> bool:
-        """Whether a question is asked of an entry of the dataset."""
+        """Whether a metric or gate is asked of an entry of the dataset.
+
+        Parameters
+        ----------
+        question
+            Id of a metric or gate.
+        entry
+            A `Case` or `Rejected`.
+
+        Returns
+        -------
+        bool
+            Most suites ask all of every clip.
+        """
         return self._asks is None or self._asks(question, entry)
 
     def mean(self, metric: str, by: str = "model", common: bool = False) -> dict[Any, Cell]:
-        """A cell per group. With `common`, over the clips that every model has a score of."""
+        """The mean of a metric for each model, or for each value of another fact.
+
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+        by
+            Name of a fact, as `where` takes it.
+        common
+            Take only the clips of which every model has a score.
+
+        Returns
+        -------
+        dict
+            `Cell` by model: `mean`, 95 % `interval`, `n`, `of`, `failed`, `unscored`.
+
+        Raises
+        ------
+        UsageError
+            If there is no such metric; the nearest is named.
+
+        Examples
+        --------
+        >>> results.mean("flicker")["model"].n
+        2
+        """
         self._require_known(metric)
         chosen = self.common(metric) if common else self
         return {name: part.cell(metric) for name, part in chosen.groups(by).items()}
 
     def paired(self, metric: str, first: str, second: str) -> Paired:
-        """Two models on the clips that both have a score of."""
+        """Two models on the clips of which both have a score.
+
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+        first, second
+            Names of models; differences are second - first.
+
+        Returns
+        -------
+        Paired
+            `difference`, `interval`, `p`, `wins`, `ties`, `losses`, and the `pairs` by the size of their difference.
+
+        Raises
+        ------
+        UsageError
+            If there is no such metric or model.
+
+        Examples
+        --------
+        >>> results.paired("flicker", "model", "model").difference  # doctest: +SKIP
+        0.0
+        """
         self._require_known(metric)
         if unknown := [model for model in (first, second) if model not in self._whole.models]:
             near = difflib.get_close_matches(unknown[0], self._whole.models, n=3) or self._whole.models[:20]
@@ -475,8 +844,28 @@ class Results:
     def ranks(self, metric: str) -> list[Rank]:
         """Models by their mean on common clips, the best first; equal means share a place.
 
-        The places a model may have: behind those that beat it, and before those that it beats, all pairs of models
-        together being wrong in at most 5 %.
+        The places that a model may have are behind those that beat it, and before those that it beats, all
+        pairs of models together being wrong in at most 5 %.
+
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+
+        Returns
+        -------
+        list of Rank
+            `model`, `rank`, the places from `low` to `high`, `mean` and `n`.
+
+        Raises
+        ------
+        UsageError
+            If the metric has no better direction.
+
+        Examples
+        --------
+        >>> results.ranks("flicker")[0].rank
+        1
         """
         self._require_known(metric)
         higher = METRICS[metric].higher_is_better
@@ -490,7 +879,24 @@ class Results:
         ]  # fmt: skip
 
     def series(self, case: Case | str, question: str) -> Series | None:
-        """The values per frame or pair behind an answer, or None where it has none."""
+        """The values per frame, or per pair of frames, behind an answer.
+
+        Parameters
+        ----------
+        case
+            A case, or its id.
+        question
+            Id of a metric or gate.
+
+        Returns
+        -------
+        Series or None
+            None where the answer has none.
+
+        Examples
+        --------
+        >>> series = results.series("wild@model", "motion_amount")
+        """
         record = self.answer(case, question)
         if record is None:
             return None
@@ -508,7 +914,23 @@ class Results:
     # What went wrong, and what was not asked
 
     def lacking(self, question: str) -> Reason | None:
-        """Why nobody could be asked: for all clips something was not given, or this set or machine has it not."""
+        """Why nobody could be asked: for all clips something was not given, or this set or machine does not have it.
+
+        Parameters
+        ----------
+        question
+            Id of a metric or gate.
+
+        Returns
+        -------
+        Reason or None
+            None where somebody was asked.
+
+        Examples
+        --------
+        >>> results.lacking("flicker") is None
+        True
+        """
         column = self._column(question)
         if not {*column.status} <= {"failed", "unscored"}:
             return None
@@ -520,11 +942,33 @@ class Results:
         return first if first is not None and first.lacking else None
 
     def was_asked(self, *questions: str) -> bool:
-        """Whether some of these were asked of some of the clips, and something could be asked at all."""
+        """Whether some of these were asked of some of the clips, and something could be asked at all.
+
+        Parameters
+        ----------
+        *questions
+            Ids of metrics and gates.
+
+        Returns
+        -------
+        bool
+            False where nothing was asked.
+        """
         return any(self._column(question).records and self.lacking(question) is None for question in questions)
 
     def unreadable(self, case: Case | str) -> bool:
-        """Whether nothing at all could be answered of a case: all failed, but for what nobody could be asked anyway."""
+        """Whether nothing at all could be answered about a case: all failed, but for what nobody could be asked anyway.
+
+        Parameters
+        ----------
+        case
+            A case, or its id.
+
+        Returns
+        -------
+        bool
+            True for a broken clip.
+        """
         id = case if isinstance(case, str) else case.id
         return id in self._with_failures and all(
             record.failed or (record.reason is not None and record.reason.lacking) for record in self.of(id).values()
@@ -549,7 +993,13 @@ class Results:
         return list({(r.case.id, r.sentence): r for r in reversed(failed)}.values())[::-1]
 
     def failing(self) -> dict[tuple[str, ...], str]:
-        """Metrics that failed, those that failed on the same clips together, with a sentence on them."""
+        """Metrics that failed, those that failed on the same clips together.
+
+        Returns
+        -------
+        dict
+            Ids of metrics -> a sentence on them.
+        """
         alike: dict[tuple[str, ...], tuple[str, list[str]]] = {}
         for metric in self.metrics:
             failed = [record for record in self._column(metric).records if record.failed]
@@ -564,7 +1014,13 @@ class Results:
         return made
 
     def warn_of_failures(self, stacklevel: int = 2) -> None:
-        """Warn of each metric that failed, once for these results and all their parts."""
+        """Warn of each metric that failed, once for these results and all their parts.
+
+        Parameters
+        ----------
+        stacklevel
+            As `warnings.warn` takes it.
+        """
         told = self._whole._warned
         for metrics, sentence in self.failing().items():
             if not told.issuperset(metrics):
@@ -572,7 +1028,13 @@ class Results:
                 warnings.warn(sentence, stacklevel=stacklevel + 1)
 
     def labels(self) -> dict[str, dict[str, int]]:
-        """How often each gate came to each finding."""
+        """How often each gate came to each finding.
+
+        Returns
+        -------
+        dict
+            Gate -> finding -> number of clips.
+        """
         found: dict[str, Counter[str]] = {}
         for gate in self.gates:
             labels = Counter(record.label for record in self.about(gate) if record.status in GATE_STATES)
@@ -582,10 +1044,20 @@ class Results:
     # For other tools
 
     def scalars(self) -> dict[str, float]:
-        """Means by name, for a training log: `memory/target_reappearance`; of several models `model/memory/...`.
+        """Means by name, for a training log.
 
-        A metric that failed on some clips has its mean over the others, and one that failed on all is absent; a warning
-        tells of both, once.
+        A metric that failed on some clips has its mean over the others, and one that failed on all is absent; a
+        warning tells of both, once.
+
+        Returns
+        -------
+        dict
+            `memory/target_reappearance` -> mean; of several models `model/memory/...`.
+
+        Examples
+        --------
+        >>> sorted(results.scalars())
+        ['motion/flicker', 'motion/motion_amount']
         """
         from revisit.results.display import heading
 
@@ -600,18 +1072,46 @@ class Results:
         return made
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """A row per answer, as text; also written to `path` if one is given."""
+        """A row per answer, as CSV.
+
+        Parameters
+        ----------
+        path
+            File to write, too.
+
+        Returns
+        -------
+        str
+            The text. A name that a spreadsheet would take for a formula has an apostrophe before it.
+
+        Examples
+        --------
+        >>> len(results.to_csv().splitlines())
+        5
+        """
         text = export.to_csv(self)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8", newline="")
         return text
 
     def to_frame(self) -> pandas.DataFrame:
-        """A row per answer, as a pandas DataFrame (`pip install 'revisit-bench[tables]'`)."""
+        """A row per answer, as a pandas DataFrame; `pip install 'revisit-bench[tables]'` brings pandas.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns as those of `to_csv`.
+        """
         return export.to_frame(self)
 
     def to_arrow(self) -> pyarrow.Table:
-        """A row per answer, as an Arrow table; `pyarrow.parquet.write_table` makes a Parquet file of it."""
+        """A row per answer, as an Arrow table; `pyarrow.parquet.write_table` makes a Parquet file of it.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns as those of `to_csv`.
+        """
         return export.to_arrow(self)
 
     def _part(self, cases: Iterable[Case], rejected: Iterable[Rejected]) -> Results:

@@ -39,10 +39,32 @@ def standard_summary(
     noun: str = "clip",
     places: Sequence[str] = ("subset",),
 ) -> dict[str, Any]:
-    """Clips, what went wrong, and per model the funnel, labels of gates, scores and coverage; the truth's row apart.
+    """Summarise results: clips, what went wrong, and per model the funnel, labels of gates, scores and coverage.
 
-    `metrics` are those with a column, by default all; `cell` makes a cell of some clips. `parts` are parts of the
-    dataset with tables of their own, which one part alone does not need. Missing clips are told by their `places`.
+    Parameters
+    ----------
+    results
+        All answers of a run.
+    metrics
+        Those with a column; all by default.
+    cell
+        Function (results, metric) that makes a cell of some clips.
+    funnel
+        Function of results that counts the clips at each stage.
+    parts
+        Parts of the dataset with tables of their own, by name.
+    noun, places
+        What a clip is called, and the facts by which missing ones are listed.
+
+    Returns
+    -------
+    dict
+        The content of summary.json.
+
+    Examples
+    --------
+    >>> revisit.standard_summary(results)["cases"]
+    2
     """
     wanted = results.metrics if metrics is None else metrics
     lacking = {id: reason.sentence for id in wanted if (reason := results.lacking(id)) is not None}

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from revisit.core import OBSERVERS, Observer, UsageError
+from revisit.core import ANY_SET, OBSERVERS, Observer, UsageError
 from revisit.core.text import own_yaml, parse_yaml
 
 KEYS = ("title", "extends", "roles")
@@ -100,7 +100,7 @@ def load_roles(name: str, *, judge: bool = False) -> dict[str, Observer]:
             raise UsageError(f"set {name}: the role {role!r} has the observer {observer.id}, which makes {made!r}")
     for observer in OBSERVERS.values():
         role = str(getattr(observer.makes, "evidence_id", ""))
-        if chosen.id in observer.sets and role not in roles:
+        if not {chosen.id, ANY_SET}.isdisjoint(observer.sets) and role not in roles:
             roles[role] = observer
     for observer in OBSERVERS.values():
         if observer.kind == "judge":

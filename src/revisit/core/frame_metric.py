@@ -1,0 +1,204 @@
+"""Metrics of frames: an observer, its evidence and a metric from one function of arrays."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, overload
+
+import numpy as np
+
+from revisit.core.errors import InvalidAnswer
+from revisit.core.evidence import Array, evidence
+from revisit.core.frames import Batch
+from revisit.core.metric import Metric, Range, metric, title_of
+from revisit.core.observer import ANY_SET, Sampling, keyword_defaults, observer
+from revisit.core.protocol import digest
+from revisit.core.scores import Score, Series, Unscored, score_of
+
+FrameFunction = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class FrameValues:
+    """What a function of frames returned: a number, a number for each frame, or the reason why there is none."""
+
+    index: Annotated[Array, "N"]  # frame numbers
+    values: Array  # a number, or one for each frame
+    reason: str = ""  # kind of the reason
+    sentence: str = ""
+
+
+@overload
+def frame_metric(fn: FrameFunction, /) -> Metric: ...
+
+
+@overload
+def frame_metric(
+    *,
+    id: str = "",
+    version: int = 1,
+    title: str = "",
+    unit: str = "",
+    range: Range = (None, None),
+    higher_is_better: bool | None = None,
+    frames: Sampling | None = None,
+    size: int | None = None,
+    suites: tuple[str, ...] = ("folder",),
+    responds_to: tuple[str, ...] = (),
+    blind_to: tuple[str, ...] = (),
+) -> Callable[[FrameFunction], Metric]: ...
+
+
+def frame_metric(
+    fn: FrameFunction | None = None,
+    /,
+    *,
+    id: str = "",
+    version: int = 1,
+    title: str = "",
+    unit: str = "",
+    range: Range = (None, None),
+    higher_is_better: bool | None = None,
+    frames: Sampling | None = None,
+    size: int | None = None,
+    suites: tuple[str, ...] = ("folder",),
+    responds_to: tuple[str, ...] = (),
+    blind_to: tuple[str, ...] = (),
+) -> Metric | Callable[[FrameFunction], Metric]:
+    """Register a function of frames as a metric: `@frame_metric`, or `@frame_metric(...)` with what its card shall say.
+
+    The function is `fn(frames)`, or `fn(frames, reference)` for clips with a reference, whose frames are aligned and
+    brought to the clip's size. Both are arrays (count, height, width, 3) of bytes. It returns a number; an array with a
+    number for each frame, whose mean is the score; or an `Unscored`. Keyword-only arguments are parameters.
+
+    What it returns is cached like all evidence. The text of the function is part of the address, so an edited function
+    is asked again; raise `version` when something that it calls has changed.
+
+    Parameters
+    ----------
+    fn
+        The function, where the decorator has no arguments.
+    id
+        Name in tables and commands; the function's by default.
+    version
+        Raise it when the numbers change: old and new ones then never share a column.
+    title
+        Heading for people; by default the function's name in words.
+    unit, range
+        Of the score, such as "dB" and (0, 99); None for an end that is open.
+    higher_is_better
+        None for a description, by which models are not ranked.
+    frames
+        Which frames it wants, such as `revisit.per_second(8)`; every one by default.
+    size
+        Longer side in pixels to which frames are reduced; their own size by default.
+    suites
+        Suites that ask it without being told to.
+    responds_to, blind_to
+        Failures that it is meant to notice, and failures that it cannot notice.
+
+    Returns
+    -------
+    Metric
+        The metric, which `revisit.score` and `revisit.evaluate` know by its id from now on.
+
+    Raises
+    ------
+    TypeError
+        If the function takes anything but `frames`, or `frames` and `reference`, as positional arguments.
+
+    Examples
+    --------
+    >>> @revisit.frame_metric(unit="levels", higher_is_better=False)
+    ... def brightness_error(frames, reference):
+    ...     "Difference of the mean brightness of each frame."
+    ...     return abs(frames.mean((1, 2, 3)) - reference.mean((1, 2, 3)))
+    >>> truth = np.full((4, 32, 48, 3), 100, np.uint8)
+    >>> results = revisit.score(truth + 7, reference=truth, metrics=["brightness_error"])
+    >>> results.score("clip@model", "brightness_error")
+    7.0
+    >>> results.series("clip@model", "brightness_error")["value"]
+    array([7., 7., 7., 7.])
+    """
+
+    def register(fn: FrameFunction) -> Metric:
+        name = id or fn.__name__
+        parameters = inspect.signature(fn).parameters.values()
+        positional = [one for one in parameters if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+        if len(positional) not in (1, 2):
+            raise TypeError(f"{name}: a frame metric is a function of frames, or of frames and reference")
+        kind = evidence(id=f"values_of_{name}")(_kind_for(fn))
+        _observe(fn, kind, name, version, pairs=len(positional) == 2, frames=frames, size=size)
+        return metric(
+            id=name, version=version, title=title or title_of(fn), unit=unit, range=range,
+            higher_is_better=higher_is_better, needs=(kind,), suites=suites, responds_to=responds_to,
+            blind_to=blind_to, doc=inspect.getdoc(fn) or "", params=keyword_defaults(fn),
+        )(_named_like(fn, lambda values, **_: _score(name, values)))  # fmt: skip
+
+    return register if fn is None else register(fn)
+
+
+def _kind_for(fn: FrameFunction) -> type[FrameValues]:
+    """The kind of evidence of one function."""
+    names = {"__doc__": f"What {fn.__name__} returned.", "__module__": fn.__module__, "__qualname__": fn.__qualname__}
+    return type("FrameValues", (FrameValues,), names)
+
+
+def _named_like(fn: FrameFunction, other: Callable[..., Any]) -> Callable[..., Any]:
+    """Another function under the name of `fn`: by that, registries tell a new definition from another function."""
+    other.__module__, other.__name__, other.__qualname__ = fn.__module__, fn.__name__, fn.__qualname__
+    return other
+
+
+def _observe(
+    fn: FrameFunction,
+    kind: type[FrameValues],
+    name: str,
+    version: int,
+    *,
+    pairs: bool,
+    frames: Sampling | None,
+    size: int | None,
+) -> None:
+    """Register the observer that calls the function with all frames of a clip."""
+
+    def call(batch: Batch, *, code: str = _code_digest(fn), **params: Any) -> FrameValues:
+        arrays = (batch.rgb, batch.reference) if pairs else (batch.rgb,)
+        answer = fn(*(np.stack(list(pictures)) for pictures in arrays), **params)
+        if isinstance(answer, Unscored):
+            return kind(batch.index, np.zeros(0), answer.kind, answer.sentence)
+        values = np.asarray(answer)
+        if values.shape not in ((), batch.index.shape) or values.dtype.kind not in "fiu":
+            raise InvalidAnswer(
+                f"{name} returned {type(answer).__name__} of shape {values.shape}; return a number, or an array with a "
+                f"number for each of the {len(batch.index)} frames"
+            )
+        return kind(batch.index, values.astype(float))
+
+    call.__doc__ = inspect.getdoc(fn)
+    made = observer(
+        id=name, version=version, kind="clip", makes=kind, frames=frames, size=size, pairs=pairs,
+        sets=(ANY_SET,), params=keyword_defaults(fn),
+    )  # fmt: skip
+    made(_named_like(fn, call))
+
+
+def _score(name: str, seen: FrameValues) -> Score | Unscored:
+    """The number, or the mean of the values of frames."""
+    if seen.reason:
+        return Unscored(seen.reason, seen.sentence)
+    if not seen.values.ndim:
+        return score_of(name, float(seen.values))
+    mean = score_of(name, float(seen.values.mean()))
+    return Score(mean.value, units=Series(frame=seen.index, value=seen.values)) if isinstance(mean, Score) else mean
+
+
+def _code_digest(fn: FrameFunction) -> str:
+    """A digest of the text of a function, or of its bytecode where there is no text."""
+    try:
+        return digest(inspect.getsource(fn))
+    except OSError:
+        constants = [repr(one) for one in fn.__code__.co_consts if not hasattr(one, "co_code")]
+        return digest([fn.__code__.co_code.hex(), list(fn.__code__.co_names), constants])
