@@ -15,6 +15,17 @@ def test_a_plugin_metric_and_observer_join_the_folder_suite(revisit, plugin_path
     assert score["n"] == 1 and 0.9 < score["mean"] <= 1
 
 
+def test_a_plugin_of_five_lines_is_asked_of_every_folder_and_runs_in_workers(revisit, plugin_path, make_clip, tmp_path):
+    for name in ("a", "b"):
+        make_clip(tmp_path / f"videos/mine/{name}.mp4")
+    env = {"PYTHONPATH": plugin_path}
+    named = ("-m", "example.brightness_change")
+    done = revisit("eval", "videos", *named, "--no-report", "--json", "--workers", 2, env=env)
+    score = json.loads(done.stdout)["models"]["mine"]["scores"]["example.brightness_change"]
+    assert score["n"] == 2 and 0 <= score["mean"] < 20
+    assert "Difference of the mean brightness" in revisit("show", "example.brightness_change", env=env).stdout
+
+
 def test_a_plugin_suite_is_recognised_by_its_layout(revisit, plugin_path, make_clip, tmp_path):
     make_clip(tmp_path / "a.mp4")
     (tmp_path / "best.playlist").write_text("a.mp4\n../outside.mp4\n")

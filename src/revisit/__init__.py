@@ -42,16 +42,14 @@ if TYPE_CHECKING:
         Target,
         Unscored,
         UsageError,
-        derived,
         every,
-        frame_metric,
-        gate,
-        metric,
-        observer,
         per_second,
         suite,
     )
-    from revisit.core import evidence as evidence_kind
+    from revisit.core.evidence import evidence as evidence_kind
+    from revisit.core.frame_metric import frame_metric
+    from revisit.core.metric import derived, gate, metric
+    from revisit.core.observer import observer
     from revisit.core.suites import metrics_of, read_card
     from revisit.measures import frame_lpips, frame_mse, frame_psnr, frame_ssim
     from revisit.results import Results

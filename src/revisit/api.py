@@ -80,14 +80,16 @@ def evaluate(
     metrics
         Ids of metrics, or names of groups; all of the suite by default.
     out
-        Run directory; runs/<name of the source> by default.
+        Run directory; by default `runs/` and the name of the source.
     limit
         At most so many cases, spread evenly over models.
     workers
         Number of processes; one per core by default, 0 for this process only. What a notebook or script defines
         needs 0, and gets it.
-    executor, address
-        "ray" observes on a cluster, at this address.
+    executor
+        Who observes the clips: "local" (processes of this machine) or "ray" (a cluster).
+    address
+        Of the Ray cluster, such as "ray://host:10001"; a new one by default.
     fresh
         Discard earlier answers of this run.
     align
@@ -104,8 +106,12 @@ def evaluate(
         Parameters by the id of a metric, gate, evidence or observer, instead of the protocol's.
     truth
         Score each reference, too; its answers stand apart in `Results.truth`.
-    device, precision, batch
-        For networks: such as "cuda:1", "float32", and frames at a time.
+    device
+        For networks: "cpu", "cuda:1", or several GPUs as "cuda:0,cuda:1"; the first GPU by default.
+    precision
+        On a GPU: "float32" for everything, or "float16" also for LPIPS.
+    batch
+        Frames per batch on a GPU; as many as fit by default.
     limits
         For decoding, such as "frames=5000,seconds=60,memory=2G".
     report
@@ -268,14 +274,26 @@ def score(
         The true video; for several clips several, too, or one for all.
     target
         What to remember: a `Target`, or its box in the first frame as fractions x0, y0, x1, y1.
-    prompt, camera, phases, annotations
-        What else is known of all clips, as a `Case` has it.
+    prompt, camera
+        The text and the camera script that the generator was given.
+    phases
+        The first hidden and the first returned frame.
+    annotations
+        What else is known of all clips, by name.
     fps
         Frames a second.
     model
         Name of the model in the results.
-    suite, set, protocol, metrics, params
-        As those of `evaluate`.
+    suite
+        Whose metrics are asked.
+    set
+        Observer set, as `evaluate` takes it.
+    protocol
+        Protocol of the suite; its first one by default.
+    metrics
+        Ids of metrics, or names of groups; all of the suite by default.
+    params
+        Parameters by the id of a metric, gate, evidence or observer, instead of the protocol's.
 
     Returns
     -------
@@ -292,7 +310,7 @@ def score(
     >>> truth = np.random.default_rng(0).integers(0, 256, (8, 32, 48, 3), dtype=np.uint8)
     >>> results = revisit.score(truth // 2, reference=truth, metrics=["psnr", "ssim"])
     >>> {name: round(value, 2) for name, value in results.scalars().items()}
-    {'fidelity/psnr': 10.76, 'fidelity/ssim': 0.81}
+    {'fidelity/psnr': 10.79, 'fidelity/ssim': 0.64}
     """
     from revisit.engine.in_memory import plan_of, score_cases
     from revisit.engine.request import observer_set
@@ -347,8 +365,12 @@ def observe(
         Id of the observer; `revisit list observers` names all.
     reference
         The true video, for observers that compare.
-    target, prompt, fps
-        As those of `score`.
+    target
+        What to remember, as `score` takes it.
+    prompt
+        The text that the generator was given.
+    fps
+        Frames a second.
     **arguments
         Its other inputs, such as `phases`, and its parameters.
 
@@ -366,7 +388,7 @@ def observe(
     --------
     >>> lab = revisit.observe(np.full((4, 32, 48, 3), 128, np.uint8), "lite.lab")
     >>> lab.mean[:, 0].round(1)
-    array([53.8, 53.8, 53.8, 53.8], dtype=float32)
+    array([53.6, 53.6, 53.6, 53.6], dtype=float32)
     """
     load_all()
     chosen = OBSERVERS[observer]
@@ -411,9 +433,9 @@ def failure_clips(
 
     Examples
     --------
-    >>> clips = revisit.failure_clips("vanish", strengths=(0, 1), frames=9)
+    >>> clips = revisit.failure_clips("vanish", strengths=[1], frames=5)
     >>> {name: clip.shape for name, clip in clips.items()}
-    {'vanish@0': (9, 60, 104, 3), 'vanish@1': (9, 60, 104, 3)}
+    {'vanish@1': (5, 60, 104, 3)}
     """
     from revisit.worlds import make_world, play
     from revisit.worlds.failures import generate as frames_of_failure
@@ -459,23 +481,42 @@ def generate(
     by
         A function of a job (see docs/generate.md) that writes job["out"] or returns frames; a command; or the name of
         a baseline: "pan", "hold", "repeat" or "world".
-    data, out
-        The dataset, and the folder of the clips.
+    data
+        Folder of the dataset.
+    out
+        Folder of the clips.
     model
         What your model is called in tables and folders.
     serve
         Whether the command is started once per worker and answers job after job.
     generator
         The card of a known generator, whose sizes, lengths and camera formats apply.
-    frames, size, fps, seed, first_frame
-        What to ask of the generator, where the benchmark leaves it open.
-    only, limit
-        Ids of jobs, and at most so many.
+    frames
+        Length of a clip, where the benchmark leaves it open.
+    size
+        Width and height, where the benchmark leaves them open.
+    fps
+        Frames a second, where the benchmark leaves them open.
+    seed
+        Of the generator.
+    first_frame
+        Whether the generator is given the first frame.
+    only
+        Ids of the jobs to carry out; all by default.
+    limit
+        At most so many jobs.
     options
         Options of the suite by name.
-    workers, gpus, timeout, retries, replace
-        How jobs are carried out: processes, their GPUs, seconds for a clip, further tries, and whether clips that are
-        there are made again.
+    workers
+        Processes that carry out jobs; 0 for this one.
+    gpus
+        GPUs of the processes, in turn.
+    timeout
+        Seconds for a clip.
+    retries
+        Further tries of a job that failed.
+    replace
+        Whether clips that are there are made again.
     price
         Of an hour, for the costs in models.yaml beside the clips.
 

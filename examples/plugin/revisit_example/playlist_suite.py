@@ -5,35 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from revisit.core import METRICS, Case, Clip, Rejected, Suite, suite
-from revisit.results.tables import standard_summary
+import revisit
 
 
 def recognises(source: Path) -> bool:
     return source.suffix == ".playlist"
 
 
-def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected]:
+def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[revisit.Case | revisit.Rejected]:
     """One case per line; the model is named after the playlist."""
     for line in filter(None, source.read_text(encoding="utf-8").splitlines()):
         path = (source.parent / line).resolve()
         if not path.is_relative_to(source.parent.resolve()):
-            yield Rejected(line, "it lies outside the playlist's folder")
+            yield revisit.Rejected(line, "it lies outside the playlist's folder")
             continue
-        yield Case(id=line, suite="playlist", model=source.stem, sample=line, clip=Clip(path))
+        yield revisit.Case(line, "playlist", model=source.stem, sample=line, clip=revisit.Clip(path))
 
 
 def metrics() -> list[str]:
-    return [id for id in METRICS if "playlist" in METRICS[id].suites]
+    return revisit.metrics_of("playlist")
 
 
-PLAYLIST = suite(
-    Suite(
-        "playlist",
-        {"title": "A list of videos", "protocols": {"default": {}}},
-        read,
-        recognises,
-        metrics,
-        standard_summary,
-    )
-)
+CARD = {"title": "A list of videos", "protocols": {"default": {}}}
+PLAYLIST = revisit.suite(revisit.Suite("playlist", CARD, read, recognises, metrics, revisit.standard_summary))

@@ -7,20 +7,20 @@ from typing import Annotated
 
 import numpy as np
 
-from revisit.core import Array, Batch, evidence, observer
+import revisit
 
 
-@evidence(id="saturation")
+@revisit.evidence_kind(id="saturation")
 @dataclass(frozen=True)
 class Saturation:
     """Mean saturation of each frame, 0 (grey) to 1."""
 
-    index: Annotated[Array, "N; rising"]  # frame numbers
-    mean: Annotated[Array, "N; finite"]  # one for each of them
+    index: Annotated[revisit.Array, "N; rising"]  # frame numbers
+    mean: Annotated[revisit.Array, "N; finite"]  # one for each of them
 
 
-@observer(id="example.saturation", version=1, kind="frame", makes=Saturation, size=320, sets=("lite",))
-def saturation(batch: Batch) -> Saturation:
+@revisit.observer(id="example.saturation", kind="frame", makes=Saturation, size=320, sets=(revisit.ANY_SET,))
+def saturation(batch: revisit.Batch) -> Saturation:
     """Mean of (max - min) / max over the pixels of each frame."""
     means = []
     for rgb in batch.rgb:

@@ -86,8 +86,10 @@ def frame_metric(
         Raise it when the numbers change: old and new ones then never share a column.
     title
         Heading for people; by default the function's name in words.
-    unit, range
-        Of the score, such as "dB" and (0, 99); None for an end that is open.
+    unit
+        Of the score, such as "dB".
+    range
+        Lowest and highest score, such as (0, 99); None for an end that is open.
     higher_is_better
         None for a description, by which models are not ranked.
     frames

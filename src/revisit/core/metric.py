@@ -237,8 +237,10 @@ def metric(
         Raise it when the numbers change: old and new ones then never share a column.
     title
         Heading for people; by default the function's name in words.
-    unit, range
-        Of the score, such as "dB" and (0, 99); None for an end that is open.
+    unit
+        Of the score, such as "dB".
+    range
+        Lowest and highest score, such as (0, 99); None for an end that is open.
     higher_is_better
         None for a description, by which models are not ranked.
     needs
@@ -251,8 +253,10 @@ def metric(
         The publication, and the name of the published column that it reproduces.
     responds_to, blind_to
         Failures that it is meant to notice, and failures that it cannot notice.
-    doc, params
-        Where one function serves several metrics: the description, and parameters that only some of them have.
+    doc
+        The description, where one function serves several metrics.
+    params
+        Parameters beside the keyword-only arguments, where one function serves several metrics.
     rewards_unchanged
         Whether an unchanged look scores best, also where something should have changed.
     published_by
@@ -279,7 +283,7 @@ def metric(
     >>> grey = np.full((4, 32, 48, 3), 128, np.uint8)
     >>> results = revisit.score(grey, metrics=["lightness"])
     >>> round(results.score("clip@model", "lightness"), 1)
-    53.8
+    53.6
     """
 
     def register(fn: ScoreFunction) -> Metric:

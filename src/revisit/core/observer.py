@@ -140,10 +140,10 @@ class Observer:
     makes, fn, params
         The kind of evidence, the function, and its parameters with their defaults.
     frames, choose
-        Which frames it wants, or the function (count, fps, *inputs, **params) that says it.
+        Which frames it wants, or the function that says it.
     size, prepare
-        Longer side in pixels, or the parameter that says it, or None for the clip's own; or a function
-        (frame or pair, **params) that makes the picture.
+        Longer side in pixels, or the parameter that says it, or None for the clip's own; or a function that makes the
+        picture.
     pairs
         Whether it receives the reference's frames, too.
     inputs
@@ -281,10 +281,14 @@ def observer(
         "file": the path of a file that came with the clip. "judge": it is a generator that yields questions.
     makes
         The kind of evidence that it returns.
-    frames, choose
-        Which frames it wants (`every`, `per_second`), or a function (count, fps, *inputs, **params) that says it.
-    size, prepare
-        Longer side in pixels, or a function of a frame that makes the picture it wants; its own size by default.
+    frames
+        Which frames it wants: `revisit.every()`, `revisit.per_second(8)`.
+    size
+        Longer side in pixels; the clip's own size by default.
+    choose
+        Function `(count, fps, *inputs, **params)` that names the frames it wants, in the place of `frames`.
+    prepare
+        Function `(frame or pair, **params)` that makes its pictures, in the place of `size`.
     pairs
         Whether it receives the aligned frames of the reference, too.
     inputs

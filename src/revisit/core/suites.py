@@ -29,15 +29,29 @@ class Suite:
     card
         Content of its card.yaml: title, citation, licence, protocols.
     read
-        Function (source, roots, **options) that yields cases and rejected entries in a stable order.
+        Function `(source, roots, **options)` that yields cases and rejected entries in a stable order.
     recognises
         Function of a path: is this folder or file laid out as the suite expects?
     metrics
         Function without arguments: ids of the metrics that are asked.
     summarise
         Function of `Results`: tables, such as `revisit.standard_summary`.
-    export, settings, boards, board_of_files, published, jobs, accompany, dataset
-        What only some benchmarks have; see the comments in the source.
+    export
+        Function (run folder, facts of the run, Results): further files by name.
+    settings
+        Function of the options: parameters that they set, by the id of a metric, gate or observer.
+    boards
+        Function (facts of a run, part of the dataset): its leaderboards; one with all metrics by default.
+    board_of_files
+        Function (folder, part of the dataset): the board of result files by the benchmark's own scripts, or None.
+    published
+        Function (with the supplement): the tables of the paper, as boards.
+    jobs
+        Function (dataset, out, what is wanted): the clips that a generator shall make.
+    accompany
+        Function of a manifest of clips: writes what the benchmark's own tools look for beside them.
+    dataset
+        Tools that recognise and describe the suite's dataset, and find what cannot be scored.
 
     Examples
     --------
@@ -52,25 +66,17 @@ class Suite:
 
     id: str
     card: Details
-    read: Callable[..., Iterable[Case | Rejected | Remark]]  # (source, roots, **options) -> cases, in a stable order
-    recognises: Callable[[Path], bool]  # is this folder or file laid out as this suite expects?
+    read: Callable[..., Iterable[Case | Rejected | Remark]]
+    recognises: Callable[[Path], bool]
     metrics: Callable[[], Sequence[str]]
-    summarise: Callable[..., Any]  # (Results) -> tables
-    # (run folder, facts of the run, Results) -> further files by name: text, or content for JSON
+    summarise: Callable[..., Any]
     export: Callable[..., Details] | None = None
-    # (**options) -> parameters that options set besides the protocol, by the id of a metric, gate or observer
     settings: Callable[..., Mapping[str, Details]] | None = None
-    # (facts of a run, part of the dataset) -> its boards; one with all metrics where this is not given
     boards: Callable[..., Sequence[Any]] | None = None
-    # (folder, part of the dataset) -> the board of result files by the benchmark's own scripts; None if there are none
     board_of_files: Callable[..., Any] | None = None
-    # (with the supplement) -> the tables of the paper, as boards
     published: Callable[[bool], Sequence[Any]] | None = None
-    # (dataset, out or None, control.jobs.Wanted) -> control.jobs.Batch: the clips that a generator shall make
     jobs: Callable[..., Any] | None = None
-    # (manifest of clips made from its records) -> sentences; writes what its own tools look for beside the clips
     accompany: Callable[[Path], Sequence[str]] | None = None
-    # suites.authoring.DatasetTools: tells the suite's dataset from others, describes it, finds what cannot be scored
     dataset: Any = None
 
     @property

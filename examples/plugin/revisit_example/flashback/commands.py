@@ -9,7 +9,7 @@ import typer
 
 def flashback(folder: Path = typer.Argument(help="A folder with flashback.txt.")) -> None:
     """Count the clips of a folder, and the videos there are of each."""
-    from revisit.core import Case
+    from revisit import Case
     from revisit_example.flashback.suite import read
 
     there = [isinstance(entry, Case) for entry in read(folder)]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from revisit.core import METRICS, Case, Clip, Rejected
-from revisit.core.suites import Suite, read_card, suite
-from revisit.results.leaderboards import Board, Column, RunFacts, board_of_run
-from revisit.results.tables import standard_summary
+from revisit import Case, Clip, Rejected, Suite, metrics_of, read_card, standard_summary, suite
+from revisit.benchmark import Board, BoardColumn, RunFacts, board_of_run
 
 LIST = "flashback.txt"
 
@@ -30,12 +28,12 @@ def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected]:
 
 
 def metrics() -> list[str]:
-    return [id for id in METRICS if "flashback" in METRICS[id].suites]
+    return metrics_of("flashback")
 
 
 def boards(run: RunFacts, subset: str = "") -> list[Board]:
     """One board, with the benchmark's own name for its column."""
-    return [board_of_run(run, (Column("flashback_light", "Light", decimals=3),), subset)]
+    return [board_of_run(run, (BoardColumn("flashback_light", "Light", decimals=3),), subset)]
 
 
 FLASHBACK = suite(
