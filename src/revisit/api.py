@@ -433,9 +433,9 @@ def failure_clips(
 
     Examples
     --------
-    >>> clips = revisit.failure_clips("vanish", strengths=[1], frames=5)
+    >>> clips = revisit.failure_clips("vanish", strengths=[1], frames=9)
     >>> {name: clip.shape for name, clip in clips.items()}
-    {'vanish@1': (5, 60, 104, 3)}
+    {'vanish@1': (9, 60, 104, 3)}
     """
     from revisit.worlds import make_world, play
     from revisit.worlds.failures import generate as frames_of_failure

@@ -12,8 +12,11 @@ from revisit.core import EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, UsageError
 from revisit.core.cases import Case
 from revisit.networks import numeric_spread
 
+Card = dict[str, Any]  # facts by name: texts, numbers, and lists and mappings of them
+SENTENCES = ("machines", "spread", "audit")  # facts that are whole sentences, each in a line of its own
 
-def listing(kind: str) -> list[dict[str, Any]]:
+
+def listing(kind: str) -> list[Card]:
     """One row per suite, metric, gate, observer, kind of evidence or set."""
     if kind == "suites":
         return [{"id": s.id, "title": s.title, "protocols": ", ".join(s.protocols)} for s in SUITES.values()]
@@ -36,7 +39,7 @@ def listing(kind: str) -> list[dict[str, Any]]:
     return [{"id": name, "title": read_set(name).title, "roles": len(load_roles(name))} for name in set_names()]
 
 
-def card(id: str) -> dict[str, Any]:
+def card(id: str) -> Card:
     """All facts about the thing called `id`, whatever kind it is."""
     if id in METRICS:
         m = METRICS[id]
@@ -81,10 +84,7 @@ def card(id: str) -> dict[str, Any]:
     )
 
 
-SENTENCES = ("machines", "spread", "audit")  # facts that are whole sentences, each in a line of its own
-
-
-def as_text(facts: dict[str, Any]) -> str:
+def as_text(facts: Card) -> str:
     """A card as lines of text."""
     lines = [f"{facts['kind']} {facts['id']}" + (f", version {facts['version']}" if "version" in facts else "")]
     for name, value in facts.items():

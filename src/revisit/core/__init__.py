@@ -18,15 +18,15 @@ from revisit.core.observer import (
     OBSERVERS,
     FrameStream,
     Observer,
-    PairSight,
     PairStream,
     Sampling,
-    Sight,
     every,
     observer,
     observers,
     per_second,
 )
+from revisit.core.observer import FrameStream as Sight
+from revisit.core.observer import PairStream as PairSight
 from revisit.core.protocol import digest
 from revisit.core.reasons import KINDS, Reason
 from revisit.core.records import Record

@@ -197,7 +197,7 @@ def _wrong(values: np.ndarray, rule: str) -> str:
 def to_arrays(record: Any) -> dict[str, np.ndarray]:
     """Arrays that hold the whole record."""
     arrays: dict[str, np.ndarray] = {}
-    plain: dict[str, Any] = {}
+    plain: dict[str, object] = {}
     for f in dataclasses.fields(record):
         value = getattr(record, f.name)
         if isinstance(value, np.ndarray):
@@ -212,9 +212,6 @@ def to_arrays(record: Any) -> dict[str, np.ndarray]:
 
 def from_arrays(kind: type, arrays: Mapping[str, np.ndarray]) -> Any:
     """The record that `to_arrays` took apart."""
-    values: dict[str, Any] = json.loads(arrays[PLAIN].tobytes().decode())
-    values.update({name: array for name, array in arrays.items() if name != PLAIN})
-    for name, value in values.items():
-        if isinstance(value, list):
-            values[name] = tuple(value)
-    return kind(**values)
+    plain = json.loads(arrays[PLAIN].tobytes().decode())
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
+    return kind(**{**values, **{name: array for name, array in arrays.items() if name != PLAIN}})

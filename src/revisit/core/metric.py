@@ -292,7 +292,7 @@ def metric(
         return METRICS.add(name, Metric(
             name, version, title or title_of(fn), unit, range, higher_is_better, kinds, fn, gates, suites,
             _chapter(fn.__module__), paper, upstream, responds_to, blind_to,
-            keyword_defaults(fn) | dict(params or {}), doc, rewards_unchanged, published_by,
+            {**keyword_defaults(fn), **(params or {})}, doc, rewards_unchanged, published_by,
         ))  # fmt: skip
 
     return register if fn is None else register(fn)

@@ -124,7 +124,6 @@ def per_second(rate: float, *, at_most: int | None = None) -> Sampling:
 # What a sequence observer returns: frames, or pairs of them, are sent in, None at the end, and evidence is returned.
 FrameStream = Generator[None, Frame | None, Any]
 PairStream = Generator[None, tuple[Frame, Frame] | None, Any]
-Sight, PairSight = FrameStream, PairStream
 
 
 @dataclass(frozen=True)
@@ -334,7 +333,7 @@ def observer(
     def register(fn: Callable[..., Any]) -> Observer:
         return OBSERVERS.add(id, Observer(
             id, version, kind, makes, fn, frames or every(), size, pairs, inputs, weights, choose, prepare,
-            sets, keyword_defaults(fn) | dict(params or {}), ready, artifact, shows, made_by,
+            sets, {**keyword_defaults(fn), **(params or {})}, ready, artifact, shows, made_by,
         ))  # fmt: skip
 
     return register
@@ -360,7 +359,7 @@ def observers(
     return register
 
 
-def keyword_defaults(fn: Callable[..., Any]) -> dict[str, Any]:
+def keyword_defaults(fn: Callable[..., Any]) -> Params:
     """Keyword-only parameters of a function with their defaults."""
     parameters = inspect.signature(fn).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}

@@ -149,7 +149,7 @@ class Suite:
         return all(facts[name] in values for name, values in where.items() if name in facts)
 
 
-def read_card(package: str | None) -> dict[str, Any]:
+def read_card(package: str | None) -> Details:
     """Read the card.yaml in the folder of a suite, with the people.yaml beside it, where there is one, as `people`.
 
     Parameters
@@ -167,7 +167,7 @@ def read_card(package: str | None) -> dict[str, Any]:
     >>> revisit.read_card("revisit.suites.folder")["title"]
     'Any folder of videos'
     """
-    card: dict[str, Any] = own_yaml((files(package or "") / "card.yaml").read_text(encoding="utf-8"))
+    card: Details = own_yaml((files(package or "") / "card.yaml").read_text(encoding="utf-8"))
     people = files(package or "") / "people.yaml"
     return {**card, "people": own_yaml(people.read_text(encoding="utf-8"))} if people.is_file() else card
 
