@@ -349,3 +349,10 @@ def test_a_frame_metric_of_a_module_runs_in_workers_and_again_when_edited(
         )
         values.append([record.value for record in results.records])
     assert values == [[0.0, 0.0], [1.0, 1.0]]
+
+
+def test_names_of_benchmarks_lead_somewhere() -> None:
+    for name in revisit.benchmark.__all__:
+        assert getattr(revisit.benchmark, name) is not None
+    with pytest.raises(AttributeError, match="has nothing called 'Bord'"):
+        _ = revisit.benchmark.Bord

@@ -98,8 +98,10 @@ def frame_metric(
         Longer side in pixels to which frames are reduced; their own size by default.
     suites
         Suites that ask it without being told to.
-    responds_to, blind_to
-        Failures that it is meant to notice, and failures that it cannot notice.
+    responds_to
+        Failures that it is meant to notice.
+    blind_to
+        Failures that it cannot notice.
 
     Returns
     -------

@@ -249,10 +249,14 @@ def metric(
         Ids of gates that must be open.
     suites
         Suites that ask it without being told to, such as "folder".
-    paper, upstream
-        The publication, and the name of the published column that it reproduces.
-    responds_to, blind_to
-        Failures that it is meant to notice, and failures that it cannot notice.
+    paper
+        The publication.
+    upstream
+        Name of the published column that it reproduces.
+    responds_to
+        Failures that it is meant to notice.
+    blind_to
+        Failures that it cannot notice.
     doc
         The description, where one function serves several metrics.
     params

@@ -298,8 +298,10 @@ def observer(
         Observer sets that it joins; `ANY_SET` joins all.
     ready
         A function that says why it cannot run on this machine, or None.
-    artifact, made_by
-        Of kind "file": what `Case.artifacts` calls the file, and the command that makes one.
+    artifact
+        Of kind "file": what `Case.artifacts` calls the file.
+    made_by
+        Of kind "file": the command that makes one.
     shows
         Of kind "judge": the kind of evidence that holds the pictures to ask about.
     params

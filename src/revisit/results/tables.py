@@ -53,8 +53,10 @@ def standard_summary(
         Function of results that counts the clips at each stage.
     parts
         Parts of the dataset with tables of their own, by name.
-    noun, places
-        What a clip is called, and the facts by which missing ones are listed.
+    noun
+        What a clip is called.
+    places
+        Facts by which missing clips are listed.
 
     Returns
     -------
