@@ -35,12 +35,12 @@ def frames_of(net: Any, job: dict[str, Any]) -> Any:
     width, height = job["size"]
     device = next(net.parameters()).device
     frame = torch.rand(1, 3, height, width, generator=torch.Generator().manual_seed(job["seed"])).to(device)
-    made = []
+    frames = []
     with torch.inference_mode():
         for _ in range(job["frames"]):
-            made.append((255 * frame[0].permute(1, 2, 0)).clamp(0, 255).byte().cpu().numpy())
+            frames.append((255 * frame[0].permute(1, 2, 0)).clamp(0, 255).byte().cpu().numpy())
             frame = (frame + 0.1 * net(2 * frame - 1)).clamp(0, 1)
-    return made
+    return frames
 
 
 def write(path: str, frames: Any, fps: float) -> None:

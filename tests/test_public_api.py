@@ -163,9 +163,10 @@ def test_a_wrong_call_is_a_value_error() -> None:
 def test_evaluate_takes_what_the_command_takes() -> None:
     from revisit.cli.eval_ import eval_
 
-    plural = {"metric": "metrics", "root": "roots", "option": "options", "param": "params", "quiet": "progress"}
-    printing = {"all", "json"}  # of the command alone
-    command = {plural.get(name, name) for name in inspect.signature(eval_).parameters if name not in printing}
+    called = {"metric": "metrics", "root": "roots", "option": "options", "param": "params", "quiet": "progress"}
+    called |= {"observer_set": "set"}
+    apart = {"ctx", "all", "show_all", "json", "rescore"}  # of printing, or `revisit.rescore`
+    command = {called.get(name, name) for name in inspect.signature(eval_).parameters if name not in apart}
     assert command == set(inspect.signature(revisit.evaluate).parameters)
 
 

@@ -135,7 +135,7 @@ def _fidelity(a: Any, b: Any, families: str = "") -> Any:
     return _compare("lite.fidelity", a, b, families=families)
 
 
-def _compare(observer: str, a: Any, b: Any, **params: str) -> Any:
+def _compare(observer: str, a: Any, b: Any, **params: Any) -> Any:
     """The evidence of an observer of pairs, of every frame at its own size."""
     clip, truth = _same_shape(a, b)
     return observe(clip, observer, reference=truth, resize="area", long_side=None, rate=None, **params)

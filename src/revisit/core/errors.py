@@ -13,7 +13,7 @@ class RevisitError(Exception):
     >>> try:
     ...     revisit.load("no/such/run")
     ... except revisit.RevisitError as error:
-    ...     print(error.exit_code)
+    ...     print(int(error.exit_code))
     2
     """
 

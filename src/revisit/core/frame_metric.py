@@ -31,10 +31,6 @@ class FrameValues:
 
 
 @overload
-def frame_metric(fn: FrameFunction, /) -> Metric: ...
-
-
-@overload
 def frame_metric(
     *,
     id: str = "",
@@ -49,6 +45,10 @@ def frame_metric(
     responds_to: tuple[str, ...] = (),
     blind_to: tuple[str, ...] = (),
 ) -> Callable[[FrameFunction], Metric]: ...
+
+
+@overload
+def frame_metric(fn: FrameFunction, /) -> Metric: ...
 
 
 def frame_metric(

@@ -174,10 +174,6 @@ DERIVED: Registry[Derived] = Registry("derivation")
 
 
 @overload
-def metric(fn: ScoreFunction, /) -> Metric: ...
-
-
-@overload
 def metric(
     *,
     id: str = "",
@@ -198,6 +194,10 @@ def metric(
     rewards_unchanged: bool = False,
     published_by: tuple[PublishedMaker, ...] = (),
 ) -> Callable[[ScoreFunction], Metric]: ...
+
+
+@overload
+def metric(fn: ScoreFunction, /) -> Metric: ...
 
 
 def metric(

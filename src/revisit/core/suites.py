@@ -70,7 +70,7 @@ class Suite:
     recognises: Callable[[Path], bool]
     metrics: Callable[[], Sequence[str]]
     summarise: Callable[..., Any]
-    export: Callable[..., Details] | None = None
+    export: Callable[..., dict[str, Any]] | None = None
     settings: Callable[..., Mapping[str, Details]] | None = None
     boards: Callable[..., Sequence[Any]] | None = None
     board_of_files: Callable[..., Any] | None = None
