@@ -17,7 +17,6 @@ from revisit.core.reasons import Details
 from revisit.core.registry import Registry
 from revisit.core.text import own_yaml, parts
 
-
 # Groups of metrics under the names that they had before, which commands and scripts may still use.
 FORMER_GROUPS = {
     "returning": "view_consistency", "target_departure": "target_difference",
