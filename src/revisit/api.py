@@ -274,14 +274,16 @@ def score(
         The true video; for several clips several, too, or one for all.
     target
         What to remember: a `Target`, or its box in the first frame as fractions x0, y0, x1, y1.
-    prompt, camera
-        The text and the camera script that the generator was given.
+    prompt
+        The text that the generator was given.
+    camera
+        The camera script that it was given, such as "yaw:right:60@40,yaw:left:60@41".
     phases
         The first hidden and the first returned frame.
     annotations
         What else is known of all clips, by name.
     fps
-        Frames a second.
+        Frames a second; 24 by default.
     model
         Name of the model in the results.
     suite
@@ -370,7 +372,7 @@ def observe(
     prompt
         The text that the generator was given.
     fps
-        Frames a second.
+        Frames a second; 24 by default.
     **arguments
         Its other inputs, such as `phases`, and its parameters.
 
@@ -518,7 +520,7 @@ def generate(
     replace
         Whether clips that are there are made again.
     price
-        Of an hour, for the costs in models.yaml beside the clips.
+        What a clip costs, for models.yaml beside the clips and for tables.
 
     Returns
     -------
