@@ -101,7 +101,7 @@ def test_what_is_no_score_is_the_failure_of_that_clip(own: Any, value: Any, name
         lambda: revisit.Score(1.0, facts={"what": object()}),
         lambda: revisit.Score(1.0, facts=[1]),  # type: ignore[arg-type]
         lambda: revisit.Score(float("nan")),
-        lambda: revisit.Verdict("open", "seen"),
+        lambda: revisit.GateResult("open", "seen"),
     ],
     ids=["units", "facts", "list of facts", "nan", "verdict"],
 )
