@@ -132,7 +132,7 @@ def plugin_texts() -> Iterator[tuple[str, str]]:
             yield f"docs/{page}", block
 
 
-@pytest.mark.parametrize(("place", "text"), plugin_texts())
+@pytest.mark.parametrize(("place", "text"), list(plugin_texts()))
 def test_a_plugin_needs_nothing_else(place: str, text: str) -> None:
     for name in imported(text):
         module, _, member = name.partition(":")
