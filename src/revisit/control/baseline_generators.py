@@ -47,9 +47,9 @@ def pan(job: Request) -> Iterator[np.ndarray]:
             continue
         X, Y, Z = np.moveaxis(rays @ turn.T, -1, 0)
         around = np.arctan2(X, Z)
-        seen = np.tan(edge - np.abs((around + edge) % (4 * edge) - 2 * edge))  # back and forth between the edges
-        up = Y / np.hypot(X, Z) * np.hypot(seen, 1)
-        map_x, map_y = K[0, 0] * seen + K[0, 2] - 0.5, K[1, 1] * up + K[1, 2] - 0.5
+        horizontal = np.tan(edge - np.abs((around + edge) % (4 * edge) - 2 * edge))  # back and forth between the edges
+        up = Y / np.hypot(X, Z) * np.hypot(horizontal, 1)
+        map_x, map_y = K[0, 0] * horizontal + K[0, 2] - 0.5, K[1, 1] * up + K[1, 2] - 0.5
         yield cv2.remap(
             first, map_x.astype(np.float32), map_y.astype(np.float32), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT
         )
@@ -66,8 +66,8 @@ def repeat(job: Request) -> Iterator[np.ndarray]:
     clip = Clip(Path(video["video"]), start=video["start"], count=video["frames"])
     wanted = int(job["frames"])
     with open_clip(clip, wanted=lambda count, _: np.arange(max(0, count - wanted), count)) as stream:
-        seen = [cv2.resize(frame.rgb, tuple(job["size"]), interpolation=cv2.INTER_AREA) for frame in stream]
-    yield from islice((frame for _ in range(wanted) for frame in seen), wanted)
+        frames = [cv2.resize(frame.rgb, tuple(job["size"]), interpolation=cv2.INTER_AREA) for frame in stream]
+    yield from islice((frame for _ in range(wanted) for frame in frames), wanted)
 
 
 STANDINS: dict[str, Callable[[Request], Any]] = {"hold": hold, "pan": pan, "repeat": repeat}

@@ -41,8 +41,8 @@ class By:
 
     def makers(self, further: Mapping[str, Callable[[Request], Any]]) -> list[Callable[[], Maker]]:
         """Who works, a starter for each worker."""
-        named = [name for name in ("command", "serve", "baseline", "function") if getattr(self, name)]
-        if len(named) != 1:
+        choices = [name for name in ("command", "serve", "baseline", "function") if getattr(self, name)]
+        if len(choices) != 1:
             raise UsageError(
                 "somebody has to make the clips: give --command (once for each clip), --serve (one process for many) "
                 f"or --baseline ({', '.join([*STANDINS, *further])}); exactly one of them"
@@ -53,10 +53,10 @@ class By:
         return [self._maker(number, function) for number in range(self.workers or max(1, len(self.gpus)))]
 
     def _baseline(self, further: Mapping[str, Callable[[Request], Any]]) -> Callable[[Request], Any]:
-        known = {**STANDINS, **further}
-        if self.baseline not in known:
-            raise UsageError(f"there is no baseline {self.baseline!r}; there are {', '.join(known)}")
-        return known[self.baseline]
+        baselines = {**STANDINS, **further}
+        if self.baseline not in baselines:
+            raise UsageError(f"there is no baseline {self.baseline!r}; there are {', '.join(baselines)}")
+        return baselines[self.baseline]
 
     def _maker(self, number: int, function: Callable[[Request], Any] | None) -> Callable[[], Maker]:
         if function is not None:
@@ -82,12 +82,12 @@ class Generation:
     @property
     def good(self) -> bool:
         """Whether every clip is there."""
-        return all(made.good for made in self.ended)
+        return all(result.good for result in self.ended)
 
     @property
     def counts(self) -> dict[str, int]:
         """How many clips were made, kept, crashed, ..."""
-        return dict(sorted(Counter(made.status for made in self.ended).items()))
+        return dict(sorted(Counter(result.status for result in self.ended).items()))
 
     @property
     def source(self) -> Path:
@@ -98,10 +98,10 @@ class Generation:
 def conditions(model: str, sizes: Sequence[str], first_frame: bool, **facts: Any) -> list[Wanted]:
     """What is wanted under each condition: sizes, with or without the first frame. Each is a row of its own."""
     name = model if first_frame else f"{model}@{NO_FIRST_FRAME}"
-    asked = [size_of(text) for text in sizes]
-    if len(asked) < 2:
-        return [Wanted(name, size=asked[0] if asked else None, first_frame=first_frame, **facts)]
-    return [Wanted(f"{name}@{w}x{h}", size=(w, h), first_frame=first_frame, **facts) for w, h in asked]
+    parsed_sizes = [size_of(text) for text in sizes]
+    if len(parsed_sizes) < 2:
+        return [Wanted(name, size=parsed_sizes[0] if parsed_sizes else None, first_frame=first_frame, **facts)]
+    return [Wanted(f"{name}@{w}x{h}", size=(w, h), first_frame=first_frame, **facts) for w, h in parsed_sizes]
 
 
 def size_of(text: str) -> tuple[int, int]:
@@ -113,77 +113,79 @@ def size_of(text: str) -> tuple[int, int]:
     return width, height
 
 
-def batch_of(suite: str, data: Path | None, out: Path | None, wanted: Wanted) -> Batch:
+def batch_of(suite: str, data: Path | None, out: Path | None, request: Wanted) -> Batch:
     """The jobs of a suite's dataset."""
-    chosen = SUITES[suite]
-    if chosen.jobs is None:
+    benchmark = SUITES[suite]
+    if benchmark.jobs is None:
         raise UsageError(f"the suite {suite} does not say how its clips are generated")
     if data is not None and not data.exists():
         raise UsageError(f"{data}: no such file or folder; --data names the dataset of {suite}")
     if data is None and suite != "wrbench":
         raise UsageError(f"--data names the dataset of {suite}")
-    name = wanted.model.replace("@", "-")
+    name = request.model.replace("@", "-")
     if not is_plain(name):
         raise UsageError(
-            f"{wanted.model!r} cannot be a model's name (it becomes a folder): use letters, digits, _, . and -"
+            f"{request.model!r} cannot be a model's name (it becomes a folder): use letters, digits, _, . and -"
         )
-    made: Batch = chosen.jobs(data, out, wanted)
-    distinct(made.jobs)
-    if not made.jobs:
-        raise UsageError(f"there is nothing to generate in {data}" + "".join(f"; {said}" for said in made.left_out[:3]))
-    return made
+    batch: Batch = benchmark.jobs(data, out, request)
+    distinct(batch.jobs)
+    if not batch.jobs:
+        raise UsageError(
+            f"there is nothing to generate in {data}" + "".join(f"; {reason}" for reason in batch.left_out[:3])
+        )
+    return batch
 
 
 def carry_out(
-    batch: Batch, by: By, how: How, further: Mapping[str, Callable[[Request], Any]] | None = None
+    batch: Batch, by: By, settings: How, further: Mapping[str, Callable[[Request], Any]] | None = None
 ) -> Iterator[Generated]:
     """Make the clips that are not there, and write the lists that the suite's reader goes by."""
     makers = by.makers(further or {})
     try:
-        yield from run_jobs(batch.jobs, makers, batch.home, how)
+        yield from run_jobs(batch.jobs, makers, batch.home, settings)
     finally:
         if batch.index is not None:
             batch.index(batch.jobs)
-        facts: dict[str, Any] = {"category": how.category} if how.category else {}
-        if not by.baseline and (cost := cost_of(batch, how)):
+        facts: dict[str, Any] = {"category": settings.category} if settings.category else {}
+        if not by.baseline and (cost := cost_of(batch, settings)):
             facts["cost"] = cost
         if facts:
             mark(Path(batch.evaluate[0]), batch.jobs[0].model, facts)
 
 
-def with_ceilings(batches: Sequence[Batch], by: By, how: How) -> list[tuple[Batch, By, How]]:
+def with_ceilings(batches: Sequence[Batch], by: By, settings: How) -> list[tuple[Batch, By, How]]:
     """Batches, who carries each out, and how: a stand-in gets a ceiling beside it where nobody filmed the truth."""
-    found = [(batch, by, how) for batch in batches]
+    runs = [(batch, by, settings) for batch in batches]
     ceilings = {batch.ceiling.home: batch.ceiling for batch in batches if batch.ceiling is not None and by.baseline}
-    render, rendering = replace(by, baseline=WORLD), replace(how, command=f"baseline {WORLD}", category=CEILING)
+    render, rendering = replace(by, baseline=WORLD), replace(settings, command=f"baseline {WORLD}", category=CEILING)
     # It belongs to nobody, so whoever asks for clips of another size or length gets it in that one.
-    return [*found, *((batch, render, replace(rendering, replace="own")) for batch in ceilings.values())]
+    return [*runs, *((batch, render, replace(rendering, replace="own")) for batch in ceilings.values())]
 
 
-def cost_of(batch: Batch, how: How) -> dict[str, Any]:
+def cost_of(batch: Batch, settings: How) -> dict[str, Any]:
     """What the clips of a batch cost, by the records beside them: those of earlier runs count, too."""
     clips = []
     for job in batch.jobs:
-        known = known_of(job.out) if job.out.is_file() else None
-        cost = (known or {}).get("cost")
+        provenance = known_of(job.out) if job.out.is_file() else None
+        cost = (provenance or {}).get("cost")
         if isinstance(cost, dict):
             clips.append((cost, job.frames / job.fps))
-    return summed_up(clips, how.price, how.currency)
+    return summed_up(clips, settings.price, settings.currency)
 
 
 def mark(clips: Path, model: str, facts: Mapping[str, Any]) -> None:
     """Write facts of a model into models.yaml beside the clips, where tables look for them; others stay."""
     path = clips / MODELS
     try:
-        known = (parse_yaml(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
-        models = known.setdefault("models", {}) if "models" in known or not known else known
+        content = (parse_yaml(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
+        models = content.setdefault("models", {}) if "models" in content or not content else content
         there = models.get(model, {})
         if {**there, **facts} == there:
             return
         models[model] = {**there, **facts}
     except (yaml.YAMLError, AttributeError, TypeError) as error:
         raise UsageError(f"{path}: expected names of models with facts ({error}); mend it or move it away") from error
-    write_text(path, yaml.safe_dump(known, sort_keys=False, allow_unicode=True))
+    write_text(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
 def how_of(by: By, **facts: Any) -> How:

@@ -68,10 +68,10 @@ class OneShot:
         words = arguments(self.command, values_of(request, file))
         meter = Meter(self.env)
         self.cost, begun = None, time.monotonic()
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as output:
             try:
                 self.running = process = subprocess.Popen(
-                    words, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
+                    words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
                     env={**os.environ, **self.env},
                 )  # fmt: skip
             except OSError as error:
@@ -84,7 +84,7 @@ class OneShot:
                     return "hung", f"the command was stopped after {timeout:g} seconds"
             finally:
                 _stop(process)
-            tail = _last_words(said)
+            tail = _last_words(output)
         if code:
             return "crashed", _ended(code, tail)
         self.cost = meter.cost(time.monotonic() - begun, loading=None)
@@ -110,7 +110,7 @@ class Live:
 
     def make(self, request: Request, file: Path, timeout: float) -> Ended:
         """Hand the job over and wait for the answer."""
-        self.cost, asked = None, time.monotonic()
+        self.cost, begun = None, time.monotonic()
         new, loading = self.process is None, 0.0
         if self.process is None:
             try:
@@ -136,7 +136,7 @@ class Live:
             answer = _answer(line)
             if answer.get("ready") and not self.ready:
                 now = time.monotonic()
-                self.ready, deadline, loading, asked = True, now + timeout, now - asked, now
+                self.ready, deadline, loading, begun = True, now + timeout, now - begun, now
             elif answer.get("id") == request["id"]:
                 # A process that does not say when it is ready loads within its first clip.
                 inside = new and not self.ready
@@ -144,7 +144,7 @@ class Live:
                 if answer.get("error") or answer.get("status") not in (None, "done"):
                     return "failed", str(answer.get("error") or answer.get("status"))
                 self.meter.look(last=True)
-                self.cost = self.meter.cost(time.monotonic() - asked, None if inside else loading)
+                self.cost = self.meter.cost(time.monotonic() - begun, None if inside else loading)
                 return "", " ".join(self.chatter)[-TAIL:] or "it printed nothing"
             else:
                 self.chatter.append(line.decode(errors="replace").strip())
@@ -152,11 +152,11 @@ class Live:
     def _next_line(self, deadline: float) -> bytes | None:
         """The next line that the process prints, None where it has ended; queue.Empty behind the deadline."""
         while True:
-            left = deadline - time.monotonic()
+            remaining = deadline - time.monotonic()
             try:
-                return self.lines.get(timeout=max(0.0, min(left, LOOK)))
+                return self.lines.get(timeout=max(0.0, min(remaining, LOOK)))
             except queue.Empty:
-                if left <= LOOK:
+                if remaining <= LOOK:
                     raise
                 self.meter.look()
 
@@ -217,9 +217,9 @@ class Called:
         """Call the function; frames that it returns are encoded."""
         self.cost, begun = None, time.monotonic()
         try:
-            made = self.function(request)
-            if made is not None and not isinstance(made, str | Path):
-                encode_mp4(Path(request["out"]), (np.asarray(frame) for frame in _plain(made)), request["fps"])
+            result = self.function(request)
+            if result is not None and not isinstance(result, str | Path):
+                encode_mp4(Path(request["out"]), (np.asarray(frame) for frame in _plain(result)), request["fps"])
         except Exception as error:  # whatever the user's function does, the other jobs go on
             return "crashed", f"{type(error).__name__}: {error}"
         self.cost = Cost(time.monotonic() - begun)  # its memory is that of this process, whatever else it holds
@@ -232,11 +232,11 @@ class Called:
 def arguments(command: str, values: Mapping[str, str]) -> list[str]:
     """The command's arguments with its placeholders filled in."""
     words = shlex.split(command)
-    named = {name for word in words for _, name, _, _ in string.Formatter().parse(word) if name is not None}
-    unknown = sorted(named - set(PLACEHOLDERS))
+    placeholders = {name for word in words for _, name, _, _ in string.Formatter().parse(word) if name is not None}
+    unknown = sorted(placeholders - set(PLACEHOLDERS))
     if unknown:
         raise UsageError(f"the command has a placeholder {{{unknown[0]}}}; known are {', '.join(PLACEHOLDERS)}")
-    if not words or not named & {"out", "job"}:
+    if not words or not placeholders & {"out", "job"}:
         raise UsageError("the command needs {out}, the file to write the clip to, or {job}, a file that says so")
     return [word.format_map(values) for word in words]
 
@@ -272,17 +272,17 @@ def _listen(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | N
 
 
 def _answer(line: bytes) -> dict[str, Any]:
-    found = json_or_none(line)
-    return found if isinstance(found, dict) else {}
+    content = json_or_none(line)
+    return content if isinstance(content, dict) else {}
 
 
 def _plain(frames: Any) -> Any:
     return frames.detach().cpu().numpy() if hasattr(frames, "detach") else frames
 
 
-def _last_words(said: Any) -> str:
-    said.seek(max(0, said.seek(0, os.SEEK_END) - 4 * TAIL))
-    return " ".join(said.read().decode(errors="replace").split())[-TAIL:]
+def _last_words(output: Any) -> str:
+    output.seek(max(0, output.seek(0, os.SEEK_END) - 4 * TAIL))
+    return " ".join(output.read().decode(errors="replace").split())[-TAIL:]
 
 
 def _ended(code: int, tail: str) -> str:
@@ -294,11 +294,11 @@ def _wait(process: subprocess.Popen[bytes], timeout: float, meter: Meter) -> int
     deadline, pause = time.monotonic() + timeout, 0.005
     while True:
         meter.look()
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             return process.poll()
         try:
-            return process.wait(min(pause, left))
+            return process.wait(min(pause, remaining))
         except subprocess.TimeoutExpired:
             pause = min(1.5 * pause, LOOK)
 

@@ -84,8 +84,8 @@ class How:
 def run_jobs(
     jobs: Sequence[Job],
     makers: Sequence[Callable[[], Maker]],
-    home: Path,
-    how: How,
+    folder: Path,
+    settings: How,
     refused: Sequence[Generated] = (),
 ) -> Iterator[Generated]:
     """Carry out every job that has no clip yet, a worker for each maker, and tell what became of each as it ends.
@@ -93,22 +93,24 @@ def run_jobs(
     `refused` are records that could not even become jobs; they are written down, too.
     """
     distinct(jobs)
-    home.mkdir(parents=True, exist_ok=True)
-    with (home / LOG).open("a", encoding="utf-8") as log:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOG).open("a", encoding="utf-8") as log:
         try:
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise UsageError(f"another run is making clips in {home}; wait for it, or choose another --out") from None
-        for left in home.glob(f"{MAKING}*"):  # of a run that was killed
-            shutil.rmtree(left, ignore_errors=True)
-        for made in chain(refused, _worked(jobs, makers, home, how)):
-            facts = {"generator": how.to.id if how.to else "", **asdict(made), "at": round(time.time(), 3)}
+            raise UsageError(f"another run is making clips in {folder}; wait for it, or choose another --out") from None
+        for stale in folder.glob(f"{MAKING}*"):  # of a run that was killed
+            shutil.rmtree(stale, ignore_errors=True)
+        for result in chain(refused, _worked(jobs, makers, folder, settings)):
+            facts = {"generator": settings.to.id if settings.to else "", **asdict(result), "at": round(time.time(), 3)}
             log.write(json.dumps(facts) + "\n")
             log.flush()
-            yield made
+            yield result
 
 
-def _worked(jobs: Sequence[Job], makers: Sequence[Callable[[], Maker]], home: Path, how: How) -> Iterator[Generated]:
+def _worked(
+    jobs: Sequence[Job], makers: Sequence[Callable[[], Maker]], folder: Path, settings: How
+) -> Iterator[Generated]:
     waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
     for job in jobs:
         waiting.put(job)
@@ -123,7 +125,7 @@ def _worked(jobs: Sequence[Job], makers: Sequence[Callable[[], Maker]], home: Pa
                     job = waiting.get_nowait()
                 except queue.Empty:
                     break
-                ended.put(one(job, maker, home, how))
+                ended.put(one(job, maker, folder, settings))
             maker.close()
         except BaseException as error:
             ended.put(error)
@@ -133,10 +135,10 @@ def _worked(jobs: Sequence[Job], makers: Sequence[Callable[[], Maker]], home: Pa
         for maker in at_work:
             threads.append(begun(work, maker))
         for _ in jobs:
-            made = ended.get()
-            if isinstance(made, BaseException):
-                raise made
-            yield made
+            result = ended.get()
+            if isinstance(result, BaseException):
+                raise result
+            yield result
         for thread in threads:
             thread.join()
     finally:
@@ -146,14 +148,14 @@ def _worked(jobs: Sequence[Job], makers: Sequence[Callable[[], Maker]], home: Pa
                 maker.close()
 
 
-def one(job: Job, maker: Maker, home: Path, how: How) -> Generated:
+def one(job: Job, maker: Maker, folder: Path, settings: How) -> Generated:
     """What became of one job."""
     started = time.monotonic()
     remarks: list[str] = []
     tries = 1
     cost = None
     try:
-        status, reason, tries = _made(job, maker, home, how, remarks)
+        status, reason, tries = _made(job, maker, folder, settings, remarks)
         cost = maker.cost.as_json() if status == "made" and maker.cost is not None else None
     except RevisitError as error:
         status, reason = "refused", str(error)
@@ -163,58 +165,58 @@ def one(job: Job, maker: Maker, home: Path, how: How) -> Generated:
     return Generated(job.id, status, reason[:LONGEST_REASON], seconds, tuple(remarks), tries, cost)
 
 
-def _made(job: Job, maker: Maker, home: Path, how: How, remarks: list[str]) -> tuple[str, str, int]:
+def _made(job: Job, maker: Maker, folder: Path, settings: How, remarks: list[str]) -> tuple[str, str, int]:
     require_text(job)
-    image = first_frame(job, home)
-    plan, delivery = asked(job, how.to, image)
+    image = first_frame(job, folder)
+    plan, delivery = asked(job, settings.to, image)
     if delivery is not None:
         remarks += delivery.remarks()
-    expected = provenance(job, image, plan, delivery, how.to)
-    expected |= {"category": how.category} if how.category else {}
+    expected = provenance(job, image, plan, delivery, settings.to)
+    expected |= {"category": settings.category} if settings.category else {}
     kind, words = state_of(job.out, expected)
     if kind == "same":
         return "kept", "", 0
-    if how.replace not in {"absent": ("", "own", "any"), "own": ("own", "any"), "foreign": ("any",)}[kind]:
+    if settings.replace not in {"absent": ("", "own", "any"), "own": ("own", "any"), "foreign": ("any",)}[kind]:
         return "refused", f"{job.out} exists, {words}; add --replace to make it again, or choose another --out", 0
     control = _write_inputs(job, plan, delivery)
-    for tries in range(1, 2 + how.retries):
-        status, reason = _attempt(job, image, control, maker, home, how, expected, remarks)
-        if status not in AGAIN or tries > how.retries:
+    for tries in range(1, 2 + settings.retries):
+        status, reason = _attempt(job, image, control, maker, folder, settings, expected, remarks)
+        if status not in AGAIN or tries > settings.retries:
             break
     return status, reason, tries
 
 
 def _attempt(
-    job: Job, image: Path | None, control: dict[str, Any], maker: Maker, home: Path, how: How,
+    job: Job, image: Path | None, control: dict[str, Any], maker: Maker, folder: Path, settings: How,
     expected: dict[str, Any], remarks: list[str],
 ) -> tuple[str, str]:  # fmt: skip
     """One try at a clip: made in a folder of its own, looked at, and put in its place."""
-    with tempfile.TemporaryDirectory(dir=home, prefix=MAKING) as scratch:
-        made = Path(scratch) / job.out.name
-        request = job.as_json(made, image, control)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=MAKING) as scratch:
+        clip = Path(scratch) / job.out.name
+        request = job.as_json(clip, image, control)
         _write_json(job_file(job.out), {**request, "out": str(job.out.absolute())})
         file = Path(scratch) / "job.json"
         _write_json(file, request)
-        status, reason = maker.make(request, file, how.timeout)
+        status, reason = maker.make(request, file, settings.timeout)
         if status:
             return status, reason
-        if not made.is_file() or not made.stat().st_size:
+        if not clip.is_file() or not clip.stat().st_size:
             return "wrote nothing", f"the generator succeeded but wrote no file at {{out}}; {reason}"
-        count = announced_frames(made)
+        count = announced_frames(clip)
         if count is not None and count != job.frames:
             return "wrong length", f"the clip has {count} frames, but {job.frames} were requested"
-        found = measured(made)
-        if found.get("frames") not in (None, job.frames):
-            return "wrong length", f"the clip has {found['frames']} frames, but {job.frames} were requested"
-        if "size" in found and tuple(found["size"]) != job.size:
-            asked_for, is_ = ("x".join(map(str, size)) for size in (job.size, found["size"]))
+        facts = measured(clip)
+        if facts.get("frames") not in (None, job.frames):
+            return "wrong length", f"the clip has {facts['frames']} frames, but {job.frames} were requested"
+        if "size" in facts and tuple(facts["size"]) != job.size:
+            asked_for, is_ = ("x".join(map(str, size)) for size in (job.size, facts["size"]))
             remarks.append(f"the clip is {is_}, but {asked_for} was requested")
-        output = {"sha256": file_digest(made), "bytes": made.stat().st_size, **found}
-        made_with = {"command": how.command, "checkpoint": how.checkpoint}
+        output = {"sha256": file_digest(clip), "bytes": clip.stat().st_size, **facts}
+        made_with = {"command": settings.command, "checkpoint": settings.checkpoint}
         cost = {} if maker.cost is None else {"cost": maker.cost.as_json()}
         # First the record, then the clip: who is stopped in between makes the clip again, and finds no stray one.
         _write_json(sidecar(job.out), {**expected, "made_with": made_with, **cost, "output": output})
-        made.replace(job.out)
+        clip.replace(job.out)
     return "made", ""
 
 
@@ -244,36 +246,36 @@ def state_of(clip: Path, expected: dict[str, Any]) -> tuple[str, str]:
     """What is there, in a word and in words: absent, same (from the same inputs), own (from others) or foreign."""
     if not clip.exists() and not clip.is_symlink():
         return "absent", ""
-    known = known_of(clip)
-    if known is None:
+    record = known_of(clip)
+    if record is None:
         return "foreign", "with no record of how it was made"
-    if known.get("record") != expected["record"]:
-        return "foreign", f"as the clip of {known.get('record')!r}"
+    if record.get("record") != expected["record"]:
+        return "foreign", f"as the clip of {record.get('record')!r}"
     try:
-        if known["output"]["sha256"] != file_digest(clip):
+        if record["output"]["sha256"] != file_digest(clip):
             return "own", "changed since it was made"
     except (KeyError, TypeError, MediaError):
         return "own", "with a record that cannot be read"
-    different = [name for name in SAME if known.get(name) != json.loads(json.dumps(expected[name]))]
+    different = [name for name in SAME if record.get(name) != json.loads(json.dumps(expected[name]))]
     return ("own", f"made from other {' and '.join(different)}") if different else ("same", "")
 
 
 def known_of(clip: Path) -> dict[str, Any] | None:
     """The record of a clip, or None."""
     try:
-        known = parse_json(sidecar(clip).read_text(encoding="utf-8"))
+        record = parse_json(sidecar(clip).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return known if isinstance(known, dict) else None
+    return record if isinstance(record, dict) else None
 
 
-def first_frame(job: Job, home: Path) -> Path | None:
+def first_frame(job: Job, folder: Path) -> Path | None:
     """The picture a job starts from; where it is a frame of a video, it is taken out of it, once."""
     if not isinstance(job.image, Clip):
         return job.image
     source = job.image
     name = f"{file_name(job.id)}-{quick_digest(source.path)[:8]}-{source.start}.png"
-    path = home / INPUTS / name
+    path = folder / INPUTS / name
     if not path.is_file():
         with open_clip(Clip(source.path, source.fps, source.start, 1)) as stream:
             frame = next(iter(stream), None)
@@ -309,8 +311,8 @@ def disk_needed(jobs: Sequence[Job]) -> int:
     """Bytes that the clips which are not there will take, about: by those that are there, else by their size."""
     pixels = {job.id: job.frames * job.size[0] * job.size[1] for job in jobs}
     there = {job.id: job.out.stat().st_size for job in jobs if job.out.is_file()}
-    rate = sum(there.values()) / sum(pixels[id] for id in there) if there else BYTES_PER_PIXEL
-    return int(sum(rate * count for id, count in pixels.items() if id not in there))
+    rate = sum(there.values()) / sum(pixels[job_id] for job_id in there) if there else BYTES_PER_PIXEL
+    return int(sum(rate * count for job_id, count in pixels.items() if job_id not in there))
 
 
 def require_text(job: Job) -> None:
@@ -341,18 +343,18 @@ def job_file(clip: Path) -> Path:
 
 def _write_inputs(job: Job, plan: CameraPlan | None, delivery: Delivery | None) -> dict[str, Any]:
     """The payload and the path it was made from, beside the clip; what the job says of them."""
-    told: dict[str, Any] = {"path": None, "dialect": None, "payload": None, "line": ""}
+    control: dict[str, Any] = {"path": None, "dialect": None, "payload": None, "line": ""}
     job.out.parent.mkdir(parents=True, exist_ok=True)
     if delivery is not None:
         payload = delivery.write(job.out.with_suffix(""))
-        told |= {"dialect": delivery.to.payload, "payload": str(payload.absolute()), "line": delivery.line}
-        told |= {} if delivery.token_degrees is None else {"token_degrees": delivery.token_degrees}
+        control |= {"dialect": delivery.to.payload, "payload": str(payload.absolute()), "line": delivery.line}
+        control |= {} if delivery.token_degrees is None else {"token_degrees": delivery.token_degrees}
     if plan is not None:
         path = job.out.with_suffix(".target_c2w.npy")
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.save(file, plan.path.c2w)
-        told["path"] = str(path.absolute())
-    return told
+        control["path"] = str(path.absolute())
+    return control
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -135,8 +135,8 @@ class Wanted:
         """Raise UsageError where an option was given that the suite does not have."""
         unknown = sorted(set(self.options) - set(names))
         if unknown:
-            said = f"it has {', '.join(names)}" if names else "it has none"
-            raise UsageError(f"jobs of this suite have no option {unknown[0]!r}; {said}")
+            options = f"it has {', '.join(names)}" if names else "it has none"
+            raise UsageError(f"jobs of this suite have no option {unknown[0]!r}; {options}")
 
     def chosen(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs that are asked for: those named, at most `limit`, spread evenly over subsets and conditions."""
@@ -145,7 +145,7 @@ class Wanted:
         unknown = [name for name in self.only if not any(name in mine for mine in names)]
         if unknown:
             raise UsageError(f"--only {unknown[0]}: there is no sample, subset or condition of that name")
-        mine = [job for job, said in zip(all_, names, strict=True) if not self.only or said & set(self.only)]
+        mine = [job for job, labels in zip(all_, names, strict=True) if not self.only or labels & set(self.only)]
         if self.limit is None or len(mine) <= self.limit:
             return mine
         turn: Counter[tuple[str, str]] = Counter()
@@ -154,8 +154,8 @@ class Wanted:
             kind = (job.subset, job.condition)
             order.append((turn[kind], number))
             turn[kind] += 1
-        kept = {number for _, number in sorted(order)[: self.limit]}
-        return [job for number, job in enumerate(mine) if number in kept]
+        selected = {number for _, number in sorted(order)[: self.limit]}
+        return [job for number, job in enumerate(mine) if number in selected]
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Batch:
 def distinct(jobs: Sequence[Job]) -> None:
     """Raise UsageError where two jobs have one id, or would write one file."""
     ids = Counter(job.id for job in jobs)
-    twice = next((id for id, count in ids.items() if count > 1), None)
+    twice = next((job_id for job_id, count in ids.items() if count > 1), None)
     if twice is not None:
         raise UsageError(f"two jobs are called {twice!r}; every sample and condition has an id of its own")
     places: dict[str, str] = {}
@@ -199,10 +199,10 @@ def is_plain(name: str) -> bool:
 
 def over_frames(c2w: np.ndarray, frames: int) -> np.ndarray:
     """A path seen from its first pose, spread over so many frames."""
-    seen = invert(c2w[0]) @ c2w
-    if len(seen) == frames:
-        return seen
-    return resample(trajectory(seen), np.linspace(0, len(seen) - 1, frames)).c2w.copy()
+    relative = invert(c2w[0]) @ c2w
+    if len(relative) == frames:
+        return relative
+    return resample(trajectory(relative), np.linspace(0, len(relative) - 1, frames)).c2w.copy()
 
 
 def share_out(frames: int, shares: Sequence[float]) -> list[int]:
@@ -212,8 +212,8 @@ def share_out(frames: int, shares: Sequence[float]) -> list[int]:
     ends = [round(frames * sum(shares[: k + 1]) / sum(shares)) for k in range(len(shares))]
     counts: list[int] = []
     for k, end in enumerate(ends):
-        rest = len(shares) - 1 - k
-        counts.append(max(1, min(end, frames - rest) - sum(counts)))
+        parts_left = len(shares) - 1 - k
+        counts.append(max(1, min(end, frames - parts_left) - sum(counts)))
     return counts
 
 

@@ -35,7 +35,7 @@ def provenance(
     """
     if job.policy not in INPUT_POLICIES:
         raise UsageError(f"unknown input policy {job.policy!r}; choose one of {', '.join(INPUT_POLICIES)}")
-    made = {
+    record = {
         "record": job.id,
         "generator": to.id if to else "",
         "viewpoint_condition": to.condition if to else None,
@@ -53,7 +53,7 @@ def provenance(
         "versions": {"revisit": revisit.__version__},
     }
     facts = {"suite": job.suite, "model": job.model, "sample": job.sample, "condition": job.condition}
-    return {**made, **({"job": facts} if job.suite else {})}
+    return {**record, **({"job": facts} if job.suite else {})}
 
 
 def _intended(plan: CameraPlan) -> dict[str, Any]:

@@ -70,9 +70,9 @@ def intrinsics(size: tuple[int, int], field_of_view: float = FIELD_OF_VIEW) -> n
 
 def amplified(c2w: np.ndarray, *, rotation: float, translation: float) -> np.ndarray:
     """A path for a generator that answers too weakly: turns and ways from the first pose, times their gains."""
-    made = np.array(c2w, dtype=float)
+    path = np.array(c2w, dtype=float)
     before = np.zeros(3)
-    for pose in made:
+    for pose in path:
         axis, degrees = to_axis_angle(pose[:3, :3])
         # 200 degrees look like 160 the other way, and 380 like 20: what is nearest to the pose before is meant.
         if not degrees and before.any():
@@ -81,11 +81,11 @@ def amplified(c2w: np.ndarray, *, rotation: float, translation: float) -> np.nda
         before = degrees * axis
         pose[:3, :3] = axis_angle(axis, rotation * degrees)
         pose[:3, 3] *= translation
-    return made
+    return path
 
 
 def clipped(c2w: np.ndarray, limit: float) -> np.ndarray:
     """The path with the way along each axis kept within a limit."""
-    made = np.array(c2w, dtype=float)
-    made[:, :3, 3] = np.clip(made[:, :3, 3], -limit, limit)
-    return made
+    path = np.array(c2w, dtype=float)
+    path[:, :3, 3] = np.clip(path[:, :3, 3], -limit, limit)
+    return path

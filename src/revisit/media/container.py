@@ -47,10 +47,10 @@ def demuxer_of(file: BinaryIO) -> str:
     if start.startswith(EBML):
         _whole_segment(start, size)
         return "matroska"
-    found = next((what for magic, what in _OTHERS if start.startswith(magic)), None)
-    if found is None:
-        found = "text, not a video" if _is_text(start) else "not a known video format"
-    raise MediaError(f"this is {found} ({READS})")
+    kind = next((what for magic, what in _OTHERS if start.startswith(magic)), None)
+    if kind is None:
+        kind = "text, not a video" if _is_text(start) else "not a known video format"
+    raise MediaError(f"this is {kind} ({READS})")
 
 
 def _is_text(start: bytes) -> bool:

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,16 +129,16 @@ class Driver:
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Arrays | str]]:
         with tempfile.TemporaryDirectory(prefix="revisit-poses-") as folder:
-            talk = _Talk(self, Path(folder) / "driver.log")
+            process = _Talk(self, Path(folder) / "driver.log")
             try:
-                talk.start()
-                yield from one_by_one(tasks, lambda task, place: self._make(talk, task, place))
+                process.start()
+                yield from one_by_one(tasks, lambda task, place: self._make(process, task, place))
             finally:
-                talk.stop()
+                process.stop()
 
-    def _make(self, talk: _Talk, task: Task, folder: Path) -> Arrays:
+    def _make(self, process: _Talk, task: Task, folder: Path) -> Arrays:
         out, log = folder / "results.npz", _log_of(task, folder)
-        clip: dict[str, Any] = {"video": str(task.clip.path.resolve()), "folder": str(folder), "out": str(out)}
+        clip: dict[str, object] = {"video": str(task.clip.path.resolve()), "folder": str(folder), "out": str(out)}
         numbers: list[int] = []
         images = folder / "images"
         images.mkdir()
@@ -150,9 +150,9 @@ class Driver:
             clip["video"] = str(images) if self.name == "vipe" else clip["video"]
         frames = [str(images / f"{number:06d}.png") for number in numbers]
         clip |= {"frames": frames, "numbers": numbers, "log": str(log.resolve())}
-        said = talk.ask(clip, self.timeout, log)
-        if said is not None:
-            raise MediaError(said)
+        problem = process.ask(clip, self.timeout, log)
+        if problem is not None:
+            raise MediaError(problem)
         arrays = load_npz(out, members=[name for name in READ if name in npz_shapes(out)])
         if "depth" not in arrays and "size" not in arrays:
             arrays["size"] = np.array(size)
@@ -203,15 +203,15 @@ def written_frames(task: Task, folder: Path, most: int | None) -> tuple[list[int
 class _Talk:
     """The conversation with a driver."""
 
-    def __init__(self, asked: Driver, log: Path) -> None:
-        self.asked, self.log = asked, log
+    def __init__(self, driver: Driver, log: Path) -> None:
+        self.asked, self.log = driver, log
         self.running: subprocess.Popen[str] | None = None
         self.answers: queue.Queue[str] = queue.Queue()
 
     def start(self) -> None:
         """Start it, and wait until it is ready."""
-        asked = self.asked
-        parts = [asked.python, "-u", str(DRIVER), asked.name, "--model", asked.checkpoint, "--device", asked.device]
+        driver = self.asked
+        parts = [driver.python, "-u", str(DRIVER), driver.name, "--model", driver.checkpoint, "--device", driver.device]
         self.answers = queue.Queue()
         with self.log.open("ab") as log:
             try:
@@ -220,17 +220,17 @@ class _Talk:
                     start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
-                raise UsageError(f"--python {asked.python}: it cannot be started ({error.strerror})") from error
+                raise UsageError(f"--python {driver.python}: it cannot be started ({error.strerror})") from error
         started(_listen, self.running, self.answers)
         answer = self._answer(LOADING)
         if answer is None or "ready" not in answer:
-            said = (answer or {}).get("error") or last_line(self.log)
+            reason = (answer or {}).get("error") or last_line(self.log)
             raise MissingPrerequisite(
-                f"{asked.python} cannot load {asked.name}: {printable(said, 300)}. Give with --python the Python of "
-                f"an environment that has {ESTIMATORS[asked.name][1]}, and with --model a checkpoint it can read"
+                f"{driver.python} cannot load {driver.name}: {printable(reason, 300)}. Give with --python the Python "
+                f"of an environment that has {ESTIMATORS[driver.name][1]}, and with --model a checkpoint it can read"
             )
 
-    def ask(self, clip: dict[str, Any], timeout: float | None, log: Path) -> str | None:
+    def ask(self, clip: Mapping[str, object], timeout: float | None, log: Path) -> str | None:
         """Why a clip has no poses; None where it has."""
         if self.running is None or self.running.poll() is not None:
             self.start()

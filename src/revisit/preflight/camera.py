@@ -47,36 +47,36 @@ def camera_fault(clip: Path, path: np.ndarray) -> str | None:
         odometry = OBSERVERS[ODOMETRY]
         inputs, params = odometry.arguments({})
         with open_clip(Clip(clip), wanted=partial(odometry.wanted, inputs=inputs, params=params)) as stream:
-            seen: CameraPath = odometry(stream)
+            estimate: CameraPath = odometry(stream)
     except RevisitError:
         return None
-    asked = asked_turns(path)
-    turns = asked_turns(_as_path(seen.rotation))
-    sure = np.asarray(seen.reliable, dtype=bool)
+    requested = asked_turns(path)
+    turns = asked_turns(_as_path(estimate.rotation))
+    sure = np.asarray(estimate.reliable, dtype=bool)
     if len(turns) < 3 or sure.mean() < RELIABLE:
         return None
-    times = seen.index / max(int(seen.index[-1]), 1) * (len(asked) - 1)
-    asked = np.column_stack([np.interp(times, np.arange(len(asked)), column) for column in asked.T])
+    times = estimate.index / max(int(estimate.index[-1]), 1) * (len(requested) - 1)
+    requested = np.column_stack([np.interp(times, np.arange(len(requested)), column) for column in requested.T])
     rests = not moves(path)
-    if not rests and _peak(asked[sure]) < ASKED:
+    if not rests and _peak(requested[sure]) < ASKED:
         return None  # where it turned, odometry was lost
-    return judged(asked[sure], turns[sure], rests)
+    return judged(requested[sure], turns[sure], rests)
 
 
-def judged(asked: np.ndarray, seen: np.ndarray, rests: bool) -> str:
+def judged(requested: np.ndarray, estimate: np.ndarray, rests: bool) -> str:
     """What is wrong with turns (n, 2) that were seen where others were asked for; empty if nothing is."""
-    want, got = _peak(asked), _peak(seen)
+    want, got = _peak(requested), _peak(estimate)
     if rests:
         return f"it should rest and turns by {got:.0f} degrees" if got > UNREST else ""
-    together = float((asked * seen).sum())
-    agrees = together / max(float(np.linalg.norm(asked) * np.linalg.norm(seen)), 1e-9)
-    gain = together / float((asked * asked).sum())
+    together = float((requested * estimate).sum())
+    agrees = together / max(float(np.linalg.norm(requested) * np.linalg.norm(estimate)), 1e-9)
+    gain = together / float((requested * requested).sum())
     if got < LEAST * want:
         return f"it turns by {got:.0f} degrees, and {want:.0f} were asked for"
     if agrees < -AGREES:
-        return f"it turns the other way: {_words(seen)}, and {_words(asked)} was asked for"
+        return f"it turns the other way: {_words(estimate)}, and {_words(requested)} was asked for"
     if agrees < AGREES:
-        return f"it goes another way: {_words(seen)}, and {_words(asked)} was asked for"
+        return f"it goes another way: {_words(estimate)}, and {_words(requested)} was asked for"
     if not LEAST <= gain <= MOST:
         return f"it turns by {got:.0f} degrees, and {want:.0f} were asked for"
     return ""

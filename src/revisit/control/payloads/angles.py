@@ -19,11 +19,11 @@ def write(ask: Ask) -> dict[str, bytes]:
     """The three lines of a path that goes one way, or one way and then another, half the clip each."""
     yaw, pitch = to_yaw_pitch(ask.c2w[:, :3, :3])
     yaw = np.degrees(np.unwrap(np.radians(yaw)))
-    along, aside = ask.c2w[:, 2, 3], np.abs(ask.c2w[:, :2, 3]).max()
+    forward, aside = ask.c2w[:, 2, 3], np.abs(ask.c2w[:, :2, 3]).max()
     if float(geodesic(turned(yaw, pitch), ask.c2w[:, :3, :3]).max()) > 1e-4:
         raise PayloadError("the path rolls, which pitch and yaw cannot express; choose another generator")
     turns = max(np.abs(yaw).max(), np.abs(pitch).max()) > STILL
-    if aside > STILL or (turns and np.abs(along).max() > STILL):
+    if aside > STILL or (turns and np.abs(forward).max() > STILL):
         raise PayloadError(
             "the path moves sideways, or turns while it moves, which pitch, yaw and a displacement cannot express; "
             "choose another generator"
@@ -31,7 +31,7 @@ def write(ask: Ask) -> dict[str, bytes]:
     middle = (len(ask.c2w) - 1) / 2
     frames = np.arange(len(ask.c2w))
     lines = []
-    for values in (-pitch, yaw, along):
+    for values in (-pitch, yaw, forward):
         keys = np.interp([0, middle, 2 * middle], frames, values)
         off = np.abs(np.interp(frames, [0, middle, 2 * middle], keys) - values).max()
         if off > FRAMES_LATE * np.abs(np.diff(values)).max() + STILL:
@@ -46,18 +46,20 @@ def write(ask: Ask) -> dict[str, bytes]:
 def read(files: Files, count: int) -> Delivered:
     """The path of three lines over the clip's frames."""
     try:
-        pitch, yaw, along = (np.array(line.split(), dtype=float) for line in files["txt"].decode().strip().split("\n"))
-        if not 2 <= min(len(pitch), len(yaw), len(along)) <= max(len(pitch), len(yaw), len(along)) <= 3:
+        pitch, yaw, forward = (
+            np.array(line.split(), dtype=float) for line in files["txt"].decode().strip().split("\n")
+        )
+        if not 2 <= min(len(pitch), len(yaw), len(forward)) <= max(len(pitch), len(yaw), len(forward)) <= 3:
             raise ValueError("two or three keyframes are read as they are; one fails, and more are smoothed")
     except ValueError as error:
         raise PayloadError(f"expected three lines of keyframes (pitch, yaw, displacement): {error}") from error
     share = np.linspace(0, 1, count)
-    pitch, yaw, along = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in (pitch, yaw, along))
+    pitch, yaw, forward = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in (pitch, yaw, forward))
     c2w = np.tile(np.eye(4), (count, 1, 1))
     c2w[:, :3, :3] = turned(yaw, -pitch)
-    moves = not yaw.any() and not pitch.any() and bool(along.any())
+    moves = not yaw.any() and not pitch.any() and bool(forward.any())
     if moves:
-        c2w[:, 2, 3] = along
+        c2w[:, 2, 3] = forward
     return Delivered(np.arange(count), c2w, ways="shape" if moves else "metres")
 
 

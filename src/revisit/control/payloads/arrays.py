@@ -59,8 +59,8 @@ def write_keys_folder(ask: Ask) -> dict[str, bytes]:
     require_level(c2w)
     marks = latents(len(c2w))
     keys = np.repeat(keys_along(c2w[marks])[:, [0, 2, 1, 3]], LATENT_STRIDE, axis=0)
-    rest = np.zeros((len(c2w) - len(keys), 4))
-    return {**write_latent_folder(ask), "action.npy": saved(np.concatenate([keys, rest]))}
+    padding = np.zeros((len(c2w) - len(keys), 4))
+    return {**write_latent_folder(ask), "action.npy": saved(np.concatenate([keys, padding]))}
 
 
 def read_keys_folder(files: Files, count: int) -> Delivered:

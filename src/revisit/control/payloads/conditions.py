@@ -95,23 +95,23 @@ def _turned(mouse: np.ndarray) -> np.ndarray:
 
 def _walked(keyboard: np.ndarray, yaw: np.ndarray) -> np.ndarray:
     """Where the keys lead (N, 3), each frame along the heading that it begins with."""
-    steps = [axis_angle((0, 1, 0), angle) @ way for angle, way in zip(yaw[:-1], _ways(keyboard), strict=True)]
+    steps = [axis_angle((0, 1, 0), angle) @ step for angle, step in zip(yaw[:-1], _ways(keyboard), strict=True)]
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
 
 def _ways(keyboard: np.ndarray) -> np.ndarray:
     """How far the keys go in each frame (N - 1, 3), to the right, down and ahead."""
     w, s, a, d = (keyboard[:-1, :4] > 0.5).astype(float).T
-    across, ahead = d - a, w - s
-    speed = np.where((across != 0) & (ahead != 0), TWO_KEYS, KEY)
-    return np.stack([across * speed, np.zeros(len(w)), ahead * speed], axis=1)
+    right, forward = d - a, w - s
+    speed = np.where((right != 0) & (forward != 0), TWO_KEYS, KEY)
+    return np.stack([right * speed, np.zeros(len(w)), forward * speed], axis=1)
 
 
 def _strays(c2w: np.ndarray, walked: np.ndarray) -> bool:
     """Whether a way, at its best scale, is more than one key's step from a path."""
-    asked, power = c2w[:, :3, 3] - c2w[0, :3, 3], float((walked * walked).sum())
-    scale = float((asked * walked).sum()) / power if power else 0.0
-    return bool(np.linalg.norm(asked - scale * walked, axis=1).max() > scale * KEY)
+    target, power = c2w[:, :3, 3] - c2w[0, :3, 3], float((walked * walked).sum())
+    scale = float((target * walked).sum()) / power if power else 0.0
+    return bool(np.linalg.norm(target - scale * walked, axis=1).max() > scale * KEY)
 
 
 def _angles(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -129,13 +129,13 @@ def _told(change: np.ndarray) -> np.ndarray:
 
 def _pulses(angle: np.ndarray) -> np.ndarray:
     """The mouse (N,) that follows an angle within half of the least turn that is noticed."""
-    made, at = np.zeros(len(angle)), 0.0
+    pulses, at = np.zeros(len(angle)), 0.0
     for k in range(len(angle) - 1):
         units = (angle[k + 1] - at) / DEGREES
         if abs(units) >= LEAST / 2:
-            made[k] = np.copysign(max(abs(units), LEAST), units)
-            at += made[k] * DEGREES
-    return made
+            pulses[k] = np.copysign(max(abs(units), LEAST), units)
+            at += pulses[k] * DEGREES
+    return pulses
 
 
 RATES = Family(

@@ -86,8 +86,10 @@ def read_scene(files: Files, count: int) -> Delivered:
 def write_split(ask: Ask) -> dict[str, bytes]:
     """`cond_cam` and `tgt_cam`, each "0" to "76": 4x4 in Unreal's axes. The source is taken to rest at the start."""
     poses = [numbers(pose) for pose in _to_unreal(ask.c2w)]
-    rest = {str(k): poses[0] for k in range(len(poses))}
-    return {"json": json.dumps({"cond_cam": rest, "tgt_cam": {str(k): pose for k, pose in enumerate(poses)}}).encode()}
+    static = {str(k): poses[0] for k in range(len(poses))}
+    return {
+        "json": json.dumps({"cond_cam": static, "tgt_cam": {str(k): pose for k, pose in enumerate(poses)}}).encode()
+    }
 
 
 def read_split(files: Files, count: int) -> Delivered:
@@ -97,8 +99,8 @@ def read_split(files: Files, count: int) -> Delivered:
     except (KeyError, TypeError) as error:
         raise PayloadError("expected `cond_cam` and `tgt_cam` with a matrix per frame, counted from 0") from error
     c2w = _from_unreal(matrices)
-    kept = latents(len(c2w))
-    return Delivered(kept, relative(c2w)[kept])
+    frames = latents(len(c2w))
+    return Delivered(frames, relative(c2w)[frames])
 
 
 def write_strings(ask: Ask) -> dict[str, bytes]:
@@ -123,22 +125,22 @@ def read_strings(files: Files, count: int) -> Delivered:
 
 
 def _to_unreal(c2w: np.ndarray) -> np.ndarray:
-    made = np.tile(np.eye(4), (len(c2w), 1, 1))
+    poses = np.tile(np.eye(4), (len(c2w), 1, 1))
     ahead, right, up = c2w[:, :3, 2], c2w[:, :3, 0], -c2w[:, :3, 1]
-    made[:, :3] = np.stack([ahead, right, up, CENTIMETRES * c2w[:, :3, 3]], axis=2)
-    made[:, :3] = UNREAL @ made[:, :3]
-    return made
+    poses[:, :3] = np.stack([ahead, right, up, CENTIMETRES * c2w[:, :3, 3]], axis=2)
+    poses[:, :3] = UNREAL @ poses[:, :3]
+    return poses
 
 
 def _from_unreal(matrices: object) -> np.ndarray:
     try:
-        given = np.asarray(matrices, dtype=float)
-        if given.ndim != 3 or given.shape[1:] != (4, 4):
-            raise ValueError(f"their shape is {given.shape}")
+        poses = np.asarray(matrices, dtype=float)
+        if poses.ndim != 3 or poses.shape[1:] != (4, 4):
+            raise ValueError(f"their shape is {poses.shape}")
     except (TypeError, ValueError) as error:
         raise PayloadError(f"expected 4x4 matrices: {error}") from error
-    turned = UNREAL.T @ given[:, :3]
-    c2w = np.tile(np.eye(4), (len(given), 1, 1))
+    turned = UNREAL.T @ poses[:, :3]
+    c2w = np.tile(np.eye(4), (len(poses), 1, 1))
     c2w[:, :3] = np.stack([turned[..., 1], -turned[..., 2], turned[..., 0], turned[..., 3] / CENTIMETRES], axis=2)
     return rigid(c2w)
 

@@ -142,18 +142,20 @@ def keys_along(c2w: np.ndarray, *, together: float = 1.0, heading: np.ndarray | 
     steps = np.einsum("nji,nj->ni", heading, np.diff(at, axis=0))
     long, short = np.sort(np.abs(steps), axis=1)[:, ::-1].T
     step = float((long - short + short / together).max(initial=0.0))
-    made = np.zeros((len(steps), 4))
+    rows = np.zeros((len(steps), 4))
     if step <= STILL:
-        return made
-    ways = {keys: np.array(way) * step * (together if all(way) else 1) for keys, way in KEYS.items()}
+        return rows
+    step_by_keys = {
+        keys: np.array(direction) * step * (together if all(direction) else 1) for keys, direction in KEYS.items()
+    }
     reached = at[0]
     for k, turn in enumerate(heading):
-        wanted = turn.T @ (at[k + 1] - reached)
-        off = {keys: float(np.linalg.norm(wanted - way)) for keys, way in ways.items()}
+        target = turn.T @ (at[k + 1] - reached)
+        off = {keys: float(np.linalg.norm(target - direction)) for keys, direction in step_by_keys.items()}
         near = [keys for keys, distance in off.items() if distance <= (0.5 + 1e-6) * step]
-        made[k] = min(near, key=lambda keys: (sum(keys), off[keys])) if near else min(off, key=lambda keys: off[keys])
-        reached = reached + turn @ ways[tuple(made[k].astype(int))]
-    return made
+        rows[k] = min(near, key=lambda keys: (sum(keys), off[keys])) if near else min(off, key=lambda keys: off[keys])
+        reached = reached + turn @ step_by_keys[tuple(rows[k].astype(int))]
+    return rows
 
 
 def halfway(c2w: np.ndarray) -> np.ndarray:
@@ -188,16 +190,16 @@ def member(content: bytes, name: str, shape: tuple[int | None, ...]) -> np.ndarr
     """A member of an npz, or the array of an npy where the name is empty; None stands for any length."""
     try:
         loaded = np.load(io.BytesIO(content), allow_pickle=False)
-        found = np.asarray(loaded[name] if name else loaded, dtype=float)
+        array = np.asarray(loaded[name] if name else loaded, dtype=float)
     except (OSError, EOFError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFile) as error:
         what = f"npz with a member {name!r}" if name else "npy file"
         raise PayloadError(f"the file is not a {what}") from error
-    fits = len(found.shape) == len(shape) and all(
-        want in (None, have) and have for have, want in zip(found.shape, shape, strict=True)
+    fits = len(array.shape) == len(shape) and all(
+        want in (None, have) and have for have, want in zip(array.shape, shape, strict=True)
     )
     if not fits:
-        raise PayloadError(f"`{name or 'the array'}` has shape {found.shape}; expected {shape}, None for any length")
-    return found
+        raise PayloadError(f"`{name or 'the array'}` has shape {array.shape}; expected {shape}, None for any length")
+    return array
 
 
 def document(content: bytes) -> Any:

@@ -33,10 +33,10 @@ def write(ask: Ask) -> dict[str, bytes]:
 def read(files: Files, count: int) -> Delivered:
     """The path that the name stands for, about."""
     name = files["txt"].decode(errors="replace").strip()
-    known = {word: move for move, word in NAMES.items()}
-    if name not in known:
-        raise PayloadError(f"expected one of {', '.join(known)}, not {name[:40]!r}")
-    kind, direction = known[name]
+    moves = {word: move for move, word in NAMES.items()}
+    if name not in moves:
+        raise PayloadError(f"expected one of {', '.join(moves)}, not {name[:40]!r}")
+    kind, direction = moves[name]
     c2w = camera_path([Step((Move(kind, direction, DEGREES if kind == "yaw" else UNITS),), count - 1)])
     return Delivered(np.arange(count), c2w, ways="metres" if kind == "yaw" else "shape")
 

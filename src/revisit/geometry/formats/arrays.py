@@ -77,23 +77,23 @@ def from_mapanything(arrays: Mapping[str, np.ndarray], *, scale: Scale = "unknow
 
 def as_intrinsics(values: np.ndarray, n: int) -> np.ndarray:
     """Matrices (N, 3, 3) of one or N matrices, or of one or N rows fx fy cx cy."""
-    given = as_numbers(values, "intrinsics")
-    if given.shape in ((4,), (n, 4)):
+    array = as_numbers(values, "intrinsics")
+    if array.shape in ((4,), (n, 4)):
         matrices = np.tile(np.eye(3), (n, 1, 1))
-        matrices[:, [0, 1, 0, 1], [0, 1, 2, 2]] = given
+        matrices[:, [0, 1, 0, 1], [0, 1, 2, 2]] = array
         return matrices
-    if given.shape in ((3, 3), (n, 3, 3)):
-        return np.broadcast_to(given, (n, 3, 3))
+    if array.shape in ((3, 3), (n, 3, 3)):
+        return np.broadcast_to(array, (n, 3, 3))
     raise InvalidPoses(
-        f"the intrinsics have shape {given.shape}; {n} poses need (3, 3) or ({n}, 3, 3), "
+        f"the intrinsics have shape {array.shape}; {n} poses need (3, 3) or ({n}, 3, 3), "
         f"or fx fy cx cy as (4,) or ({n}, 4)"
     )
 
 
 def _array(arrays: Mapping[str, np.ndarray], name: str, producer: str) -> np.ndarray:
     if name not in arrays:
-        found = ", ".join(sorted(arrays)) or "no arrays"
-        raise InvalidPoses(f"the file has {found}; a pose file of {producer} has an array called {name!r}")
+        names = ", ".join(sorted(arrays)) or "no arrays"
+        raise InvalidPoses(f"the file has {names}; a pose file of {producer} has an array called {name!r}")
     return arrays[name]
 
 

@@ -60,7 +60,7 @@ def parse_unreal(text: str, *, who: Who = "auto") -> Trajectory:
     return from_unreal_rows(rows, who=who)
 
 
-def from_unreal_rows(rows: Sequence[Mapping[str, Any]], *, who: Who = "auto") -> Trajectory:
+def from_unreal_rows(rows: Sequence[Mapping[str, object]], *, who: Who = "auto") -> Trajectory:
     """The trajectory, in metres, of rows with `time` (a frame number), `<who>_pos` and `<who>_rpy`.
 
     Positions are {x, y, z} in centimetres, rotations {x: roll, y: pitch, z: yaw} in degrees, in Unreal's axes.
@@ -96,24 +96,24 @@ def _matrix(value: object, frame: int) -> np.ndarray:
     return np.array([[_real(x, f"frame {frame}: the transform_matrix", "a number") for x in row] for row in value])
 
 
-def _lens(values: Mapping[str, Any]) -> list[list[float]] | None:
+def _lens(values: Mapping[str, object]) -> list[list[float]] | None:
     """The intrinsic matrix in pixels, or None when the document does not say."""
-    known = {
+    numbers = {
         name: _real(values[name], name, "a number")
         for name in ("fl_x", "fl_y", "cx", "cy", "w", "h", "camera_angle_x")
         if values.get(name) is not None
     }
-    if "fl_x" not in known and {"camera_angle_x", "w"} <= known.keys() and 0 < known["camera_angle_x"] < math.pi:
-        known["fl_x"] = known["w"] / 2 / math.tan(known["camera_angle_x"] / 2)
+    if "fl_x" not in numbers and {"camera_angle_x", "w"} <= numbers.keys() and 0 < numbers["camera_angle_x"] < math.pi:
+        numbers["fl_x"] = numbers["w"] / 2 / math.tan(numbers["camera_angle_x"] / 2)
     for name, half in (("cx", "w"), ("cy", "h")):
-        if name not in known and half in known:
-            known[name] = known[half] / 2
-    if not {"fl_x", "cx", "cy"} <= known.keys():
+        if name not in numbers and half in numbers:
+            numbers[name] = numbers[half] / 2
+    if not {"fl_x", "cx", "cy"} <= numbers.keys():
         return None
-    return [[known["fl_x"], 0, known["cx"]], [0, known.get("fl_y", known["fl_x"]), known["cy"]], [0, 0, 1]]
+    return [[numbers["fl_x"], 0, numbers["cx"]], [0, numbers.get("fl_y", numbers["fl_x"]), numbers["cy"]], [0, 0, 1]]
 
 
-def _xyz(row: Mapping[str, Any], k: int, name: str, unit: str) -> list[float]:
+def _xyz(row: Mapping[str, object], k: int, name: str, unit: str) -> list[float]:
     value = row.get(name)
     if not isinstance(value, Mapping) or not {"x", "y", "z"} <= value.keys():
         raise InvalidPoses(f"row {k} has no {name}; expected {{'x': ..., 'y': ..., 'z': ...}} {unit}")

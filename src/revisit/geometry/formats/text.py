@@ -40,8 +40,8 @@ def parse_realestate10k(text: str, *, scale: Scale = "unknown") -> Trajectory:
 
     The address of the video in the first line may be missing.
     """
-    first, _, rest = text.partition("\n")
-    body = f"\n{rest}" if "://" in first else text  # the empty line keeps the count of lines right
+    first, _, following = text.partition("\n")
+    body = f"\n{following}" if "://" in first else text  # the empty line keeps the count of lines right
     _, rows = _table(body, 19, REALESTATE10K)
     intrinsics = np.tile(np.eye(3), (len(rows), 1, 1))
     intrinsics[:, [0, 1, 0, 1], [0, 1, 2, 2]] = rows[:, 1:5]

@@ -39,14 +39,14 @@ def read_keys(path: Path, frames: int) -> list[str]:
         changes = {int(row["frame"]): (row["keys"] or "").replace("+", "").strip().lower() for row in rows}
     except (OSError, KeyError, ValueError, TypeError, csv.Error) as error:
         raise UsageError(f"{path}: expected a CSV file with the columns frame and keys ({error})") from error
-    held, found = "", []
+    keys, keys_by_frame = "", []
     for frame in range(frames):
-        held = changes.get(frame, held)
-        unknown = sorted(set(held) - set(CODES))
+        keys = changes.get(frame, keys)
+        unknown = sorted(set(keys) - set(CODES))
         if unknown:
             raise UsageError(f"{path}: frame {frame} holds {unknown[0]!r}; keys are {', '.join(CODES)}")
-        found.append(held)
-    return found
+        keys_by_frame.append(keys)
+    return keys_by_frame
 
 
 def walked(keys: Sequence[str], steps: Steps) -> np.ndarray:
@@ -61,17 +61,18 @@ def keys_of(c2w: np.ndarray) -> list[str]:
     level = c2w.copy()
     for pose, angle in zip(level, yaw, strict=True):
         pose[:3, :3] = from_yaw_pitch(float(angle), 0.0)
-    way = (invert(level[:-1]) @ level[1:])[:, :3, 3]
-    found = [""] * len(c2w)
+    motion = (invert(level[:-1]) @ level[1:])[:, :3, 3]
+    keys = [""] * len(c2w)
     # Ways are compared with ways, so that a little slip beside a long stride is no key.
-    stride = _usual(np.hypot(way[:, 0], way[:, 2]))
+    stride = _usual(np.hypot(motion[:, 0], motion[:, 2]))
     for letters, change, usual in (
-        ("ws", way[:, 2], stride), ("da", way[:, 0], stride), ("un", tilt, _usual(tilt)), ("rl", turn, _usual(turn)),
+        ("ws", motion[:, 2], stride), ("da", motion[:, 0], stride), ("un", tilt, _usual(tilt)),
+        ("rl", turn, _usual(turn)),
     ):  # fmt: skip
         for k, value in enumerate(change):
             if usual and abs(value) > STILL * usual:
-                found[k] += letters[0] if value > 0 else letters[1]
-    return found
+                keys[k] += letters[0] if value > 0 else letters[1]
+    return keys
 
 
 def _usual(change: np.ndarray) -> float:
@@ -126,14 +127,14 @@ def write(
         names.append(video.stem)
     if not names:
         raise UsageError("; ".join(left_out) or "there is no recording")
-    for name, held in MIRRORS.items():
-        keys = mirrored(held, TICKS)
+    for name, out_keys in MIRRORS.items():
+        keys = mirrored(out_keys, TICKS)
         half = walked(keys[:TICKS], steps)
         path = np.concatenate([half, half[::-1]])  # frame i and frame n-1-i are one view
         authoring.write_json(test / MIRROR / f"{name}.json", action_file(keys, dict.fromkeys(whose, path), 0))
-    told = [(name, kinds[name], perspective) for name in names if kinds and kinds.get(name)]
-    if told:
-        authoring.write_table(data / SCENES, ("name", "kind", "perspective"), told, newline="\n")
+    kind_rows = [(name, kinds[name], perspective) for name in names if kinds and kinds.get(name)]
+    if kind_rows:
+        authoring.write_table(data / SCENES, ("name", "kind", "perspective"), kind_rows, newline="\n")
     counts = {"recordings": len(names), "first frames of mirror tests": len(names)}
     counts |= {"go-and-return files": len(MIRRORS), "recordings with a caption": len(captions or {})}
     authoring.write_card(

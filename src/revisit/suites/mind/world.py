@@ -86,17 +86,17 @@ def takes(context: int, future: int, clips: int, spaces: Sequence[Space] = (SPAC
     """The recordings of one perspective: look around and back, then walk and look again."""
     half = context // 2
     before = ("r",) * half + ("l",) * (context - half)
-    found = []
+    recordings = []
     for k in range(clips):
         side, other = ("r", "l") if k % 2 == 0 else ("l", "r")
         after = _spread([side, other, "w", "", "w" + side, "d"], future)
-        found.append(Take("mem_test", f"data-{25 + k}", k, before + after, context))
+        recordings.append(Take("mem_test", f"data-{25 + k}", k, before + after, context))
     # Tilts come back before the next turn, so that a weaker tilt leaves no trace in the turns after it.
     after = _spread(["u", "n", "r", "s", "a", "l"], future)
     for k, (speed, angle) in enumerate(spaces):
         name = f"data-{k}-{speed:.1f}x-{angle:g}"
-        found.append(Take("action_space_test", name, 0, before + after, context, speed, angle / SPACE[1]))
-    return found
+        recordings.append(Take("action_space_test", name, 0, before + after, context, speed, angle / SPACE[1]))
+    return recordings
 
 
 def _spread(parts: Sequence[Keys], frames: int) -> tuple[Keys, ...]:
@@ -142,10 +142,10 @@ def render_mind(
                 jobs.append(pool.submit(_record, truth, predictions, perspective, take, studio))
             shared = mirrors, mirror_half, Studio(worlds[0], size)
             jobs.append(pool.submit(_go_and_return, truth, predictions, perspective, *shared))
-        for done, job in enumerate(as_completed(jobs), start=1):
+        for finished, job in enumerate(as_completed(jobs), start=1):
             what = job.result()
             if progress is not None:
-                progress(done, len(jobs), what)
+                progress(finished, len(jobs), what)
     (Path(folder) / DONE).touch()
     return truth, predictions
 
@@ -161,10 +161,10 @@ def _record(truth: Path, predictions: Path, perspective: str, take: Take, studio
     if take.test == "mem_test" or take.speed != 1:  # of the first varied one only action.json tells the poses
         write_text(folder / "images.txt", format_colmap(trajectory(poses[take.mark :])))
         write_text(truth / perspective / "description" / f"{take.name}.txt", f"{studio.world.prompt}\n")
-    for model, made in _predicted(take, actors, third).items():
+    for model, camera_poses in _predicted(take, actors, third).items():
         place = predictions / model / perspective / take.test / take.name
-        encode_mp4(place / "video.mp4", map(studio.picture, made), FPS, crf=LOSSLESS)
-        save_npz(place / "poses.npz", {"poses": as_estimated(made)})
+        encode_mp4(place / "video.mp4", map(studio.picture, camera_poses), FPS, crf=LOSSLESS)
+        save_npz(place / "poses.npz", {"poses": as_estimated(camera_poses)})
     return f"{perspective}/{take.test}/{take.name}"
 
 
@@ -225,7 +225,7 @@ def write(folder: Path, size: tuple[int, int], tell: Tell = lambda _: None, fram
             tell(f"part {step + 1} is there")
     else:
         render_mind(
-            folder, size=size, future=frames or FUTURE, spaces=SPACES, progress=lambda done, total, what: tell(what)
+            folder, size=size, future=frames or FUTURE, spaces=SPACES, progress=lambda finished, total, what: tell(what)
         )
     return folder / "predictions"
 
