@@ -13,7 +13,7 @@ from typing import Any
 from revisit.control.delivery import plan_for
 from revisit.control.generator_backends import PLACEHOLDERS, OneShot, arguments, worker_environment
 from revisit.control.generators import Generator
-from revisit.control.job_runner import Generated, How, run_jobs
+from revisit.control.job_runner import Generated, GenerationSettings, run_jobs
 from revisit.control.jobs import Job, file_name
 from revisit.core import RevisitError, UsageError
 from revisit.media.files import write_lines
@@ -97,11 +97,11 @@ def generate(
             jobs.append(job_of(record, to, folder, frames))
         except (RevisitError, ValueError, OverflowError) as error:
             refused.append(Generated(record.id, "refused", str(error)[:1000]))
-    makers = [partial(OneShot, command, worker_environment(number, ())) for number in range(max(workers, 1))]
-    settings = How(timeout, replace="own", to=to, command=command, checkpoint=checkpoint)
+    backends = [partial(OneShot, command, worker_environment(number, ())) for number in range(max(workers, 1))]
+    settings = GenerationSettings(timeout, replace="own", to=to, command=command, checkpoint=checkpoint)
     ended: dict[str, Generated] = {}
     pending = [record.id for record in records]
-    for result in run_jobs(jobs, makers, folder, settings, refused):
+    for result in run_jobs(jobs, backends, folder, settings, refused):
         ended[result.id] = result
         while pending and pending[0] in ended:
             yield ended[pending.pop(0)]

@@ -6,14 +6,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from revisit.control.generators import Generator
-from revisit.control.payloads import FAMILIES, Ask, Delivered, PayloadError
-from revisit.control.payloads.family import STILL, halfway
-from revisit.control.requested_path import CameraPlan, amplified, clipped, compile_script
+from revisit.control.payloads import FAMILIES, LoadedPath, PayloadError, PayloadRequest
+from revisit.control.payloads.family import STILL, PayloadOptions, mid_headings
+from revisit.control.requested_path import CameraPlan, amplify, clip_translation, compile_script
 from revisit.core import RevisitError
 from revisit.geometry.camera_script import Step, parse_script
 from revisit.geometry.poses import resample, trajectory
@@ -37,13 +36,13 @@ class Delivery:
     plan: CameraPlan
     to: Generator
     files: Mapping[str, bytes]
-    said: Delivered
+    said: LoadedPath
     clipped: bool  # whether a way was longer than the generator's largest
     turn_error: float | None  # degrees
     way_error: float | None  # metres
     picture: tuple[int, int] | None = None  # size of the first picture, where it is known
     key_step: float | None = None  # metres; None where no key is held
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the payload: the card's, or those of a patched copy
+    options: PayloadOptions = field(default_factory=dict)  # of the payload: the card's, or those of a patched copy
 
     @property
     def patched(self) -> bool:
@@ -109,7 +108,7 @@ class Delivery:
             sentences.append(f"converter needed: {self.to.converter}")
         return sentences
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """What the record of a generation keeps of it."""
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
         together = hashlib.sha256("".join(f"{name}:{digest}\n" for name, digest in sorted(digests.items())).encode())
@@ -174,13 +173,13 @@ def deliver(
         raise PayloadError(f"{to.id} has no way to keep its camera still")
     family = FAMILIES[to.payload]
     turns, distances, limit = to.gain
-    target = amplified(plan.path.c2w, rotation=turns, translation=distances) if family.gains else plan.path.c2w
-    fed = clipped(target, limit) if family.gains else target
-    files, options = _written(Ask(plan, fed, prompt, image, picture), to)
+    target = amplify(plan.path.c2w, rotation=turns, translation=distances) if family.gains else plan.path.c2w
+    fed = clip_translation(target, limit) if family.gains else target
+    files, options = _write_payload(PayloadRequest(plan, fed, prompt, image, picture), to)
     delivered = family.read(files, len(plan), **options)
     turn_error, way_error, key_step = None, None, None
     if delivered.c2w is not None:
-        actual, expected = _between(delivered), target[delivered.frame[0] : delivered.frame[-1] + 1]
+        actual, expected = _poses_of_every_frame(delivered), target[delivered.frame[0] : delivered.frame[-1] + 1]
         turn_error = float(geodesic(expected[:, :3, :3], actual[:, :3, :3]).max())
         way_error, scale = _way_error(expected[:, :3, 3], actual[:, :3, 3], shape_only=delivered.ways == "shape")
         key_step = delivered.key * scale if delivered.key else None
@@ -211,7 +210,7 @@ def refusals(scripts: Mapping[str, str], to: Generator, frames: int | None = Non
     return reasons
 
 
-def _written(ask: Ask, to: Generator) -> tuple[dict[str, bytes], Mapping[str, Any]]:
+def _write_payload(ask: PayloadRequest, to: Generator) -> tuple[dict[str, bytes], PayloadOptions]:
     """The files of a path and the options they were written with: those of a patched copy where others do not do."""
     write = FAMILIES[to.payload].write
     refused: PayloadError | None = None
@@ -224,10 +223,10 @@ def _written(ask: Ask, to: Generator) -> tuple[dict[str, bytes], Mapping[str, An
     raise PayloadError(f"{refused}; a patched copy could not do it either" if to.patched else str(refused))
 
 
-def _key_path(delivered: Delivered, c2w: np.ndarray) -> np.ndarray:
+def _key_path(delivered: LoadedPath, c2w: np.ndarray) -> np.ndarray:
     """Where keys lead along the heading of a path, frame by frame (N, 3), in steps of one key."""
     assert delivered.moves is not None
-    steps = np.einsum("nij,nj->ni", halfway(c2w[delivered.frame]), delivered.moves)
+    steps = np.einsum("nij,nj->ni", mid_headings(c2w[delivered.frame]), delivered.moves)
     at = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
     right, ahead = (np.interp(np.arange(len(c2w)), delivered.frame, axis) for axis in at.T)
     return np.stack([right, np.zeros(len(c2w)), ahead], axis=1)
@@ -239,7 +238,7 @@ def _lengths(steps: Sequence[Step]) -> tuple[int, ...]:
     return tuple(dict.fromkeys((script_frames(steps), total, total + 1)))
 
 
-def _between(delivered: Delivered) -> np.ndarray:
+def _poses_of_every_frame(delivered: LoadedPath) -> np.ndarray:
     """The delivered poses of every frame: what happens between two poses that a loader reads is the even way."""
     assert delivered.c2w is not None
     frames = np.arange(delivered.frame[0], delivered.frame[-1] + 1)

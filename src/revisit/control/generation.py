@@ -7,15 +7,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import yaml
 
 from revisit.control.baseline_generators import STANDINS
-from revisit.control.generator_backends import LOADING, Called, Live, Maker, OneShot, Request, worker_environment
-from revisit.control.job_runner import Generated, How, disk_needed, known_of, run_jobs
-from revisit.control.jobs import Batch, Job, Wanted, distinct, is_plain
-from revisit.control.metering import summed_up
+from revisit.control.generator_backends import (
+    LOADING,
+    FunctionBackend,
+    GeneratorBackend,
+    OneShot,
+    ProcessBackend,
+    worker_environment,
+)
+from revisit.control.job_runner import Generated, GenerationSettings, disk_needed, read_provenance, run_jobs
+from revisit.control.jobs import Batch, Job, JobRequest, Wanted, is_plain, require_distinct
+from revisit.control.metering import ModelCost, model_cost
 from revisit.core import SUITES, UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.grouping import grouped
@@ -27,6 +34,20 @@ WORLD = "world"  # the baseline that renders: it follows every path, and remembe
 NO_FIRST_FRAME = "no-first-frame"  # a condition of a run: what the model is called with it
 
 
+class PlanRow(TypedDict):
+    """The jobs of a subset under a condition."""
+
+    subset: str
+    condition: str
+    jobs: int
+    there: int  # clips that are made already
+    frames: str
+    fps: str
+    size: str
+    seconds: float
+    bytes: int
+
+
 @dataclass(frozen=True)
 class By:
     """Who makes the clips: one of a command for each job, a command that serves many, a stand-in, or a function."""
@@ -34,12 +55,12 @@ class By:
     command: str = ""
     serve: str = ""
     baseline: str = ""
-    function: Callable[[Request], Any] | None = None
+    function: Callable[[JobRequest], Any] | None = None
     workers: int = 0  # 0: one, or one for each GPU
     gpus: Sequence[str] = ()
     loading: float = LOADING
 
-    def makers(self, further: Mapping[str, Callable[[Request], Any]]) -> list[Callable[[], Maker]]:
+    def makers(self, further: Mapping[str, Callable[[JobRequest], Any]]) -> list[Callable[[], GeneratorBackend]]:
         """Who works, a starter for each worker."""
         choices = [name for name in ("command", "serve", "baseline", "function") if getattr(self, name)]
         if len(choices) != 1:
@@ -50,21 +71,21 @@ class By:
         if self.command:
             OneShot(self.command, {})  # what is wrong with it is told before anything is done
         function = self.function or (self._baseline(further) if self.baseline else None)
-        return [self._maker(number, function) for number in range(self.workers or max(1, len(self.gpus)))]
+        return [self._backend(number, function) for number in range(self.workers or max(1, len(self.gpus)))]
 
-    def _baseline(self, further: Mapping[str, Callable[[Request], Any]]) -> Callable[[Request], Any]:
+    def _baseline(self, further: Mapping[str, Callable[[JobRequest], Any]]) -> Callable[[JobRequest], Any]:
         baselines = {**STANDINS, **further}
         if self.baseline not in baselines:
             raise UsageError(f"there is no baseline {self.baseline!r}; there are {', '.join(baselines)}")
         return baselines[self.baseline]
 
-    def _maker(self, number: int, function: Callable[[Request], Any] | None) -> Callable[[], Maker]:
+    def _backend(self, number: int, function: Callable[[JobRequest], Any] | None) -> Callable[[], GeneratorBackend]:
         if function is not None:
-            return lambda: Called(function)
+            return lambda: FunctionBackend(function)
         env = worker_environment(number, self.gpus)
         if self.command:
             return lambda: OneShot(self.command, env)
-        return lambda: Live(self.serve, env, self.loading)
+        return lambda: ProcessBackend(self.serve, env, self.loading)
 
     @property
     def words(self) -> str:
@@ -128,7 +149,7 @@ def batch_of(suite: str, data: Path | None, out: Path | None, request: Wanted) -
             f"{request.model!r} cannot be a model's name (it becomes a folder): use letters, digits, _, . and -"
         )
     batch: Batch = benchmark.jobs(data, out, request)
-    distinct(batch.jobs)
+    require_distinct(batch.jobs)
     if not batch.jobs:
         raise UsageError(
             f"there is nothing to generate in {data}" + "".join(f"; {reason}" for reason in batch.left_out[:3])
@@ -137,23 +158,25 @@ def batch_of(suite: str, data: Path | None, out: Path | None, request: Wanted) -
 
 
 def carry_out(
-    batch: Batch, by: By, settings: How, further: Mapping[str, Callable[[Request], Any]] | None = None
+    batch: Batch, by: By, settings: GenerationSettings, further: Mapping[str, Callable[[JobRequest], Any]] | None = None
 ) -> Iterator[Generated]:
     """Make the clips that are not there, and write the lists that the suite's reader goes by."""
-    makers = by.makers(further or {})
+    backends = by.makers(further or {})
     try:
-        yield from run_jobs(batch.jobs, makers, batch.home, settings)
+        yield from run_jobs(batch.jobs, backends, batch.home, settings)
     finally:
         if batch.index is not None:
             batch.index(batch.jobs)
-        facts: dict[str, Any] = {"category": settings.category} if settings.category else {}
+        facts: dict[str, object] = {"category": settings.category} if settings.category else {}
         if not by.baseline and (cost := cost_of(batch, settings)):
             facts["cost"] = cost
         if facts:
             mark(Path(batch.evaluate[0]), batch.jobs[0].model, facts)
 
 
-def with_ceilings(batches: Sequence[Batch], by: By, settings: How) -> list[tuple[Batch, By, How]]:
+def with_ceilings(
+    batches: Sequence[Batch], by: By, settings: GenerationSettings
+) -> list[tuple[Batch, By, GenerationSettings]]:
     """Batches, who carries each out, and how: a stand-in gets a ceiling beside it where nobody filmed the truth."""
     runs = [(batch, by, settings) for batch in batches]
     ceilings = {batch.ceiling.home: batch.ceiling for batch in batches if batch.ceiling is not None and by.baseline}
@@ -162,18 +185,18 @@ def with_ceilings(batches: Sequence[Batch], by: By, settings: How) -> list[tuple
     return [*runs, *((batch, render, replace(rendering, replace="own")) for batch in ceilings.values())]
 
 
-def cost_of(batch: Batch, settings: How) -> dict[str, Any]:
+def cost_of(batch: Batch, settings: GenerationSettings) -> ModelCost:
     """What the clips of a batch cost, by the records beside them: those of earlier runs count, too."""
     clips = []
     for job in batch.jobs:
-        provenance = known_of(job.out) if job.out.is_file() else None
+        provenance = read_provenance(job.out) if job.out.is_file() else None
         cost = (provenance or {}).get("cost")
         if isinstance(cost, dict):
             clips.append((cost, job.frames / job.fps))
-    return summed_up(clips, settings.price, settings.currency)
+    return model_cost(clips, settings.price, settings.currency)
 
 
-def mark(clips: Path, model: str, facts: Mapping[str, Any]) -> None:
+def mark(clips: Path, model: str, facts: Mapping[str, object]) -> None:
     """Write facts of a model into models.yaml beside the clips, where tables look for them; others stay."""
     path = clips / MODELS
     try:
@@ -188,14 +211,14 @@ def mark(clips: Path, model: str, facts: Mapping[str, Any]) -> None:
     write_text(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
-def how_of(by: By, **facts: Any) -> How:
+def how_of(by: By, **facts: Any) -> GenerationSettings:
     """How jobs are carried out: clips of stand-ins are marked as floors."""
-    return How(command=by.words, category=FLOOR if by.baseline else "", **facts)
+    return GenerationSettings(command=by.words, category=FLOOR if by.baseline else "", **facts)
 
 
-def plan_rows(jobs: Sequence[Job]) -> list[dict[str, Any]]:
+def plan_rows(jobs: Sequence[Job]) -> list[PlanRow]:
     """The plan, a row for each subset and condition."""
-    rows = []
+    rows: list[PlanRow] = []
     for (subset, condition), mine in grouped(jobs, lambda job: (job.subset, job.condition)).items():
         rows.append(
             {

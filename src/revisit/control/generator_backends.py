@@ -1,8 +1,8 @@
-"""Makers: who makes the clip of a job. A command for every job, one process kept alive for many jobs, or a function.
+"""Generator backends: a command for every job, one process kept alive for many jobs, or a function.
 
 All of them get the job as JSON (`Job.as_json`) and write a clip to its `out`; docs/generate.md has what a process that
-is kept alive (`Live`) reads and answers. Command lines are split into arguments before they are filled in, so that no
-prompt can become a command.
+is kept alive (`ProcessBackend`) reads and answers. Command lines are split into arguments before they are filled in, so
+that no prompt can become a command.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from revisit.control.jobs import JobRequest
 from revisit.control.metering import Cost, Meter
 from revisit.core import UsageError
 from revisit.core.text import json_or_none
@@ -37,17 +38,16 @@ PLACEHOLDERS = (
 TAIL = 400  # characters of last words that are kept
 LOOK = 0.05  # seconds between two looks at a process that works
 LOADING = 3600.0  # seconds that a process may take to load its weights
-Request = dict[str, Any]
 Ended = tuple[str, str]  # what became of it ("" if all is well), and why or last words
 
 
-class Maker(Protocol):
-    """Somebody who makes clips, one after the other."""
+class GeneratorBackend(Protocol):
+    """Makes clips, one after the other."""
 
     starts: int  # processes that were started
     cost: Cost | None  # of the last clip
 
-    def make(self, request: Request, file: Path, timeout: float) -> Ended:
+    def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Make the clip of a request, which also lies in a file."""
 
     def close(self) -> None:
@@ -63,9 +63,9 @@ class OneShot:
         self.running: subprocess.Popen[bytes] | None = None
         self.cost: Cost | None = None
 
-    def make(self, request: Request, file: Path, timeout: float) -> Ended:
+    def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Run the command."""
-        words = arguments(self.command, values_of(request, file))
+        words = arguments(self.command, placeholder_values(request, file))
         meter = Meter(self.env)
         self.cost, begun = None, time.monotonic()
         with tempfile.TemporaryFile() as output:
@@ -96,7 +96,7 @@ class OneShot:
             _stop(self.running)
 
 
-class Live:
+class ProcessBackend:
     """One process for many jobs; where it dies or hangs, the next job starts another."""
 
     def __init__(self, command: str, env: Mapping[str, str], loading: float = LOADING) -> None:
@@ -108,7 +108,7 @@ class Live:
         self.ready = False
         self.cost: Cost | None = None
 
-    def make(self, request: Request, file: Path, timeout: float) -> Ended:
+    def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Hand the job over and wait for the answer."""
         self.cost, begun = None, time.monotonic()
         new, loading = self.process is None, 0.0
@@ -204,16 +204,16 @@ class Live:
         self.process = None
 
 
-class Called:
+class FunctionBackend:
     """A function in this process. It cannot be stopped: a time-out does not reach it."""
 
     starts = 0
 
-    def __init__(self, function: Callable[[Request], Any]) -> None:
+    def __init__(self, function: Callable[[JobRequest], Any]) -> None:
         self.function = function
         self.cost: Cost | None = None
 
-    def make(self, request: Request, file: Path, timeout: float) -> Ended:
+    def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Call the function; frames that it returns are encoded."""
         self.cost, begun = None, time.monotonic()
         try:
@@ -241,14 +241,15 @@ def arguments(command: str, values: Mapping[str, str]) -> list[str]:
     return [word.format_map(values) for word in words]
 
 
-def values_of(request: Request, file: Path) -> dict[str, str]:
+def placeholder_values(request: JobRequest, file: Path) -> dict[str, str]:
     """Placeholder -> its value."""
     inputs, control = request["inputs"], request["control"]
-    context = inputs["context"] or {}
+    context = inputs["context"]
     width, height = request["size"]
     return {
         "prompt": inputs["prompt"], "image": inputs["image"] or "", "source_video": inputs["source_video"] or "",
-        "context": context.get("video") or "", "context_frames": str(context.get("frames") or ""),
+        "context": context["video"] if context else "",
+        "context_frames": str(context["frames"] or "") if context else "",
         "camera": control.get("payload") or "", "line": control.get("line") or "", "path": control.get("path") or "",
         "token_degrees": "" if control.get("token_degrees") is None else f"{control['token_degrees']:g}",
         "seed": str(request["seed"]), "frames": str(request["frames"]), "fps": f"{request['fps']:g}",
@@ -271,7 +272,7 @@ def _listen(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | N
     lines.put(None)
 
 
-def _answer(line: bytes) -> dict[str, Any]:
+def _answer(line: bytes) -> dict[str, object]:
     content = json_or_none(line)
     return content if isinstance(content, dict) else {}
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import yaml
 
 from revisit.control.payloads import FAMILIES
+from revisit.control.payloads.family import PayloadOptions
 from revisit.core import UsageError
 from revisit.core.text import one_line, parse_yaml, reading
 
@@ -36,15 +36,13 @@ class Generator:
     gain: tuple[float, float, float]  # of turns, of ways, and the largest way; they act on the payload alone
     lengths: tuple[int, ...] = ()  # frames that it can make: the first number, the step, the last; none: any
     static: bool = True  # whether it can be asked to hold still
-    options: Mapping[str, Any] = field(default_factory=dict)  # of its payload
+    options: PayloadOptions = field(default_factory=dict)  # of its payload
     aliases: tuple[str, ...] = ()  # WRBench's names of it
     loader: str = ""  # the code that reads the payload: repository @ commit, file
     checked: tuple[str, ...] = ()  # what the payload was checked against
     converter: str = ""  # what is missing between the payload and the generator's own program
     note: str = ""
-    patched: tuple[
-        Mapping[str, Any], ...
-    ] = ()  # options of a changed copy, in turn, for what the published one refuses
+    patched: tuple[PayloadOptions, ...] = ()  # options of a changed copy, in turn, for what the published one refuses
     patch: str = ""  # what must be changed in that copy
 
     @property
@@ -125,7 +123,7 @@ def _read(text: str, where: str) -> dict[str, Generator]:
     }
 
 
-def _entry(generator_id: str, facts: dict[str, Any], where: str) -> Generator:
+def _entry(generator_id: str, facts: Mapping[str, object], where: str) -> Generator:
     try:
         entry = msgspec.convert({"title": generator_id, **facts, "id": generator_id}, Generator, strict=False)
     except msgspec.ValidationError as error:

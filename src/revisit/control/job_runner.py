@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 
 from revisit.control.delivery import Delivery, deliver
-from revisit.control.generator_backends import Maker
+from revisit.control.generator_backends import GeneratorBackend
 from revisit.control.generators import Generator
-from revisit.control.jobs import Job, distinct, file_name
+from revisit.control.jobs import ControlJson, Job, file_name, require_distinct
 from revisit.control.payloads import FAMILIES
-from revisit.control.provenance import provenance
+from revisit.control.provenance import ClipRecord, provenance
 from revisit.control.requested_path import CameraPlan, compile_script, intrinsics
 from revisit.core import Clip, MediaError, RevisitError, UsageError
 from revisit.core.text import parse_json
@@ -43,9 +43,9 @@ from revisit.media.files import is_file, replacing, write_text
 LONGEST_REASON = 1000  # characters
 LOG = "generation.jsonl"
 INPUTS = "inputs"  # first frames that were taken out of videos
-MAKING = ".making-"
-SAME = ("record", "intended", "delivered", "inputs", "generator")  # of a provenance: what makes a clip the same
-AGAIN = ("crashed", "hung", "wrote nothing", "wrong length", "failed", "unreadable")  # what may go better next time
+SCRATCH_PREFIX = ".making-"
+IDENTITY = ("record", "intended", "delivered", "inputs", "generator")  # of a provenance: what makes a clip the same
+RETRIABLE = ("crashed", "hung", "wrote nothing", "wrong length", "failed", "unreadable")  # what may go better next time
 BYTES_PER_PIXEL = 0.15  # of a video of good quality, where nothing is known of the generator
 
 
@@ -59,7 +59,7 @@ class Generated:
     seconds: float = 0.0
     remarks: tuple[str, ...] = ()  # what must be known of its payload or its clip
     tries: int = 1
-    cost: dict[str, Any] | None = None  # of a clip that was made now: seconds and memory of its generator
+    cost: dict[str, float | None] | None = None  # of a clip that was made now: seconds and memory of its generator
 
     @property
     def good(self) -> bool:
@@ -67,7 +67,7 @@ class Generated:
 
 
 @dataclass(frozen=True)
-class How:
+class GenerationSettings:
     """How jobs are carried out."""
 
     timeout: float = 3600
@@ -76,64 +76,64 @@ class How:
     to: Generator | None = None  # whose dialect the control is told in
     command: str = ""  # for the provenance, as are the next two
     checkpoint: str = ""
-    category: str = ""  # floor, where the maker is a stand-in
+    category: str = ""  # floor, of a baseline generator
     price: float | None = None  # of a clip, for the model's card
     currency: str = "USD"
 
 
 def run_jobs(
     jobs: Sequence[Job],
-    makers: Sequence[Callable[[], Maker]],
+    backends: Sequence[Callable[[], GeneratorBackend]],
     folder: Path,
-    settings: How,
+    settings: GenerationSettings,
     refused: Sequence[Generated] = (),
 ) -> Iterator[Generated]:
-    """Carry out every job that has no clip yet, a worker for each maker, and tell what became of each as it ends.
+    """Carry out every job that has no clip yet, a worker for each backend, and tell what became of each as it ends.
 
     `refused` are records that could not even become jobs; they are written down, too.
     """
-    distinct(jobs)
+    require_distinct(jobs)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOG).open("a", encoding="utf-8") as log:
         try:
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UsageError(f"another run is making clips in {folder}; wait for it, or choose another --out") from None
-        for stale in folder.glob(f"{MAKING}*"):  # of a run that was killed
+        for stale in folder.glob(f"{SCRATCH_PREFIX}*"):  # of a run that was killed
             shutil.rmtree(stale, ignore_errors=True)
-        for result in chain(refused, _worked(jobs, makers, folder, settings)):
+        for result in chain(refused, _run_workers(jobs, backends, folder, settings)):
             facts = {"generator": settings.to.id if settings.to else "", **asdict(result), "at": round(time.time(), 3)}
             log.write(json.dumps(facts) + "\n")
             log.flush()
             yield result
 
 
-def _worked(
-    jobs: Sequence[Job], makers: Sequence[Callable[[], Maker]], folder: Path, settings: How
+def _run_workers(
+    jobs: Sequence[Job], backends: Sequence[Callable[[], GeneratorBackend]], folder: Path, settings: GenerationSettings
 ) -> Iterator[Generated]:
     waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
     for job in jobs:
         waiting.put(job)
     ended: queue.SimpleQueue[Generated | BaseException] = queue.SimpleQueue()
-    at_work = [start() for start in makers]
+    running = [start() for start in backends]
     stop = threading.Event()
 
-    def work(maker: Maker) -> None:
+    def work(backend: GeneratorBackend) -> None:
         try:
             while not stop.is_set():
                 try:
                     job = waiting.get_nowait()
                 except queue.Empty:
                     break
-                ended.put(one(job, maker, folder, settings))
-            maker.close()
+                ended.put(one(job, backend, folder, settings))
+            backend.close()
         except BaseException as error:
             ended.put(error)
 
     threads: list[threading.Thread] = []
     try:
-        for maker in at_work:
-            threads.append(begun(work, maker))
+        for backend in running:
+            threads.append(begun(work, backend))
         for _ in jobs:
             result = ended.get()
             if isinstance(result, BaseException):
@@ -143,20 +143,20 @@ def _worked(
             thread.join()
     finally:
         stop.set()
-        for maker in at_work:
+        for backend in running:
             with contextlib.suppress(Exception):
-                maker.close()
+                backend.close()
 
 
-def one(job: Job, maker: Maker, folder: Path, settings: How) -> Generated:
+def one(job: Job, backend: GeneratorBackend, folder: Path, settings: GenerationSettings) -> Generated:
     """What became of one job."""
     started = time.monotonic()
     remarks: list[str] = []
     tries = 1
     cost = None
     try:
-        status, reason, tries = _made(job, maker, folder, settings, remarks)
-        cost = maker.cost.as_json() if status == "made" and maker.cost is not None else None
+        status, reason, tries = _make_clip(job, backend, folder, settings, remarks)
+        cost = backend.cost.as_json() if status == "made" and backend.cost is not None else None
     except RevisitError as error:
         status, reason = "refused", str(error)
     except Exception as error:  # whatever a job holds, the others go on
@@ -165,7 +165,9 @@ def one(job: Job, maker: Maker, folder: Path, settings: How) -> Generated:
     return Generated(job.id, status, reason[:LONGEST_REASON], seconds, tuple(remarks), tries, cost)
 
 
-def _made(job: Job, maker: Maker, folder: Path, settings: How, remarks: list[str]) -> tuple[str, str, int]:
+def _make_clip(
+    job: Job, backend: GeneratorBackend, folder: Path, settings: GenerationSettings, remarks: list[str]
+) -> tuple[str, str, int]:
     require_text(job)
     image = first_frame(job, folder)
     plan, delivery = asked(job, settings.to, image)
@@ -173,31 +175,31 @@ def _made(job: Job, maker: Maker, folder: Path, settings: How, remarks: list[str
         remarks += delivery.remarks()
     expected = provenance(job, image, plan, delivery, settings.to)
     expected |= {"category": settings.category} if settings.category else {}
-    kind, words = state_of(job.out, expected)
+    kind, words = clip_state(job.out, expected)
     if kind == "same":
         return "kept", "", 0
     if settings.replace not in {"absent": ("", "own", "any"), "own": ("own", "any"), "foreign": ("any",)}[kind]:
         return "refused", f"{job.out} exists, {words}; add --replace to make it again, or choose another --out", 0
     control = _write_inputs(job, plan, delivery)
     for tries in range(1, 2 + settings.retries):
-        status, reason = _attempt(job, image, control, maker, folder, settings, expected, remarks)
-        if status not in AGAIN or tries > settings.retries:
+        status, reason = _attempt(job, image, control, backend, folder, settings, expected, remarks)
+        if status not in RETRIABLE or tries > settings.retries:
             break
     return status, reason, tries
 
 
 def _attempt(
-    job: Job, image: Path | None, control: dict[str, Any], maker: Maker, folder: Path, settings: How,
-    expected: dict[str, Any], remarks: list[str],
+    job: Job, image: Path | None, control: ControlJson, backend: GeneratorBackend, folder: Path,
+    settings: GenerationSettings,     expected: ClipRecord, remarks: list[str],
 ) -> tuple[str, str]:  # fmt: skip
     """One try at a clip: made in a folder of its own, looked at, and put in its place."""
-    with tempfile.TemporaryDirectory(dir=folder, prefix=MAKING) as scratch:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH_PREFIX) as scratch:
         clip = Path(scratch) / job.out.name
         request = job.as_json(clip, image, control)
         _write_json(job_file(job.out), {**request, "out": str(job.out.absolute())})
         file = Path(scratch) / "job.json"
         _write_json(file, request)
-        status, reason = maker.make(request, file, settings.timeout)
+        status, reason = backend.make(request, file, settings.timeout)
         if status:
             return status, reason
         if not clip.is_file() or not clip.stat().st_size:
@@ -213,7 +215,7 @@ def _attempt(
             remarks.append(f"the clip is {is_}, but {asked_for} was requested")
         output = {"sha256": file_digest(clip), "bytes": clip.stat().st_size, **facts}
         made_with = {"command": settings.command, "checkpoint": settings.checkpoint}
-        cost = {} if maker.cost is None else {"cost": maker.cost.as_json()}
+        cost = {} if backend.cost is None else {"cost": backend.cost.as_json()}
         # First the record, then the clip: who is stopped in between makes the clip again, and finds no stray one.
         _write_json(sidecar(job.out), {**expected, "made_with": made_with, **cost, "output": output})
         clip.replace(job.out)
@@ -242,11 +244,11 @@ def plan_of(job: Job) -> CameraPlan | None:
     return compile_script(job.camera, frames=job.frames, size=job.size, fps=job.fps) if job.camera else None
 
 
-def state_of(clip: Path, expected: dict[str, Any]) -> tuple[str, str]:
+def clip_state(clip: Path, expected: ClipRecord) -> tuple[str, str]:
     """What is there, in a word and in words: absent, same (from the same inputs), own (from others) or foreign."""
     if not clip.exists() and not clip.is_symlink():
         return "absent", ""
-    record = known_of(clip)
+    record = read_provenance(clip)
     if record is None:
         return "foreign", "with no record of how it was made"
     if record.get("record") != expected["record"]:
@@ -256,11 +258,11 @@ def state_of(clip: Path, expected: dict[str, Any]) -> tuple[str, str]:
             return "own", "changed since it was made"
     except (KeyError, TypeError, MediaError):
         return "own", "with a record that cannot be read"
-    different = [name for name in SAME if record.get(name) != json.loads(json.dumps(expected[name]))]
+    different = [name for name in IDENTITY if record.get(name) != json.loads(json.dumps(expected[name]))]
     return ("own", f"made from other {' and '.join(different)}") if different else ("same", "")
 
 
-def known_of(clip: Path) -> dict[str, Any] | None:
+def read_provenance(clip: Path) -> ClipRecord | None:
     """The record of a clip, or None."""
     try:
         record = parse_json(sidecar(clip).read_text(encoding="utf-8"))
@@ -341,14 +343,15 @@ def job_file(clip: Path) -> Path:
     return clip.with_suffix(".job.json")
 
 
-def _write_inputs(job: Job, plan: CameraPlan | None, delivery: Delivery | None) -> dict[str, Any]:
+def _write_inputs(job: Job, plan: CameraPlan | None, delivery: Delivery | None) -> ControlJson:
     """The payload and the path it was made from, beside the clip; what the job says of them."""
-    control: dict[str, Any] = {"path": None, "dialect": None, "payload": None, "line": ""}
+    control: ControlJson = {"path": None, "dialect": None, "payload": None, "line": ""}
     job.out.parent.mkdir(parents=True, exist_ok=True)
     if delivery is not None:
         payload = delivery.write(job.out.with_suffix(""))
         control |= {"dialect": delivery.to.payload, "payload": str(payload.absolute()), "line": delivery.line}
-        control |= {} if delivery.token_degrees is None else {"token_degrees": delivery.token_degrees}
+        if delivery.token_degrees is not None:
+            control["token_degrees"] = delivery.token_degrees
     if plan is not None:
         path = job.out.with_suffix(".target_c2w.npy")
         with replacing(path) as temporary, temporary.open("wb") as file:
@@ -357,5 +360,5 @@ def _write_inputs(job: Job, plan: CameraPlan | None, delivery: Delivery | None) 
     return control
 
 
-def _write_json(path: Path, content: dict[str, Any]) -> None:
+def _write_json(path: Path, content: Mapping[str, object]) -> None:
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False))

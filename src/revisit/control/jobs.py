@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -33,6 +33,71 @@ class Segment:
     prompt: str
     first: int
     frames: int
+
+
+class SegmentJson(TypedDict):
+    """A segment, as a generator is given it."""
+
+    prompt: str
+    first: int
+    frames: int
+
+
+class ContextJson(TypedDict):
+    """The stretch of a video that was seen before the clip begins."""
+
+    video: str
+    start: int
+    frames: int | None
+
+
+class InputsJson(TypedDict):
+    """What a clip starts from."""
+
+    prompt: str
+    segments: list[SegmentJson]
+    image: str | None
+    context: ContextJson | None
+    source_video: str | None
+
+
+class ControlJson(TypedDict, total=False):
+    """How the camera shall move, in several forms."""
+
+    script: str
+    actions: list[dict[str, int | str]]  # keys frame by frame
+    path: str | None  # of an npy file with camera-to-world poses
+    dialect: str | None  # family of the payload
+    payload: str | None  # file or folder in the generator's own form
+    line: str  # the payload, where it is one line of text
+    token_degrees: float
+
+
+class JobRequest(TypedDict):
+    """A job as its generator is given it (docs/generate.md)."""
+
+    schema: int
+    id: str
+    suite: str
+    model: str
+    sample: str
+    subset: str
+    condition: str
+    seed: int
+    frames: int
+    fps: float
+    size: list[int]
+    inputs: InputsJson
+    control: ControlJson
+    out: str
+
+
+class ClipSettings(TypedDict):
+    """What all jobs of a batch share."""
+
+    size: tuple[int, int]
+    model: str
+    seed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +122,7 @@ class Job:
     source_video: Path | None = None
     camera: str = ""  # a script
     path: np.ndarray | None = None  # (frames, 4, 4) OpenCV camera-to-world in metres, where poses are known
-    actions: tuple[Mapping[str, Any], ...] = ()  # keys frame by frame
+    actions: tuple[Mapping[str, int | str], ...] = ()  # keys frame by frame
     policy: str = "none"
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
@@ -68,16 +133,26 @@ class Job:
             return bool(np.abs(self.path - self.path[0]).max() > 1e-6)
         return None
 
-    def as_json(self, out: Path, image: Path | None, control: Mapping[str, Any]) -> dict[str, Any]:
+    def as_json(self, out: Path, image: Path | None, control: ControlJson) -> JobRequest:
         """The job as its generator is given it; the clip is written to `out` and checked before it takes its place."""
-        names = ("id", "suite", "model", "sample", "subset", "condition", "seed", "frames", "fps")
         return {
             "schema": SCHEMA,
-            **{name: getattr(self, name) for name in names},
+            "id": self.id,
+            "suite": self.suite,
+            "model": self.model,
+            "sample": self.sample,
+            "subset": self.subset,
+            "condition": self.condition,
+            "seed": self.seed,
+            "frames": self.frames,
+            "fps": self.fps,
             "size": list(self.size),
             "inputs": {
                 "prompt": self.prompt,
-                "segments": [vars(segment) for segment in self.segments],
+                "segments": [
+                    {"prompt": segment.prompt, "first": segment.first, "frames": segment.frames}
+                    for segment in self.segments
+                ],
                 "image": _absolute(image),
                 "context": _stretch(self.context),
                 "source_video": _absolute(self.source_video),
@@ -103,8 +178,8 @@ class Wanted:
     options: Mapping[str, str] = field(default_factory=dict)  # of the suite
 
     @property
-    def clip(self) -> dict[str, Any]:
-        """Size of all clips, for a Job."""
+    def clip(self) -> ClipSettings:
+        """Size, model and seed of all clips, for a Job."""
         size = self.size or (self.to.size if self.to else SIZE)
         if min(size) < 16 or size[0] % 2 or size[1] % 2:
             raise UsageError(f"a size is width x height in even numbers of 16 or more, not {size[0]}x{size[1]}")
@@ -170,7 +245,7 @@ class Batch:
     ceiling: Batch | None = None  # where nobody filmed the truth: what a rendered place makes beside a stand-in
 
 
-def distinct(jobs: Sequence[Job]) -> None:
+def require_distinct(jobs: Sequence[Job]) -> None:
     """Raise UsageError where two jobs have one id, or would write one file."""
     ids = Counter(job.id for job in jobs)
     twice = next((job_id for job_id, count in ids.items() if count > 1), None)
@@ -221,5 +296,5 @@ def _absolute(path: Path | None) -> str | None:
     return None if path is None else str(path.absolute())
 
 
-def _stretch(clip: Clip | None) -> dict[str, Any] | None:
-    return None if clip is None else {"video": _absolute(clip.path), "start": clip.start, "frames": clip.count}
+def _stretch(clip: Clip | None) -> ContextJson | None:
+    return None if clip is None else {"video": str(clip.path.absolute()), "start": clip.start, "frames": clip.count}

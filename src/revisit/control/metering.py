@@ -24,6 +24,7 @@ FAMILY_PAUSE = 0.5  # seconds between two searches for processes of the session,
 GPU_PAUSE = 1.0  # seconds between two questions to nvidia-smi
 GPU_TIMEOUT = 10.0
 GB = 1e9
+ModelCost = dict[str, float | str]  # as the card of a model has it
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Cost:
     gpu_memory: int | None = None  # bytes at the peak, on all its GPUs
     gpus: int | None = None  # that it sees
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, float | None]:
         """As records of clips have it."""
         return {**asdict(self), "seconds": round(self.seconds, 3)}
 
@@ -158,9 +159,9 @@ def _nvidia_smi(question: str) -> list[list[str]] | None:
     return [[cell.strip() for cell in line.split(",")] for line in output.split("\n") if line.strip()]
 
 
-def summed_up(
+def model_cost(
     clips: Iterable[tuple[Mapping[str, Any], float]], price: float | None = None, currency: str = "USD"
-) -> dict[str, Any]:
+) -> ModelCost:
     """The cost of a model, from the costs of clips and their lengths in seconds, as its card has it.
 
     Parameters
@@ -181,7 +182,7 @@ def summed_up(
         return {}
     seconds = [float(cost["seconds"]) for cost, _ in measured]
     video = sum(length for _, length in measured)
-    summary: dict[str, Any] = {"clips": len(measured), "seconds_per_clip": _digits(sum(seconds) / len(seconds))}
+    summary: ModelCost = {"clips": len(measured), "seconds_per_clip": _digits(sum(seconds) / len(seconds))}
     if video > 0:
         summary["seconds_per_video_second"] = _digits(sum(seconds) / video)
         gpus = [int(cost.get("gpus") or 0) for cost, _ in measured]

@@ -68,7 +68,7 @@ def intrinsics(size: tuple[int, int], field_of_view: float = FIELD_OF_VIEW) -> n
     return np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1.0]])
 
 
-def amplified(c2w: np.ndarray, *, rotation: float, translation: float) -> np.ndarray:
+def amplify(c2w: np.ndarray, *, rotation: float, translation: float) -> np.ndarray:
     """A path for a generator that answers too weakly: turns and ways from the first pose, times their gains."""
     path = np.array(c2w, dtype=float)
     before = np.zeros(3)
@@ -84,7 +84,7 @@ def amplified(c2w: np.ndarray, *, rotation: float, translation: float) -> np.nda
     return path
 
 
-def clipped(c2w: np.ndarray, limit: float) -> np.ndarray:
+def clip_translation(c2w: np.ndarray, limit: float) -> np.ndarray:
     """The path with the way along each axis kept within a limit."""
     path = np.array(c2w, dtype=float)
     path[:, :3, 3] = np.clip(path[:, :3, 3], -limit, limit)

@@ -48,7 +48,7 @@ class Plane:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PixelLayout:
     """How a pixel format keeps a frame."""
 
     kind: str  # yuv, levels (grey or RGB), palette, bits
@@ -60,30 +60,32 @@ class Layout:
     full_range: bool = True  # where the frame does not say
 
 
-def layout_of(name: str, width: int, height: int) -> Layout:
+def layout_of(name: str, width: int, height: int) -> PixelLayout:
     """The layout of a frame in the pixel format FFmpeg calls `name`."""
     if match := re.fullmatch(r"yuv([ja]?)(410|411|420|422|440|444)p(\d*)(?:le|be)?", name):
         mark, ratio, bits = match.groups()
         horizontal, vertical = _PIXELS_OF_CHROMA[ratio]
         luma = Plane(height, width, _dtype(name, bits))
         chroma = Plane(-(-height // vertical), -(-width // horizontal), luma.dtype)
-        return Layout("yuv", int(bits or 8), (luma, chroma, chroma), (horizontal, vertical), full_range=mark == "j")
+        return PixelLayout(
+            "yuv", int(bits or 8), (luma, chroma, chroma), (horizontal, vertical), full_range=mark == "j"
+        )
     if match := re.fullmatch(r"(gray|gbra?p)(\d*)(?:le|be)?", name):
         kind, bits = match.groups()
         plane = Plane(height, width, _dtype(name, bits))
         where = ((0, 0),) * 3 if kind == "gray" else ((2, 0), (0, 0), (1, 0))
-        return Layout("levels", int(bits or 8), (plane,) * (1 + max(p for p, _ in where)), channels=where)
+        return PixelLayout("levels", int(bits or 8), (plane,) * (1 + max(p for p, _ in where)), channels=where)
     if match := re.fullmatch(r"(ya|[rgba0]{3,4})(8|16|24|48|64)?(?:le|be)?", name):
         letters, size = match.groups()
         bits = size if letters == "ya" else str(int(size) // len(letters)) if size else "8"
         plane = Plane(height, len(letters) * width, _dtype(name, bits))
         at = [0 if letters == "ya" else letters.find(letter) for letter in "rgb"]
         if bits in ("8", "16") and min(at) >= 0:
-            return Layout("levels", int(bits), (plane,), channels=tuple((0, k) for k in at), step=len(letters))
+            return PixelLayout("levels", int(bits), (plane,), channels=tuple((0, k) for k in at), step=len(letters))
     if name == "pal8":
-        return Layout("palette", 8, (Plane(height, width, np.dtype("u1")), Plane(1, 256, np.dtype("=u4"))))
+        return PixelLayout("palette", 8, (Plane(height, width, np.dtype("u1")), Plane(1, 256, np.dtype("=u4"))))
     if name in ("monob", "monow"):
-        return Layout("bits", 1, (Plane(height, -(-width // 8), np.dtype("u1")),))
+        return PixelLayout("bits", 1, (Plane(height, -(-width // 8), np.dtype("u1")),))
     raise MediaError(f"its pixel format {name} is not read; convert it to yuv420p or, for images, to RGB")
 
 
@@ -149,7 +151,7 @@ def _from_i420(planes: list[np.ndarray]) -> np.ndarray:
     return np.ascontiguousarray(rgb[:height, :width])
 
 
-def _from_yuv(layout: Layout, matrix: int, full: bool, planes: list[np.ndarray]) -> np.ndarray:
+def _from_yuv(layout: PixelLayout, matrix: int, full: bool, planes: list[np.ndarray]) -> np.ndarray:
     import cv2
 
     horizontal, vertical = layout.chroma

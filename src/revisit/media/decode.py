@@ -31,13 +31,13 @@ from revisit.media.container import demuxer_of
 from revisit.media.decoder_process import DecoderProcess
 from revisit.media.error_names import in_clip, printable
 from revisit.media.frame_folder import FrameFiles, frame_files
-from revisit.media.limits import GIB, Limits, in_words
-from revisit.media.perturb import disturbed
+from revisit.media.limits import GIB, Limits, format_size
+from revisit.media.perturb import perturb_frame
 
-Wanted = np.ndarray | Callable[[int, float], np.ndarray] | None
+FrameSelection = np.ndarray | Callable[[int, float], np.ndarray] | None
 
 
-def open_clip(clip: Clip, limits: Limits = Limits(), wanted: Wanted = None) -> ClipStream | FramesInMemory:
+def open_clip(clip: Clip, limits: Limits = Limits(), wanted: FrameSelection = None) -> ClipStream | FramesInMemory:
     """A stream of the clip's frames, to be used in a `with` block.
 
     `wanted` are the frame numbers to deliver, or a function of (count, fps) that names them;
@@ -49,7 +49,7 @@ def open_clip(clip: Clip, limits: Limits = Limits(), wanted: Wanted = None) -> C
 class FramesInMemory(AbstractContextManager["FramesInMemory"]):
     """A stream of frames that need no decoding."""
 
-    def __init__(self, clip: Clip, wanted: Wanted) -> None:
+    def __init__(self, clip: Clip, wanted: FrameSelection) -> None:
         assert clip.frames is not None
         self._clip, self._rgb = clip, clip.frames.rgb
         count, height, width = self._rgb.shape[:3]
@@ -64,7 +64,7 @@ class FramesInMemory(AbstractContextManager["FramesInMemory"]):
         for number in self._wanted.tolist():
             rgb = np.ascontiguousarray(self._rgb[self._clip.start + number])
             if self._clip.disturbed:
-                rgb = disturbed(rgb, self._clip.disturbed, number)
+                rgb = perturb_frame(rgb, self._clip.disturbed, number)
             yield Frame(number, float(self.info.times[number]), rgb, frame_digest(rgb))
         self.passed = self.info.count
 
@@ -82,7 +82,7 @@ class ClipStream(AbstractContextManager["ClipStream"]):
     notes: tuple[str, ...]
     passed: int = 0
 
-    def __init__(self, clip: Clip, limits: Limits, wanted: Wanted) -> None:
+    def __init__(self, clip: Clip, limits: Limits, wanted: FrameSelection) -> None:
         self._path, self._limits, self._disturbed = clip.path, limits, clip.disturbed
         self._worker: DecoderProcess | None = None
         self._reader: ThreadPoolExecutor | None = None
@@ -93,7 +93,7 @@ class ClipStream(AbstractContextManager["ClipStream"]):
                 self.close()
                 raise
 
-    def _start(self, clip: Clip, wanted: Wanted) -> None:
+    def _start(self, clip: Clip, wanted: FrameSelection) -> None:
         self._images: tuple[Path, ...] = ()
         self._fed = 0
         if clip.path.is_dir():
@@ -147,7 +147,7 @@ class ClipStream(AbstractContextManager["ClipStream"]):
             rgb = coming.pop().result()
             coming = [self._reader.submit(self._read, following, worker) for following in numbers[k + 1 : k + 2]]
             if self._disturbed:
-                rgb = disturbed(rgb, self._disturbed, number)
+                rgb = perturb_frame(rgb, self._disturbed, number)
             self.passed = self._first + number + 1
             yield Frame(number, float(self.info.times[number]), rgb, frame_digest(rgb))
         if self._has_end:
@@ -206,8 +206,8 @@ def _regular_file(path: Path) -> BinaryIO:
 def _check_size(size: int, limits: Limits) -> None:
     if size > limits.file_size:
         raise MediaError(
-            f"it has {in_words(size)}, more than the {in_words(limits.file_size)} allowed; if this is intended, raise "
-            f"the limit with --limits file_size={math.ceil(size / GIB)}G"
+            f"it has {format_size(size)}, more than the {format_size(limits.file_size)} allowed; if this is intended, "
+            f"raise the limit with --limits file_size={math.ceil(size / GIB)}G"
         )
 
 
@@ -224,7 +224,7 @@ def _stretch(clip: Clip, times: np.ndarray) -> np.ndarray:
     return frame_times - frame_times[0]
 
 
-def _frame_numbers(wanted: Wanted, info: ClipInfo) -> np.ndarray:
+def _frame_numbers(wanted: FrameSelection, info: ClipInfo) -> np.ndarray:
     """Wanted frame numbers, sorted and without repeats."""
     if wanted is None:
         return np.arange(info.count)

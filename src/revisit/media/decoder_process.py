@@ -29,7 +29,7 @@ import numpy as np
 from revisit.core import MediaError, MissingPrerequisite
 from revisit.media.colour import Plane, layout_of, rgb_of
 from revisit.media.error_names import printable
-from revisit.media.limits import GIB, Limits, in_words
+from revisit.media.limits import GIB, Limits, format_size
 from revisit.media.pixel_rules import decoding_of
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -233,11 +233,11 @@ class DecoderProcess:
         allowed = resource.getrlimit(resource.RLIMIT_AS)[0]  # of this process, which the decoder inherits
         if allowed != resource.RLIM_INFINITY and allowed < self._limits.memory:
             return MediaError(
-                f"decoding needs more than the {in_words(allowed)} of memory that this process may use (`ulimit -v`); "
-                "raise that limit"
+                f"decoding needs more than the {format_size(allowed)} of memory that this process may use "
+                "(`ulimit -v`); raise that limit"
             )
         return MediaError(
-            f"decoding needs more than {in_words(self._limits.memory)} of memory; if the clip is meant to be this "
+            f"decoding needs more than {format_size(self._limits.memory)} of memory; if the clip is meant to be this "
             f"large, raise the limit with --limits memory={max(1, round(2 * self._limits.memory / GIB))}G"
         )
 

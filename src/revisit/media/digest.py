@@ -59,12 +59,12 @@ def _folder(clip: Clip) -> Iterator[bytes]:
 
 
 def _file(path: Path) -> Iterator[bytes]:
-    with _opened(path) as file:
+    with _open_regular(path) as file:
         while chunk := file.read(1 << 20):
             yield chunk
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_regular(path: Path) -> BinaryIO:
     if not path.is_file():
         raise MediaError("this is not a regular file" if path.exists() else "there is no such file or folder")
     return path.open("rb")
@@ -72,7 +72,7 @@ def _opened(path: Path) -> BinaryIO:
 
 def quick_digest(path: Path) -> str:
     """SHA-256 in hex of a file's length and its first and last MiB: tells recordings apart without reading them all."""
-    with in_clip(path), _opened(path) as file:
+    with in_clip(path), _open_regular(path) as file:
         size = path.stat().st_size
         sha256 = hashlib.sha256(f"{size}\n".encode() + file.read(1 << 20))
         file.seek(max(0, size - (1 << 20)))

@@ -50,7 +50,7 @@ def _number(name: str, text: str) -> int:
     return value
 
 
-def in_words(count: int) -> str:
+def format_size(count: int) -> str:
     """A number of bytes for a sentence: `512 bytes`, `2.0 GiB`."""
     value, unit = float(count), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB"):

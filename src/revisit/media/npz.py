@@ -25,7 +25,7 @@ import numpy as np
 from revisit.core import MediaError
 from revisit.media.error_names import in_clip, printable
 from revisit.media.files import replacing
-from revisit.media.limits import GIB, in_words
+from revisit.media.limits import GIB, format_size
 
 MOST_MEMBERS = 4096
 DAMAGED = (
@@ -103,7 +103,7 @@ def save_npz(
                     np.lib.format.write_array(file, array, allow_pickle=False)
         if seal:
             with temporary.open("r+b") as file:
-                checksum = _sealing(file)
+                checksum = _content_hash(file)
                 file.write(checksum)
 
 
@@ -120,12 +120,12 @@ def require_seal(path: Path) -> bool:
         end = file.read()
         if end[:4] == _END[:4] and end[-2:] == bytes(2):  # a zip without a comment
             return False
-        if _sealing(file) != file.read():
+        if _content_hash(file) != file.read():
             raise MediaError("its bytes are not those that were written; the file is damaged")
     return True
 
 
-def _sealing(file: IO[bytes]) -> bytes:
+def _content_hash(file: IO[bytes]) -> bytes:
     """The seal that a file should have, which is then the next to be read or written."""
     checksum, remaining = hashlib.sha256(), file.seek(0, 2) - SEAL
     file.seek(0)
@@ -189,14 +189,14 @@ def _array(stream: IO[bytes], name: str, size: int, max_bytes: int) -> np.ndarra
         raise _too_large(count, max_bytes)
     if count > size:
         raise MediaError(
-            f"the array {label!r} should have {in_words(count)} but has {in_words(size)}; the file is truncated"
+            f"the array {label!r} should have {format_size(count)} but has {format_size(size)}; the file is truncated"
         )
     data = np.empty(count, dtype=np.uint8)
     view = data.data
     while view:
         taken = stream.readinto(view)  # type: ignore[attr-defined]
         if not taken:
-            raise MediaError(f"the array {label!r} ends {in_words(len(view))} early; the file is truncated")
+            raise MediaError(f"the array {label!r} ends {format_size(len(view))} early; the file is truncated")
         view = view[taken:]
     return data.view(dtype).reshape(shape, order="F" if fortran else "C")
 
@@ -206,7 +206,9 @@ def _header(stream: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, np.dt
     try:
         version = np.lib.format.read_magic(stream)
         size = stream.read({(1, 0): 2, (2, 0): 4}[version])
-        shape, fortran, dtype = _said(version, size + stream.read(min(int.from_bytes(size, "little"), LONGEST_HEADER)))
+        shape, fortran, dtype = _read_header(
+            version, size + stream.read(min(int.from_bytes(size, "little"), LONGEST_HEADER))
+        )
     except (zipfile.BadZipFile, zlib.error, OSError, MemoryError):
         raise
     except Exception as error:  # numpy parses it as Python, which fails in many ways
@@ -217,11 +219,11 @@ def _header(stream: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, np.dt
 
 
 @lru_cache(maxsize=256)
-def _said(version: tuple[int, int], header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
+def _read_header(version: tuple[int, int], header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
     """What a header says. Most are alike, and each that numpy parses leaves it functions to clear away."""
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     return read_header(io.BytesIO(header))
 
 
 def _too_large(size: int, max_bytes: int) -> MediaError:
-    return MediaError(f"its arrays are {in_words(size)} unpacked, more than the {in_words(max_bytes)} allowed")
+    return MediaError(f"its arrays are {format_size(size)} unpacked, more than the {format_size(max_bytes)} allowed")

@@ -71,20 +71,20 @@ class Command:
 
     def _make(self, task: Task, folder: Path) -> Arrays:
         npz, ours = folder / "results.npz", folder / "ours.npz"
-        video = task.clip.path if is_whole(task.clip) else cut_out(task.clip, folder / "clip.mp4")
+        video = task.clip.path if is_whole(task.clip) else write_clip(task.clip, folder / "clip.mp4")
         parts = [
             part.replace("{video}", str(video)).replace("{npz}", str(npz)).replace("{out}", str(npz))
             for part in shlex.split(self.command)
         ]
         log = _log_of(task, folder)
-        code = _called(parts, log, self.timeout)
+        code = _run(parts, log, self.timeout)
         if code or not npz.is_file():
             raise MediaError(f"the command ended with {code} and wrote no usable file: {last_line(log)}")
         convert(npz, ours, convention=self.convention)
         return load_npz(ours)
 
 
-def _called(parts: list[str], log: Path, timeout: float | None) -> int:
+def _run(parts: list[str], log: Path, timeout: float | None) -> int:
     """The exit code of a program that was given its time."""
     with log.open("ab") as out:
         try:
@@ -129,14 +129,14 @@ class Driver:
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Arrays | str]]:
         with tempfile.TemporaryDirectory(prefix="revisit-poses-") as folder:
-            process = _Talk(self, Path(folder) / "driver.log")
+            process = _DriverProcess(self, Path(folder) / "driver.log")
             try:
                 process.start()
                 yield from one_by_one(tasks, lambda task, place: self._make(process, task, place))
             finally:
                 process.stop()
 
-    def _make(self, process: _Talk, task: Task, folder: Path) -> Arrays:
+    def _make(self, process: _DriverProcess, task: Task, folder: Path) -> Arrays:
         out, log = folder / "results.npz", _log_of(task, folder)
         clip: dict[str, object] = {"video": str(task.clip.path.resolve()), "folder": str(folder), "out": str(out)}
         numbers: list[int] = []
@@ -146,7 +146,7 @@ class Driver:
             with open_clip(task.clip, wanted=np.arange(0)) as stream:  # it decodes the video itself
                 size = stream.info.width, stream.info.height
         else:
-            numbers, size = written_frames(task, images, self.frames)
+            numbers, size = write_frames(task, images, self.frames)
             clip["video"] = str(images) if self.name == "vipe" else clip["video"]
         frames = [str(images / f"{number:06d}.png") for number in numbers]
         clip |= {"frames": frames, "numbers": numbers, "log": str(log.resolve())}
@@ -167,7 +167,7 @@ def is_whole(clip: Clip) -> bool:
     return not clip.start and clip.count is None
 
 
-def cut_out(clip: Clip, path: Path) -> Path:
+def write_clip(clip: Clip, path: Path) -> Path:
     """A file with just the frames of a clip, for programs that take a whole video."""
     with open_clip(clip) as stream:
         encode_mp4(path, (_even(frame.rgb) for frame in stream), stream.info.fps, crf=0)
@@ -180,7 +180,7 @@ def _even(rgb: np.ndarray) -> np.ndarray:
     return rgb[: height - height % 2, : width - width % 2]
 
 
-def written_frames(task: Task, folder: Path, most: int | None) -> tuple[list[int], tuple[int, int]]:
+def write_frames(task: Task, folder: Path, most: int | None) -> tuple[list[int], tuple[int, int]]:
     """(numbers of the frames that were written as PNG files, width and height); at most so many, evenly spread."""
     import cv2
 
@@ -200,7 +200,7 @@ def written_frames(task: Task, folder: Path, most: int | None) -> tuple[list[int
     return numbers, size
 
 
-class _Talk:
+class _DriverProcess:
     """The conversation with a driver."""
 
     def __init__(self, driver: Driver, log: Path) -> None:

@@ -47,7 +47,7 @@ class Estimator(Protocol):
 
 
 @dataclass(frozen=True)
-class Done:
+class PoseReport:
     """What was done."""
 
     made: int = 0
@@ -55,12 +55,14 @@ class Done:
     failed: tuple[str, ...] = ()
 
 
-def estimate(tasks: Iterable[Task], estimator: Estimator, *, fresh: bool = False, tell: Tell | None = None) -> Done:
+def estimate(
+    tasks: Iterable[Task], estimator: Estimator, *, fresh: bool = False, tell: Tell | None = None
+) -> PoseReport:
     """Make the files of poses that are not there yet."""
     up_to_date, todo, failed = 0, [], []
     for task in tasks:
         try:
-            there = is_of(task.place, task.digest, estimator.producer)
+            there = is_current(task.place, task.digest, estimator.producer)
         except MediaError as error:  # a clip that cannot even be hashed
             failed.append(f"{task.name}: {error}")
             continue
@@ -77,7 +79,7 @@ def estimate(tasks: Iterable[Task], estimator: Estimator, *, fresh: bool = False
             written += 1
         if tell is not None:
             tell(number, len(todo), task.name)
-    return Done(written, up_to_date, tuple(failed))
+    return PoseReport(written, up_to_date, tuple(failed))
 
 
 def one_by_one(tasks: Sequence[Task], make: Callable[[Task, Path], Arrays]) -> Iterator[tuple[Task, Arrays | str]]:
@@ -108,7 +110,7 @@ def _frames(clip: Clip) -> int | None:
     return remaining if clip.count is None else min(remaining, clip.count)
 
 
-def is_of(path: Path, digest: str, producer: str) -> bool:
+def is_current(path: Path, digest: str, producer: str) -> bool:
     """Whether a file is there, whole, and made of this clip by this producer."""
     try:
         if not path.is_file() or not {"video_digest", "producer"} <= npz_shapes(path).keys():

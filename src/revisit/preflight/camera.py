@@ -25,7 +25,7 @@ AGREES = 0.5  # of the correlation between both courses
 RELIABLE = 0.6  # of the frames; the others say nothing
 
 
-def asked_turns(path: np.ndarray) -> np.ndarray:
+def requested_turns(path: np.ndarray) -> np.ndarray:
     """Degrees (frames, 2) to the right of and above the first view."""
     yaw, pitch = to_yaw_pitch(path[0, :3, :3].T @ path[:, :3, :3])
     return np.column_stack([np.degrees(np.unwrap(np.radians(yaw))), pitch])
@@ -33,12 +33,14 @@ def asked_turns(path: np.ndarray) -> np.ndarray:
 
 def moves(path: np.ndarray | None) -> bool:
     """Whether a path goes anywhere at all."""
-    return path is not None and (_peak(asked_turns(path)) > REST or bool(np.ptp(path[:, :3, 3], axis=0).max() > 0.02))
+    return path is not None and (
+        _peak(requested_turns(path)) > REST or bool(np.ptp(path[:, :3, 3], axis=0).max() > 0.02)
+    )
 
 
 def is_checked(path: np.ndarray | None) -> bool:
     """Whether odometry can say something of a path: one that turns, or one that rests."""
-    return path is not None and (_peak(asked_turns(path)) >= ASKED or not moves(path))
+    return path is not None and (_peak(requested_turns(path)) >= ASKED or not moves(path))
 
 
 def camera_fault(clip: Path, path: np.ndarray) -> str | None:
@@ -50,8 +52,8 @@ def camera_fault(clip: Path, path: np.ndarray) -> str | None:
             estimate: CameraPath = odometry(stream)
     except RevisitError:
         return None
-    requested = asked_turns(path)
-    turns = asked_turns(_as_path(estimate.rotation))
+    requested = requested_turns(path)
+    turns = requested_turns(_as_path(estimate.rotation))
     sure = np.asarray(estimate.reliable, dtype=bool)
     if len(turns) < 3 or sure.mean() < RELIABLE:
         return None
@@ -60,10 +62,10 @@ def camera_fault(clip: Path, path: np.ndarray) -> str | None:
     rests = not moves(path)
     if not rests and _peak(requested[sure]) < ASKED:
         return None  # where it turned, odometry was lost
-    return judged(requested[sure], turns[sure], rests)
+    return compare_turns(requested[sure], turns[sure], rests)
 
 
-def judged(requested: np.ndarray, estimate: np.ndarray, rests: bool) -> str:
+def compare_turns(requested: np.ndarray, estimate: np.ndarray, rests: bool) -> str:
     """What is wrong with turns (n, 2) that were seen where others were asked for; empty if nothing is."""
     want, got = _peak(requested), _peak(estimate)
     if rests:

@@ -13,7 +13,18 @@ import numpy as np
 from revisit.core import RevisitError
 from revisit.preflight import camera
 from revisit.preflight.expected import Expected
-from revisit.preflight.looks import APART, NEARER, Look, blank, distance, frozen, likeness, look, one_clip, picture
+from revisit.preflight.looks import (
+    APART,
+    NEARER,
+    Appearance,
+    blank,
+    distance,
+    frozen,
+    likeness,
+    look,
+    one_clip,
+    picture,
+)
 
 # kind -> what it means; in the order of the table
 KINDS = {
@@ -47,7 +58,7 @@ class Fault:
 
 
 @dataclass
-class Checked:
+class CheckReport:
     """What was looked at, what is wrong, and what could not be told."""
 
     clips: int = 0
@@ -63,19 +74,19 @@ class Checked:
 
 def check(
     expected: Sequence[Expected], *, workers: int = 1, tell: Callable[[int, int], None] = lambda done, total: None
-) -> Checked:
+) -> CheckReport:
     """Everything that is wrong with clips, and with what they are to be made from."""
-    report = Checked(len(expected), sum(one.clip.exists() for one in expected))
+    report = CheckReport(len(expected), sum(one.clip.exists() for one in expected))
     for one in expected:
         if one.problem:
             report.faults.append(_fault("bad input", one, one.problem))
         if not one.clip.exists() and not report.before:
             report.faults.append(_fault("missing", one, f"there is no {one.clip}"))
     there = [one for one in expected if one.clip.exists()]
-    looks: dict[int, Look] = {}
+    looks: dict[int, Appearance] = {}
     with ThreadPoolExecutor(max(workers, 1)) as pool:
         for number, (one, (appearance, faults, undecided)) in enumerate(
-            zip(there, pool.map(_alone, there), strict=True), 1
+            zip(there, pool.map(_check_clip, there), strict=True), 1
         ):
             report.faults += faults
             report.unchecked.update(undecided)
@@ -90,7 +101,7 @@ def check(
     return report
 
 
-def _alone(one: Expected) -> tuple[Look | None, list[Fault], list[str]]:
+def _check_clip(one: Expected) -> tuple[Appearance | None, list[Fault], list[str]]:
     """What is wrong with a clip by itself, and what nobody can tell."""
     try:
         appearance = look(one.clip)
@@ -127,7 +138,7 @@ def _alone(one: Expected) -> tuple[Look | None, list[Fault], list[str]]:
     return appearance, faults, undecided
 
 
-def _duplicates(there: Sequence[Expected], looks: dict[int, Look]) -> list[Fault]:
+def _duplicates(there: Sequence[Expected], looks: dict[int, Appearance]) -> list[Fault]:
     """Clips of one model that are the same, though their jobs are not. A stand-in knows no prompt, and may repeat."""
     faults = []
     groups: dict[tuple[str, int, tuple[int, ...]], list[Expected]] = defaultdict(list)
@@ -147,7 +158,7 @@ def _duplicates(there: Sequence[Expected], looks: dict[int, Look]) -> list[Fault
     return faults
 
 
-def _starts(there: Sequence[Expected], looks: dict[int, Look], unchecked: Counter[str]) -> list[Fault]:
+def _starts(there: Sequence[Expected], looks: dict[int, Appearance], unchecked: Counter[str]) -> list[Fault]:
     """Clips that begin with another picture than they were given."""
     first_frames: dict[Path, np.ndarray | None] = {one.first: None for one in there if one.first is not None}
     for path in first_frames:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.control.job_runner import first_frame, known_of, plan_of
+from revisit.control.job_runner import first_frame, plan_of, read_provenance
 from revisit.control.jobs import Job
 from revisit.core import Clip, RevisitError
 from revisit.core.cases import CATEGORY
@@ -54,7 +54,7 @@ def _of_job(job: Job, folder: Path) -> Expected:
         path = None if plan is None else plan.path.c2w
     except RevisitError as error:
         problem = str(error)
-    provenance = known_of(job.out) or {}
+    provenance = read_provenance(job.out) or {}
     inputs = json.dumps(
         [job.prompt, [s.prompt for s in job.segments], str(job.image), job.seed, job.camera], default=str
     )
@@ -85,7 +85,7 @@ def _job_files(folder: Path) -> Iterator[Expected]:
             yield Expected(
                 str(job["id"]), clip, str(job["model"]), int(job["frames"]), float(job["fps"]), tuple(job["size"]),
                 _existing(inputs["image"]), np.load(path, allow_pickle=False) if path and path.is_file() else None,
-                json.dumps(inputs_of_job), CATEGORY in (known_of(clip) or {}),
+                json.dumps(inputs_of_job), CATEGORY in (read_provenance(clip) or {}),
             )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError) as error:
             yield Expected(file.name, file.with_suffix(""), problem=f"{file}: this is no job file ({error})")

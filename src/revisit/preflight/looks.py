@@ -24,7 +24,7 @@ APART = 6.0  # of 255: a first frame that is nearer than this is the given one
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class Appearance:
     """Small copies of frames, and facts of the file."""
 
     frames: int
@@ -34,7 +34,7 @@ class Look:
     digest: str
 
 
-def look(clip: Path) -> Look:
+def look(clip: Path) -> Appearance:
     """What a clip looks like; raises MediaError where it cannot be decoded to its end."""
     import cv2
 
@@ -45,7 +45,7 @@ def look(clip: Path) -> Look:
         small = [cv2.resize(frame.rgb, SIZE, interpolation=cv2.INTER_AREA).astype(np.float32) for frame in stream]
         info = stream.info
     digest = "" if clip.is_dir() else file_digest(clip)
-    return Look(info.count, float(info.fps), (info.width, info.height), np.stack(small), digest)
+    return Appearance(info.count, float(info.fps), (info.width, info.height), np.stack(small), digest)
 
 
 def picture(path: Path) -> np.ndarray | None:
@@ -56,7 +56,7 @@ def picture(path: Path) -> np.ndarray | None:
     return None if full is None else cv2.resize(full[..., ::-1], SIZE, interpolation=cv2.INTER_AREA).astype(np.float32)
 
 
-def blank(appearance: Look) -> str:
+def blank(appearance: Appearance) -> str:
     """Why a clip shows nothing, or nothing."""
     dark = [
         frame.mean() < DARK and np.percentile(frame.mean(-1), 99) < GLEAM for frame in appearance.small
@@ -67,7 +67,7 @@ def blank(appearance: Look) -> str:
     return f"{np.sum(flat)} of {len(flat)} frames have one colour" if np.mean(flat) >= MOST else ""
 
 
-def frozen(appearance: Look, asked_to_move: bool) -> str:
+def frozen(appearance: Appearance, asked_to_move: bool) -> str:
     """Why a clip is a still picture, or nothing. A camera that was asked to rest is not asked about."""
     if len(appearance.small) < 2:
         return ""
@@ -90,7 +90,7 @@ def likeness(a: np.ndarray, b: np.ndarray) -> float:
     return float((one * other).sum() / max(np.linalg.norm(one) * np.linalg.norm(other), 1e-9))
 
 
-def one_clip(a: Look, b: Look) -> bool:
+def one_clip(a: Appearance, b: Appearance) -> bool:
     """Whether two files are one clip: the same bytes, or the same pictures encoded twice."""
     if a.digest and a.digest == b.digest:
         return True

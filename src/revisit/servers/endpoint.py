@@ -23,7 +23,7 @@ from revisit import http_client
 from revisit.core import RevisitError, UsageError
 
 LARGEST_REPLY = 4 << 20  # bytes
-SHOWN = "[key]"
+REDACTED = "[key]"
 
 
 class NoReply(RevisitError):
@@ -182,7 +182,7 @@ class Secret:
     _value: str
 
     def __repr__(self) -> str:
-        return SHOWN
+        return REDACTED
 
     __str__ = __repr__
 
@@ -191,7 +191,7 @@ class Secret:
 
     def redact(self, text: str) -> str:
         """The text without the key, which a server may have echoed."""
-        return text.replace(self._value, SHOWN) if self._value else text
+        return text.replace(self._value, REDACTED) if self._value else text
 
 
 def find_secret(noun: str, variable: str = "", file: Path | None = None) -> Secret:

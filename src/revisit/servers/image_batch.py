@@ -26,10 +26,10 @@ from revisit.servers.images import (
     DRAWINGS,
     Drawing,
     Facts,
-    Limit,
-    Painter,
+    ImageBackend,
+    ImageBudget,
+    ImagePrice,
     Picture,
-    Price,
     Request,
     as_png,
     picture_key,
@@ -58,7 +58,7 @@ class Drawn:
 class Spending:
     """Counts what pictures cost, before they are asked for, and says when to stop."""
 
-    def __init__(self, limit: Limit, price: Price) -> None:
+    def __init__(self, limit: ImageBudget, price: ImagePrice) -> None:
         self.limit, self.price = limit, price
         self.pictures, self.money, self._under_way = 0, 0.0, 0
         self._lock = threading.Lock()
@@ -129,14 +129,19 @@ class Album:
         place = self.cache / key[:2]
         with replacing(place / f"{key}.png") as temporary:
             temporary.write_bytes(picture.png)
-        write_text(place / f"{key}.json", json.dumps(_told(key, facts, request, picture), ensure_ascii=False))
+        write_text(place / f"{key}.json", json.dumps(_drawing(key, facts, request, picture), ensure_ascii=False))
 
     def put(self, key: str, facts: Facts, request: Request, picture: Picture) -> Path:
         """Write a picture into the folder, with its line in drawings.jsonl."""
         file = self.folder / f"{request.id}.png"
         with replacing(file) as temporary:
             temporary.write_bytes(picture.png)
-        line = {**_told(key, facts, request, picture), "id": request.id, "file": file.name, "sha256": file_digest(file)}
+        line = {
+            **_drawing(key, facts, request, picture),
+            "id": request.id,
+            "file": file.name,
+            "sha256": file_digest(file),
+        }
         with self._lock:
             self.lines[file.name] = line
             write_lines(self.folder / DRAWINGS, self.lines.values())
@@ -145,7 +150,7 @@ class Album:
 
 def draw_all(
     requests: Sequence[Request],
-    painter: Painter,
+    painter: ImageBackend,
     album: Album,
     *,
     replace: bool = False,
@@ -205,7 +210,7 @@ def draw_all(
 class _Worker:
     """One request after the other, with all the patience that it takes."""
 
-    def __init__(self, painter: Painter, album: Album, replace: bool, spending: Spending) -> None:
+    def __init__(self, painter: ImageBackend, album: Album, replace: bool, spending: Spending) -> None:
         self.painter, self.album, self.replace, self.spending = painter, album, replace, spending
         self.quit = threading.Event()
         self._stopped: Stopped | None = None
@@ -270,7 +275,7 @@ class _Worker:
             raise self._stopped
 
 
-def _told(key: str, facts: Facts, request: Request, picture: Picture) -> Drawing:
+def _drawing(key: str, facts: Facts, request: Request, picture: Picture) -> Drawing:
     """What is kept of a picture besides its pixels."""
     return {
         "key": key, "prompt": request.prompt, "size": list(request.size), "number": request.number,
@@ -280,7 +285,7 @@ def _told(key: str, facts: Facts, request: Request, picture: Picture) -> Drawing
     }  # fmt: skip
 
 
-def expected_cost(requests: Sequence[Request], painter: Painter, album: Album) -> tuple[int, float, str]:
+def expected_cost(requests: Sequence[Request], painter: ImageBackend, album: Album) -> tuple[int, float, str]:
     """How many pictures have to be drawn, what they cost by the price of a picture, and in which currency."""
     keys = [(request, picture_key(painter.facts, request)) for request in requests]
     new = sum(album.state(request, key) != "same" and album.recorded(key) is None for request, key in keys)

@@ -34,7 +34,7 @@ Drawing = dict[str, Any]  # a line of drawings.jsonl
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-class Price(BaseModel):
+class ImagePrice(BaseModel):
     """What a picture costs, or a million tokens, where the server counts them."""
 
     model_config = ConfigDict(extra="forbid")
@@ -50,7 +50,7 @@ class Price(BaseModel):
         return self.picture + tokens / 1e6
 
 
-class Limit(BaseModel):
+class ImageBudget(BaseModel):
     """What one invocation may spend; None for as much as it takes."""
 
     model_config = ConfigDict(extra="forbid")
@@ -67,8 +67,8 @@ class ImageSettings(EndpointSettings):
     concurrency: int = Field(default=4, ge=1, le=64)
     tries: int = Field(default=6, ge=1)
     pause: float = Field(default=1.0, ge=0)
-    price: Price = Price()
-    budget: Limit = Limit()
+    price: ImagePrice = ImagePrice()
+    budget: ImageBudget = ImageBudget()
     parameters: dict[str, Any] = Field(default_factory=dict)  # sent as they are, such as quality or seed
 
     @field_validator("size")
@@ -99,7 +99,7 @@ class Picture:
     revised_prompt: str = ""
 
 
-class Painter(Protocol):
+class ImageBackend(Protocol):
     """Somebody who draws, one attempt at a time."""
 
     facts: Facts  # everything that its pictures depend on
@@ -214,7 +214,7 @@ class RecordedImages:
         """Nothing is open."""
 
 
-def choose_images(choice: str) -> Painter:
+def choose_images(choice: str) -> ImageBackend:
     """Who draws: a YAML file of settings, or the `drawings.jsonl` of an earlier folder.
 
     Parameters

@@ -9,18 +9,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.control.payloads.family import STILL, Ask, Delivered, Family, Files, PayloadError, turned
+from revisit.control.payloads.family import (
+    STILL,
+    Family,
+    Files,
+    LoadedPath,
+    PayloadError,
+    PayloadRequest,
+    level_rotations,
+)
 from revisit.geometry.rotations import geodesic, to_yaw_pitch
 
 FRAMES_LATE = 2  # how many frames' worth of motion the straight lines may be off
 
 
-def write(ask: Ask) -> dict[str, bytes]:
+def write(ask: PayloadRequest) -> dict[str, bytes]:
     """The three lines of a path that goes one way, or one way and then another, half the clip each."""
     yaw, pitch = to_yaw_pitch(ask.c2w[:, :3, :3])
     yaw = np.degrees(np.unwrap(np.radians(yaw)))
     forward, aside = ask.c2w[:, 2, 3], np.abs(ask.c2w[:, :2, 3]).max()
-    if float(geodesic(turned(yaw, pitch), ask.c2w[:, :3, :3]).max()) > 1e-4:
+    if float(geodesic(level_rotations(yaw, pitch), ask.c2w[:, :3, :3]).max()) > 1e-4:
         raise PayloadError("the path rolls, which pitch and yaw cannot express; choose another generator")
     turns = max(np.abs(yaw).max(), np.abs(pitch).max()) > STILL
     if aside > STILL or (turns and np.abs(forward).max() > STILL):
@@ -43,7 +51,7 @@ def write(ask: Ask) -> dict[str, bytes]:
     return {"txt": "".join(lines).encode()}
 
 
-def read(files: Files, count: int) -> Delivered:
+def read(files: Files, count: int) -> LoadedPath:
     """The path of three lines over the clip's frames."""
     try:
         pitch, yaw, forward = (
@@ -56,11 +64,11 @@ def read(files: Files, count: int) -> Delivered:
     share = np.linspace(0, 1, count)
     pitch, yaw, forward = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in (pitch, yaw, forward))
     c2w = np.tile(np.eye(4), (count, 1, 1))
-    c2w[:, :3, :3] = turned(yaw, -pitch)
+    c2w[:, :3, :3] = level_rotations(yaw, -pitch)
     moves = not yaw.any() and not pitch.any() and bool(forward.any())
     if moves:
         c2w[:, 2, 3] = forward
-    return Delivered(np.arange(count), c2w, ways="shape" if moves else "metres")
+    return LoadedPath(np.arange(count), c2w, ways="shape" if moves else "metres")
 
 
 ANGLES = Family(

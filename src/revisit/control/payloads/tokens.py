@@ -11,23 +11,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from functools import partial
 from itertools import groupby, pairwise
-from typing import Any
 
 import numpy as np
 
 from revisit.control.payloads.family import (
     LATENT_STRIDE,
-    Ask,
-    Delivered,
     Family,
     Files,
+    LoadedPath,
     PayloadError,
-    chained,
-    document,
+    PayloadOptions,
+    PayloadRequest,
+    chain_steps,
     latents,
+    parse_document,
 )
 from revisit.geometry.poses import invert
 from revisit.geometry.rotations import axis_angle, geodesic, to_axis_angle
@@ -41,7 +40,7 @@ RUN = re.compile(r"([a-z]+)\*(\d+)")
 
 
 def write(
-    ask: Ask,
+    ask: PayloadRequest,
     *,
     listed: bool,
     padded: bool = False,
@@ -61,7 +60,7 @@ def write(
     for pose in target[1 : used + 1]:
         letters.append(min(moves, key=lambda name: round(_off(at @ moves[name], pose, degrees, metres), 9)))
         at = at @ moves[letters[-1]]
-    path = chained([*(moves[letter] for letter in letters), *[np.eye(4)] * (len(moving) - used)])
+    path = chain_steps([*(moves[letter] for letter in letters), *[np.eye(4)] * (len(moving) - used)])
     steps = invert(target[:-1]) @ target[1:]
     against = any(
         _goes(moves[letter], step, degrees, metres) < -0.5 for letter, step in zip(letters, steps, strict=False)
@@ -92,10 +91,10 @@ def read(
     degrees: float = DEGREES,
     metres: float = METRES,
     rest: str = "",
-) -> Delivered:
+) -> LoadedPath:
     """The path that the runs lead along, one pose per latent frame."""
     try:
-        runs = document(files["json"])[0]["trajectory"] if listed else files["txt"].decode().strip()
+        runs = parse_document(files["json"])[0]["trajectory"] if listed else files["txt"].decode().strip()
         parts = [RUN.fullmatch(part) for part in str(runs).split(",")]
         letters = [part[1] for part in parts if part is not None for _ in range(int(part[2]))]
     except (LookupError, TypeError, ValueError) as error:
@@ -105,7 +104,7 @@ def read(
     if None in parts or not set(letters) <= set(moves) or (len(letters) < count_tokens and not padded):
         raise PayloadError(f"expected runs such as j*10,l*9, {count_tokens} tokens in all, not {str(runs)[:60]!r}")
     letters = [*letters, *[REST] * (count_tokens - len(letters))][:count_tokens]
-    return Delivered(latents(count), chained(moves[letter] for letter in letters))
+    return LoadedPath(latents(count), chain_steps(moves[letter] for letter in letters))
 
 
 def _moves(degrees: float, metres: float, rest: str) -> dict[str, np.ndarray]:
@@ -132,15 +131,15 @@ def _length(c2w: np.ndarray, degrees: float, metres: float) -> float:
 def _goes(move: np.ndarray, step: np.ndarray, degrees: float, metres: float) -> float:
     """How far a step goes the way of a move, in tokens; below zero is against it."""
     axis, angle = to_axis_angle(move[:3, :3])
-    turn_axis, turned = to_axis_angle(step[:3, :3])
-    return float(turned * (turn_axis @ axis) / degrees if angle else step[:3, 3] @ move[:3, 3] / metres**2)
+    turn_axis, turn_degrees = to_axis_angle(step[:3, :3])
+    return float(turn_degrees * (turn_axis @ axis) / degrees if angle else step[:3, 3] @ move[:3, 3] / metres**2)
 
 
 def _distance(path: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.linalg.norm(path[:, :3, 3] - target[:, :3, 3], axis=1)
 
 
-def _degrees(options: Mapping[str, Any]) -> float:
+def _degrees(options: PayloadOptions) -> float:
     return float(options.get("degrees", DEGREES))
 
 

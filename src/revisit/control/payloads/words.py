@@ -14,7 +14,7 @@ from itertools import groupby
 
 import numpy as np
 
-from revisit.control.payloads.family import Ask, Delivered, Family, Files, PayloadError
+from revisit.control.payloads.family import Family, Files, LoadedPath, PayloadError, PayloadRequest
 from revisit.geometry.camera_script import UNITS, Move, Step
 from revisit.geometry.script_path import timed_path
 
@@ -44,7 +44,7 @@ AT_ONCE = 3  # commands in one pair of brackets
 COMMAND = re.compile(r"\[([^\[\]]+)\]")
 
 
-def write(ask: Ask) -> dict[str, bytes]:
+def write(ask: PayloadRequest) -> dict[str, bytes]:
     """The sentence of a plan's steps. No gain is in it: a gain on words would ask for another path."""
     phrases = []
     for step in ask.plan.steps:
@@ -59,7 +59,7 @@ def write(ask: Ask) -> dict[str, bytes]:
     return {"txt": f"The camera {', then '.join(phrases)}. The scene goes on by itself.\n".encode()}
 
 
-def read(files: Files, count: int) -> Delivered:
+def read(files: Files, count: int) -> LoadedPath:
     """The path that the sentence asks for."""
     steps: list[Step] = []
     moves: list[Move] = []
@@ -75,10 +75,10 @@ def read(files: Files, count: int) -> Delivered:
             moves = []
     if not steps:
         raise PayloadError("the sentence has no recognisable camera move")
-    return Delivered(np.arange(count), timed_path(steps, count))
+    return LoadedPath(np.arange(count), timed_path(steps, count))
 
 
-def write_commands(ask: Ask) -> dict[str, bytes]:
+def write_commands(ask: PayloadRequest) -> dict[str, bytes]:
     """The commands of a plan's steps, one after the other: [Pan left], then [Pan right]."""
     return {"txt": f"{', then '.join(commands(ask.plan.steps))}\n".encode()}
 
@@ -103,7 +103,7 @@ def commands(steps: Iterable[Step]) -> list[str]:
     return [command for command, _ in groupby(brackets)]
 
 
-def read_commands(files: Files, count: int) -> Delivered:
+def read_commands(files: Files, count: int) -> LoadedPath:
     """Nothing but that the commands are known: how far each goes is not said."""
     groups = [name.split(",") for name in COMMAND.findall(files["txt"].decode(errors="replace"))]
     known_names = {*COMMANDS.values(), STILL_COMMAND}
@@ -113,7 +113,7 @@ def read_commands(files: Files, count: int) -> Delivered:
         )
     travels = {name for (kind, _), name in COMMANDS.items() if kind not in ("yaw", "tilt")}
     moves = any(name in travels for names in groups for name in names)
-    return Delivered(np.arange(count), None, ways="shape" if moves else "metres")
+    return LoadedPath(np.arange(count), None, ways="shape" if moves else "metres")
 
 
 CAMERA_COMMANDS = Family(

@@ -26,7 +26,7 @@ from revisit.media.text_files import csv_rows
 from revisit.suites import authoring
 from revisit.suites.mind.metrics.selection import MIRROR, SHARED
 from revisit.suites.mind.read import PERSPECTIVES, SCENES
-from revisit.suites.mind.world_keys import CODES, MIRRORS, Actor, Steps, action_file, mirrored, walk
+from revisit.suites.mind.world_keys import CODES, MIRRORS, Actor, Steps, action_file, out_and_back, walk
 
 TICKS = 24  # out, and as many back
 STILL = 0.2  # of a usual step: what is less is no key
@@ -49,7 +49,7 @@ def read_keys(path: Path, frames: int) -> list[str]:
     return keys_by_frame
 
 
-def walked(keys: Sequence[str], steps: Steps) -> np.ndarray:
+def path_of_keys(keys: Sequence[str], steps: Steps) -> np.ndarray:
     """Camera-to-world poses (frames, 4, 4); the keys of a frame lead to the next one."""
     return np.stack([actor.pose() for actor in walk(keys, Actor(), steps)])
 
@@ -111,7 +111,7 @@ def write(
     left_out = []
     for video in videos:
         try:
-            keys, c2w = _told(video, steps)
+            keys, c2w = _keys_and_path(video, steps)
         except (UsageError, InvalidPoses) as error:
             left_out.append(f"{video.name}: {error}")
             continue
@@ -128,8 +128,8 @@ def write(
     if not names:
         raise UsageError("; ".join(left_out) or "there is no recording")
     for name, out_keys in MIRRORS.items():
-        keys = mirrored(out_keys, TICKS)
-        half = walked(keys[:TICKS], steps)
+        keys = out_and_back(out_keys, TICKS)
+        half = path_of_keys(keys[:TICKS], steps)
         path = np.concatenate([half, half[::-1]])  # frame i and frame n-1-i are one view
         authoring.write_json(test / MIRROR / f"{name}.json", action_file(keys, dict.fromkeys(whose, path), 0))
     kind_rows = [(name, kinds[name], perspective) for name in names if kinds and kinds.get(name)]
@@ -143,7 +143,7 @@ def write(
     return data, left_out
 
 
-def _told(video: Path, steps: Steps) -> tuple[list[str], np.ndarray]:
+def _keys_and_path(video: Path, steps: Steps) -> tuple[list[str], np.ndarray]:
     """Keys and path of a recording, whichever was recorded."""
     frames = announced_frames(video)
     if frames is None:
@@ -158,4 +158,4 @@ def _told(video: Path, steps: Steps) -> tuple[list[str], np.ndarray]:
     if not log.is_file():
         raise UsageError(f"neither {log.name} nor {poses.name} lies beside it")
     keys = read_keys(log, frames)
-    return keys, walked(keys, steps)
+    return keys, path_of_keys(keys, steps)

@@ -25,7 +25,7 @@ NOTE = "mem_test; scene consistency of mirror_test, action space generalization 
 
 
 @dataclass(frozen=True)
-class Printed:
+class PaperColumn:
     """A column as the paper prints it, and what it is made of here."""
 
     key: str
@@ -36,13 +36,13 @@ class Printed:
 
 
 COLUMNS = (
-    Printed("memory", "Long Context Mem.", "mind_lcm_mse"),
-    Printed("scene", "Generated Scene Consis.", "mind_gsc_mse", MIRROR),
-    Printed("space", "Action Space Generalization", "mind_lcm_mse", VARIED),
-    Printed("aesthetic", "Aesthetic Quality", "mind_aesthetic", higher_is_better=True),
-    Printed("imaging", "Image Quality", "mind_imaging", higher_is_better=True),
-    Printed("translation", "Action Accuracy (RPE), Trans", "mind_action_translation"),
-    Printed("rotation", "Action Accuracy (RPE), Rot", "mind_action_rotation"),
+    PaperColumn("memory", "Long Context Mem.", "mind_lcm_mse"),
+    PaperColumn("scene", "Generated Scene Consis.", "mind_gsc_mse", MIRROR),
+    PaperColumn("space", "Action Space Generalization", "mind_lcm_mse", VARIED),
+    PaperColumn("aesthetic", "Aesthetic Quality", "mind_aesthetic", higher_is_better=True),
+    PaperColumn("imaging", "Image Quality", "mind_imaging", higher_is_better=True),
+    PaperColumn("translation", "Action Accuracy (RPE), Trans", "mind_action_translation"),
+    PaperColumn("rotation", "Action Accuracy (RPE), Rot", "mind_action_rotation"),
 )
 
 
@@ -102,7 +102,7 @@ def published(supplement: bool = False) -> tuple[Board, ...]:
     return tuple(boards)
 
 
-def _parts(results: Results) -> list[tuple[str, Results, list[Printed]]]:
+def _parts(results: Results) -> list[tuple[str, Results, list[PaperColumn]]]:
     """The perspectives that have clips, and the columns that the run asked there; one column alone is no table."""
     parts = []
     for perspective in PERSPECTIVES:
@@ -117,11 +117,11 @@ def _parts(results: Results) -> list[tuple[str, Results, list[Printed]]]:
     return parts
 
 
-def _cell(part: Results, column: Printed) -> Cell:
+def _cell(part: Results, column: PaperColumn) -> Cell:
     return part.where(condition=column.test).cell(column.metric)
 
 
-def _board_cells(part: Results, columns: Sequence[Printed]) -> dict[str, BoardCell]:
+def _board_cells(part: Results, columns: Sequence[PaperColumn]) -> dict[str, BoardCell]:
     cells = {column.key: _cell(part, column) for column in columns}
     return {
         key: BoardCell(cell.n, cell.of, cell.mean, cell.interval, cell.failed, cell.unscored)

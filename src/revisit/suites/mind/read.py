@@ -44,7 +44,7 @@ class ActionSpace(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordingInfo:
     """What the dataset says of one clip."""
 
     video: Path
@@ -102,13 +102,13 @@ def read(
     for name, tree in trees.items():
         for perspective in PERSPECTIVES:
             for test in MAIN:
-                for entry in _main(model or name, tree, truth, perspective, test, load_recording, longest):
+                for entry in _predictions(model or name, tree, truth, perspective, test, load_recording, longest):
                     if isinstance(entry, Case):
-                        entry = _of_kind(entry, kinds)
-                        entry = entry if estimated is None else _posed(entry, estimated)
+                        entry = _with_kind(entry, kinds)
+                        entry = entry if estimated is None else _with_poses(entry, estimated)
                     yield entry
-            for entry in _mirror(model or name, tree, truth, perspective, load_recording):
-                yield _of_kind(entry, kinds) if isinstance(entry, Case) else entry
+            for entry in _mirror_clips(model or name, tree, truth, perspective, load_recording):
+                yield _with_kind(entry, kinds) if isinstance(entry, Case) else entry
 
 
 def scene_kinds(truth: Path | None, own_table: Path | None = None) -> dict[tuple[str, str], str]:
@@ -124,14 +124,14 @@ def scene_kinds(truth: Path | None, own_table: Path | None = None) -> dict[tuple
         raise UsageError(f"{path}: expected a CSV file with the columns {columns} ({error})") from error
 
 
-def _of_kind(case: Case, kinds: Mapping[tuple[str, str], str]) -> Case:
+def _with_kind(case: Case, kinds: Mapping[tuple[str, str], str]) -> Case:
     """The case with the kind of its scene, where a table tells one: it goes before what names and files tell."""
     name = case.sample.rpartition("/")[2]
     kind = kinds.get((case.subset, name)) or kinds.get(("", name)) or ""
     return replace(case, annotations={**case.annotations, KIND: kind}) if kind else case
 
 
-def _posed(case: Case, folder: Path) -> Case:
+def _with_poses(case: Case, folder: Path) -> Case:
     """The case with its file of estimated poses, <model>/<perspective>/<test>/<name>.npz, if there is one."""
     places = (folder / case.model / f"{case.sample}{suffix}" for suffix in (".npz", ".npy", ".txt"))
     file = next((place for place in places if place.is_file()), None)
@@ -160,13 +160,13 @@ def _folders_of(tree: Path, test: str) -> list[Path]:
     return [tree / perspective / test for perspective in PERSPECTIVES if (tree / perspective / test).is_dir()]
 
 
-def _main(
+def _predictions(
     model: str,
     tree: Path,
     truth: Path | None,
     perspective: str,
     test: str,
-    load_recording: Callable[[Path], Recording | str],
+    load_recording: Callable[[Path], RecordingInfo | str],
     longest: Callable[[str], int | None],
 ) -> Iterator[Case | Rejected]:
     """The predictions of recordings."""
@@ -188,7 +188,7 @@ def _main(
             yield Rejected(f"{perspective}/{test}/{name}@{model}", reason, model, perspective, test)
 
 
-def _prediction(model: str, sample: str, video: Path, entry: Recording, frames: int | None) -> Case:
+def _prediction(model: str, sample: str, video: Path, entry: RecordingInfo, frames: int | None) -> Case:
     perspective, test, name = sample.split("/")
     own = next((video.parent / file for file in POSES if (video.parent / file).is_file()), None)
     artifacts = {"actions": entry.actions, "true_poses": entry.poses, "poses": own}
@@ -233,8 +233,8 @@ def action_space(name: str, test: str) -> ActionSpace:
     return annotations
 
 
-def _mirror(
-    model: str, tree: Path, truth: Path | None, perspective: str, load_recording: Callable[[Path], Recording | str]
+def _mirror_clips(
+    model: str, tree: Path, truth: Path | None, perspective: str, load_recording: Callable[[Path], RecordingInfo | str]
 ) -> Iterator[Case | Rejected]:
     """Clips that go out and come back; the dataset says how many, and not which is which."""
     count = 0
@@ -249,7 +249,7 @@ def _mirror(
             else None
         )
         first = load_recording(shared) if shared is not None else ""
-        kind = first.kind if isinstance(first, Recording) else ""
+        kind = first.kind if isinstance(first, RecordingInfo) else ""
         yield Case(
             id=f"{perspective}/{MIRROR}/{inside.as_posix()}@{model}",
             suite="mind",
@@ -300,7 +300,7 @@ def _videos(folder: Path) -> list[Path]:
     ]  # fmt: skip
 
 
-def recording(folder: Path) -> Recording | str:
+def recording(folder: Path) -> RecordingInfo | str:
     """What the dataset has of a clip, or the sentence that says what is wrong with it."""
     video, actions = find_video(folder), folder / "action.json"
     where = f"the ground truth {folder.name}"
@@ -319,7 +319,7 @@ def recording(folder: Path) -> Recording | str:
         return f"{where}: action.json cannot be used: {problem[:200]}"
     poses, poses_from = _true_poses(folder, actions, rows, mark)
     kind = next((str(content[key]).strip() for key in KIND_KEYS if isinstance(content.get(key), str)), "")
-    return Recording(video, actions, mark, total, _caption(folder, content), poses, poses_from, kind)
+    return RecordingInfo(video, actions, mark, total, _caption(folder, content), poses, poses_from, kind)
 
 
 def action_file(path: Path) -> ActionFile:

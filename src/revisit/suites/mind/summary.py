@@ -93,7 +93,7 @@ def space_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
             "speed and angle from the names of the recordings; mem_test has the shared action space",
             titles,
             [
-                (f"{model}, {_named(*space)}", [part.cell(metric_id) for metric_id in metric_ids])
+                (f"{model}, {_space_name(*space)}", [part.cell(metric_id) for metric_id in metric_ids])
                 for model, mine in models.items()
                 for space, part in mine.groups(_space).items()  # the shared one first, then by speed and angle
             ],
@@ -137,7 +137,7 @@ def _space(entry: Entry) -> Space:
     return entry.condition == VARIED, annotations.get("speed", math.inf), annotations.get("angle", math.inf)
 
 
-def _named(varied: bool, speed: float, angle: float) -> str:
+def _space_name(varied: bool, speed: float, angle: float) -> str:
     text = "" if math.isinf(speed) else f"{speed:g}x, angle {angle:g}"
     return " ".join(filter(None, ["varied" if varied else "shared", text]))
 

@@ -71,7 +71,7 @@ def walk(keys: Sequence[str], start: Actor, steps: Steps) -> list[Actor]:
     return actors
 
 
-def mirrored(out_keys: str, ticks: int) -> list[str]:
+def out_and_back(out_keys: str, ticks: int) -> list[str]:
     """Keys out, and back the same way."""
     return [out_keys] * ticks + ["".join(OPPOSITE[key] for key in out_keys)] * ticks
 

@@ -20,7 +20,7 @@ from revisit.core.text import parse_yaml
 from revisit.media import file_digest
 from revisit.media.files import write_lines
 from revisit.suites import authoring
-from revisit.suites.wrbench.prompts import CAMERA_WORDS, EVENTS, STYLE, TIERS, Scene, Task, task_of
+from revisit.suites.wrbench.prompts import CAMERA_WORDS, EVENTS, STYLE, TIERS, EventTask, Scene, task_of
 
 GAPS = ("none", "static", "yaw_LR", "yaw_RL")
 TIER_OF = dict(zip(EVENTS, TIERS, strict=True))  # our event -> the published tier
@@ -66,7 +66,7 @@ def first_frame_prompt(facts: Scene) -> str:
     )
 
 
-def tasks_of(families: Mapping[str, Scene]) -> list[tuple[str, Task]]:
+def tasks_of(families: Mapping[str, Scene]) -> list[tuple[str, EventTask]]:
     """Every event of every family, with its event's name."""
     return [(event, task_of(name, facts, event)) for name, facts in families.items() for event in EVENTS]
 
@@ -138,11 +138,11 @@ def _family(name: str, facts: Scene) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _id(event: str, task: Task, gap: str) -> str:
+def _id(event: str, task: EventTask, gap: str) -> str:
     return f"{task.family}__{TIER_OF[event]}__{gap}"
 
 
-def _variant(event: str, task: Task, gap: str) -> dict[str, object]:
+def _variant(event: str, task: EventTask, gap: str) -> dict[str, object]:
     tier = TIER_OF[event]
     return {
         "variant_id": _id(event, task, gap), "family_id": task.family, "reasoning_tier": tier[:2], "oov_gap": gap,
@@ -151,7 +151,7 @@ def _variant(event: str, task: Task, gap: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _tail(event: str, task: Task, gap: str) -> dict[str, object]:
+def _tail(event: str, task: EventTask, gap: str) -> dict[str, object]:
     camera = [] if gap == "none" else [CAMERA_WORDS[gap]]
     return {"variant_id": _id(event, task, gap), "t2v_event_tail": " ".join([task.event, *camera])}
 

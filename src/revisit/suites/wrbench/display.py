@@ -15,7 +15,7 @@ from revisit.suites.wrbench.tables import (
     ALL,
     CONDITIONS,
     MEASURES,
-    Directions,
+    DirectionSummary,
     EventContrast,
     ModelRow,
     Sensitivity,
@@ -142,7 +142,7 @@ def slice_table(
     return {"title": title, "note": SPARSE_NOTE, "columns": ["clips", "support", *_titles(names)], "rows": rows}
 
 
-def direction_table(directions: Mapping[str, Directions]) -> Table:
+def direction_table(directions: Mapping[str, DirectionSummary]) -> Table:
     """Support by where the camera turns first, and the retention between the two."""
     rows = []
     for model, supports in directions.items():

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.control.job_runner import known_of, measured
+from revisit.control.job_runner import measured, read_provenance
 from revisit.core import Case, Rejected, RevisitError
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.read import read
 from revisit.suites.wrbench.records import CAMERAS, record_of
-from revisit.suites.wrbench.sidecars import ADAPTER, Target, target_of_script, write_sidecars, written_by
+from revisit.suites.wrbench.sidecars import ADAPTER, CameraTarget, target_of_script, write_sidecars, written_by
 from revisit.suites.wrbench.upstream import safe_name
 
 WORDS_ONLY = "their camera was put into words, so they have no path to compare with"
@@ -86,14 +86,14 @@ def accompany(manifest: Path) -> list[str]:
     return [f"{handover.written} clips got the sidecars that WRBench's evaluator reads", *handover.sentences()]
 
 
-def target_of(case: Case) -> Target | str:
+def target_of(case: Case) -> CameraTarget | str:
     """What a clip was asked to show, or why that cannot be written beside it."""
     clip = case.clip.path
     if case.annotations.get("viewpoint_condition") == "prompt_only":
         return WORDS_ONLY
     if written_by(clip) not in (None, ADAPTER):
         return THEIRS
-    provenance = known_of(clip) or {}
+    provenance = read_provenance(clip) or {}
     output = provenance.get("output") or {}
     output = output if output.get("frames") and output.get("size") and output.get("fps") else measured(clip)
     if not output.get("frames"):
@@ -107,12 +107,12 @@ def target_of(case: Case) -> Target | str:
         return f"their camera script cannot be read ({error})"
     path = _poses(clip, frames)
     delivered = provenance.get("delivered") if isinstance(provenance.get("delivered"), Mapping) else {}
-    return Target(
+    return CameraTarget(
         case.model, case.condition, case.camera, target.c2w if path is None else path, fps, size, delivered or {}
     )
 
 
-def row_of(case: Case, target: Target | None) -> dict[str, object]:
+def row_of(case: Case, target: CameraTarget | None) -> dict[str, object]:
     """The row of a clip in the manifest of WRBench's evaluator."""
     notes = case.annotations
     record = record_of(case)

@@ -105,7 +105,9 @@ def _of_record(record: GenerationRecord, folder: Path, request: Wanted) -> Job:
     path = compile_script(record.camera, frames=usual).path.c2w
     notes = record.annotations
     return Job(
-        **request.clip | {"seed": record.seed or request.seed},
+        size=request.clip["size"],
+        model=request.model,
+        seed=record.seed or request.seed,
         id=record.id,
         out=folder / f"{file_name(record.id)}.mp4",
         suite="wrbench",

@@ -15,7 +15,7 @@ RESTS = "The camera is asked to rest, so that the subject should stay in view."
 LEAVES = "The subject may be out of view while the camera is turned away, and may be in view again when it comes back."
 
 
-def told_to_judges(case: Case) -> dict[str, str]:
+def judge_annotations(case: Case) -> dict[str, str]:
     """Annotations for the judge's context; what is not known is left out."""
     notes, request = case.annotations, request_of(case)
     event, expected = str(notes.get("event") or ""), str(notes.get("expected") or "")

@@ -54,7 +54,7 @@ class PreferencePair(TypedDict):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PairVerdict:
     """What one rule makes of two clips, or why it makes nothing of them."""
 
     a: Case
@@ -103,23 +103,23 @@ def count_pairs(measured: Results) -> tuple[dict[str, dict[str, int]], dict[str,
     return {measure: dict(preferences) for measure, preferences in counts.items()}, dict(left_out)
 
 
-def _verdicts(measured: Results, margin: float) -> Iterator[Verdict]:
+def _verdicts(measured: Results, margin: float) -> Iterator[PairVerdict]:
     """Every pair of clips under every rule that both have a score for; and those that are no pair."""
-    for a, b, why in _couples(measured):
+    for a, b, why in _clip_pairs(measured):
         if why:
-            yield Verdict(a, b, why_not=why)
+            yield PairVerdict(a, b, why_not=why)
             continue
         for measure in ALL:
             one, other = (measured.score(case, measure) for case in (a, b))
             if one is not None and other is not None:
-                yield Verdict(a, b, measure, (one, other), margin)
+                yield PairVerdict(a, b, measure, (one, other), margin)
         far = [_displacement(case, measured) for case in (a, b)]
         if far[0] is not None and far[1] is not None and far[0][1] == far[1][1]:
-            verdict = Verdict(a, b, DISPLACEMENT, (far[0][0], far[1][0]), DEGREES)
-            yield replace(verdict, why_not=_withheld(verdict, measured, margin))
+            verdict = PairVerdict(a, b, DISPLACEMENT, (far[0][0], far[1][0]), DEGREES)
+            yield replace(verdict, why_not=_why_withheld(verdict, measured, margin))
 
 
-def _couples(measured: Results) -> Iterator[tuple[Case, Case, str]]:
+def _clip_pairs(measured: Results) -> Iterator[tuple[Case, Case, str]]:
     """Two models' clips of one record, and why they are no pair; nothing where they are one."""
     for _, clips in sorted(grouped(measured.cases, record_of).items()):
         for a, b in combinations(sorted(clips, key=lambda case: case.model), 2):
@@ -135,11 +135,11 @@ def _couples(measured: Results) -> Iterator[tuple[Case, Case, str]]:
                 yield a, b, ""
 
 
-def _judgeable(verdict: Verdict, measured: Results) -> bool:
+def _judgeable(verdict: PairVerdict, measured: Results) -> bool:
     return all(_is_open(case, "wr_reobservation", measured) for case in (verdict.a, verdict.b))
 
 
-def _withheld(verdict: Verdict, measured: Results, margin: float) -> str:
+def _why_withheld(verdict: PairVerdict, measured: Results, margin: float) -> str:
     """Why a pair by displacement is not exported; nothing where it is."""
     if not _judgeable(verdict, measured):
         return UNJUDGED

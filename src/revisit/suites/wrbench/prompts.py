@@ -46,7 +46,7 @@ Row = dict[str, Any]  # of a JSON-lines file of the published prompts
 
 
 @dataclass(frozen=True)
-class Task:
+class EventTask:
     """One event in one scene."""
 
     id: str  # family and event
@@ -98,13 +98,13 @@ def _camera_words(camera: str) -> list[str]:
 
 
 @cache
-def own_tasks() -> tuple[Task, ...]:
+def own_tasks() -> tuple[EventTask, ...]:
     """The 100 tasks of our own scenes."""
     families = yaml.safe_load((files(__package__) / "scenes.yaml").read_text(encoding="utf-8"))["families"]
     return tuple(task_of(family, facts, event) for family, facts in families.items() for event in EVENTS)
 
 
-def task_of(family: str, facts: Scene, event: str) -> Task:
+def task_of(family: str, facts: Scene, event: str) -> EventTask:
     """The task of one event of a scene as scenes.yaml writes it."""
     one, other = facts["behind"]
     layout = (
@@ -114,7 +114,7 @@ def task_of(family: str, facts: Scene, event: str) -> Task:
     happens = f"{_sentence(facts['then'])} {facts[event]['told']}."
     around = f"{_sentence(facts['with'])} is far on the right, {one} and {other} in the background."
     own_prompt = str(facts[event].get("prompt", "")).strip()  # by a person or a language model, in the place of ours
-    return Task(
+    return EventTask(
         id=f"{family}__{event}",
         family=family,
         factor=EVENTS[event],
@@ -128,7 +128,7 @@ def task_of(family: str, facts: Scene, event: str) -> Task:
     )
 
 
-def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[Task, ...]:
+def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventTask, ...]:
     """The 100 tasks of the published files in a folder: families, variants, first frames, additions for text alone.
 
     What joins their parts is read from a copy of WRBench, where there is one (`wording`).
@@ -159,7 +159,7 @@ def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[Task, ...]:
         facts, layout = families[family], layouts.get(family)
         event_tails = {camera: tails.get(row["variant_id"], "") for camera, row in rows.items()}
         tasks.append(
-            Task(
+            EventTask(
                 id=f"{family}__{tier}",
                 family=family,
                 factor=TIERS[tier],

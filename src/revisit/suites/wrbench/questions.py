@@ -55,7 +55,7 @@ OURS = "revisit"  # the name of our own wording
 DIMENSIONS = tuple(dict.fromkeys(name for name, _, _ in _PROBES))
 # what a template may name: {event}, and so on; {last} is the number of the last whole second, {seconds} how many
 PLACES = ("event", "scene", "subject", "acts_on", "camera", "visible", "ends", "seconds", "last")
-Wording = Mapping[str, Any]  # probes, first_look, second_look and context, as `wording` reads them
+QuestionSet = Mapping[str, Any]  # probes, first_look, second_look and context, as `wording` reads them
 
 
 @observer(
@@ -67,7 +67,7 @@ def probes(
     annotations: Mapping[str, object],
     *,
     wording: str = OURS,
-    questions: Wording | None = None,
+    questions: QuestionSet | None = None,
 ) -> Talk:
     """A judge's answers to ten probes about the event of the case, with the probability of yes."""
     asking, preamble = PROBES, context(prompt, annotations)
@@ -92,7 +92,7 @@ def judgeability(
     annotations: Mapping[str, object],
     *,
     wording: str = OURS,
-    questions: Wording | None = None,
+    questions: QuestionSet | None = None,
 ) -> Talk:
     """The seconds in which the subject can be judged and, where they show no return, a second look."""
     preamble, count = context(prompt, annotations), int(_seconds_of(frames)["seconds"])
@@ -142,7 +142,7 @@ def context(prompt: str, annotations: Mapping[str, object]) -> str:
     return "\n".join(["The video was asked to show this.", *lines]) + "\n"
 
 
-def wording(path: Path) -> Wording:
+def wording(path: Path) -> QuestionSet:
     """The questions in a file: YAML or JSON with `probes` and, where they differ, the two looks and `context`.
 
     A probe has a `dimension`, the right `answer` (yes or no) and a `text`. Texts may name {event}, {scene} and so on.

@@ -24,7 +24,7 @@ from revisit.media.files import is_file
 from revisit.metrics.requested_camera import Request, request_of
 from revisit.suites.clips import MANIFEST, find_clips, read_manifest, read_targets
 from revisit.suites.wrbench import upstream
-from revisit.suites.wrbench.judge_context import told_to_judges
+from revisit.suites.wrbench.judge_context import judge_annotations
 from revisit.suites.wrbench.metrics.camera import PROFILES
 from revisit.suites.wrbench.questions import wording
 from revisit.suites.wrbench.records import RecordLine, case_of, condition_of, input_of, plain_record, record_of
@@ -67,7 +67,7 @@ def read(
     """
     if condition is not None and condition not in CONDITIONS:
         raise UsageError(f"--option condition takes {', '.join(CONDITIONS)}, not {condition!r}")
-    extra = _Extra(
+    extra = _Options(
         _folder("poses", poses, "a file of poses per clip"),
         condition,
         read_targets(Path(targets).expanduser()) if targets is not None else {},
@@ -107,7 +107,7 @@ def settings(questions: str | None = None, profile: str | None = None, **_: str)
 
 
 @dataclass(frozen=True)
-class _Extra:
+class _Options:
     """What the options add to every case."""
 
     poses: Path | None
@@ -164,11 +164,11 @@ def _from_manifests(
             case = case_of(
                 record, entry.model, entry.clip.path, entry.prompt, entry.camera, entry.seed, annotations, entry.target
             )
-            yield _told(replace(case, clip=entry.clip, reference=entry.reference, phases=entry.phases))
+            yield _with_sidecar_facts(replace(case, clip=entry.clip, reference=entry.reference, phases=entry.phases))
         if not ceiling:  # of a ceiling there is a clip for each camera and event, not for each record
             yield from _missing(records_by_id, record_ids, model)
     for entry in upstream.read_manifests(theirs, roots):
-        yield _told(entry) if isinstance(entry, Case) else entry
+        yield _with_sidecar_facts(entry) if isinstance(entry, Case) else entry
 
 
 def _from_tree(source: Path, records_by_id: Mapping[str, RecordLine]) -> Iterator[Case | Rejected]:
@@ -184,12 +184,12 @@ def _from_tree(source: Path, records_by_id: Mapping[str, RecordLine]) -> Iterato
         record = next((record_id for record_id in candidates if record_id in records_by_id), None)
         if record is None:
             try:
-                case = upstream.case_beside(path)
+                case = upstream.case_from_sidecar(path)
             except UsageError as error:
                 yield Rejected(f"{sample}@{model}", str(error), model)
                 continue
             if case is not None:
-                yield _told(case)
+                yield _with_sidecar_facts(case)
                 continue
         records_by_model.setdefault(model, set())
         if record is None:
@@ -197,7 +197,7 @@ def _from_tree(source: Path, records_by_id: Mapping[str, RecordLine]) -> Iterato
             continue
         records_by_model[model].add(record)
         row = records_by_id[record]
-        yield _told(
+        yield _with_sidecar_facts(
             case_of(
                 record, model, path, str(row.get("prompt", "")), str(row.get("camera", "")), int(row.get("seed", 0)),
                 row.get("annotations", {}),
@@ -215,7 +215,7 @@ def _missing(records_by_id: Mapping[str, RecordLine], record_ids: set[str], mode
             yield Rejected(f"{record}@{model}", "this clip was not generated", model, subset, camera, missing=True)
 
 
-def _told(case: Case) -> Case | Rejected:
+def _with_sidecar_facts(case: Case) -> Case | Rejected:
     """A case with what the files beside its clip know, and with the condition of its generator's card."""
     try:
         script, sidecar_notes, files = upstream.beside(case.clip.path)
@@ -231,7 +231,7 @@ def _told(case: Case) -> Case | Rejected:
     scripts = [text for text in (script, case.camera, upstream.SCRIPTS.get(case.condition, "")) if text]
     readable = (text for text in scripts if isinstance(request_of(replace(case, camera=text)), Request))
     camera = next(readable, next(iter(scripts), ""))
-    notes |= told_to_judges(replace(case, camera=camera, annotations=notes))
+    notes |= judge_annotations(replace(case, camera=camera, annotations=notes))
     return replace(case, camera=camera, annotations=notes, artifacts={**case.artifacts, **files})
 
 

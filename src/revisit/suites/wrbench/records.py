@@ -16,7 +16,7 @@ from revisit.control.generators import Generator, generator
 from revisit.control.payloads.words import CAMERA_COMMANDS
 from revisit.control.presets import preset
 from revisit.core import Case, Clip, Target, UsageError, digest
-from revisit.suites.wrbench.prompts import TIERS, Task
+from revisit.suites.wrbench.prompts import TIERS, EventTask
 from revisit.suites.wrbench.tables import published
 
 # label -> (camera preset, degrees)
@@ -49,7 +49,7 @@ class EventView:
     """One clip to make: a task under a camera, as one interface is told."""
 
     id: str
-    task: Task
+    task: EventTask
     camera: str  # label
     preset: str
     degrees: float
@@ -84,7 +84,7 @@ class EventView:
 
 
 def event_views(
-    tasks: Sequence[Task],
+    tasks: Sequence[EventTask],
     interface: str,
     cameras: Sequence[str] = (),
     *,
@@ -114,7 +114,7 @@ def event_views(
 
 
 def chosen_views(
-    tasks: Sequence[Task],
+    tasks: Sequence[EventTask],
     interface: str,
     cameras: Sequence[str] = (),
     *,

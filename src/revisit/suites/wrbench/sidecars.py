@@ -65,7 +65,7 @@ FIXED = {  # of every sidecar that is written here
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class CameraTarget:
     """What a clip was asked to show."""
 
     model: str
@@ -94,9 +94,11 @@ class Target:
         return round(peak(relative_yaw(self.c2w[:, :3, :3])), 9)
 
 
-def target_of_script(model: str, camera: str, script: str, frames: int, fps: float, size: tuple[int, int]) -> Target:
+def target_of_script(
+    model: str, camera: str, script: str, frames: int, fps: float, size: tuple[int, int]
+) -> CameraTarget:
     """The target of a clip that is known by its script alone."""
-    return Target(model, camera, script, timed_path(parse_script(script), frames), fps, size, {})
+    return CameraTarget(model, camera, script, timed_path(parse_script(script), frames), fps, size, {})
 
 
 def camera_type_of(c2w: np.ndarray) -> str:
@@ -144,7 +146,7 @@ def against_main_profile(facts: Mapping[str, Any]) -> str:
     return f"it does not say {', '.join(missing)}" if missing else ""
 
 
-def write_sidecars(clip: Path, target: Target) -> None:
+def write_sidecars(clip: Path, target: CameraTarget) -> None:
     """Write the sidecars of a clip, in the place of those that were written here before.
 
     Parameters
@@ -182,7 +184,7 @@ def write_sidecars(clip: Path, target: Target) -> None:
     write_text(beside(clip, "camera.json"), json.dumps(facts, indent=1, sort_keys=True))
 
 
-def sidecar(clip: Path, target: Target) -> dict[str, object]:
+def sidecar(clip: Path, target: CameraTarget) -> dict[str, object]:
     """The content of `<video>.mp4.camera.json`."""
     poses, path = (str(beside(clip, name).resolve()) for name in ("target_c2w.npy", "camera_trajectory.json"))
     basis = f"revisit {revisit.__version__} compiled the camera script"
@@ -201,7 +203,7 @@ def sidecar(clip: Path, target: Target) -> dict[str, object]:
     }
 
 
-def _control_facts(target: Target) -> dict[str, object]:
+def _control_facts(target: CameraTarget) -> dict[str, object]:
     """The path that was asked for: its camera, profile, script and peaks."""
     camera_type, yaw, profile, script = target.camera_type, target.yaw, target.profile, their_script(target.script)
     motion = (target.c2w[:, :3, 3] - target.c2w[0, :3, 3]) @ target.c2w[0, :3, :3]
@@ -222,7 +224,7 @@ def _control_facts(target: Target) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _payload_facts(target: Target) -> dict[str, object]:
+def _payload_facts(target: CameraTarget) -> dict[str, object]:
     """What the generator was given, and for how many frames."""
     frames, payload = len(target.c2w), _payload_type(target)
     pose_count = int(target.delivered.get("poses") or frames)
@@ -279,7 +281,7 @@ def written_by(clip: Path) -> str | None:
         return ""
 
 
-def _payload_type(target: Target) -> str:
+def _payload_type(target: CameraTarget) -> str:
     return str(target.delivered.get("family") or "camera_path")
 
 

@@ -60,7 +60,7 @@ def situation(answers: Mapping[str, Record]) -> str:
     return_findings = [finding for kind, finding in findings.items() if kind in OF_KIND]
     if return_findings:
         return OF_KIND[max(return_findings, key=lambda finding: finding.confidence).kind]
-    if diagnosis is not None and _told(diagnosis):
+    if diagnosis is not None and _is_decided(diagnosis):
         return RIGHT
     if JUDGED in opened and scores.known("wr_returned_spatial") and scores.known("wr_returned_state"):
         if scores.of("wr_returned_spatial") < EVEN:
@@ -94,6 +94,6 @@ def _disobeyed(scores: Scores, opened: set[str], finding_kinds: set[str]) -> str
     )
 
 
-def _told(diagnosis: Diagnosis) -> bool:
+def _is_decided(diagnosis: Diagnosis) -> bool:
     """Whether the reference told what became of the subject."""
     return not set(OF_KIND) & diagnosis.untold.keys()

@@ -18,7 +18,7 @@ from revisit.results import Results
 
 EVENTS = {"none": "rests", "spatial": "moves", "state_only": "changes in place", "full": "moves and changes"}
 DIRECTIONS = {"LR": "left first", "RL": "right first"}
-Family = dict[str, Any]  # what is known of a family of scenes: verb, venue, outdoors, animal
+FamilyFacts = dict[str, Any]  # what is known of a family of scenes: verb, venue, outdoors, animal
 SLICES = {
     "event": "what the subject does",
     "direction": "where the camera turns first",
@@ -63,14 +63,14 @@ def sliced(results: Results) -> dict[str, dict[str, Results]]:
 
 
 @cache
-def families() -> dict[str, Family]:
+def families() -> dict[str, FamilyFacts]:
     """Family -> what is known of it."""
     content = yaml.safe_load((files(__package__) / "families.yaml").read_text(encoding="utf-8"))
     usual = {"outdoors": False, "animal": False}
     return {family: {**usual, **facts} for part in content.values() for family, facts in part.items()}
 
 
-def _noted(notes: Mapping[str, object]) -> Family:
+def _noted(notes: Mapping[str, object]) -> FamilyFacts:
     return {name: notes[name] for name in ("verb", "venue", "outdoors", "animal") if notes.get(name) is not None}
 
 

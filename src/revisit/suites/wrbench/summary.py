@@ -27,7 +27,7 @@ from revisit.suites.wrbench.slices import DIRECTIONS, sliced
 from revisit.suites.wrbench.tables import (
     ALL,
     FACTORS,
-    Directions,
+    DirectionSummary,
     DirectionSupport,
     EventContrast,
     ModelRow,
@@ -337,7 +337,7 @@ def _series(rows: Sequence[ModelRow], models: ByModel) -> dict[str, list[ModelRo
     return dict(sorted(members.items()))
 
 
-def _directions(mine: Results) -> Directions:
+def _directions(mine: Results) -> DirectionSummary:
     """Support by the side the camera turns to first, and the retention between them."""
     left, right = _first_turn(mine, "LR"), _first_turn(mine, "RL")
     return {

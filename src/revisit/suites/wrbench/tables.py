@@ -69,7 +69,7 @@ class DirectionSupport(TypedDict):
     pixels: PixelSupport | None
 
 
-class Directions(TypedDict):
+class DirectionSummary(TypedDict):
     """Support by the side the camera turns to first, and left first over right first."""
 
     LR: DirectionSupport | None

@@ -83,7 +83,7 @@ def beside(clip: Path) -> tuple[str, dict[str, object], dict[str, Path]]:
     return script, annotations, {} if pose_file is None else {"true_poses": pose_file}
 
 
-def case_beside(clip: Path) -> Case | None:
+def case_from_sidecar(clip: Path) -> Case | None:
     """The case of a video that has no manifest, from its name and <video>.mp4.camera.json; None without that file."""
     facts = _object(clip, "camera")
     if not facts:
