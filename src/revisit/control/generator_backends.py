@@ -12,7 +12,6 @@ import json
 import os
 import queue
 import shlex
-import signal
 import string
 import subprocess
 import tempfile
@@ -27,6 +26,7 @@ import numpy as np
 from revisit.control.jobs import JobRequest
 from revisit.control.metering import Cost, Meter
 from revisit.core import UsageError
+from revisit.core.processes import stop_process
 from revisit.core.text import json_or_none
 from revisit.core.threads import started
 from revisit.media import encode_mp4
@@ -83,7 +83,7 @@ class OneShot:
                 if code is None:
                     return "hung", f"the command was stopped after {timeout:g} seconds"
             finally:
-                _stop(process)
+                stop_process(process)
             tail = _last_words(output)
         if code:
             return "crashed", _ended(code, tail)
@@ -93,7 +93,7 @@ class OneShot:
     def close(self) -> None:
         """End a command that is still running."""
         if self.running is not None:
-            _stop(self.running)
+            stop_process(self.running)
 
 
 class ProcessBackend:
@@ -195,11 +195,7 @@ class ProcessBackend:
 
     def _end(self) -> None:
         if self.process is not None:
-            _stop(self.process)
-            for pipe in (self.process.stdin, self.process.stdout):
-                with contextlib.suppress(OSError):
-                    assert pipe is not None
-                    pipe.close()
+            stop_process(self.process)
             self.said.close()
         self.process = None
 
@@ -302,10 +298,3 @@ def _wait(process: subprocess.Popen[bytes], timeout: float, meter: Meter) -> int
             return process.wait(min(pause, remaining))
         except subprocess.TimeoutExpired:
             pause = min(1.5 * pause, LOOK)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End a command with everything that it started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()

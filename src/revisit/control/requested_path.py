@@ -49,13 +49,12 @@ def compile_script(
     frames: int | None = None,
     size: tuple[int, int] = (832, 480),
     fps: float = 16,
-    field_of_view: float = FIELD_OF_VIEW,
     axes: Axes = "heading",
 ) -> CameraPlan:
     """The path of a script, at `frames` frames if they are given (see `timed_path`)."""
     steps = parse_script(script)
     c2w = timed_path(steps, frames, axes=axes)
-    path = trajectory(c2w, intrinsics=np.tile(intrinsics(size, field_of_view), (len(c2w), 1, 1)))
+    path = trajectory(c2w, intrinsics=np.tile(intrinsics(size), (len(c2w), 1, 1)))
     return CameraPlan(script, steps, path, size, fps)
 
 

@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, invert
+from revisit.geometry.poses import InvalidPoses, Trajectory, invert
 
 Method = Literal["none", "origin", "se3", "sim3"]
 METHODS: tuple[Method, ...] = ("none", "origin", "se3", "sim3")
@@ -90,12 +90,12 @@ def umeyama(source: np.ndarray, target: np.ndarray, *, with_scale: bool = True) 
     )
 
 
-def apply(alignment: Alignment, estimate: Trajectory, *, scale: Scale | None = None) -> Trajectory:
-    """The estimate in the world of the reference. `scale` names the unit it has there, when that changes."""
+def apply(alignment: Alignment, estimate: Trajectory) -> Trajectory:
+    """The estimate in the world of the reference."""
     c2w = estimate.c2w.copy()
     c2w[:, :3, :3] = alignment.rotation @ estimate.rotations
     c2w[:, :3, 3] = alignment.scale * estimate.centres @ alignment.rotation.T + alignment.translation
-    return replace(estimate, c2w=c2w, scale=scale or estimate.scale)
+    return replace(estimate, c2w=c2w)
 
 
 def associate(first: np.ndarray, second: np.ndarray, tolerance: float = 0.01) -> tuple[np.ndarray, np.ndarray]:

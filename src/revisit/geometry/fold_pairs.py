@@ -67,10 +67,8 @@ def pose_distance(c2w: np.ndarray, depth: float, literal: bool = False) -> tuple
     return distance, np.asarray(turn)
 
 
-def fold_pairs(
-    c2w: np.ndarray, depth: float = 1.0, *, most: int = MOST_FOLDS, least_gap: float = LEAST_GAP, literal: bool = False
-) -> Pairs:
-    """Each pose of the way out with the nearest one of the way back, at most `most` with the largest span."""
+def fold_pairs(c2w: np.ndarray, depth: float = 1.0, *, least_gap: float = LEAST_GAP, literal: bool = False) -> Pairs:
+    """Each pose of the way out with the nearest one of the way back, at most 20 with the largest span."""
     n = len(c2w)
     distance, turn = pose_distance(c2w, depth, literal)
     apart = distance + turn / 180
@@ -79,23 +77,21 @@ def fold_pairs(
     inside = literal or EDGE * n < far < (1 - EDGE) * n
     if not (moves and inside and 0 < far < n - 1):
         why = "the camera rests" if not moves else f"the farthest pose is number {far} of {n}"
-        return symmetric_pairs(n, apart, most=most, least_gap=least_gap, note=f"no clear turnaround: {why}")
+        return symmetric_pairs(n, apart, least_gap=least_gap, note=f"no clear turnaround: {why}")
     row = np.arange(far)
     gap = 1 if literal else max(1, int(np.ceil(least_gap * n)))
     late = np.arange(far + 1, n)
     near = np.where(late[None] - row[:, None] >= gap, apart[np.ix_(row, late)], np.inf)
     other = late[near.argmin(axis=1)]
     has_pair = np.isfinite(near.min(axis=1))
-    return _widest(row[has_pair], other[has_pair], apart, most, far, "fold", "")
+    return _widest(row[has_pair], other[has_pair], apart, far, "fold", "")
 
 
-def symmetric_pairs(
-    n: int, apart: np.ndarray | None = None, *, most: int = MOST_FOLDS, least_gap: float = LEAST_GAP, note: str = ""
-) -> Pairs:
+def symmetric_pairs(n: int, apart: np.ndarray | None = None, *, least_gap: float = LEAST_GAP, note: str = "") -> Pairs:
     """Row i with row n-1-i: where poses do not say when the camera turned back."""
     row = np.arange(n // 2)
     row = row[(n - 1 - 2 * row) >= max(1, int(np.ceil(least_gap * n)))]
-    return _widest(row, n - 1 - row, apart, most, (n - 1) // 2, "symmetric", note)
+    return _widest(row, n - 1 - row, apart, (n - 1) // 2, "symmetric", note)
 
 
 def segment_bounds(count: int, segments: int) -> np.ndarray:
@@ -110,7 +106,6 @@ def segment_pairs(
     segments: int,
     depth: float = 1.0,
     *,
-    most: int = MOST_SEGMENT_PAIRS,
     literal: bool = False,
 ) -> Pairs:
     """Frames of the first two and the last two segments, ranked by how well the pose returns, then by span."""
@@ -122,7 +117,7 @@ def segment_pairs(
     distance, turn = pose_distance(c2w, depth, literal)
     pairs = [(int(i), int(j)) for i in early for j in late if frames[j] - frames[i] >= LEAST_GAP * count]
     score = {(i, j): np.exp(-distance[i, j] / FADES[0] - turn[i, j] / FADES[1]) for i, j in pairs}
-    best = sorted(pairs, key=lambda pair: (-score[pair], frames[pair[0]] - frames[pair[1]], pair))[:most]
+    best = sorted(pairs, key=lambda pair: (-score[pair], frames[pair[0]] - frames[pair[1]], pair))[:MOST_SEGMENT_PAIRS]
     rows = np.array(best, dtype=int).reshape(-1, 2)
     middle = int(np.abs(frames - (count - 1) / 2).argmin())
     apart = (distance + turn / 180)[rows[:, 0], rows[:, 1]]
@@ -146,9 +141,9 @@ def _sample(frames: np.ndarray, bounds: Sequence[int] | np.ndarray, segment: int
 
 
 def _widest(
-    row: np.ndarray, other: np.ndarray, apart: np.ndarray | None, most: int, turnaround: int, method: str, note: str
+    row: np.ndarray, other: np.ndarray, apart: np.ndarray | None, turnaround: int, method: str, note: str
 ) -> Pairs:
-    order = np.argsort(-(other - row), kind="stable")[:most]
+    order = np.argsort(-(other - row), kind="stable")[:MOST_FOLDS]
     row, other = row[order], other[order]
     distance = np.full(len(row), np.nan) if apart is None else apart[row, other]
     return Pairs(row, other, distance, turnaround, method, note)

@@ -7,23 +7,20 @@ log, and what they stop ends together with all its children.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import queue
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from revisit.core import Clip, MediaError, MissingPrerequisite, UsageError, digest
+from revisit.core.processes import stop_process
 from revisit.core.threads import started
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import encode_mp4, load_npz, npz_shapes, open_clip
@@ -96,7 +93,7 @@ def _run(parts: list[str], log: Path, timeout: float | None) -> int:
         except subprocess.TimeoutExpired:
             raise MediaError(f"the command was stopped after {timeout:g} s; --timeout allows more") from None
         finally:
-            stop(running)
+            stop_process(running)
 
 
 @dataclass(frozen=True)
@@ -265,7 +262,7 @@ class _DriverProcess:
     def stop(self) -> None:
         """End it, with everything that it started."""
         if self.running is not None:
-            stop(self.running)
+            stop_process(self.running)
             self.running = None
 
 
@@ -275,18 +272,6 @@ def _listen(running: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
     for line in running.stdout:
         answers.put(line)
     answers.put("")
-
-
-def stop(running: subprocess.Popen[Any]) -> None:
-    """End a program that still runs, and its children."""
-    if running.poll() is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(running.pid, signal.SIGKILL)  # its own group, since it leads a session of its own
-    running.wait()
-    for pipe in (running.stdin, running.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
 
 
 def _log_of(task: Task, folder: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,9 +72,7 @@ class CheckReport:
         return self.there == 0
 
 
-def check(
-    expected: Sequence[Expected], *, workers: int = 1, tell: Callable[[int, int], None] = lambda done, total: None
-) -> CheckReport:
+def check(expected: Sequence[Expected], *, workers: int = 1) -> CheckReport:
     """Everything that is wrong with clips, and with what they are to be made from."""
     report = CheckReport(len(expected), sum(one.clip.exists() for one in expected))
     for one in expected:
@@ -85,14 +83,11 @@ def check(
     there = [one for one in expected if one.clip.exists()]
     looks: dict[int, Appearance] = {}
     with ThreadPoolExecutor(max(workers, 1)) as pool:
-        for number, (one, (appearance, faults, undecided)) in enumerate(
-            zip(there, pool.map(_check_clip, there), strict=True), 1
-        ):
+        for one, (appearance, faults, undecided) in zip(there, pool.map(_check_clip, there), strict=True):
             report.faults += faults
             report.unchecked.update(undecided)
             if appearance is not None:
                 looks[id(one)] = appearance
-            tell(number, len(there))
     seen_ones = [one for one in there if id(one) in looks]
     report.faults += _duplicates(seen_ones, looks)
     report.faults += _starts(seen_ones, looks, report.unchecked)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from revisit.core.text import parse_json
 from revisit.geometry.formats.names import frame_numbers, natural
-from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, from_opengl, from_unreal, trajectory
+from revisit.geometry.poses import InvalidPoses, Trajectory, from_opengl, from_unreal, trajectory
 
-Who = Literal["auto", "actor", "camera"]
 MATRIX = "a transform_matrix of 4 rows of 4 numbers"
 
 
-def parse_transforms(text: str, *, scale: Scale = "unknown") -> Trajectory:
+def parse_transforms(text: str) -> Trajectory:
     """The trajectory of a transforms.json: camera-to-world with OpenGL axes, as NeRF and Blender write them.
 
     Frames are sorted by file_path where all have one, and numbered by it. Intrinsics in pixels are taken from
@@ -35,10 +34,10 @@ def parse_transforms(text: str, *, scale: Scale = "unknown") -> Trajectory:
         times = frame_numbers([names[k] for k in order])
     lenses = [_lens({**document, **frames[k]}) for k in order]
     intrinsics = None if any(lens is None for lens in lenses) else np.array(lenses)
-    return trajectory(from_opengl(matrices[order]), times, scale=scale, intrinsics=intrinsics)
+    return trajectory(from_opengl(matrices[order]), times, intrinsics=intrinsics)
 
 
-def parse_c2w_document(text: str, *, scale: Scale = "unknown") -> Trajectory:
+def parse_c2w_document(text: str) -> Trajectory:
     """The trajectory of {"c2w": matrices, "coordinate_convention": "opencv_c2w"}, as WRBench's tools write it."""
     document = _document(text)
     convention = document.get("coordinate_convention", "opencv_c2w")
@@ -49,27 +48,26 @@ def parse_c2w_document(text: str, *, scale: Scale = "unknown") -> Trajectory:
         raise InvalidPoses(
             f"the document has no list 'c2w'; expected {MATRIX.replace('a transform_matrix', 'matrices')}"
         )
-    return trajectory(np.stack([_matrix(one, k) for k, one in enumerate(matrices)]), scale=scale)
+    return trajectory(np.stack([_matrix(one, k) for k, one in enumerate(matrices)]))
 
 
-def parse_unreal(text: str, *, who: Who = "auto") -> Trajectory:
+def parse_unreal(text: str) -> Trajectory:
     """The trajectory of an action file: {"data": rows}, see `from_unreal_rows`."""
     rows = _document(text).get("data")
     if not isinstance(rows, list):
         raise InvalidPoses("the document has no list 'data'; expected one row per frame with actor_pos and actor_rpy")
-    return from_unreal_rows(rows, who=who)
+    return from_unreal_rows(rows)
 
 
-def from_unreal_rows(rows: Sequence[Mapping[str, object]], *, who: Who = "auto") -> Trajectory:
+def from_unreal_rows(rows: Sequence[Mapping[str, object]]) -> Trajectory:
     """The trajectory, in metres, of rows with `time` (a frame number), `<who>_pos` and `<who>_rpy`.
 
     Positions are {x, y, z} in centimetres, rotations {x: roll, y: pitch, z: yaw} in degrees, in Unreal's axes.
-    A third-person recording has a camera beside the actor; `auto` takes the camera where there is one.
+    A third-person recording has a camera beside the actor; the camera is taken where there is one.
     """
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         raise InvalidPoses("there are no rows with poses; expected one object per frame with actor_pos and actor_rpy")
-    if who == "auto":
-        who = "camera" if "camera_pos" in rows[0] else "actor"
+    who = "camera" if "camera_pos" in rows[0] else "actor"
     position = np.array([_xyz(row, k, f"{who}_pos", "in centimetres") for k, row in enumerate(rows)])
     angles = np.array([_xyz(row, k, f"{who}_rpy", "with roll, pitch, yaw in degrees") for k, row in enumerate(rows)])
     times = [_real(row.get("time", k), f"row {k}: time", "a frame number") for k, row in enumerate(rows)]

@@ -13,13 +13,13 @@ import csv
 import numpy as np
 
 from revisit.geometry.formats.arrays import as_intrinsics
-from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, trajectory
+from revisit.geometry.poses import InvalidPoses, Trajectory, trajectory
 
 PLACE, TURN, LENS = ("loc_x", "loc_y", "loc_z"), ("rot_x", "rot_y", "rot_z"), ("fx", "fy", "cx", "cy")
 TO_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
 
 
-def parse_camera_table(text: str, *, scale: Scale = "unknown") -> Trajectory:
+def parse_camera_table(text: str) -> Trajectory:
     """The trajectory of a table with the columns loc_x .. rot_z, one row per frame."""
     try:
         rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
@@ -39,7 +39,7 @@ def parse_camera_table(text: str, *, scale: Scale = "unknown") -> Trajectory:
     c2w[:, :3, :3] = _turned(angles[:, 2], 0, 1) @ _turned(angles[:, 1], 2, 0) @ _turned(angles[:, 0], 1, 2)
     c2w[:, :3, 3] = place
     intrinsics = None if lens is None else as_intrinsics(lens, len(place))
-    return trajectory(c2w @ TO_OPENCV, scale=scale, intrinsics=intrinsics)
+    return trajectory(c2w @ TO_OPENCV, intrinsics=intrinsics)
 
 
 def _turned(angle: np.ndarray, first: int, second: int) -> np.ndarray:

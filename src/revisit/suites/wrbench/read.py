@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from revisit.control.job_runner import read_provenance
 from revisit.core import Case, Clip, Rejected, Target, UsageError, digest
 from revisit.core.cases import CEILING
-from revisit.core.text import json_lines, parse_json
+from revisit.core.text import parse_json
 from revisit.media import natural_order
 from revisit.media.files import is_file
 from revisit.metrics.requested_camera import Request, request_of
@@ -26,6 +27,7 @@ from revisit.suites.clips import MANIFEST, find_clips, read_manifest, read_targe
 from revisit.suites.wrbench import upstream
 from revisit.suites.wrbench.judge_context import judge_annotations
 from revisit.suites.wrbench.metrics.camera import PROFILES
+from revisit.suites.wrbench.prompts import lines
 from revisit.suites.wrbench.questions import wording
 from revisit.suites.wrbench.records import RecordLine, case_of, condition_of, input_of, plain_record, record_of
 from revisit.suites.wrbench.tables import CONDITIONS
@@ -237,8 +239,10 @@ def _with_sidecar_facts(case: Case) -> Case | Rejected:
 
 def _provenance(clip: Path) -> dict[str, object]:
     """What the record of the generation says that the tables need; nothing where there is none."""
+    provenance = read_provenance(clip)
+    if provenance is None:
+        return {}
     try:
-        provenance = parse_json(clip.with_suffix(".provenance.json").read_text(encoding="utf-8"))
         inputs, delivered, made_with = (provenance.get(name) or {} for name in ("inputs", "delivered", "made_with"))
         notes = {
             "viewpoint_condition": provenance.get("viewpoint_condition"),
@@ -248,7 +252,7 @@ def _provenance(clip: Path) -> dict[str, object]:
             "checkpoint": made_with.get("checkpoint"),
         }
         return {name: value for name, value in notes.items() if value not in (None, "")}
-    except (OSError, ValueError, AttributeError):
+    except AttributeError:
         return {}
 
 
@@ -279,12 +283,7 @@ def _records(path: Path, required: bool) -> dict[str, RecordLine]:
         if required:
             raise UsageError(f"{path}: no such file; --option records names the file that listed the records")
         return {}
-    rows: dict[str, RecordLine] = {}
-    for number, row in json_lines(path.read_text(encoding="utf-8")):
-        if not isinstance(row, dict) or "id" not in row:
-            raise UsageError(f"{path}:{number}: expected a JSON object with an id")
-        rows[plain_record(str(row["id"]))] = cast(RecordLine, row)
-    return rows
+    return {plain_record(str(row["id"])): cast(RecordLine, row) for row in lines(path, "id")}
 
 
 def _series(path: Path) -> dict[str, str]:
