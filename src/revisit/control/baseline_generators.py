@@ -1,10 +1,10 @@
-"""Stand-ins: generators without a network, so that every suite runs end to end, and every table has its floors.
+"""Baseline generators, without a network: every suite runs end to end with them, and every table has its floors.
 
 - `hold`: the first frame, held;
 - `pan`: the first frame, turned as the camera is asked to turn; what is beyond its edges is its mirror image;
 - `repeat`: the end of the context clip, or of the source video, once more.
 
-Their rows are floors: whoever remembers anything does better. `worlds.on_demand` has one that renders.
+Their rows are floors: a model that remembers anything does better. `worlds.on_demand` has one that renders.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from revisit.core import Clip, UsageError
 from revisit.geometry.rotations import axis_angle
 from revisit.media import open_clip
 
-SWEEP = 30.0  # degrees out and back, where nobody asked for a path
+SWEEP = 30.0  # degrees out and back, where no path is requested
 
 
 def hold(job: JobRequest) -> Iterator[np.ndarray]:

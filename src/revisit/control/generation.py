@@ -1,4 +1,4 @@
-"""Generation: from a suite and its dataset to clips where its reader looks for them, by whoever makes them."""
+"""Generation: from a suite and its dataset to clips where its reader looks for them, by any generator backend."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from revisit.control.metering import ModelCost, model_cost
 from revisit.core import SUITES, UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.grouping import grouped
-from revisit.core.text import parse_yaml
+from revisit.core.text import parse_size, parse_yaml
 from revisit.media.files import write_text
 
 MODELS = "models.yaml"  # facts of models, beside their clips
@@ -50,7 +50,7 @@ class PlanRow(TypedDict):
 
 @dataclass(frozen=True)
 class By:
-    """Who makes the clips: one of a command for each job, a command that serves many, a stand-in, or a function."""
+    """The chosen generator backend: a command for each job, a process for many, a baseline generator, or a function."""
 
     command: str = ""
     serve: str = ""
@@ -119,19 +119,10 @@ class Generation:
 def conditions(model: str, sizes: Sequence[str], first_frame: bool, **facts: Any) -> list[Wanted]:
     """What is wanted under each condition: sizes, with or without the first frame. Each is a row of its own."""
     name = model if first_frame else f"{model}@{NO_FIRST_FRAME}"
-    parsed_sizes = [size_of(text) for text in sizes]
+    parsed_sizes = [parse_size(text) for text in sizes]
     if len(parsed_sizes) < 2:
         return [Wanted(name, size=parsed_sizes[0] if parsed_sizes else None, first_frame=first_frame, **facts)]
     return [Wanted(f"{name}@{w}x{h}", size=(w, h), first_frame=first_frame, **facts) for w, h in parsed_sizes]
-
-
-def size_of(text: str) -> tuple[int, int]:
-    """Width and height."""
-    try:
-        width, height = (int(part) for part in text.lower().split("x"))
-    except ValueError:
-        raise UsageError(f"{text!r} is no size; a size is width x height, such as 832x480") from None
-    return width, height
 
 
 def batch_of(suite: str, data: Path | None, out: Path | None, request: Wanted) -> Batch:
@@ -177,11 +168,11 @@ def carry_out(
 def with_ceilings(
     batches: Sequence[Batch], by: By, settings: GenerationSettings
 ) -> list[tuple[Batch, By, GenerationSettings]]:
-    """Batches, who carries each out, and how: a stand-in gets a ceiling beside it where nobody filmed the truth."""
+    """Batches with backend and settings; a baseline generator gets a rendered ceiling where there is no true video."""
     runs = [(batch, by, settings) for batch in batches]
     ceilings = {batch.ceiling.home: batch.ceiling for batch in batches if batch.ceiling is not None and by.baseline}
     render, rendering = replace(by, baseline=WORLD), replace(settings, command=f"baseline {WORLD}", category=CEILING)
-    # It belongs to nobody, so whoever asks for clips of another size or length gets it in that one.
+    # The ceiling is no model's own: it is rendered again when another size or length is asked for.
     return [*runs, *((batch, render, replace(rendering, replace="own")) for batch in ceilings.values())]
 
 
@@ -212,7 +203,7 @@ def mark(clips: Path, model: str, facts: Mapping[str, object]) -> None:
 
 
 def how_of(by: By, **facts: Any) -> GenerationSettings:
-    """How jobs are carried out: clips of stand-ins are marked as floors."""
+    """Settings of a run; clips of baseline generators are marked as floors."""
     return GenerationSettings(command=by.words, category=FLOOR if by.baseline else "", **facts)
 
 

@@ -35,14 +35,6 @@ class Segment:
     frames: int
 
 
-class SegmentJson(TypedDict):
-    """A segment, as a generator is given it."""
-
-    prompt: str
-    first: int
-    frames: int
-
-
 class ContextJson(TypedDict):
     """The stretch of a video that was seen before the clip begins."""
 
@@ -55,7 +47,7 @@ class InputsJson(TypedDict):
     """What a clip starts from."""
 
     prompt: str
-    segments: list[SegmentJson]
+    segments: list[dict[str, str | int]]  # prompt, first, frames
     image: str | None
     context: ContextJson | None
     source_video: str | None
@@ -149,10 +141,7 @@ class Job:
             "size": list(self.size),
             "inputs": {
                 "prompt": self.prompt,
-                "segments": [
-                    {"prompt": segment.prompt, "first": segment.first, "frames": segment.frames}
-                    for segment in self.segments
-                ],
+                "segments": [vars(segment) for segment in self.segments],
                 "image": _absolute(image),
                 "context": _stretch(self.context),
                 "source_video": _absolute(self.source_video),
@@ -242,7 +231,7 @@ class Batch:
     evaluate: Sequence[str]  # arguments of `revisit eval`
     index: Callable[[Sequence[Job]], None] | None = None  # writes the lists that the reader goes by
     left_out: Sequence[str] = ()  # sentences: samples that no job can be made of
-    ceiling: Batch | None = None  # where nobody filmed the truth: what a rendered place makes beside a stand-in
+    ceiling: Batch | None = None  # a rendered place, beside a baseline generator where there is no true video
 
 
 def require_distinct(jobs: Sequence[Job]) -> None:

@@ -15,24 +15,7 @@ VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
 __all__ = [
-    "DECODINGS",
-    "DECODING_RULE",
-    "IMAGE_SUFFIXES",
-    "VIDEO_SUFFIXES",
-    "ClipStream",
-    "FrameSelection",
-    "Limits",
-    "announced_frames",
-    "clip_digest",
-    "decoding_build",
-    "decoding_of",
-    "encode_mp4",
-    "file_digest",
-    "load_npz",
-    "natural_order",
-    "npz_shapes",
-    "open_clip",
-    "require_seal",
-    "save_npz",
-    "write_picture",
+    "DECODINGS", "DECODING_RULE", "IMAGE_SUFFIXES", "VIDEO_SUFFIXES", "ClipStream", "FrameSelection", "Limits",
+    "announced_frames", "clip_digest", "decoding_build", "decoding_of", "encode_mp4", "file_digest", "load_npz",
+    "natural_order", "npz_shapes", "open_clip", "require_seal", "save_npz", "write_picture",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,7 +72,9 @@ class CheckReport:
         return self.there == 0
 
 
-def check(expected: Sequence[Expected], *, workers: int = 1) -> CheckReport:
+def check(
+    expected: Sequence[Expected], *, workers: int = 1, tell: Callable[[int, int], None] = lambda number, total: None
+) -> CheckReport:
     """Everything that is wrong with clips, and with what they are to be made from."""
     report = CheckReport(len(expected), sum(one.clip.exists() for one in expected))
     for one in expected:
@@ -83,11 +85,13 @@ def check(expected: Sequence[Expected], *, workers: int = 1) -> CheckReport:
     there = [one for one in expected if one.clip.exists()]
     looks: dict[int, Appearance] = {}
     with ThreadPoolExecutor(max(workers, 1)) as pool:
-        for one, (appearance, faults, undecided) in zip(there, pool.map(_check_clip, there), strict=True):
+        results = zip(there, pool.map(_check_clip, there), strict=True)
+        for number, (one, (appearance, faults, undecided)) in enumerate(results, start=1):
             report.faults += faults
             report.unchecked.update(undecided)
             if appearance is not None:
                 looks[id(one)] = appearance
+            tell(number, len(there))
     seen_ones = [one for one in there if id(one) in looks]
     report.faults += _duplicates(seen_ones, looks)
     report.faults += _starts(seen_ones, looks, report.unchecked)
@@ -97,7 +101,7 @@ def check(expected: Sequence[Expected], *, workers: int = 1) -> CheckReport:
 
 
 def _check_clip(one: Expected) -> tuple[Appearance | None, list[Fault], list[str]]:
-    """What is wrong with a clip by itself, and what nobody can tell."""
+    """What is wrong with a clip by itself, and what cannot be decided."""
     try:
         appearance = look(one.clip)
     except RevisitError as error:
@@ -134,7 +138,7 @@ def _check_clip(one: Expected) -> tuple[Appearance | None, list[Fault], list[str
 
 
 def _duplicates(there: Sequence[Expected], looks: dict[int, Appearance]) -> list[Fault]:
-    """Clips of one model that are the same, though their jobs are not. A stand-in knows no prompt, and may repeat."""
+    """Clips of one model that are the same, though their jobs are not; baseline generators know no prompt, and may."""
     faults = []
     groups: dict[tuple[str, int, tuple[int, ...]], list[Expected]] = defaultdict(list)
     for one in there:

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from revisit import http_client
 from revisit.core import UsageError, digest
-from revisit.core.text import json_lines, yaml_file
+from revisit.core.text import json_lines, parse_size, yaml_file
 from revisit.media.digest import file_digest
 from revisit.servers.endpoint import Endpoint, EndpointSettings, NoReply, Refused
 
@@ -100,7 +100,7 @@ class Picture:
 
 
 class ImageBackend(Protocol):
-    """Somebody who draws, one attempt at a time."""
+    """Draws pictures, one attempt at a time."""
 
     facts: Facts  # everything that its pictures depend on
     settings: ImageSettings
@@ -244,11 +244,8 @@ def choose_images(choice: str) -> ImageBackend:
 
 
 def size_of(text: str) -> tuple[int, int]:
-    """Width and height, from text such as 1280x720."""
-    try:
-        width, height = (int(part) for part in text.lower().split("x"))
-    except ValueError:
-        raise UsageError(f"{text!r} is no size; a size is width x height, such as 1280x720") from None
+    """Width and height of a picture, from text such as 1280x720."""
+    width, height = parse_size(text)
     if not 16 <= width <= 8192 or not 16 <= height <= 8192:
         raise UsageError(f"{text!r} is no size of a picture: both numbers lie between 16 and 8192")
     return width, height
