@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
@@ -18,10 +19,11 @@ from revisit.geometry.rotations import from_quaternion, from_yaw_pitch
 from revisit.geometry.trajectory_errors import (
     absolute_errors,
     direction_agreement,
+    distance_pairs,
     frame_pairs,
     path_length,
     relative_errors,
-    rmse,
+    statistics,
 )
 from tests.test_geometry_poses import pose, random_poses
 
@@ -60,12 +62,24 @@ def test_a_double_step_is_off_by_one_step():
     reference = trajectory(np.stack([pose(at=(0, 0, z)) for z in range(5)]))
     double = trajectory(np.stack([pose(at=(0, 0, 2 * z)) for z in range(5)]))
     assert np.allclose(relative_errors(double, reference).translation, 1)
+    assert np.allclose(relative_errors(double, reference, frame_pairs(5, 3)).translation, 3)
     assert (path_length(reference), path_length(double)) == (4, 8)
 
 
 def test_pairs_of_frames():
     assert [a.tolist() for a in frame_pairs(5)] == [[0, 1, 2, 3], [1, 2, 3, 4]]
-    assert [a.tolist() for a in frame_pairs(1)] == [[], []]
+    assert [a.tolist() for a in frame_pairs(6, 2)] == [[0, 1, 2, 3], [2, 3, 4, 5]]
+    assert [a.tolist() for a in frame_pairs(6, 2, all_pairs=False)] == [[0, 2], [2, 4]]
+    assert [a.tolist() for a in frame_pairs(3, 5)] == [[], []]
+    with pytest.raises(InvalidPoses, match="must be 1 or more"):
+        frame_pairs(5, 0)
+
+
+def test_pairs_along_the_path():
+    path = trajectory(np.stack([pose(at=(0, 0, z)) for z in (0, 0.5, 1.5, 1.75, 2.5, 2.75)]))
+    assert [a.tolist() for a in distance_pairs(path, 1)] == [[0, 2], [2, 4]]
+    with pytest.raises(InvalidPoses, match="above 0"):
+        distance_pairs(path, 0)
 
 
 def test_resting_steps_have_no_direction():
@@ -78,7 +92,7 @@ def test_resting_steps_have_no_direction():
 
 def test_nothing_to_sum_up_is_explained():
     with pytest.raises(InvalidPoses, match="at least one pose"):
-        rmse(np.array([]))
+        statistics(np.array([]))
     path = trajectory(random_poses(0))
     with pytest.raises(InvalidPoses, match="the estimate has 3 poses and the reference 8"):
         absolute_errors(path.take(slice(3)), path)
@@ -170,14 +184,18 @@ def test_errors_agree_with_an_independent_implementation(shared, sequence, metho
     estimate = apply(alignment, estimate)
     absolute = absolute_errors(estimate, reference)
     steps = relative_errors(estimate, reference)
+    metres = relative_errors(estimate, reference, distance_pairs(estimate, 1.0))
     found = {
         "ape_translation_part": absolute.translation,
         "ape_rotation_angle_deg": absolute.rotation,
         "rpe_translation_part_1frames": steps.translation,
         "rpe_rotation_angle_deg_1frames": steps.rotation,
+        "rpe_translation_part_1.0meters": metres.translation,
+        "rpe_rotation_angle_deg_1.0meters": metres.rotation,
     }
-    assert set(found) < set(golden)
+    assert set(found) == set(golden) - {"n", "umeyama"}
     for name, errors in found.items():
+        ours = asdict(statistics(errors))
+        del ours["n"]
         # An error of nothing at all is known only up to rounding.
-        assert rmse(errors) == pytest.approx(golden[name]["rmse"], rel=1e-6, abs=1e-12), name
-        assert errors.mean() == pytest.approx(golden[name]["mean"], rel=1e-6, abs=1e-12), name
+        assert ours == pytest.approx(golden[name], rel=1e-6, abs=1e-12), name

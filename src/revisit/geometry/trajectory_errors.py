@@ -22,6 +22,20 @@ from revisit.geometry.poses import InvalidPoses, Trajectory, invert
 from revisit.geometry.rotations import geodesic
 
 
+@dataclass(frozen=True)
+class Statistics:
+    """What is usually reported of a series of errors; `std` divides by n."""
+
+    n: int
+    rmse: float
+    mean: float
+    median: float
+    std: float
+    min: float
+    max: float
+    sse: float
+
+
 @dataclass(frozen=True, eq=False)
 class AbsoluteErrors:
     """Errors of each pose."""
@@ -50,11 +64,21 @@ class Directions:
     resting: int  # pairs left out
 
 
-def rmse(errors: np.ndarray) -> float:
-    """Root mean square of at least one error."""
-    if not errors.size:
+def statistics(errors: np.ndarray) -> Statistics:
+    """Summary of at least one error."""
+    e = np.asarray(errors, dtype=float)
+    if not e.size:
         raise InvalidPoses("there are no errors to sum up; a path needs at least one pose, or one pair of poses")
-    return float(np.sqrt(np.mean(errors * errors)))
+    return Statistics(
+        n=int(e.size),
+        rmse=float(np.sqrt(np.mean(e * e))),
+        mean=float(e.mean()),
+        median=float(np.median(e)),
+        std=float(e.std()),
+        min=float(e.min()),
+        max=float(e.max()),
+        sse=float(np.sum(e * e)),
+    )
 
 
 def absolute_errors(estimate: Trajectory, reference: Trajectory) -> AbsoluteErrors:
@@ -100,12 +124,32 @@ def motions(c2w: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
     return invert(c2w[start]) @ c2w[stop]
 
 
-def frame_pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (i, i + 1) among n poses."""
-    start = np.arange(n - 1)
-    return start, start + 1
+def frame_pairs(n: int, delta: int = 1, *, all_pairs: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs (i, i + delta) among n poses: all of them, or only those that follow each other without overlap."""
+    if delta < 1:
+        raise InvalidPoses(f"pairs {delta} frames apart were asked for; the distance must be 1 or more")
+    start = np.arange(0, max(n - delta, 0), 1 if all_pairs else delta)
+    return start, start + delta
+
+
+def distance_pairs(path: Trajectory, delta: float) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs that follow each other, each closed as soon as the path between them is `delta` long or longer."""
+    if not delta > 0:
+        raise InvalidPoses(f"pairs {delta:g} apart on the path were asked for; the distance must be above 0")
+    marks, travelled = [0], 0.0
+    for i, length in enumerate(step_lengths(path), start=1):
+        travelled += length
+        if travelled >= delta:
+            marks.append(i)
+            travelled = 0.0
+    return np.array(marks[:-1], dtype=int), np.array(marks[1:], dtype=int)
+
+
+def step_lengths(path: Trajectory) -> np.ndarray:
+    """Distances (N-1,) from each camera centre to the next."""
+    return np.linalg.norm(np.diff(path.centres, axis=0), axis=1)
 
 
 def path_length(path: Trajectory) -> float:
     """Length of the way the camera went."""
-    return float(np.linalg.norm(np.diff(path.centres, axis=0), axis=1).sum())
+    return float(step_lengths(path).sum())

@@ -27,7 +27,7 @@ from revisit.geometry.trajectory_errors import (
     direction_agreement,
     path_length,
     relative_errors,
-    rmse,
+    statistics,
 )
 
 LEAST_RELIABLE = 0.6  # of the frames, as for the camera's turning: with more gaps the steps are a guess
@@ -109,7 +109,7 @@ def camera_ate(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Un
         return Unscored(NO_WAY, facts=facts)
     errors = absolute_errors(aligned, both[1]).translation
     units = Series(frame=both[1].times.astype(int), value=errors)
-    return Score(rmse(errors), raw=float(errors.mean()), units=units, facts=facts)
+    return Score(statistics(errors).rmse, raw=float(errors.mean()), units=units, facts=facts)
 
 
 def step_error(part: str, **card: Any) -> Metric:
