@@ -24,7 +24,7 @@ from revisit.judges.questions import Question
 from revisit.media import encode_mp4
 from revisit.suites.authoring import CARD
 from revisit.suites.memobench.question_bank import read_bank
-from revisit.suites.mind.build import MIRRORS, Steps, keys_of, mirrored, walked
+from revisit.suites.mind.build import MIRRORS, Steps, keys_of, out_and_back, path_of_keys
 from revisit.suites.wrbench.build import leaks, read
 from tests.datasets import film, picture
 from tests.judging import question_of, serving
@@ -254,12 +254,12 @@ def test_mind_from_keys_and_from_poses(tmp_path: Path, revisit) -> None:
 
 def test_keys_and_paths_agree() -> None:
     for held in ("w", "sl", "d", "u", "wr", "a"):
-        keys = mirrored(held, 6)
-        path = walked(keys, Steps())
+        keys = out_and_back(held, 6)
+        path = path_of_keys(keys, Steps())
         assert ["".join(sorted(one)) for one in keys_of(path)[:-1]] == ["".join(sorted(one)) for one in keys[:-1]], held
-    path = walked(["w"] * 5, Steps(metres=0.1))
+    path = path_of_keys(["w"] * 5, Steps(metres=0.1))
     assert path[-1, :3, 3] == pytest.approx((0, 0, 0.4))
-    assert walked(["r"] * 46, Steps())[-1, :3, 2] == pytest.approx((1, 0, 0), abs=1e-9)  # 90 degrees to the right
+    assert path_of_keys(["r"] * 46, Steps())[-1, :3, 2] == pytest.approx((1, 0, 0), abs=1e-9)  # 90 degrees to the right
 
 
 def test_every_dataset_says_whose_it_is(tmp_path: Path) -> None:

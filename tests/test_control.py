@@ -18,7 +18,7 @@ from revisit.control.jobs import Job
 from revisit.control.payloads import FAMILIES, PayloadError
 from revisit.control.presets import PRESETS, preset
 from revisit.control.provenance import provenance
-from revisit.control.requested_path import amplified, clipped, compile_script, intrinsics
+from revisit.control.requested_path import amplify, clip_translation, compile_script, intrinsics
 from revisit.core import UsageError
 from revisit.geometry.camera_script import ALIASES, MOVES, RESTS
 
@@ -58,7 +58,7 @@ def test_intrinsics_of_sixty_degrees() -> None:
 def test_gains_scale_turns_and_ways_and_leave_the_plan_alone() -> None:
     plan = compile_script("yaw:left:20+dolly:forward:0.5@20")
     before = plan.path.c2w.copy()
-    fed = clipped(amplified(plan.path.c2w, rotation=3, translation=2), 0.6)
+    fed = clip_translation(amplify(plan.path.c2w, rotation=3, translation=2), 0.6)
     assert np.degrees(np.arctan2(fed[-1, 0, 2], fed[-1, 2, 2])) == pytest.approx(-60)
     assert np.abs(fed[:, :3, 3]).max() == pytest.approx(0.6)
     np.testing.assert_array_equal(plan.path.c2w, before)
@@ -124,7 +124,7 @@ def test_broken_payloads_are_one_sentence(family: str, broken: bytes) -> None:
 
 def test_gains_hold_beyond_half_a_turn() -> None:
     plan = compile_script("yaw:left:800@200,yaw:right:800@200")
-    fed = amplified(plan.path.c2w, rotation=1.5, translation=1)
+    fed = amplify(plan.path.c2w, rotation=1.5, translation=1)
     yaw = np.degrees(np.unwrap(np.arctan2(fed[:, 0, 2], fed[:, 2, 2])))
     np.testing.assert_allclose(yaw, 1.5 * plan.yaw, atol=1e-6)
 

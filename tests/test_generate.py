@@ -19,10 +19,10 @@ import yaml
 
 import revisit as package
 from revisit.control.generation import By, batch_of, carry_out, conditions, how_of
-from revisit.control.generator_backends import Live
+from revisit.control.generator_backends import ProcessBackend
 from revisit.control.generators import generator
-from revisit.control.job_runner import job_file, known_of, sidecar
-from revisit.control.jobs import Batch, Job, Wanted, distinct, file_name, over_frames, share_out
+from revisit.control.job_runner import job_file, read_provenance, sidecar
+from revisit.control.jobs import Batch, Job, Wanted, file_name, over_frames, require_distinct, share_out
 from revisit.core import SUITES, UsageError
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.geometry.path_script import script_of
@@ -148,9 +148,9 @@ def test_two_ids_never_share_a_file() -> None:
     assert len({file_name(id) for id in ids}) == len(ids)
     one = Job("a", Path("clips/a.mp4"), 9)
     with pytest.raises(UsageError, match="two jobs are called"):
-        distinct([one, Job("a", Path("clips/b.mp4"), 9)])
+        require_distinct([one, Job("a", Path("clips/b.mp4"), 9)])
     with pytest.raises(UsageError, match="would both be written"):
-        distinct([one, Job("b", Path("clips/a.mp4"), 9)])
+        require_distinct([one, Job("b", Path("clips/a.mp4"), 9)])
 
 
 def test_a_generator_is_told_in_its_own_dialect(worlds: dict[str, Path], tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_generator_is_told_in_its_own_dialect(worlds: dict[str, Path], tmp_pat
     control = seen[0]["control"]
     assert control["dialect"] == "latent_folder" or np.load(Path(control["payload"]) / "poses.npy").shape[1:] == (4, 4)
     assert np.load(control["path"]).shape == (17, 4, 4)
-    assert known_of(made.jobs[0].out)["delivered"]["family"] == control["dialect"]
+    assert read_provenance(made.jobs[0].out)["delivered"]["family"] == control["dialect"]
 
 
 # -- carrying out -----------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_a_process_that_cannot_start_or_says_nothing(tmp_path: Path, serving) ->
     ended = run(jobs, By(serve=f"'{sys.executable}' -c 'raise SystemExit(3)'"), tmp_path / "out")["j0"]
     assert ended.status == "crashed" and "failed with exit code 3" in ended.reason
     with pytest.raises(UsageError, match="needs a command"):
-        Live("", {})
+        ProcessBackend("", {})
 
 
 def test_nothing_is_overwritten_in_silence(serving, tmp_path: Path) -> None:
@@ -333,9 +333,9 @@ def test_two_commands_end_in_a_table(suite: str, worlds: dict[str, Path], tmp_pa
     assert again["counts"] == {"kept": count} and clips == {
         path: path.read_bytes() for path in sorted(tmp_path.rglob("*.mp4"))
     }
-    made = [path for path in clips if known_of(path)]
+    made = [path for path in clips if read_provenance(path)]
     roles = {"pan": "floor"} | ({"rendered": "ceiling"} if name == "wrbench" else {})
-    assert sorted(known_of(path)["category"] for path in made) == sorted([*roles.values()] * LIMIT)
+    assert sorted(read_provenance(path)["category"] for path in made) == sorted([*roles.values()] * LIMIT)
     assert [yaml.safe_load(path.read_text()) for path in tmp_path.rglob("models.yaml")] == [
         {"models": {model: {"category": role} for model, role in roles.items()}}
     ]

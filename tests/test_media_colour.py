@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Clip, MediaError
-from revisit.media import decode, open_clip
+from revisit.media import decoder_process, open_clip
 from revisit.media.colour import RED_AND_BLUE, UNITS, layout_of, planes_of, rgb_of
 from tests.conftest import PROJECT
 from tests.test_media_decode import pictures, write_video
@@ -118,7 +118,7 @@ def planes_seen(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         seen.append(frame[5])
         return rgb_of(*frame)
 
-    monkeypatch.setattr(decode, "rgb_of", look)
+    monkeypatch.setattr(decoder_process, "rgb_of", look)
     return seen
 
 
@@ -130,7 +130,7 @@ def sha(*arrays: np.ndarray) -> str:
 def test_pixels_are_those_of_other_processors_and_versions(
     shared: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    monkeypatch.setattr(decode, "THREADS", threads)
+    monkeypatch.setattr(decoder_process, "THREADS", threads)
     for name, digests in STORED["clips"].items():
         with open_clip(Clip(shared / "golden/decode_formats" / name)) as stream:
             assert [frame.digest for frame in stream] == digests, name

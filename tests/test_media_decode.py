@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import revisit.media.decode as decode
+import revisit.media.decoder_process as decoder_process
 from revisit.core import Clip, MediaError, UsageError, per_second
 from revisit.core.frames import frame_digest
 from revisit.media import Limits, encode_mp4, open_clip
@@ -158,7 +158,7 @@ def test_real_clips_equal_plain_decoding(shared: Path, name: str) -> None:
 def test_thread_count_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_video(tmp_path / "a.mp4", pictures(30))
     two = frames_of(path)
-    monkeypatch.setattr(decode, "THREADS", 1)
+    monkeypatch.setattr(decoder_process, "THREADS", 1)
     assert same(frames_of(path), two)
 
 
@@ -453,7 +453,7 @@ def worker_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, does: str) -> P
     """A clip whose decoder does something else."""
     script = tmp_path / "worker.py"
     script.write_text(f"import os, sys, time, signal\nsys.stdin.buffer.readline()\n{does}\n")
-    monkeypatch.setattr(decode, "WORKER", script)
+    monkeypatch.setattr(decoder_process, "WORKER", script)
     return write_video(tmp_path / "a.mp4", pictures(2))
 
 
@@ -500,7 +500,7 @@ def test_time_the_caller_takes_is_not_counted(tmp_path: Path) -> None:
 
 def test_the_decoder_can_open_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A decoder that was taken over finds neither files nor the network, and no environment."""
-    source = decode.WORKER.read_text()
+    source = decoder_process.WORKER.read_text()
     probe = """
         import socket
         tried = []
@@ -517,7 +517,7 @@ def test_the_decoder_can_open_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
     # `socket` is imported early, as nothing can be imported later.
     script = tmp_path / "worker.py"
     script.write_text("import socket\n" + source.replace(anchor, probe + anchor))
-    monkeypatch.setattr(decode, "WORKER", script)
+    monkeypatch.setattr(decoder_process, "WORKER", script)
     monkeypatch.setenv("HOME_OF_SECRETS", "1")
     path = write_video(tmp_path / "a.mp4", pictures(2))
     sentence = refusal(path)

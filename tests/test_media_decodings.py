@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import revisit.media.decode as decode
+import revisit.media.decoder_process as decoder_process
 from revisit.core import OBSERVERS, SUITES, Case, Clip, MediaError, MissingPrerequisite, UsageError
 from revisit.engine import dependencies
 from revisit.engine.in_memory import plan_of
@@ -170,7 +170,7 @@ def test_opencv_reads_nothing_in_this_process(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize("decoding", LIBRARIES)
 def test_the_decoder_can_open_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decoding: str) -> None:
     """Also once OpenCV is imported: neither files nor the network, and nothing of the environment."""
-    source = decode.WORKER.read_text()
+    source = decoder_process.WORKER.read_text()
     probe = """
         tried = []
         for attempt in (lambda: open("/etc/hostname"), lambda: socket.socket(), lambda: os.pipe()):
@@ -185,7 +185,7 @@ def test_the_decoder_can_open_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert anchor in source
     script = tmp_path / "worker.py"
     script.write_text("import socket\n" + source.replace(anchor, probe + anchor))
-    monkeypatch.setattr(decode, "WORKER", script)
+    monkeypatch.setattr(decoder_process, "WORKER", script)
     monkeypatch.setenv("HOME_OF_SECRETS", "1")
     sentence = refusal(write_video(tmp_path / "a.mp4", pictures(2)), decoding)
     assert sentence.startswith("['24', '24', '24']") and "SECRETS" not in sentence
@@ -241,7 +241,7 @@ def test_memory_limit(tmp_path: Path, memory: int) -> None:
 def test_readers_that_do_not_agree_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clip of which OpenCV reads fewer frames, more, or another size is refused, never paired askew."""
     path = write_video(tmp_path / "a.mp4", pictures(4))
-    source = decode.WORKER.read_text()
+    source = decoder_process.WORKER.read_text()
     for old, new, expected in (
         (
             "        if not self.capture.grab():",
@@ -258,7 +258,7 @@ def test_readers_that_do_not_agree_are_told(tmp_path: Path, monkeypatch: pytest.
         assert old in source
         script = tmp_path / "worker.py"
         script.write_text(source.replace(old, new))
-        monkeypatch.setattr(decode, "WORKER", script)
+        monkeypatch.setattr(decoder_process, "WORKER", script)
         assert expected in refusal(path, "opencv")
 
 

@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from revisit.control.generation import By, carry_out, cost_of, how_of
-from revisit.control.job_runner import known_of, run_jobs
+from revisit.control.job_runner import read_provenance, run_jobs
 from revisit.control.jobs import Batch, Job
-from revisit.control.metering import device_memory, machine, memory_of, session_members, summed_up
+from revisit.control.metering import device_memory, machine, memory_of, model_cost, session_members
 from revisit.core import UsageError
 from revisit.media import encode_mp4
 from revisit.results.model_facts import cost_table, published_facts
@@ -74,7 +74,7 @@ def command_of(place: Path, mine: int, child: int = 0) -> str:
 def costs(place: Path, by: By, jobs: list[Job]) -> list[dict[str, Any]]:
     made = list(run_jobs(jobs, by.makers({}), place / "out/m", how_of(by, timeout=600)))
     assert [one.status for one in made] == ["made"] * len(jobs), made
-    assert all(one.cost == known_of(job.out)["cost"] for one, job in zip(made, jobs, strict=True))
+    assert all(one.cost == read_provenance(job.out)["cost"] for one, job in zip(made, jobs, strict=True))
     return [one.cost for one in made if one.cost is not None]
 
 
@@ -137,15 +137,15 @@ def test_a_model_costs_what_its_clips_cost():
         ({"seconds": 60, "loading": 0.0, "memory": None, "gpu_memory": 6_000_000_000, "gpus": 1}, 20.0),
         ({}, 4.0),  # a clip of which nothing is known
     ]
-    found = summed_up(clips, price=0.4, currency="EUR")
+    found = model_cost(clips, price=0.4, currency="EUR")
     assert found.pop("machine") == machine()
     assert found == {
         "clips": 3, "seconds_per_clip": 30.0, "seconds_per_video_second": 3.0, "gpus": 2,
         "gpu_seconds_per_video_second": 4.0, "loading_seconds": 90.0, "peak_memory_gb": 3.5,
         "peak_gpu_memory_gb": 7.0, "price_per_clip": 0.4, "currency": "EUR",
     }  # fmt: skip
-    assert summed_up([({"seconds": 4, "loading": None, "gpus": 0}, 2.0)])["with_loading"] is True
-    assert "gpus" not in summed_up([({"seconds": 4, "gpus": 0}, 2.0)]) and summed_up([]) == {}
+    assert model_cost([({"seconds": 4, "loading": None, "gpus": 0}, 2.0)])["with_loading"] is True
+    assert "gpus" not in model_cost([({"seconds": 4, "gpus": 0}, 2.0)]) and model_cost([]) == {}
 
 
 # --- GPUs ------------------------------------------------------------------------------------------------------------

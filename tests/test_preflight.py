@@ -16,7 +16,7 @@ from revisit.geometry.camera_script import parse_script
 from revisit.geometry.formats import parse_realestate10k
 from revisit.geometry.script_path import timed_path
 from revisit.media import encode_mp4, open_clip
-from revisit.preflight.camera import asked_turns, camera_fault, judged
+from revisit.preflight.camera import camera_fault, compare_turns, requested_turns
 from revisit.preflight.check import KINDS, RELATED, UNLIKE, check
 from revisit.preflight.expected import in_folder, of_jobs
 from revisit.preflight.looks import APART, distance, likeness
@@ -134,13 +134,18 @@ def test_planted_faults_of_every_kind_are_found(faultless: Path, tmp_path: Path)
 
 
 def test_turns_are_held_to_side_and_amount() -> None:
-    asked = asked_turns(timed_path(parse_script("yaw:left:60@20,yaw:right:60@20"), 41))
-    assert judged(asked, asked, False) == judged(asked, 0.7 * asked, False) == judged(asked, 1.6 * asked, False) == ""
-    assert "the other way" in judged(asked, -asked, False)
-    assert "by 6 degrees, and 60 were asked for" in judged(asked, 0.1 * asked, False)
-    assert "by 240 degrees" in judged(asked, 4 * asked, False)
-    assert "another way" in judged(asked, asked[:, ::-1], False)
-    assert judged(0 * asked, 0.1 * asked, True) == "" and "should rest" in judged(0 * asked, asked, True)
+    asked = requested_turns(timed_path(parse_script("yaw:left:60@20,yaw:right:60@20"), 41))
+    assert (
+        compare_turns(asked, asked, False)
+        == compare_turns(asked, 0.7 * asked, False)
+        == compare_turns(asked, 1.6 * asked, False)
+        == ""
+    )
+    assert "the other way" in compare_turns(asked, -asked, False)
+    assert "by 6 degrees, and 60 were asked for" in compare_turns(asked, 0.1 * asked, False)
+    assert "by 240 degrees" in compare_turns(asked, 4 * asked, False)
+    assert "another way" in compare_turns(asked, asked[:, ::-1], False)
+    assert compare_turns(0 * asked, 0.1 * asked, True) == "" and "should rest" in compare_turns(0 * asked, asked, True)
 
 
 @pytest.mark.slow
@@ -181,7 +186,7 @@ def test_real_clips_raise_no_alarm(shared: Path) -> None:
         assert camera_fault(video, true.c2w) in ("", None), video
         mirrored = true.c2w.copy()
         mirrored[:, :3, :3] = np.swapaxes(true.c2w[0, :3, :3].T @ true.c2w[:, :3, :3], 1, 2)
-        if np.abs(asked_turns(true.c2w)).max() > 20:
+        if np.abs(requested_turns(true.c2w)).max() > 20:
             assert "other way" in (camera_fault(video, mirrored) or ""), video
 
 

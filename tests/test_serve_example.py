@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from revisit.control.generation import By, how_of
-from revisit.control.job_runner import known_of, run_jobs
+from revisit.control.job_runner import read_provenance, run_jobs
 from revisit.control.jobs import Job
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -55,7 +55,7 @@ def test_many_jobs_three_crashes_and_a_hang(count: int, tmp_path: Path) -> None:
     assert set(loads) == {"0", "1"} and sum(loads.values()) == 2 + 4  # once per worker, and once after each loss
     log = [json.loads(line) for line in (tmp_path / "out/generation.jsonl").read_text().splitlines()]
     assert len(log) == count and len(list((tmp_path / "out").glob("*.mp4"))) == count
-    assert len({known_of(job.out)["output"]["sha256"] for job in jobs}) == count  # nobody got another's clip
+    assert len({read_provenance(job.out)["output"]["sha256"] for job in jobs}) == count  # nobody got another's clip
     again = list(run_jobs(jobs, by.makers({}), tmp_path / "out", how_of(by, timeout=15)))
     assert {made.status for made in again} == {"kept"}
     assert sum(Counter((tmp_path / "loads").read_text().split()).values()) == 6  # what is there needs no weights

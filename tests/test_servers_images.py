@@ -16,7 +16,8 @@ import pytest
 from revisit.core import UsageError
 from revisit.media.digest import file_digest
 from revisit.servers.endpoint import NoReply, Refused
-from revisit.servers.images import Album, ImageServer, ImageSettings, Request, as_png, choose_images, draw_all
+from revisit.servers.image_batch import Album, draw_all
+from revisit.servers.images import ImageServer, ImageSettings, Request, as_png, choose_images
 from tests.judging import MODEL, drop, raw, send, serving, stall, status
 
 KEY = "sk-pictures-4711"
@@ -188,10 +189,11 @@ def test_the_budget_stops_cleanly_and_the_rest_is_drawn_later(tmp_path):
 
 
 def test_tokens_that_a_server_counts_are_paid_for(tmp_path):
-    from revisit.servers.images import Limit, Price, Spending
+    from revisit.servers.image_batch import Spending
+    from revisit.servers.images import ImageBudget, ImagePrice
 
     with serving(answer) as server:
-        spending = Spending(Limit(), Price(input=5, output=40))
+        spending = Spending(ImageBudget(), ImagePrice(input=5, output=40))
         painter = ImageServer(settings(server.url))
         list(draw_all(requests_of("a", "b"), painter, Album(tmp_path, None), spending=spending))
     assert spending.money == pytest.approx(2 * (10 * 5 + 200 * 40) / 1e6) and spending.pictures == 2

@@ -13,7 +13,7 @@ from revisit.audit.steadiness import DISTURBANCES, flips
 from revisit.core import Case, Clip, Record, Verdict
 from revisit.evidence.views import ViewLinks
 from revisit.media import clip_digest, open_clip
-from revisit.media.perturb import WORDS, disturbed
+from revisit.media.perturb import WORDS, perturb_frame
 from revisit.metrics.margins import with_room
 from revisit.metrics.view_gate import chains
 from revisit.results import Results
@@ -24,9 +24,9 @@ from tests.looking import wall, window
 @pytest.mark.parametrize("name", sorted(WORDS))
 def test_a_disturbance_is_small_and_the_same_every_time(name: str) -> None:
     rgb = wall(200, 120)
-    made = disturbed(rgb, name, number=3)
+    made = perturb_frame(rgb, name, number=3)
     assert made.dtype == np.uint8 and made.shape == rgb.shape and not np.array_equal(made, rgb)
-    assert np.array_equal(made, disturbed(rgb, name, number=3))
+    assert np.array_equal(made, perturb_frame(rgb, name, number=3))
     if name == "shift":
         assert np.array_equal(made[1:, 1:], rgb[:-1, :-1])
     else:
@@ -36,8 +36,8 @@ def test_a_disturbance_is_small_and_the_same_every_time(name: str) -> None:
 
 def test_truncation_darkens_by_half_a_level() -> None:
     rgb = np.full((200, 300, 3), 100, np.uint8)
-    assert (disturbed(rgb, "truncated", 0) - 100.0).mean() == pytest.approx(-0.5, abs=0.02)
-    assert (disturbed(rgb, "noise", 0) - 100.0).mean() == pytest.approx(0, abs=0.02)
+    assert (perturb_frame(rgb, "truncated", 0) - 100.0).mean() == pytest.approx(-0.5, abs=0.02)
+    assert (perturb_frame(rgb, "noise", 0) - 100.0).mean() == pytest.approx(0, abs=0.02)
 
 
 def test_a_disturbed_clip_is_another_clip(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 @pytest.fixture
 def views() -> list[dict[str, Any]]:
-    return [view.as_json(SCRIPT) for view in event_views(own_tasks()[:2], "words")]
+    return [dict(view.as_json(SCRIPT)) for view in event_views(own_tasks()[:2], "words")]
 
 
 def test_a_tree_of_models_with_records(tmp_path: Path, views: list[dict[str, Any]]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from revisit.control.delivery import Delivery, deliver
 from revisit.control.generators import Generator, generator, generators
 from revisit.control.presets import preset
-from revisit.control.requested_path import amplified, clipped, compile_script
+from revisit.control.requested_path import amplify, clip_translation, compile_script
 from tests.loaders import READERS, poses_of_rows, relative, rows_of_19
 
 # Presets whose files are compared; MagicWorld has no tilt and no dolly upstream.
@@ -55,8 +55,8 @@ def test_scripts_compile_to_upstreams_targets(golden: Path, index: dict[str, Any
             assert len(c2w) == facts["frames"]
             if len(target) != len(c2w):
                 continue  # sampled for the model
-            fed = amplified(c2w, rotation=gains["rotation"], translation=gains["translation"])
-            fed = clipped(fed, gains["largest_translation"])
+            fed = amplify(c2w, rotation=gains["rotation"], translation=gains["translation"])
+            fed = clip_translation(fed, gains["largest_translation"])
             if model == "hydra":  # a smoothstep in time; the ends and the turning point agree
                 at = [0, facts["frames"] // 2, facts["frames"] - 1] if name != "custom" else [0]
                 fed, target = fed[at], target[at]

@@ -32,11 +32,11 @@ first_look: "Say for seconds 0 to {last} whether {subject} can be judged, {secon
 
 def told(view: EventView) -> str:
     """What a judge is told of a record, as the suite reads it from a manifest."""
-    from revisit.suites.wrbench.judge_context import told_to_judges
+    from revisit.suites.wrbench.judge_context import judge_annotations
 
     line = view.as_json(script_of(view, 81))
     made = case_of(view.id, "m", Path("c.mp4"), line["prompt"], line["camera"], 0, line["annotations"])
-    return context(made.prompt, {**made.annotations, **told_to_judges(made)})
+    return context(made.prompt, {**made.annotations, **judge_annotations(made)})
 
 
 def test_the_judge_is_told_the_event_and_no_style(shared: Path) -> None:

@@ -113,6 +113,7 @@ def test_contrasts_find_the_factor_that_acts() -> None:
     made = {contrast["factor"]: contrast for contrast in event_contrasts(means, ["returned_state", "unknown"])}
     assert made["changes"]["mean"] == pytest.approx(-0.2, abs=0.02)
     changes = made["changes"]
+    assert changes["p"] is not None and changes["p_holm"] is not None
     assert changes["p"] <= changes["p_holm"] < 0.01
     assert abs(made["moves"]["mean"]) < 0.02
     assert event_contrasts({"one": {"none": {"returned_state": 1}}}, ["returned_state"]) == []

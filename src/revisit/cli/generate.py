@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ def options_of(given: list[str]) -> dict[str, str]:
     return dict(text.split("=", 1) for text in given)
 
 
-def _show_plan(home: Path, rows: list[dict[str, Any]], need: int, free: int, json: bool) -> None:
+def _show_plan(home: Path, rows: Sequence[Mapping[str, Any]], need: int, free: int, json: bool) -> None:
     if json:
         console.data({"home": str(home), "plan": rows, "bytes": need, "free": free})
         return

@@ -1,10 +1,10 @@
-"""Stand-ins: generators without a network, so that every suite runs end to end, and every table has its floors.
+"""Baseline generators, without a network: every suite runs end to end with them, and every table has its floors.
 
 - `hold`: the first frame, held;
 - `pan`: the first frame, turned as the camera is asked to turn; what is beyond its edges is its mirror image;
 - `repeat`: the end of the context clip, or of the source video, once more.
 
-Their rows are floors: whoever remembers anything does better. `worlds.on_demand` has one that renders.
+Their rows are floors: a model that remembers anything does better. `worlds.on_demand` has one that renders.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from revisit.control.generator_backends import Request
+from revisit.control.jobs import JobRequest
 from revisit.control.requested_path import FIELD_OF_VIEW, intrinsics
 from revisit.core import Clip, UsageError
 from revisit.geometry.rotations import axis_angle
 from revisit.media import open_clip
 
-SWEEP = 30.0  # degrees out and back, where nobody asked for a path
+SWEEP = 30.0  # degrees out and back, where no path is requested
 
 
-def hold(job: Request) -> Iterator[np.ndarray]:
+def hold(job: JobRequest) -> Iterator[np.ndarray]:
     """The first frame, in every frame."""
     first = _first(job)
     yield from (first for _ in range(job["frames"]))
 
 
-def pan(job: Request) -> Iterator[np.ndarray]:
+def pan(job: JobRequest) -> Iterator[np.ndarray]:
     """The first frame as a wall around the camera, mirrored beyond its left and right edge, under the asked turns."""
     import cv2
 
@@ -47,33 +47,35 @@ def pan(job: Request) -> Iterator[np.ndarray]:
             continue
         X, Y, Z = np.moveaxis(rays @ turn.T, -1, 0)
         around = np.arctan2(X, Z)
-        seen = np.tan(edge - np.abs((around + edge) % (4 * edge) - 2 * edge))  # back and forth between the edges
-        up = Y / np.hypot(X, Z) * np.hypot(seen, 1)
-        map_x, map_y = K[0, 0] * seen + K[0, 2] - 0.5, K[1, 1] * up + K[1, 2] - 0.5
+        horizontal = np.tan(edge - np.abs((around + edge) % (4 * edge) - 2 * edge))  # back and forth between the edges
+        up = Y / np.hypot(X, Z) * np.hypot(horizontal, 1)
+        map_x, map_y = K[0, 0] * horizontal + K[0, 2] - 0.5, K[1, 1] * up + K[1, 2] - 0.5
         yield cv2.remap(
             first, map_x.astype(np.float32), map_y.astype(np.float32), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT
         )
 
 
-def repeat(job: Request) -> Iterator[np.ndarray]:
+def repeat(job: JobRequest) -> Iterator[np.ndarray]:
     """The last frames of what was seen before, played once more; from the start again where they are too few."""
     import cv2
 
-    context = job["inputs"]["context"]
-    video = context or ({"video": job["inputs"]["source_video"], "start": 0, "frames": None})
-    if not video["video"]:
+    context, source = job["inputs"]["context"], job["inputs"]["source_video"]
+    if context:
+        clip = Clip(Path(context["video"]), start=context["start"], count=context["frames"])
+    elif source:
+        clip = Clip(Path(source))
+    else:
         raise UsageError("this job has neither a context clip nor a source video, so there is nothing to repeat")
-    clip = Clip(Path(video["video"]), start=video["start"], count=video["frames"])
     wanted = int(job["frames"])
     with open_clip(clip, wanted=lambda count, _: np.arange(max(0, count - wanted), count)) as stream:
-        seen = [cv2.resize(frame.rgb, tuple(job["size"]), interpolation=cv2.INTER_AREA) for frame in stream]
-    yield from islice((frame for _ in range(wanted) for frame in seen), wanted)
+        frames = [cv2.resize(frame.rgb, tuple(job["size"]), interpolation=cv2.INTER_AREA) for frame in stream]
+    yield from islice((frame for _ in range(wanted) for frame in frames), wanted)
 
 
-STANDINS: dict[str, Callable[[Request], Any]] = {"hold": hold, "pan": pan, "repeat": repeat}
+STANDINS: dict[str, Callable[[JobRequest], Any]] = {"hold": hold, "pan": pan, "repeat": repeat}
 
 
-def _first(job: Request) -> np.ndarray:
+def _first(job: JobRequest) -> np.ndarray:
     """The first frame at the asked size; grey where the job has none, as a model without it knows nothing."""
     import cv2
 
@@ -86,11 +88,12 @@ def _first(job: Request) -> np.ndarray:
     return np.ascontiguousarray(cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)[..., ::-1])
 
 
-def _turns(job: Request) -> np.ndarray:
+def _turns(job: JobRequest) -> np.ndarray:
     """Rotations (frames, 3, 3) from the first view, as asked; out and back by a sweep where nothing was asked."""
     frames = int(job["frames"])
-    if not job["control"].get("path"):
+    path = job["control"].get("path")
+    if not path:
         there = np.linspace(0, 2, frames)
         return np.stack([axis_angle((0, 1, 0), SWEEP * min(share, 2 - share)) for share in there])
-    c2w = np.load(job["control"]["path"], allow_pickle=False)
+    c2w = np.load(path, allow_pickle=False)
     return np.asarray(c2w[0, :3, :3].T @ c2w[:, :3, :3])

@@ -13,7 +13,7 @@ from typing import Any
 from revisit.control.delivery import plan_for
 from revisit.control.generator_backends import PLACEHOLDERS, OneShot, arguments, worker_environment
 from revisit.control.generators import Generator
-from revisit.control.job_runner import Generated, How, run_jobs
+from revisit.control.job_runner import Generated, GenerationSettings, run_jobs
 from revisit.control.jobs import Job, file_name
 from revisit.core import RevisitError, UsageError
 from revisit.media.files import write_lines
@@ -42,14 +42,14 @@ def read_records(path: Path) -> list[GenerationRecord]:
         lines = path.read_bytes().decode().split("\n")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: the file is not UTF-8 text ({error})") from error
-    found = []
+    records = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)  # lone surrogates are refused below, not mended
             files = {name: (path.parent / row[name]) if row.get(name) else None for name in ("image", "source_video")}
-            found.append(
+            records.append(
                 GenerationRecord(
                     id=str(row["id"]),
                     prompt=str(row["prompt"]),
@@ -62,10 +62,10 @@ def read_records(path: Path) -> list[GenerationRecord]:
             )
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise UsageError(f"{path}:{number}: expected an object with id, prompt and camera ({error})") from error
-    twice = sorted(id for id, count in Counter(record.id for record in found).items() if count > 1)
+    twice = sorted(record_id for record_id, count in Counter(record.id for record in records).items() if count > 1)
     if twice:
         raise UsageError(f"{path}: the id {twice[0]!r} occurs more than once")
-    return found
+    return records
 
 
 def job_of(record: GenerationRecord, to: Generator, folder: Path, frames: int | None = None) -> Job:
@@ -97,14 +97,14 @@ def generate(
             jobs.append(job_of(record, to, folder, frames))
         except (RevisitError, ValueError, OverflowError) as error:
             refused.append(Generated(record.id, "refused", str(error)[:1000]))
-    makers = [partial(OneShot, command, worker_environment(number, ())) for number in range(max(workers, 1))]
-    how = How(timeout, replace="own", to=to, command=command, checkpoint=checkpoint)
+    backends = [partial(OneShot, command, worker_environment(number, ())) for number in range(max(workers, 1))]
+    settings = GenerationSettings(timeout, replace="own", to=to, command=command, checkpoint=checkpoint)
     ended: dict[str, Generated] = {}
-    left = [record.id for record in records]
-    for made in run_jobs(jobs, makers, folder, how, refused):
-        ended[made.id] = made
-        while left and left[0] in ended:
-            yield ended[left.pop(0)]
+    pending = [record.id for record in records]
+    for result in run_jobs(jobs, backends, folder, settings, refused):
+        ended[result.id] = result
+        while pending and pending[0] in ended:
+            yield ended[pending.pop(0)]
 
 
 def write_manifest(
@@ -115,7 +115,7 @@ def write_manifest(
     A clip that is there and was made from another prompt, because making it anew failed, is not the clip of its record.
     """
     lines = []
-    good = {made.id for made in ended if made.good}
+    good = {result.id for result in ended if result.good}
     for record in records:
         clip = folder / f"{file_name(record.id)}.mp4"
         if record.id in good and clip.is_file():

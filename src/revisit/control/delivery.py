@@ -6,14 +6,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from revisit.control.generators import Generator
-from revisit.control.payloads import FAMILIES, Ask, Delivered, PayloadError
-from revisit.control.payloads.family import STILL, halfway
-from revisit.control.requested_path import CameraPlan, amplified, clipped, compile_script
+from revisit.control.payloads import FAMILIES, LoadedPath, PayloadError, PayloadRequest
+from revisit.control.payloads.family import STILL, PayloadOptions, mid_headings
+from revisit.control.requested_path import CameraPlan, amplify, clip_translation, compile_script
 from revisit.core import RevisitError
 from revisit.geometry.camera_script import Step, parse_script
 from revisit.geometry.poses import resample, trajectory
@@ -37,13 +36,13 @@ class Delivery:
     plan: CameraPlan
     to: Generator
     files: Mapping[str, bytes]
-    said: Delivered
+    said: LoadedPath
     clipped: bool  # whether a way was longer than the generator's largest
     turn_error: float | None  # degrees
     way_error: float | None  # metres
     picture: tuple[int, int] | None = None  # size of the first picture, where it is known
     key_step: float | None = None  # metres; None where no key is held
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the payload: the card's, or those of a patched copy
+    options: PayloadOptions = field(default_factory=dict)  # of the payload: the card's, or those of a patched copy
 
     @property
     def patched(self) -> bool:
@@ -60,8 +59,8 @@ class Delivery:
         """Whether a public loader, as it is, takes just what was asked from the files."""
         if self.turn_error is None or self.way_error is None or not self.to.held_to_loader or self.patched:
             return False
-        whole = self.said.ways == "metres" and not FAMILIES[self.to.payload].about
-        return whole and self.turn_error <= EXACT_DEGREES and self.way_error <= EXACT_METRES
+        is_metric = self.said.ways == "metres" and not FAMILIES[self.to.payload].about
+        return is_metric and self.turn_error <= EXACT_DEGREES and self.way_error <= EXACT_METRES
 
     @property
     def line(self) -> str:
@@ -70,44 +69,46 @@ class Delivery:
 
     def remarks(self) -> list[str]:
         """What someone who uses it must know, as sentences."""
-        said = []
-        asked = _lengths(self.plan.steps)
-        if len(self.plan) not in asked:
-            said.append(f"the script has {asked[0]} frames; the path was spread over {len(self.plan)}")
+        sentences = []
+        lengths = _lengths(self.plan.steps)
+        if len(self.plan) not in lengths:
+            sentences.append(f"the script has {lengths[0]} frames; the path was spread over {len(self.plan)}")
         if self.to.gain[:2] != (1, 1) and FAMILIES[self.to.payload].gains:
-            turns, ways = self.to.gain[:2]
-            said.append(
-                f"turns are amplified by {turns:g} and distances by {ways:g}; the clip is compared with the "
+            turns, distances = self.to.gain[:2]
+            sentences.append(
+                f"turns are amplified by {turns:g} and distances by {distances:g}; the clip is compared with the "
                 "unamplified path"
             )
         if self.clipped:
-            said.append(
+            sentences.append(
                 f"a distance is above {self.to.gain[2]:g} metres, the maximum of {self.to.id}: it was cut to that"
             )
         if self.said.ways == "shape":
-            said.append("the length of the path is not delivered, only its shape")
+            sentences.append("the length of the path is not delivered, only its shape")
         if self.key_step is not None and self.way_error is not None and self.way_error > EXACT_METRES:
-            said.append(
+            sentences.append(
                 f"keys of one speed follow the path within {self.way_error / self.key_step:.2f} of one key's step, "
                 f"which is {self.key_step:.3f} metres"
             )
         if self.patched:
-            said.append(f"converter needed: {self.to.patch}")
+            sentences.append(f"converter needed: {self.to.patch}")
         if self.turn_error is None:
-            said.append("how far it turns is unknown: no public source gives the generator's units")
+            sentences.append("how far it turns is unknown: no public source gives the generator's units")
         elif self.turn_error > EXACT_DEGREES or (self.way_error or 0) > EXACT_METRES:
-            said.append(
+            sentences.append(
                 f"the generator does not get the exact path: it is off by up to {self.turn_error:.2f} degrees and "
                 f"{self.way_error:.3f} metres"
             )
         if FAMILIES[self.to.payload].pictured and self.picture is None:
             size = "x".join(map(str, self.plan.size))
-            said.append(f"the lens is in pixels of a first picture of {size}; give the picture if it has another size")
+            sentences.append(
+                f"the lens is in pixels of a first picture of {size}; give the picture if it has another size"
+            )
         if self.to.converter:
-            said.append(f"converter needed: {self.to.converter}")
-        return said
+            sentences.append(f"converter needed: {self.to.converter}")
+        return sentences
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """What the record of a generation keeps of it."""
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
         together = hashlib.sha256("".join(f"{name}:{digest}\n" for name, digest in sorted(digests.items())).encode())
@@ -130,16 +131,16 @@ class Delivery:
             "note": self.to.note,
         }
 
-    def write(self, beside: Path) -> Path:
+    def write(self, clip: Path) -> Path:
         """Write the files beside a clip's name; the one file, or the folder they are in."""
         family = FAMILIES[self.to.payload]
         if not family.folder:
             ((suffix, content),) = self.files.items()
-            path = beside.with_name(f"{beside.name}.camera.{suffix}")
+            path = clip.with_name(f"{clip.name}.camera.{suffix}")
             with replacing(path) as temporary:
                 temporary.write_bytes(content)
             return path
-        folder = beside.with_name(f"{beside.name}.camera")
+        folder = clip.with_name(f"{clip.name}.camera")
         for other in FAMILIES.values():  # what another generator was given here before
             for name in set(other.files) - set(self.files) if other.folder else ():
                 (folder / name).unlink(missing_ok=True)
@@ -171,45 +172,45 @@ def deliver(
     if not to.static and not any(step.moves for step in plan.steps):
         raise PayloadError(f"{to.id} has no way to keep its camera still")
     family = FAMILIES[to.payload]
-    turns, ways, limit = to.gain
-    asked = amplified(plan.path.c2w, rotation=turns, translation=ways) if family.gains else plan.path.c2w
-    fed = clipped(asked, limit) if family.gains else asked
-    files, options = _written(Ask(plan, fed, prompt, image, picture), to)
-    said = family.read(files, len(plan), **options)
+    turns, distances, limit = to.gain
+    target = amplify(plan.path.c2w, rotation=turns, translation=distances) if family.gains else plan.path.c2w
+    fed = clip_translation(target, limit) if family.gains else target
+    files, options = _write_payload(PayloadRequest(plan, fed, prompt, image, picture), to)
+    delivered = family.read(files, len(plan), **options)
     turn_error, way_error, key_step = None, None, None
-    if said.c2w is not None:
-        told, meant = _between(said), asked[said.frame[0] : said.frame[-1] + 1]
-        turn_error = float(geodesic(meant[:, :3, :3], told[:, :3, :3]).max())
-        way_error, scale = _way_error(meant[:, :3, 3], told[:, :3, 3], shape_only=said.ways == "shape")
-        key_step = said.key * scale if said.key else None
-    if said.moves is not None and (said.c2w is None or turns != 1):
+    if delivered.c2w is not None:
+        actual, expected = _poses_of_every_frame(delivered), target[delivered.frame[0] : delivered.frame[-1] + 1]
+        turn_error = float(geodesic(expected[:, :3, :3], actual[:, :3, :3]).max())
+        way_error, scale = _way_error(expected[:, :3, 3], actual[:, :3, 3], shape_only=delivered.ways == "shape")
+        key_step = delivered.key * scale if delivered.key else None
+    if delivered.moves is not None and (delivered.c2w is None or turns != 1):
         # The heading is the one that was asked for: a gain makes up for a generator that turns by less than told.
         c2w = plan.path.c2w
-        way_error, scale = _way_error(c2w[:, :3, 3], _key_path(said, c2w), shape_only=True)
+        way_error, scale = _way_error(c2w[:, :3, 3], _key_path(delivered, c2w), shape_only=True)
         key_step = scale
     if key_step is not None and way_error is not None and way_error > key_step * (1 + 1e-6):
         raise PayloadError(
             f"keys of one speed cannot follow this path: they would be {way_error:.3f} metres off, one key's step is "
             f"{key_step:.3f}; choose a generator that takes poses, or a slower turn"
         )
-    if family.keyed and not said.key and np.abs(plan.path.c2w[:, :3, 3] - plan.path.c2w[0, :3, 3]).max() > STILL:
+    if family.keyed and not delivered.key and np.abs(plan.path.c2w[:, :3, 3] - plan.path.c2w[0, :3, 3]).max() > STILL:
         raise PayloadError("the path moves too briefly for a key: it is back before the loader looks at the next one")
-    was_clipped = not family.keyed and not np.array_equal(asked, fed)
-    return Delivery(plan, to, files, said, was_clipped, turn_error, way_error, picture, key_step, options)
+    was_clipped = not family.keyed and not np.array_equal(target, fed)
+    return Delivery(plan, to, files, delivered, was_clipped, turn_error, way_error, picture, key_step, options)
 
 
 def refusals(scripts: Mapping[str, str], to: Generator, frames: int | None = None) -> dict[str, str]:
     """Which of these scripts a generator cannot be asked for, and why: name -> the reason."""
-    found = {}
+    reasons = {}
     for name, script in scripts.items():
         try:
             deliver(plan_for(script, to, frames), to)
         except RevisitError as error:
-            found[name] = str(error)
-    return found
+            reasons[name] = str(error)
+    return reasons
 
 
-def _written(ask: Ask, to: Generator) -> tuple[dict[str, bytes], Mapping[str, Any]]:
+def _write_payload(ask: PayloadRequest, to: Generator) -> tuple[dict[str, bytes], PayloadOptions]:
     """The files of a path and the options they were written with: those of a patched copy where others do not do."""
     write = FAMILIES[to.payload].write
     refused: PayloadError | None = None
@@ -222,12 +223,12 @@ def _written(ask: Ask, to: Generator) -> tuple[dict[str, bytes], Mapping[str, An
     raise PayloadError(f"{refused}; a patched copy could not do it either" if to.patched else str(refused))
 
 
-def _key_path(said: Delivered, c2w: np.ndarray) -> np.ndarray:
+def _key_path(delivered: LoadedPath, c2w: np.ndarray) -> np.ndarray:
     """Where keys lead along the heading of a path, frame by frame (N, 3), in steps of one key."""
-    assert said.moves is not None
-    steps = np.einsum("nij,nj->ni", halfway(c2w[said.frame]), said.moves)
+    assert delivered.moves is not None
+    steps = np.einsum("nij,nj->ni", mid_headings(c2w[delivered.frame]), delivered.moves)
     at = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
-    right, ahead = (np.interp(np.arange(len(c2w)), said.frame, axis) for axis in at.T)
+    right, ahead = (np.interp(np.arange(len(c2w)), delivered.frame, axis) for axis in at.T)
     return np.stack([right, np.zeros(len(c2w)), ahead], axis=1)
 
 
@@ -237,20 +238,20 @@ def _lengths(steps: Sequence[Step]) -> tuple[int, ...]:
     return tuple(dict.fromkeys((script_frames(steps), total, total + 1)))
 
 
-def _between(said: Delivered) -> np.ndarray:
+def _poses_of_every_frame(delivered: LoadedPath) -> np.ndarray:
     """The delivered poses of every frame: what happens between two poses that a loader reads is the even way."""
-    assert said.c2w is not None
-    frames = np.arange(said.frame[0], said.frame[-1] + 1)
-    if len(frames) == len(said.frame):
-        return said.c2w
-    return resample(trajectory(said.c2w, said.frame), frames).c2w
+    assert delivered.c2w is not None
+    frames = np.arange(delivered.frame[0], delivered.frame[-1] + 1)
+    if len(frames) == len(delivered.frame):
+        return delivered.c2w
+    return resample(trajectory(delivered.c2w, delivered.frame), frames).c2w
 
 
-def _way_error(asked: np.ndarray, said: np.ndarray, *, shape_only: bool) -> tuple[float, float]:
+def _way_error(target: np.ndarray, actual: np.ndarray, *, shape_only: bool) -> tuple[float, float]:
     """(the largest distance between two ways, the scale of one): the best scale, where the size of it is not known."""
-    power = float((said * said).sum())
-    scale = max(0.0, float((asked * said).sum()) / power) if shape_only and power else 1.0
-    return float(np.linalg.norm(asked - scale * said, axis=1).max()), scale
+    power = float((actual * actual).sum())
+    scale = max(0.0, float((target * actual).sum()) / power) if shape_only and power else 1.0
+    return float(np.linalg.norm(target - scale * actual, axis=1).max()), scale
 
 
 def _rounded(value: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Generation: from a suite and its dataset to clips where its reader looks for them, by whoever makes them."""
+"""Generation: from a suite and its dataset to clips where its reader looks for them, by any generator backend."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import yaml
 
 from revisit.control.baseline_generators import STANDINS
-from revisit.control.generator_backends import LOADING, Called, Live, Maker, OneShot, Request, worker_environment
-from revisit.control.job_runner import Generated, How, disk_needed, known_of, run_jobs
-from revisit.control.jobs import Batch, Job, Wanted, distinct, is_plain
-from revisit.control.metering import summed_up
+from revisit.control.generator_backends import (
+    LOADING,
+    FunctionBackend,
+    GeneratorBackend,
+    OneShot,
+    ProcessBackend,
+    worker_environment,
+)
+from revisit.control.job_runner import Generated, GenerationSettings, disk_needed, read_provenance, run_jobs
+from revisit.control.jobs import Batch, Job, JobRequest, Wanted, is_plain, require_distinct
+from revisit.control.metering import ModelCost, model_cost
 from revisit.core import SUITES, UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.grouping import grouped
-from revisit.core.text import parse_yaml
+from revisit.core.text import parse_size, parse_yaml
 from revisit.media.files import write_text
 
 MODELS = "models.yaml"  # facts of models, beside their clips
@@ -27,22 +34,36 @@ WORLD = "world"  # the baseline that renders: it follows every path, and remembe
 NO_FIRST_FRAME = "no-first-frame"  # a condition of a run: what the model is called with it
 
 
+class PlanRow(TypedDict):
+    """The jobs of a subset under a condition."""
+
+    subset: str
+    condition: str
+    jobs: int
+    there: int  # clips that are made already
+    frames: str
+    fps: str
+    size: str
+    seconds: float
+    bytes: int
+
+
 @dataclass(frozen=True)
 class By:
-    """Who makes the clips: one of a command for each job, a command that serves many, a stand-in, or a function."""
+    """The chosen generator backend: a command for each job, a process for many, a baseline generator, or a function."""
 
     command: str = ""
     serve: str = ""
     baseline: str = ""
-    function: Callable[[Request], Any] | None = None
+    function: Callable[[JobRequest], Any] | None = None
     workers: int = 0  # 0: one, or one for each GPU
     gpus: Sequence[str] = ()
     loading: float = LOADING
 
-    def makers(self, further: Mapping[str, Callable[[Request], Any]]) -> list[Callable[[], Maker]]:
+    def makers(self, further: Mapping[str, Callable[[JobRequest], Any]]) -> list[Callable[[], GeneratorBackend]]:
         """Who works, a starter for each worker."""
-        named = [name for name in ("command", "serve", "baseline", "function") if getattr(self, name)]
-        if len(named) != 1:
+        choices = [name for name in ("command", "serve", "baseline", "function") if getattr(self, name)]
+        if len(choices) != 1:
             raise UsageError(
                 "somebody has to make the clips: give --command (once for each clip), --serve (one process for many) "
                 f"or --baseline ({', '.join([*STANDINS, *further])}); exactly one of them"
@@ -50,21 +71,21 @@ class By:
         if self.command:
             OneShot(self.command, {})  # what is wrong with it is told before anything is done
         function = self.function or (self._baseline(further) if self.baseline else None)
-        return [self._maker(number, function) for number in range(self.workers or max(1, len(self.gpus)))]
+        return [self._backend(number, function) for number in range(self.workers or max(1, len(self.gpus)))]
 
-    def _baseline(self, further: Mapping[str, Callable[[Request], Any]]) -> Callable[[Request], Any]:
-        known = {**STANDINS, **further}
-        if self.baseline not in known:
-            raise UsageError(f"there is no baseline {self.baseline!r}; there are {', '.join(known)}")
-        return known[self.baseline]
+    def _baseline(self, further: Mapping[str, Callable[[JobRequest], Any]]) -> Callable[[JobRequest], Any]:
+        baselines = {**STANDINS, **further}
+        if self.baseline not in baselines:
+            raise UsageError(f"there is no baseline {self.baseline!r}; there are {', '.join(baselines)}")
+        return baselines[self.baseline]
 
-    def _maker(self, number: int, function: Callable[[Request], Any] | None) -> Callable[[], Maker]:
+    def _backend(self, number: int, function: Callable[[JobRequest], Any] | None) -> Callable[[], GeneratorBackend]:
         if function is not None:
-            return lambda: Called(function)
+            return lambda: FunctionBackend(function)
         env = worker_environment(number, self.gpus)
         if self.command:
             return lambda: OneShot(self.command, env)
-        return lambda: Live(self.serve, env, self.loading)
+        return lambda: ProcessBackend(self.serve, env, self.loading)
 
     @property
     def words(self) -> str:
@@ -82,12 +103,12 @@ class Generation:
     @property
     def good(self) -> bool:
         """Whether every clip is there."""
-        return all(made.good for made in self.ended)
+        return all(result.good for result in self.ended)
 
     @property
     def counts(self) -> dict[str, int]:
         """How many clips were made, kept, crashed, ..."""
-        return dict(sorted(Counter(made.status for made in self.ended).items()))
+        return dict(sorted(Counter(result.status for result in self.ended).items()))
 
     @property
     def source(self) -> Path:
@@ -98,102 +119,97 @@ class Generation:
 def conditions(model: str, sizes: Sequence[str], first_frame: bool, **facts: Any) -> list[Wanted]:
     """What is wanted under each condition: sizes, with or without the first frame. Each is a row of its own."""
     name = model if first_frame else f"{model}@{NO_FIRST_FRAME}"
-    asked = [size_of(text) for text in sizes]
-    if len(asked) < 2:
-        return [Wanted(name, size=asked[0] if asked else None, first_frame=first_frame, **facts)]
-    return [Wanted(f"{name}@{w}x{h}", size=(w, h), first_frame=first_frame, **facts) for w, h in asked]
+    parsed_sizes = [parse_size(text) for text in sizes]
+    if len(parsed_sizes) < 2:
+        return [Wanted(name, size=parsed_sizes[0] if parsed_sizes else None, first_frame=first_frame, **facts)]
+    return [Wanted(f"{name}@{w}x{h}", size=(w, h), first_frame=first_frame, **facts) for w, h in parsed_sizes]
 
 
-def size_of(text: str) -> tuple[int, int]:
-    """Width and height."""
-    try:
-        width, height = (int(part) for part in text.lower().split("x"))
-    except ValueError:
-        raise UsageError(f"{text!r} is no size; a size is width x height, such as 832x480") from None
-    return width, height
-
-
-def batch_of(suite: str, data: Path | None, out: Path | None, wanted: Wanted) -> Batch:
+def batch_of(suite: str, data: Path | None, out: Path | None, request: Wanted) -> Batch:
     """The jobs of a suite's dataset."""
-    chosen = SUITES[suite]
-    if chosen.jobs is None:
+    benchmark = SUITES[suite]
+    if benchmark.jobs is None:
         raise UsageError(f"the suite {suite} does not say how its clips are generated")
     if data is not None and not data.exists():
         raise UsageError(f"{data}: no such file or folder; --data names the dataset of {suite}")
     if data is None and suite != "wrbench":
         raise UsageError(f"--data names the dataset of {suite}")
-    name = wanted.model.replace("@", "-")
+    name = request.model.replace("@", "-")
     if not is_plain(name):
         raise UsageError(
-            f"{wanted.model!r} cannot be a model's name (it becomes a folder): use letters, digits, _, . and -"
+            f"{request.model!r} cannot be a model's name (it becomes a folder): use letters, digits, _, . and -"
         )
-    made: Batch = chosen.jobs(data, out, wanted)
-    distinct(made.jobs)
-    if not made.jobs:
-        raise UsageError(f"there is nothing to generate in {data}" + "".join(f"; {said}" for said in made.left_out[:3]))
-    return made
+    batch: Batch = benchmark.jobs(data, out, request)
+    require_distinct(batch.jobs)
+    if not batch.jobs:
+        raise UsageError(
+            f"there is nothing to generate in {data}" + "".join(f"; {reason}" for reason in batch.left_out[:3])
+        )
+    return batch
 
 
 def carry_out(
-    batch: Batch, by: By, how: How, further: Mapping[str, Callable[[Request], Any]] | None = None
+    batch: Batch, by: By, settings: GenerationSettings, further: Mapping[str, Callable[[JobRequest], Any]] | None = None
 ) -> Iterator[Generated]:
     """Make the clips that are not there, and write the lists that the suite's reader goes by."""
-    makers = by.makers(further or {})
+    backends = by.makers(further or {})
     try:
-        yield from run_jobs(batch.jobs, makers, batch.home, how)
+        yield from run_jobs(batch.jobs, backends, batch.home, settings)
     finally:
         if batch.index is not None:
             batch.index(batch.jobs)
-        facts: dict[str, Any] = {"category": how.category} if how.category else {}
-        if not by.baseline and (cost := cost_of(batch, how)):
+        facts: dict[str, object] = {"category": settings.category} if settings.category else {}
+        if not by.baseline and (cost := cost_of(batch, settings)):
             facts["cost"] = cost
         if facts:
             mark(Path(batch.evaluate[0]), batch.jobs[0].model, facts)
 
 
-def with_ceilings(batches: Sequence[Batch], by: By, how: How) -> list[tuple[Batch, By, How]]:
-    """Batches, who carries each out, and how: a stand-in gets a ceiling beside it where nobody filmed the truth."""
-    found = [(batch, by, how) for batch in batches]
+def with_ceilings(
+    batches: Sequence[Batch], by: By, settings: GenerationSettings
+) -> list[tuple[Batch, By, GenerationSettings]]:
+    """Batches with backend and settings; a baseline generator gets a rendered ceiling where there is no true video."""
+    runs = [(batch, by, settings) for batch in batches]
     ceilings = {batch.ceiling.home: batch.ceiling for batch in batches if batch.ceiling is not None and by.baseline}
-    render, rendering = replace(by, baseline=WORLD), replace(how, command=f"baseline {WORLD}", category=CEILING)
-    # It belongs to nobody, so whoever asks for clips of another size or length gets it in that one.
-    return [*found, *((batch, render, replace(rendering, replace="own")) for batch in ceilings.values())]
+    render, rendering = replace(by, baseline=WORLD), replace(settings, command=f"baseline {WORLD}", category=CEILING)
+    # The ceiling is no model's own: it is rendered again when another size or length is asked for.
+    return [*runs, *((batch, render, replace(rendering, replace="own")) for batch in ceilings.values())]
 
 
-def cost_of(batch: Batch, how: How) -> dict[str, Any]:
+def cost_of(batch: Batch, settings: GenerationSettings) -> ModelCost:
     """What the clips of a batch cost, by the records beside them: those of earlier runs count, too."""
     clips = []
     for job in batch.jobs:
-        known = known_of(job.out) if job.out.is_file() else None
-        cost = (known or {}).get("cost")
+        provenance = read_provenance(job.out) if job.out.is_file() else None
+        cost = (provenance or {}).get("cost")
         if isinstance(cost, dict):
             clips.append((cost, job.frames / job.fps))
-    return summed_up(clips, how.price, how.currency)
+    return model_cost(clips, settings.price, settings.currency)
 
 
-def mark(clips: Path, model: str, facts: Mapping[str, Any]) -> None:
+def mark(clips: Path, model: str, facts: Mapping[str, object]) -> None:
     """Write facts of a model into models.yaml beside the clips, where tables look for them; others stay."""
     path = clips / MODELS
     try:
-        known = (parse_yaml(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
-        models = known.setdefault("models", {}) if "models" in known or not known else known
+        content = (parse_yaml(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
+        models = content.setdefault("models", {}) if "models" in content or not content else content
         there = models.get(model, {})
         if {**there, **facts} == there:
             return
         models[model] = {**there, **facts}
     except (yaml.YAMLError, AttributeError, TypeError) as error:
         raise UsageError(f"{path}: expected names of models with facts ({error}); mend it or move it away") from error
-    write_text(path, yaml.safe_dump(known, sort_keys=False, allow_unicode=True))
+    write_text(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
-def how_of(by: By, **facts: Any) -> How:
-    """How jobs are carried out: clips of stand-ins are marked as floors."""
-    return How(command=by.words, category=FLOOR if by.baseline else "", **facts)
+def how_of(by: By, **facts: Any) -> GenerationSettings:
+    """Settings of a run; clips of baseline generators are marked as floors."""
+    return GenerationSettings(command=by.words, category=FLOOR if by.baseline else "", **facts)
 
 
-def plan_rows(jobs: Sequence[Job]) -> list[dict[str, Any]]:
+def plan_rows(jobs: Sequence[Job]) -> list[PlanRow]:
     """The plan, a row for each subset and condition."""
-    rows = []
+    rows: list[PlanRow] = []
     for (subset, condition), mine in grouped(jobs, lambda job: (job.subset, job.condition)).items():
         rows.append(
             {

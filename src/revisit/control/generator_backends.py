@@ -1,8 +1,8 @@
-"""Makers: who makes the clip of a job. A command for every job, one process kept alive for many jobs, or a function.
+"""Generator backends: a command for every job, one process kept alive for many jobs, or a function.
 
 All of them get the job as JSON (`Job.as_json`) and write a clip to its `out`; docs/generate.md has what a process that
-is kept alive (`Live`) reads and answers. Command lines are split into arguments before they are filled in, so that no
-prompt can become a command.
+is kept alive (`ProcessBackend`) reads and answers. Command lines are split into arguments before they are filled in, so
+that no prompt can become a command.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import os
 import queue
 import shlex
-import signal
 import string
 import subprocess
 import tempfile
@@ -24,8 +23,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from revisit.control.jobs import JobRequest
 from revisit.control.metering import Cost, Meter
 from revisit.core import UsageError
+from revisit.core.processes import stop_process
 from revisit.core.text import json_or_none
 from revisit.core.threads import started
 from revisit.media import encode_mp4
@@ -37,17 +38,16 @@ PLACEHOLDERS = (
 TAIL = 400  # characters of last words that are kept
 LOOK = 0.05  # seconds between two looks at a process that works
 LOADING = 3600.0  # seconds that a process may take to load its weights
-Request = dict[str, Any]
 Ended = tuple[str, str]  # what became of it ("" if all is well), and why or last words
 
 
-class Maker(Protocol):
-    """Somebody who makes clips, one after the other."""
+class GeneratorBackend(Protocol):
+    """Makes clips, one after the other."""
 
     starts: int  # processes that were started
     cost: Cost | None  # of the last clip
 
-    def make(self, request: Request, file: Path, timeout: float) -> Ended:
+    def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Make the clip of a request, which also lies in a file."""
 
     def close(self) -> None:
@@ -63,15 +63,15 @@ class OneShot:
         self.running: subprocess.Popen[bytes] | None = None
         self.cost: Cost | None = None
 
-    def make(self, request: Request, file: Path, timeout: float) -> Ended:
+    def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Run the command."""
-        words = arguments(self.command, values_of(request, file))
+        words = arguments(self.command, placeholder_values(request, file))
         meter = Meter(self.env)
         self.cost, begun = None, time.monotonic()
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as output:
             try:
                 self.running = process = subprocess.Popen(
-                    words, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
+                    words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
                     env={**os.environ, **self.env},
                 )  # fmt: skip
             except OSError as error:
@@ -83,8 +83,8 @@ class OneShot:
                 if code is None:
                     return "hung", f"the command was stopped after {timeout:g} seconds"
             finally:
-                _stop(process)
-            tail = _last_words(said)
+                stop_process(process)
+            tail = _last_words(output)
         if code:
             return "crashed", _ended(code, tail)
         self.cost = meter.cost(time.monotonic() - begun, loading=None)
@@ -93,10 +93,10 @@ class OneShot:
     def close(self) -> None:
         """End a command that is still running."""
         if self.running is not None:
-            _stop(self.running)
+            stop_process(self.running)
 
 
-class Live:
+class ProcessBackend:
     """One process for many jobs; where it dies or hangs, the next job starts another."""
 
     def __init__(self, command: str, env: Mapping[str, str], loading: float = LOADING) -> None:
@@ -108,9 +108,9 @@ class Live:
         self.ready = False
         self.cost: Cost | None = None
 
-    def make(self, request: Request, file: Path, timeout: float) -> Ended:
+    def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Hand the job over and wait for the answer."""
-        self.cost, asked = None, time.monotonic()
+        self.cost, begun = None, time.monotonic()
         new, loading = self.process is None, 0.0
         if self.process is None:
             try:
@@ -136,7 +136,7 @@ class Live:
             answer = _answer(line)
             if answer.get("ready") and not self.ready:
                 now = time.monotonic()
-                self.ready, deadline, loading, asked = True, now + timeout, now - asked, now
+                self.ready, deadline, loading, begun = True, now + timeout, now - begun, now
             elif answer.get("id") == request["id"]:
                 # A process that does not say when it is ready loads within its first clip.
                 inside = new and not self.ready
@@ -144,7 +144,7 @@ class Live:
                 if answer.get("error") or answer.get("status") not in (None, "done"):
                     return "failed", str(answer.get("error") or answer.get("status"))
                 self.meter.look(last=True)
-                self.cost = self.meter.cost(time.monotonic() - asked, None if inside else loading)
+                self.cost = self.meter.cost(time.monotonic() - begun, None if inside else loading)
                 return "", " ".join(self.chatter)[-TAIL:] or "it printed nothing"
             else:
                 self.chatter.append(line.decode(errors="replace").strip())
@@ -152,11 +152,11 @@ class Live:
     def _next_line(self, deadline: float) -> bytes | None:
         """The next line that the process prints, None where it has ended; queue.Empty behind the deadline."""
         while True:
-            left = deadline - time.monotonic()
+            remaining = deadline - time.monotonic()
             try:
-                return self.lines.get(timeout=max(0.0, min(left, LOOK)))
+                return self.lines.get(timeout=max(0.0, min(remaining, LOOK)))
             except queue.Empty:
-                if left <= LOOK:
+                if remaining <= LOOK:
                     raise
                 self.meter.look()
 
@@ -195,31 +195,27 @@ class Live:
 
     def _end(self) -> None:
         if self.process is not None:
-            _stop(self.process)
-            for pipe in (self.process.stdin, self.process.stdout):
-                with contextlib.suppress(OSError):
-                    assert pipe is not None
-                    pipe.close()
+            stop_process(self.process)
             self.said.close()
         self.process = None
 
 
-class Called:
+class FunctionBackend:
     """A function in this process. It cannot be stopped: a time-out does not reach it."""
 
     starts = 0
 
-    def __init__(self, function: Callable[[Request], Any]) -> None:
+    def __init__(self, function: Callable[[JobRequest], Any]) -> None:
         self.function = function
         self.cost: Cost | None = None
 
-    def make(self, request: Request, file: Path, timeout: float) -> Ended:
+    def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Call the function; frames that it returns are encoded."""
         self.cost, begun = None, time.monotonic()
         try:
-            made = self.function(request)
-            if made is not None and not isinstance(made, str | Path):
-                encode_mp4(Path(request["out"]), (np.asarray(frame) for frame in _plain(made)), request["fps"])
+            result = self.function(request)
+            if result is not None and not isinstance(result, str | Path):
+                encode_mp4(Path(request["out"]), (np.asarray(frame) for frame in _plain(result)), request["fps"])
         except Exception as error:  # whatever the user's function does, the other jobs go on
             return "crashed", f"{type(error).__name__}: {error}"
         self.cost = Cost(time.monotonic() - begun)  # its memory is that of this process, whatever else it holds
@@ -232,23 +228,24 @@ class Called:
 def arguments(command: str, values: Mapping[str, str]) -> list[str]:
     """The command's arguments with its placeholders filled in."""
     words = shlex.split(command)
-    named = {name for word in words for _, name, _, _ in string.Formatter().parse(word) if name is not None}
-    unknown = sorted(named - set(PLACEHOLDERS))
+    placeholders = {name for word in words for _, name, _, _ in string.Formatter().parse(word) if name is not None}
+    unknown = sorted(placeholders - set(PLACEHOLDERS))
     if unknown:
         raise UsageError(f"the command has a placeholder {{{unknown[0]}}}; known are {', '.join(PLACEHOLDERS)}")
-    if not words or not named & {"out", "job"}:
+    if not words or not placeholders & {"out", "job"}:
         raise UsageError("the command needs {out}, the file to write the clip to, or {job}, a file that says so")
     return [word.format_map(values) for word in words]
 
 
-def values_of(request: Request, file: Path) -> dict[str, str]:
+def placeholder_values(request: JobRequest, file: Path) -> dict[str, str]:
     """Placeholder -> its value."""
     inputs, control = request["inputs"], request["control"]
-    context = inputs["context"] or {}
+    context = inputs["context"]
     width, height = request["size"]
     return {
         "prompt": inputs["prompt"], "image": inputs["image"] or "", "source_video": inputs["source_video"] or "",
-        "context": context.get("video") or "", "context_frames": str(context.get("frames") or ""),
+        "context": context["video"] if context else "",
+        "context_frames": str(context["frames"] or "") if context else "",
         "camera": control.get("payload") or "", "line": control.get("line") or "", "path": control.get("path") or "",
         "token_degrees": "" if control.get("token_degrees") is None else f"{control['token_degrees']:g}",
         "seed": str(request["seed"]), "frames": str(request["frames"]), "fps": f"{request['fps']:g}",
@@ -271,18 +268,18 @@ def _listen(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | N
     lines.put(None)
 
 
-def _answer(line: bytes) -> dict[str, Any]:
-    found = json_or_none(line)
-    return found if isinstance(found, dict) else {}
+def _answer(line: bytes) -> dict[str, object]:
+    content = json_or_none(line)
+    return content if isinstance(content, dict) else {}
 
 
 def _plain(frames: Any) -> Any:
     return frames.detach().cpu().numpy() if hasattr(frames, "detach") else frames
 
 
-def _last_words(said: Any) -> str:
-    said.seek(max(0, said.seek(0, os.SEEK_END) - 4 * TAIL))
-    return " ".join(said.read().decode(errors="replace").split())[-TAIL:]
+def _last_words(output: Any) -> str:
+    output.seek(max(0, output.seek(0, os.SEEK_END) - 4 * TAIL))
+    return " ".join(output.read().decode(errors="replace").split())[-TAIL:]
 
 
 def _ended(code: int, tail: str) -> str:
@@ -294,17 +291,10 @@ def _wait(process: subprocess.Popen[bytes], timeout: float, meter: Meter) -> int
     deadline, pause = time.monotonic() + timeout, 0.005
     while True:
         meter.look()
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             return process.poll()
         try:
-            return process.wait(min(pause, left))
+            return process.wait(min(pause, remaining))
         except subprocess.TimeoutExpired:
             pause = min(1.5 * pause, LOOK)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End a command with everything that it started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import yaml
 
 from revisit.control.payloads import FAMILIES
+from revisit.control.payloads.family import PayloadOptions
 from revisit.core import UsageError
 from revisit.core.text import one_line, parse_yaml, reading
 
@@ -36,15 +36,13 @@ class Generator:
     gain: tuple[float, float, float]  # of turns, of ways, and the largest way; they act on the payload alone
     lengths: tuple[int, ...] = ()  # frames that it can make: the first number, the step, the last; none: any
     static: bool = True  # whether it can be asked to hold still
-    options: Mapping[str, Any] = field(default_factory=dict)  # of its payload
+    options: PayloadOptions = field(default_factory=dict)  # of its payload
     aliases: tuple[str, ...] = ()  # WRBench's names of it
     loader: str = ""  # the code that reads the payload: repository @ commit, file
     checked: tuple[str, ...] = ()  # what the payload was checked against
     converter: str = ""  # what is missing between the payload and the generator's own program
     note: str = ""
-    patched: tuple[
-        Mapping[str, Any], ...
-    ] = ()  # options of a changed copy, in turn, for what the published one refuses
+    patched: tuple[PayloadOptions, ...] = ()  # options of a changed copy, in turn, for what the published one refuses
     patch: str = ""  # what must be changed in that copy
 
     @property
@@ -75,10 +73,10 @@ class Generator:
         if len(self.lengths) < 2:
             return str(self.lengths[0]) if self.lengths else "any number of"
         first, step = self.lengths[:2]
-        known = [count for count in (first, first + step, first + 2 * step) if self.makes(count)]
-        more = " ..." if self.makes(first + 3 * step) else ""
-        last = f" to {self.lengths[2]}" if more and len(self.lengths) > 2 else ""
-        return f"{', '.join(map(str, known))}{more}{last}"
+        examples = [count for count in (first, first + step, first + 2 * step) if self.makes(count)]
+        ellipsis = " ..." if self.makes(first + 3 * step) else ""
+        last = f" to {self.lengths[2]}" if ellipsis and len(self.lengths) > 2 else ""
+        return f"{', '.join(map(str, examples))}{ellipsis}{last}"
 
 
 KEYS = {one.name for one in fields(Generator)} - {"id"}  # of an entry of a file of generators
@@ -87,23 +85,23 @@ KEYS = {one.name for one in fields(Generator)} - {"id"}  # of an entry of a file
 @cache
 def generators(own: Path | None = None) -> dict[str, Generator]:
     """Every known generator; entries of the user's own file come on top."""
-    found = _read((files(__package__) / "generators.yaml").read_text(encoding="utf-8"), "generators.yaml")
+    entries = _read((files(__package__) / "generators.yaml").read_text(encoding="utf-8"), "generators.yaml")
     if own is not None:
         if not own.is_file():
             raise UsageError(f"{own}: no such file; a file of generators is YAML with `generators:`")
         with reading(own, "a file of generators"):
-            found |= _read(own.read_text(encoding="utf-8"), str(own))
-    return found
+            entries |= _read(own.read_text(encoding="utf-8"), str(own))
+    return entries
 
 
 def generator(id: str, own: Path | None = None) -> Generator:
     """The generator of that name, ours or WRBench's; case, dots and underscores do not matter."""
-    known = generators(own)
+    entries = generators(own)
     name = _plain(id)
-    for entry in known.values():
+    for entry in entries.values():
         if name in (_plain(entry.id), *map(_plain, entry.aliases)):
             return entry
-    raise UsageError(f"unknown generator {id!r}; choose one of {', '.join(sorted(known))}")
+    raise UsageError(f"unknown generator {id!r}; choose one of {', '.join(sorted(entries))}")
 
 
 def _plain(name: str) -> str:
@@ -120,32 +118,33 @@ def _read(text: str, where: str) -> dict[str, Generator]:
     base = {"takes": "image", "condition": "model_inferred", "frames": 81, "fps": 16, "size": [832, 480]}
     defaults = {**base, "gain": [1, 1, 0.6], **(content.get("defaults") or {})}
     return {
-        str(id): _entry(str(id), {**defaults, **(facts or {})}, where) for id, facts in content["generators"].items()
+        str(generator_id): _entry(str(generator_id), {**defaults, **(facts or {})}, where)
+        for generator_id, facts in content["generators"].items()
     }
 
 
-def _entry(id: str, facts: dict[str, Any], where: str) -> Generator:
+def _entry(generator_id: str, facts: Mapping[str, object], where: str) -> Generator:
     try:
-        made = msgspec.convert({"title": id, **facts, "id": id}, Generator, strict=False)
+        entry = msgspec.convert({"title": generator_id, **facts, "id": generator_id}, Generator, strict=False)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{where}: the generator {id}: {error}") from error
-    family = FAMILIES.get(made.payload)
+        raise UsageError(f"{where}: the generator {generator_id}: {error}") from error
+    family = FAMILIES.get(entry.payload)
     wrong = {
         "payload": family is None,
-        "takes": made.takes not in TAKES,
-        "condition": made.condition not in CONDITIONS,
-        "size": min(made.size) < 1,
-        "gain": min(made.gain) <= 0,
-        "frames": made.frames < 2,
-        "lengths": len(made.lengths) > 3 or min(made.lengths, default=1) < 1 or not made.makes(made.frames),
-        "fps": not made.fps > 0,
-        "options": family is not None and not set(made.options) <= set(family.options),
-        "patched": family is not None and not set().union(*made.patched) <= set(family.options),
-        "patch": bool(made.patched) != bool(made.patch),
-        "checked": not set(made.checked) <= set(CHECKS),
+        "takes": entry.takes not in TAKES,
+        "condition": entry.condition not in CONDITIONS,
+        "size": min(entry.size) < 1,
+        "gain": min(entry.gain) <= 0,
+        "frames": entry.frames < 2,
+        "lengths": len(entry.lengths) > 3 or min(entry.lengths, default=1) < 1 or not entry.makes(entry.frames),
+        "fps": not entry.fps > 0,
+        "options": family is not None and not set(entry.options) <= set(family.options),
+        "patched": family is not None and not set().union(*entry.patched) <= set(family.options),
+        "patch": bool(entry.patched) != bool(entry.patch),
+        "checked": not set(entry.checked) <= set(CHECKS),
         **dict.fromkeys(sorted(facts.keys() - KEYS), True),
     }
     bad = next((name for name, is_wrong in wrong.items() if is_wrong), None)
     if bad is not None:
-        raise UsageError(f"{where}: the generator {id} has an unknown value of `{bad}`")
-    return made
+        raise UsageError(f"{where}: the generator {generator_id} has an unknown value of `{bad}`")
+    return entry

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 
 from revisit.control.delivery import Delivery, deliver
-from revisit.control.generator_backends import Maker
+from revisit.control.generator_backends import GeneratorBackend
 from revisit.control.generators import Generator
-from revisit.control.jobs import Job, distinct, file_name
+from revisit.control.jobs import ControlJson, Job, file_name, require_distinct
 from revisit.control.payloads import FAMILIES
-from revisit.control.provenance import provenance
+from revisit.control.provenance import ClipRecord, provenance
 from revisit.control.requested_path import CameraPlan, compile_script, intrinsics
 from revisit.core import Clip, MediaError, RevisitError, UsageError
 from revisit.core.text import parse_json
@@ -43,9 +43,9 @@ from revisit.media.files import is_file, replacing, write_text
 LONGEST_REASON = 1000  # characters
 LOG = "generation.jsonl"
 INPUTS = "inputs"  # first frames that were taken out of videos
-MAKING = ".making-"
-SAME = ("record", "intended", "delivered", "inputs", "generator")  # of a provenance: what makes a clip the same
-AGAIN = ("crashed", "hung", "wrote nothing", "wrong length", "failed", "unreadable")  # what may go better next time
+SCRATCH_PREFIX = ".making-"
+IDENTITY = ("record", "intended", "delivered", "inputs", "generator")  # of a provenance: what makes a clip the same
+RETRIABLE = ("crashed", "hung", "wrote nothing", "wrong length", "failed", "unreadable")  # what may go better next time
 BYTES_PER_PIXEL = 0.15  # of a video of good quality, where nothing is known of the generator
 
 
@@ -59,7 +59,7 @@ class Generated:
     seconds: float = 0.0
     remarks: tuple[str, ...] = ()  # what must be known of its payload or its clip
     tries: int = 1
-    cost: dict[str, Any] | None = None  # of a clip that was made now: seconds and memory of its generator
+    cost: dict[str, float | None] | None = None  # of a clip that was made now: seconds and memory of its generator
 
     @property
     def good(self) -> bool:
@@ -67,7 +67,7 @@ class Generated:
 
 
 @dataclass(frozen=True)
-class How:
+class GenerationSettings:
     """How jobs are carried out."""
 
     timeout: float = 3600
@@ -76,85 +76,87 @@ class How:
     to: Generator | None = None  # whose dialect the control is told in
     command: str = ""  # for the provenance, as are the next two
     checkpoint: str = ""
-    category: str = ""  # floor, where the maker is a stand-in
+    category: str = ""  # floor, of a baseline generator
     price: float | None = None  # of a clip, for the model's card
     currency: str = "USD"
 
 
 def run_jobs(
     jobs: Sequence[Job],
-    makers: Sequence[Callable[[], Maker]],
-    home: Path,
-    how: How,
+    backends: Sequence[Callable[[], GeneratorBackend]],
+    folder: Path,
+    settings: GenerationSettings,
     refused: Sequence[Generated] = (),
 ) -> Iterator[Generated]:
-    """Carry out every job that has no clip yet, a worker for each maker, and tell what became of each as it ends.
+    """Carry out every job that has no clip yet, a worker for each backend, and tell what became of each as it ends.
 
     `refused` are records that could not even become jobs; they are written down, too.
     """
-    distinct(jobs)
-    home.mkdir(parents=True, exist_ok=True)
-    with (home / LOG).open("a", encoding="utf-8") as log:
+    require_distinct(jobs)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOG).open("a", encoding="utf-8") as log:
         try:
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise UsageError(f"another run is making clips in {home}; wait for it, or choose another --out") from None
-        for left in home.glob(f"{MAKING}*"):  # of a run that was killed
-            shutil.rmtree(left, ignore_errors=True)
-        for made in chain(refused, _worked(jobs, makers, home, how)):
-            facts = {"generator": how.to.id if how.to else "", **asdict(made), "at": round(time.time(), 3)}
+            raise UsageError(f"another run is making clips in {folder}; wait for it, or choose another --out") from None
+        for stale in folder.glob(f"{SCRATCH_PREFIX}*"):  # of a run that was killed
+            shutil.rmtree(stale, ignore_errors=True)
+        for result in chain(refused, _run_workers(jobs, backends, folder, settings)):
+            facts = {"generator": settings.to.id if settings.to else "", **asdict(result), "at": round(time.time(), 3)}
             log.write(json.dumps(facts) + "\n")
             log.flush()
-            yield made
+            yield result
 
 
-def _worked(jobs: Sequence[Job], makers: Sequence[Callable[[], Maker]], home: Path, how: How) -> Iterator[Generated]:
+def _run_workers(
+    jobs: Sequence[Job], backends: Sequence[Callable[[], GeneratorBackend]], folder: Path, settings: GenerationSettings
+) -> Iterator[Generated]:
     waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
     for job in jobs:
         waiting.put(job)
     ended: queue.SimpleQueue[Generated | BaseException] = queue.SimpleQueue()
-    at_work = [start() for start in makers]
+    running = [start() for start in backends]
     stop = threading.Event()
 
-    def work(maker: Maker) -> None:
+    def work(backend: GeneratorBackend) -> None:
         try:
             while not stop.is_set():
                 try:
                     job = waiting.get_nowait()
                 except queue.Empty:
                     break
-                ended.put(one(job, maker, home, how))
-            maker.close()
+                ended.put(one(job, backend, folder, settings))
+            backend.close()
         except BaseException as error:
             ended.put(error)
 
     threads: list[threading.Thread] = []
     try:
-        for maker in at_work:
-            threads.append(begun(work, maker))
+        for backend in running:
+            threads.append(begun(work, backend))
         for _ in jobs:
-            made = ended.get()
-            if isinstance(made, BaseException):
-                raise made
-            yield made
+            result = ended.get()
+            if isinstance(result, BaseException):
+                raise result
+            yield result
         for thread in threads:
             thread.join()
     finally:
         stop.set()
-        for maker in at_work:
+        for backend in running:
             with contextlib.suppress(Exception):
-                maker.close()
+                backend.close()
 
 
-def one(job: Job, maker: Maker, home: Path, how: How) -> Generated:
+def one(job: Job, backend: GeneratorBackend, folder: Path, settings: GenerationSettings) -> Generated:
     """What became of one job."""
     started = time.monotonic()
     remarks: list[str] = []
     tries = 1
     cost = None
     try:
-        status, reason, tries = _made(job, maker, home, how, remarks)
-        cost = maker.cost.as_json() if status == "made" and maker.cost is not None else None
+        status, reason, tries = _make_clip(job, backend, folder, settings, remarks)
+        cost = backend.cost.as_json() if status == "made" and backend.cost is not None else None
     except RevisitError as error:
         status, reason = "refused", str(error)
     except Exception as error:  # whatever a job holds, the others go on
@@ -163,58 +165,60 @@ def one(job: Job, maker: Maker, home: Path, how: How) -> Generated:
     return Generated(job.id, status, reason[:LONGEST_REASON], seconds, tuple(remarks), tries, cost)
 
 
-def _made(job: Job, maker: Maker, home: Path, how: How, remarks: list[str]) -> tuple[str, str, int]:
+def _make_clip(
+    job: Job, backend: GeneratorBackend, folder: Path, settings: GenerationSettings, remarks: list[str]
+) -> tuple[str, str, int]:
     require_text(job)
-    image = first_frame(job, home)
-    plan, delivery = asked(job, how.to, image)
+    image = first_frame(job, folder)
+    plan, delivery = asked(job, settings.to, image)
     if delivery is not None:
         remarks += delivery.remarks()
-    expected = provenance(job, image, plan, delivery, how.to)
-    expected |= {"category": how.category} if how.category else {}
-    kind, words = state_of(job.out, expected)
+    expected = provenance(job, image, plan, delivery, settings.to)
+    expected |= {"category": settings.category} if settings.category else {}
+    kind, words = clip_state(job.out, expected)
     if kind == "same":
         return "kept", "", 0
-    if how.replace not in {"absent": ("", "own", "any"), "own": ("own", "any"), "foreign": ("any",)}[kind]:
+    if settings.replace not in {"absent": ("", "own", "any"), "own": ("own", "any"), "foreign": ("any",)}[kind]:
         return "refused", f"{job.out} exists, {words}; add --replace to make it again, or choose another --out", 0
     control = _write_inputs(job, plan, delivery)
-    for tries in range(1, 2 + how.retries):
-        status, reason = _attempt(job, image, control, maker, home, how, expected, remarks)
-        if status not in AGAIN or tries > how.retries:
+    for tries in range(1, 2 + settings.retries):
+        status, reason = _attempt(job, image, control, backend, folder, settings, expected, remarks)
+        if status not in RETRIABLE or tries > settings.retries:
             break
     return status, reason, tries
 
 
 def _attempt(
-    job: Job, image: Path | None, control: dict[str, Any], maker: Maker, home: Path, how: How,
-    expected: dict[str, Any], remarks: list[str],
+    job: Job, image: Path | None, control: ControlJson, backend: GeneratorBackend, folder: Path,
+    settings: GenerationSettings,     expected: ClipRecord, remarks: list[str],
 ) -> tuple[str, str]:  # fmt: skip
     """One try at a clip: made in a folder of its own, looked at, and put in its place."""
-    with tempfile.TemporaryDirectory(dir=home, prefix=MAKING) as scratch:
-        made = Path(scratch) / job.out.name
-        request = job.as_json(made, image, control)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH_PREFIX) as scratch:
+        clip = Path(scratch) / job.out.name
+        request = job.as_json(clip, image, control)
         _write_json(job_file(job.out), {**request, "out": str(job.out.absolute())})
         file = Path(scratch) / "job.json"
         _write_json(file, request)
-        status, reason = maker.make(request, file, how.timeout)
+        status, reason = backend.make(request, file, settings.timeout)
         if status:
             return status, reason
-        if not made.is_file() or not made.stat().st_size:
+        if not clip.is_file() or not clip.stat().st_size:
             return "wrote nothing", f"the generator succeeded but wrote no file at {{out}}; {reason}"
-        count = announced_frames(made)
+        count = announced_frames(clip)
         if count is not None and count != job.frames:
             return "wrong length", f"the clip has {count} frames, but {job.frames} were requested"
-        found = measured(made)
-        if found.get("frames") not in (None, job.frames):
-            return "wrong length", f"the clip has {found['frames']} frames, but {job.frames} were requested"
-        if "size" in found and tuple(found["size"]) != job.size:
-            asked_for, is_ = ("x".join(map(str, size)) for size in (job.size, found["size"]))
+        facts = measured(clip)
+        if facts.get("frames") not in (None, job.frames):
+            return "wrong length", f"the clip has {facts['frames']} frames, but {job.frames} were requested"
+        if "size" in facts and tuple(facts["size"]) != job.size:
+            asked_for, is_ = ("x".join(map(str, size)) for size in (job.size, facts["size"]))
             remarks.append(f"the clip is {is_}, but {asked_for} was requested")
-        output = {"sha256": file_digest(made), "bytes": made.stat().st_size, **found}
-        made_with = {"command": how.command, "checkpoint": how.checkpoint}
-        cost = {} if maker.cost is None else {"cost": maker.cost.as_json()}
+        output = {"sha256": file_digest(clip), "bytes": clip.stat().st_size, **facts}
+        made_with = {"command": settings.command, "checkpoint": settings.checkpoint}
+        cost = {} if backend.cost is None else {"cost": backend.cost.as_json()}
         # First the record, then the clip: who is stopped in between makes the clip again, and finds no stray one.
         _write_json(sidecar(job.out), {**expected, "made_with": made_with, **cost, "output": output})
-        made.replace(job.out)
+        clip.replace(job.out)
     return "made", ""
 
 
@@ -240,40 +244,40 @@ def plan_of(job: Job) -> CameraPlan | None:
     return compile_script(job.camera, frames=job.frames, size=job.size, fps=job.fps) if job.camera else None
 
 
-def state_of(clip: Path, expected: dict[str, Any]) -> tuple[str, str]:
+def clip_state(clip: Path, expected: ClipRecord) -> tuple[str, str]:
     """What is there, in a word and in words: absent, same (from the same inputs), own (from others) or foreign."""
     if not clip.exists() and not clip.is_symlink():
         return "absent", ""
-    known = known_of(clip)
-    if known is None:
+    record = read_provenance(clip)
+    if record is None:
         return "foreign", "with no record of how it was made"
-    if known.get("record") != expected["record"]:
-        return "foreign", f"as the clip of {known.get('record')!r}"
+    if record.get("record") != expected["record"]:
+        return "foreign", f"as the clip of {record.get('record')!r}"
     try:
-        if known["output"]["sha256"] != file_digest(clip):
+        if record["output"]["sha256"] != file_digest(clip):
             return "own", "changed since it was made"
     except (KeyError, TypeError, MediaError):
         return "own", "with a record that cannot be read"
-    different = [name for name in SAME if known.get(name) != json.loads(json.dumps(expected[name]))]
+    different = [name for name in IDENTITY if record.get(name) != json.loads(json.dumps(expected[name]))]
     return ("own", f"made from other {' and '.join(different)}") if different else ("same", "")
 
 
-def known_of(clip: Path) -> dict[str, Any] | None:
+def read_provenance(clip: Path) -> ClipRecord | None:
     """The record of a clip, or None."""
     try:
-        known = parse_json(sidecar(clip).read_text(encoding="utf-8"))
+        record = parse_json(sidecar(clip).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return known if isinstance(known, dict) else None
+    return record if isinstance(record, dict) else None
 
 
-def first_frame(job: Job, home: Path) -> Path | None:
+def first_frame(job: Job, folder: Path) -> Path | None:
     """The picture a job starts from; where it is a frame of a video, it is taken out of it, once."""
     if not isinstance(job.image, Clip):
         return job.image
     source = job.image
     name = f"{file_name(job.id)}-{quick_digest(source.path)[:8]}-{source.start}.png"
-    path = home / INPUTS / name
+    path = folder / INPUTS / name
     if not path.is_file():
         with open_clip(Clip(source.path, source.fps, source.start, 1)) as stream:
             frame = next(iter(stream), None)
@@ -309,8 +313,8 @@ def disk_needed(jobs: Sequence[Job]) -> int:
     """Bytes that the clips which are not there will take, about: by those that are there, else by their size."""
     pixels = {job.id: job.frames * job.size[0] * job.size[1] for job in jobs}
     there = {job.id: job.out.stat().st_size for job in jobs if job.out.is_file()}
-    rate = sum(there.values()) / sum(pixels[id] for id in there) if there else BYTES_PER_PIXEL
-    return int(sum(rate * count for id, count in pixels.items() if id not in there))
+    rate = sum(there.values()) / sum(pixels[job_id] for job_id in there) if there else BYTES_PER_PIXEL
+    return int(sum(rate * count for job_id, count in pixels.items() if job_id not in there))
 
 
 def require_text(job: Job) -> None:
@@ -339,21 +343,22 @@ def job_file(clip: Path) -> Path:
     return clip.with_suffix(".job.json")
 
 
-def _write_inputs(job: Job, plan: CameraPlan | None, delivery: Delivery | None) -> dict[str, Any]:
+def _write_inputs(job: Job, plan: CameraPlan | None, delivery: Delivery | None) -> ControlJson:
     """The payload and the path it was made from, beside the clip; what the job says of them."""
-    told: dict[str, Any] = {"path": None, "dialect": None, "payload": None, "line": ""}
+    control: ControlJson = {"path": None, "dialect": None, "payload": None, "line": ""}
     job.out.parent.mkdir(parents=True, exist_ok=True)
     if delivery is not None:
         payload = delivery.write(job.out.with_suffix(""))
-        told |= {"dialect": delivery.to.payload, "payload": str(payload.absolute()), "line": delivery.line}
-        told |= {} if delivery.token_degrees is None else {"token_degrees": delivery.token_degrees}
+        control |= {"dialect": delivery.to.payload, "payload": str(payload.absolute()), "line": delivery.line}
+        if delivery.token_degrees is not None:
+            control["token_degrees"] = delivery.token_degrees
     if plan is not None:
         path = job.out.with_suffix(".target_c2w.npy")
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.save(file, plan.path.c2w)
-        told["path"] = str(path.absolute())
-    return told
+        control["path"] = str(path.absolute())
+    return control
 
 
-def _write_json(path: Path, content: dict[str, Any]) -> None:
+def _write_json(path: Path, content: Mapping[str, object]) -> None:
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False))

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -33,6 +33,63 @@ class Segment:
     prompt: str
     first: int
     frames: int
+
+
+class ContextJson(TypedDict):
+    """The stretch of a video that was seen before the clip begins."""
+
+    video: str
+    start: int
+    frames: int | None
+
+
+class InputsJson(TypedDict):
+    """What a clip starts from."""
+
+    prompt: str
+    segments: list[dict[str, str | int]]  # prompt, first, frames
+    image: str | None
+    context: ContextJson | None
+    source_video: str | None
+
+
+class ControlJson(TypedDict, total=False):
+    """How the camera shall move, in several forms."""
+
+    script: str
+    actions: list[dict[str, int | str]]  # keys frame by frame
+    path: str | None  # of an npy file with camera-to-world poses
+    dialect: str | None  # family of the payload
+    payload: str | None  # file or folder in the generator's own form
+    line: str  # the payload, where it is one line of text
+    token_degrees: float
+
+
+class JobRequest(TypedDict):
+    """A job as its generator is given it (docs/generate.md)."""
+
+    schema: int
+    id: str
+    suite: str
+    model: str
+    sample: str
+    subset: str
+    condition: str
+    seed: int
+    frames: int
+    fps: float
+    size: list[int]
+    inputs: InputsJson
+    control: ControlJson
+    out: str
+
+
+class ClipSettings(TypedDict):
+    """What all jobs of a batch share."""
+
+    size: tuple[int, int]
+    model: str
+    seed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +114,7 @@ class Job:
     source_video: Path | None = None
     camera: str = ""  # a script
     path: np.ndarray | None = None  # (frames, 4, 4) OpenCV camera-to-world in metres, where poses are known
-    actions: tuple[Mapping[str, Any], ...] = ()  # keys frame by frame
+    actions: tuple[Mapping[str, int | str], ...] = ()  # keys frame by frame
     policy: str = "none"
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
@@ -68,12 +125,19 @@ class Job:
             return bool(np.abs(self.path - self.path[0]).max() > 1e-6)
         return None
 
-    def as_json(self, out: Path, image: Path | None, control: Mapping[str, Any]) -> dict[str, Any]:
+    def as_json(self, out: Path, image: Path | None, control: ControlJson) -> JobRequest:
         """The job as its generator is given it; the clip is written to `out` and checked before it takes its place."""
-        names = ("id", "suite", "model", "sample", "subset", "condition", "seed", "frames", "fps")
         return {
             "schema": SCHEMA,
-            **{name: getattr(self, name) for name in names},
+            "id": self.id,
+            "suite": self.suite,
+            "model": self.model,
+            "sample": self.sample,
+            "subset": self.subset,
+            "condition": self.condition,
+            "seed": self.seed,
+            "frames": self.frames,
+            "fps": self.fps,
             "size": list(self.size),
             "inputs": {
                 "prompt": self.prompt,
@@ -103,8 +167,8 @@ class Wanted:
     options: Mapping[str, str] = field(default_factory=dict)  # of the suite
 
     @property
-    def clip(self) -> dict[str, Any]:
-        """Size of all clips, for a Job."""
+    def clip(self) -> ClipSettings:
+        """Size, model and seed of all clips, for a Job."""
         size = self.size or (self.to.size if self.to else SIZE)
         if min(size) < 16 or size[0] % 2 or size[1] % 2:
             raise UsageError(f"a size is width x height in even numbers of 16 or more, not {size[0]}x{size[1]}")
@@ -135,8 +199,8 @@ class Wanted:
         """Raise UsageError where an option was given that the suite does not have."""
         unknown = sorted(set(self.options) - set(names))
         if unknown:
-            said = f"it has {', '.join(names)}" if names else "it has none"
-            raise UsageError(f"jobs of this suite have no option {unknown[0]!r}; {said}")
+            options = f"it has {', '.join(names)}" if names else "it has none"
+            raise UsageError(f"jobs of this suite have no option {unknown[0]!r}; {options}")
 
     def chosen(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs that are asked for: those named, at most `limit`, spread evenly over subsets and conditions."""
@@ -145,7 +209,7 @@ class Wanted:
         unknown = [name for name in self.only if not any(name in mine for mine in names)]
         if unknown:
             raise UsageError(f"--only {unknown[0]}: there is no sample, subset or condition of that name")
-        mine = [job for job, said in zip(all_, names, strict=True) if not self.only or said & set(self.only)]
+        mine = [job for job, labels in zip(all_, names, strict=True) if not self.only or labels & set(self.only)]
         if self.limit is None or len(mine) <= self.limit:
             return mine
         turn: Counter[tuple[str, str]] = Counter()
@@ -154,8 +218,8 @@ class Wanted:
             kind = (job.subset, job.condition)
             order.append((turn[kind], number))
             turn[kind] += 1
-        kept = {number for _, number in sorted(order)[: self.limit]}
-        return [job for number, job in enumerate(mine) if number in kept]
+        selected = {number for _, number in sorted(order)[: self.limit]}
+        return [job for number, job in enumerate(mine) if number in selected]
 
 
 @dataclass(frozen=True)
@@ -167,13 +231,13 @@ class Batch:
     evaluate: Sequence[str]  # arguments of `revisit eval`
     index: Callable[[Sequence[Job]], None] | None = None  # writes the lists that the reader goes by
     left_out: Sequence[str] = ()  # sentences: samples that no job can be made of
-    ceiling: Batch | None = None  # where nobody filmed the truth: what a rendered place makes beside a stand-in
+    ceiling: Batch | None = None  # a rendered place, beside a baseline generator where there is no true video
 
 
-def distinct(jobs: Sequence[Job]) -> None:
+def require_distinct(jobs: Sequence[Job]) -> None:
     """Raise UsageError where two jobs have one id, or would write one file."""
     ids = Counter(job.id for job in jobs)
-    twice = next((id for id, count in ids.items() if count > 1), None)
+    twice = next((job_id for job_id, count in ids.items() if count > 1), None)
     if twice is not None:
         raise UsageError(f"two jobs are called {twice!r}; every sample and condition has an id of its own")
     places: dict[str, str] = {}
@@ -199,10 +263,10 @@ def is_plain(name: str) -> bool:
 
 def over_frames(c2w: np.ndarray, frames: int) -> np.ndarray:
     """A path seen from its first pose, spread over so many frames."""
-    seen = invert(c2w[0]) @ c2w
-    if len(seen) == frames:
-        return seen
-    return resample(trajectory(seen), np.linspace(0, len(seen) - 1, frames)).c2w.copy()
+    relative = invert(c2w[0]) @ c2w
+    if len(relative) == frames:
+        return relative
+    return resample(trajectory(relative), np.linspace(0, len(relative) - 1, frames)).c2w.copy()
 
 
 def share_out(frames: int, shares: Sequence[float]) -> list[int]:
@@ -212,8 +276,8 @@ def share_out(frames: int, shares: Sequence[float]) -> list[int]:
     ends = [round(frames * sum(shares[: k + 1]) / sum(shares)) for k in range(len(shares))]
     counts: list[int] = []
     for k, end in enumerate(ends):
-        rest = len(shares) - 1 - k
-        counts.append(max(1, min(end, frames - rest) - sum(counts)))
+        parts_left = len(shares) - 1 - k
+        counts.append(max(1, min(end, frames - parts_left) - sum(counts)))
     return counts
 
 
@@ -221,5 +285,5 @@ def _absolute(path: Path | None) -> str | None:
     return None if path is None else str(path.absolute())
 
 
-def _stretch(clip: Clip | None) -> dict[str, Any] | None:
-    return None if clip is None else {"video": _absolute(clip.path), "start": clip.start, "frames": clip.count}
+def _stretch(clip: Clip | None) -> ContextJson | None:
+    return None if clip is None else {"video": str(clip.path.absolute()), "start": clip.start, "frames": clip.count}

@@ -24,6 +24,7 @@ FAMILY_PAUSE = 0.5  # seconds between two searches for processes of the session,
 GPU_PAUSE = 1.0  # seconds between two questions to nvidia-smi
 GPU_TIMEOUT = 10.0
 GB = 1e9
+ModelCost = dict[str, float | str]  # as the card of a model has it
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Cost:
     gpu_memory: int | None = None  # bytes at the peak, on all its GPUs
     gpus: int | None = None  # that it sees
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, float | None]:
         """As records of clips have it."""
         return {**asdict(self), "seconds": round(self.seconds, 3)}
 
@@ -65,8 +66,8 @@ class Meter:
         if last or time.monotonic() - self._searched >= FAMILY_PAUSE:
             self._searched = time.monotonic()
             self._members = session_members(self.session)
-        found = [memory_of(pid) for pid in self._members]
-        now, peaks = sum(now for now, _ in found), [peak for _, peak in found]
+        usage = [memory_of(pid) for pid in self._members]
+        now, peaks = sum(now for now, _ in usage), [peak for _, peak in usage]
         self.memory = max(self.memory, now, *peaks, 0)
         if self._before is not None and (last or time.monotonic() - self._asked >= GPU_PAUSE):
             self._asked = time.monotonic()
@@ -74,13 +75,13 @@ class Meter:
 
     def _look_at_gpus(self) -> None:
         mine = set(self._members)
-        used = [bytes for pid, bytes in process_memory() if pid in mine]
+        used = [used_bytes for pid, used_bytes in process_memory() if pid in mine]
         if used:
-            found = sum(used)
+            total = sum(used)
         else:  # in a container the numbers of processes may be those of the machine: what the devices hold more
             before, now = self._before or {}, device_memory(self.env) or {}
-            found = sum(max(0, bytes - before.get(name, 0)) for name, bytes in now.items())
-        self.gpu_memory = max(self.gpu_memory or 0, found)
+            total = sum(max(0, used_bytes - before.get(name, 0)) for name, used_bytes in now.items())
+        self.gpu_memory = max(self.gpu_memory or 0, total)
 
     def cost(self, seconds: float, loading: float | None = 0.0) -> Cost:
         """The cost of a clip that took so many seconds."""
@@ -92,17 +93,17 @@ def session_members(session: int) -> list[int]:
     """Numbers of the processes of a session; none where the system does not tell."""
     if not PROC.is_dir():
         return []
-    found = []
+    pids = []
     for entry in PROC.iterdir():
         if entry.name.isdigit():
             try:
                 stat = (entry / "stat").read_bytes()
                 # The name of a process may hold anything, brackets too: what counts stands behind the last one.
                 if int(stat[stat.rindex(b")") + 2 :].split()[3]) == session:
-                    found.append(int(entry.name))
+                    pids.append(int(entry.name))
             except (OSError, ValueError, IndexError):  # it has just ended
                 continue
-    return found
+    return pids
 
 
 def memory_of(pid: int) -> tuple[int, int]:
@@ -111,8 +112,8 @@ def memory_of(pid: int) -> tuple[int, int]:
         lines = (PROC / str(pid) / "status").read_text(errors="replace").split("\n")
     except OSError:
         return 0, 0
-    told = {name: line.split() for line in lines for name in ("VmRSS", "VmHWM") if line.startswith(f"{name}:")}
-    now, peak = (int(told[name][1]) * 1024 if name in told else 0 for name in ("VmRSS", "VmHWM"))
+    fields = {name: line.split() for line in lines for name in ("VmRSS", "VmHWM") if line.startswith(f"{name}:")}
+    now, peak = (int(fields[name][1]) * 1024 if name in fields else 0 for name in ("VmRSS", "VmHWM"))
     return now, peak
 
 
@@ -127,14 +128,14 @@ def device_memory(env: Mapping[str, str] | None = None) -> dict[str, int] | None
     rows = _nvidia_smi("--query-gpu=index,uuid,memory.used")
     if rows is None:
         return None
-    seen = {**os.environ, **(env or {})}.get("CUDA_VISIBLE_DEVICES")
-    wanted = None if seen is None else [name.strip() for name in seen.split(",") if name.strip()]
-    found = {}
+    visible_names = {**os.environ, **(env or {})}.get("CUDA_VISIBLE_DEVICES")
+    names = None if visible_names is None else [name.strip() for name in visible_names.split(",") if name.strip()]
+    memory = {}
     for index, uuid, mib in rows:
-        visible = wanted is None or index in wanted or any(uuid.startswith(name) for name in wanted)
+        visible = names is None or index in names or any(uuid.startswith(name) for name in names)
         if visible and mib.isdigit():
-            found[index] = int(mib) << 20
-    return found
+            memory[index] = int(mib) << 20
+    return memory
 
 
 @cache
@@ -152,15 +153,15 @@ def _nvidia_smi(question: str) -> list[list[str]] | None:
         return None
     words = [program, question, "--format=csv,noheader,nounits"]
     try:
-        said = subprocess.run(words, capture_output=True, text=True, timeout=GPU_TIMEOUT, check=True).stdout
+        output = subprocess.run(words, capture_output=True, text=True, timeout=GPU_TIMEOUT, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    return [[cell.strip() for cell in line.split(",")] for line in said.split("\n") if line.strip()]
+    return [[cell.strip() for cell in line.split(",")] for line in output.split("\n") if line.strip()]
 
 
-def summed_up(
+def model_cost(
     clips: Iterable[tuple[Mapping[str, Any], float]], price: float | None = None, currency: str = "USD"
-) -> dict[str, Any]:
+) -> ModelCost:
     """The cost of a model, from the costs of clips and their lengths in seconds, as its card has it.
 
     Parameters
@@ -176,30 +177,30 @@ def summed_up(
         Empty where no clip has a cost. Seconds are means over clips; those per second of video are sums over sums, so
         that a long clip counts as much as it lasts. Memory is the greatest peak.
     """
-    found = [(cost, length) for cost, length in clips if isinstance(cost.get("seconds"), int | float)]
-    if not found:
+    measured = [(cost, length) for cost, length in clips if isinstance(cost.get("seconds"), int | float)]
+    if not measured:
         return {}
-    seconds = [float(cost["seconds"]) for cost, _ in found]
-    video = sum(length for _, length in found)
-    made: dict[str, Any] = {"clips": len(found), "seconds_per_clip": _digits(sum(seconds) / len(seconds))}
+    seconds = [float(cost["seconds"]) for cost, _ in measured]
+    video = sum(length for _, length in measured)
+    summary: ModelCost = {"clips": len(measured), "seconds_per_clip": _digits(sum(seconds) / len(seconds))}
     if video > 0:
-        made["seconds_per_video_second"] = _digits(sum(seconds) / video)
-        gpus = [int(cost.get("gpus") or 0) for cost, _ in found]
+        summary["seconds_per_video_second"] = _digits(sum(seconds) / video)
+        gpus = [int(cost.get("gpus") or 0) for cost, _ in measured]
         if all(gpus):
             spent = sum(second * count for second, count in zip(seconds, gpus, strict=True))
-            made |= {"gpus": max(gpus), "gpu_seconds_per_video_second": _digits(spent / video)}
-    loads = [float(cost["loading"]) for cost, _ in found if cost.get("loading")]
+            summary |= {"gpus": max(gpus), "gpu_seconds_per_video_second": _digits(spent / video)}
+    loads = [float(cost["loading"]) for cost, _ in measured if cost.get("loading")]
     if loads:
-        made["loading_seconds"] = _digits(sum(loads) / len(loads))
-    if any(cost.get("loading", 0.0) is None for cost, _ in found):
-        made["with_loading"] = True
+        summary["loading_seconds"] = _digits(sum(loads) / len(loads))
+    if any(cost.get("loading", 0.0) is None for cost, _ in measured):
+        summary["with_loading"] = True
     for name, key in (("peak_memory_gb", "memory"), ("peak_gpu_memory_gb", "gpu_memory")):
-        peaks = [cost[key] for cost, _ in found if cost.get(key)]
+        peaks = [cost[key] for cost, _ in measured if cost.get(key)]
         if peaks:
-            made[name] = _digits(max(peaks) / GB)
+            summary[name] = _digits(max(peaks) / GB)
     if price is not None:
-        made |= {"price_per_clip": price, "currency": currency}
-    return {**made, "machine": machine()}
+        summary |= {"price_per_clip": price, "currency": currency}
+    return {**summary, "machine": machine()}
 
 
 def _digits(value: float) -> float:

@@ -27,8 +27,8 @@ def as_svg(plan: CameraPlan) -> str:
 def _from_above(plan: CameraPlan) -> list[str]:
     x, z = plan.path.centres[:, 0], plan.path.centres[:, 2]
     ahead = plan.path.rotations[:, :, 2][:, [0, 2]]
-    way = max(float(np.ptp(x)), float(np.ptp(z)))
-    extent = max(way, 0.5)
+    extent_metres = max(float(np.ptp(x)), float(np.ptp(z)))
+    extent = max(extent_metres, 0.5)
     scale, side = (HEIGHT - 3 * MARGIN) / extent, 0.18 * extent
     left, top = MARGIN + 100 - scale * (x.max() + x.min()) / 2, HEIGHT / 2 + scale * (z.max() + z.min()) / 2
 
@@ -41,7 +41,9 @@ def _from_above(plan: CameraPlan) -> list[str]:
         x1, y1 = place(x[k], z[k]).split(",")
         x2, y2 = place(x[k] + side * ahead[k, 0], z[k] + side * ahead[k, 1]).split(",")
         lines.append(f'<line class="s" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>')
-    label = f"from above, {way:.2g} m across" if way > 1e-6 else "from above: the camera stays in place"
+    label = (
+        f"from above, {extent_metres:.2g} m across" if extent_metres > 1e-6 else "from above: the camera stays in place"
+    )
     return [f'<text x="{MARGIN}" y="20">{label}</text>', f'<polyline class="w" points="{points}"/>', *lines]
 
 

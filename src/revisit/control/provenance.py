@@ -16,6 +16,7 @@ from revisit.media import file_digest
 from revisit.media.digest import quick_digest
 from revisit.media.files import is_file
 
+ClipRecord = dict[str, Any]  # <clip>.provenance.json
 # What a dense control (depth, edges, segmentation of the target view) may give away.
 INPUT_POLICIES = {
     "none": "no dense control was given",
@@ -27,7 +28,7 @@ INPUT_POLICIES = {
 
 def provenance(
     job: Job, image: Path | None, plan: CameraPlan | None, delivery: Delivery | None, to: Generator | None
-) -> dict[str, Any]:
+) -> ClipRecord:
     """What the record of a job's clip says, except for the clip itself. Inputs are named by their content.
 
     Without a card, a generator is told the plain path. A clip whose inputs may have shown the answer says nothing about
@@ -35,7 +36,7 @@ def provenance(
     """
     if job.policy not in INPUT_POLICIES:
         raise UsageError(f"unknown input policy {job.policy!r}; choose one of {', '.join(INPUT_POLICIES)}")
-    made = {
+    record = {
         "record": job.id,
         "generator": to.id if to else "",
         "viewpoint_condition": to.condition if to else None,
@@ -53,10 +54,10 @@ def provenance(
         "versions": {"revisit": revisit.__version__},
     }
     facts = {"suite": job.suite, "model": job.model, "sample": job.sample, "condition": job.condition}
-    return {**made, **({"job": facts} if job.suite else {})}
+    return {**record, **({"job": facts} if job.suite else {})}
 
 
-def _intended(plan: CameraPlan) -> dict[str, Any]:
+def _intended(plan: CameraPlan) -> dict[str, object]:
     return {
         "script": plan.script,
         "frames": len(plan),
@@ -68,7 +69,7 @@ def _intended(plan: CameraPlan) -> dict[str, Any]:
     }
 
 
-def _asked(job: Job) -> dict[str, Any]:
+def _asked(job: Job) -> dict[str, object]:
     """What a job of a suite says besides: caption segments, keys, context, size and length."""
     return {
         "segments": [asdict(segment) for segment in job.segments],
@@ -78,7 +79,7 @@ def _asked(job: Job) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _context(clip: Clip | None) -> dict[str, Any] | None:
+def _context(clip: Clip | None) -> dict[str, object] | None:
     if clip is None:
         return None
     if not is_file(clip.path):

@@ -49,13 +49,12 @@ def compile_script(
     frames: int | None = None,
     size: tuple[int, int] = (832, 480),
     fps: float = 16,
-    field_of_view: float = FIELD_OF_VIEW,
     axes: Axes = "heading",
 ) -> CameraPlan:
     """The path of a script, at `frames` frames if they are given (see `timed_path`)."""
     steps = parse_script(script)
     c2w = timed_path(steps, frames, axes=axes)
-    path = trajectory(c2w, intrinsics=np.tile(intrinsics(size, field_of_view), (len(c2w), 1, 1)))
+    path = trajectory(c2w, intrinsics=np.tile(intrinsics(size), (len(c2w), 1, 1)))
     return CameraPlan(script, steps, path, size, fps)
 
 
@@ -68,11 +67,11 @@ def intrinsics(size: tuple[int, int], field_of_view: float = FIELD_OF_VIEW) -> n
     return np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1.0]])
 
 
-def amplified(c2w: np.ndarray, *, rotation: float, translation: float) -> np.ndarray:
+def amplify(c2w: np.ndarray, *, rotation: float, translation: float) -> np.ndarray:
     """A path for a generator that answers too weakly: turns and ways from the first pose, times their gains."""
-    made = np.array(c2w, dtype=float)
+    path = np.array(c2w, dtype=float)
     before = np.zeros(3)
-    for pose in made:
+    for pose in path:
         axis, degrees = to_axis_angle(pose[:3, :3])
         # 200 degrees look like 160 the other way, and 380 like 20: what is nearest to the pose before is meant.
         if not degrees and before.any():
@@ -81,11 +80,11 @@ def amplified(c2w: np.ndarray, *, rotation: float, translation: float) -> np.nda
         before = degrees * axis
         pose[:3, :3] = axis_angle(axis, rotation * degrees)
         pose[:3, 3] *= translation
-    return made
+    return path
 
 
-def clipped(c2w: np.ndarray, limit: float) -> np.ndarray:
+def clip_translation(c2w: np.ndarray, limit: float) -> np.ndarray:
     """The path with the way along each axis kept within a limit."""
-    made = np.array(c2w, dtype=float)
-    made[:, :3, 3] = np.clip(made[:, :3, 3], -limit, limit)
-    return made
+    path = np.array(c2w, dtype=float)
+    path[:, :3, 3] = np.clip(path[:, :3, 3], -limit, limit)
+    return path

@@ -129,6 +129,15 @@ def parts(values: Iterable[str]) -> list[str]:
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
+def parse_size(text: str) -> tuple[int, int]:
+    """Width and height, from text such as 832x480."""
+    try:
+        width, height = (int(part) for part in text.lower().split("x"))
+    except ValueError:
+        raise UsageError(f"{text!r} is no size; a size is width x height, such as 832x480") from None
+    return width, height
+
+
 def counted(n: int, noun: str) -> str:
     """A number with its noun: 1 clip, 2 clips."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

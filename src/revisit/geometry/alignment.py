@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, invert
+from revisit.geometry.poses import InvalidPoses, Trajectory, invert
 
 Method = Literal["none", "origin", "se3", "sim3"]
 METHODS: tuple[Method, ...] = ("none", "origin", "se3", "sim3")
@@ -90,12 +90,12 @@ def umeyama(source: np.ndarray, target: np.ndarray, *, with_scale: bool = True) 
     )
 
 
-def apply(alignment: Alignment, estimate: Trajectory, *, scale: Scale | None = None) -> Trajectory:
-    """The estimate in the world of the reference. `scale` names the unit it has there, when that changes."""
+def apply(alignment: Alignment, estimate: Trajectory) -> Trajectory:
+    """The estimate in the world of the reference."""
     c2w = estimate.c2w.copy()
     c2w[:, :3, :3] = alignment.rotation @ estimate.rotations
     c2w[:, :3, 3] = alignment.scale * estimate.centres @ alignment.rotation.T + alignment.translation
-    return replace(estimate, c2w=c2w, scale=scale or estimate.scale)
+    return replace(estimate, c2w=c2w)
 
 
 def associate(first: np.ndarray, second: np.ndarray, tolerance: float = 0.01) -> tuple[np.ndarray, np.ndarray]:
@@ -109,15 +109,15 @@ def associate(first: np.ndarray, second: np.ndarray, tolerance: float = 0.01) ->
         for j in (after - 1, after):
             if 0 <= j < len(second) and abs(first[i] - second[j]) <= tolerance:
                 candidates.append((abs(first[i] - second[j]), i, int(j)))
-    left: list[int] = []  # both stay sorted: pairs that cross would run back in time
-    right: list[int] = []
+    first_indices: list[int] = []  # both stay sorted: pairs that cross would run back in time
+    second_indices: list[int] = []
     for _, i, j in sorted(candidates):
-        k = bisect(left, i)
-        free = not k or (left[k - 1] < i and right[k - 1] < j)
-        if free and (k == len(left) or right[k] > j):
-            left.insert(k, i)
-            right.insert(k, j)
-    return np.array(left, dtype=int), np.array(right, dtype=int)
+        k = bisect(first_indices, i)
+        free = not k or (first_indices[k - 1] < i and second_indices[k - 1] < j)
+        if free and (k == len(first_indices) or second_indices[k] > j):
+            first_indices.insert(k, i)
+            second_indices.insert(k, j)
+    return np.array(first_indices, dtype=int), np.array(second_indices, dtype=int)
 
 
 def matched(estimate: Trajectory, reference: Trajectory, tolerance: float = 0.01) -> tuple[Trajectory, Trajectory]:

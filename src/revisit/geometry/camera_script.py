@@ -116,19 +116,19 @@ def camera_path(
         forward, right, rise = step.total("forward"), step.total("right"), step.total("up")
         around = -step.total("orbit")  # going to the right turns the view to the left
         origin, turn = position, turn + around
-        for done, now in pairwise(share.tolist()):
+        for before, after in pairwise(share.tolist()):
             # Over a turn by an angle a, an arc of length l spans a chord of l·sin(a/2)/(a/2), seen from halfway.
-            middle = np.radians(heading + yaw + turn * (done + now) / 2)
-            chord = (now - done) * np.sinc(turn * (now - done) / 360)
+            middle = np.radians(heading + yaw + turn * (before + after) / 2)
+            chord = (after - before) * np.sinc(turn * (after - before) / 360)
             position = position + chord * forward * np.array([np.sin(middle), 0, np.cos(middle)])
             position = position + chord * right * np.array([np.cos(middle), 0, -np.sin(middle)])
-            position = position - (now - done) * rise * np.array([0.0, 1.0, 0.0])
+            position = position - (after - before) * rise * np.array([0.0, 1.0, 0.0])
             if around:
-                position = pivot + axis_angle((0, 1, 0), around * now) @ (origin - pivot)
+                position = pivot + axis_angle((0, 1, 0), around * after) @ (origin - pivot)
             pose = np.eye(4)
-            about_vertical = axis_angle((0, 1, 0), yaw + turn * now)
-            tilted = start[:3, :3] @ axis_angle((1, 0, 0), pitch + lift * now)
-            pose[:3, :3] = about_vertical @ tilted @ axis_angle((0, 0, 1), roll + lean * now)
+            about_vertical = axis_angle((0, 1, 0), yaw + turn * after)
+            tilted = start[:3, :3] @ axis_angle((1, 0, 0), pitch + lift * after)
+            pose[:3, :3] = about_vertical @ tilted @ axis_angle((0, 0, 1), roll + lean * after)
             pose[:3, 3] = position
             poses.append(pose)
         yaw, pitch, roll = yaw + turn, pitch + lift, roll + lean
@@ -151,18 +151,18 @@ def _step(text: str) -> Step:
 
 
 def _move(text: str, step: str) -> Move:
-    kind, *rest = (word.strip() for word in text.lower().split(":"))
+    kind, *fields = (word.strip() for word in text.lower().split(":"))
     kind = ALIASES.get(kind, kind)
     if kind not in MOVES:
-        known = ", ".join([*MOVES, *ALIASES, *RESTS])
-        raise UsageError(f"camera step {step!r} has an unknown move {text!r}; known moves: {known}")
+        kinds = ", ".join([*MOVES, *ALIASES, *RESTS])
+        raise UsageError(f"camera step {step!r} has an unknown move {text!r}; known moves: {kinds}")
     directions = MOVES[kind]
-    direction = DIRECTIONS.get(kind, {}).get(rest[0], rest[0]) if rest else ""
-    if len(rest) != 2 or direction not in directions:
-        wanted = " or ".join(f"{kind}:{direction}:amount" for direction in directions)
-        raise UsageError(f"camera step {step!r} has {text!r} where {wanted} is expected")
+    direction = DIRECTIONS.get(kind, {}).get(fields[0], fields[0]) if fields else ""
+    if len(fields) != 2 or direction not in directions:
+        forms = " or ".join(f"{kind}:{direction}:amount" for direction in directions)
+        raise UsageError(f"camera step {step!r} has {text!r} where {forms} is expected")
     try:
-        amount = float(rest[1])
+        amount = float(fields[1])
     except ValueError:
         amount = float("nan")
     if kind in SIGNED and abs(amount) <= FARTHEST:
@@ -170,7 +170,7 @@ def _move(text: str, step: str) -> Move:
         return Move(kind, opposite if amount < 0 else direction, abs(amount))
     if kind in SIGNED or not 0 < amount <= FARTHEST:
         unit = f"a number of {UNITS[kind]} up to {FARTHEST:.0f}" if kind in SIGNED else f"a positive {_unit(kind)}"
-        raise UsageError(f"camera step {step[:60]!r} moves by {rest[1][:60]!r}; give {unit}")
+        raise UsageError(f"camera step {step[:60]!r} moves by {fields[1][:60]!r}; give {unit}")
     return Move(kind, direction, amount)
 
 

@@ -43,8 +43,8 @@ def depth_there(depth: np.ndarray, pixels: np.ndarray) -> np.ndarray:
     rows, columns = depth.shape
     x, y = (np.rint(pixels[..., k]) for k in (0, 1))
     inside = (x >= 0) & (y >= 0) & (x < columns) & (y < rows)
-    found = depth[np.where(inside, y, 0).astype(int), np.where(inside, x, 0).astype(int)]
-    return np.where(inside, found, 0)
+    sampled = depth[np.where(inside, y, 0).astype(int), np.where(inside, x, 0).astype(int)]
+    return np.where(inside, sampled, 0)
 
 
 def disagreement(
@@ -65,20 +65,20 @@ def convention_errors(matrices: np.ndarray, intrinsics: np.ndarray, depth: np.nd
     rows = np.unique(np.linspace(0, len(matrices) - 1, min(SAMPLED_POSES, len(matrices))).round().astype(int))
     scale = float(np.median(depth[rows[0]][depth[rows[0]] > 0]))
     turn = geodesic(matrices[rows][:, None, :3, :3], matrices[rows][None, :, :3, :3])
-    way = np.linalg.norm(matrices[rows][:, None, :3, 3] - matrices[rows][None, :, :3, 3], axis=2) / scale
+    distance = np.linalg.norm(matrices[rows][:, None, :3, 3] - matrices[rows][None, :, :3, 3], axis=2) / scale
     i, j = np.triu_indices(len(rows), 1)
-    motion = (turn + np.degrees(way))[i, j]
+    motion = (turn + np.degrees(distance))[i, j]
     order = np.argsort(np.abs(motion - TELLING), kind="stable")[:COMPARED]
     order = order[motion[order] <= FARTHEST]
     if not len(order):
         return 0.0, 0.0
     errors = []
     for c2w in (invert(matrices), matrices):
-        found = []
+        disagreements = []
         for a, b in zip(rows[i[order]], rows[j[order]], strict=True):
             pair = (depth[a], depth[b]), (intrinsics[a], intrinsics[b])
-            found.append(disagreement(*pair, relative_pose(c2w[a], c2w[b])))
-        errors.append(float(np.median(found)))
+            disagreements.append(disagreement(*pair, relative_pose(c2w[a], c2w[b])))
+        errors.append(float(np.median(disagreements)))
     return errors[0], errors[1]
 
 

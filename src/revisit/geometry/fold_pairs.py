@@ -37,10 +37,10 @@ class Pairs:
     note: str = ""
 
 
-def frame_numbers(poses: int, given: np.ndarray | None, count: int) -> tuple[np.ndarray, str]:
+def frame_numbers(poses: int, indices: np.ndarray | None, count: int) -> tuple[np.ndarray, str]:
     """(frame number of each pose in a clip of `count` frames, what had to be assumed)."""
-    if given is not None and len(given):
-        numbers = np.asarray(given, dtype=np.int64)
+    if indices is not None and len(indices):
+        numbers = np.asarray(indices, dtype=np.int64)
         if len(numbers) != poses or (np.diff(numbers) <= 0).any() or numbers[0] < 0:
             raise InvalidPoses(f"frame_indices needs {poses} increasing numbers from 0, one per pose")
         if numbers[-1] >= count:
@@ -62,40 +62,36 @@ def frame_numbers(poses: int, given: np.ndarray | None, count: int) -> tuple[np.
 def pose_distance(c2w: np.ndarray, depth: float, literal: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """(distances of all centres, angles in degrees), each (N, N); distances over the depth, unless literal."""
     at = invert(c2w)[:, :3, 3] if literal else c2w[:, :3, 3] / depth
-    way = np.linalg.norm(at[:, None] - at[None], axis=2)
+    distance = np.linalg.norm(at[:, None] - at[None], axis=2)
     turn = geodesic(c2w[:, None, :3, :3], c2w[None, :, :3, :3])
-    return way, np.asarray(turn)
+    return distance, np.asarray(turn)
 
 
-def fold_pairs(
-    c2w: np.ndarray, depth: float = 1.0, *, most: int = MOST_FOLDS, least_gap: float = LEAST_GAP, literal: bool = False
-) -> Pairs:
-    """Each pose of the way out with the nearest one of the way back, at most `most` with the largest span."""
+def fold_pairs(c2w: np.ndarray, depth: float = 1.0, *, least_gap: float = LEAST_GAP, literal: bool = False) -> Pairs:
+    """Each pose of the way out with the nearest one of the way back, at most 20 with the largest span."""
     n = len(c2w)
-    way, turn = pose_distance(c2w, depth, literal)
-    apart = way + turn / 180
+    distance, turn = pose_distance(c2w, depth, literal)
+    apart = distance + turn / 180
     far = int(apart[0].argmax())
-    moves = literal or turn[0, far] >= LEAST_TURN or way[0, far] >= LEAST_WAY
+    moves = literal or turn[0, far] >= LEAST_TURN or distance[0, far] >= LEAST_WAY
     inside = literal or EDGE * n < far < (1 - EDGE) * n
     if not (moves and inside and 0 < far < n - 1):
         why = "the camera rests" if not moves else f"the farthest pose is number {far} of {n}"
-        return symmetric_pairs(n, apart, most=most, least_gap=least_gap, note=f"no clear turnaround: {why}")
+        return symmetric_pairs(n, apart, least_gap=least_gap, note=f"no clear turnaround: {why}")
     row = np.arange(far)
     gap = 1 if literal else max(1, int(np.ceil(least_gap * n)))
     late = np.arange(far + 1, n)
     near = np.where(late[None] - row[:, None] >= gap, apart[np.ix_(row, late)], np.inf)
     other = late[near.argmin(axis=1)]
-    found = np.isfinite(near.min(axis=1))
-    return _widest(row[found], other[found], apart, most, far, "fold", "")
+    has_pair = np.isfinite(near.min(axis=1))
+    return _widest(row[has_pair], other[has_pair], apart, far, "fold", "")
 
 
-def symmetric_pairs(
-    n: int, apart: np.ndarray | None = None, *, most: int = MOST_FOLDS, least_gap: float = LEAST_GAP, note: str = ""
-) -> Pairs:
+def symmetric_pairs(n: int, apart: np.ndarray | None = None, *, least_gap: float = LEAST_GAP, note: str = "") -> Pairs:
     """Row i with row n-1-i: where poses do not say when the camera turned back."""
     row = np.arange(n // 2)
     row = row[(n - 1 - 2 * row) >= max(1, int(np.ceil(least_gap * n)))]
-    return _widest(row, n - 1 - row, apart, most, (n - 1) // 2, "symmetric", note)
+    return _widest(row, n - 1 - row, apart, (n - 1) // 2, "symmetric", note)
 
 
 def segment_bounds(count: int, segments: int) -> np.ndarray:
@@ -110,22 +106,21 @@ def segment_pairs(
     segments: int,
     depth: float = 1.0,
     *,
-    most: int = MOST_SEGMENT_PAIRS,
     literal: bool = False,
 ) -> Pairs:
     """Frames of the first two and the last two segments, ranked by how well the pose returns, then by span."""
     bounds = segment_bounds(count, segments)
     early, late = (
-        np.unique(np.concatenate([_sample(frames, bounds, k) for k in chosen]))
-        for chosen in ([0, 1][:segments], range(max(segments - 2, 0), segments))
+        np.unique(np.concatenate([_sample(frames, bounds, k) for k in parts]))
+        for parts in ([0, 1][:segments], range(max(segments - 2, 0), segments))
     )
-    way, turn = pose_distance(c2w, depth, literal)
+    distance, turn = pose_distance(c2w, depth, literal)
     pairs = [(int(i), int(j)) for i in early for j in late if frames[j] - frames[i] >= LEAST_GAP * count]
-    score = {(i, j): np.exp(-way[i, j] / FADES[0] - turn[i, j] / FADES[1]) for i, j in pairs}
-    best = sorted(pairs, key=lambda pair: (-score[pair], frames[pair[0]] - frames[pair[1]], pair))[:most]
+    score = {(i, j): np.exp(-distance[i, j] / FADES[0] - turn[i, j] / FADES[1]) for i, j in pairs}
+    best = sorted(pairs, key=lambda pair: (-score[pair], frames[pair[0]] - frames[pair[1]], pair))[:MOST_SEGMENT_PAIRS]
     rows = np.array(best, dtype=int).reshape(-1, 2)
     middle = int(np.abs(frames - (count - 1) / 2).argmin())
-    apart = (way + turn / 180)[rows[:, 0], rows[:, 1]]
+    apart = (distance + turn / 180)[rows[:, 0], rows[:, 1]]
     note = "" if len(rows) else f"with {segments} segments there are no separate early and late frames"
     return Pairs(rows[:, 0], rows[:, 1], apart, middle, "segments", note)
 
@@ -146,9 +141,9 @@ def _sample(frames: np.ndarray, bounds: Sequence[int] | np.ndarray, segment: int
 
 
 def _widest(
-    row: np.ndarray, other: np.ndarray, apart: np.ndarray | None, most: int, turnaround: int, how: str, note: str
+    row: np.ndarray, other: np.ndarray, apart: np.ndarray | None, turnaround: int, method: str, note: str
 ) -> Pairs:
-    order = np.argsort(-(other - row), kind="stable")[:most]
+    order = np.argsort(-(other - row), kind="stable")[:MOST_FOLDS]
     row, other = row[order], other[order]
     distance = np.full(len(row), np.nan) if apart is None else apart[row, other]
-    return Pairs(row, other, distance, turnaround, how, note)
+    return Pairs(row, other, distance, turnaround, method, note)

@@ -41,19 +41,22 @@ def _bends(where: np.ndarray, first: int, last: int) -> list[int]:
 
 def _step(c2w: np.ndarray, yaw: np.ndarray, pitch: np.ndarray, first: int, last: int) -> Step:
     """The moves from one row to another; ways along and across the heading halfway, as scripts have it."""
-    way = c2w[last, :3, 3] - c2w[first, :3, 3]
+    motion = c2w[last, :3, 3] - c2w[first, :3, 3]
     turn = float(yaw[last] - yaw[first])
     middle = np.radians((yaw[first] + yaw[last]) / 2)
     chord = np.sinc(turn / 360) or 1.0  # an arc is longer than its chord
-    ahead, across = way[0] * np.sin(middle) + way[2] * np.cos(middle), way[0] * np.cos(middle) - way[2] * np.sin(middle)
-    found = [
+    forward = motion[0] * np.sin(middle) + motion[2] * np.cos(middle)
+    sideways = motion[0] * np.cos(middle) - motion[2] * np.sin(middle)
+    changes = [
         ("yaw", "right", "left", turn, LEAST_DEGREES),
         ("tilt", "up", "down", float(pitch[last] - pitch[first]), LEAST_DEGREES),
-        ("dolly", "forward", "back", float(ahead / chord), LEAST_METRES),
-        ("truck", "right", "left", float(across / chord), LEAST_METRES),
-        ("crane", "up", "down", float(-way[1]), LEAST_METRES),
+        ("dolly", "forward", "back", float(forward / chord), LEAST_METRES),
+        ("truck", "right", "left", float(sideways / chord), LEAST_METRES),
+        ("crane", "up", "down", float(-motion[1]), LEAST_METRES),
     ]
     moves = [
-        Move(kind, one if x > 0 else other, round(abs(x), 3)) for kind, one, other, x, least in found if abs(x) > least
+        Move(kind, one if x > 0 else other, round(abs(x), 3))
+        for kind, one, other, x, least in changes
+        if abs(x) > least
     ]
     return Step(tuple(moves), last - first)

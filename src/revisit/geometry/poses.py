@@ -105,25 +105,25 @@ def trajectory(
 
 def as_4x4(poses: np.ndarray) -> np.ndarray:
     """A copy of poses (N, 3, 4) or (N, 4, 4) as (N, 4, 4) floats."""
-    given = as_numbers(poses, "poses")
-    if given.ndim != 3 or given.shape[1:] not in ((3, 4), (4, 4)) or not len(given):
+    array = as_numbers(poses, "poses")
+    if array.ndim != 3 or array.shape[1:] not in ((3, 4), (4, 4)) or not len(array):
         raise InvalidPoses(
-            f"the poses have shape {given.shape}; expected (N, 4, 4) or (N, 3, 4): one matrix for each of N >= 1 frames"
+            f"the poses have shape {array.shape}; expected (N, 4, 4) or (N, 3, 4): one matrix for each of N >= 1 frames"
         )
-    if given.shape[1] == 4:
-        return given
-    full = np.tile(np.eye(4), (len(given), 1, 1))
-    full[:, :3] = given
+    if array.shape[1] == 4:
+        return array
+    full = np.tile(np.eye(4), (len(array), 1, 1))
+    full[:, :3] = array
     return full
 
 
 def as_numbers(values: np.ndarray, name: str) -> np.ndarray:
     """A copy of an array as floats."""
     try:
-        given = np.asarray(values)
-        if given.dtype.kind not in "biuf":
+        array = np.asarray(values)
+        if array.dtype.kind not in "biuf":
             raise TypeError
-        return np.array(given, dtype=float)
+        return np.array(array, dtype=float)
     except (TypeError, ValueError) as error:
         raise InvalidPoses(f"the {name} are not an array of real numbers") from error
 
@@ -133,9 +133,9 @@ def check_rigid(poses: np.ndarray) -> None:
     finite = np.isfinite(poses).all(axis=(1, 2))
     if not finite.all():
         raise InvalidPoses(f"pose {_first(~finite)} holds NaN or infinity; leave out frames without a pose")
-    whole = np.abs(poses[:, 3] - [0, 0, 0, 1]).max(axis=1) <= ORTHONORMAL
-    if not whole.all():
-        k = _first(~whole)
+    last_row_ok = np.abs(poses[:, 3] - [0, 0, 0, 1]).max(axis=1) <= ORTHONORMAL
+    if not last_row_ok.all():
+        k = _first(~last_row_ok)
         raise InvalidPoses(
             f"pose {k} ends in the row {poses[k, 3].tolist()} where [0, 0, 0, 1] is expected; is the matrix transposed?"
         )
@@ -206,8 +206,8 @@ def to_unreal(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     x, y, z = full[:, :3, 3].T * 100
     yaw, pitch = to_yaw_pitch(full[:, :3, :3])
     level = np.stack([from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
-    rest = np.swapaxes(level, 1, 2) @ full[:, :3, :3]
-    roll = np.degrees(np.arctan2(rest[:, 1, 0], rest[:, 0, 0]))
+    residual = np.swapaxes(level, 1, 2) @ full[:, :3, :3]
+    roll = np.degrees(np.arctan2(residual[:, 1, 0], residual[:, 0, 0]))
     return np.stack([z, x, -y], axis=1), np.stack([roll, pitch, yaw], axis=1)
 
 
@@ -216,27 +216,27 @@ def resample(path: Trajectory, times: np.ndarray) -> Trajectory:
 
     Times outside the path are refused, since a camera's future is not known.
     """
-    wanted = as_numbers(times, "wanted times")
+    targets = as_numbers(times, "wanted times")
     first, last = path.times[0], path.times[-1]
-    if wanted.ndim != 1 or not wanted.size:
-        raise InvalidPoses(f"the wanted times have shape {wanted.shape}; expected (M,): at least one number")
-    if not ((wanted >= first) & (wanted <= last)).all():
+    if targets.ndim != 1 or not targets.size:
+        raise InvalidPoses(f"the wanted times have shape {targets.shape}; expected (M,): at least one number")
+    if not ((targets >= first) & (targets <= last)).all():
         raise InvalidPoses(
-            f"poses are wanted at times {wanted.min():g} to {wanted.max():g} and known from {first:g} to {last:g}; "
+            f"poses are wanted at times {targets.min():g} to {targets.max():g} and known from {first:g} to {last:g}; "
             "ask for times inside"
         )
-    after = np.clip(np.searchsorted(path.times, wanted, side="right"), 1, max(len(path) - 1, 1))
+    after = np.clip(np.searchsorted(path.times, targets, side="right"), 1, max(len(path) - 1, 1))
     before = after - 1
     after = np.minimum(after, len(path) - 1)
     span = path.times[after] - path.times[before]
-    share = np.divide(wanted - path.times[before], span, out=np.zeros_like(wanted), where=span > 0)
+    share = np.divide(targets - path.times[before], span, out=np.zeros_like(targets), where=span > 0)
     c2w = _between(path.c2w[before], path.c2w[after], share)
     for k, (i, j, t) in enumerate(zip(before, after, share, strict=True)):
         c2w[k, :3, :3] = slerp(path.rotations[i], path.rotations[j], t)
     intrinsics = path.intrinsics
     if intrinsics is not None:
         intrinsics = _between(intrinsics[before], intrinsics[after], share)
-    return replace(path, c2w=c2w, times=wanted, intrinsics=intrinsics)
+    return replace(path, c2w=c2w, times=targets, intrinsics=intrinsics)
 
 
 def _between(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:

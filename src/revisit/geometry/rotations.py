@@ -65,16 +65,16 @@ def with_share(rotation: np.ndarray, share: float) -> np.ndarray:
     """
     turned = rotation[0].T @ rotation
     last = np.zeros(3)
-    made = []
+    rotations = []
     for one in turned:
         axis, degrees = to_axis_angle(one)
         if degrees < 1e-9 and last.any():
             axis = last / np.linalg.norm(last)
-        ways = [axis * (degrees + 360 * k) for k in range(-3, 4)]
-        last = min(ways, key=lambda way: float(np.linalg.norm(way - last)))
+        vectors = [axis * (degrees + 360 * k) for k in range(-3, 4)]
+        last = min(vectors, key=lambda vector: float(np.linalg.norm(vector - last)))
         size = float(np.linalg.norm(last))
-        made.append(rotation[0] @ (axis_angle(last, share * size) if size > 0 else np.eye(3)))
-    return np.stack(made)
+        rotations.append(rotation[0] @ (axis_angle(last, share * size) if size > 0 else np.eye(3)))
+    return np.stack(rotations)
 
 
 def from_quaternion(quaternion: np.ndarray) -> np.ndarray:

@@ -60,8 +60,8 @@ def _along_first_view(steps: Sequence[Step], ends_counted: bool) -> np.ndarray:
     """Centres (n, 3) of a camera whose ways are told in the axes of its first view."""
     at, centres = np.zeros(3), [] if ends_counted else [np.zeros(3)]
     for step in steps:
-        way = np.array([step.total("right"), -step.total("up"), step.total("forward")])
+        motion = np.array([step.total("right"), -step.total("up"), step.total("forward")])
         share = np.linspace(0, 1, step.frames) if ends_counted else np.arange(1, step.frames + 1) / step.frames
-        centres.extend(at + way * part for part in share)
-        at = at + way
+        centres.extend(at + motion * part for part in share)
+        at = at + motion
     return np.stack(centres)

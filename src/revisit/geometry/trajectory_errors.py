@@ -96,8 +96,8 @@ def relative_errors(
     """The relative pose error (RPE) over pairs of poses, by default from each pose to the next."""
     same_length(estimate, reference)
     start, stop = frame_pairs(len(reference)) if pairs is None else pairs
-    wanted = motions(reference.c2w, start, stop)
-    off = invert(wanted) @ motions(estimate.c2w, start, stop)
+    expected = motions(reference.c2w, start, stop)
+    off = invert(expected) @ motions(estimate.c2w, start, stop)
     return RelativeErrors(start, stop, np.linalg.norm(off[:, :3, 3], axis=1), geodesic(np.eye(3), off[:, :3, :3]))
 
 
@@ -136,12 +136,12 @@ def distance_pairs(path: Trajectory, delta: float) -> tuple[np.ndarray, np.ndarr
     """Pairs that follow each other, each closed as soon as the path between them is `delta` long or longer."""
     if not delta > 0:
         raise InvalidPoses(f"pairs {delta:g} apart on the path were asked for; the distance must be above 0")
-    marks, gone = [0], 0.0
+    marks, travelled = [0], 0.0
     for i, length in enumerate(step_lengths(path), start=1):
-        gone += length
-        if gone >= delta:
+        travelled += length
+        if travelled >= delta:
             marks.append(i)
-            gone = 0.0
+            travelled = 0.0
     return np.array(marks[:-1], dtype=int), np.array(marks[1:], dtype=int)
 
 

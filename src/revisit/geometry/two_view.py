@@ -63,10 +63,10 @@ def triangulate(x1: np.ndarray, x2: np.ndarray, p1: np.ndarray, p2: np.ndarray) 
 
 def reprojection_error(points: np.ndarray, pixels: np.ndarray, p: np.ndarray) -> np.ndarray:
     """Distance of each pixel from where the camera matrix puts its point; infinite where the point is not in front."""
-    known = np.isfinite(points).all(axis=1)
-    seen = np.column_stack([np.where(known[:, None], points, 0), known]) @ p.T
-    front = known & (seen[:, 2] > 0)
-    at = seen[:, :2] / np.where(front, seen[:, 2], 1)[:, None]
+    finite = np.isfinite(points).all(axis=1)
+    projected = np.column_stack([np.where(finite[:, None], points, 0), finite]) @ p.T
+    front = finite & (projected[:, 2] > 0)
+    at = projected[:, :2] / np.where(front, projected[:, 2], 1)[:, None]
     return np.where(front, np.linalg.norm(at - pixels, axis=1), np.inf)
 
 

@@ -1,6 +1,6 @@
 """Media: safe reading and writing of clips, images, arrays and text. Only this room opens files from outside."""
 
-from revisit.media.decode import ClipStream, Wanted, open_clip
+from revisit.media.decode import ClipStream, FrameSelection, open_clip
 from revisit.media.digest import clip_digest, file_digest
 from revisit.media.encode import encode_mp4, write_picture
 from revisit.media.frame_count import announced_frames
@@ -15,7 +15,7 @@ VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
 __all__ = [
-    "DECODINGS", "DECODING_RULE", "IMAGE_SUFFIXES", "VIDEO_SUFFIXES", "ClipStream", "Limits", "Wanted",
+    "DECODINGS", "DECODING_RULE", "IMAGE_SUFFIXES", "VIDEO_SUFFIXES", "ClipStream", "FrameSelection", "Limits",
     "announced_frames", "clip_digest", "decoding_build", "decoding_of", "encode_mp4", "file_digest", "load_npz",
     "natural_order", "npz_shapes", "open_clip", "require_seal", "save_npz", "write_picture",
 ]  # fmt: skip

@@ -10,8 +10,8 @@ EVIDENCE, NETWORKS, SHOWN = "evidence", "networks", "shown"  # folders of what i
 
 def cache_root() -> Path:
     """Where evidence and answers lie: $REVISIT_CACHE, or the user's cache folder."""
-    chosen = os.environ.get("REVISIT_CACHE")
-    return Path(chosen).expanduser() if chosen else user_cache()
+    folder = os.environ.get("REVISIT_CACHE")
+    return Path(folder).expanduser() if folder else user_cache()
 
 
 def user_cache() -> Path:

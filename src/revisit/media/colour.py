@@ -48,7 +48,7 @@ class Plane:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PixelLayout:
     """How a pixel format keeps a frame."""
 
     kind: str  # yuv, levels (grey or RGB), palette, bits
@@ -60,30 +60,32 @@ class Layout:
     full_range: bool = True  # where the frame does not say
 
 
-def layout_of(name: str, width: int, height: int) -> Layout:
+def layout_of(name: str, width: int, height: int) -> PixelLayout:
     """The layout of a frame in the pixel format FFmpeg calls `name`."""
-    if found := re.fullmatch(r"yuv([ja]?)(410|411|420|422|440|444)p(\d*)(?:le|be)?", name):
-        mark, ratio, bits = found.groups()
-        across, down = _PIXELS_OF_CHROMA[ratio]
+    if match := re.fullmatch(r"yuv([ja]?)(410|411|420|422|440|444)p(\d*)(?:le|be)?", name):
+        mark, ratio, bits = match.groups()
+        horizontal, vertical = _PIXELS_OF_CHROMA[ratio]
         luma = Plane(height, width, _dtype(name, bits))
-        chroma = Plane(-(-height // down), -(-width // across), luma.dtype)
-        return Layout("yuv", int(bits or 8), (luma, chroma, chroma), (across, down), full_range=mark == "j")
-    if found := re.fullmatch(r"(gray|gbra?p)(\d*)(?:le|be)?", name):
-        kind, bits = found.groups()
+        chroma = Plane(-(-height // vertical), -(-width // horizontal), luma.dtype)
+        return PixelLayout(
+            "yuv", int(bits or 8), (luma, chroma, chroma), (horizontal, vertical), full_range=mark == "j"
+        )
+    if match := re.fullmatch(r"(gray|gbra?p)(\d*)(?:le|be)?", name):
+        kind, bits = match.groups()
         plane = Plane(height, width, _dtype(name, bits))
         where = ((0, 0),) * 3 if kind == "gray" else ((2, 0), (0, 0), (1, 0))
-        return Layout("levels", int(bits or 8), (plane,) * (1 + max(p for p, _ in where)), channels=where)
-    if found := re.fullmatch(r"(ya|[rgba0]{3,4})(8|16|24|48|64)?(?:le|be)?", name):
-        letters, size = found.groups()
+        return PixelLayout("levels", int(bits or 8), (plane,) * (1 + max(p for p, _ in where)), channels=where)
+    if match := re.fullmatch(r"(ya|[rgba0]{3,4})(8|16|24|48|64)?(?:le|be)?", name):
+        letters, size = match.groups()
         bits = size if letters == "ya" else str(int(size) // len(letters)) if size else "8"
         plane = Plane(height, len(letters) * width, _dtype(name, bits))
         at = [0 if letters == "ya" else letters.find(letter) for letter in "rgb"]
         if bits in ("8", "16") and min(at) >= 0:
-            return Layout("levels", int(bits), (plane,), channels=tuple((0, k) for k in at), step=len(letters))
+            return PixelLayout("levels", int(bits), (plane,), channels=tuple((0, k) for k in at), step=len(letters))
     if name == "pal8":
-        return Layout("palette", 8, (Plane(height, width, np.dtype("u1")), Plane(1, 256, np.dtype("=u4"))))
+        return PixelLayout("palette", 8, (Plane(height, width, np.dtype("u1")), Plane(1, 256, np.dtype("=u4"))))
     if name in ("monob", "monow"):
-        return Layout("bits", 1, (Plane(height, -(-width // 8), np.dtype("u1")),))
+        return PixelLayout("bits", 1, (Plane(height, -(-width // 8), np.dtype("u1")),))
     raise MediaError(f"its pixel format {name} is not read; convert it to yuv420p or, for images, to RGB")
 
 
@@ -149,31 +151,31 @@ def _from_i420(planes: list[np.ndarray]) -> np.ndarray:
     return np.ascontiguousarray(rgb[:height, :width])
 
 
-def _from_yuv(layout: Layout, matrix: int, full: bool, planes: list[np.ndarray]) -> np.ndarray:
+def _from_yuv(layout: PixelLayout, matrix: int, full: bool, planes: list[np.ndarray]) -> np.ndarray:
     import cv2
 
-    across, down = layout.chroma
-    luma, chroma = _luma(layout.bits, full), _chroma(layout.bits, matrix, full, across)
+    horizontal, vertical = layout.chroma
+    luma, chroma = _luma(layout.bits, full), _chroma(layout.bits, matrix, full, horizontal)
     height, width = planes[0].shape
     out = np.empty((height, width, 3), np.uint8)
     # What is in between is made anew for some rows at a time, in the same memory: that keeps it in the cache.
     y, total = (np.empty((_ROWS, width), np.uint16) for _ in range(2))
     black = np.full((_ROWS, width), BLACK, np.uint16)
-    shares = [np.empty((_ROWS // down, planes[1].shape[1]), chroma[0][0][1].dtype) for _ in range(2)]
+    shares = [np.empty((_ROWS // vertical, planes[1].shape[1]), chroma[0][0][1].dtype) for _ in range(2)]
     # Three planes that lie whole pages apart push each other out of the cache when they are merged: ten times slower.
     apart = -(-_ROWS * width // 4096) * 4096 + 1088
     channels = [plane[: _ROWS * width].reshape(_ROWS, width) for plane in np.empty((3, apart), np.uint8)]
     for top in range(0, height, _ROWS):
-        rows, lines = min(_ROWS, height - top), slice(top // down, -(-min(top + _ROWS, height) // down))
+        rows, lines = min(_ROWS, height - top), slice(top // vertical, -(-min(top + _ROWS, height) // vertical))
         _look_up_luma(luma, planes[0][top : top + rows], y[:rows])
         for channel, tables in zip(channels, chroma, strict=True):
             for share, (plane, table) in zip(shares, tables, strict=False):
                 _look_up(table, planes[plane][lines], share[: lines.stop - lines.start])
-            terms = _spread(shares[0], across)
+            terms = _spread(shares[0], horizontal)
             if len(tables) > 1:
-                terms += _spread(shares[1], across)
-            for k in range(down):
-                part = slice(k, rows, down)
+                terms += _spread(shares[1], horizontal)
+            for k in range(vertical):
+                part = slice(k, rows, vertical)
                 cv2.add(y[part], terms[: len(y[part]), :width], dst=total[part])  # 16 bits end at white
             np.maximum(total[:rows], black[:rows], out=total[:rows])
             np.right_shift(total[:rows], _SHIFT, out=total[:rows])
@@ -199,37 +201,37 @@ def _look_up(table: np.ndarray, samples: np.ndarray, out: np.ndarray) -> None:
         np.take(table, samples, out=out, mode="clip")
 
 
-def _spread(shares: np.ndarray, across: int) -> np.ndarray:
+def _spread(shares: np.ndarray, horizontal: int) -> np.ndarray:
     """Contributions of chroma for every pixel of a row; an entry of the table holds two where pixels share it."""
     pairs = shares.view(np.uint16)
-    return np.repeat(pairs, 2, axis=1) if across == 4 else pairs
+    return np.repeat(pairs, 2, axis=1) if horizontal == 4 else pairs
 
 
 @lru_cache(maxsize=16)
 def _luma(bits: int, full: bool) -> int | np.ndarray:
     """What a sample contributes to all three, counted from sample 0, in units: twice its weight, or a table."""
-    _, whole, _ = _steps(bits, full)
+    _, luma_range, _ = _steps(bits, full)
     if bits == 8:
-        return round(2 * UNITS * 255 / whole)
-    return np.rint(np.arange(1 << bits) * (UNITS * 255 / whole)).astype(np.uint16)
+        return round(2 * UNITS * 255 / luma_range)
+    return np.rint(np.arange(1 << bits) * (UNITS * 255 / luma_range)).astype(np.uint16)
 
 
 @lru_cache(maxsize=16)
-def _chroma(bits: int, matrix: int, full: bool, across: int) -> list[list[tuple[int, np.ndarray]]]:
+def _chroma(bits: int, matrix: int, full: bool, horizontal: int) -> list[list[tuple[int, np.ndarray]]]:
     """What samples contribute to red, green and blue, in units: a table for each plane that does.
 
     The first to each channel brings along what its sum needs: black, half a level to round to the nearest, and the
     luma of the sample that means black, which is taken off.
     """
-    weights, (zero, whole, steps) = _weights(matrix), _steps(bits, full)
+    weights, (zero, luma_range, steps) = _weights(matrix), _steps(bits, full)
     apart = (np.arange(1 << bits) - (128 << (bits - 8))) / steps
-    base = BLACK + UNITS // 2 - round(zero * UNITS * 255 / whole)
+    base = BLACK + UNITS // 2 - round(zero * UNITS * 255 / luma_range)
 
-    def table(channel: int, plane: int, more: int) -> tuple[int, np.ndarray]:
-        units = np.rint(weights[channel, plane] * apart * UNITS).astype(np.int64) + more
+    def table(channel: int, plane: int, offset: int) -> tuple[int, np.ndarray]:
+        units = np.rint(weights[channel, plane] * apart * UNITS).astype(np.int64) + offset
         wrapped = (units & 0xFFFF).astype(np.uint16)  # the second to green may be below 0; its sum is not
         # Where pixels share a sample, an entry holds its number twice.
-        return plane, np.repeat(wrapped, 2).view(np.int32) if across > 1 else wrapped
+        return plane, np.repeat(wrapped, 2).view(np.int32) if horizontal > 1 else wrapped
 
     return [[table(0, 2, base)], [table(1, 1, base), table(1, 2, 0)], [table(2, 1, base)]]
 
@@ -255,6 +257,6 @@ def _weights(matrix: int) -> np.ndarray:
 @lru_cache(maxsize=16)
 def _levels(bits: int, full: bool) -> np.ndarray:
     """The level of each sample of grey or RGB."""
-    black, whole, _ = _steps(bits, full)
+    black, luma_range, _ = _steps(bits, full)
     sample = np.arange(1 << bits)
-    return np.clip((2 * 255 * (sample - black) + whole) // (2 * whole), 0, 255).astype(np.uint8)
+    return np.clip((2 * 255 * (sample - black) + luma_range) // (2 * luma_range), 0, 255).astype(np.uint8)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from revisit.core import MediaError
-from revisit.media.limits import in_words
+from revisit.media.limits import format_size
 
 READS = "videos are mp4, m4v, mov, mkv or webm"
 _BOXES = (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"styp", b"sidx", b"moof")
@@ -47,10 +47,10 @@ def demuxer_of(file: BinaryIO) -> str:
     if start.startswith(EBML):
         _whole_segment(start, size)
         return "matroska"
-    found = next((what for magic, what in _OTHERS if start.startswith(magic)), None)
-    if found is None:
-        found = "text, not a video" if _is_text(start) else "not a known video format"
-    raise MediaError(f"this is {found} ({READS})")
+    kind = next((what for magic, what in _OTHERS if start.startswith(magic)), None)
+    if kind is None:
+        kind = "text, not a video" if _is_text(start) else "not a known video format"
+    raise MediaError(f"this is {kind} ({READS})")
 
 
 def _is_text(start: bytes) -> bool:
@@ -116,6 +116,6 @@ def ebml_length(data: bytes, at: int) -> tuple[int | None, int]:
 
 def _cut_off(size: int, announced: int) -> MediaError:
     return MediaError(
-        f"the file is truncated: it has {in_words(size)} of the {in_words(announced)} in its header; generate or "
+        f"the file is truncated: it has {format_size(size)} of the {format_size(announced)} in its header; generate or "
         "download it again"
     )

@@ -22,31 +22,31 @@ def clip_digest(clip: Clip) -> str:
     The stretch of a clip that is not the whole file is part of it, and so are a disturbance and a display matrix that
     mirrors: evidence of such clips from before the matrix was obeyed has another address.
     """
-    made = hashlib.sha256()
+    sha256 = hashlib.sha256()
     if clip.start or clip.count is not None:
-        made.update(f"frames from {clip.start} for {clip.count}\n".encode())
+        sha256.update(f"frames from {clip.start} for {clip.count}\n".encode())
     if clip.disturbed:
-        made.update(f"disturbed: {clip.disturbed}\n".encode())
+        sha256.update(f"disturbed: {clip.disturbed}\n".encode())
     if clip.frames is not None:
         rgb = clip.frames.rgb
-        made.update(f"frames of {rgb.shape} at {float(clip.fps or FRAME_RATE_OF_FOLDERS)!r}\n".encode())
-        made.update(np.ascontiguousarray(rgb).data)
-        return made.hexdigest()
+        sha256.update(f"frames of {rgb.shape} at {float(clip.fps or FRAME_RATE_OF_FOLDERS)!r}\n".encode())
+        sha256.update(np.ascontiguousarray(rgb).data)
+        return sha256.hexdigest()
     with in_clip(clip.path):
         if is_mirrored(clip.path):
-            made.update(b"mirrored, as its display matrix says\n")
+            sha256.update(b"mirrored, as its display matrix says\n")
         for piece in _folder(clip) if clip.path.is_dir() else _file(clip.path):
-            made.update(piece)
-    return made.hexdigest()
+            sha256.update(piece)
+    return sha256.hexdigest()
 
 
 def file_digest(path: Path) -> str:
     """SHA-256 in hex of the bytes of a file."""
-    made = hashlib.sha256()
+    sha256 = hashlib.sha256()
     with in_clip(path):
         for piece in _file(path):
-            made.update(piece)
-    return made.hexdigest()
+            sha256.update(piece)
+    return sha256.hexdigest()
 
 
 def _folder(clip: Clip) -> Iterator[bytes]:
@@ -59,12 +59,12 @@ def _folder(clip: Clip) -> Iterator[bytes]:
 
 
 def _file(path: Path) -> Iterator[bytes]:
-    with _opened(path) as file:
+    with _open_regular(path) as file:
         while chunk := file.read(1 << 20):
             yield chunk
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_regular(path: Path) -> BinaryIO:
     if not path.is_file():
         raise MediaError("this is not a regular file" if path.exists() else "there is no such file or folder")
     return path.open("rb")
@@ -72,9 +72,9 @@ def _opened(path: Path) -> BinaryIO:
 
 def quick_digest(path: Path) -> str:
     """SHA-256 in hex of a file's length and its first and last MiB: tells recordings apart without reading them all."""
-    with in_clip(path), _opened(path) as file:
+    with in_clip(path), _open_regular(path) as file:
         size = path.stat().st_size
-        made = hashlib.sha256(f"{size}\n".encode() + file.read(1 << 20))
+        sha256 = hashlib.sha256(f"{size}\n".encode() + file.read(1 << 20))
         file.seek(max(0, size - (1 << 20)))
-        made.update(file.read(1 << 20))
-    return made.hexdigest()
+        sha256.update(file.read(1 << 20))
+    return sha256.hexdigest()

@@ -23,7 +23,7 @@ def encode_mp4(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int = 
     """
     import av
 
-    written = 0
+    count = 0
     with replacing(path) as temporary:
         options = {"movflags": "+faststart", "fflags": "+bitexact"}
         with av.open(str(temporary), "w", format="mp4", container_options=options) as container:
@@ -32,16 +32,16 @@ def encode_mp4(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int = 
             stream.codec_context.thread_count = 1
             stream.options = {"crf": str(crf), "preset": "veryfast", "mbtree": "0"}
             for rgb in frames:
-                if not written:
+                if not count:
                     _check(rgb, rgb.shape, path)
                     stream.height, stream.width = rgb.shape[:2]
                 _check(rgb, (stream.height, stream.width, 3), path)
                 container.mux(stream.encode(_frame(rgb)))
-                written += 1
-            if not written:
+                count += 1
+            if not count:
                 raise MediaError(f"{path.name}: there are no frames to encode; a clip needs at least one")
             container.mux(stream.encode())
-    return written
+    return count
 
 
 def write_picture(path: Path, rgb: np.ndarray, quality: int = 95) -> None:

@@ -11,8 +11,8 @@ from revisit.core import InvalidEvidence, MediaError
 
 def printable(text: str, longest: int = 300) -> str:
     """The text without control characters and on one line, so that a file name cannot write to the terminal."""
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return clean if len(clean) <= longest else clean[: longest - 1] + "…"
 
 
 @contextmanager

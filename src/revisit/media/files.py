@@ -40,12 +40,12 @@ def write_lines(path: Path, rows: Iterable[Any], *, ascii: bool = False) -> None
 def append(file: int, data: bytes) -> None:
     """Append to an open file: all of it, or nothing where the disk is full."""
     before = os.fstat(file).st_size
-    done = 0
+    written = 0
     try:
-        while done < len(data):
-            done += os.write(file, data[done:])
+        while written < len(data):
+            written += os.write(file, data[written:])
     except OSError:
-        if os.fstat(file).st_size == before + done:  # nobody else has written to it meanwhile
+        if os.fstat(file).st_size == before + written:  # nobody else has written to it meanwhile
             os.ftruncate(file, before)
         raise
 

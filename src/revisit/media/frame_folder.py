@@ -39,13 +39,13 @@ def frame_files(folder: Path) -> FrameFiles:
         decoder = _DECODERS.get(path.suffix[1:].lower())
         if decoder and not path.name.startswith(".") and path.is_file():
             groups[_tag(path.stem), decoder].append(path)
-    chosen = {key: paths for key, paths in groups.items() if not key[0]} or groups
-    if not chosen:
+    candidates = {key: paths for key, paths in groups.items() if not key[0]} or groups
+    if not candidates:
         raise MediaError("the folder has no png, jpg or webp images; put frames such as 0001.png directly into it")
-    if len(chosen) > 1:
-        kinds = " and ".join(sorted(f"{len(paths)} like {min(paths).name}" for paths in chosen.values()))
+    if len(candidates) > 1:
+        kinds = " and ".join(sorted(f"{len(paths)} like {min(paths).name}" for paths in candidates.values()))
         raise MediaError(f"the folder has images of several formats ({kinds}); keep one format in a folder of frames")
-    (tag, decoder), paths = next(iter(chosen.items()))
+    (tag, decoder), paths = next(iter(candidates.items()))
     left_out = sorted({other for other, _ in groups if other != tag})
     notes = tuple(f"images marked .{other} were ignored: they accompany the frames" for other in left_out)
     ordered = tuple(sorted(paths, key=natural))
@@ -84,9 +84,9 @@ def _several(sequences: list[list[Path]]) -> MediaError:
     """The sentence that names the two longest sequences."""
     longest = sorted(sequences, key=len, reverse=True)
     names = " and ".join(_range(paths) for paths in longest[:2])
-    more = f", and {len(longest) - 2} more" if len(longest) > 2 else ""
+    suffix = f", and {len(longest) - 2} more" if len(longest) > 2 else ""
     return MediaError(
-        f"the folder holds {len(longest)} sequences of images, not one: {names}{more}; put each into a folder of its "
+        f"the folder holds {len(longest)} sequences of images, not one: {names}{suffix}; put each into a folder of its "
         "own"
     )
 
@@ -113,7 +113,7 @@ def _is_time(stem: str) -> bool:
 
 def _padding(paths: tuple[Path, ...]) -> str:
     """A sentence on numbers that are not all filled up with zeros to the same length; else nothing."""
-    numbers = [(found[-1], path) for path in paths if (found := re.findall(r"[0-9]+", path.stem))]
+    numbers = [(digits[-1], path) for path in paths if (digits := re.findall(r"[0-9]+", path.stem))]
     padded = [(number, path) for number, path in numbers if number[0] == "0" and len(number) > 1]
     if not padded:
         return ""
@@ -136,7 +136,7 @@ def _order(paths: tuple[Path, ...]) -> str:
 
 def _gap(paths: tuple[Path, ...]) -> str:
     """A sentence on numbers that are missing between frames, where they are numbered in even steps; else nothing."""
-    numbers = [int(found[-1]) if (found := re.findall(r"[0-9]+", path.stem)) else -1 for path in paths]
+    numbers = [int(digits[-1]) if (digits := re.findall(r"[0-9]+", path.stem)) else -1 for path in paths]
     steps = Counter(after - before for before, after in pairwise(numbers))
     if len(steps) < 2:
         return ""
@@ -145,10 +145,10 @@ def _gap(paths: tuple[Path, ...]) -> str:
     if not gaps or min(steps) < 1:  # numbers that go back are not numbers of frames
         return ""
     first = gaps[0]
-    more = f", and {len(gaps) - 1} more such gaps" if len(gaps) > 1 else ""
+    suffix = f", and {len(gaps) - 1} more such gaps" if len(gaps) > 1 else ""
     return (
-        f"frame numbers are missing between {paths[first].name} and {paths[first + 1].name}{more}; the frames that are "
-        "there were taken as one clip without gaps"
+        f"frame numbers are missing between {paths[first].name} and {paths[first + 1].name}{suffix}; the frames that "
+        "are there were taken as one clip without gaps"
     )
 
 

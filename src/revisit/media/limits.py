@@ -38,11 +38,11 @@ class Limits:
 
 
 def _number(name: str, text: str) -> int:
-    found = re.fullmatch(rf"(\d{{1,15}}(?:\.\d{{1,6}})?)([{_SUFFIXES}]?)(?:i?B)?", text, re.IGNORECASE)
+    match = re.fullmatch(rf"(\d{{1,15}}(?:\.\d{{1,6}})?)([{_SUFFIXES}]?)(?:i?B)?", text, re.IGNORECASE)
     value = 0
-    if found:
-        power = _SUFFIXES.index(found[2].upper()) + 1 if found[2] else 0
-        value = int(float(found[1]) * (1024 if name in _BINARY else 1000) ** power)
+    if match:
+        power = _SUFFIXES.index(match[2].upper()) + 1 if match[2] else 0
+        value = int(float(match[1]) * (1024 if name in _BINARY else 1000) ** power)
     if value < 1:
         raise UsageError(
             f"the limit {name}={text!r} is not a number above zero; write for example 500, 20K, 33.2M or 2G"
@@ -50,7 +50,7 @@ def _number(name: str, text: str) -> int:
     return value
 
 
-def in_words(count: int) -> str:
+def format_size(count: int) -> str:
     """A number of bytes for a sentence: `512 bytes`, `2.0 GiB`."""
     value, unit = float(count), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB"):

@@ -25,7 +25,7 @@ import numpy as np
 from revisit.core import MediaError
 from revisit.media.error_names import in_clip, printable
 from revisit.media.files import replacing
-from revisit.media.limits import GIB, in_words
+from revisit.media.limits import GIB, format_size
 
 MOST_MEMBERS = 4096
 DAMAGED = (
@@ -69,11 +69,11 @@ def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     with in_clip(path):
         try:
             with zipfile.ZipFile(path) as archive:
-                found = {}
+                shapes = {}
                 for name, member in _directory(archive, 1 << 62, None).items():
                     with archive.open(member) as stream:
-                        found[name] = _header(stream, printable(name))[0]
-                return found
+                        shapes[name] = _header(stream, printable(name))[0]
+                return shapes
         except DAMAGED as error:
             raise MediaError(f"the archive is damaged; write it again ({printable(str(error))})") from error
 
@@ -94,17 +94,17 @@ def save_npz(
                 member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
                 member.create_system, member.external_attr = 3, 0o644 << 16
                 if compress:  # in one go: zipfile takes no level for a member that is written piece by piece
-                    whole = io.BytesIO()
-                    np.lib.format.write_array(whole, array, allow_pickle=False)
-                    how = zipfile.ZIP_DEFLATED if _shrinks(whole.getbuffer()) else zipfile.ZIP_STORED
-                    archive.writestr(member, whole.getbuffer(), how, level)
+                    buffer = io.BytesIO()
+                    np.lib.format.write_array(buffer, array, allow_pickle=False)
+                    compression = zipfile.ZIP_DEFLATED if _shrinks(buffer.getbuffer()) else zipfile.ZIP_STORED
+                    archive.writestr(member, buffer.getbuffer(), compression, level)
                     continue
                 with archive.open(member, "w", force_zip64=array.nbytes > GIB) as file:
                     np.lib.format.write_array(file, array, allow_pickle=False)
         if seal:
             with temporary.open("r+b") as file:
-                made = _sealing(file)
-                file.write(made)
+                checksum = _content_hash(file)
+                file.write(checksum)
 
 
 def _shrinks(data: memoryview) -> bool:
@@ -120,27 +120,27 @@ def require_seal(path: Path) -> bool:
         end = file.read()
         if end[:4] == _END[:4] and end[-2:] == bytes(2):  # a zip without a comment
             return False
-        if _sealing(file) != file.read():
+        if _content_hash(file) != file.read():
             raise MediaError("its bytes are not those that were written; the file is damaged")
     return True
 
 
-def _sealing(file: IO[bytes]) -> bytes:
+def _content_hash(file: IO[bytes]) -> bytes:
     """The seal that a file should have, which is then the next to be read or written."""
-    made, left = hashlib.sha256(), file.seek(0, 2) - SEAL
+    checksum, remaining = hashlib.sha256(), file.seek(0, 2) - SEAL
     file.seek(0)
-    while left > 0 and (piece := file.read(min(left, 1 << 20))):
-        made.update(piece)
-        left -= len(piece)
-    return made.hexdigest().encode()
+    while remaining > 0 and (piece := file.read(min(remaining, 1 << 20))):
+        checksum.update(piece)
+        remaining -= len(piece)
+    return checksum.hexdigest().encode()
 
 
 def _members(file: IO[bytes], max_bytes: int, members: Collection[str] | None) -> dict[str, np.ndarray]:
     try:
         with zipfile.ZipFile(file) as archive:
-            wanted = _directory(archive, max_bytes, members)
+            entries = _directory(archive, max_bytes, members)
             arrays = {}
-            for name, member in wanted.items():
+            for name, member in entries.items():
                 with archive.open(member) as stream:
                     arrays[name] = _array(stream, name, member.file_size, max_bytes)
                     if stream.read(1):  # reading to the end also compares the checksum
@@ -157,15 +157,15 @@ def _directory(archive: zipfile.ZipFile, max_bytes: int, members: Collection[str
         raise MediaError(f"it holds {len(entries)} arrays, more than the {MOST_MEMBERS} allowed")
     wanted: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
-        shown, name = printable(entry.filename), entry.filename.removesuffix(".npy")
+        label, name = printable(entry.filename), entry.filename.removesuffix(".npy")
         if name == entry.filename or not name.isprintable():
-            raise MediaError(f"the member {shown!r} is not an array; an npz file holds only .npy members")
+            raise MediaError(f"the member {label!r} is not an array; an npz file holds only .npy members")
         if name in wanted:
-            raise MediaError(f"the member {shown!r} occurs twice; write the file again")
+            raise MediaError(f"the member {label!r} occurs twice; write the file again")
         if entry.flag_bits & 1:
-            raise MediaError(f"the member {shown!r} is encrypted; write the file without a password")
+            raise MediaError(f"the member {label!r} is encrypted; write the file without a password")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise MediaError(f"the member {shown!r} is packed in an unusual way; write the file with numpy.savez")
+            raise MediaError(f"the member {label!r} is packed in an unusual way; write the file with numpy.savez")
         if members is None or name in members:
             wanted[name] = entry
     total = sum(entry.file_size for entry in wanted.values())
@@ -176,52 +176,54 @@ def _directory(archive: zipfile.ZipFile, max_bytes: int, members: Collection[str
 
 def _array(stream: IO[bytes], name: str, size: int, max_bytes: int) -> np.ndarray:
     """One array, whose header and data together are `size` bytes."""
-    shown = printable(name)
-    shape, fortran, dtype = _header(stream, shown)
+    label = printable(name)
+    shape, fortran, dtype = _header(stream, label)
     if dtype.hasobject:
-        raise MediaError(f"the array {shown!r}: {_NEVER}")
+        raise MediaError(f"the array {label!r}: {_NEVER}")
     if dtype.kind not in _KINDS:
-        raise MediaError(f"the array {shown!r} has the type {printable(str(dtype), 60)}; save plain numbers or text")
+        raise MediaError(f"the array {label!r} has the type {printable(str(dtype), 60)}; save plain numbers or text")
     if any(length < 0 for length in shape):
-        raise MediaError(f"the array {shown!r} has the shape {shape}; write the file again")
+        raise MediaError(f"the array {label!r} has the shape {shape}; write the file again")
     count = math.prod(shape) * dtype.itemsize
     if count > max_bytes:
         raise _too_large(count, max_bytes)
     if count > size:
         raise MediaError(
-            f"the array {shown!r} should have {in_words(count)} but has {in_words(size)}; the file is truncated"
+            f"the array {label!r} should have {format_size(count)} but has {format_size(size)}; the file is truncated"
         )
     data = np.empty(count, dtype=np.uint8)
     view = data.data
     while view:
         taken = stream.readinto(view)  # type: ignore[attr-defined]
         if not taken:
-            raise MediaError(f"the array {shown!r} ends {in_words(len(view))} early; the file is truncated")
+            raise MediaError(f"the array {label!r} ends {format_size(len(view))} early; the file is truncated")
         view = view[taken:]
     return data.view(dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def _header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+def _header(stream: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Shape, order and type of an array, from the head of its file."""
     try:
         version = np.lib.format.read_magic(stream)
         size = stream.read({(1, 0): 2, (2, 0): 4}[version])
-        shape, fortran, dtype = _said(version, size + stream.read(min(int.from_bytes(size, "little"), LONGEST_HEADER)))
+        shape, fortran, dtype = _read_header(
+            version, size + stream.read(min(int.from_bytes(size, "little"), LONGEST_HEADER))
+        )
     except (zipfile.BadZipFile, zlib.error, OSError, MemoryError):
         raise
     except Exception as error:  # numpy parses it as Python, which fails in many ways
         raise MediaError(
-            f"the array {shown!r} has no readable header; write the file with numpy.save or savez"
+            f"the array {label!r} has no readable header; write the file with numpy.save or savez"
         ) from error
     return tuple(shape), bool(fortran), dtype
 
 
 @lru_cache(maxsize=256)
-def _said(version: tuple[int, int], header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
+def _read_header(version: tuple[int, int], header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
     """What a header says. Most are alike, and each that numpy parses leaves it functions to clear away."""
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    return read(io.BytesIO(header))
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read_header(io.BytesIO(header))
 
 
-def _too_large(found: int, max_bytes: int) -> MediaError:
-    return MediaError(f"its arrays are {in_words(found)} unpacked, more than the {in_words(max_bytes)} allowed")
+def _too_large(size: int, max_bytes: int) -> MediaError:
+    return MediaError(f"its arrays are {format_size(size)} unpacked, more than the {format_size(max_bytes)} allowed")

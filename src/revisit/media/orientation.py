@@ -67,10 +67,10 @@ def _mp4_mirrored(path: Path, file: BinaryIO) -> bool:
     return False
 
 
-def _first_of_each(found: Iterator[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def _first_of_each(boxes: Iterator[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """Boxes by kind; of several of a kind the first."""
     parts: dict[bytes, bytes] = {}
-    for kind, body in found:
+    for kind, body in boxes:
         parts.setdefault(kind, body)
     return parts
 
@@ -98,8 +98,8 @@ def _first_sample(file: BinaryIO, table: dict[bytes, bytes]) -> bytes:
     places, wide = table.get(b"stco", b""), table.get(b"co64", b"")
     at = int.from_bytes(places[8:12], "big") or int.from_bytes(wide[8:16], "big")
     if not at:  # in fragments: the first begins with the first sample
-        found = next(((s, e) for kind, s, e in boxes(file, _size(file)) if kind == b"mdat"), (0, 0))
-        at, size = found[0], max(0, found[1] - found[0])
+        media_data = next(((s, e) for kind, s, e in boxes(file, _size(file)) if kind == b"mdat"), (0, 0))
+        at, size = media_data[0], max(0, media_data[1] - media_data[0])
     file.seek(min(at, _size(file)))
     return file.read(min(size, _FIRST_FRAME))
 

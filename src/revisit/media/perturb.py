@@ -17,7 +17,7 @@ WORDS = {
 }
 
 
-def disturbed(rgb: np.ndarray, name: str, number: int) -> np.ndarray:
+def perturb_frame(rgb: np.ndarray, name: str, number: int) -> np.ndarray:
     """A frame under the disturbance; `number` is the frame's, so that noise differs from frame to frame."""
     if name == "shift":
         return np.ascontiguousarray(np.pad(rgb, ((1, 0), (1, 0), (0, 0)), mode="edge")[:-1, :-1])

@@ -75,8 +75,8 @@ def decoding_build(name: str) -> str:
         return f"PyAV {av.__version__}, swscale {swscale}, {platform.machine()}"
     import cv2
 
-    known = getattr(cv2.videoio_registry, "getStreamBufferedBackends", None)
-    if known is None or cv2.CAP_FFMPEG not in known():
+    list_backends = getattr(cv2.videoio_registry, "getStreamBufferedBackends", None)
+    if list_backends is None or cv2.CAP_FFMPEG not in list_backends():
         raise MissingPrerequisite(
             "this protocol reads clips as OpenCV does, which takes OpenCV 4.11 or newer with FFmpeg; the installed "
             f"{cv2.__version__} cannot: `pip install -U opencv-python-headless`"

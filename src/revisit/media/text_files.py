@@ -105,10 +105,10 @@ def csv_rows(text: str) -> csv.DictReader[str]:
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]], newline: str = "\r\n") -> str:
     """CSV with a head, its line ends in it; no cell is a formula (`safe_cell`)."""
-    made = io.StringIO(newline="")
-    writer = csv.writer(made, lineterminator=newline)
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator=newline)
     writer.writerows([safe_cell(cell) for cell in row] for row in (columns, *rows))
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def write_sheet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

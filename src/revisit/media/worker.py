@@ -34,6 +34,7 @@ DECODERS = ("h264", "hevc", "vp8", "vp9", "libvpx", "libvpx-vp9", "av1", "libdav
 ATTACHED_PICTURE = 0x400  # AV_DISPOSITION_ATTACHED_PIC
 RGB_MATRIX, FULL_RANGE = 0, 2  # as FFmpeg numbers them
 OPENCV_NO_MEMORY = -4  # cv2.Error.StsNoMem
+Json = dict[str, Any]  # the job, or a message
 STOPPED = "the file is truncated or damaged; generate or download it again"
 
 
@@ -57,8 +58,8 @@ def main() -> None:
         send(b"FAIL", {"problem": "", "memory": True})
     except ImportError as error:
         library = "PyAV and OpenCV" if job["decoding"] == "opencv" else "PyAV"
-        more = f"reinstall {library}, or raise the limit with --limits memory={2 * job['memory']}"
-        send(b"FAIL", {"problem": f"the decoder cannot start ({error}); {more}"})
+        advice = f"reinstall {library}, or raise the limit with --limits memory={2 * job['memory']}"
+        send(b"FAIL", {"problem": f"the decoder cannot start ({error}); {advice}"})
     except Exception as error:
         if getattr(error, "code", None) == OPENCV_NO_MEMORY:
             send(b"FAIL", {"problem": "", "memory": True})
@@ -77,7 +78,7 @@ def import_av() -> Any:
     return av
 
 
-def restrict(job: dict[str, Any]) -> None:
+def restrict(job: Json) -> None:
     """Limit this process and tie its life to the parent's."""
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_FSIZE, 0)
@@ -104,7 +105,7 @@ def limit(kind: int, value: int, spare: int = 0) -> None:
         pass
 
 
-def deliver(frames: Iterator[Any], facts: dict[str, Any], job: dict[str, Any], pixels: Any) -> None:
+def deliver(frames: Iterator[Any], facts: Json, job: Json, pixels: Any) -> None:
     """Send the header, then every wanted frame, then the trailer."""
     count = facts["count"]
     first = next(frames, None)
@@ -119,26 +120,26 @@ def deliver(frames: Iterator[Any], facts: dict[str, Any], job: dict[str, Any], p
         facts["notes"].append(f"its display matrix asks for {what}, which was not applied")
         rotation, mirrored = 0, False
     send(b"HEAD", {**facts, "width": size[0], "height": size[1], "rotation": rotation, "mirrored": mirrored})
-    wanted = json.loads(sys.stdin.buffer.readline())
-    wanted = None if wanted is None else set(wanted)
-    done = 0
+    indices = json.loads(sys.stdin.buffer.readline())
+    indices = None if indices is None else set(indices)
+    decoded = 0
     for frame in chain([first], frames):
-        if done == count:
+        if decoded == count:
             raise Problem(f"decoding gave more frames than the {count} its container holds; re-encode the clip")
         if frame.is_corrupt:
-            raise Problem(f"decoding stopped after {done} of {count} frames; {STOPPED}")
+            raise Problem(f"decoding stopped after {decoded} of {count} frames; {STOPPED}")
         if (frame.width, frame.height) != size:
-            where = job["names"][done] if "names" in job else f"frame {done}"
+            where = job["names"][decoded] if "names" in job else f"frame {decoded}"
             raise Problem(
                 f"{where} has {frame.width}x{frame.height} pixels and the first frame {size[0]}x{size[1]}; all frames "
                 "of a clip must have the same size"
             )
-        pixels.follow(done)
-        if wanted is None or done in wanted:
+        pixels.follow(decoded)
+        if indices is None or decoded in indices:
             pixels.send(frame)
-        done += 1
-    if done < count:
-        raise Problem(f"decoding stopped after {done} of {count} frames; {STOPPED}")
+        decoded += 1
+    if decoded < count:
+        raise Problem(f"decoding stopped after {decoded} of {count} frames; {STOPPED}")
     pixels.end(count)
     send(b"TAIL", {})
 
@@ -147,8 +148,10 @@ def orientation_of(frame: Any) -> tuple[int, bool]:
     """What the display matrix does to the frame: degrees counterclockwise, 0 to 359, and whether left and right change
     places before it is turned.
     """
-    known = frame.side_data  # by number, because PyAV 19 iterates over its keys and earlier versions over its values
-    for data in (known[k] for k in range(len(known))):
+    side_data = (
+        frame.side_data
+    )  # by number, because PyAV 19 iterates over its keys and earlier versions over its values
+    for data in (side_data[k] for k in range(len(side_data))):
         if data.type.name == "DISPLAYMATRIX":
             matrix = struct.unpack("=9i", bytes(data)[:36])
             a, b, _, c, d = matrix[:5]
@@ -162,7 +165,7 @@ def orientation_of(frame: Any) -> tuple[int, bool]:
 # Videos
 
 
-def video(av: Any, job: dict[str, Any]) -> tuple[Iterator[Any], dict[str, Any]]:
+def video(av: Any, job: Json) -> tuple[Iterator[Any], Json]:
     """The frames of a video as they are decoded, and what its container says."""
     file = os.fdopen(job["fd"], "rb", buffering=0)
     try:
@@ -172,7 +175,7 @@ def video(av: Any, job: dict[str, Any]) -> tuple[Iterator[Any], dict[str, Any]]:
     return video_frames(av, file, job, facts), facts
 
 
-def open_video(av: Any, file: Any, job: dict[str, Any], decoders: str) -> tuple[Any, Any]:
+def open_video(av: Any, file: Any, job: Json, decoders: str) -> tuple[Any, Any]:
     """The container and its video stream. The file is handed over open, so no protocol is ever asked for."""
     file.seek(0)
     options = {"codec_whitelist": decoders, "protocol_whitelist": "none", "max_pixels": str(job["pixels"])}
@@ -191,7 +194,7 @@ def is_cover(stream: Any) -> bool:
     return bool(int(getattr(stream, "disposition", 0)) & ATTACHED_PICTURE)
 
 
-def probe(av: Any, file: Any, job: dict[str, Any]) -> dict[str, Any]:
+def probe(av: Any, file: Any, job: Json) -> Json:
     """Number, times and rate of the frames, read from the packets; no decoder is opened yet."""
     container, stream = open_video(av, file, job, decoders="none")
     context = stream.codec_context
@@ -227,12 +230,12 @@ def clock(
     pts: list[int | None], base: Fraction, declared: float, default: float, notes: list[str]
 ) -> tuple[list[float], float]:
     """Seconds of each frame since the first, and the average rate."""
-    known = sorted(p for p in pts if p is not None)
-    if len(known) < len(pts) or (len(pts) > 1 and known[0] == known[-1]):
+    stamps = sorted(p for p in pts if p is not None)
+    if len(stamps) < len(pts) or (len(pts) > 1 and stamps[0] == stamps[-1]):
         fps = declared or default
         notes.append(f"its frames have no timestamps; {fps:g} frames per second were assumed")
         return [i / fps for i in range(len(pts))], fps
-    times = [float((p - known[0]) * base) for p in known]
+    times = [float((p - stamps[0]) * base) for p in stamps]
     if len(times) == 1:
         return times, declared or default
     fps = (len(times) - 1) / times[-1]
@@ -248,9 +251,9 @@ def clock(
     return times, fps
 
 
-def video_frames(av: Any, file: Any, job: dict[str, Any], facts: dict[str, Any]) -> Iterator[Any]:
+def video_frames(av: Any, file: Any, job: Json, facts: Json) -> Iterator[Any]:
     """Frames in presentation order. The first error ends the clip: concealed damage would be judged as content."""
-    done = 0
+    decoded = 0
     try:
         container, stream = open_video(av, file, job, decoders=",".join(DECODERS))
         stream.thread_type = "AUTO"
@@ -258,23 +261,25 @@ def video_frames(av: Any, file: Any, job: dict[str, Any], facts: dict[str, Any])
         stream.codec_context.options = {"err_detect": "explode", "max_pixels": str(job["pixels"])}
         for frame in container.decode(stream):
             aspect = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
-            if not done and aspect and aspect != 1:
+            if not decoded and aspect and aspect != 1:
                 ratio = f"{aspect.numerator}:{aspect.denominator}"
                 facts["notes"].append(f"pixels are not square (SAR {ratio}): used as stored")
             yield frame
-            done += 1
+            decoded += 1
     except (MemoryError, BlockingIOError):
         raise
     except av.error.FFmpegError as error:
         # Decoders often call a lack of memory invalid data. Is there room for one more frame?
         bytearray(16 * stream.width * stream.height)
-        raise Problem(f"decoding stopped after {done} of {facts['count']} frames; {STOPPED} ({words(error)})") from None
+        raise Problem(
+            f"decoding stopped after {decoded} of {facts['count']} frames; {STOPPED} ({words(error)})"
+        ) from None
 
 
 # Folders of images
 
 
-def images(av: Any, job: dict[str, Any], pixels: Any) -> tuple[Iterator[Any], dict[str, Any]]:
+def images(av: Any, job: Json, pixels: Any) -> tuple[Iterator[Any], Json]:
     """The images of a folder, decoded one by one as they arrive."""
     count, fps = len(job["names"]), job["fps"]
     check_count(count, job)
@@ -282,7 +287,7 @@ def images(av: Any, job: dict[str, Any], pixels: Any) -> tuple[Iterator[Any], di
     return image_frames(av, job, pixels), facts
 
 
-def image_frames(av: Any, job: dict[str, Any], pixels: Any) -> Iterator[Any]:
+def image_frames(av: Any, job: Json, pixels: Any) -> Iterator[Any]:
     for name in job["names"]:
         (length,) = struct.unpack(">Q", sys.stdin.buffer.read(8))
         data = sys.stdin.buffer.read(length)
@@ -291,16 +296,16 @@ def image_frames(av: Any, job: dict[str, Any], pixels: Any) -> Iterator[Any]:
         context.thread_count = 1
         context.options = {"err_detect": "explode", "max_pixels": str(job["pixels"])}
         try:
-            found = context.decode(av.Packet(data)) or context.decode(None)
+            frames = context.decode(av.Packet(data)) or context.decode(None)
         except MemoryError:
             raise
         except av.error.FFmpegError as error:
             kind = {"mjpeg": "jpeg"}.get(job["decoder"], job["decoder"])
             raise Problem(f"{name} is not a complete {kind} image; write it again ({words(error)})") from None
-        if not found:
+        if not frames:
             raise Problem(f"{name} holds no image; write it again")
         pixels.image = data
-        yield found[0]
+        yield frames[0]
 
 
 def png_size(data: bytes) -> tuple[int, int]:
@@ -317,7 +322,7 @@ class Planes:
 
     image = b""  # the file of the frame that was decoded last, in a folder of images
 
-    def __init__(self, job: dict[str, Any]) -> None:
+    def __init__(self, job: Json) -> None:
         self.job = job
 
     def follow(self, number: int) -> None:
@@ -341,7 +346,7 @@ class PyAVPixels(Planes):
 class OpenCVPixels(Planes):
     """BGR as OpenCV reads it: videos through its FFmpeg, images through its own decoders."""
 
-    def __init__(self, job: dict[str, Any]) -> None:
+    def __init__(self, job: Json) -> None:
         super().__init__(job)
         os.environ["OPENBLAS_NUM_THREADS"] = "1"  # or it takes memory for every core
         os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"] = str(job["pixels"])
@@ -378,8 +383,8 @@ class OpenCVPixels(Planes):
         else:
             picture = self.capture.retrieve()[1]
         if picture is None or picture.shape != (frame.height, frame.width, 3) or picture.dtype != self.numpy.uint8:
-            found = "nothing" if picture is None else f"{picture.shape[1]}x{picture.shape[0]} pixels"
-            raise Problem(f"OpenCV reads {found} where PyAV reads {frame.width}x{frame.height}; re-encode the clip")
+            what = "nothing" if picture is None else f"{picture.shape[1]}x{picture.shape[0]} pixels"
+            raise Problem(f"OpenCV reads {what} where PyAV reads {frame.width}x{frame.height}; re-encode the clip")
         send_rows("bgr24", self.numpy.ascontiguousarray(picture).reshape(frame.height, -1))
 
     def end(self, count: int) -> None:
@@ -415,7 +420,7 @@ PIXELS = {"": Planes, "pyav": PyAVPixels, "opencv": OpenCVPixels}
 # Sentences and messages
 
 
-def check_pixels(width: int, height: int, job: dict[str, Any], name: str = "a frame") -> None:
+def check_pixels(width: int, height: int, job: Json, name: str = "a frame") -> None:
     if width * height > job["pixels"]:
         raise Problem(
             f"{name} has {width}x{height} pixels, more than the {job['pixels'] / 1e6:.3g} million allowed; if this is "
@@ -423,7 +428,7 @@ def check_pixels(width: int, height: int, job: dict[str, Any], name: str = "a fr
         )
 
 
-def check_count(count: int, job: dict[str, Any]) -> None:
+def check_count(count: int, job: Json) -> None:
     if count > job["frames"]:
         raise Problem(
             f"it has more than {job['frames']} frames; cut it, or raise the limit with --limits frames={2 * count}"
@@ -434,7 +439,7 @@ def words(error: Any) -> str:
     return str(getattr(error, "strerror", None) or type(error).__name__)
 
 
-def send(tag: bytes, content: dict[str, Any]) -> None:
+def send(tag: bytes, content: Json) -> None:
     write(struct.pack(">4sI", tag, len(data := json.dumps(content).encode())) + data)
 
 

@@ -16,21 +16,34 @@ import traceback
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
-Arrays = dict[str, Any]
-Estimate = Callable[[dict[str, Any]], Arrays]
+Arrays = dict[str, Any]  # of an estimate: numpy arrays or tensors by name, and the convention of its poses
+
+
+class ClipRequest(TypedDict):
+    """A line of the input."""
+
+    frames: list[str]
+    numbers: list[int]
+    video: str
+    folder: str
+    out: str
+    log: str
+
+
+Estimate = Callable[[ClipRequest], Arrays]
 
 
 def depth_anything_3(model: str, device: str) -> Estimate:
     """Depth Anything 3: depth, and world-to-camera poses of all frames at once."""
     net = import_module("depth_anything_3.api").DepthAnything3.from_pretrained(model).to(device)
 
-    def estimate(clip: dict[str, Any]) -> Arrays:
-        found = net.inference(clip["frames"], process_res=504, process_res_method="upper_bound_resize")
-        return {"extrinsics": found.extrinsics, "intrinsics": found.intrinsics, "depth": found.depth,
+    def estimate(clip: ClipRequest) -> Arrays:
+        prediction = net.inference(clip["frames"], process_res=504, process_res_method="upper_bound_resize")
+        return {"extrinsics": prediction.extrinsics, "intrinsics": prediction.intrinsics, "depth": prediction.depth,
                 "convention": "w2c_opencv"}  # fmt: skip
 
     return estimate
@@ -43,7 +56,7 @@ def vggt(model: str, device: str) -> Estimate:
     load = import_module("vggt.utils.load_fn").load_and_preprocess_images
     poses = import_module("vggt.utils.pose_enc").pose_encoding_to_extri_intri
 
-    def estimate(clip: dict[str, Any]) -> Arrays:
+    def estimate(clip: ClipRequest) -> Arrays:
         pictures = load(clip["frames"]).to(device)[None]
         half = torch.bfloat16 if device != "cpu" and torch.cuda.get_device_capability()[0] >= 8 else torch.float16
         with torch.no_grad():
@@ -67,17 +80,17 @@ def vggt_omega(model: str, device: str) -> Estimate:
     load = import_module("vggt_omega.utils.load_fn").load_and_preprocess_images
     poses = import_module("vggt_omega.utils.pose_enc").encoding_to_camera
     if not Path(model).is_file():
-        owner, repository, *rest = model.split("/")
-        model = import_module("huggingface_hub").hf_hub_download(f"{owner}/{repository}", "/".join(rest))
+        owner, repository, *folders = model.split("/")
+        model = import_module("huggingface_hub").hf_hub_download(f"{owner}/{repository}", "/".join(folders))
     net.load_state_dict(torch.load(model, map_location="cpu", weights_only=True))
     net = net.to(device).eval()
 
-    def estimate(clip: dict[str, Any]) -> Arrays:
+    def estimate(clip: ClipRequest) -> Arrays:
         pictures = load(clip["frames"], image_resolution=512, mode="balanced").to(device)
         with torch.no_grad():
-            found = net(pictures)
-            extrinsics, intrinsics = poses(found["pose_enc"], found["images"].shape[-2:])
-        depth = plain(found["depth"])[0]
+            prediction = net(pictures)
+            extrinsics, intrinsics = poses(prediction["pose_enc"], prediction["images"].shape[-2:])
+        depth = plain(prediction["depth"])[0]
         return {"extrinsics": extrinsics[0], "intrinsics": intrinsics[0],
                 "depth": depth[..., 0] if depth.ndim == 4 else depth, "convention": "w2c_opencv"}  # fmt: skip
 
@@ -89,14 +102,14 @@ def mapanything(model: str, device: str) -> Estimate:
     net = import_module("mapanything.models").MapAnything.from_pretrained(model).to(device)
     load = import_module("mapanything.utils.image").load_images
 
-    def estimate(clip: dict[str, Any]) -> Arrays:
+    def estimate(clip: ClipRequest) -> Arrays:
         views = net.infer(
             load(clip["frames"]), memory_efficient_inference=True, minibatch_size=1, use_amp=True, amp_dtype="bf16",
             apply_mask=True, mask_edges=True,
         )  # fmt: skip
         names = {"extrinsics": "camera_poses", "intrinsics": "intrinsics", "depth": "depth_z"}
-        made: Arrays = {ours: np.stack([plain(view[name])[0] for view in views]) for ours, name in names.items()}
-        return {**made, "depth": made["depth"][..., 0], "convention": "c2w_opencv"}
+        arrays: Arrays = {ours: np.stack([plain(view[name])[0] for view in views]) for ours, name in names.items()}
+        return {**arrays, "depth": arrays["depth"][..., 0], "convention": "c2w_opencv"}
 
     return estimate
 
@@ -105,7 +118,7 @@ def vipe(model: str, device: str) -> Estimate:
     """ViPE, through its own command: camera-to-world poses and the lens of each frame of the video."""
     command = import_module("vipe.cli.main").main
 
-    def estimate(clip: dict[str, Any]) -> Arrays:
+    def estimate(clip: ClipRequest) -> Arrays:
         folder, video = Path(clip["folder"]) / "vipe", Path(clip["video"])
         source = ["--image-dir", str(video)] if video.is_dir() else [str(video)]
         command(["infer", *source, "--output", str(folder), "--pipeline", model], standalone_mode=False)
@@ -120,17 +133,17 @@ def pycolmap(model: str, device: str) -> Estimate:
     """COLMAP's structure from motion: world-to-camera poses of the frames that it could place, one lens."""
     colmap: Any = import_module("pycolmap")
 
-    def estimate(clip: dict[str, Any]) -> Arrays:
+    def estimate(clip: ClipRequest) -> Arrays:
         folder, images = Path(clip["folder"]), Path(clip["frames"][0]).parent
         getattr(colmap, "set_random_seed", lambda seed: None)(0)
         database = folder / "database.db"
         colmap.extract_features(database, images, camera_mode=colmap.CameraMode.SINGLE)
         colmap.match_sequential(database)
-        found = colmap.incremental_mapping(database, images, folder)
-        if not found:
+        reconstructions = colmap.incremental_mapping(database, images, folder)
+        if not reconstructions:
             raise ValueError("no structure was found; the camera moves too little, or there is too little texture")
-        best = max(found.values(), key=lambda one: one.num_reg_images())
-        placed = sorted((best.images[id] for id in best.reg_image_ids()), key=lambda image: image.name)
+        best = max(reconstructions.values(), key=lambda one: one.num_reg_images())
+        placed = sorted((best.images[image_id] for image_id in best.reg_image_ids()), key=lambda image: image.name)
         number = {Path(path).name: clip["numbers"][k] for k, path in enumerate(clip["frames"])}
         poses = [image.cam_from_world for image in placed]
         poses = [pose() if callable(pose) else pose for pose in poses]  # a method since version 3.12
@@ -163,15 +176,15 @@ def plain(values: Any) -> np.ndarray:
 
 def matrices(lens: np.ndarray) -> np.ndarray:
     """(N, 3, 3) from rows of fx, fy, cx, cy."""
-    made = np.tile(np.eye(3), (len(lens), 1, 1))
-    made[:, 0, 0], made[:, 1, 1], made[:, 0, 2], made[:, 1, 2] = lens[:, 0], lens[:, 1], lens[:, 2], lens[:, 3]
-    return made
+    intrinsics = np.tile(np.eye(3), (len(lens), 1, 1))
+    intrinsics[:, [0, 1, 0, 1], [0, 1, 2, 2]] = lens[:, :4]
+    return intrinsics
 
 
-def save(clip: dict[str, Any], found: Arrays) -> None:
+def save(clip: ClipRequest, prediction: Arrays) -> None:
     """Write the arrays of a clip, with the numbers of its frames; depth that is not finite is a hole."""
-    numbers = found.pop("numbers", clip["numbers"])
-    arrays: Arrays = {name: values if isinstance(values, str) else plain(values) for name, values in found.items()}
+    numbers = prediction.pop("numbers", clip["numbers"])
+    arrays: Arrays = {name: values if isinstance(values, str) else plain(values) for name, values in prediction.items()}
     if len(numbers) != len(arrays["extrinsics"]):
         raise ValueError(f"it gave {len(arrays['extrinsics'])} poses for {len(numbers)} frames")
     if "depth" in arrays:
@@ -179,7 +192,7 @@ def save(clip: dict[str, Any], found: Arrays) -> None:
     np.savez(clip["out"], frame_indices=np.asarray(numbers), **arrays)
 
 
-def answer(clip: dict[str, Any], estimate: Estimate) -> dict[str, str]:
+def answer(clip: ClipRequest, estimate: Estimate) -> dict[str, str]:
     """What became of a clip; what is printed meanwhile goes to its log."""
     with Path(clip["log"]).open("ab") as log:
         os.dup2(log.fileno(), 1)
@@ -188,19 +201,19 @@ def answer(clip: dict[str, Any], estimate: Estimate) -> dict[str, str]:
             save(clip, estimate(clip))
         except Exception as error:
             traceback.print_exc()
-            return {"error": said(error)}
+            return {"error": one_line(error)}
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
     return {}
 
 
-def said(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """An error in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
-def chosen(device: str) -> str:
+def choose_device(device: str) -> str:
     """The device to work on."""
     try:
         return device or ("cuda" if import_module("torch").cuda.is_available() else "cpu")
@@ -210,11 +223,11 @@ def chosen(device: str) -> str:
 
 def main() -> None:
     """Answer until the input ends."""
-    asked = argparse.ArgumentParser()
-    asked.add_argument("estimator", choices=sorted(ESTIMATORS))
-    asked.add_argument("--model", default="")
-    asked.add_argument("--device", default="")
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("estimator", choices=sorted(ESTIMATORS))
+    parser.add_argument("--model", default="")
+    parser.add_argument("--device", default="")
+    options = parser.parse_args()
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever packages print is not an answer
 
@@ -223,12 +236,12 @@ def main() -> None:
         replies.flush()
 
     try:
-        estimate = ESTIMATORS[given.estimator](given.model, chosen(given.device))
+        estimate = ESTIMATORS[options.estimator](options.model, choose_device(options.device))
     except Exception as error:
         traceback.print_exc()
-        reply({"error": said(error)})
+        reply({"error": one_line(error)})
         return
-    reply({"ready": given.estimator})
+    reply({"ready": options.estimator})
     for line in sys.stdin:
         reply(answer(json.loads(line), estimate))
 

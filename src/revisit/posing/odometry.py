@@ -43,8 +43,8 @@ class Odometry:
             run = evaluate(plan, Path(folder), workers=self.workers, cache=cache)
             reasons = {record.case.id: record.sentence for record in run.results.failures}
         for task, case in zip(tasks, cases, strict=True):
-            wanted = plan.wanted.get(case.id)
-            key = wanted.keys.get("camera_path", "-") if wanted is not None and case.id not in reasons else "-"
+            indices = plan.wanted.get(case.id)
+            key = indices.keys.get("camera_path", "-") if indices is not None and case.id not in reasons else "-"
             path = cache.load(CameraPath, key) if key != "-" else None
             if path is None:
                 yield task, reasons.get(case.id, "its camera could not be tracked")

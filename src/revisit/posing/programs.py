@@ -7,23 +7,20 @@ log, and what they stop ends together with all its children.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import queue
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from revisit.core import Clip, MediaError, MissingPrerequisite, UsageError, digest
+from revisit.core.processes import stop_process
 from revisit.core.threads import started
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import encode_mp4, load_npz, npz_shapes, open_clip
@@ -71,20 +68,20 @@ class Command:
 
     def _make(self, task: Task, folder: Path) -> Arrays:
         npz, ours = folder / "results.npz", folder / "ours.npz"
-        video = task.clip.path if is_whole(task.clip) else cut_out(task.clip, folder / "clip.mp4")
+        video = task.clip.path if is_whole(task.clip) else write_clip(task.clip, folder / "clip.mp4")
         parts = [
             part.replace("{video}", str(video)).replace("{npz}", str(npz)).replace("{out}", str(npz))
             for part in shlex.split(self.command)
         ]
         log = _log_of(task, folder)
-        code = _called(parts, log, self.timeout)
+        code = _run(parts, log, self.timeout)
         if code or not npz.is_file():
             raise MediaError(f"the command ended with {code} and wrote no usable file: {last_line(log)}")
         convert(npz, ours, convention=self.convention)
         return load_npz(ours)
 
 
-def _called(parts: list[str], log: Path, timeout: float | None) -> int:
+def _run(parts: list[str], log: Path, timeout: float | None) -> int:
     """The exit code of a program that was given its time."""
     with log.open("ab") as out:
         try:
@@ -96,7 +93,7 @@ def _called(parts: list[str], log: Path, timeout: float | None) -> int:
         except subprocess.TimeoutExpired:
             raise MediaError(f"the command was stopped after {timeout:g} s; --timeout allows more") from None
         finally:
-            stop(running)
+            stop_process(running)
 
 
 @dataclass(frozen=True)
@@ -129,16 +126,16 @@ class Driver:
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Arrays | str]]:
         with tempfile.TemporaryDirectory(prefix="revisit-poses-") as folder:
-            talk = _Talk(self, Path(folder) / "driver.log")
+            process = _DriverProcess(self, Path(folder) / "driver.log")
             try:
-                talk.start()
-                yield from one_by_one(tasks, lambda task, place: self._make(talk, task, place))
+                process.start()
+                yield from one_by_one(tasks, lambda task, place: self._make(process, task, place))
             finally:
-                talk.stop()
+                process.stop()
 
-    def _make(self, talk: _Talk, task: Task, folder: Path) -> Arrays:
+    def _make(self, process: _DriverProcess, task: Task, folder: Path) -> Arrays:
         out, log = folder / "results.npz", _log_of(task, folder)
-        clip: dict[str, Any] = {"video": str(task.clip.path.resolve()), "folder": str(folder), "out": str(out)}
+        clip: dict[str, object] = {"video": str(task.clip.path.resolve()), "folder": str(folder), "out": str(out)}
         numbers: list[int] = []
         images = folder / "images"
         images.mkdir()
@@ -146,13 +143,13 @@ class Driver:
             with open_clip(task.clip, wanted=np.arange(0)) as stream:  # it decodes the video itself
                 size = stream.info.width, stream.info.height
         else:
-            numbers, size = written_frames(task, images, self.frames)
+            numbers, size = write_frames(task, images, self.frames)
             clip["video"] = str(images) if self.name == "vipe" else clip["video"]
         frames = [str(images / f"{number:06d}.png") for number in numbers]
         clip |= {"frames": frames, "numbers": numbers, "log": str(log.resolve())}
-        said = talk.ask(clip, self.timeout, log)
-        if said is not None:
-            raise MediaError(said)
+        problem = process.ask(clip, self.timeout, log)
+        if problem is not None:
+            raise MediaError(problem)
         arrays = load_npz(out, members=[name for name in READ if name in npz_shapes(out)])
         if "depth" not in arrays and "size" not in arrays:
             arrays["size"] = np.array(size)
@@ -167,7 +164,7 @@ def is_whole(clip: Clip) -> bool:
     return not clip.start and clip.count is None
 
 
-def cut_out(clip: Clip, path: Path) -> Path:
+def write_clip(clip: Clip, path: Path) -> Path:
     """A file with just the frames of a clip, for programs that take a whole video."""
     with open_clip(clip) as stream:
         encode_mp4(path, (_even(frame.rgb) for frame in stream), stream.info.fps, crf=0)
@@ -180,7 +177,7 @@ def _even(rgb: np.ndarray) -> np.ndarray:
     return rgb[: height - height % 2, : width - width % 2]
 
 
-def written_frames(task: Task, folder: Path, most: int | None) -> tuple[list[int], tuple[int, int]]:
+def write_frames(task: Task, folder: Path, most: int | None) -> tuple[list[int], tuple[int, int]]:
     """(numbers of the frames that were written as PNG files, width and height); at most so many, evenly spread."""
     import cv2
 
@@ -200,18 +197,18 @@ def written_frames(task: Task, folder: Path, most: int | None) -> tuple[list[int
     return numbers, size
 
 
-class _Talk:
+class _DriverProcess:
     """The conversation with a driver."""
 
-    def __init__(self, asked: Driver, log: Path) -> None:
-        self.asked, self.log = asked, log
+    def __init__(self, driver: Driver, log: Path) -> None:
+        self.asked, self.log = driver, log
         self.running: subprocess.Popen[str] | None = None
         self.answers: queue.Queue[str] = queue.Queue()
 
     def start(self) -> None:
         """Start it, and wait until it is ready."""
-        asked = self.asked
-        parts = [asked.python, "-u", str(DRIVER), asked.name, "--model", asked.checkpoint, "--device", asked.device]
+        driver = self.asked
+        parts = [driver.python, "-u", str(DRIVER), driver.name, "--model", driver.checkpoint, "--device", driver.device]
         self.answers = queue.Queue()
         with self.log.open("ab") as log:
             try:
@@ -220,17 +217,17 @@ class _Talk:
                     start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
-                raise UsageError(f"--python {asked.python}: it cannot be started ({error.strerror})") from error
+                raise UsageError(f"--python {driver.python}: it cannot be started ({error.strerror})") from error
         started(_listen, self.running, self.answers)
         answer = self._answer(LOADING)
         if answer is None or "ready" not in answer:
-            said = (answer or {}).get("error") or last_line(self.log)
+            reason = (answer or {}).get("error") or last_line(self.log)
             raise MissingPrerequisite(
-                f"{asked.python} cannot load {asked.name}: {printable(said, 300)}. Give with --python the Python of "
-                f"an environment that has {ESTIMATORS[asked.name][1]}, and with --model a checkpoint it can read"
+                f"{driver.python} cannot load {driver.name}: {printable(reason, 300)}. Give with --python the Python "
+                f"of an environment that has {ESTIMATORS[driver.name][1]}, and with --model a checkpoint it can read"
             )
 
-    def ask(self, clip: dict[str, Any], timeout: float | None, log: Path) -> str | None:
+    def ask(self, clip: Mapping[str, object], timeout: float | None, log: Path) -> str | None:
         """Why a clip has no poses; None where it has."""
         if self.running is None or self.running.poll() is not None:
             self.start()
@@ -265,7 +262,7 @@ class _Talk:
     def stop(self) -> None:
         """End it, with everything that it started."""
         if self.running is not None:
-            stop(self.running)
+            stop_process(self.running)
             self.running = None
 
 
@@ -275,18 +272,6 @@ def _listen(running: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
     for line in running.stdout:
         answers.put(line)
     answers.put("")
-
-
-def stop(running: subprocess.Popen[Any]) -> None:
-    """End a program that still runs, and its children."""
-    if running.poll() is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(running.pid, signal.SIGKILL)  # its own group, since it leads a session of its own
-    running.wait()
-    for pipe in (running.stdin, running.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
 
 
 def _log_of(task: Task, folder: Path) -> Path:

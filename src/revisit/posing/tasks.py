@@ -47,7 +47,7 @@ class Estimator(Protocol):
 
 
 @dataclass(frozen=True)
-class Done:
+class PoseReport:
     """What was done."""
 
     made: int = 0
@@ -55,29 +55,31 @@ class Done:
     failed: tuple[str, ...] = ()
 
 
-def estimate(tasks: Iterable[Task], estimator: Estimator, *, fresh: bool = False, tell: Tell | None = None) -> Done:
+def estimate(
+    tasks: Iterable[Task], estimator: Estimator, *, fresh: bool = False, tell: Tell | None = None
+) -> PoseReport:
     """Make the files of poses that are not there yet."""
-    kept, todo, failed = 0, [], []
+    up_to_date, todo, failed = 0, [], []
     for task in tasks:
         try:
-            there = is_of(task.place, task.digest, estimator.producer)
+            there = is_current(task.place, task.digest, estimator.producer)
         except MediaError as error:  # a clip that cannot even be hashed
             failed.append(f"{task.name}: {error}")
             continue
         if there and not fresh:
-            kept += 1
+            up_to_date += 1
         else:
             todo.append(task)
-    made = 0
-    for number, (task, found) in enumerate(estimator.run(todo) if todo else (), start=1):
-        if isinstance(found, str):
-            failed.append(f"{task.name}: {found}")
+    written = 0
+    for number, (task, result) in enumerate(estimator.run(todo) if todo else (), start=1):
+        if isinstance(result, str):
+            failed.append(f"{task.name}: {result}")
         else:
-            store(task, found, estimator.producer)
-            made += 1
+            store(task, result, estimator.producer)
+            written += 1
         if tell is not None:
             tell(number, len(todo), task.name)
-    return Done(made, kept, tuple(failed))
+    return PoseReport(written, up_to_date, tuple(failed))
 
 
 def one_by_one(tasks: Sequence[Task], make: Callable[[Task, Path], Arrays]) -> Iterator[tuple[Task, Arrays | str]]:
@@ -95,8 +97,8 @@ def store(task: Task, arrays: Arrays, producer: str) -> None:
     count = len(arrays["extrinsics"])
     if "frame_indices" not in arrays and count == _frames(task.clip):
         arrays["frame_indices"] = np.arange(count)
-    told = {"producer": np.array(producer), "video_digest": np.array(task.digest)}
-    save_npz(task.place, {**arrays, **told}, compress=True)
+    origin = {"producer": np.array(producer), "video_digest": np.array(task.digest)}
+    save_npz(task.place, {**arrays, **origin}, compress=True)
 
 
 def _frames(clip: Clip) -> int | None:
@@ -104,16 +106,16 @@ def _frames(clip: Clip) -> int | None:
     announced = announced_frames(clip.path) if clip.path.is_file() else None
     if announced is None:
         return None
-    rest = announced - clip.start
-    return rest if clip.count is None else min(rest, clip.count)
+    remaining = announced - clip.start
+    return remaining if clip.count is None else min(remaining, clip.count)
 
 
-def is_of(path: Path, digest: str, producer: str) -> bool:
+def is_current(path: Path, digest: str, producer: str) -> bool:
     """Whether a file is there, whole, and made of this clip by this producer."""
     try:
         if not path.is_file() or not {"video_digest", "producer"} <= npz_shapes(path).keys():
             return False
-        told = load_npz(path, members=("video_digest", "producer"))
+        origin = load_npz(path, members=("video_digest", "producer"))
     except MediaError:
         return False
-    return str(told["video_digest"]) == digest and str(told["producer"]) == producer
+    return str(origin["video_digest"]) == digest and str(origin["producer"]) == producer

@@ -25,7 +25,7 @@ AGREES = 0.5  # of the correlation between both courses
 RELIABLE = 0.6  # of the frames; the others say nothing
 
 
-def asked_turns(path: np.ndarray) -> np.ndarray:
+def requested_turns(path: np.ndarray) -> np.ndarray:
     """Degrees (frames, 2) to the right of and above the first view."""
     yaw, pitch = to_yaw_pitch(path[0, :3, :3].T @ path[:, :3, :3])
     return np.column_stack([np.degrees(np.unwrap(np.radians(yaw))), pitch])
@@ -33,12 +33,14 @@ def asked_turns(path: np.ndarray) -> np.ndarray:
 
 def moves(path: np.ndarray | None) -> bool:
     """Whether a path goes anywhere at all."""
-    return path is not None and (_peak(asked_turns(path)) > REST or bool(np.ptp(path[:, :3, 3], axis=0).max() > 0.02))
+    return path is not None and (
+        _peak(requested_turns(path)) > REST or bool(np.ptp(path[:, :3, 3], axis=0).max() > 0.02)
+    )
 
 
 def is_checked(path: np.ndarray | None) -> bool:
     """Whether odometry can say something of a path: one that turns, or one that rests."""
-    return path is not None and (_peak(asked_turns(path)) >= ASKED or not moves(path))
+    return path is not None and (_peak(requested_turns(path)) >= ASKED or not moves(path))
 
 
 def camera_fault(clip: Path, path: np.ndarray) -> str | None:
@@ -47,36 +49,36 @@ def camera_fault(clip: Path, path: np.ndarray) -> str | None:
         odometry = OBSERVERS[ODOMETRY]
         inputs, params = odometry.arguments({})
         with open_clip(Clip(clip), wanted=partial(odometry.wanted, inputs=inputs, params=params)) as stream:
-            seen: CameraPath = odometry(stream)
+            estimate: CameraPath = odometry(stream)
     except RevisitError:
         return None
-    asked = asked_turns(path)
-    turns = asked_turns(_as_path(seen.rotation))
-    sure = np.asarray(seen.reliable, dtype=bool)
+    requested = requested_turns(path)
+    turns = requested_turns(_as_path(estimate.rotation))
+    sure = np.asarray(estimate.reliable, dtype=bool)
     if len(turns) < 3 or sure.mean() < RELIABLE:
         return None
-    times = seen.index / max(int(seen.index[-1]), 1) * (len(asked) - 1)
-    asked = np.column_stack([np.interp(times, np.arange(len(asked)), column) for column in asked.T])
+    times = estimate.index / max(int(estimate.index[-1]), 1) * (len(requested) - 1)
+    requested = np.column_stack([np.interp(times, np.arange(len(requested)), column) for column in requested.T])
     rests = not moves(path)
-    if not rests and _peak(asked[sure]) < ASKED:
+    if not rests and _peak(requested[sure]) < ASKED:
         return None  # where it turned, odometry was lost
-    return judged(asked[sure], turns[sure], rests)
+    return compare_turns(requested[sure], turns[sure], rests)
 
 
-def judged(asked: np.ndarray, seen: np.ndarray, rests: bool) -> str:
+def compare_turns(requested: np.ndarray, estimate: np.ndarray, rests: bool) -> str:
     """What is wrong with turns (n, 2) that were seen where others were asked for; empty if nothing is."""
-    want, got = _peak(asked), _peak(seen)
+    want, got = _peak(requested), _peak(estimate)
     if rests:
         return f"it should rest and turns by {got:.0f} degrees" if got > UNREST else ""
-    together = float((asked * seen).sum())
-    agrees = together / max(float(np.linalg.norm(asked) * np.linalg.norm(seen)), 1e-9)
-    gain = together / float((asked * asked).sum())
+    together = float((requested * estimate).sum())
+    agrees = together / max(float(np.linalg.norm(requested) * np.linalg.norm(estimate)), 1e-9)
+    gain = together / float((requested * requested).sum())
     if got < LEAST * want:
         return f"it turns by {got:.0f} degrees, and {want:.0f} were asked for"
     if agrees < -AGREES:
-        return f"it turns the other way: {_words(seen)}, and {_words(asked)} was asked for"
+        return f"it turns the other way: {_words(estimate)}, and {_words(requested)} was asked for"
     if agrees < AGREES:
-        return f"it goes another way: {_words(seen)}, and {_words(asked)} was asked for"
+        return f"it goes another way: {_words(estimate)}, and {_words(requested)} was asked for"
     if not LEAST <= gain <= MOST:
         return f"it turns by {got:.0f} degrees, and {want:.0f} were asked for"
     return ""

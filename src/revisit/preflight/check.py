@@ -13,7 +13,18 @@ import numpy as np
 from revisit.core import RevisitError
 from revisit.preflight import camera
 from revisit.preflight.expected import Expected
-from revisit.preflight.looks import APART, NEARER, Look, blank, distance, frozen, likeness, look, one_clip, picture
+from revisit.preflight.looks import (
+    APART,
+    NEARER,
+    Appearance,
+    blank,
+    distance,
+    frozen,
+    likeness,
+    look,
+    one_clip,
+    picture,
+)
 
 # kind -> what it means; in the order of the table
 KINDS = {
@@ -47,7 +58,7 @@ class Fault:
 
 
 @dataclass
-class Checked:
+class CheckReport:
     """What was looked at, what is wrong, and what could not be told."""
 
     clips: int = 0
@@ -62,94 +73,99 @@ class Checked:
 
 
 def check(
-    expected: Sequence[Expected], *, workers: int = 1, tell: Callable[[int, int], None] = lambda done, total: None
-) -> Checked:
+    expected: Sequence[Expected], *, workers: int = 1, tell: Callable[[int, int], None] = lambda number, total: None
+) -> CheckReport:
     """Everything that is wrong with clips, and with what they are to be made from."""
-    made = Checked(len(expected), sum(one.clip.exists() for one in expected))
+    report = CheckReport(len(expected), sum(one.clip.exists() for one in expected))
     for one in expected:
         if one.problem:
-            made.faults.append(_fault("bad input", one, one.problem))
-        if not one.clip.exists() and not made.before:
-            made.faults.append(_fault("missing", one, f"there is no {one.clip}"))
+            report.faults.append(_fault("bad input", one, one.problem))
+        if not one.clip.exists() and not report.before:
+            report.faults.append(_fault("missing", one, f"there is no {one.clip}"))
     there = [one for one in expected if one.clip.exists()]
-    looks: dict[int, Look] = {}
+    looks: dict[int, Appearance] = {}
     with ThreadPoolExecutor(max(workers, 1)) as pool:
-        for number, (one, (seen, faults, untold)) in enumerate(zip(there, pool.map(_alone, there), strict=True), 1):
-            made.faults += faults
-            made.unchecked.update(untold)
-            if seen is not None:
-                looks[id(one)] = seen
+        results = zip(there, pool.map(_check_clip, there), strict=True)
+        for number, (one, (appearance, faults, undecided)) in enumerate(results, start=1):
+            report.faults += faults
+            report.unchecked.update(undecided)
+            if appearance is not None:
+                looks[id(one)] = appearance
             tell(number, len(there))
     seen_ones = [one for one in there if id(one) in looks]
-    made.faults += _duplicates(seen_ones, looks)
-    made.faults += _starts(seen_ones, looks, made.unchecked)
+    report.faults += _duplicates(seen_ones, looks)
+    report.faults += _starts(seen_ones, looks, report.unchecked)
     order = list(KINDS)
-    made.faults.sort(key=lambda fault: (order.index(fault.kind), fault.model, fault.id))
-    return made
+    report.faults.sort(key=lambda fault: (order.index(fault.kind), fault.model, fault.id))
+    return report
 
 
-def _alone(one: Expected) -> tuple[Look | None, list[Fault], list[str]]:
-    """What is wrong with a clip by itself, and what nobody can tell."""
+def _check_clip(one: Expected) -> tuple[Appearance | None, list[Fault], list[str]]:
+    """What is wrong with a clip by itself, and what cannot be decided."""
     try:
-        seen = look(one.clip)
+        appearance = look(one.clip)
     except RevisitError as error:
         return None, [_fault("unreadable", one, str(error))], []
-    found: list[Fault] = []
-    untold: list[str] = []
-    if one.frames is not None and seen.frames != one.frames:
-        found.append(_fault("wrong length", one, f"it has {seen.frames} frames, and {one.frames} were asked for"))
-    if one.size is not None and seen.size != tuple(one.size):
-        is_, asked = ("x".join(map(str, size)) for size in (seen.size, one.size))
-        found.append(_fault("wrong size", one, f"it is {is_}, and {asked} was asked for"))
-    if one.fps is not None and abs(seen.fps - one.fps) > RATE * one.fps:
-        found.append(_fault("wrong rate", one, f"it has {seen.fps:g} frames a second, and {one.fps:g} were asked for"))
-    said = blank(seen)
-    if said:
-        return seen, [*found, _fault("black", one, said)], untold
+    faults: list[Fault] = []
+    undecided: list[str] = []
+    if one.frames is not None and appearance.frames != one.frames:
+        faults.append(
+            _fault("wrong length", one, f"it has {appearance.frames} frames, and {one.frames} were asked for")
+        )
+    if one.size is not None and appearance.size != tuple(one.size):
+        is_, expected_size = ("x".join(map(str, size)) for size in (appearance.size, one.size))
+        faults.append(_fault("wrong size", one, f"it is {is_}, and {expected_size} was asked for"))
+    if one.fps is not None and abs(appearance.fps - one.fps) > RATE * one.fps:
+        faults.append(
+            _fault("wrong rate", one, f"it has {appearance.fps:g} frames a second, and {one.fps:g} were asked for")
+        )
+    problem = blank(appearance)
+    if problem:
+        return appearance, [*faults, _fault("black", one, problem)], undecided
     rests = one.path is not None and not camera.moves(one.path)
-    said = "" if rests else frozen(seen, camera.moves(one.path))
-    if said:
-        return seen, [*found, _fault("frozen", one, said)], untold
+    problem = "" if rests else frozen(appearance, camera.moves(one.path))
+    if problem:
+        return appearance, [*faults, _fault("frozen", one, problem)], undecided
     if one.path is None or not camera.is_checked(one.path):
-        untold.append("camera: no turn was asked for that could be seen")
+        undecided.append("camera: no turn was asked for that could be seen")
     else:
         wrong = camera.camera_fault(one.clip, one.path)
         if wrong is None:
-            untold.append("camera: the picture does not tell how it turns")
+            undecided.append("camera: the picture does not tell how it turns")
         elif wrong:
-            found.append(_fault("camera", one, wrong))
-    return seen, found, untold
+            faults.append(_fault("camera", one, wrong))
+    return appearance, faults, undecided
 
 
-def _duplicates(there: Sequence[Expected], looks: dict[int, Look]) -> list[Fault]:
-    """Clips of one model that are the same, though their jobs are not. A stand-in knows no prompt, and may repeat."""
-    found = []
+def _duplicates(there: Sequence[Expected], looks: dict[int, Appearance]) -> list[Fault]:
+    """Clips of one model that are the same, though their jobs are not; baseline generators know no prompt, and may."""
+    faults = []
     groups: dict[tuple[str, int, tuple[int, ...]], list[Expected]] = defaultdict(list)
     for one in there:
         if not one.stand_in:
-            seen = looks[id(one)]
-            groups[one.model, seen.frames, seen.small.shape].append(one)
+            appearance = looks[id(one)]
+            groups[one.model, appearance.frames, appearance.small.shape].append(one)
     for group in groups.values():
         means = np.array([looks[id(one)].small.mean(axis=(0, 1, 2)) for one in group])
         for k, one in enumerate(group):
             for j in np.nonzero(np.abs(means[:k] - means[k]).max(axis=1) < 1)[0] if k else ():
                 other = group[int(j)]
-                alike = one.inputs and one.inputs == other.inputs
-                if not alike and one_clip(looks[id(one)], looks[id(other)]):
-                    found.append(_fault("duplicate", one, f"it is the same clip as {other.id}"))
+                same_inputs = one.inputs and one.inputs == other.inputs
+                if not same_inputs and one_clip(looks[id(one)], looks[id(other)]):
+                    faults.append(_fault("duplicate", one, f"it is the same clip as {other.id}"))
                     break
-    return found
+    return faults
 
 
-def _starts(there: Sequence[Expected], looks: dict[int, Look], unchecked: Counter[str]) -> list[Fault]:
+def _starts(there: Sequence[Expected], looks: dict[int, Appearance], unchecked: Counter[str]) -> list[Fault]:
     """Clips that begin with another picture than they were given."""
-    given: dict[Path, np.ndarray | None] = {one.first: None for one in there if one.first is not None}
-    for path in given:
-        given[path] = picture(path)
-    known = {path: small for path, small in given.items() if small is not None}
-    found = []
+    first_frames: dict[Path, np.ndarray | None] = {one.first: None for one in there if one.first is not None}
+    for path in first_frames:
+        first_frames[path] = picture(path)
+    readable = {path: small for path, small in first_frames.items() if small is not None}
+    faults = []
     for one in there:
-        own = known.get(one.first) if one.first else None
+        own = readable.get(one.first) if one.first else None
         if own is None:
             unchecked["first frame: none was given"] += 1
             continue
@@ -157,14 +173,16 @@ def _starts(there: Sequence[Expected], looks: dict[int, Look], unchecked: Counte
             continue  # told already
         first = looks[id(one)].small[0]
         mine = distance(first, own)
-        others = {path: distance(first, small) for path, small in known.items() if path != one.first}
-        nearest = min(others, key=lambda path: others[path], default=None)
-        if nearest is not None and mine > APART and others[nearest] < NEARER * mine:
+        distances = {path: distance(first, small) for path, small in readable.items() if path != one.first}
+        nearest = min(distances, key=lambda path: distances[path], default=None)
+        if nearest is not None and mine > APART and distances[nearest] < NEARER * mine:
             whose = next(other for other in there if other.first == nearest)
-            found.append(_fault("another sample", one, f"it begins with the first frame of {whose.id}"))
+            faults.append(_fault("another sample", one, f"it begins with the first frame of {whose.id}"))
         elif mine > UNLIKE or (mine > APART and likeness(first, own) < RELATED):
-            found.append(_fault("first frame", one, f"its first frame is not the given one (off by {mine:.0f} of 255)"))
-    return found
+            faults.append(
+                _fault("first frame", one, f"its first frame is not the given one (off by {mine:.0f} of 255)")
+            )
+    return faults
 
 
 def _fault(kind: str, one: Expected, sentence: str) -> Fault:

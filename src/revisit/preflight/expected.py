@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.control.job_runner import first_frame, known_of, plan_of
+from revisit.control.job_runner import first_frame, plan_of, read_provenance
 from revisit.control.jobs import Job
 from revisit.core import Clip, RevisitError
 from revisit.core.cases import CATEGORY
@@ -37,39 +37,41 @@ class Expected:
     problem: str = ""  # what is wrong with its inputs
 
 
-def of_jobs(jobs: Sequence[Job], home: Path) -> list[Expected]:
+def of_jobs(jobs: Sequence[Job], folder: Path) -> list[Expected]:
     """What a suite's jobs expect."""
-    return [_of_job(job, home) for job in jobs]
+    return [_of_job(job, folder) for job in jobs]
 
 
-def _of_job(job: Job, home: Path) -> Expected:
+def _of_job(job: Job, folder: Path) -> Expected:
     first, problem, path = None, "", None
     try:
         for file in (job.image, job.context, job.source_video):
             place = file.path if isinstance(file, Clip) else file
             if place is not None and not place.exists():
                 problem = f"{place}: no such file"
-        first = first_frame(job, home) if not problem else None
+        first = first_frame(job, folder) if not problem else None
         plan = plan_of(job)
         path = None if plan is None else plan.path.c2w
     except RevisitError as error:
         problem = str(error)
-    known = known_of(job.out) or {}
-    told = json.dumps([job.prompt, [s.prompt for s in job.segments], str(job.image), job.seed, job.camera], default=str)
+    provenance = read_provenance(job.out) or {}
+    inputs = json.dumps(
+        [job.prompt, [s.prompt for s in job.segments], str(job.image), job.seed, job.camera], default=str
+    )
     return Expected(
-        job.id, job.out, job.model, job.frames, job.fps, job.size, first, path, told,
-        CATEGORY in known, problem,
+        job.id, job.out, job.model, job.frames, job.fps, job.size, first, path, inputs,
+        CATEGORY in provenance, problem,
     )  # fmt: skip
 
 
 def in_folder(folder: Path) -> list[Expected]:
     """What job files in a folder expect; of videos without one nothing is known."""
-    found = {expected.clip: expected for expected in _job_files(folder)}
+    by_clip = {expected.clip: expected for expected in _job_files(folder)}
     for path in sorted(folder.rglob("*"), key=natural_order):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file() and not hidden and path not in found:
-            found[path] = Expected(path.relative_to(folder).as_posix(), path)
-    return list(found.values())
+        if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file() and not hidden and path not in by_clip:
+            by_clip[path] = Expected(path.relative_to(folder).as_posix(), path)
+    return list(by_clip.values())
 
 
 def _job_files(folder: Path) -> Iterator[Expected]:
@@ -79,11 +81,11 @@ def _job_files(folder: Path) -> Iterator[Expected]:
             inputs, control = job["inputs"], job["control"]
             clip = file.with_name(file.name.removesuffix(JOB) + Path(job["out"]).suffix)
             path = file.with_name(Path(control["path"]).name) if control.get("path") else None
-            told = [inputs["prompt"], inputs["segments"], inputs["image"], job["seed"], control["script"]]
+            inputs_of_job = [inputs["prompt"], inputs["segments"], inputs["image"], job["seed"], control["script"]]
             yield Expected(
                 str(job["id"]), clip, str(job["model"]), int(job["frames"]), float(job["fps"]), tuple(job["size"]),
                 _existing(inputs["image"]), np.load(path, allow_pickle=False) if path and path.is_file() else None,
-                json.dumps(told), CATEGORY in (known_of(clip) or {}),
+                json.dumps(inputs_of_job), CATEGORY in (read_provenance(clip) or {}),
             )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError) as error:
             yield Expected(file.name, file.with_suffix(""), problem=f"{file}: this is no job file ({error})")

@@ -24,7 +24,7 @@ APART = 6.0  # of 255: a first frame that is nearer than this is the given one
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class Appearance:
     """Small copies of frames, and facts of the file."""
 
     frames: int
@@ -34,7 +34,7 @@ class Look:
     digest: str
 
 
-def look(clip: Path) -> Look:
+def look(clip: Path) -> Appearance:
     """What a clip looks like; raises MediaError where it cannot be decoded to its end."""
     import cv2
 
@@ -45,7 +45,7 @@ def look(clip: Path) -> Look:
         small = [cv2.resize(frame.rgb, SIZE, interpolation=cv2.INTER_AREA).astype(np.float32) for frame in stream]
         info = stream.info
     digest = "" if clip.is_dir() else file_digest(clip)
-    return Look(info.count, float(info.fps), (info.width, info.height), np.stack(small), digest)
+    return Appearance(info.count, float(info.fps), (info.width, info.height), np.stack(small), digest)
 
 
 def picture(path: Path) -> np.ndarray | None:
@@ -56,27 +56,27 @@ def picture(path: Path) -> np.ndarray | None:
     return None if full is None else cv2.resize(full[..., ::-1], SIZE, interpolation=cv2.INTER_AREA).astype(np.float32)
 
 
-def blank(seen: Look) -> str:
+def blank(appearance: Appearance) -> str:
     """Why a clip shows nothing, or nothing."""
     dark = [
-        frame.mean() < DARK and np.percentile(frame.mean(-1), 99) < GLEAM for frame in seen.small
+        frame.mean() < DARK and np.percentile(frame.mean(-1), 99) < GLEAM for frame in appearance.small
     ]  # a night scene has lights
     if np.mean(dark) >= MOST:
         return f"{np.sum(dark)} of {len(dark)} frames are black"
-    flat = [float(frame.std(axis=(0, 1)).max()) < FLAT for frame in seen.small]
+    flat = [float(frame.std(axis=(0, 1)).max()) < FLAT for frame in appearance.small]
     return f"{np.sum(flat)} of {len(flat)} frames have one colour" if np.mean(flat) >= MOST else ""
 
 
-def frozen(seen: Look, asked_to_move: bool) -> str:
+def frozen(appearance: Appearance, asked_to_move: bool) -> str:
     """Why a clip is a still picture, or nothing. A camera that was asked to rest is not asked about."""
-    if len(seen.small) < 2:
+    if len(appearance.small) < 2:
         return ""
-    change = np.abs(seen.small - seen.small[0]).mean(-1)
+    change = np.abs(appearance.small - appearance.small[0]).mean(-1)
     h, w = change.shape[1] // BLOCK, change.shape[2] // BLOCK
     blocks = change[:, : h * BLOCK, : w * BLOCK].reshape(len(change), h, BLOCK, w, BLOCK).mean(axis=(2, 4))
     mean, most = STILL if asked_to_move else FROZEN
     still = float(change.mean(axis=(1, 2)).max()) <= mean and float(blocks.max()) <= most
-    return f"all {seen.frames} frames are one picture" if still else ""
+    return f"all {appearance.frames} frames are one picture" if still else ""
 
 
 def distance(a: np.ndarray, b: np.ndarray) -> float:
@@ -90,7 +90,7 @@ def likeness(a: np.ndarray, b: np.ndarray) -> float:
     return float((one * other).sum() / max(np.linalg.norm(one) * np.linalg.norm(other), 1e-9))
 
 
-def one_clip(a: Look, b: Look) -> bool:
+def one_clip(a: Appearance, b: Appearance) -> bool:
     """Whether two files are one clip: the same bytes, or the same pictures encoded twice."""
     if a.digest and a.digest == b.digest:
         return True

@@ -23,7 +23,7 @@ from revisit import http_client
 from revisit.core import RevisitError, UsageError
 
 LARGEST_REPLY = 4 << 20  # bytes
-SHOWN = "[key]"
+REDACTED = "[key]"
 
 
 class NoReply(RevisitError):
@@ -69,8 +69,8 @@ class Endpoint:
         except ValueError:  # brackets around what is no address, or a port that is no number
             sound = False
         if not sound:
-            told = settings.url.rpartition("@")[2][:200]  # not what may be a password
-            raise UsageError(f"the url of a {self.noun} must look like http://127.0.0.1:8000/v1, not {told!r}")
+            address = settings.url.rpartition("@")[2][:200]  # not what may be a password
+            raise UsageError(f"the url of a {self.noun} must look like http://127.0.0.1:8000/v1, not {address!r}")
         if parts.username or parts.password or parts.query:
             raise UsageError(
                 f"the url of a {self.noun} must not contain a key or password; use key_env (a variable) or key_file "
@@ -84,9 +84,9 @@ class Endpoint:
 
     def check(self) -> None:
         """Raise Stopped where the server cannot be reached, refuses the key, or does not have the model."""
-        known = self.models()
-        if known and self.endpoint.model not in known:
-            raise Stopped(f"{self.url} has no model {self.endpoint.model!r}; it has {', '.join(known[:10])}")
+        names = self.models()
+        if names and self.endpoint.model not in names:
+            raise Stopped(f"{self.url} has no model {self.endpoint.model!r}; it has {', '.join(names[:10])}")
 
     def models(self) -> list[str]:
         """Names of the models that the server lists; none where it has no list."""
@@ -107,7 +107,7 @@ class Endpoint:
         if self._client is not None:
             self._client.close()
 
-    def post(self, path: str, body: Mapping[str, Any]) -> bytes | None:
+    def post(self, path: str, body: Mapping[str, object]) -> bytes | None:
         """The body of a good answer; None where the request is to be sent again without what was just left out."""
         status, answer, headers = self.send("POST", path, body)
         if status == 200:
@@ -122,7 +122,7 @@ class Endpoint:
             raise Refused(self.refusal(status, answer))
         return None
 
-    def send(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, bytes, Mapping[str, str]]:
+    def send(self, method: str, path: str, body: Mapping[str, object] | None) -> tuple[int, bytes, Mapping[str, str]]:
         """Status, body and headers of one call, received whole and within the time-out."""
         within = self.endpoint.timeout
         try:
@@ -147,11 +147,11 @@ class Endpoint:
             text = str(error["message"] if isinstance(error, dict) else error)
         except (ValueError, KeyError, TypeError, RecursionError):
             pass
-        said = " ".join(self.secret.redact(text).split())[:200]
+        message = " ".join(self.secret.redact(text).split())[:200]
         where = self.endpoint.key_env or self.endpoint.key_file
         hint = f"; the key is read from {where or 'nowhere: set key_env or key_file'}" if status in (401, 403) else ""
         hint = "; is the url right, including /v1?" if status == 404 else hint
-        return f"the server answered {status}{': ' + said if said else ''}{hint}"
+        return f"the server answered {status}{': ' + message if message else ''}{hint}"
 
     def _connection(self) -> Any:
         """The client, made when first needed: a plan needs no key."""
@@ -165,11 +165,11 @@ class Endpoint:
                 )
             return self._client
 
-    def _leave_out(self, answer: bytes, asked: Mapping[str, Any]) -> bool:
+    def _leave_out(self, answer: bytes, body: Mapping[str, object]) -> bool:
         """Whether a server's complaint names something that can be left out, which it then is from now on."""
         complaint = answer.decode("utf-8", "replace").lower()
         for name, words in self.optional.items():
-            if name in asked and any(word in complaint for word in words):
+            if name in body and any(word in complaint for word in words):
                 self.left_out |= {name, "top_logprobs"} if name == "logprobs" else {name}
                 return True
         return False
@@ -182,7 +182,7 @@ class Secret:
     _value: str
 
     def __repr__(self) -> str:
-        return SHOWN
+        return REDACTED
 
     __str__ = __repr__
 
@@ -191,7 +191,7 @@ class Secret:
 
     def redact(self, text: str) -> str:
         """The text without the key, which a server may have echoed."""
-        return text.replace(self._value, SHOWN) if self._value else text
+        return text.replace(self._value, REDACTED) if self._value else text
 
 
 def find_secret(noun: str, variable: str = "", file: Path | None = None) -> Secret:

@@ -1,9 +1,7 @@
 """Pictures from text, by a server with OpenAI's `images/generations`.
 
-Every picture is kept the moment it is there: in the cache, under the digest of its prompt and of the server with model
-and parameters, and beside the pictures of a folder in `drawings.jsonl`. Who was stopped goes on where they stopped and
-pays for nothing twice, and `drawings.jsonl` draws the same pictures once more without a network. A file that is there
-and was drawn from anything else is never touched in silence.
+A picture comes from a server, or from the `drawings.jsonl` of an earlier folder, which draws the same pictures once
+more without a network.
 """
 
 from __future__ import annotations
@@ -11,13 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import math
-import queue
-import random
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -26,24 +19,22 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from revisit import http_client
-from revisit.core import RevisitError, UsageError, digest
-from revisit.core.text import json_lines, yaml_file
-from revisit.core.threads import started
+from revisit.core import UsageError, digest
+from revisit.core.text import json_lines, parse_size, yaml_file
 from revisit.media.digest import file_digest
-from revisit.media.files import replacing, write_lines, write_text
-from revisit.servers.endpoint import Endpoint, EndpointSettings, NoReply, Refused, Stopped
+from revisit.servers.endpoint import Endpoint, EndpointSettings, NoReply, Refused
 
 DRAWINGS = "drawings.jsonl"  # beside the pictures of a folder: what each was drawn from
-PICTURES = "pictures"  # folder of the cache; what was paid for is not pruned
 LARGEST_PICTURE = 64 << 20  # bytes of an answer
 MOST_PIXELS = 64 << 20
-LONGEST_PAUSE, LONGEST_WAIT = 60.0, 600.0  # seconds
 # What a server may not know, and the words by which its complaint names it.
 OPTIONAL = {"response_format": ("response_format",), "size": ("size",), "n": ("'n'", '"n"')}
+Facts = Mapping[str, object]  # of a server: model, address and parameters, which its pictures depend on
+Drawing = dict[str, Any]  # a line of drawings.jsonl
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-class Price(BaseModel):
+class ImagePrice(BaseModel):
     """What a picture costs, or a million tokens, where the server counts them."""
 
     model_config = ConfigDict(extra="forbid")
@@ -59,7 +50,7 @@ class Price(BaseModel):
         return self.picture + tokens / 1e6
 
 
-class Limit(BaseModel):
+class ImageBudget(BaseModel):
     """What one invocation may spend; None for as much as it takes."""
 
     model_config = ConfigDict(extra="forbid")
@@ -76,8 +67,8 @@ class ImageSettings(EndpointSettings):
     concurrency: int = Field(default=4, ge=1, le=64)
     tries: int = Field(default=6, ge=1)
     pause: float = Field(default=1.0, ge=0)
-    price: Price = Price()
-    budget: Limit = Limit()
+    price: ImagePrice = ImagePrice()
+    budget: ImageBudget = ImageBudget()
     parameters: dict[str, Any] = Field(default_factory=dict)  # sent as they are, such as quality or seed
 
     @field_validator("size")
@@ -108,25 +99,10 @@ class Picture:
     revised_prompt: str = ""
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """What became of a request."""
+class ImageBackend(Protocol):
+    """Draws pictures, one attempt at a time."""
 
-    id: str
-    status: str  # drawn | kept (it was there already) | recorded (drawn earlier) | failed | refused
-    reason: str = ""
-    file: Path | None = None
-    remark: str = ""
-
-    @property
-    def good(self) -> bool:
-        return self.status in ("drawn", "kept", "recorded")
-
-
-class Painter(Protocol):
-    """Somebody who draws, one attempt at a time."""
-
-    facts: Mapping[str, Any]  # everything that its pictures depend on
+    facts: Facts  # everything that its pictures depend on
     settings: ImageSettings
 
     def check(self) -> None:
@@ -149,12 +125,12 @@ class ImageServer(Endpoint):
     def __init__(self, settings: ImageSettings) -> None:
         super().__init__(settings)
         self.settings = settings
-        self.facts: Mapping[str, Any] = {
+        self.facts: Facts = {
             "images": "openai", "model": settings.model, "server": settings.server or self.url,
             "parameters": settings.parameters,
         }  # fmt: skip
 
-    def body(self, request: Request) -> dict[str, Any]:
+    def body(self, request: Request) -> dict[str, object]:
         """What is sent."""
         width, height = request.size
         body = {
@@ -186,10 +162,10 @@ class ImageServer(Endpoint):
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error):
             raise NoReply("the server's reply holds no picture") from None
         png, size = as_png(data)
-        counted = content.get("usage")
+        usage_counts = content.get("usage")
         usage = {
             name: int(value)
-            for name, value in (counted if isinstance(counted, dict) else {}).items()
+            for name, value in (usage_counts if isinstance(usage_counts, dict) else {}).items()
             if name in ("input_tokens", "output_tokens") and isinstance(value, int) and value >= 0
         }
         return Picture(png, size, usage, self.secret.redact(str(first.get("revised_prompt") or "")))
@@ -216,7 +192,7 @@ class RecordedImages:
         if len(servers) != 1:
             names = ", ".join(sorted(str(one.get("model")) for one in servers.values())) or "nobody"
             raise UsageError(f"{path}: expected the pictures of one server, found those of {names}")
-        self.facts: Mapping[str, Any] = next(iter(servers.values()))
+        self.facts: Facts = next(iter(servers.values()))
         self.settings = ImageSettings(url="http://recorded", model=str(self.facts.get("model", "")), tries=1)
         self.lines = {str(line["key"]): line for line in lines}
 
@@ -238,7 +214,7 @@ class RecordedImages:
         """Nothing is open."""
 
 
-def choose_images(said: str) -> Painter:
+def choose_images(choice: str) -> ImageBackend:
     """Who draws: a YAML file of settings, or the `drawings.jsonl` of an earlier folder.
 
     Parameters
@@ -246,9 +222,9 @@ def choose_images(said: str) -> Painter:
     said
         Path of the file. A key stands in neither: settings name a variable (`key_env`) or a file (`key_file`).
     """
-    path = Path(said)
+    path = Path(choice)
     if not path.is_file():
-        raise UsageError(f"{said}: no such file; --images takes a YAML file with url and model, or a {DRAWINGS}")
+        raise UsageError(f"{choice}: no such file; --images takes a YAML file with url and model, or a {DRAWINGS}")
     if path.suffix == ".jsonl":
         return RecordedImages(path)
     content = yaml_file(path)
@@ -268,17 +244,14 @@ def choose_images(said: str) -> Painter:
 
 
 def size_of(text: str) -> tuple[int, int]:
-    """Width and height, from text such as 1280x720."""
-    try:
-        width, height = (int(part) for part in text.lower().split("x"))
-    except ValueError:
-        raise UsageError(f"{text!r} is no size; a size is width x height, such as 1280x720") from None
+    """Width and height of a picture, from text such as 1280x720."""
+    width, height = parse_size(text)
     if not 16 <= width <= 8192 or not 16 <= height <= 8192:
         raise UsageError(f"{text!r} is no size of a picture: both numbers lie between 16 and 8192")
     return width, height
 
 
-def picture_key(facts: Mapping[str, Any], request: Request) -> str:
+def picture_key(facts: Facts, request: Request) -> str:
     """Address of a picture: its prompt, size and number, and who draws it."""
     what = {"prompt": request.prompt, "size": list(request.size), "number": request.number}
     return digest({"images": dict(facts), **what}, 40)
@@ -302,243 +275,10 @@ def as_png(data: bytes) -> tuple[bytes, tuple[int, int]]:
     return cv2.imencode(".png", pixels)[1].tobytes(), size
 
 
-def read_drawings(path: Path) -> list[dict[str, Any]]:
+def read_drawings(path: Path) -> list[Drawing]:
     """The lines of a drawings.jsonl; one that a kill left torn is passed over."""
     if not path.is_file():
         return []
     rows = [row for _, row in json_lines(path.read_text(encoding="utf-8", errors="replace")) if isinstance(row, dict)]
-    whole = [row for row in rows if all(isinstance(row.get(name), str) for name in ("key", "file", "sha256"))]
-    return [{**row, "images": dict(row.get("images") or {})} for row in whole]
-
-
-class Spending:
-    """Counts what pictures cost, before they are asked for, and says when to stop."""
-
-    def __init__(self, limit: Limit, price: Price) -> None:
-        self.limit, self.price = limit, price
-        self.pictures, self.money, self._under_way = 0, 0.0, 0
-        self._lock = threading.Lock()
-
-    def reserve(self) -> None:
-        """Set aside one picture, or raise Stopped where there is no room for it."""
-        with self._lock:
-            count = self.pictures + self._under_way + 1
-            each = max(self.price.picture, self.money / self.pictures if self.pictures else 0.0)
-            money = self.money + (self._under_way + 1) * each
-            for name, value, most in (
-                ("pictures", count, self.limit.pictures), (self.price.currency, money, self.limit.money),
-            ):  # fmt: skip
-                if most is not None and value > most + 1e-9:
-                    raise Stopped(
-                        f"the budget of {most:g} {name} is used up ({self.pictures} pictures, {self.money:.4g} "
-                        f"{self.price.currency}); raise it in the settings and run the same command again: pictures "
-                        "already paid for are kept"
-                    )
-            self._under_way += 1
-
-    def settle(self, picture: Picture | None) -> None:
-        """Replace what was set aside by what was spent."""
-        with self._lock:
-            self._under_way -= 1
-            if picture is not None:
-                self.pictures += 1
-                self.money += self.price.of(picture.usage)
-
-
-class Album:
-    """A folder of pictures with its drawings.jsonl, and the pictures of all folders in the cache."""
-
-    def __init__(self, folder: Path, cache: Path | None) -> None:
-        self.folder, self.cache = folder, None if cache is None else cache / PICTURES
-        self.lines = {str(line["file"]): line for line in read_drawings(folder / DRAWINGS)}
-        self._lock = threading.Lock()
-
-    def state(self, request: Request, key: str) -> str:
-        """`absent`, `same` (drawn from this), or why the file that is there is another."""
-        file = self.folder / f"{request.id}.png"
-        if not file.exists():
-            return "absent"
-        line = self.lines.get(file.name)
-        if line is None:
-            return "was not drawn by this command"
-        if line["sha256"] != file_digest(file):
-            return "was changed since it was drawn"
-        return "same" if line["key"] == key else "was drawn from another prompt, size or server"
-
-    def recorded(self, key: str) -> Picture | None:
-        """The picture that was drawn earlier, from the cache."""
-        if self.cache is None:
-            return None
-        place = self.cache / key[:2]
-        try:
-            told = json.loads((place / f"{key}.json").read_text(encoding="utf-8"))
-            png = (place / f"{key}.png").read_bytes()
-            _, size = as_png(png)
-        except (OSError, ValueError, RevisitError):
-            return None
-        return Picture(png, size, dict(told.get("usage") or {}), str(told.get("revised_prompt", "")))
-
-    def keep(self, key: str, facts: Mapping[str, Any], request: Request, picture: Picture) -> None:
-        """Keep a picture that was just paid for."""
-        if self.cache is None:
-            return
-        place = self.cache / key[:2]
-        with replacing(place / f"{key}.png") as temporary:
-            temporary.write_bytes(picture.png)
-        write_text(place / f"{key}.json", json.dumps(_told(key, facts, request, picture), ensure_ascii=False))
-
-    def put(self, key: str, facts: Mapping[str, Any], request: Request, picture: Picture) -> Path:
-        """Write a picture into the folder, with its line in drawings.jsonl."""
-        file = self.folder / f"{request.id}.png"
-        with replacing(file) as temporary:
-            temporary.write_bytes(picture.png)
-        line = {**_told(key, facts, request, picture), "id": request.id, "file": file.name, "sha256": file_digest(file)}
-        with self._lock:
-            self.lines[file.name] = line
-            write_lines(self.folder / DRAWINGS, self.lines.values())
-        return file
-
-
-def draw_all(
-    requests: Sequence[Request],
-    painter: Painter,
-    album: Album,
-    *,
-    replace: bool = False,
-    spending: Spending | None = None,
-) -> Iterator[Drawn]:
-    """Draw every picture that is not there, several at a time, and tell what became of each as it ends.
-
-    Parameters
-    ----------
-    requests
-        The pictures; their ids become names of files.
-    painter
-        Who draws them.
-    album
-        The folder they go to, and the cache they may come from.
-    replace
-        Draw anew where a file lies that was drawn from something else; otherwise such a request is refused.
-    spending
-        The budget; that of the settings by default.
-
-    Yields
-    ------
-    Drawn
-        `drawn`, `kept`, `recorded` (drawn earlier, paid for then), `failed` or `refused`, in the order they end.
-    """
-    spent = spending or Spending(painter.settings.budget, painter.settings.price)
-    waiting: queue.SimpleQueue[Request] = queue.SimpleQueue()
-    ended: queue.SimpleQueue[Drawn | BaseException] = queue.SimpleQueue()
-    for request in requests:
-        waiting.put(request)
-    worker = _Worker(painter, album, replace, spent)
-
-    def work() -> None:
-        while not worker.quit.is_set():
-            try:
-                request = waiting.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                ended.put(worker.one(request))
-            except BaseException as error:
-                ended.put(error)
-                return
-
-    try:
-        for _ in range(min(painter.settings.concurrency, len(requests))):
-            started(work, name="draw")
-        for _ in requests:
-            drawn = ended.get()
-            if isinstance(drawn, BaseException):
-                raise drawn
-            yield drawn
-    finally:
-        worker.quit.set()
-
-
-class _Worker:
-    """One request after the other, with all the patience that it takes."""
-
-    def __init__(self, painter: Painter, album: Album, replace: bool, spending: Spending) -> None:
-        self.painter, self.album, self.replace, self.spending = painter, album, replace, spending
-        self.quit = threading.Event()
-        self._stopped: Stopped | None = None
-        self._checking, self._checked = threading.Lock(), False
-
-    def one(self, request: Request) -> Drawn:
-        """What became of one request."""
-        key = picture_key(self.painter.facts, request)
-        state = self.album.state(request, key)
-        if state == "same":
-            return Drawn(request.id, "kept", file=self.album.folder / f"{request.id}.png")
-        if state != "absent" and not self.replace:
-            file = self.album.folder / f"{request.id}.png"
-            return Drawn(request.id, "refused", f"{file} is there and {state}; --replace draws it anew")
-        picture, status = self.album.recorded(key), "recorded"
-        if picture is None:
-            try:
-                picture, status = self._drawn(request), "drawn"
-            except (NoReply, Refused, Stopped) as error:
-                if isinstance(error, Stopped):
-                    self._stopped = error
-                return Drawn(request.id, "failed", str(error))
-            self.album.keep(key, self.painter.facts, request, picture)
-        file = self.album.put(key, self.painter.facts, request, picture)
-        asked, is_ = ("x".join(map(str, size)) for size in (request.size, picture.size))
-        remark = "" if picture.size == request.size else f"it is {is_}, but {asked} was asked for"
-        return Drawn(request.id, status, file=file, remark=remark)
-
-    def _drawn(self, request: Request) -> Picture:
-        """A new picture, after as many calls as it takes, within the budget."""
-        settings = self.painter.settings
-        pause = settings.pause
-        for attempt in range(1, settings.tries + 1):
-            self._check()
-            if self.quit.is_set():
-                raise NoReply("drawing was interrupted")
-            self.spending.reserve()
-            picture = None
-            try:
-                picture = self.painter.draw(request)
-                return picture
-            except NoReply as error:
-                if attempt == settings.tries:
-                    raise NoReply(f"no picture after {attempt} calls; the last one: {error}") from None
-                # A random share of the pause keeps many workers from coming back at the same moment.
-                wait = random.uniform(0.5, 1.0) * min(pause, LONGEST_PAUSE)
-                self.quit.wait(wait if error.wait is None else min(error.wait, LONGEST_WAIT) + wait / 10)
-                pause *= 2
-            finally:
-                self.spending.settle(picture)
-        raise AssertionError("unreachable")
-
-    def _check(self) -> None:
-        with self._checking:
-            if not self._checked and self._stopped is None:
-                self._checked = True
-                try:
-                    self.painter.check()
-                except RevisitError as error:
-                    self._stopped = Stopped(str(error))
-        if self._stopped is not None:
-            raise self._stopped
-
-
-def _told(key: str, facts: Mapping[str, Any], request: Request, picture: Picture) -> dict[str, Any]:
-    """What is kept of a picture besides its pixels."""
-    return {
-        "key": key, "prompt": request.prompt, "size": list(request.size), "number": request.number,
-        "images": dict(facts), "drawn_size": list(picture.size), "usage": dict(picture.usage),
-        "revised_prompt": picture.revised_prompt,
-        "drawn": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    }  # fmt: skip
-
-
-def expected_cost(requests: Sequence[Request], painter: Painter, album: Album) -> tuple[int, float, str]:
-    """How many pictures have to be drawn, what they cost by the price of a picture, and in which currency."""
-    keys = [(request, picture_key(painter.facts, request)) for request in requests]
-    new = sum(album.state(request, key) != "same" and album.recorded(key) is None for request, key in keys)
-    price = painter.settings.price
-    return new, math.fsum([price.picture] * new), price.currency
+    complete = [row for row in rows if all(isinstance(row.get(name), str) for name in ("key", "file", "sha256"))]
+    return [{**row, "images": dict(row.get("images") or {})} for row in complete]

@@ -17,7 +17,7 @@ from revisit.control.payloads.arrays import (
 )
 from revisit.control.payloads.conditions import RATES, UNITS
 from revisit.control.payloads.documents import POSE_LINES, POSE_TABLE, SCENE_JSON, SPLIT_JSON, UNREAL_STRINGS
-from revisit.control.payloads.family import Ask, Delivered, Family, PayloadError
+from revisit.control.payloads.family import Family, LoadedPath, PayloadError, PayloadRequest
 from revisit.control.payloads.named import NAMED_MOVE
 from revisit.control.payloads.text import CAMERA_TEXT
 from revisit.control.payloads.tokens import TOKEN_LIST, TOKENS
@@ -32,4 +32,4 @@ FAMILIES: dict[str, Family] = {
     )
 }  # fmt: skip
 
-__all__ = ["FAMILIES", "Ask", "Delivered", "Family", "PayloadError"]
+__all__ = ["FAMILIES", "Family", "LoadedPath", "PayloadError", "PayloadRequest"]

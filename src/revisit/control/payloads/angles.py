@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.control.payloads.family import STILL, Ask, Delivered, Family, Files, PayloadError, turned
+from revisit.control.payloads.family import (
+    STILL,
+    Family,
+    Files,
+    LoadedPath,
+    PayloadError,
+    PayloadRequest,
+    level_rotations,
+)
 from revisit.geometry.rotations import geodesic, to_yaw_pitch
 
 FRAMES_LATE = 2  # how many frames' worth of motion the straight lines may be off
 
 
-def write(ask: Ask) -> dict[str, bytes]:
+def write(ask: PayloadRequest) -> dict[str, bytes]:
     """The three lines of a path that goes one way, or one way and then another, half the clip each."""
     yaw, pitch = to_yaw_pitch(ask.c2w[:, :3, :3])
     yaw = np.degrees(np.unwrap(np.radians(yaw)))
-    along, aside = ask.c2w[:, 2, 3], np.abs(ask.c2w[:, :2, 3]).max()
-    if float(geodesic(turned(yaw, pitch), ask.c2w[:, :3, :3]).max()) > 1e-4:
+    forward, aside = ask.c2w[:, 2, 3], np.abs(ask.c2w[:, :2, 3]).max()
+    if float(geodesic(level_rotations(yaw, pitch), ask.c2w[:, :3, :3]).max()) > 1e-4:
         raise PayloadError("the path rolls, which pitch and yaw cannot express; choose another generator")
     turns = max(np.abs(yaw).max(), np.abs(pitch).max()) > STILL
-    if aside > STILL or (turns and np.abs(along).max() > STILL):
+    if aside > STILL or (turns and np.abs(forward).max() > STILL):
         raise PayloadError(
             "the path moves sideways, or turns while it moves, which pitch, yaw and a displacement cannot express; "
             "choose another generator"
@@ -31,7 +39,7 @@ def write(ask: Ask) -> dict[str, bytes]:
     middle = (len(ask.c2w) - 1) / 2
     frames = np.arange(len(ask.c2w))
     lines = []
-    for values in (-pitch, yaw, along):
+    for values in (-pitch, yaw, forward):
         keys = np.interp([0, middle, 2 * middle], frames, values)
         off = np.abs(np.interp(frames, [0, middle, 2 * middle], keys) - values).max()
         if off > FRAMES_LATE * np.abs(np.diff(values)).max() + STILL:
@@ -43,22 +51,24 @@ def write(ask: Ask) -> dict[str, bytes]:
     return {"txt": "".join(lines).encode()}
 
 
-def read(files: Files, count: int) -> Delivered:
+def read(files: Files, count: int) -> LoadedPath:
     """The path of three lines over the clip's frames."""
     try:
-        pitch, yaw, along = (np.array(line.split(), dtype=float) for line in files["txt"].decode().strip().split("\n"))
-        if not 2 <= min(len(pitch), len(yaw), len(along)) <= max(len(pitch), len(yaw), len(along)) <= 3:
+        pitch, yaw, forward = (
+            np.array(line.split(), dtype=float) for line in files["txt"].decode().strip().split("\n")
+        )
+        if not 2 <= min(len(pitch), len(yaw), len(forward)) <= max(len(pitch), len(yaw), len(forward)) <= 3:
             raise ValueError("two or three keyframes are read as they are; one fails, and more are smoothed")
     except ValueError as error:
         raise PayloadError(f"expected three lines of keyframes (pitch, yaw, displacement): {error}") from error
     share = np.linspace(0, 1, count)
-    pitch, yaw, along = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in (pitch, yaw, along))
+    pitch, yaw, forward = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in (pitch, yaw, forward))
     c2w = np.tile(np.eye(4), (count, 1, 1))
-    c2w[:, :3, :3] = turned(yaw, -pitch)
-    moves = not yaw.any() and not pitch.any() and bool(along.any())
+    c2w[:, :3, :3] = level_rotations(yaw, -pitch)
+    moves = not yaw.any() and not pitch.any() and bool(forward.any())
     if moves:
-        c2w[:, 2, 3] = along
-    return Delivered(np.arange(count), c2w, ways="shape" if moves else "metres")
+        c2w[:, 2, 3] = forward
+    return LoadedPath(np.arange(count), c2w, ways="shape" if moves else "metres")
 
 
 ANGLES = Family(

@@ -7,19 +7,19 @@ import numpy as np
 from revisit.control.payloads.family import (
     LATENT_STRIDE,
     STILL,
-    Ask,
-    Delivered,
     Family,
     Files,
-    chained,
-    keys_along,
+    LoadedPath,
+    PayloadRequest,
+    chain_steps,
+    checked_poses,
+    keys_for_path,
     latents,
-    member,
-    packed,
-    relative,
+    load_array,
+    npy_bytes,
+    npz_bytes,
+    relative_to_first,
     require_level,
-    rigid,
-    saved,
 )
 from revisit.geometry.poses import invert
 
@@ -30,57 +30,62 @@ LINGBOT_PICTURE = (832, 480)  # its intrinsics are pixels of this picture, whate
 GEN3C_PICTURE = (1280, 704)
 
 
-def read_folder(files: Files, count: int) -> Delivered:
-    member(files["intrinsics.npy"], "", (4,))
-    return _every_frame(rigid(member(files["poses.npy"], "", (None, 4, 4))))
+def write_folder(ask: PayloadRequest) -> dict[str, bytes]:
+    lens = _four(ask.lens(ask.picture or ask.plan.size))
+    return {"poses.npy": npy_bytes(ask.c2w), "intrinsics.npy": npy_bytes(lens)}
 
 
-def write_latent_folder(ask: Ask) -> dict[str, bytes]:
+def read_folder(files: Files, count: int) -> LoadedPath:
+    load_array(files["intrinsics.npy"], "", (4,))
+    return _every_frame(checked_poses(load_array(files["poses.npy"], "", (None, 4, 4))))
+
+
+def write_latent_folder(ask: PayloadRequest) -> dict[str, bytes]:
     """poses.npy (N, 4, 4) camera-to-world and intrinsics.npy (N, 4) in pixels of 832x480."""
     lens = _four(ask.lens(LINGBOT_PICTURE))
-    return {"poses.npy": saved(ask.c2w), "intrinsics.npy": saved(np.tile(lens, (len(ask.c2w), 1)))}
+    return {"poses.npy": npy_bytes(ask.c2w), "intrinsics.npy": npy_bytes(np.tile(lens, (len(ask.c2w), 1)))}
 
 
-def read_latent_folder(files: Files, count: int) -> Delivered:
+def read_latent_folder(files: Files, count: int) -> LoadedPath:
     """One pose per latent frame; the loader divides the ways between them by the longest, so their shape counts."""
     c2w = _latent_poses(files)
     steps = invert(c2w[:-1]) @ c2w[1:]
     longest = float(np.linalg.norm(steps[:, :3, 3], axis=1).max(initial=0.0))
     if longest <= STILL:
-        return Delivered(latents(4 * len(c2w) - 3), c2w)
+        return LoadedPath(latents(4 * len(c2w) - 3), c2w)
     steps[:, :3, 3] /= longest
-    return Delivered(latents(4 * len(c2w) - 3), chained(steps), ways="shape")
+    return LoadedPath(latents(4 * len(c2w) - 3), chain_steps(steps), ways="shape")
 
 
-def write_keys_folder(ask: Ask) -> dict[str, bytes]:
+def write_keys_folder(ask: PayloadRequest) -> dict[str, bytes]:
     """The same two files, and action.npy (N, 4): w a s d held, 0 or 1, the same from one latent frame to the next."""
     # Keys are pressed along the heading that was asked for, not along the amplified one.
     c2w = ask.plan.path.c2w
     require_level(c2w)
     marks = latents(len(c2w))
-    keys = np.repeat(keys_along(c2w[marks])[:, [0, 2, 1, 3]], LATENT_STRIDE, axis=0)
-    rest = np.zeros((len(c2w) - len(keys), 4))
-    return {**write_latent_folder(ask), "action.npy": saved(np.concatenate([keys, rest]))}
+    keys = np.repeat(keys_for_path(c2w[marks])[:, [0, 2, 1, 3]], LATENT_STRIDE, axis=0)
+    padding = np.zeros((len(c2w) - len(keys), 4))
+    return {**write_latent_folder(ask), "action.npy": npy_bytes(np.concatenate([keys, padding]))}
 
 
-def read_keys_folder(files: Files, count: int) -> Delivered:
+def read_keys_folder(files: Files, count: int) -> LoadedPath:
     """Turns are those of the poses, and ways those of every fourth row of keys, one step each along the heading."""
     c2w = _latent_poses(files)
-    w, a, s, d = member(files["action.npy"], "", (None, 4))[::LATENT_STRIDE][: len(c2w) - 1].T
+    w, a, s, d = load_array(files["action.npy"], "", (None, 4))[::LATENT_STRIDE][: len(c2w) - 1].T
     moves = np.stack([d - a, w - s], axis=1)
     c2w[:, :3, 3] = 0
     frames = latents(LATENT_STRIDE * len(c2w) - 3)
-    return Delivered(frames, c2w, ways="shape", moves=moves, key=1.0) if moves.any() else Delivered(frames, c2w)
+    return LoadedPath(frames, c2w, ways="shape", moves=moves, key=1.0) if moves.any() else LoadedPath(frames, c2w)
 
 
 def _latent_poses(files: Files) -> np.ndarray:
-    c2w = rigid(member(files["poses.npy"], "", (None, 4, 4)))
-    member(files["intrinsics.npy"], "", (len(c2w), 4))
-    return relative(c2w[latents(len(c2w))])
+    c2w = checked_poses(load_array(files["poses.npy"], "", (None, 4, 4)))
+    load_array(files["intrinsics.npy"], "", (len(c2w), 4))
+    return relative_to_first(c2w[latents(len(c2w))])
 
 
-def _every_frame(c2w: np.ndarray, anchors: int = 0) -> Delivered:
-    return Delivered(np.arange(len(c2w) - anchors), relative(c2w)[anchors:])
+def _every_frame(c2w: np.ndarray, anchors: int = 0) -> LoadedPath:
+    return LoadedPath(np.arange(len(c2w) - anchors), relative_to_first(c2w)[anchors:])
 
 
 def _four(lens: np.ndarray) -> np.ndarray:
@@ -91,34 +96,33 @@ def _four(lens: np.ndarray) -> np.ndarray:
 W2C_ARRAYS = Family(
     "w2c_arrays", "World-to-camera arrays, for exchange", ("npz",),
     "w2c (1, N, 4, 4), intrinsics (1, N, 3, 3) in pixels",
-    lambda ask: {"npz": packed(w2c=invert(ask.c2w)[None], intrinsics=ask.lenses(ask.plan.size)[None])},
-    lambda files, count: _every_frame(invert(rigid(member(files["npz"], "w2c", (1, None, 4, 4))[0]))),
+    lambda ask: {"npz": npz_bytes(w2c=invert(ask.c2w)[None], intrinsics=ask.lenses(ask.plan.size)[None])},
+    lambda files, count: _every_frame(invert(checked_poses(load_array(files["npz"], "w2c", (1, None, 4, 4))[0]))),
 )  # fmt: skip
 MULTIVIEW_NPZ = Family(
     "multiview_npz", "World-to-camera among the members of a scene", ("npz",),
     "w2cs_all (T, 4, 4) world-to-camera, Ks_all (T, 3, 3) in pixels of 1280x704",
-    lambda ask: {"npz": packed(w2cs_all=invert(ask.c2w), Ks_all=ask.lenses(GEN3C_PICTURE))},
-    lambda files, count: _every_frame(invert(rigid(member(files["npz"], "w2cs_all", (None, 4, 4))))),
+    lambda ask: {"npz": npz_bytes(w2cs_all=invert(ask.c2w), Ks_all=ask.lenses(GEN3C_PICTURE))},
+    lambda files, count: _every_frame(invert(checked_poses(load_array(files["npz"], "w2cs_all", (None, 4, 4))))),
 )  # fmt: skip
 BLENDER_NPZ = Family(
     "blender_npz", "Camera-to-world, Blender's camera and world", ("npz",),
     "extrinsics (T, 4, 4): camera with y up and z backward, world with x right, y ahead, z up",
-    lambda ask: {"npz": packed(extrinsics=BLENDER_WORLD @ ask.c2w @ BLENDER_CAMERA)},
+    lambda ask: {"npz": npz_bytes(extrinsics=BLENDER_WORLD @ ask.c2w @ BLENDER_CAMERA)},
     lambda files, count: _every_frame(
-        BLENDER_WORLD.T @ rigid(member(files["npz"], "extrinsics", (None, 4, 4))) @ BLENDER_CAMERA
+        BLENDER_WORLD.T @ checked_poses(load_array(files["npz"], "extrinsics", (None, 4, 4))) @ BLENDER_CAMERA
     ),
 )  # fmt: skip
 ANCHORED_NPZ = Family(
     "anchored_npz", "Camera-to-world after an anchor", ("npz",),
     "poses_c2w (1 + N, 4, 4): the first picture's pose, then one per frame",
-    lambda ask: {"npz": packed(poses_c2w=np.concatenate([ask.c2w[:1], ask.c2w]))},
-    lambda files, count: _every_frame(rigid(member(files["npz"], "poses_c2w", (None, 4, 4))), anchors=1),
+    lambda ask: {"npz": npz_bytes(poses_c2w=np.concatenate([ask.c2w[:1], ask.c2w]))},
+    lambda files, count: _every_frame(checked_poses(load_array(files["npz"], "poses_c2w", (None, 4, 4))), anchors=1),
 )  # fmt: skip
 POSE_FOLDER = Family(
     "pose_folder", "Camera-to-world and lens as npy", ("poses.npy", "intrinsics.npy"),
     "poses.npy (N, 4, 4) camera-to-world; intrinsics.npy (4,) in pixels of the first picture",
-    lambda ask: {"poses.npy": saved(ask.c2w), "intrinsics.npy": saved(_four(ask.lens(ask.picture or ask.plan.size)))},
-    read_folder, folder=True, pictured=True,
+    write_folder, read_folder, folder=True, pictured=True,
 )  # fmt: skip
 LATENT_FOLDER = Family(
     "latent_folder", "Camera-to-world read per latent frame", ("poses.npy", "intrinsics.npy"),

@@ -8,7 +8,7 @@ must hand the arrays over.
 - Matrix-Game 3: keyboard (N, 6) w s a d and two unused; mouse (N, 2) up and right, 15 degrees per unit and frame, and
   under 0.02 ignored. Turns slower than that are made in pulses. A key has one speed, whose unit nobody says.
 
-Keys are those that `keys_along` finds for the path: the fewest that explain it.
+Keys are those that `keys_for_path` finds for the path: the fewest that explain it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import numpy as np
 from revisit.control.payloads.family import (
     LATENT_STRIDE,
     STILL,
-    Ask,
-    Delivered,
     Family,
     Files,
+    LoadedPath,
     PayloadError,
-    keys_along,
-    member,
-    packed,
+    PayloadRequest,
+    keys_for_path,
+    level_rotations,
+    load_array,
+    npz_bytes,
     require_level,
-    turned,
 )
 from revisit.geometry.rotations import axis_angle, geodesic, to_yaw_pitch
 
@@ -38,53 +38,53 @@ LEAST = 0.020001  # what is written at least: 0.02 itself is less than that in s
 KEY, TWO_KEYS = 12.35, 8.73  # units per frame that one key goes, and each of two
 
 
-def write_rates(ask: Ask) -> dict[str, bytes]:
+def write_rates(ask: PayloadRequest) -> dict[str, bytes]:
     """`keyboard_cond` and `mouse_cond`, the same for 4 frames at a time."""
     yaw, pitch = _angles(ask.c2w)
     edges = np.minimum(np.arange(0, len(yaw) + LATENT_STRIDE, LATENT_STRIDE), len(yaw) - 1)
     mouse = RATE * np.stack([np.sign(_told(np.diff(pitch[edges]))), np.sign(_told(np.diff(yaw[edges])))], axis=1)
-    keys = keys_along(ask.plan.path.c2w[edges])
+    keys = keys_for_path(ask.plan.path.c2w[edges])
     rows = [np.repeat(table, LATENT_STRIDE, axis=0)[: len(yaw)] for table in (keys, mouse)]
-    return {"npz": packed(keyboard_cond=rows[0][None], mouse_cond=rows[1][None])}
+    return {"npz": npz_bytes(keyboard_cond=rows[0][None], mouse_cond=rows[1][None])}
 
 
-def read_rates(files: Files, count: int) -> Delivered:
+def read_rates(files: Files, count: int) -> LoadedPath:
     """Where the keys lead; how far the mouse turns is not known."""
-    keys = member(files["npz"], "keyboard_cond", (1, count, 4))[0]
-    member(files["npz"], "mouse_cond", (1, count, 2))
+    keys = load_array(files["npz"], "keyboard_cond", (1, count, 4))[0]
+    load_array(files["npz"], "mouse_cond", (1, count, 2))
     edges = np.minimum(np.arange(0, count + LATENT_STRIDE - 1, LATENT_STRIDE), count - 1)
     if not keys.any():
-        return Delivered(edges, None)
+        return LoadedPath(edges, None)
     forward, back, left, right = keys[edges[:-1]].T
-    return Delivered(edges, None, ways="shape", moves=np.stack([right - left, forward - back], axis=1), key=1.0)
+    return LoadedPath(edges, None, ways="shape", moves=np.stack([right - left, forward - back], axis=1), key=1.0)
 
 
-def write_units(ask: Ask) -> dict[str, bytes]:
+def write_units(ask: PayloadRequest) -> dict[str, bytes]:
     """`keyboard` and `mouse`, frame by frame."""
     yaw, pitch = _angles(ask.c2w)
     mouse = np.stack([_pulses(pitch), _pulses(yaw)], axis=1)
     keyboard = np.zeros((len(yaw), 6))
     path, heading = ask.plan.path.c2w, _turned(mouse)[:, 1]
-    keyboard[:-1, :4] = keys_along(path, together=TWO_KEYS / KEY)
+    keyboard[:-1, :4] = keys_for_path(path, together=TWO_KEYS / KEY)
     amplified = not np.allclose(path[:, :3, :3], ask.c2w[:, :3, :3])
     if not amplified and _strays(path, _walked(keyboard, heading)):
         # A frame goes along the heading that it begins with, which trails a fast turn: further keys make up for that.
         grounds = np.stack([axis_angle((0, 1, 0), angle)[::2, ::2] for angle in heading[:-1]])
-        keyboard[:-1, :4] = keys_along(path, together=TWO_KEYS / KEY, heading=grounds)
-    return {"npz": packed(keyboard=keyboard, mouse=mouse)}
+        keyboard[:-1, :4] = keys_for_path(path, together=TWO_KEYS / KEY, heading=grounds)
+    return {"npz": npz_bytes(keyboard=keyboard, mouse=mouse)}
 
 
-def read_units(files: Files, count: int) -> Delivered:
+def read_units(files: Files, count: int) -> LoadedPath:
     """The path that keys and mouse lead along."""
-    keyboard, mouse = member(files["npz"], "keyboard", (count, 6)), member(files["npz"], "mouse", (count, 2))
+    keyboard, mouse = load_array(files["npz"], "keyboard", (count, 6)), load_array(files["npz"], "mouse", (count, 2))
     pitch, yaw = _turned(mouse).T
     c2w = np.tile(np.eye(4), (count, 1, 1))
-    c2w[:, :3, :3] = turned(yaw, pitch)
+    c2w[:, :3, :3] = level_rotations(yaw, pitch)
     if not keyboard.any():
-        return Delivered(np.arange(count), c2w)
+        return LoadedPath(np.arange(count), c2w)
     c2w[:, :3, 3] = _walked(keyboard, yaw)
     moves = _ways(keyboard)[:, ::2] / KEY
-    return Delivered(np.arange(count), c2w, ways="shape", moves=moves, key=KEY)
+    return LoadedPath(np.arange(count), c2w, ways="shape", moves=moves, key=KEY)
 
 
 def _turned(mouse: np.ndarray) -> np.ndarray:
@@ -95,30 +95,30 @@ def _turned(mouse: np.ndarray) -> np.ndarray:
 
 def _walked(keyboard: np.ndarray, yaw: np.ndarray) -> np.ndarray:
     """Where the keys lead (N, 3), each frame along the heading that it begins with."""
-    steps = [axis_angle((0, 1, 0), angle) @ way for angle, way in zip(yaw[:-1], _ways(keyboard), strict=True)]
+    steps = [axis_angle((0, 1, 0), angle) @ step for angle, step in zip(yaw[:-1], _ways(keyboard), strict=True)]
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
 
 def _ways(keyboard: np.ndarray) -> np.ndarray:
     """How far the keys go in each frame (N - 1, 3), to the right, down and ahead."""
     w, s, a, d = (keyboard[:-1, :4] > 0.5).astype(float).T
-    across, ahead = d - a, w - s
-    speed = np.where((across != 0) & (ahead != 0), TWO_KEYS, KEY)
-    return np.stack([across * speed, np.zeros(len(w)), ahead * speed], axis=1)
+    right, forward = d - a, w - s
+    speed = np.where((right != 0) & (forward != 0), TWO_KEYS, KEY)
+    return np.stack([right * speed, np.zeros(len(w)), forward * speed], axis=1)
 
 
 def _strays(c2w: np.ndarray, walked: np.ndarray) -> bool:
     """Whether a way, at its best scale, is more than one key's step from a path."""
-    asked, power = c2w[:, :3, 3] - c2w[0, :3, 3], float((walked * walked).sum())
-    scale = float((asked * walked).sum()) / power if power else 0.0
-    return bool(np.linalg.norm(asked - scale * walked, axis=1).max() > scale * KEY)
+    target, power = c2w[:, :3, 3] - c2w[0, :3, 3], float((walked * walked).sum())
+    scale = float((target * walked).sum()) / power if power else 0.0
+    return bool(np.linalg.norm(target - scale * walked, axis=1).max() > scale * KEY)
 
 
 def _angles(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     yaw, pitch = to_yaw_pitch(c2w[:, :3, :3])
     yaw = np.degrees(np.unwrap(np.radians(yaw)))
     require_level(c2w)
-    if float(geodesic(turned(yaw, pitch), c2w[:, :3, :3]).max()) > 1e-4:
+    if float(geodesic(level_rotations(yaw, pitch), c2w[:, :3, :3]).max()) > 1e-4:
         raise PayloadError("the path rolls, which a mouse cannot do; choose another generator")
     return yaw, pitch
 
@@ -129,13 +129,13 @@ def _told(change: np.ndarray) -> np.ndarray:
 
 def _pulses(angle: np.ndarray) -> np.ndarray:
     """The mouse (N,) that follows an angle within half of the least turn that is noticed."""
-    made, at = np.zeros(len(angle)), 0.0
+    pulses, at = np.zeros(len(angle)), 0.0
     for k in range(len(angle) - 1):
         units = (angle[k + 1] - at) / DEGREES
         if abs(units) >= LEAST / 2:
-            made[k] = np.copysign(max(abs(units), LEAST), units)
-            at += made[k] * DEGREES
-    return made
+            pulses[k] = np.copysign(max(abs(units), LEAST), units)
+            at += pulses[k] * DEGREES
+    return pulses
 
 
 RATES = Family(

@@ -12,16 +12,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from revisit.control.payloads.family import (
-    Ask,
-    Delivered,
     Family,
     Files,
+    LoadedPath,
     PayloadError,
-    document,
+    PayloadRequest,
+    checked_poses,
     latents,
     numbers,
-    relative,
-    rigid,
+    parse_document,
+    relative_to_first,
 )
 from revisit.geometry.poses import invert
 
@@ -30,7 +30,7 @@ CENTIMETRES = 100.0
 CAMERA = "cam01"  # the first of ReCamMaster's ten names: --cam_type 1
 
 
-def write_table(ask: Ask, *, lens: Sequence[float] | None = None) -> dict[str, bytes]:
+def write_table(ask: PayloadRequest, *, lens: Sequence[float] | None = None) -> dict[str, bytes]:
     """{"0": {"extrinsic": 4x4 camera-to-world, "K": 3x3 divided}, ...}: a pose per latent frame, in their order."""
     width, height = ask.plan.size
     own = ask.lens(ask.plan.size)
@@ -40,17 +40,17 @@ def write_table(ask: Ask, *, lens: Sequence[float] | None = None) -> dict[str, b
     return {"json": json.dumps({str(n): {"extrinsic": numbers(pose), "K": k} for n, pose in enumerate(poses)}).encode()}
 
 
-def read_table(files: Files, count: int, *, lens: Sequence[float] | None = None) -> Delivered:
+def read_table(files: Files, count: int, *, lens: Sequence[float] | None = None) -> LoadedPath:
     """The poses in the order of the file, whatever their keys are called."""
-    table = document(files["json"])
+    table = parse_document(files["json"])
     try:
-        c2w = rigid([row["extrinsic"] for row in table.values()])
+        c2w = checked_poses([row["extrinsic"] for row in table.values()])
     except (AttributeError, KeyError, TypeError) as error:
         raise PayloadError("expected a JSON object of objects with `extrinsic`") from error
-    return Delivered(latents(4 * len(c2w) - 3), relative(c2w))
+    return LoadedPath(latents(4 * len(c2w) - 3), relative_to_first(c2w))
 
 
-def write_lines(ask: Ask) -> dict[str, bytes]:
+def write_lines(ask: PayloadRequest) -> dict[str, bytes]:
     """poses.txt: a bare 4x4 world-to-camera array per line; intrinsics.txt: fx fy cx cy divided by width and height."""
     width, height = ask.plan.size
     lens = ask.lens(ask.plan.size)
@@ -61,47 +61,49 @@ def write_lines(ask: Ask) -> dict[str, bytes]:
     }
 
 
-def read_lines(files: Files, count: int) -> Delivered:
+def read_lines(files: Files, count: int) -> LoadedPath:
     if len(files["intrinsics.txt"].split()) != 4:
         raise PayloadError("intrinsics.txt holds four numbers: fx fy cx cy, divided by width and height")
-    c2w = invert(rigid([document(line) for line in files["poses.txt"].splitlines() if line.strip()]))
-    return Delivered(np.arange(len(c2w)), relative(c2w))
+    c2w = invert(checked_poses([parse_document(line) for line in files["poses.txt"].splitlines() if line.strip()]))
+    return LoadedPath(np.arange(len(c2w)), relative_to_first(c2w))
 
 
-def write_scene(ask: Ask) -> dict[str, bytes]:
+def write_scene(ask: PayloadRequest) -> dict[str, bytes]:
     """camera.json: `extrinsic` (N, 4, 4) world-to-camera and `intrinsic` (N, 3, 3) in pixels of the first picture."""
     lens = numbers(ask.lens(ask.picture or ask.plan.size))
     scene = {"intrinsic": [lens] * len(ask.c2w), "extrinsic": numbers(invert(ask.c2w))}
     return {"camera.json": json.dumps(scene).encode()}
 
 
-def read_scene(files: Files, count: int) -> Delivered:
-    scene = document(files["camera.json"])
+def read_scene(files: Files, count: int) -> LoadedPath:
+    scene = parse_document(files["camera.json"])
     if not isinstance(scene, dict) or "extrinsic" not in scene or "intrinsic" not in scene:
         raise PayloadError("expected a JSON object with `intrinsic` and `extrinsic`")
-    c2w = invert(rigid(scene["extrinsic"]))
-    return Delivered(np.arange(len(c2w)), relative(c2w))
+    c2w = invert(checked_poses(scene["extrinsic"]))
+    return LoadedPath(np.arange(len(c2w)), relative_to_first(c2w))
 
 
-def write_split(ask: Ask) -> dict[str, bytes]:
+def write_split(ask: PayloadRequest) -> dict[str, bytes]:
     """`cond_cam` and `tgt_cam`, each "0" to "76": 4x4 in Unreal's axes. The source is taken to rest at the start."""
     poses = [numbers(pose) for pose in _to_unreal(ask.c2w)]
-    rest = {str(k): poses[0] for k in range(len(poses))}
-    return {"json": json.dumps({"cond_cam": rest, "tgt_cam": {str(k): pose for k, pose in enumerate(poses)}}).encode()}
+    static = {str(k): poses[0] for k in range(len(poses))}
+    return {
+        "json": json.dumps({"cond_cam": static, "tgt_cam": {str(k): pose for k, pose in enumerate(poses)}}).encode()
+    }
 
 
-def read_split(files: Files, count: int) -> Delivered:
-    cameras = document(files["json"])
+def read_split(files: Files, count: int) -> LoadedPath:
+    cameras = parse_document(files["json"])
     try:
         matrices = [cameras["tgt_cam"][str(k)] for k in range(len(cameras["cond_cam"]))]
     except (KeyError, TypeError) as error:
         raise PayloadError("expected `cond_cam` and `tgt_cam` with a matrix per frame, counted from 0") from error
     c2w = _from_unreal(matrices)
-    kept = latents(len(c2w))
-    return Delivered(kept, relative(c2w)[kept])
+    frames = latents(len(c2w))
+    return LoadedPath(frames, relative_to_first(c2w)[frames])
 
 
-def write_strings(ask: Ask) -> dict[str, bytes]:
+def write_strings(ask: PayloadRequest) -> dict[str, bytes]:
     """`frame0`, `frame1`, ... -> `cam01` -> "[..] [..] [..] [..]", the four columns in Unreal's axes."""
     frames = {}
     for k, pose in enumerate(_to_unreal(ask.c2w)):
@@ -110,8 +112,8 @@ def write_strings(ask: Ask) -> dict[str, bytes]:
     return {"json": json.dumps(frames).encode()}
 
 
-def read_strings(files: Files, count: int) -> Delivered:
-    frames = document(files["json"])
+def read_strings(files: Files, count: int) -> LoadedPath:
+    frames = parse_document(files["json"])
     try:
         groups = [re.findall(r"\[([^\]]*)\]", frames[f"frame{k}"][CAMERA]) for k in range(len(frames))]
         matrices = [np.array([group.split() for group in four], dtype=float).T for four in groups]
@@ -119,28 +121,29 @@ def read_strings(files: Files, count: int) -> Delivered:
         raise PayloadError(f"expected frame0, frame1, ... with the four columns of {CAMERA} as a string") from error
     c2w = _from_unreal(matrices)
     kept = latents(len(c2w))
-    return Delivered(kept, relative(c2w)[kept])
+    return LoadedPath(kept, relative_to_first(c2w)[kept])
 
 
 def _to_unreal(c2w: np.ndarray) -> np.ndarray:
-    made = np.tile(np.eye(4), (len(c2w), 1, 1))
+    poses = np.tile(np.eye(4), (len(c2w), 1, 1))
     ahead, right, up = c2w[:, :3, 2], c2w[:, :3, 0], -c2w[:, :3, 1]
-    made[:, :3] = np.stack([ahead, right, up, CENTIMETRES * c2w[:, :3, 3]], axis=2)
-    made[:, :3] = UNREAL @ made[:, :3]
-    return made
+    poses[:, :3] = np.stack([ahead, right, up, CENTIMETRES * c2w[:, :3, 3]], axis=2)
+    poses[:, :3] = UNREAL @ poses[:, :3]
+    return poses
 
 
 def _from_unreal(matrices: object) -> np.ndarray:
     try:
-        given = np.asarray(matrices, dtype=float)
-        if given.ndim != 3 or given.shape[1:] != (4, 4):
-            raise ValueError(f"their shape is {given.shape}")
+        poses = np.asarray(matrices, dtype=float)
+        if poses.ndim != 3 or poses.shape[1:] != (4, 4):
+            raise ValueError(f"their shape is {poses.shape}")
     except (TypeError, ValueError) as error:
         raise PayloadError(f"expected 4x4 matrices: {error}") from error
-    turned = UNREAL.T @ given[:, :3]
-    c2w = np.tile(np.eye(4), (len(given), 1, 1))
-    c2w[:, :3] = np.stack([turned[..., 1], -turned[..., 2], turned[..., 0], turned[..., 3] / CENTIMETRES], axis=2)
-    return rigid(c2w)
+    axes = UNREAL.T @ poses[:, :3]
+    c2w = np.tile(np.eye(4), (len(poses), 1, 1))
+    columns = [axes[..., 1], -axes[..., 2], axes[..., 0], axes[..., 3] / CENTIMETRES]
+    c2w[:, :3] = np.stack(columns, axis=2)
+    return checked_poses(c2w)
 
 
 POSE_TABLE = Family(

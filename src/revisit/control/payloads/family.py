@@ -22,6 +22,7 @@ STILL = 1e-6  # metres or degrees
 
 Ways = Literal["metres", "shape"]
 Files = Mapping[str, bytes]
+PayloadOptions = Mapping[str, Any]  # of a family, by the names of the arguments of its `write` and `read`
 
 
 class PayloadError(RevisitError):
@@ -29,7 +30,7 @@ class PayloadError(RevisitError):
 
 
 @dataclass(frozen=True, eq=False)
-class Ask:
+class PayloadRequest:
     """What a generator shall be told: a path, with the plan it comes from, and what some files hold besides."""
 
     plan: CameraPlan
@@ -51,7 +52,7 @@ class Ask:
 
 
 @dataclass(frozen=True, eq=False)
-class Delivered:
+class LoadedPath:
     """What a payload says by its loader's rules: camera-to-world poses relative to the first, and their frames.
 
     Where the loader keeps only the shape of a way, or nobody knows how large its unit is, `ways` is `shape`. Where the
@@ -82,18 +83,18 @@ class Family:
     files: tuple[str, ...]
     layout: str
     write: Callable[..., dict[str, bytes]]
-    read: Callable[..., Delivered]
+    read: Callable[..., LoadedPath]
     folder: bool = False
     options: tuple[str, ...] = ()
     line: bool = False  # whether the file is one line of text that a command can take as it is
     pictured: bool = False  # whether its lens is in pixels of the first picture
     gains: bool = True  # whether a gain can be in it
     about: bool = False  # whether the loader's own numbers are known only about
-    token_degrees: Callable[[Mapping[str, Any]], float | None] = lambda options: None  # that a token turns, by options
+    token_degrees: Callable[[PayloadOptions], float | None] = lambda options: None  # that a token turns, by options
     keyed: bool = False  # whether ways are told by keys of one speed: their shape counts, and no way is too long
 
 
-def relative(c2w: np.ndarray) -> np.ndarray:
+def relative_to_first(c2w: np.ndarray) -> np.ndarray:
     """Poses seen from the first one."""
     return invert(c2w[0]) @ c2w
 
@@ -103,12 +104,12 @@ def latents(count: int) -> np.ndarray:
     return np.arange(0, count, LATENT_STRIDE)
 
 
-def turned(yaw: np.ndarray, pitch: np.ndarray) -> np.ndarray:
+def level_rotations(yaw: np.ndarray, pitch: np.ndarray) -> np.ndarray:
     """Rotations (N, 3, 3) of a camera that does not roll."""
     return np.stack([from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
 
 
-def chained(steps: Iterable[np.ndarray]) -> np.ndarray:
+def chain_steps(steps: Iterable[np.ndarray]) -> np.ndarray:
     """The path that goes on from each pose by the next step."""
     return np.stack(list(accumulate(steps, np.matmul, initial=np.eye(4))))
 
@@ -121,7 +122,7 @@ KEYS = {
 }
 
 
-def keys_along(c2w: np.ndarray, *, together: float = 1.0, heading: np.ndarray | None = None) -> np.ndarray:
+def keys_for_path(c2w: np.ndarray, *, together: float = 1.0, heading: np.ndarray | None = None) -> np.ndarray:
     """Keys forward, back, left and right (N - 1, 4), 0 or 1, that lead along a level path.
 
     A key has one speed, so the fastest stretch of the path sets it and slower ones are made in pulses. Between two
@@ -138,25 +139,27 @@ def keys_along(c2w: np.ndarray, *, together: float = 1.0, heading: np.ndarray | 
         that an arc needs one key.
     """
     at = c2w[:, [0, 2], 3]
-    heading = halfway(c2w) if heading is None else heading
+    heading = mid_headings(c2w) if heading is None else heading
     steps = np.einsum("nji,nj->ni", heading, np.diff(at, axis=0))
     long, short = np.sort(np.abs(steps), axis=1)[:, ::-1].T
     step = float((long - short + short / together).max(initial=0.0))
-    made = np.zeros((len(steps), 4))
+    rows = np.zeros((len(steps), 4))
     if step <= STILL:
-        return made
-    ways = {keys: np.array(way) * step * (together if all(way) else 1) for keys, way in KEYS.items()}
+        return rows
+    step_by_keys = {
+        keys: np.array(direction) * step * (together if all(direction) else 1) for keys, direction in KEYS.items()
+    }
     reached = at[0]
     for k, turn in enumerate(heading):
-        wanted = turn.T @ (at[k + 1] - reached)
-        off = {keys: float(np.linalg.norm(wanted - way)) for keys, way in ways.items()}
+        target = turn.T @ (at[k + 1] - reached)
+        off = {keys: float(np.linalg.norm(target - direction)) for keys, direction in step_by_keys.items()}
         near = [keys for keys, distance in off.items() if distance <= (0.5 + 1e-6) * step]
-        made[k] = min(near, key=lambda keys: (sum(keys), off[keys])) if near else min(off, key=lambda keys: off[keys])
-        reached = reached + turn @ ways[tuple(made[k].astype(int))]
-    return made
+        rows[k] = min(near, key=lambda keys: (sum(keys), off[keys])) if near else min(off, key=lambda keys: off[keys])
+        reached = reached + turn @ step_by_keys[tuple(rows[k].astype(int))]
+    return rows
 
 
-def halfway(c2w: np.ndarray) -> np.ndarray:
+def mid_headings(c2w: np.ndarray) -> np.ndarray:
     """Rotations (N - 1, 2, 2) of the ground (right, ahead) to the heading halfway between two poses and the next."""
     yaw = np.unwrap(np.radians(to_yaw_pitch(c2w[:, :3, :3])[0]))
     middle = (yaw[:-1] + yaw[1:]) / 2
@@ -170,45 +173,45 @@ def require_level(c2w: np.ndarray) -> None:
         raise PayloadError("the path rises or sinks, and there is no key for that; choose another generator")
 
 
-def packed(**members: np.ndarray) -> bytes:
+def npz_bytes(**members: np.ndarray) -> bytes:
     """An npz file of float32 arrays."""
     file = io.BytesIO()
     np.savez(file, **{name: array.astype(np.float32) for name, array in members.items()})  # type: ignore[arg-type]
     return file.getvalue()
 
 
-def saved(array: np.ndarray) -> bytes:
+def npy_bytes(array: np.ndarray) -> bytes:
     """An npy file."""
     file = io.BytesIO()
     np.save(file, array)
     return file.getvalue()
 
 
-def member(content: bytes, name: str, shape: tuple[int | None, ...]) -> np.ndarray:
+def load_array(content: bytes, name: str, shape: tuple[int | None, ...]) -> np.ndarray:
     """A member of an npz, or the array of an npy where the name is empty; None stands for any length."""
     try:
         loaded = np.load(io.BytesIO(content), allow_pickle=False)
-        found = np.asarray(loaded[name] if name else loaded, dtype=float)
+        array = np.asarray(loaded[name] if name else loaded, dtype=float)
     except (OSError, EOFError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFile) as error:
         what = f"npz with a member {name!r}" if name else "npy file"
         raise PayloadError(f"the file is not a {what}") from error
-    fits = len(found.shape) == len(shape) and all(
-        want in (None, have) and have for have, want in zip(found.shape, shape, strict=True)
+    fits = len(array.shape) == len(shape) and all(
+        want in (None, have) and have for have, want in zip(array.shape, shape, strict=True)
     )
     if not fits:
-        raise PayloadError(f"`{name or 'the array'}` has shape {found.shape}; expected {shape}, None for any length")
-    return found
+        raise PayloadError(f"`{name or 'the array'}` has shape {array.shape}; expected {shape}, None for any length")
+    return array
 
 
-def document(content: bytes) -> Any:
-    """A JSON document."""
+def parse_document(content: bytes) -> Any:
+    """The content of a JSON document."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
         raise PayloadError(f"the document is not JSON: {error}") from error
 
 
-def rigid(matrices: Any) -> np.ndarray:
+def checked_poses(matrices: Any) -> np.ndarray:
     """Poses (N, 4, 4), checked."""
     try:
         full = as_4x4(np.asarray(matrices, dtype=float))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.control.payloads.family import Ask, Delivered, Family, Files, PayloadError
+from revisit.control.payloads.family import Family, Files, LoadedPath, PayloadError, PayloadRequest
 from revisit.geometry.camera_script import Move, Step, camera_path
 
 NAMES = {
@@ -18,7 +18,7 @@ NAMES = {
 DEGREES, UNITS = 45.0, 1.0
 
 
-def write(ask: Ask) -> dict[str, bytes]:
+def write(ask: PayloadRequest) -> dict[str, bytes]:
     """The name of a script's only move."""
     kinds = {tuple((move.kind, move.direction) for move in step.moves) for step in ask.plan.steps}
     moves = kinds.pop() if len(kinds) == 1 else ()
@@ -30,15 +30,15 @@ def write(ask: Ask) -> dict[str, bytes]:
     return {"txt": f"{NAMES[moves[0]]}\n".encode()}
 
 
-def read(files: Files, count: int) -> Delivered:
+def read(files: Files, count: int) -> LoadedPath:
     """The path that the name stands for, about."""
     name = files["txt"].decode(errors="replace").strip()
-    known = {word: move for move, word in NAMES.items()}
-    if name not in known:
-        raise PayloadError(f"expected one of {', '.join(known)}, not {name[:40]!r}")
-    kind, direction = known[name]
+    moves = {word: move for move, word in NAMES.items()}
+    if name not in moves:
+        raise PayloadError(f"expected one of {', '.join(moves)}, not {name[:40]!r}")
+    kind, direction = moves[name]
     c2w = camera_path([Step((Move(kind, direction, DEGREES if kind == "yaw" else UNITS),), count - 1)])
-    return Delivered(np.arange(count), c2w, ways="metres" if kind == "yaw" else "shape")
+    return LoadedPath(np.arange(count), c2w, ways="metres" if kind == "yaw" else "shape")
 
 
 NAMED_MOVE = Family(

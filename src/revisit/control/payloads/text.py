@@ -17,7 +17,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from revisit.control.payloads.family import Ask, Delivered, Family, Files, PayloadError, relative, rigid
+from revisit.control.payloads.family import (
+    Family,
+    Files,
+    LoadedPath,
+    PayloadError,
+    PayloadRequest,
+    checked_poses,
+    relative_to_first,
+)
 from revisit.geometry.poses import invert, resample, trajectory
 from revisit.geometry.rotations import to_yaw_pitch
 
@@ -25,7 +33,7 @@ COLUMNS = 19
 
 
 def write(
-    ask: Ask,
+    ask: PayloadRequest,
     *,
     assumes: Sequence[int] | None = None,
     lens: Sequence[float] | None = None,
@@ -53,7 +61,7 @@ def read(
     lens: Sequence[float] | None = None,
     every: int = 1,
     inverted_turns: bool = False,
-) -> Delivered:
+) -> LoadedPath:
     """The path that a reader takes from such a text: its first line is skipped, and every so many rows are kept."""
     try:
         rows = [[float(word) for word in line.split(" ")] for line in files["txt"].decode().splitlines()[1:]]
@@ -62,11 +70,11 @@ def read(
             raise ValueError(f"the rows make a table of shape {table.shape}")
     except (UnicodeDecodeError, ValueError) as error:
         raise PayloadError(f"expected a line to skip and rows of {COLUMNS} numbers: {error}") from error
-    c2w = invert(rigid(table[::every, 7:].reshape(-1, 3, 4)))
-    return Delivered(np.arange(len(c2w)), relative(c2w))
+    c2w = invert(checked_poses(table[::every, 7:].reshape(-1, 3, 4)))
+    return LoadedPath(np.arange(len(c2w)), relative_to_first(c2w))
 
 
-def _divided(ask: Ask, assumes: Sequence[int] | None) -> tuple[float, float]:
+def _divided(ask: PayloadRequest, assumes: Sequence[int] | None) -> tuple[float, float]:
     """Focal lengths divided by the width and height that the reader multiplies them with."""
     width, height = (float(side) for side in ask.plan.size)
     lens = ask.lens(ask.plan.size)

@@ -11,23 +11,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from functools import partial
 from itertools import groupby, pairwise
-from typing import Any
 
 import numpy as np
 
 from revisit.control.payloads.family import (
     LATENT_STRIDE,
-    Ask,
-    Delivered,
     Family,
     Files,
+    LoadedPath,
     PayloadError,
-    chained,
-    document,
+    PayloadOptions,
+    PayloadRequest,
+    chain_steps,
     latents,
+    parse_document,
 )
 from revisit.geometry.poses import invert
 from revisit.geometry.rotations import axis_angle, geodesic, to_axis_angle
@@ -41,7 +40,7 @@ RUN = re.compile(r"([a-z]+)\*(\d+)")
 
 
 def write(
-    ask: Ask,
+    ask: PayloadRequest,
     *,
     listed: bool,
     padded: bool = False,
@@ -52,23 +51,23 @@ def write(
     """The runs of a path."""
     moves = _moves(degrees, metres, rest)
     marks = latents(len(ask.c2w))
-    wanted = ask.c2w[marks]
+    target = ask.c2w[marks]
     moving = [_length(ask.c2w[a : b + 1], degrees, metres) >= 0.5 for a, b in pairwise(marks)]
     used = len(moving) - moving[::-1].index(True) if any(moving) else 0
     used = len(moving) if rest and not padded else used
     letters: list[str] = []
     at = np.eye(4)
-    for pose in wanted[1 : used + 1]:
+    for pose in target[1 : used + 1]:
         letters.append(min(moves, key=lambda name: round(_off(at @ moves[name], pose, degrees, metres), 9)))
         at = at @ moves[letters[-1]]
-    made = chained([*(moves[letter] for letter in letters), *[np.eye(4)] * (len(moving) - used)])
-    steps = invert(wanted[:-1]) @ wanted[1:]
+    path = chain_steps([*(moves[letter] for letter in letters), *[np.eye(4)] * (len(moving) - used)])
+    steps = invert(target[:-1]) @ target[1:]
     against = any(
         _goes(moves[letter], step, degrees, metres) < -0.5 for letter, step in zip(letters, steps, strict=False)
     )
-    turn, way = geodesic(made[:, :3, :3], wanted[:, :3, :3]).max(), _distance(made, wanted).max()
+    turn, distance = geodesic(path[:, :3, :3], target[:, :3, :3]).max(), _distance(path, target).max()
     rests = not rest and (not all(moving[:used]) or (used < len(moving) and not padded))
-    if rests or against or turn > degrees * 1.001 or way > metres * 1.001:
+    if rests or against or turn > degrees * 1.001 or distance > metres * 1.001:
         frames = 10 * LATENT_STRIDE
         raise PayloadError(
             f"a token goes {degrees:g} degrees or {metres:g} metres in {LATENT_STRIDE} frames, no more and no less"
@@ -92,35 +91,35 @@ def read(
     degrees: float = DEGREES,
     metres: float = METRES,
     rest: str = "",
-) -> Delivered:
+) -> LoadedPath:
     """The path that the runs lead along, one pose per latent frame."""
     try:
-        runs = document(files["json"])[0]["trajectory"] if listed else files["txt"].decode().strip()
+        runs = parse_document(files["json"])[0]["trajectory"] if listed else files["txt"].decode().strip()
         parts = [RUN.fullmatch(part) for part in str(runs).split(",")]
         letters = [part[1] for part in parts if part is not None for _ in range(int(part[2]))]
     except (LookupError, TypeError, ValueError) as error:
         raise PayloadError("expected runs such as j*10,l*9") from error
-    wanted = len(latents(count)) - 1
+    count_tokens = len(latents(count)) - 1
     moves = {**_moves(degrees, metres, rest), REST: np.eye(4)}
-    if None in parts or not set(letters) <= set(moves) or (len(letters) < wanted and not padded):
-        raise PayloadError(f"expected runs such as j*10,l*9, {wanted} tokens in all, not {str(runs)[:60]!r}")
-    letters = [*letters, *[REST] * (wanted - len(letters))][:wanted]
-    return Delivered(latents(count), chained(moves[letter] for letter in letters))
+    if None in parts or not set(letters) <= set(moves) or (len(letters) < count_tokens and not padded):
+        raise PayloadError(f"expected runs such as j*10,l*9, {count_tokens} tokens in all, not {str(runs)[:60]!r}")
+    letters = [*letters, *[REST] * (count_tokens - len(letters))][:count_tokens]
+    return LoadedPath(latents(count), chain_steps(moves[letter] for letter in letters))
 
 
 def _moves(degrees: float, metres: float, rest: str) -> dict[str, np.ndarray]:
     """Letter -> the pose it leads to from where the camera is."""
-    made = {name: np.eye(4) for name in (*([rest] if rest else []), *TURNS, *WAYS)}
+    poses = {name: np.eye(4) for name in (*([rest] if rest else []), *TURNS, *WAYS)}
     for name, (axis, sign) in TURNS.items():
-        made[name][:3, :3] = axis_angle(tuple(np.eye(3)[axis]), sign * degrees)
+        poses[name][:3, :3] = axis_angle(tuple(np.eye(3)[axis]), sign * degrees)
     for name, (axis, sign) in WAYS.items():
-        made[name][axis, 3] = sign * metres
-    return made
+        poses[name][axis, 3] = sign * metres
+    return poses
 
 
-def _off(made: np.ndarray, wanted: np.ndarray, degrees: float, metres: float) -> float:
-    turn = float(geodesic(made[:3, :3], wanted[:3, :3]))
-    return turn / degrees + float(np.linalg.norm(made[:3, 3] - wanted[:3, 3])) / metres
+def _off(pose: np.ndarray, target: np.ndarray, degrees: float, metres: float) -> float:
+    turn = float(geodesic(pose[:3, :3], target[:3, :3]))
+    return turn / degrees + float(np.linalg.norm(pose[:3, 3] - target[:3, 3])) / metres
 
 
 def _length(c2w: np.ndarray, degrees: float, metres: float) -> float:
@@ -132,15 +131,15 @@ def _length(c2w: np.ndarray, degrees: float, metres: float) -> float:
 def _goes(move: np.ndarray, step: np.ndarray, degrees: float, metres: float) -> float:
     """How far a step goes the way of a move, in tokens; below zero is against it."""
     axis, angle = to_axis_angle(move[:3, :3])
-    about, turned = to_axis_angle(step[:3, :3])
-    return float(turned * (about @ axis) / degrees if angle else step[:3, 3] @ move[:3, 3] / metres**2)
+    turn_axis, turn_degrees = to_axis_angle(step[:3, :3])
+    return float(turn_degrees * (turn_axis @ axis) / degrees if angle else step[:3, 3] @ move[:3, 3] / metres**2)
 
 
-def _distance(made: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    return np.linalg.norm(made[:, :3, 3] - wanted[:, :3, 3], axis=1)
+def _distance(path: np.ndarray, target: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(path[:, :3, 3] - target[:, :3, 3], axis=1)
 
 
-def _degrees(options: Mapping[str, Any]) -> float:
+def _degrees(options: PayloadOptions) -> float:
     return float(options.get("degrees", DEGREES))
 
 

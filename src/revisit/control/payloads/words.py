@@ -14,7 +14,7 @@ from itertools import groupby
 
 import numpy as np
 
-from revisit.control.payloads.family import Ask, Delivered, Family, Files, PayloadError
+from revisit.control.payloads.family import Family, Files, LoadedPath, PayloadError, PayloadRequest
 from revisit.geometry.camera_script import UNITS, Move, Step
 from revisit.geometry.script_path import timed_path
 
@@ -44,9 +44,9 @@ AT_ONCE = 3  # commands in one pair of brackets
 COMMAND = re.compile(r"\[([^\[\]]+)\]")
 
 
-def write(ask: Ask) -> dict[str, bytes]:
+def write(ask: PayloadRequest) -> dict[str, bytes]:
     """The sentence of a plan's steps. No gain is in it: a gain on words would ask for another path."""
-    said = []
+    phrases = []
     for step in ask.plan.steps:
         moves = [
             f"{VERBS[move.kind]} {SIDES[move.direction]} by {move.amount:g} {UNITS[move.kind]}"
@@ -55,30 +55,30 @@ def write(ask: Ask) -> dict[str, bytes]:
         ]
         if len(moves) != len(step.moves):
             raise PayloadError(f"the step {step} has a move that cannot be put into words")
-        said.append(f"{' while it '.join(moves) or 'stays still'} for {step.frames} frames")
-    return {"txt": f"The camera {', then '.join(said)}. The scene goes on by itself.\n".encode()}
+        phrases.append(f"{' while it '.join(moves) or 'stays still'} for {step.frames} frames")
+    return {"txt": f"The camera {', then '.join(phrases)}. The scene goes on by itself.\n".encode()}
 
 
-def read(files: Files, count: int) -> Delivered:
+def read(files: Files, count: int) -> LoadedPath:
     """The path that the sentence asks for."""
     steps: list[Step] = []
     moves: list[Move] = []
-    for found in PHRASE.finditer(files["txt"].decode(errors="replace")):
-        if found["verb"]:
-            side = {"backward": "back"}.get(found["side"], found["side"])
-            kind = KINDS[found["verb"]].get(found["side"])
+    for phrase in PHRASE.finditer(files["txt"].decode(errors="replace")):
+        if phrase["verb"]:
+            side = {"backward": "back"}.get(phrase["side"], phrase["side"])
+            kind = KINDS[phrase["verb"]].get(phrase["side"])
             if kind is None:
-                raise PayloadError(f"the sentence asks for {found[0]!r}, which is not a camera move")
-            moves.append(Move(kind, side, float(found["amount"])))
-        if found["frames"]:
-            steps.append(Step(tuple(moves), int(found["frames"])))
+                raise PayloadError(f"the sentence asks for {phrase[0]!r}, which is not a camera move")
+            moves.append(Move(kind, side, float(phrase["amount"])))
+        if phrase["frames"]:
+            steps.append(Step(tuple(moves), int(phrase["frames"])))
             moves = []
     if not steps:
         raise PayloadError("the sentence has no recognisable camera move")
-    return Delivered(np.arange(count), timed_path(steps, count))
+    return LoadedPath(np.arange(count), timed_path(steps, count))
 
 
-def write_commands(ask: Ask) -> dict[str, bytes]:
+def write_commands(ask: PayloadRequest) -> dict[str, bytes]:
     """The commands of a plan's steps, one after the other: [Pan left], then [Pan right]."""
     return {"txt": f"{', then '.join(commands(ask.plan.steps))}\n".encode()}
 
@@ -91,7 +91,7 @@ def commands(steps: Iterable[Step]) -> list[str]:
     PayloadError
         Where a move has no command, or more than three are made at once.
     """
-    told: list[str] = []
+    brackets: list[str] = []
     for step in steps:
         names = [COMMANDS.get((move.kind, move.direction)) for move in step.moves if move.amount]
         if None in names or len(names) > AT_ONCE:
@@ -99,19 +99,21 @@ def commands(steps: Iterable[Step]) -> list[str]:
                 f"the step {step} cannot be said in commands; there are {', '.join(COMMANDS.values())}, and at most "
                 f"{AT_ONCE} at once"
             )
-        told.append(f"[{','.join(filter(None, names)) or STILL_COMMAND}]")
-    return [command for command, _ in groupby(told)]
+        brackets.append(f"[{','.join(filter(None, names)) or STILL_COMMAND}]")
+    return [command for command, _ in groupby(brackets)]
 
 
-def read_commands(files: Files, count: int) -> Delivered:
+def read_commands(files: Files, count: int) -> LoadedPath:
     """Nothing but that the commands are known: how far each goes is not said."""
-    named = [name.split(",") for name in COMMAND.findall(files["txt"].decode(errors="replace"))]
-    known = {*COMMANDS.values(), STILL_COMMAND}
-    if not named or any(name not in known for names in named for name in names):
-        raise PayloadError(f"expected commands in brackets, such as [Pan left]; there are {', '.join(sorted(known))}")
-    ways = {name for (kind, _), name in COMMANDS.items() if kind not in ("yaw", "tilt")}
-    moves = any(name in ways for names in named for name in names)
-    return Delivered(np.arange(count), None, ways="shape" if moves else "metres")
+    groups = [name.split(",") for name in COMMAND.findall(files["txt"].decode(errors="replace"))]
+    known_names = {*COMMANDS.values(), STILL_COMMAND}
+    if not groups or any(name not in known_names for names in groups for name in names):
+        raise PayloadError(
+            f"expected commands in brackets, such as [Pan left]; there are {', '.join(sorted(known_names))}"
+        )
+    travels = {name for (kind, _), name in COMMANDS.items() if kind not in ("yaw", "tilt")}
+    moves = any(name in travels for names in groups for name in names)
+    return LoadedPath(np.arange(count), None, ways="shape" if moves else "metres")
 
 
 CAMERA_COMMANDS = Family(

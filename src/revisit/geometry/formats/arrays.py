@@ -1,7 +1,7 @@
 """Arrays with poses, as pose networks save them: ViPE, Depth Anything 3, MapAnything, and bare matrices.
 
 Their worlds are turned and scaled in ways of their own (Depth Anything 3 does not even begin at the
-identity), so the scale is unknown unless the caller knows better.
+identity), so the scale is unknown.
 """
 
 from __future__ import annotations
@@ -11,35 +11,33 @@ from typing import Literal
 
 import numpy as np
 
-from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, as_4x4, as_numbers, from_w2c, trajectory
+from revisit.geometry.poses import InvalidPoses, Trajectory, as_4x4, as_numbers, from_w2c, trajectory
 
 Direction = Literal["w2c", "c2w"]
 
 
 def from_w2c_array(
-    w2c: np.ndarray, *, intrinsics: np.ndarray | None = None, times: np.ndarray | None = None, scale: Scale = "unknown"
+    w2c: np.ndarray, *, intrinsics: np.ndarray | None = None, times: np.ndarray | None = None
 ) -> Trajectory:
     """The trajectory of world-to-camera matrices (N, 3, 4) or (N, 4, 4), such as VGGT's extrinsics."""
-    return from_c2w_array(from_w2c(w2c), intrinsics=intrinsics, times=times, scale=scale)
+    return from_c2w_array(from_w2c(w2c), intrinsics=intrinsics, times=times)
 
 
 def from_c2w_array(
-    c2w: np.ndarray, *, intrinsics: np.ndarray | None = None, times: np.ndarray | None = None, scale: Scale = "unknown"
+    c2w: np.ndarray, *, intrinsics: np.ndarray | None = None, times: np.ndarray | None = None
 ) -> Trajectory:
     """The trajectory of camera-to-world matrices; intrinsics in pixels, in any shape `as_intrinsics` takes."""
     poses = as_4x4(c2w)
     lens = None if intrinsics is None else as_intrinsics(intrinsics, len(poses))
-    return trajectory(poses, times, intrinsics=lens, scale=scale)
+    return trajectory(poses, times, intrinsics=lens)
 
 
-def from_vipe(arrays: Mapping[str, np.ndarray], *, scale: Scale = "unknown") -> Trajectory:
+def from_vipe(arrays: Mapping[str, np.ndarray]) -> Trajectory:
     """The trajectory of a ViPE pose file: `data`, camera-to-world, and `inds`, the frame numbers."""
-    return from_c2w_array(_array(arrays, "data", "ViPE"), times=_array(arrays, "inds", "ViPE"), scale=scale)
+    return from_c2w_array(_array(arrays, "data", "ViPE"), times=_array(arrays, "inds", "ViPE"))
 
 
-def from_depth_anything(
-    arrays: Mapping[str, np.ndarray], *, direction: Direction | None = None, scale: Scale = "unknown"
-) -> Trajectory:
+def from_depth_anything(arrays: Mapping[str, np.ndarray], *, direction: Direction | None = None) -> Trajectory:
     """The trajectory of a Depth Anything 3 file: `extrinsics`, and `intrinsics` in pixels of the processed frames.
 
     The network writes world-to-camera; people who convert it to camera-to-world keep the name. `direction` says
@@ -53,14 +51,13 @@ def from_depth_anything(
         _array(arrays, "extrinsics", "Depth Anything 3"),
         intrinsics=arrays.get("intrinsics"),
         times=arrays.get("frame_indices"),
-        scale=scale,
     )
 
 
-def from_vggt(arrays: Mapping[str, np.ndarray], *, scale: Scale = "unknown") -> Trajectory:
+def from_vggt(arrays: Mapping[str, np.ndarray]) -> Trajectory:
     """The trajectory of a VGGT file: world-to-camera `extrinsic`, and `intrinsic` in pixels of the processed frames."""
     poses, lens = _unbatched(_array(arrays, "extrinsic", "VGGT")), arrays.get("intrinsic")
-    return from_w2c_array(poses, intrinsics=None if lens is None else _unbatched(lens), scale=scale)
+    return from_w2c_array(poses, intrinsics=None if lens is None else _unbatched(lens))
 
 
 def _unbatched(values: np.ndarray) -> np.ndarray:
@@ -68,32 +65,32 @@ def _unbatched(values: np.ndarray) -> np.ndarray:
     return values[0] if values.ndim == 4 and len(values) == 1 else values
 
 
-def from_mapanything(arrays: Mapping[str, np.ndarray], *, scale: Scale = "unknown") -> Trajectory:
+def from_mapanything(arrays: Mapping[str, np.ndarray]) -> Trajectory:
     """The trajectory of a MapAnything file: `cam_c2w` or `camera_poses`, and `intrinsic` or `intrinsics` in pixels."""
     name = "camera_poses" if "camera_poses" in arrays else "cam_c2w"
     lens = arrays.get("intrinsic", arrays.get("intrinsics"))
-    return from_c2w_array(_array(arrays, name, "MapAnything"), intrinsics=lens, scale=scale)
+    return from_c2w_array(_array(arrays, name, "MapAnything"), intrinsics=lens)
 
 
 def as_intrinsics(values: np.ndarray, n: int) -> np.ndarray:
     """Matrices (N, 3, 3) of one or N matrices, or of one or N rows fx fy cx cy."""
-    given = as_numbers(values, "intrinsics")
-    if given.shape in ((4,), (n, 4)):
+    array = as_numbers(values, "intrinsics")
+    if array.shape in ((4,), (n, 4)):
         matrices = np.tile(np.eye(3), (n, 1, 1))
-        matrices[:, [0, 1, 0, 1], [0, 1, 2, 2]] = given
+        matrices[:, [0, 1, 0, 1], [0, 1, 2, 2]] = array
         return matrices
-    if given.shape in ((3, 3), (n, 3, 3)):
-        return np.broadcast_to(given, (n, 3, 3))
+    if array.shape in ((3, 3), (n, 3, 3)):
+        return np.broadcast_to(array, (n, 3, 3))
     raise InvalidPoses(
-        f"the intrinsics have shape {given.shape}; {n} poses need (3, 3) or ({n}, 3, 3), "
+        f"the intrinsics have shape {array.shape}; {n} poses need (3, 3) or ({n}, 3, 3), "
         f"or fx fy cx cy as (4,) or ({n}, 4)"
     )
 
 
 def _array(arrays: Mapping[str, np.ndarray], name: str, producer: str) -> np.ndarray:
     if name not in arrays:
-        found = ", ".join(sorted(arrays)) or "no arrays"
-        raise InvalidPoses(f"the file has {found}; a pose file of {producer} has an array called {name!r}")
+        names = ", ".join(sorted(arrays)) or "no arrays"
+        raise InvalidPoses(f"the file has {names}; a pose file of {producer} has an array called {name!r}")
     return arrays[name]
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from revisit.core.text import parse_json
 from revisit.geometry.formats.names import frame_numbers, natural
-from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, from_opengl, from_unreal, trajectory
+from revisit.geometry.poses import InvalidPoses, Trajectory, from_opengl, from_unreal, trajectory
 
-Who = Literal["auto", "actor", "camera"]
 MATRIX = "a transform_matrix of 4 rows of 4 numbers"
 
 
-def parse_transforms(text: str, *, scale: Scale = "unknown") -> Trajectory:
+def parse_transforms(text: str) -> Trajectory:
     """The trajectory of a transforms.json: camera-to-world with OpenGL axes, as NeRF and Blender write them.
 
     Frames are sorted by file_path where all have one, and numbered by it. Intrinsics in pixels are taken from
@@ -35,10 +34,10 @@ def parse_transforms(text: str, *, scale: Scale = "unknown") -> Trajectory:
         times = frame_numbers([names[k] for k in order])
     lenses = [_lens({**document, **frames[k]}) for k in order]
     intrinsics = None if any(lens is None for lens in lenses) else np.array(lenses)
-    return trajectory(from_opengl(matrices[order]), times, scale=scale, intrinsics=intrinsics)
+    return trajectory(from_opengl(matrices[order]), times, intrinsics=intrinsics)
 
 
-def parse_c2w_document(text: str, *, scale: Scale = "unknown") -> Trajectory:
+def parse_c2w_document(text: str) -> Trajectory:
     """The trajectory of {"c2w": matrices, "coordinate_convention": "opencv_c2w"}, as WRBench's tools write it."""
     document = _document(text)
     convention = document.get("coordinate_convention", "opencv_c2w")
@@ -49,27 +48,26 @@ def parse_c2w_document(text: str, *, scale: Scale = "unknown") -> Trajectory:
         raise InvalidPoses(
             f"the document has no list 'c2w'; expected {MATRIX.replace('a transform_matrix', 'matrices')}"
         )
-    return trajectory(np.stack([_matrix(one, k) for k, one in enumerate(matrices)]), scale=scale)
+    return trajectory(np.stack([_matrix(one, k) for k, one in enumerate(matrices)]))
 
 
-def parse_unreal(text: str, *, who: Who = "auto") -> Trajectory:
+def parse_unreal(text: str) -> Trajectory:
     """The trajectory of an action file: {"data": rows}, see `from_unreal_rows`."""
     rows = _document(text).get("data")
     if not isinstance(rows, list):
         raise InvalidPoses("the document has no list 'data'; expected one row per frame with actor_pos and actor_rpy")
-    return from_unreal_rows(rows, who=who)
+    return from_unreal_rows(rows)
 
 
-def from_unreal_rows(rows: Sequence[Mapping[str, Any]], *, who: Who = "auto") -> Trajectory:
+def from_unreal_rows(rows: Sequence[Mapping[str, object]]) -> Trajectory:
     """The trajectory, in metres, of rows with `time` (a frame number), `<who>_pos` and `<who>_rpy`.
 
     Positions are {x, y, z} in centimetres, rotations {x: roll, y: pitch, z: yaw} in degrees, in Unreal's axes.
-    A third-person recording has a camera beside the actor; `auto` takes the camera where there is one.
+    A third-person recording has a camera beside the actor; the camera is taken where there is one.
     """
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         raise InvalidPoses("there are no rows with poses; expected one object per frame with actor_pos and actor_rpy")
-    if who == "auto":
-        who = "camera" if "camera_pos" in rows[0] else "actor"
+    who = "camera" if "camera_pos" in rows[0] else "actor"
     position = np.array([_xyz(row, k, f"{who}_pos", "in centimetres") for k, row in enumerate(rows)])
     angles = np.array([_xyz(row, k, f"{who}_rpy", "with roll, pitch, yaw in degrees") for k, row in enumerate(rows)])
     times = [_real(row.get("time", k), f"row {k}: time", "a frame number") for k, row in enumerate(rows)]
@@ -96,24 +94,24 @@ def _matrix(value: object, frame: int) -> np.ndarray:
     return np.array([[_real(x, f"frame {frame}: the transform_matrix", "a number") for x in row] for row in value])
 
 
-def _lens(values: Mapping[str, Any]) -> list[list[float]] | None:
+def _lens(values: Mapping[str, object]) -> list[list[float]] | None:
     """The intrinsic matrix in pixels, or None when the document does not say."""
-    known = {
+    numbers = {
         name: _real(values[name], name, "a number")
         for name in ("fl_x", "fl_y", "cx", "cy", "w", "h", "camera_angle_x")
         if values.get(name) is not None
     }
-    if "fl_x" not in known and {"camera_angle_x", "w"} <= known.keys() and 0 < known["camera_angle_x"] < math.pi:
-        known["fl_x"] = known["w"] / 2 / math.tan(known["camera_angle_x"] / 2)
+    if "fl_x" not in numbers and {"camera_angle_x", "w"} <= numbers.keys() and 0 < numbers["camera_angle_x"] < math.pi:
+        numbers["fl_x"] = numbers["w"] / 2 / math.tan(numbers["camera_angle_x"] / 2)
     for name, half in (("cx", "w"), ("cy", "h")):
-        if name not in known and half in known:
-            known[name] = known[half] / 2
-    if not {"fl_x", "cx", "cy"} <= known.keys():
+        if name not in numbers and half in numbers:
+            numbers[name] = numbers[half] / 2
+    if not {"fl_x", "cx", "cy"} <= numbers.keys():
         return None
-    return [[known["fl_x"], 0, known["cx"]], [0, known.get("fl_y", known["fl_x"]), known["cy"]], [0, 0, 1]]
+    return [[numbers["fl_x"], 0, numbers["cx"]], [0, numbers.get("fl_y", numbers["fl_x"]), numbers["cy"]], [0, 0, 1]]
 
 
-def _xyz(row: Mapping[str, Any], k: int, name: str, unit: str) -> list[float]:
+def _xyz(row: Mapping[str, object], k: int, name: str, unit: str) -> list[float]:
     value = row.get(name)
     if not isinstance(value, Mapping) or not {"x", "y", "z"} <= value.keys():
         raise InvalidPoses(f"row {k} has no {name}; expected {{'x': ..., 'y': ..., 'z': ...}} {unit}")

@@ -20,8 +20,8 @@ def frame_numbers(names: Sequence[str]) -> np.ndarray:
 
     A reconstruction leaves out images it could not place, so the position in a list says little.
     """
-    found = [re.search(r"([0-9]+)[^0-9/]*$", re.sub(r"\.[A-Za-z0-9]+$", "", name)) for name in names]
-    texts = [match[1] for match in found if match and len(match[1]) <= LONGEST_NUMBER]
+    matches = [re.search(r"([0-9]+)[^0-9/]*$", re.sub(r"\.[A-Za-z0-9]+$", "", name)) for name in names]
+    texts = [match[1] for match in matches if match and len(match[1]) <= LONGEST_NUMBER]
     numbers = np.array([int(text) for text in texts])
     if len(texts) == len(names) and (np.diff(numbers) > 0).all():
         return numbers

@@ -13,13 +13,13 @@ import csv
 import numpy as np
 
 from revisit.geometry.formats.arrays import as_intrinsics
-from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, trajectory
+from revisit.geometry.poses import InvalidPoses, Trajectory, trajectory
 
 PLACE, TURN, LENS = ("loc_x", "loc_y", "loc_z"), ("rot_x", "rot_y", "rot_z"), ("fx", "fy", "cx", "cy")
 TO_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
 
 
-def parse_camera_table(text: str, *, scale: Scale = "unknown") -> Trajectory:
+def parse_camera_table(text: str) -> Trajectory:
     """The trajectory of a table with the columns loc_x .. rot_z, one row per frame."""
     try:
         rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
@@ -28,9 +28,9 @@ def parse_camera_table(text: str, *, scale: Scale = "unknown") -> Trajectory:
     heads = [cell.strip().lower() for cell in rows[0]] if rows else []
     missing = [name for name in (*PLACE, *TURN) if name not in heads]
     if missing or len(rows) < 2:
-        found = ", ".join(heads[:12]) or "no columns"
+        columns = ", ".join(heads[:12]) or "no columns"
         raise InvalidPoses(
-            f"the table has {found} and {max(len(rows) - 1, 0)} rows; expected {', '.join((*PLACE, *TURN))} and one "
+            f"the table has {columns} and {max(len(rows) - 1, 0)} rows; expected {', '.join((*PLACE, *TURN))} and one "
             "row per frame"
         )
     place, angles = _numbers(rows, heads, PLACE), _numbers(rows, heads, TURN)
@@ -39,15 +39,15 @@ def parse_camera_table(text: str, *, scale: Scale = "unknown") -> Trajectory:
     c2w[:, :3, :3] = _turned(angles[:, 2], 0, 1) @ _turned(angles[:, 1], 2, 0) @ _turned(angles[:, 0], 1, 2)
     c2w[:, :3, 3] = place
     intrinsics = None if lens is None else as_intrinsics(lens, len(place))
-    return trajectory(c2w @ TO_OPENCV, scale=scale, intrinsics=intrinsics)
+    return trajectory(c2w @ TO_OPENCV, intrinsics=intrinsics)
 
 
 def _turned(angle: np.ndarray, first: int, second: int) -> np.ndarray:
     """Rotations (N, 3, 3) from the second axis towards the first: against the right-handed sense."""
-    made = np.tile(np.eye(3), (len(angle), 1, 1))
-    made[:, first, first] = made[:, second, second] = np.cos(angle)
-    made[:, first, second], made[:, second, first] = np.sin(angle), -np.sin(angle)
-    return made
+    rotations = np.tile(np.eye(3), (len(angle), 1, 1))
+    rotations[:, first, first] = rotations[:, second, second] = np.cos(angle)
+    rotations[:, first, second], rotations[:, second, first] = np.sin(angle), -np.sin(angle)
+    return rotations
 
 
 def _numbers(rows: list[list[str]], heads: list[str], names: tuple[str, ...]) -> np.ndarray:
@@ -58,7 +58,7 @@ def _numbers(rows: list[list[str]], heads: list[str], names: tuple[str, ...]) ->
             values.append([float(row[k]) for k in at])
         except (ValueError, IndexError):
             raise InvalidPoses(f"line {number} has no number in each of {', '.join(names)}") from None
-    made = np.array(values)
-    if not np.isfinite(made).all():
+    numbers = np.array(values)
+    if not np.isfinite(numbers).all():
         raise InvalidPoses(f"a value of {', '.join(names)} is not finite; expected numbers")
-    return made
+    return numbers

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from revisit.geometry.formats.names import frame_numbers, natural
-from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, from_w2c, trajectory
+from revisit.geometry.poses import InvalidPoses, Trajectory, from_w2c, trajectory
 from revisit.geometry.rotations import from_quaternion
 
 TUM = "timestamp tx ty tz qx qy qz qw"
@@ -22,26 +22,26 @@ COLMAP = "ID QW QX QY QZ TX TY TZ CAMERA NAME"
 UNIT = 1e-2
 
 
-def parse_tum(text: str, *, scale: Scale = "unknown") -> Trajectory:
+def parse_tum(text: str) -> Trajectory:
     """The trajectory of a TUM file: seconds, then camera-to-world as a position and a quaternion x y z w."""
     lines, rows = _table(text, 8, TUM)
     rotation = _rotations(rows[:, [7, 4, 5, 6]], lines)
-    return trajectory(_poses(rotation, rows[:, 1:4]), rows[:, 0], time_unit="seconds", scale=scale)
+    return trajectory(_poses(rotation, rows[:, 1:4]), rows[:, 0], time_unit="seconds")
 
 
-def parse_kitti(text: str, *, scale: Scale = "unknown") -> Trajectory:
+def parse_kitti(text: str) -> Trajectory:
     """The trajectory of a KITTI file: one camera-to-world matrix per line, and no times."""
     _, rows = _table(text, 12, KITTI)
-    return trajectory(rows.reshape(-1, 3, 4), scale=scale)
+    return trajectory(rows.reshape(-1, 3, 4))
 
 
-def parse_realestate10k(text: str, *, scale: Scale = "unknown") -> Trajectory:
+def parse_realestate10k(text: str) -> Trajectory:
     """The trajectory of a RealEstate10K file: microseconds, intrinsics as shares of the frame, world-to-camera.
 
     The address of the video in the first line may be missing.
     """
-    first, _, rest = text.partition("\n")
-    body = f"\n{rest}" if "://" in first else text  # the empty line keeps the count of lines right
+    first, _, following = text.partition("\n")
+    body = f"\n{following}" if "://" in first else text  # the empty line keeps the count of lines right
     _, rows = _table(body, 19, REALESTATE10K)
     intrinsics = np.tile(np.eye(3), (len(rows), 1, 1))
     intrinsics[:, [0, 1, 0, 1], [0, 1, 2, 2]] = rows[:, 1:5]
@@ -49,13 +49,12 @@ def parse_realestate10k(text: str, *, scale: Scale = "unknown") -> Trajectory:
         from_w2c(rows[:, 7:].reshape(-1, 3, 4)),
         rows[:, 0] / 1e6,
         time_unit="seconds",
-        scale=scale,
         intrinsics=intrinsics,
         intrinsics_unit="normalised",
     )
 
 
-def parse_colmap(text: str, *, scale: Scale = "unknown") -> Trajectory:
+def parse_colmap(text: str) -> Trajectory:
     """The trajectory of COLMAP's images.txt, sorted by name: world-to-camera as a quaternion w x y z and a position.
 
     Every image is followed by a line of its points, which may be empty or missing. Frame numbers are those in
@@ -71,7 +70,7 @@ def parse_colmap(text: str, *, scale: Scale = "unknown") -> Trajectory:
     lines = [line for _, line, _ in images]
     values = np.array([numbers for _, _, numbers in images])
     w2c = _poses(_rotations(values[:, :4], lines), values[:, 4:7])
-    return trajectory(from_w2c(w2c), frame_numbers(names), scale=scale)
+    return trajectory(from_w2c(w2c), frame_numbers(names))
 
 
 def _colmap_images(text: str) -> Iterator[tuple[str, int, list[float]]]:

@@ -26,7 +26,7 @@ from revisit.media.text_files import csv_rows
 from revisit.suites import authoring
 from revisit.suites.mind.metrics.selection import MIRROR, SHARED
 from revisit.suites.mind.read import PERSPECTIVES, SCENES
-from revisit.suites.mind.world_keys import CODES, MIRRORS, Actor, Steps, action_file, mirrored, walk
+from revisit.suites.mind.world_keys import CODES, MIRRORS, Actor, Steps, action_file, out_and_back, walk
 
 TICKS = 24  # out, and as many back
 STILL = 0.2  # of a usual step: what is less is no key
@@ -39,17 +39,17 @@ def read_keys(path: Path, frames: int) -> list[str]:
         changes = {int(row["frame"]): (row["keys"] or "").replace("+", "").strip().lower() for row in rows}
     except (OSError, KeyError, ValueError, TypeError, csv.Error) as error:
         raise UsageError(f"{path}: expected a CSV file with the columns frame and keys ({error})") from error
-    held, found = "", []
+    keys, keys_by_frame = "", []
     for frame in range(frames):
-        held = changes.get(frame, held)
-        unknown = sorted(set(held) - set(CODES))
+        keys = changes.get(frame, keys)
+        unknown = sorted(set(keys) - set(CODES))
         if unknown:
             raise UsageError(f"{path}: frame {frame} holds {unknown[0]!r}; keys are {', '.join(CODES)}")
-        found.append(held)
-    return found
+        keys_by_frame.append(keys)
+    return keys_by_frame
 
 
-def walked(keys: Sequence[str], steps: Steps) -> np.ndarray:
+def path_of_keys(keys: Sequence[str], steps: Steps) -> np.ndarray:
     """Camera-to-world poses (frames, 4, 4); the keys of a frame lead to the next one."""
     return np.stack([actor.pose() for actor in walk(keys, Actor(), steps)])
 
@@ -61,17 +61,18 @@ def keys_of(c2w: np.ndarray) -> list[str]:
     level = c2w.copy()
     for pose, angle in zip(level, yaw, strict=True):
         pose[:3, :3] = from_yaw_pitch(float(angle), 0.0)
-    way = (invert(level[:-1]) @ level[1:])[:, :3, 3]
-    found = [""] * len(c2w)
+    motion = (invert(level[:-1]) @ level[1:])[:, :3, 3]
+    keys = [""] * len(c2w)
     # Ways are compared with ways, so that a little slip beside a long stride is no key.
-    stride = _usual(np.hypot(way[:, 0], way[:, 2]))
+    stride = _usual(np.hypot(motion[:, 0], motion[:, 2]))
     for letters, change, usual in (
-        ("ws", way[:, 2], stride), ("da", way[:, 0], stride), ("un", tilt, _usual(tilt)), ("rl", turn, _usual(turn)),
+        ("ws", motion[:, 2], stride), ("da", motion[:, 0], stride), ("un", tilt, _usual(tilt)),
+        ("rl", turn, _usual(turn)),
     ):  # fmt: skip
         for k, value in enumerate(change):
             if usual and abs(value) > STILL * usual:
-                found[k] += letters[0] if value > 0 else letters[1]
-    return found
+                keys[k] += letters[0] if value > 0 else letters[1]
+    return keys
 
 
 def _usual(change: np.ndarray) -> float:
@@ -110,7 +111,7 @@ def write(
     left_out = []
     for video in videos:
         try:
-            keys, c2w = _told(video, steps)
+            keys, c2w = _keys_and_path(video, steps)
         except (UsageError, InvalidPoses) as error:
             left_out.append(f"{video.name}: {error}")
             continue
@@ -126,14 +127,14 @@ def write(
         names.append(video.stem)
     if not names:
         raise UsageError("; ".join(left_out) or "there is no recording")
-    for name, held in MIRRORS.items():
-        keys = mirrored(held, TICKS)
-        half = walked(keys[:TICKS], steps)
+    for name, out_keys in MIRRORS.items():
+        keys = out_and_back(out_keys, TICKS)
+        half = path_of_keys(keys[:TICKS], steps)
         path = np.concatenate([half, half[::-1]])  # frame i and frame n-1-i are one view
         authoring.write_json(test / MIRROR / f"{name}.json", action_file(keys, dict.fromkeys(whose, path), 0))
-    told = [(name, kinds[name], perspective) for name in names if kinds and kinds.get(name)]
-    if told:
-        authoring.write_table(data / SCENES, ("name", "kind", "perspective"), told, newline="\n")
+    kind_rows = [(name, kinds[name], perspective) for name in names if kinds and kinds.get(name)]
+    if kind_rows:
+        authoring.write_table(data / SCENES, ("name", "kind", "perspective"), kind_rows, newline="\n")
     counts = {"recordings": len(names), "first frames of mirror tests": len(names)}
     counts |= {"go-and-return files": len(MIRRORS), "recordings with a caption": len(captions or {})}
     authoring.write_card(
@@ -142,7 +143,7 @@ def write(
     return data, left_out
 
 
-def _told(video: Path, steps: Steps) -> tuple[list[str], np.ndarray]:
+def _keys_and_path(video: Path, steps: Steps) -> tuple[list[str], np.ndarray]:
     """Keys and path of a recording, whichever was recorded."""
     frames = announced_frames(video)
     if frames is None:
@@ -157,4 +158,4 @@ def _told(video: Path, steps: Steps) -> tuple[list[str], np.ndarray]:
     if not log.is_file():
         raise UsageError(f"neither {log.name} nor {poses.name} lies beside it")
     keys = read_keys(log, frames)
-    return keys, walked(keys, steps)
+    return keys, path_of_keys(keys, steps)

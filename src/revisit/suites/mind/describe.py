@@ -27,59 +27,61 @@ def recognises(folder: Path) -> bool:
 
 def describe(folder: Path) -> Described:
     """Counts by perspective and test, lengths of context and prediction, keys, turns and ways."""
-    found = jobs(folder, None, Wanted("describe")).jobs
-    main = [job for job in found if job.condition != MIRROR]
+    all_jobs = jobs(folder, None, Wanted("describe")).jobs
+    main = [job for job in all_jobs if job.condition != MIRROR]
     context = [job.annotations["mark_time"] for job in main]
     paths = [job.path for job in main if job.path is not None]
     turns = [float(geodesic(path[0, :3, :3], path[:, :3, :3]).max()) for path in paths]
-    ways = [float(np.linalg.norm(np.diff(path[:, :3, 3], axis=0), axis=1).sum()) for path in paths]
+    distances = [float(np.linalg.norm(np.diff(path[:, :3, 3], axis=0), axis=1).sum()) for path in paths]
     lengths = [job.frames for job in main]
-    held = [name for job in main for row in job.actions for name, code in row.items() if code]
+    key_axes = [name for job in main for row in job.actions for name, code in row.items() if code]
     rows = [
         [name, *spread(values)]
         for name, values in (
             ("frames of context", context), ("frames to predict", lengths), ("greatest turn, degrees", turns),
-            ("way, metres", ways),
+            ("way, metres", distances),
         )
     ]  # fmt: skip
     spaces = [action_space(job.sample, job.condition) for job in main if job.condition == VARIED]
     tables: list[tuple[str, Sequence[str], Rows]] = [
-        ("Clips", ("perspective and test", "clips"), counted(f"{job.subset} {job.condition}" for job in found)),
+        ("Clips", ("perspective and test", "clips"), counted(f"{job.subset} {job.condition}" for job in all_jobs)),
         ("Lengths and ways", ("", "least", "median", "most"), rows),
-        ("Keys held (frames)", ("axis", "frames"), counted(held)),
+        ("Keys held (frames)", ("axis", "frames"), counted(key_axes)),
         ("Varied action spaces", ("speed and angle", "clips"),
          counted(f"{space.get('speed', '?')}x, {space.get('angle', '?')}" for space in spaces)),
     ]  # fmt: skip
-    known, root = scene_kinds(truth_root(folder)), truth_root(folder)
-    kinds = [_kind(root, job.subset, job.condition, job.sample, known) for job in main]
+    kinds_by_name, root = scene_kinds(truth_root(folder)), truth_root(folder)
+    kinds = [_kind(root, job.subset, job.condition, job.sample, kinds_by_name) for job in main]
     if any(kinds):
         tables.append(("Kinds of scenes", ("kind", "recordings"), counted(kind or "not told" for kind in kinds)))
-    facts = {"recordings": len(main), "mirror clips": len(found) - len(main), "with poses": len(turns)}
+    facts = {"recordings": len(main), "mirror clips": len(all_jobs) - len(main), "with poses": len(turns)}
     return Described("MIND", facts, tables, {"frames to predict": lengths, "greatest turn, degrees": turns})
 
 
-def _kind(root: Path, perspective: str, test: str, name: str, known: Mapping[tuple[str, str], str]) -> str:
+def _kind(root: Path, perspective: str, test: str, name: str, kinds_by_name: Mapping[tuple[str, str], str]) -> str:
     """The kind of a recording's scene: by the table, by its action file, by its name."""
-    found = recording(root / perspective / "test" / test / name)
-    own = "" if isinstance(found, str) else found.kind
-    told = known.get((perspective, name)) or known.get(("", name)) or own
-    return told or str(action_space(name, test).get(KIND, ""))
+    entry = recording(root / perspective / "test" / test / name)
+    own = "" if isinstance(entry, str) else entry.kind
+    kind = kinds_by_name.get((perspective, name)) or kinds_by_name.get(("", name)) or own
+    return kind or str(action_space(name, test).get(KIND, ""))
 
 
 def problems(folder: Path) -> list[str]:
     """What could not be scored, as sentences."""
     batch = jobs(folder, None, Wanted("check"))
-    found = list(batch.left_out)
+    sentences = list(batch.left_out)
     for job in batch.jobs:
         if job.path is None:
-            found.append(f"{job.id}: its action file has no poses, so its camera cannot be checked")
+            sentences.append(f"{job.id}: its action file has no poses, so its camera cannot be checked")
         if job.condition == MIRROR and job.frames % 2:
-            found.append(f"{job.id}: a go-and-return clip has an even number of frames, not {job.frames}")
+            sentences.append(f"{job.id}: a go-and-return clip has an even number of frames, not {job.frames}")
         if job.context is not None:
             length = announced_frames(job.context.path)
             if length is not None and length != job.annotations["total_time"]:
-                found.append(f"{job.id}: the video has {length} frames and action.json {job.annotations['total_time']}")
-    return found
+                sentences.append(
+                    f"{job.id}: the video has {length} frames and action.json {job.annotations['total_time']}"
+                )
+    return sentences
 
 
 DATASET = DatasetTools(recognises, describe, problems)

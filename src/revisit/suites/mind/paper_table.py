@@ -25,7 +25,7 @@ NOTE = "mem_test; scene consistency of mirror_test, action space generalization 
 
 
 @dataclass(frozen=True)
-class Printed:
+class PaperColumn:
     """A column as the paper prints it, and what it is made of here."""
 
     key: str
@@ -36,22 +36,22 @@ class Printed:
 
 
 COLUMNS = (
-    Printed("memory", "Long Context Mem.", "mind_lcm_mse"),
-    Printed("scene", "Generated Scene Consis.", "mind_gsc_mse", MIRROR),
-    Printed("space", "Action Space Generalization", "mind_lcm_mse", VARIED),
-    Printed("aesthetic", "Aesthetic Quality", "mind_aesthetic", higher_is_better=True),
-    Printed("imaging", "Image Quality", "mind_imaging", higher_is_better=True),
-    Printed("translation", "Action Accuracy (RPE), Trans", "mind_action_translation"),
-    Printed("rotation", "Action Accuracy (RPE), Rot", "mind_action_rotation"),
+    PaperColumn("memory", "Long Context Mem.", "mind_lcm_mse"),
+    PaperColumn("scene", "Generated Scene Consis.", "mind_gsc_mse", MIRROR),
+    PaperColumn("space", "Action Space Generalization", "mind_lcm_mse", VARIED),
+    PaperColumn("aesthetic", "Aesthetic Quality", "mind_aesthetic", higher_is_better=True),
+    PaperColumn("imaging", "Image Quality", "mind_imaging", higher_is_better=True),
+    PaperColumn("translation", "Action Accuracy (RPE), Trans", "mind_action_translation"),
+    PaperColumn("rotation", "Action Accuracy (RPE), Rot", "mind_action_rotation"),
 )
 
 
 def paper_tables(results: Results) -> list[Table]:
     """The paper's table of each perspective that has clips, with the columns that were asked."""
-    made = []
+    tables = []
     for perspective, mine, columns in _parts(results):
         arrows = {False: "↓", True: "↑"}
-        made.append(
+        tables.append(
             table(
                 f"As the paper prints it, {PERSONS[perspective]}",
                 NOTE,
@@ -59,7 +59,7 @@ def paper_tables(results: Results) -> list[Table]:
                 [(model, [_cell(part, column) for column in columns]) for model, part in mine.groups("model").items()],
             )
         )
-    return made
+    return tables
 
 
 def paper_boards(run: RunFacts) -> list[Board]:
@@ -87,22 +87,24 @@ def paper_boards(run: RunFacts) -> list[Board]:
 def published(supplement: bool = False) -> tuple[Board, ...]:
     """Tables 2 and 3 of the paper; its models compete within those that see as much of the context."""
     content = own_yaml((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
-    known = {column.key: column for column in COLUMNS}
-    heads = tuple(Column(key, known[key].title, known[key].higher_is_better, 4) for key in content["columns"])
+    columns_by_key = {column.key: column for column in COLUMNS}
+    heads = tuple(
+        Column(key, columns_by_key[key].title, columns_by_key[key].higher_is_better, 4) for key in content["columns"]
+    )
     boards = []
-    for number, found in content["tables"].items():
+    for number, entry in content["tables"].items():
         rows = []
-        for model, group, line in found["rows"]:
+        for model, group, line in entry["rows"]:
             cells = {head.key: printed(float(text), text) for head, text in zip(heads, line.split(), strict=True)}
             rows.append(Row(model, "paper", cells, group))
         protocol = f"{content['source']}, Table {number} ({ANOTHER_PROTOCOL})"
-        boards.append(Board(f"Published: MIND, {found['title']}", protocol, heads, tuple(rows), as_printed=True))
+        boards.append(Board(f"Published: MIND, {entry['title']}", protocol, heads, tuple(rows), as_printed=True))
     return tuple(boards)
 
 
-def _parts(results: Results) -> list[tuple[str, Results, list[Printed]]]:
+def _parts(results: Results) -> list[tuple[str, Results, list[PaperColumn]]]:
     """The perspectives that have clips, and the columns that the run asked there; one column alone is no table."""
-    found = []
+    parts = []
     for perspective in PERSPECTIVES:
         mine = results.where(subset=perspective)
         columns = [
@@ -111,17 +113,17 @@ def _parts(results: Results) -> list[tuple[str, Results, list[Printed]]]:
             if column.metric in results.metrics and mine.where(condition=column.test).expected(column.metric)
         ]
         if len(columns) > 1:
-            found.append((perspective, mine, columns))
-    return found
+            parts.append((perspective, mine, columns))
+    return parts
 
 
-def _cell(part: Results, column: Printed) -> Cell:
+def _cell(part: Results, column: PaperColumn) -> Cell:
     return part.where(condition=column.test).cell(column.metric)
 
 
-def _board_cells(part: Results, columns: Sequence[Printed]) -> dict[str, BoardCell]:
-    found = {column.key: _cell(part, column) for column in columns}
+def _board_cells(part: Results, columns: Sequence[PaperColumn]) -> dict[str, BoardCell]:
+    cells = {column.key: _cell(part, column) for column in columns}
     return {
         key: BoardCell(cell.n, cell.of, cell.mean, cell.interval, cell.failed, cell.unscored)
-        for key, cell in found.items()
+        for key, cell in cells.items()
     }

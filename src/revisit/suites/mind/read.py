@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypedDict
 
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.core.text import parse_json
@@ -25,14 +25,26 @@ TESTS = (*MAIN, MIRROR)
 POSES = ("images.txt", "poses.npz", "poses.npy", "poses.txt")  # of a prediction, the first that is there
 ACTION_SPACE = re.compile(r"(?P<scene>.+)-(?P<speed>\d+(?:\.\d+)?)x-(?P<angle>\d+(?:\.\d+)?)")
 MOST_BYTES = 256 << 20  # of an action file; a recording of an hour has some tens of megabytes
-KIND = "scene_kind"  # an annotation: one of the paper's eight kinds of scenes, or another word
+KIND: Final = "scene_kind"  # an annotation: one of the paper's eight kinds of scenes, or another word
 KIND_KEYS = ("scene_kind", "scene_type", "scene_category")  # of an action file that tells it
 SCENES = "scenes.csv"  # in the dataset: name, kind, and where two perspectives share a name also perspective
+ActionRow = Mapping[str, Any]  # of an action file: time, keys, and where the actor and the camera are
+ActionFile = Mapping[str, Any]  # mark_time, total_time, data, and perhaps a caption and the kind of the scene
 ACTION_FILE = 'expected {"mark_time": 240, "total_time": 1000, "data": [one row per frame]}'
 
 
+class ActionSpace(TypedDict, total=False):
+    """What the name of a recording says of its action space."""
+
+    action_space: str  # shared or varied
+    scene: str
+    scene_kind: str
+    speed: float
+    angle: float
+
+
 @dataclass(frozen=True)
-class Recording:
+class RecordingInfo:
     """What the dataset says of one clip."""
 
     video: Path
@@ -72,13 +84,12 @@ def read(
     estimated = None if poses is None else Path(poses).expanduser()
     if estimated is not None and not estimated.is_dir():
         raise UsageError(f"--option poses={poses}: there is no such folder; `revisit poses` makes one")
-    wanted = sorted({test for tree in trees.values() for test in MAIN if _folders_of(tree, test)})
-    if truth is None and wanted:
+    tests = sorted({test for tree in trees.values() for test in MAIN if _folders_of(tree, test)})
+    if truth is None and tests:
         raise UsageError(
-            f"{' and '.join(wanted)} need the dataset's ground truth: add --option gt=DIR, the folder with "
-            "1st_data/test"
+            f"{' and '.join(tests)} need the dataset's ground truth: add --option gt=DIR, the folder with 1st_data/test"
         )
-    known = cache(recording)  # every model is compared with the same ones
+    load_recording = cache(recording)  # every model is compared with the same ones
     kinds = scene_kinds(truth, None if scenes is None else Path(scenes).expanduser())
 
     @cache
@@ -91,19 +102,19 @@ def read(
     for name, tree in trees.items():
         for perspective in PERSPECTIVES:
             for test in MAIN:
-                for entry in _main(model or name, tree, truth, perspective, test, known, longest):
+                for entry in _predictions(model or name, tree, truth, perspective, test, load_recording, longest):
                     if isinstance(entry, Case):
-                        entry = _of_kind(entry, kinds)
-                        entry = entry if estimated is None else _posed(entry, estimated)
+                        entry = _with_kind(entry, kinds)
+                        entry = entry if estimated is None else _with_poses(entry, estimated)
                     yield entry
-            for entry in _mirror(model or name, tree, truth, perspective, known):
-                yield _of_kind(entry, kinds) if isinstance(entry, Case) else entry
+            for entry in _mirror_clips(model or name, tree, truth, perspective, load_recording):
+                yield _with_kind(entry, kinds) if isinstance(entry, Case) else entry
 
 
-def scene_kinds(truth: Path | None, given: Path | None = None) -> dict[tuple[str, str], str]:
+def scene_kinds(truth: Path | None, own_table: Path | None = None) -> dict[tuple[str, str], str]:
     """(perspective, name of a recording) -> kind of its scene, from a table; the perspective is empty for both."""
-    path = given or (None if truth is None else truth / SCENES)
-    if path is None or (given is None and not path.is_file()):
+    path = own_table or (None if truth is None else truth / SCENES)
+    if path is None or (own_table is None and not path.is_file()):
         return {}
     columns = "name, kind, and perspective where a name means two scenes"
     try:
@@ -113,14 +124,14 @@ def scene_kinds(truth: Path | None, given: Path | None = None) -> dict[tuple[str
         raise UsageError(f"{path}: expected a CSV file with the columns {columns} ({error})") from error
 
 
-def _of_kind(case: Case, kinds: Mapping[tuple[str, str], str]) -> Case:
+def _with_kind(case: Case, kinds: Mapping[tuple[str, str], str]) -> Case:
     """The case with the kind of its scene, where a table tells one: it goes before what names and files tell."""
     name = case.sample.rpartition("/")[2]
     kind = kinds.get((case.subset, name)) or kinds.get(("", name)) or ""
     return replace(case, annotations={**case.annotations, KIND: kind}) if kind else case
 
 
-def _posed(case: Case, folder: Path) -> Case:
+def _with_poses(case: Case, folder: Path) -> Case:
     """The case with its file of estimated poses, <model>/<perspective>/<test>/<name>.npz, if there is one."""
     places = (folder / case.model / f"{case.sample}{suffix}" for suffix in (".npz", ".npy", ".txt"))
     file = next((place for place in places if place.is_file()), None)
@@ -149,39 +160,39 @@ def _folders_of(tree: Path, test: str) -> list[Path]:
     return [tree / perspective / test for perspective in PERSPECTIVES if (tree / perspective / test).is_dir()]
 
 
-def _main(
+def _predictions(
     model: str,
     tree: Path,
     truth: Path | None,
     perspective: str,
     test: str,
-    known: Callable[[Path], Recording | str],
+    load_recording: Callable[[Path], RecordingInfo | str],
     longest: Callable[[str], int | None],
 ) -> Iterator[Case | Rejected]:
     """The predictions of recordings."""
     names = _folders(truth / perspective / "test" / test) if truth is not None else []
-    made = tree / perspective / test
+    folder = tree / perspective / test
     for name in names:
         assert truth is not None
         sample = f"{perspective}/{test}/{name}"
-        video = find_video(made / name)
+        video = find_video(folder / name)
         absent = f"missing: there is no {sample}/video.mp4"
-        found = absent if video is None else known(truth / perspective / "test" / test / name)
-        if video is None or isinstance(found, str):
-            yield Rejected(f"{sample}@{model}", str(found), model, perspective, test, missing=video is None)
+        entry = absent if video is None else load_recording(truth / perspective / "test" / test / name)
+        if video is None or isinstance(entry, str):
+            yield Rejected(f"{sample}@{model}", str(entry), model, perspective, test, missing=video is None)
         else:
-            yield _prediction(model, sample, video, found, longest(sample))
-    for name in _folders(made):
-        if name not in names and find_video(made / name) is not None:
+            yield _prediction(model, sample, video, entry, longest(sample))
+    for name in _folders(folder):
+        if name not in names and find_video(folder / name) is not None:
             reason = f"the dataset has no {perspective}/test/{test}/{name}; name a prediction after its recording"
             yield Rejected(f"{perspective}/{test}/{name}@{model}", reason, model, perspective, test)
 
 
-def _prediction(model: str, sample: str, video: Path, found: Recording, frames: int | None) -> Case:
+def _prediction(model: str, sample: str, video: Path, entry: RecordingInfo, frames: int | None) -> Case:
     perspective, test, name = sample.split("/")
     own = next((video.parent / file for file in POSES if (video.parent / file).is_file()), None)
-    artifacts = {"actions": found.actions, "true_poses": found.poses, "poses": own}
-    left = found.total - found.mark
+    artifacts = {"actions": entry.actions, "true_poses": entry.poses, "poses": own}
+    remaining = entry.total - entry.mark
     return Case(
         id=f"{sample}@{model}",
         suite="mind",
@@ -189,52 +200,56 @@ def _prediction(model: str, sample: str, video: Path, found: Recording, frames: 
         sample=sample,
         clip=Clip(video),
         # One stretch for all models, so that it is decoded once for all, and not further than the longest of them.
-        reference=Clip(found.video, start=found.mark, count=min(frames, left) if frames else left),
+        reference=Clip(entry.video, start=entry.mark, count=min(frames, remaining) if frames else remaining),
         align="index",
         subset=perspective,
         condition=test,
-        prompt=found.caption,
+        prompt=entry.caption,
         annotations={
-            "mark_time": found.mark,
-            "total_time": found.total,
-            "true_poses_from": found.poses_from,
+            "mark_time": entry.mark,
+            "total_time": entry.total,
+            "true_poses_from": entry.poses_from,
             **action_space(name, test),
-            **({KIND: found.kind} if found.kind else {}),
+            **({KIND: entry.kind} if entry.kind else {}),
         },
         artifacts={artifact: path for artifact, path in artifacts.items() if path is not None},
     )
 
 
-def action_space(name: str, test: str) -> dict[str, Any]:
+def action_space(name: str, test: str) -> ActionSpace:
     """What the name of a recording says of its action space: `data-0-1.0x-200` walks at 1.0 times the shared speed.
 
     `angle` is the last number, as the dataset writes it. `scene` is what stands before both; a kind of scene is told
     where the name begins with a word of its own, not with `data`.
     """
-    found = ACTION_SPACE.fullmatch(name)
-    scene = name if found is None else found["scene"]
+    match = ACTION_SPACE.fullmatch(name)
+    scene = name if match is None else match["scene"]
     kind = scene.rstrip("0123456789").rstrip("-_ ")
-    told: dict[str, Any] = {"action_space": "varied" if test == VARIED else "shared", "scene": scene}
+    annotations: ActionSpace = {"action_space": "varied" if test == VARIED else "shared", "scene": scene}
     if kind and kind != "data":
-        told[KIND] = kind
-    if found is not None:
-        told |= {"speed": float(found["speed"]), "angle": float(found["angle"])}
-    return told
+        annotations[KIND] = kind
+    if match is not None:
+        annotations |= {"speed": float(match["speed"]), "angle": float(match["angle"])}
+    return annotations
 
 
-def _mirror(
-    model: str, tree: Path, truth: Path | None, perspective: str, known: Callable[[Path], Recording | str]
+def _mirror_clips(
+    model: str, tree: Path, truth: Path | None, perspective: str, load_recording: Callable[[Path], RecordingInfo | str]
 ) -> Iterator[Case | Rejected]:
     """Clips that go out and come back; the dataset says how many, and not which is which."""
     count = 0
-    named = set(_folders(truth / perspective / "test" / SHARED)) if truth is not None else set()
+    scene_names = set(_folders(truth / perspective / "test" / SHARED)) if truth is not None else set()
     for video in _videos(tree / perspective / MIRROR):
         inside = video.relative_to(tree / perspective / MIRROR).with_suffix("")
         clip = Clip(video)
         # First frames of these tests are those of recordings: a folder that is called like one shows its scene.
-        shared = truth / perspective / "test" / SHARED / inside.parts[0] if truth and inside.parts[0] in named else None
-        first = known(shared) if shared is not None else ""
-        kind = first.kind if isinstance(first, Recording) else ""
+        shared = (
+            truth / perspective / "test" / SHARED / inside.parts[0]
+            if truth and inside.parts[0] in scene_names
+            else None
+        )
+        first = load_recording(shared) if shared is not None else ""
+        kind = first.kind if isinstance(first, RecordingInfo) else ""
         yield Case(
             id=f"{perspective}/{MIRROR}/{inside.as_posix()}@{model}",
             suite="mind",
@@ -278,14 +293,14 @@ def _folders(folder: Path) -> list[str]:
 def _videos(folder: Path) -> list[Path]:
     """Videos in the folder and in its folders, in natural order."""
     places = [folder, *(folder / name for name in _folders(folder))]
-    found = [path for place in places if place.is_dir() for path in sorted(place.iterdir(), key=natural_order)]
+    paths = [path for place in places if place.is_dir() for path in sorted(place.iterdir(), key=natural_order)]
     return [
-        path for path in found
+        path for path in paths
         if path.is_file() and path.suffix.lower() in VIDEO_SUFFIXES and not path.name.startswith(".")
     ]  # fmt: skip
 
 
-def recording(folder: Path) -> Recording | str:
+def recording(folder: Path) -> RecordingInfo | str:
     """What the dataset has of a clip, or the sentence that says what is wrong with it."""
     video, actions = find_video(folder), folder / "action.json"
     where = f"the ground truth {folder.name}"
@@ -304,10 +319,10 @@ def recording(folder: Path) -> Recording | str:
         return f"{where}: action.json cannot be used: {problem[:200]}"
     poses, poses_from = _true_poses(folder, actions, rows, mark)
     kind = next((str(content[key]).strip() for key in KIND_KEYS if isinstance(content.get(key), str)), "")
-    return Recording(video, actions, mark, total, _caption(folder, content), poses, poses_from, kind)
+    return RecordingInfo(video, actions, mark, total, _caption(folder, content), poses, poses_from, kind)
 
 
-def action_file(path: Path) -> dict[str, Any]:
+def action_file(path: Path) -> ActionFile:
     """The content of an action.json; ValueError where it is none."""
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
@@ -335,7 +350,7 @@ def _true_poses(folder: Path, actions: Path, rows: list[Any], mark: int) -> tupl
     return None, 0
 
 
-def _caption(folder: Path, content: dict[str, Any]) -> str:
+def _caption(folder: Path, content: ActionFile) -> str:
     caption = content.get("caption")
     if isinstance(caption, str):
         return caption

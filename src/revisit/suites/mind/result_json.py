@@ -7,7 +7,7 @@ that are done; `finished` says whether it is the last.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,16 @@ from revisit.suites.mind.read import KIND
 from revisit.suites.mind.summary import parts_of
 
 SCHEMA_VERSION = 2
+Row = dict[str, Any]  # of result.json; its keys depend on the test and on what was measured
 
 
-def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
+def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, object]:
     """result.json of the one model, or result_<model>.json of each of several."""
-    made: dict[str, Any] = {}
-    alone = len(facts.get("models") or results.models) == 1  # of all models, also of those that have nothing yet
+    files: dict[str, object] = {}
+    is_single = len(facts.get("models") or results.models) == 1  # of all models, also of those that have nothing yet
     for model in results.models:
         mine = results.where(model=model)
-        made["result.json" if alone else _file_name(model, made)] = {
+        files["result.json" if is_single else _file_name(model, files)] = {
             "schema_version": SCHEMA_VERSION,
             "model": model,
             "protocol": facts["protocol"],
@@ -37,26 +38,29 @@ def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, A
             "coverage": dict(sorted(coverage(parts_of(mine)).items())),
             "data": [*_rows(mine), *map(_missing_row, mine.rejected)],
         }
-    return made
+    return files
 
 
-def _video_max_time(parameters: Mapping[str, Mapping[str, Any]]) -> int | None:
+def _video_max_time(parameters: Mapping[str, Mapping[str, int | None]]) -> int | None:
     """How many frames of each prediction were looked at, at most, where the run was told."""
-    told = (parameters.get(id, {}).get("video_max_time") for id in (*KEYS["lcm"].values(), "mind_imaging", "mind_dino"))
-    return next((most for most in told if most is not None), None)
+    limits = (
+        parameters.get(metric_id, {}).get("video_max_time")
+        for metric_id in (*KEYS["lcm"].values(), "mind_imaging", "mind_dino")
+    )
+    return next((most for most in limits if most is not None), None)
 
 
-def _file_name(model: str, taken: Mapping[str, Any]) -> str:
+def _file_name(model: str, used_names: Container[str]) -> str:
     """A name for the result of a model, with its odd characters replaced, that no other model has."""
     name = "result_" + "".join(c if c.isalnum() or c in "-._" else "_" for c in model)
-    while f"{name}.json" in taken:
+    while f"{name}.json" in used_names:
         name += "_"
     return f"{name}.json"
 
 
-def _rows(results: Results) -> list[dict[str, Any]]:
+def _rows(results: Results) -> list[Row]:
     rows = []
-    mirrors: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    mirrors: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for case in results.cases:
         row = _row(case, results)
         if case.condition == MIRROR:
@@ -65,10 +69,10 @@ def _rows(results: Results) -> list[dict[str, Any]]:
             row["mark_time"] = None if row["sample_frames"] is None else row["sample_frames"] // 2
             mirrors[case.subset, folder].append(row)
         else:
-            named = {"path": case.sample.rpartition("/")[2], "perspective": case.subset, "test_type": case.condition}
+            identity = {"path": case.sample.rpartition("/")[2], "perspective": case.subset, "test_type": case.condition}
             times = {name: case.annotations[name] for name in ("mark_time", "total_time")}
             kind = {KIND: case.annotations[KIND]} if KIND in case.annotations else {}
-            rows.append({**named, **kind, **times, **row})
+            rows.append({**identity, **kind, **times, **row})
     for (perspective, folder), videos in mirrors.items():
         rows.append(
             {
@@ -83,12 +87,12 @@ def _rows(results: Results) -> list[dict[str, Any]]:
     return rows
 
 
-def _row(case: Case, results: Results) -> dict[str, Any]:
+def _row(case: Case, results: Results) -> Row:
     """The measured part of a row."""
     keys = ("gsc",) if case.condition == MIRROR else ("lcm", "visual_quality", "dino", "action")
-    row: dict[str, Any] = {"error": None, "sample_frames": None, "n_frames_scored": 0, "metric_status": {}}
+    row: Row = {"error": None, "sample_frames": None, "n_frames_scored": 0, "metric_status": {}}
     for key in keys:
-        records = {name: record for name, id in KEYS[key].items() if (record := results.answer(case, id))}
+        records = {name: record for name, metric_id in KEYS[key].items() if (record := results.answer(case, metric_id))}
         for name, record in records.items():
             row["metric_status"][f"{key}.{name}"] = _status(record)
             if record.failed or record.facts.get("refused"):
@@ -96,50 +100,50 @@ def _row(case: Case, results: Results) -> dict[str, Any]:
             row["sample_frames"] = record.facts.get("sample_frames", row["sample_frames"])
             if "motion_mse" in record.facts:
                 row["motion_mse"] = record.facts["motion_mse"]
-        made = _action(records) if key == "action" else _per_frame(records, results)
-        if made:
-            row[key] = made
-            row["n_frames_scored"] = max(row["n_frames_scored"], made.get("length", 0))
+        values = _action(records) if key == "action" else _per_frame(records, results)
+        if values:
+            row[key] = values
+            row["n_frames_scored"] = max(row["n_frames_scored"], values.get("length", 0))
     return row
 
 
-def _per_frame(records: Mapping[str, Record], results: Results) -> dict[str, Any]:
+def _per_frame(records: Mapping[str, Record], results: Results) -> Row:
     """Values per frame and their means, of the measures that were scored."""
-    made: dict[str, Any] = {}
+    fields: Row = {}
     for name, record in records.items():
         if not record.scored:
             continue
         series = results.series(record.case, record.question)
         values = [] if series is None else series["value"].tolist()
-        made |= {"length": len(values), name: values, f"avg_{name}": record.value}
-        made |= {fact: record.facts[fact] for fact in ("psnr_is_capped", "described_by") if fact in record.facts}
-    if made:
-        for name in records.keys() - made.keys():
-            made |= {name: [], f"avg_{name}": None}
-    return made
+        fields |= {"length": len(values), name: values, f"avg_{name}": record.value}
+        fields |= {fact: record.facts[fact] for fact in ("psnr_is_capped", "described_by") if fact in record.facts}
+    if fields:
+        for name in records.keys() - fields.keys():
+            fields |= {name: [], f"avg_{name}": None}
+    return fields
 
 
-def _action(records: Mapping[str, Record]) -> dict[str, Any]:
+def _action(records: Mapping[str, Record]) -> Row:
     """Errors by group and action, translation and rotation side by side; null for one that has none.
 
     Where the true camera rests, there are turns and no lengths: nobody can tell the unit of the estimated path.
     """
     groups = {name: record.facts.get("groups", {}) for name, record in records.items()}
-    made: dict[str, Any] = {}
-    for group in dict.fromkeys(group for found in groups.values() for group in found):
-        told = {name: found.get(group, {}) for name, found in groups.items()}
-        made[group] = {"count": next(values["count"] for values in told.values() if values)}
+    fields: Row = {}
+    for group in dict.fromkeys(group for groups_of_metric in groups.values() for group in groups_of_metric):
+        statistics = {name: groups_of_metric.get(group, {}) for name, groups_of_metric in groups.items()}
+        fields[group] = {"count": next(values["count"] for values in statistics.values() if values)}
         for name in KEYS["action"]:
-            unit, values = "_deg" if name == "rpe_rot" else "", told.get(name, {})
-            made[group] |= {f"{name}_{what}{unit}": values.get(what) for what in ("mean", "median")}
-    return made
+            unit, values = "_deg" if name == "rpe_rot" else "", statistics.get(name, {})
+            fields[group] |= {f"{name}_{what}{unit}": values.get(what) for what in ("mean", "median")}
+    return fields
 
 
 def _status(record: Record) -> dict[str, str]:
     return {"status": "ok"} if record.scored else {"status": record.status, "reason": record.sentence}
 
 
-def _missing_row(entry: Rejected) -> dict[str, Any]:
+def _missing_row(entry: Rejected) -> Row:
     """The row of a clip that nobody could look at; the public evaluator has none, readers expect its keys."""
     status = {"*": {"status": "missing" if entry.missing else "refused", "reason": entry.reason}}
     times = ("mark_time", "total_time", "sample_frames")

@@ -13,12 +13,12 @@ from revisit.suites.mind.summary import summarise
 
 def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     """The board of all clips, those of the tests that the run has, and the paper's; or that of one part."""
-    whole = board_of_run(run, subset=subset)
+    board = board_of_run(run, subset=subset)
     if subset:
-        return [whole]
+        return [board]
     present = {entry.condition for entry in run.results.entries}
     parts = [board_of_run(run, subset=test) for test in TESTS if test in present]
-    return [whole, *(part for part in parts if part.columns), *paper_boards(run)]
+    return [board, *(part for part in parts if part.columns), *paper_boards(run)]
 
 
 MIND = suite(

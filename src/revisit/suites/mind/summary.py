@@ -30,7 +30,7 @@ def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
     standard = standard_summary(
         results,
-        funnel=partial(_funnel, asked=results.metrics),
+        funnel=partial(_funnel, metric_ids=results.metrics),
         parts=parts_of(results),
         noun="prediction",
         places=("subset", "condition"),
@@ -51,9 +51,9 @@ def parts_of(results: Results) -> dict[str, Results]:
     }
 
 
-def _funnel(results: Results, asked: Sequence[str]) -> list[Stage]:
+def _funnel(results: Results, metric_ids: Sequence[str]) -> list[Stage]:
     """Expected clips → found → readable → scored; a clip of which nothing was asked poses no test."""
-    mine = results.only(lambda entry: any(results.asks(id, entry) for id in asked))
+    mine = results.only(lambda entry: any(results.asks(metric_id, entry) for metric_id in metric_ids))
     stages = {"expected clips": mine.entries, "all clips": mine.cases, "readable": mine.readable.cases}
     return [*(stage(name, clips) for name, clips in stages.items()), *memory_stage(mine, MEMORY)]
 
@@ -62,8 +62,8 @@ def _actions(results: Results) -> Mapping[str, Mapping[str, float]]:
     """Errors of all steps by group and action: means over steps, whichever clip they are from."""
     sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for case in results.cases:
-        for name, id in KEYS["action"].items():
-            record = results.answer(case, id)
+        for name, metric_id in KEYS["action"].items():
+            record = results.answer(case, metric_id)
             for group, values in (record.facts.get("groups", {}) if record else {}).items():
                 sums[group][f"{name}_count"] += values["count"]
                 sums[group][f"{name}_mean"] += values["count"] * values["mean"]
@@ -82,18 +82,18 @@ Space = tuple[bool, float, float]  # varied, speed and angle; the latter inf whe
 def space_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
     """Scores by action space, and the gap between shared and varied ones; none where no clip varies it."""
     main = results.where(condition=MAIN)
-    asked = [id for id in metrics if main.expected(id)]
-    if not asked or not any(case.condition == VARIED for case in main.cases):
+    metric_ids = [metric_id for metric_id in metrics if main.expected(metric_id)]
+    if not metric_ids or not any(case.condition == VARIED for case in main.cases):
         return []
     models = main.groups()
-    titles = [METRICS[id].title for id in asked]
+    titles = [METRICS[metric_id].title for metric_id in metric_ids]
     return [
         table(
             "Scores by action space",
             "speed and angle from the names of the recordings; mem_test has the shared action space",
             titles,
             [
-                (f"{model}, {_named(*space)}", [part.cell(id) for id in asked])
+                (f"{model}, {_space_name(*space)}", [part.cell(metric_id) for metric_id in metric_ids])
                 for model, mine in models.items()
                 for space, part in mine.groups(_space).items()  # the shared one first, then by speed and angle
             ],
@@ -102,26 +102,26 @@ def space_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
             "Varied minus shared action spaces",
             "action_space_test minus mem_test, with Welch's 95 % interval and the numbers of clips",
             titles,
-            [(model, [_gap(mine, id) for id in asked]) for model, mine in models.items()],
+            [(model, [_gap(mine, metric_id) for metric_id in metric_ids]) for model, mine in models.items()],
         ),
     ]
 
 
 def kind_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
     """Scores by kind of scene; none where the data tell fewer than two kinds. Missing clips have no kind."""
-    told = results.only(lambda entry: isinstance(entry, Case) and bool(entry.annotations.get(KIND)))
-    kinds = told.groups(lambda entry: str(entry.annotations[KIND]) if isinstance(entry, Case) else "")
-    asked = [id for id in metrics if told.expected(id)]
-    if len(kinds) < 2 or not asked:
+    results_with_kind = results.only(lambda entry: isinstance(entry, Case) and bool(entry.annotations.get(KIND)))
+    kinds = results_with_kind.groups(lambda entry: str(entry.annotations[KIND]) if isinstance(entry, Case) else "")
+    metric_ids = [metric_id for metric_id in metrics if results_with_kind.expected(metric_id)]
+    if len(kinds) < 2 or not metric_ids:
         return []
-    without = len(results.cases) - len(told.cases)
+    without = len(results.cases) - len(results_with_kind.cases)
     return [
         table(
             "Scores by kind of scene",
             "as the dataset tells it" + (f"; {without} clips have none" if without else ""),
-            [METRICS[id].title for id in asked],
+            [METRICS[metric_id].title for metric_id in metric_ids],
             [
-                (f"{model}, {kind}", [part.cell(id) for id in asked])
+                (f"{model}, {kind}", [part.cell(metric_id) for metric_id in metric_ids])
                 for model in results.models
                 for kind, mine in sorted(kinds.items())
                 if (part := mine.where(model=model)).cases
@@ -133,21 +133,25 @@ def kind_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
 def _space(entry: Entry) -> Space:
     """The action space of a clip, made or missing, by the name of its recording."""
     name = entry.id.removesuffix(f"@{entry.model}").rpartition("/")[2]
-    told = action_space(name, entry.condition)
-    return entry.condition == VARIED, told.get("speed", math.inf), told.get("angle", math.inf)
+    annotations = action_space(name, entry.condition)
+    return entry.condition == VARIED, annotations.get("speed", math.inf), annotations.get("angle", math.inf)
 
 
-def _named(varied: bool, speed: float, angle: float) -> str:
-    told = "" if math.isinf(speed) else f"{speed:g}x, angle {angle:g}"
-    return " ".join(filter(None, ["varied" if varied else "shared", told]))
+def _space_name(varied: bool, speed: float, angle: float) -> str:
+    text = "" if math.isinf(speed) else f"{speed:g}x, angle {angle:g}"
+    return " ".join(filter(None, ["varied" if varied else "shared", text]))
 
 
-def _gap(results: Results, id: str) -> Cell:
+def _gap(results: Results, metric_id: str) -> Cell:
     shared, varied = (
-        [record.value for record in results.scores(id) if record.value is not None and record.case.condition == test]
+        [
+            record.value
+            for record in results.scores(metric_id)
+            if record.value is not None and record.case.condition == test
+        ]
         for test in (SHARED, VARIED)
     )
-    n, of = len(shared) + len(varied), results.expected(id)
+    n, of = len(shared) + len(varied), results.expected(metric_id)
     if not shared or not varied:
         return Cell(n, of)
     difference = sum(varied) / len(varied) - sum(shared) / len(shared)

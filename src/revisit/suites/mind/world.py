@@ -21,7 +21,7 @@ from revisit.geometry.poses import trajectory
 from revisit.geometry.rotations import axis_angle
 from revisit.media import encode_mp4, save_npz, write_picture
 from revisit.media.files import write_text
-from revisit.suites.mind.world_keys import MIRRORS, Actor, Steps, action_file, mirrored, walk
+from revisit.suites.mind.world_keys import MIRRORS, Actor, Steps, action_file, out_and_back, walk
 from revisit.worlds.layout import EYE, PITCH
 from revisit.worlds.layouts.film_orders import DEMOS, OwnFilms, layout
 from revisit.worlds.places import make_room
@@ -51,7 +51,7 @@ GONE_OUT = ("-wr", "-a", "-u", "-s")  # of the ten action files
 
 
 @dataclass(frozen=True)
-class Take:
+class RecordingPlan:
     """One recording: the keys of every frame, and the first frame that is to be predicted."""
 
     test: str
@@ -82,21 +82,21 @@ class Studio:
         return self.seen[key]
 
 
-def takes(context: int, future: int, clips: int, spaces: Sequence[Space] = (SPACE,)) -> list[Take]:
+def takes(context: int, future: int, clips: int, spaces: Sequence[Space] = (SPACE,)) -> list[RecordingPlan]:
     """The recordings of one perspective: look around and back, then walk and look again."""
     half = context // 2
     before = ("r",) * half + ("l",) * (context - half)
-    found = []
+    recordings = []
     for k in range(clips):
         side, other = ("r", "l") if k % 2 == 0 else ("l", "r")
         after = _spread([side, other, "w", "", "w" + side, "d"], future)
-        found.append(Take("mem_test", f"data-{25 + k}", k, before + after, context))
+        recordings.append(RecordingPlan("mem_test", f"data-{25 + k}", k, before + after, context))
     # Tilts come back before the next turn, so that a weaker tilt leaves no trace in the turns after it.
     after = _spread(["u", "n", "r", "s", "a", "l"], future)
     for k, (speed, angle) in enumerate(spaces):
         name = f"data-{k}-{speed:.1f}x-{angle:g}"
-        found.append(Take("action_space_test", name, 0, before + after, context, speed, angle / SPACE[1]))
-    return found
+        recordings.append(RecordingPlan("action_space_test", name, 0, before + after, context, speed, angle / SPACE[1]))
+    return recordings
 
 
 def _spread(parts: Sequence[Keys], frames: int) -> tuple[Keys, ...]:
@@ -109,7 +109,7 @@ def steps(turn: float = 1.0, speed: float = 1.0) -> Steps:
     return Steps(speed * WALK, turn * TURN, turn * TILT)
 
 
-def seen_by(actors: Sequence[Actor], third: bool) -> np.ndarray:
+def poses_of(actors: Sequence[Actor], third: bool) -> np.ndarray:
     """Camera-to-world poses of the actor's eye, or of the camera behind."""
     return np.stack([actor.pose(EYE + ABOVE, BEHIND) if third else actor.pose(EYE) for actor in actors])
 
@@ -142,33 +142,33 @@ def render_mind(
                 jobs.append(pool.submit(_record, truth, predictions, perspective, take, studio))
             shared = mirrors, mirror_half, Studio(worlds[0], size)
             jobs.append(pool.submit(_go_and_return, truth, predictions, perspective, *shared))
-        for done, job in enumerate(as_completed(jobs), start=1):
+        for finished, job in enumerate(as_completed(jobs), start=1):
             what = job.result()
             if progress is not None:
-                progress(done, len(jobs), what)
+                progress(finished, len(jobs), what)
     (Path(folder) / DONE).touch()
     return truth, predictions
 
 
-def _record(truth: Path, predictions: Path, perspective: str, take: Take, studio: Studio) -> str:
+def _record(truth: Path, predictions: Path, perspective: str, take: RecordingPlan, studio: Studio) -> str:
     """One recording, and what every model makes of its second part."""
     third = PERSPECTIVES[perspective]
     actors = take.walk(take.keys, START)
-    poses = seen_by(actors, third)
+    poses = poses_of(actors, third)
     folder = truth / perspective / "test" / take.test / take.name
     encode_mp4(folder / "video.mp4", map(studio.picture, poses), FPS, crf=LOSSLESS)
     write_actions(folder / "action.json", take.keys, actors, take.mark, third)
     if take.test == "mem_test" or take.speed != 1:  # of the first varied one only action.json tells the poses
         write_text(folder / "images.txt", format_colmap(trajectory(poses[take.mark :])))
         write_text(truth / perspective / "description" / f"{take.name}.txt", f"{studio.world.prompt}\n")
-    for model, made in _predicted(take, actors, third).items():
+    for model, camera_poses in _predicted(take, actors, third).items():
         place = predictions / model / perspective / take.test / take.name
-        encode_mp4(place / "video.mp4", map(studio.picture, made), FPS, crf=LOSSLESS)
-        save_npz(place / "poses.npz", {"poses": as_estimated(made)})
+        encode_mp4(place / "video.mp4", map(studio.picture, camera_poses), FPS, crf=LOSSLESS)
+        save_npz(place / "poses.npz", {"poses": as_estimated(camera_poses)})
     return f"{perspective}/{take.test}/{take.name}"
 
 
-def _predicted(take: Take, actors: Sequence[Actor], third: bool) -> dict[str, np.ndarray]:
+def _predicted(take: RecordingPlan, actors: Sequence[Actor], third: bool) -> dict[str, np.ndarray]:
     """Camera poses of every model in the frames it predicts."""
     start = actors[take.mark]
     weaker = take.walk(take.keys[take.mark :], start, WEAKER)
@@ -177,7 +177,7 @@ def _predicted(take: Take, actors: Sequence[Actor], third: bool) -> dict[str, np
         "frozen": [start] * (len(actors) - take.mark),
         "weak_turns": weaker,
     }
-    return {model: seen_by(paths[model], third) for model in MODELS}
+    return {model: poses_of(paths[model], third) for model in MODELS}
 
 
 def _go_and_return(
@@ -186,13 +186,13 @@ def _go_and_return(
     """Clips that go out and come back the same way: frame i and frame n-1-i are one view."""
     third, name = PERSPECTIVES[perspective], "data-25"
     folder = truth / perspective / "test" / "mirror_test"
-    write_picture(folder / f"{name}.png", studio.picture(seen_by([START], third)[0]))
+    write_picture(folder / f"{name}.png", studio.picture(poses_of([START], third)[0]))
     for number, mirror in enumerate(mirrors, start=1):
-        keys = mirrored(MIRRORS[mirror], half)
+        keys = out_and_back(MIRRORS[mirror], half)
         for model in MODELS:
             turn = WEAKER if model == "weak_turns" else 1.0
             out = [START] * half if model == "frozen" else walk(keys[:half], START, steps(turn))
-            poses = seen_by([*out, *reversed(out)], third)
+            poses = poses_of([*out, *reversed(out)], third)
             place = predictions / model / perspective / "mirror_test" / name / f"path-{number}.mp4"
             encode_mp4(place, map(studio.picture, poses), FPS, crf=LOSSLESS)
         out = walk(keys[:half], START, steps())
@@ -202,7 +202,7 @@ def _go_and_return(
 
 def write_actions(path: Path, keys: Sequence[Keys], actors: Sequence[Actor], mark: int, third: bool) -> None:
     """Write an action.json."""
-    tracks = {"actor": seen_by(actors, False), **({"camera": seen_by(actors, True)} if third else {})}
+    tracks = {"actor": poses_of(actors, False), **({"camera": poses_of(actors, True)} if third else {})}
     write_text(path, json.dumps(action_file(keys, tracks, mark)))
 
 
@@ -225,7 +225,7 @@ def write(folder: Path, size: tuple[int, int], tell: Tell = lambda _: None, fram
             tell(f"part {step + 1} is there")
     else:
         render_mind(
-            folder, size=size, future=frames or FUTURE, spaces=SPACES, progress=lambda done, total, what: tell(what)
+            folder, size=size, future=frames or FUTURE, spaces=SPACES, progress=lambda finished, total, what: tell(what)
         )
     return folder / "predictions"
 

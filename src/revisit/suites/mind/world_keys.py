@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -46,11 +45,11 @@ class Actor:
 
     def moved(self, keys: str, steps: Steps) -> Actor:
         """The actor one frame later."""
-        along, across = ("w" in keys) - ("s" in keys), ("d" in keys) - ("a" in keys)
+        forward, right = ("w" in keys) - ("s" in keys), ("d" in keys) - ("a" in keys)
         heading = np.radians(self.yaw)
         return Actor(
-            self.x + steps.metres * float(along * np.sin(heading) + across * np.cos(heading)),
-            self.z + steps.metres * float(along * np.cos(heading) - across * np.sin(heading)),
+            self.x + steps.metres * float(forward * np.sin(heading) + right * np.cos(heading)),
+            self.z + steps.metres * float(forward * np.cos(heading) - right * np.sin(heading)),
             self.yaw + steps.degrees * (("r" in keys) - ("l" in keys)),
             self.pitch + steps.tilt * (("u" in keys) - ("n" in keys)),
         )
@@ -67,21 +66,21 @@ class Actor:
 def walk(keys: Sequence[str], start: Actor, steps: Steps) -> list[Actor]:
     """The actor in every frame; the keys of the last frame lead out of the clip."""
     actors = [start]
-    for held in keys[:-1]:
-        actors.append(actors[-1].moved(held, steps))
+    for keys_of_frame in keys[:-1]:
+        actors.append(actors[-1].moved(keys_of_frame, steps))
     return actors
 
 
-def mirrored(held: str, ticks: int) -> list[str]:
+def out_and_back(out_keys: str, ticks: int) -> list[str]:
     """Keys out, and back the same way."""
-    return [held] * ticks + ["".join(OPPOSITE[key] for key in held)] * ticks
+    return [out_keys] * ticks + ["".join(OPPOSITE[key] for key in out_keys)] * ticks
 
 
-def action_file(keys: Sequence[str], tracks: Mapping[str, np.ndarray], mark: int) -> dict[str, Any]:
+def action_file(keys: Sequence[str], tracks: Mapping[str, np.ndarray], mark: int) -> dict[str, object]:
     """The content of an action.json: a row per frame with the keys held, and where the actor (and the camera) is."""
-    rows: list[dict[str, Any]] = [
-        {"time": k, "ws": 0, "ad": 0, "ud": 0, "lr": 0, **{CODES[key][0]: CODES[key][1] for key in held}}
-        for k, held in enumerate(keys)
+    rows: list[dict[str, object]] = [
+        {"time": k, "ws": 0, "ad": 0, "ud": 0, "lr": 0, **{CODES[key][0]: CODES[key][1] for key in keys_of_frame}}
+        for k, keys_of_frame in enumerate(keys)
     ]
     for who, poses in tracks.items():
         positions, angles = to_unreal(poses)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -21,7 +20,7 @@ from revisit.core.text import parse_yaml
 from revisit.media import file_digest
 from revisit.media.files import write_lines
 from revisit.suites import authoring
-from revisit.suites.wrbench.prompts import CAMERA_WORDS, EVENTS, STYLE, TIERS, Task, task_of
+from revisit.suites.wrbench.prompts import CAMERA_WORDS, EVENTS, STYLE, TIERS, EventTask, Scene, task_of
 
 GAPS = ("none", "static", "yaw_LR", "yaw_RL")
 TIER_OF = dict(zip(EVENTS, TIERS, strict=True))  # our event -> the published tier
@@ -38,15 +37,15 @@ GUIDANCE = {
 }  # fmt: skip
 
 
-def read(path: Path) -> dict[str, Mapping[str, Any]]:
+def read(path: Path) -> dict[str, Scene]:
     """The families of a file of scenes."""
     try:
         families = parse_yaml(path.read_text(encoding="utf-8"))["families"]
         for name, facts in families.items():
-            lacking = [key for key in NEEDED if key not in facts]
-            if lacking or not re.fullmatch(r"[a-z0-9_]+", str(name)) or len(facts["behind"]) != 2:
+            missing_keys = [key for key in NEEDED if key not in facts]
+            if missing_keys or not re.fullmatch(r"[a-z0-9_]+", str(name)) or len(facts["behind"]) != 2:
                 raise UsageError(
-                    f"{path}: the family {name} lacks {', '.join(lacking) or 'a plain name or two anchors'}"
+                    f"{path}: the family {name} lacks {', '.join(missing_keys) or 'a plain name or two anchors'}"
                 )
             for event in EVENTS:
                 if not {"told", "ends"} <= set(facts[event]):
@@ -56,7 +55,7 @@ def read(path: Path) -> dict[str, Mapping[str, Any]]:
     return dict(families)
 
 
-def first_frame_prompt(facts: Mapping[str, Any]) -> str:
+def first_frame_prompt(facts: Scene) -> str:
     """What a text-to-image model is told: the scene's own `picture`, or our words for its layout."""
     if facts.get("picture"):
         return str(facts["picture"])
@@ -67,48 +66,48 @@ def first_frame_prompt(facts: Mapping[str, Any]) -> str:
     )
 
 
-def tasks_of(families: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Task]]:
+def tasks_of(families: Mapping[str, Scene]) -> list[tuple[str, EventTask]]:
     """Every event of every family, with its event's name."""
     return [(event, task_of(name, facts, event)) for name, facts in families.items() for event in EVENTS]
 
 
-def leaks(families: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def leaks(families: Mapping[str, Scene]) -> list[str]:
     """Prompts that tell the end, or speak of the camera where no camera is asked for, as sentences."""
-    found = []
+    problems = []
     for _, task in tasks_of(families):
         prompts = {"the prompt": task.prompt, "the prompt without a first frame": task.from_nothing}
         for what, prompt in prompts.items():
             shared = _shared_run(task.expected, prompt)
             if shared:
-                found.append(f"{task.id}: {what} tells how it ends: {shared!r}")
+                problems.append(f"{task.id}: {what} tells how it ends: {shared!r}")
             if spoken := CAMERA.search(prompt):
-                found.append(f"{task.id}: {what} speaks of the camera: {spoken[0]!r}")
-    return found
+                problems.append(f"{task.id}: {what} speaks of the camera: {spoken[0]!r}")
+    return problems
 
 
 def _shared_run(end: str, prompt: str) -> str:
     """Words in a row that both have, if they are RUN or more, or all of the end."""
-    words, told = (re.findall(r"[a-z0-9']+", text.lower()) for text in (end, prompt))
-    text = f" {' '.join(told)} "
+    words, prompt_words = (re.findall(r"[a-z0-9']+", text.lower()) for text in (end, prompt))
+    text = f" {' '.join(prompt_words)} "
     length = min(RUN, len(words))
     runs = [" ".join(words[k : k + length]) for k in range(len(words) - length + 1)]
     return next((run for run in runs if f" {run} " in text), "")
 
 
 def write(
-    root: Path, families: Mapping[str, Mapping[str, Any]], *, licence: str, source: str, draw: Draw | None = None,
+    root: Path, families: Mapping[str, Scene], *, licence: str, source: str, draw: Draw | None = None,
 ) -> tuple[Path, list[str]]:  # fmt: skip
     """The files of some families, and what could not be drawn. Prompts that leak are refused.
 
     `draw` is given the prompts by the names of families and a folder, and returns why some have no picture.
     """
-    told = leaks(families)
-    if told:
-        raise UsageError(f"{len(told)} prompts give away what must not be told: {'; '.join(told[:3])}")
+    leak_notes = leaks(families)
+    if leak_notes:
+        raise UsageError(f"{len(leak_notes)} prompts give away what must not be told: {'; '.join(leak_notes[:3])}")
     authoring.empty_folder(root)
     prompts = {name: first_frame_prompt(facts) for name, facts in families.items()}
     trouble = {} if draw is None else draw(prompts, root / FIRST_FRAMES)
-    said = [f"{name}: no first frame: {why}" for name, why in trouble.items()]
+    notes = [f"{name}: no first frame: {why}" for name, why in trouble.items()]
     write_lines(root / "families.jsonl", [_family(name, facts) for name, facts in families.items()])
     tasks = tasks_of(families)
     write_lines(root / "variants.jsonl", [_variant(event, task, gap) for event, task in tasks for gap in GAPS])
@@ -120,14 +119,14 @@ def write(
     counts = {"families": len(families), "events": len(tasks), "variants": len(tasks) * len(GAPS)}
     counts["first frames"] = len(frames)
     authoring.write_card(root, "wrbench", title=f"Scenes of {source}", licence=licence, source=source, counts=counts)
-    return root, said
+    return root, notes
 
 
 def _drawn(root: Path, name: str) -> Path:
     return root / FIRST_FRAMES / f"{name}.png"
 
 
-def _family(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _family(name: str, facts: Scene) -> dict[str, object]:
     things = [*facts["behind"], facts["with"]]
     return {
         "family_id": name, "scene": facts["place"], "t2i_scene": first_frame_prompt(facts),
@@ -139,11 +138,11 @@ def _family(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _id(event: str, task: Task, gap: str) -> str:
+def _id(event: str, task: EventTask, gap: str) -> str:
     return f"{task.family}__{TIER_OF[event]}__{gap}"
 
 
-def _variant(event: str, task: Task, gap: str) -> dict[str, Any]:
+def _variant(event: str, task: EventTask, gap: str) -> dict[str, object]:
     tier = TIER_OF[event]
     return {
         "variant_id": _id(event, task, gap), "family_id": task.family, "reasoning_tier": tier[:2], "oov_gap": gap,
@@ -152,12 +151,12 @@ def _variant(event: str, task: Task, gap: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _tail(event: str, task: Task, gap: str) -> dict[str, Any]:
+def _tail(event: str, task: EventTask, gap: str) -> dict[str, object]:
     camera = [] if gap == "none" else [CAMERA_WORDS[gap]]
     return {"variant_id": _id(event, task, gap), "t2v_event_tail": " ".join([task.event, *camera])}
 
 
-def _layout(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _layout(name: str, facts: Scene) -> dict[str, object]:
     return {
         "family_id": name, "scene": facts["place"],
         "subject": f"{facts['subject']} starts on the left third of the frame, facing toward the right.",
@@ -167,7 +166,7 @@ def _layout(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _frame(root: Path, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _frame(root: Path, name: str, facts: Scene) -> dict[str, object]:
     import cv2
 
     picture = cv2.imread(str(_drawn(root, name)))
@@ -180,11 +179,11 @@ def _frame(root: Path, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _events(path: Path, families: Mapping[str, Mapping[str, Any]]) -> None:
+def _events(path: Path, families: Mapping[str, Scene]) -> None:
     columns = ["scene_index", "family_id", "scene", "primary_object", "interactor_object", "anchor_objects"]
     columns += ["first_frame_summary", *(f"event_{tier}" for tier in TIERS)]
     columns += [*(f"event_id_{tier}" for tier in TIERS), *(f"event_delta_{tier}" for tier in TIERS)]
-    rows: list[Sequence[Any]] = []
+    rows: list[Sequence[object]] = []
     for number, (name, facts) in enumerate(families.items(), start=1):
         tasks = [task_of(name, facts, event) for event in EVENTS]
         rows.append([

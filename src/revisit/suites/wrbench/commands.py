@@ -190,6 +190,7 @@ def build(
 def _by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
     """Draws with a command for each picture."""
     from revisit.control.generator_backends import OneShot
+    from revisit.control.jobs import Job
     from revisit.suites.wrbench.build import SIZE as PUBLISHED
 
     maker = OneShot(command, {})
@@ -199,11 +200,7 @@ def _by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Pa
         trouble = {}
         for name, prompt in prompts.items():
             path = folder / f"{name}.png"
-            inputs = {"prompt": prompt, "image": None, "source_video": None, "context": None}
-            request = {
-                "id": name, "sample": name, "seed": 0, "frames": 1, "fps": 1.0, "size": list(PUBLISHED),
-                "inputs": inputs, "control": {}, "out": str(path),
-            }  # fmt: skip
+            request = Job(name, path, 1, 1.0, PUBLISHED, sample=name, prompt=prompt).as_json(path, None, {})
             status, reason = maker.make(request, path, timeout)
             if status or not path.is_file():
                 trouble[name] = f"{status}: {reason}" if status else "the command wrote no file"

@@ -12,7 +12,7 @@ from revisit.cli import console
 
 if TYPE_CHECKING:
     from revisit.judges.batch import Asker
-    from revisit.servers.images import Drawn
+    from revisit.servers.image_batch import Drawn
 
 IMAGES = typer.Option(
     "", "--images", help="A text-to-image server: a YAML file with url and model, or a drawings.jsonl to repeat."
@@ -136,7 +136,8 @@ def drawn_by(
     from contextlib import closing
 
     from revisit.media.cache_folders import cache_root
-    from revisit.servers.images import Album, Spending, choose_images, draw_all
+    from revisit.servers.image_batch import Album, Spending, draw_all
+    from revisit.servers.images import choose_images
 
     painter = choose_images(images)
     asked = _requests(painter, prompts, size, each)
@@ -169,7 +170,8 @@ def _requests(painter: Any, prompts: Mapping[str, str], size: str, each: int) ->
 
 def _plan(images: str, prompts: Mapping[str, str], folder: Path, size: str, each: int, json: bool) -> None:
     from revisit.media.cache_folders import cache_root
-    from revisit.servers.images import Album, choose_images, expected_cost
+    from revisit.servers.image_batch import Album, expected_cost
+    from revisit.servers.images import choose_images
 
     painter = choose_images(images)
     asked = _requests(painter, prompts, size, each)

@@ -48,19 +48,19 @@ def problems(folder: Path) -> list[str]:
         tasks = natural25_tasks(place)
     except UsageError as error:
         return [str(error)]
-    found = []
+    sentences = []
     for family in dict.fromkeys(task.family for task in tasks):
         mine = [task for task in tasks if task.family == family]
         if {task.factor for task in mine} != set(TIERS.values()):
-            found.append(f"{family}: it has {len(mine)} of the four events")
+            sentences.append(f"{family}: it has {len(mine)} of the four events")
         if not any(task.first_frame for task in mine):
-            found.append(f"{family}: it has no first frame in first_frames/")
-    found += [
+            sentences.append(f"{family}: it has no first frame in first_frames/")
+    sentences += [
         f"{task.id}: the prompt without a camera speaks of one: {spoken[0]!r}"
         for task in tasks
         if (spoken := CAMERA.search(task.prompt.partition(".")[2] or task.prompt))
     ]
-    return found
+    return sentences
 
 
 DATASET = DatasetTools(recognises, describe, problems)

@@ -6,13 +6,21 @@ A table is a title, a note, columns, and rows of texts. Rows marked `detail` are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from revisit.results import Cell
 from revisit.results.tables import Table, table
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.slices import SLICES
-from revisit.suites.wrbench.tables import ALL, CONDITIONS, MEASURES, ModelRow
+from revisit.suites.wrbench.tables import (
+    ALL,
+    CONDITIONS,
+    MEASURES,
+    DirectionSummary,
+    EventContrast,
+    ModelRow,
+    Sensitivity,
+    Support,
+)
 
 TITLES = {
     "precision": "D1 CamPrec",
@@ -45,7 +53,7 @@ def main_table(
     total: Mapping[str, Cell] | None = None,
     counts: bool = True,
     made_by: str = "",
-    beside: Sequence[ModelRow] = (),
+    extra_rows: Sequence[ModelRow] = (),
 ) -> Table:
     """The published columns, one row per model, by viewpoint condition: D1 to D6, support and Avg.
 
@@ -56,51 +64,53 @@ def main_table(
     columns = ["viewpoint", "clips", *_titles(BEFORE_SUPPORT), "support", *_titles(after), "Avg"]
 
     def cells(row: ModelRow) -> list[str]:
-        made = [(row.condition.replace("_", " ") or "unknown") if row.model else "", str(row.outputs)]
-        made += [*_numbers(row, BEFORE_SUPPORT, counts), f"{row.support:.1%}" if row.judged else NONE]
-        return [*made, *_numbers(row, after, counts), plain(row.average) if row.model else ""]
+        texts = [(row.condition.replace("_", " ") or "unknown") if row.model else "", str(row.outputs)]
+        texts += [*_numbers(row, BEFORE_SUPPORT, counts), f"{row.support:.1%}" if row.judged else NONE]
+        return [*texts, *_numbers(row, after, counts), plain(row.average) if row.model else ""]
 
     note = SPARSE_NOTE + ("; (n) where a mean is not over all clips" if counts else "")
     note += f"; {made_by}" if made_by else ""
-    return table(title, note, columns, _texts(rows, total, cells, beside))
+    return table(title, note, columns, _texts(rows, total, cells, extra_rows))
 
 
 def stand_in_table(
-    rows: Sequence[ModelRow], total: Mapping[str, Cell], pixels: Mapping[str, str], beside: Sequence[ModelRow] = ()
+    rows: Sequence[ModelRow], total: Mapping[str, Cell], pixels: Mapping[str, str], extra_rows: Sequence[ModelRow] = ()
 ) -> Table:
     """What was measured in another way than the published columns, and an Avg that holds it.
 
     `pixels` is each model's support by the pixel gates; `beside` are rows outside the contest, which come last.
     """
-    known = [name for name in STAND_INS if any(row.value(name) is not None for row in (*rows, *beside))]
-    mixed = {row.model: row.average_with_stand_ins for row in (*rows, *beside)}
+    names = [name for name in STAND_INS if any(row.value(name) is not None for row in (*rows, *extra_rows))]
+    mixed = {row.model: row.average_with_stand_ins for row in (*rows, *extra_rows)}
     further = [*(["support by pixels"] if pixels else []), *(["Avg with stand-ins"] if any(mixed.values()) else [])]
 
     def cells(row: ModelRow) -> list[str]:
-        found = mixed.get(row.model)
-        said = "" if found is None else f"{found[0]:.3f} with {' and '.join(TITLES[name] for name in found[1])}"
-        last = {"support by pixels": pixels.get(row.model, ""), "Avg with stand-ins": said}
-        return [*_numbers(row, known), *(last[name] for name in further)]
+        average = mixed.get(row.model)
+        average_text = (
+            "" if average is None else f"{average[0]:.3f} with {' and '.join(TITLES[name] for name in average[1])}"
+        )
+        last = {"support by pixels": pixels.get(row.model, ""), "Avg with stand-ins": average_text}
+        return [*_numbers(row, names), *(last[name] for name in further)]
 
-    columns = [*_titles(known), *further]
+    columns = [*_titles(names), *further]
     note = (
         "substitutes for the published measures: odometry for poses, other descriptors for DINOv2, pixels for the judge"
     )
-    return table("Stand-ins", note, columns, _texts(rows, total, cells, beside) if columns else [])
+    return table("Stand-ins", note, columns, _texts(rows, total, cells, extra_rows) if columns else [])
 
 
 def _texts(
     rows: Sequence[ModelRow],
     total: Mapping[str, Cell] | None,
     cells: Callable[[ModelRow], list[str]],
-    beside: Sequence[ModelRow] = (),
+    extra_rows: Sequence[ModelRow] = (),
 ) -> list[tuple[str, list[str]]]:
     """Rows by viewpoint condition and, where there are several models, all clips at the end."""
     ordered = sorted(rows, key=lambda row: (_place(row.condition), row.title.lower()))
     if total is not None and len(rows) > 1:
         outputs, judged = sum(row.outputs for row in rows), any(row.judged for row in rows)
         ordered.append(ModelRow("", "all clips", "", outputs, total, judged))
-    return [(row.title, cells(row)) for row in (*ordered, *beside)]
+    return [(row.title, cells(row)) for row in (*ordered, *extra_rows)]
 
 
 def _titles(measures: Iterable[str]) -> list[str]:
@@ -119,32 +129,37 @@ def slice_table(
     name: str, values: Mapping[str, Mapping[str, ModelRow]], pooled: Mapping[str, ModelRow], title: str = ""
 ) -> Table:
     """A row per value of a slice over all models, and one per model below it."""
-    rows: list[dict[str, Any]] = []
-    known = measured([*pooled.values()])
-    for value, whole in pooled.items():
-        rows.append({"name": value, "cells": _slice_cells(whole, known)})
+    rows: list[dict[str, object]] = []
+    names = measured([*pooled.values()])
+    for value, pooled_row in pooled.items():
+        rows.append({"name": value, "cells": _slice_cells(pooled_row, names)})
         if len(values[value]) > 1:
             rows += [
-                {"name": model, "cells": _slice_cells(row, known), "detail": True}
+                {"name": model, "cells": _slice_cells(row, names), "detail": True}
                 for model, row in values[value].items()
             ]
     title = title or f"By {name}: {SLICES[name]}"
-    return {"title": title, "note": SPARSE_NOTE, "columns": ["clips", "support", *_titles(known)], "rows": rows}
+    return {"title": title, "note": SPARSE_NOTE, "columns": ["clips", "support", *_titles(names)], "rows": rows}
 
 
-def direction_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
+def direction_table(directions: Mapping[str, DirectionSummary]) -> Table:
     """Support by where the camera turns first, and the retention between the two."""
-    gates = {"judged": "judge", "pixels": "pixels"}
     rows = []
-    for model, made in found.items():
-        if made["LR"] is None and made["RL"] is None:
+    for model, supports in directions.items():
+        left, right = supports["LR"], supports["RL"]
+        if left is None and right is None:
             continue
+        by_gate = (
+            (left and left["judged"], right and right["judged"], supports["retention_judged"]),
+            (left and left["pixels"], right and right["pixels"], supports["retention_pixels"]),
+        )
         cells = []
-        for gate in gates:
-            cells += [_share(made[way] and made[way][gate]) for way in ("LR", "RL")]
-            cells.append(NONE if made[f"retention_{gate}"] is None else f"{made[f'retention_{gate}']:.2f}")
+        for left_first, right_first, ratio in by_gate:
+            cells += [_share(left_first), _share(right_first), NONE if ratio is None else f"{ratio:.2f}"]
         rows.append((model, cells))
-    columns = [head for who in gates.values() for head in (f"left first, {who}", f"right first, {who}", "retention")]
+    columns = [
+        head for gate in ("judge", "pixels") for head in (f"left first, {gate}", f"right first, {gate}", "retention")
+    ]
     note = (
         "support by where the camera turns first; retention is left first over right first. Read it beside that of a "
         "geometric baseline: the layouts put the subject on the left"
@@ -152,49 +167,51 @@ def direction_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
     return table("Support by direction", note, columns, rows)
 
 
-def frontier_table(found: Mapping[str, Mapping[str, tuple[str, float]]]) -> Table:
+def frontier_table(best: Mapping[str, Mapping[str, tuple[str, float]]]) -> Table:
     """The best model of each viewpoint condition in each measure."""
-    known = [name for name in (*ALL, "support") if any(name in made for made in found.values())]
+    names = [name for name in (*ALL, "support") if any(name in leaders for leaders in best.values())]
     rows = [
         (
             condition.replace("_", " ") or "unknown",
-            [f"{made[name][0]} {made[name][1]:.3f}" if name in made else NONE for name in known],
+            [f"{leaders[name][0]} {leaders[name][1]:.3f}" if name in leaders else NONE for name in names],
         )
-        for condition, made in sorted(found.items(), key=lambda item: _place(item[0]))
+        for condition, leaders in sorted(best.items(), key=lambda item: _place(item[0]))
     ]
     note = "the best model of each viewpoint condition; sparse rows cannot lead in returned measures"
-    return table("Frontier", note, _titles(known), rows)
+    return table("Frontier", note, _titles(names), rows)
 
 
-def event_tests(found: Sequence[Mapping[str, Any]]) -> Table:
+def event_tests(contrasts: Sequence[EventContrast]) -> Table:
     """What moving and changing the subject do to each measure, over models."""
     rows = [
         (
-            f"{made['factor']}: {TITLES[made['measure']]}",
-            [f"{made['mean']:+.3f}", str(made["models"]), *map(_p, (made["p"], made["p_holm"]))],
+            f"{contrast['factor']}: {TITLES[contrast['measure']]}",
+            [f"{contrast['mean']:+.3f}", str(contrast["models"]), *map(_p, (contrast["p"], contrast["p_holm"]))],
         )
-        for made in found
+        for contrast in contrasts
     ]
     note = "effect of the factor, mean over models; Wilcoxon signed-rank test with Holm's correction over all rows"
     return table("What the event does", note, ["mean", "models", "p", "p, Holm"], rows)
 
 
-def series_table(found: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, Mapping[str, Cell]]) -> Table:
+def series_table(series: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, Mapping[str, Cell]]) -> Table:
     """Means over all clips of each series of models, with its members."""
-    known = [name for name in ALL if any(cells[name].mean is not None for cells in totals.values())]
+    names = [name for name in ALL if any(cells[name].mean is not None for cells in totals.values())]
     rows = []
-    for name, members in found.items():
+    for name, members in series.items():
         outputs = sum(row.outputs for row in members)
         cells = [", ".join(row.model for row in members), str(outputs)]
-        rows.append((name, cells + [number(totals[name][measure], outputs) for measure in known]))
-    columns = ["models", "clips", *_titles(known)]
+        rows.append((name, cells + [number(totals[name][measure], outputs) for measure in names]))
+    columns = ["models", "clips", *_titles(names)]
     return table("By series of models", "means over all clips of a series", columns, rows)
 
 
-def sensitivity_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
+def sensitivity_table(sensitivities: Mapping[str, Sensitivity]) -> Table:
     """How far integrity depends on which descriptor of a whole frame is taken."""
-    names = ("integrity", "patch_mean", "largest_change")
-    rows = [(model, [str(made["n"]), *(plain(made[k]) for k in names)]) for model, made in found.items()]
+    rows = [
+        (model, [str(facts["n"]), *map(plain, (facts["integrity"], facts["patch_mean"], facts["largest_change"]))])
+        for model, facts in sensitivities.items()
+    ]
     note = "a check, not the measure: the mean of a frame's patches instead of its own token, first frame to last"
     columns = ["clips", "integrity", "with patch mean", "largest change of a clip"]
     return table("Integrity with the mean of the patches", note, columns, rows)
@@ -203,8 +220,11 @@ def sensitivity_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
 def pair_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, int]) -> Table:
     """How many preference pairs were exported, rule by rule."""
     rows = [
-        (TITLES.get(rule, rule), [str(sum(made.values())), *(str(made.get(k, 0)) for k in ("a", "b", "tie"))])
-        for rule, made in counts.items()
+        (
+            TITLES.get(rule, rule),
+            [str(sum(preferences.values())), *(str(preferences.get(k, 0)) for k in ("a", "b", "tie"))],
+        )
+        for rule, preferences in counts.items()
     ]
     out = ", ".join(f"{n} {why}" for why, n in left_out.items() if n) or "none"
     note = f"in preference_pairs.jsonl; pairs of clips of one record left out: {out}"
@@ -227,12 +247,12 @@ def plain(value: float | None) -> str:
     return NONE if value is None else f"{value:.3f}"
 
 
-def _slice_cells(row: ModelRow, known: Sequence[str]) -> list[str]:
-    return [str(row.outputs), f"{row.support:.1%}" if row.judged else NONE, *_numbers(row, known)]
+def _slice_cells(row: ModelRow, names: Sequence[str]) -> list[str]:
+    return [str(row.outputs), f"{row.support:.1%}" if row.judged else NONE, *_numbers(row, names)]
 
 
-def _share(made: Mapping[str, Any] | None) -> str:
-    return NONE if made is None else f"{made['open']}/{made['of']} {made['share']:.1%}"
+def _share(support: Support | None) -> str:
+    return NONE if support is None else f"{support['open']}/{support['of']} {support['share']:.1%}"
 
 
 def _p(value: float | None) -> str:

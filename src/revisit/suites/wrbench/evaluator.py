@@ -10,16 +10,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from revisit.control.job_runner import known_of, measured
+from revisit.control.job_runner import measured, read_provenance
 from revisit.core import Case, Rejected, RevisitError
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.read import read
 from revisit.suites.wrbench.records import CAMERAS, record_of
-from revisit.suites.wrbench.sidecars import ADAPTER, Target, target_of_script, write_sidecars, written_by
+from revisit.suites.wrbench.sidecars import ADAPTER, CameraTarget, target_of_script, write_sidecars, written_by
 from revisit.suites.wrbench.upstream import safe_name
 
 WORDS_ONLY = "their camera was put into words, so they have no path to compare with"
@@ -30,7 +29,7 @@ THEIRS = "they have sidecars of another tool"
 class Handover:
     """What was written for WRBench's evaluator."""
 
-    rows: list[dict[str, Any]] = field(default_factory=list)  # of its manifest
+    rows: list[dict[str, object]] = field(default_factory=list)  # of its manifest
     written: int = 0  # clips that got sidecars
     without: Counter[str] = field(default_factory=Counter)  # why clips got none -> how many
     profiles: Counter[str] = field(default_factory=Counter)  # control profile -> clips
@@ -38,15 +37,15 @@ class Handover:
 
     def sentences(self) -> list[str]:
         """What a user must know of it."""
-        said = [f"{count} clips got no sidecar: {why}" for why, count in sorted(self.without.items())]
+        lines = [f"{count} clips got no sidecar: {why}" for why, count in sorted(self.without.items())]
         other = {name: count for name, count in self.profiles.items() if not name.startswith("canonical")}
         if other:
             names = ", ".join(f"{count} {name}" for name, count in sorted(other.items()))
-            said.append(
+            lines.append(
                 f"WRBench scores {names} with --sidecar-profile-gate certified_opencv only; main takes yaw by 60 "
                 "degrees, pan and static"
             )
-        return [*said, *([f"{self.missing} clips are missing"] if self.missing else [])]
+        return [*lines, *([f"{self.missing} clips are missing"] if self.missing else [])]
 
 
 def hand_over(source: Path, roots: Sequence[Path] = (), *, records: str | None = None) -> Handover:
@@ -64,42 +63,42 @@ def hand_over(source: Path, roots: Sequence[Path] = (), *, records: str | None =
     Handover
         Rows, and how many clips got sidecars and why others did not. Sidecars of other tools are never touched.
     """
-    made = Handover()
+    handover = Handover()
     for entry in read(source, roots, **({} if records is None else {"records": records})):
         if isinstance(entry, Rejected):
-            made.missing += entry.missing
-            made.without.update([] if entry.missing else [entry.reason])
+            handover.missing += entry.missing
+            handover.without.update([] if entry.missing else [entry.reason])
             continue
         target = target_of(entry)
         if isinstance(target, str):
-            made.without[target] += 1
+            handover.without[target] += 1
         else:
             write_sidecars(entry.clip.path, target)
-            made.written += 1
-            made.profiles[target.profile] += 1
-        made.rows.append(row_of(entry, None if isinstance(target, str) else target))
-    return made
+            handover.written += 1
+            handover.profiles[target.profile] += 1
+        handover.rows.append(row_of(entry, None if isinstance(target, str) else target))
+    return handover
 
 
 def accompany(manifest: Path) -> list[str]:
     """Write the sidecars of the clips of a manifest that was made here; what a user must know of them."""
-    made = hand_over(manifest)
-    return [f"{made.written} clips got the sidecars that WRBench's evaluator reads", *made.sentences()]
+    handover = hand_over(manifest)
+    return [f"{handover.written} clips got the sidecars that WRBench's evaluator reads", *handover.sentences()]
 
 
-def target_of(case: Case) -> Target | str:
+def target_of(case: Case) -> CameraTarget | str:
     """What a clip was asked to show, or why that cannot be written beside it."""
     clip = case.clip.path
     if case.annotations.get("viewpoint_condition") == "prompt_only":
         return WORDS_ONLY
     if written_by(clip) not in (None, ADAPTER):
         return THEIRS
-    known = known_of(clip) or {}
-    found = known.get("output") or {}
-    found = found if found.get("frames") and found.get("size") and found.get("fps") else measured(clip)
-    if not found.get("frames"):
-        return f"they cannot be read ({found.get('problem') or 'the length is not known'})"
-    frames, fps, size = int(found["frames"]) - case.clip.start, float(found["fps"]), tuple(found["size"])
+    provenance = read_provenance(clip) or {}
+    output = provenance.get("output") or {}
+    output = output if output.get("frames") and output.get("size") and output.get("fps") else measured(clip)
+    if not output.get("frames"):
+        return f"they cannot be read ({output.get('problem') or 'the length is not known'})"
+    frames, fps, size = int(output["frames"]) - case.clip.start, float(output["fps"]), tuple(output["size"])
     if not case.camera:
         return "no camera script is known of them"
     try:
@@ -107,13 +106,13 @@ def target_of(case: Case) -> Target | str:
     except RevisitError as error:
         return f"their camera script cannot be read ({error})"
     path = _poses(clip, frames)
-    delivered = known.get("delivered") if isinstance(known.get("delivered"), Mapping) else {}
-    return Target(
+    delivered = provenance.get("delivered") if isinstance(provenance.get("delivered"), Mapping) else {}
+    return CameraTarget(
         case.model, case.condition, case.camera, target.c2w if path is None else path, fps, size, delivered or {}
     )
 
 
-def row_of(case: Case, target: Target | None) -> dict[str, Any]:
+def row_of(case: Case, target: CameraTarget | None) -> dict[str, object]:
     """The row of a clip in the manifest of WRBench's evaluator."""
     notes = case.annotations
     record = record_of(case)

@@ -15,13 +15,13 @@ from revisit.suites.wrbench.measures import by_measure
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.preference_pairs import preference_pairs
 from revisit.suites.wrbench.summary import summarise
-from revisit.suites.wrbench.tables import MEASURES, groups_of
+from revisit.suites.wrbench.tables import MEASURES, SummaryRow, groups_of
 
 COLUMNS = ("D1_CamPrec", "D1_CamAlign_common_yaw", "D1_CamAlign_static_hold", "D2", "D3", "D4", "D5", "D6")
 NAMES = dict(zip(MEASURES, COLUMNS, strict=True))
 
 
-def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
+def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, str]:
     """Names of files → their content; the table has columns for its stand-ins."""
     results = put_back(results)
     rows = summarise(results)["wrbench"]["rows"]
@@ -40,7 +40,7 @@ def _digests(run: Path) -> dict[str, str]:
     return {case["id"]: case["digest"] for case in parse_json(path.read_text(encoding="utf-8"))["cases"]}
 
 
-def table_csv(rows: Sequence[Mapping[str, Any]], protocol: str) -> str:
+def table_csv(rows: Sequence[SummaryRow], protocol: str) -> str:
     """The published table's columns, with our protocol in `metric_notes`; what is missing is NA, as there.
 
     Stand-ins have columns of their own behind them, and an average that names them.
@@ -55,14 +55,14 @@ def table_csv(rows: Sequence[Mapping[str, Any]], protocol: str) -> str:
     for row in rows:
         cells = [part for measure in MEASURES for part in (_number(row[measure]["value"]), row[measure]["n"])]
         judged = row["support"]["judged"]
-        others = [part for name in STAND_INS for part in (_number(row[name]["value"]), row[name]["n"])]
+        stand_in_cells = [part for name in STAND_INS for part in (_number(row[name]["value"]), row[name]["n"])]
         mixed = row["average_with_stand_ins"] or {"value": None, "stand_ins": []}
         lines.append(
             [
                 row["model"], row["model"], *groups_of(row["model"], row["condition"]), row["input"],
                 row["condition"].replace("_", "-"), row["outputs"], *cells,
                 _number(None if judged is None else judged["share"]), str(row["sparse"]).lower(),
-                f"revisit {protocol}", _number(row["average"]), *others, _number(mixed["value"]),
+                f"revisit {protocol}", _number(row["average"]), *stand_in_cells, _number(mixed["value"]),
                 " ".join(mixed["stand_ins"]),
             ]
         )  # fmt: skip

@@ -23,7 +23,7 @@ from revisit.judges.protocol import Answer, Frames
 from revisit.judges.questions import Malformed, Many, Question, Record, Schema, Text
 from revisit.media.files import write_text
 from revisit.suites.wrbench.build import CAMERA, leaks
-from revisit.suites.wrbench.prompts import EVENTS
+from revisit.suites.wrbench.prompts import EVENTS, Scene
 
 RULES = (
     "You write material for a test of video generators: scenes in which something may happen, and prompts for them. "
@@ -31,7 +31,6 @@ RULES = (
     "write nothing besides."
 )
 WORDS = (12, 120)  # least and most words of a prompt
-Scene = Mapping[str, Any]
 NOTHING = Frames.of([])  # nothing is shown to who writes
 
 
@@ -49,18 +48,18 @@ class SceneForm(Record):
 
     taken: tuple[str, ...] = ()
 
-    def check(self, value: Any) -> dict[str, Any]:
+    def check(self, value: object) -> dict[str, Any]:
         """The scene, without a leak; Malformed with the sentence of what is wrong."""
-        found = super().check(value)
-        name = found["name"]
+        scene = super().check(value)
+        name = scene["name"]
         if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", name):
             raise Malformed(f"name: expected two or more lower-case words joined by underscores, got {name!r}")
         if name in self.taken:
             raise Malformed(f"name: {name!r} is taken by another scene")
-        told = leaks({name: found})
-        if told:
-            raise Malformed(told[0])
-        return found
+        problems = leaks({name: scene})
+        if problems:
+            raise Malformed(problems[0])
+        return scene
 
 
 @dataclass(frozen=True)
@@ -70,24 +69,24 @@ class PromptForm(Record):
     name: str = ""
     facts: Scene = field(default_factory=dict)
 
-    def check(self, value: Any) -> dict[str, Any]:
+    def check(self, value: object) -> dict[str, Any]:
         """The texts, without a leak; Malformed with the sentence of what is wrong."""
-        found = super().check(value)
-        for part, text in found.items():
+        texts = super().check(value)
+        for part, text in texts.items():
             count = len(text.split())
             if not WORDS[0] <= count <= WORDS[1]:
                 raise Malformed(f"{part}: expected {WORDS[0]} to {WORDS[1]} words, got {count}")
-        if spoken := CAMERA.search(found["picture"]):
+        if spoken := CAMERA.search(texts["picture"]):
             raise Malformed(f"picture: it speaks of the camera: {spoken[0]!r}")
-        told = leaks({self.name: with_prompts(self.facts, found)})
-        if told:
-            raise Malformed(told[0])
-        return found
+        problems = leaks({self.name: with_prompts(self.facts, texts)})
+        if problems:
+            raise Malformed(problems[0])
+        return texts
 
 
-def scene_question(number: int, known: Mapping[str, Scene], about: str = "") -> Question:
+def scene_question(number: int, scenes: Mapping[str, Scene], topic: str = "") -> Question:
     """The question for one further scene."""
-    others = "; ".join(f"{name}: {facts['place']}, {facts['subject']}" for name, facts in known.items())
+    descriptions = "; ".join(f"{name}: {facts['place']}, {facts['subject']}" for name, facts in scenes.items())
     text = (
         f"Write scene number {number} of a set. A scene has a place with a floor, one person or animal on the left "
         "(`subject`, with an article and something to recognise it by; `then` is how sentences go on, such as `the "
@@ -98,9 +97,9 @@ def scene_question(number: int, known: Mapping[str, Scene], about: str = "") -> 
         "things stand afterwards, as a sentence of its own (`ends`). `told` must not give away `ends`, and nothing "
         "speaks of a camera. `name` is a few lower-case words joined by underscores."
     )
-    text += f" The scene is about this: {about.strip()}." if about.strip() else ""
-    text += f" It must differ from these in place and in subject: {others}." if others else ""
-    return Question("wrbench.scene", text, SceneForm(SCENE, tuple(known)), {"number": number}, RULES)
+    text += f" The scene is about this: {topic.strip()}." if topic.strip() else ""
+    text += f" It must differ from these in place and in subject: {descriptions}." if descriptions else ""
+    return Question("wrbench.scene", text, SceneForm(SCENE, tuple(scenes)), {"number": number}, RULES)
 
 
 def prompt_question(name: str, facts: Scene) -> Question:
@@ -118,39 +117,39 @@ def prompt_question(name: str, facts: Scene) -> Question:
     return Question("wrbench.prompts", text, PromptForm(PROMPTS, name, facts), {"scene": name}, RULES)
 
 
-def with_prompts(facts: Scene, texts: Mapping[str, str]) -> dict[str, Any]:
+def with_prompts(facts: Scene, texts: Mapping[str, str]) -> Scene:
     """A scene with its written texts."""
     events = {event: {**facts[event], "prompt": texts[event]} for event in EVENTS}
     return {**facts, "picture": texts["picture"], **events}
 
 
-def write_scenes(asker: Asker, count: int, about: str = "") -> tuple[dict[str, Scene], list[str]]:
+def write_scenes(asker: Asker, count: int, topic: str = "") -> tuple[dict[str, Scene], list[str]]:
     """Scenes one after the other, each told of those before, and a sentence for each that was not to be had."""
-    known: dict[str, Scene] = {}
+    scenes: dict[str, Scene] = {}
     trouble = []
     for number in range(1, count + 1):
-        (answer,) = asker.ask(NOTHING, [scene_question(number, known, about)])
+        (answer,) = asker.ask(NOTHING, [scene_question(number, scenes, topic)])
         if answer.status != "answered":
             trouble.append(f"scene {number}: {_why(answer)}")
             continue
         scene = dict(answer.value)
-        known[scene.pop("name")] = scene
-    return known, trouble
+        scenes[scene.pop("name")] = scene
+    return scenes, trouble
 
 
 def write_prompts(asker: Asker, families: Mapping[str, Scene]) -> tuple[dict[str, Scene], list[str]]:
     """The scenes with prompts, several asked for at a time; a scene without them stays as it is, with a sentence."""
-    asked = {name: asker.submit(NOTHING, [prompt_question(name, facts)])[0] for name, facts in families.items()}
-    found: dict[str, Scene] = {}
+    futures = {name: asker.submit(NOTHING, [prompt_question(name, facts)])[0] for name, facts in families.items()}
+    scenes: dict[str, Scene] = {}
     trouble = []
-    for name, future in asked.items():
+    for name, future in futures.items():
         answer = future.result()
-        found[name] = families[name]
+        scenes[name] = families[name]
         if answer.status == "answered":
-            found[name] = with_prompts(families[name], answer.value)
+            scenes[name] = with_prompts(families[name], answer.value)
         else:
             trouble.append(f"{name}: {_why(answer)}")
-    return found, trouble
+    return scenes, trouble
 
 
 def save(path: Path, families: Mapping[str, Scene]) -> None:
@@ -158,16 +157,16 @@ def save(path: Path, families: Mapping[str, Scene]) -> None:
     if path.exists():
         try:
             there = parse_yaml(path.read_text(encoding="utf-8"))["families"]
-            others = [name for name, facts in there.items() if families.get(name) != facts]
+            changed = [name for name, facts in there.items() if families.get(name) != facts]
         except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError, UnicodeDecodeError):
             raise UsageError(f"{path} is there and holds no scenes; choose another --out") from None
-        if others:
-            raise UsageError(f"{path} is there and holds another scene called {others[0]!r}; choose another --out")
+        if changed:
+            raise UsageError(f"{path} is there and holds another scene called {changed[0]!r}; choose another --out")
     text = yaml.safe_dump({"families": {name: dict(facts) for name, facts in families.items()}}, sort_keys=False,
                           allow_unicode=True, width=120)  # fmt: skip
     write_text(path, text)
 
 
 def _why(answer: Answer) -> str:
-    said = "the writer gave no usable text" if answer.status == "unanswered" else "the writer could not be asked"
-    return f"{said}: {answer.reason}"
+    reason = "the writer gave no usable text" if answer.status == "unanswered" else "the writer could not be asked"
+    return f"{reason}: {answer.reason}"

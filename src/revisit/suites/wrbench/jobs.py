@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from revisit.control.camera_records import GenerationRecord, read_records
 from revisit.control.delivery import refusals
@@ -19,45 +18,45 @@ from revisit.suites.clips import MANIFEST
 from revisit.suites.wrbench.evaluator import hand_over
 from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
 from revisit.suites.wrbench.read import RECORDS
-from revisit.suites.wrbench.records import chosen_views, interface_of, starting_from, told_in_commands
+from revisit.suites.wrbench.records import RecordLine, chosen_views, interface_of, starting_from, told_in_commands
 
 PUBLISHED = "natural25"
 RENDERED = "rendered"  # the model that stands for the truth, which nobody filmed
 
 
-def jobs(data: Path | None, out: Path | None, wanted: Wanted) -> Batch:
+def jobs(data: Path | None, out: Path | None, request: Wanted) -> Batch:
     """The jobs of a folder of prompts, or of our own scenes where none is given; `out` gets a folder per model."""
-    wanted.known("interface", "cameras", "first_frames", "source_videos", "wrbench")
-    home = (out or Path("generated/wrbench")) / wanted.model
+    request.known("interface", "cameras", "first_frames", "source_videos", "wrbench")
+    folder = (out or Path("generated/wrbench")) / request.model
     if data is not None and data.is_file():
-        found = [_of_record(record, home, wanted) for record in read_records(data)]
+        candidates = [_of_record(record, folder, request) for record in read_records(data)]
     else:
-        found = [_of_line(line, home, wanted) for line in _lines(data, wanted)]
-    chosen = wanted.chosen(found)
-    without = [job for job in chosen if job.image is None]
-    count = f"{len(without)} of {len(chosen)} records"
-    said = [
+        candidates = [_of_line(line, folder, request) for line in _lines(data, request)]
+    selected = request.chosen(candidates)
+    without = [job for job in selected if job.image is None]
+    count = f"{len(without)} of {len(selected)} records"
+    notes = [
         f"nothing, but {count} have no first frame; --option first_frames names a folder of them, which "
         "`revisit build first-frames` can draw"
     ]
-    said = [*(said if without and wanted.first_frame else ()), *_refused(chosen, wanted)]
-    evaluate = [str(home.parent), "--suite", "wrbench"]
+    notes = [*(notes if without and request.first_frame else ()), *_refused(selected, request)]
+    evaluate = [str(folder.parent), "--suite", "wrbench"]
     return Batch(
-        chosen, home, evaluate, lambda made: _index(home, made), said,
-        _ceiling(chosen, home.parent / RENDERED, evaluate),
+        selected, folder, evaluate, lambda finished: _index(folder, finished), notes,
+        _ceiling(selected, folder.parent / RENDERED, evaluate),
     )  # fmt: skip
 
 
-def _refused(jobs: Sequence[Job], wanted: Wanted) -> list[str]:
+def _refused(jobs: Sequence[Job], request: Wanted) -> list[str]:
     """Which cameras a generator will refuse, and why."""
-    if wanted.to is None:
+    if request.to is None:
         return []
     scripts = {job.condition or job.id: job.camera for job in jobs}
-    reasons = refusals(scripts, wanted.to, jobs[0].frames if jobs else None)
-    return [f"{wanted.to.id} refuses {camera}: {reason}" for camera, reason in reasons.items()]
+    reasons = refusals(scripts, request.to, jobs[0].frames if jobs else None)
+    return [f"{request.to.id} refuses {camera}: {reason}" for camera, reason in reasons.items()]
 
 
-def _ceiling(jobs: Sequence[Job], home: Path, evaluate: Sequence[str]) -> Batch:
+def _ceiling(jobs: Sequence[Job], folder: Path, evaluate: Sequence[str]) -> Batch:
     """A place under each camera and event of the jobs, rendered: it says what the measures can see at best.
 
     It is not the scene that the prompt tells of, and nothing happens in it; so it has no first frame to keep to.
@@ -65,54 +64,60 @@ def _ceiling(jobs: Sequence[Job], home: Path, evaluate: Sequence[str]) -> Batch:
     each = {(job.subset, job.condition): job for job in reversed(jobs)}.values()
     rendered = [
         replace(
-            job, out=home / job.out.name, model=RENDERED, image=None, source_video=None,
+            job, out=folder / job.out.name, model=RENDERED, image=None, source_video=None,
             annotations={**job.annotations, CATEGORY: CEILING},
         )
         for job in reversed(each)
     ]  # fmt: skip
-    return Batch(rendered, home, evaluate, lambda made: _list(home, made))
+    return Batch(rendered, folder, evaluate, lambda finished: _list(folder, finished))
 
 
-def _lines(data: Path | None, wanted: Wanted) -> list[dict[str, Any]]:
+def _lines(data: Path | None, request: Wanted) -> list[RecordLine]:
     if data is not None and (data / PUBLISHED).is_dir():
         data = data / PUBLISHED
-    copy = wanted.option("wrbench")
+    copy = request.option("wrbench")
     tasks = own_tasks() if data is None else natural25_tasks(data, Path(copy) if copy else None)
-    interface = wanted.option("interface") or (interface_of(wanted.to) if wanted.to else "path")
-    cameras = [name for name in wanted.option("cameras").split(",") if name]
-    nothing = not wanted.first_frame or (wanted.to is not None and wanted.to.takes == "nothing")
-    views = chosen_views(tasks, interface, cameras, first_frame=not nothing, commands=told_in_commands(wanted.to))
+    interface = request.option("interface") or (interface_of(request.to) if request.to else "path")
+    cameras = [name for name in request.option("cameras").split(",") if name]
+    nothing = not request.first_frame or (request.to is not None and request.to.takes == "nothing")
+    views = chosen_views(tasks, interface, cameras, first_frame=not nothing, commands=told_in_commands(request.to))
     images, videos = (
-        Path(name) if (name := wanted.option(option)) else None for option in ("first_frames", "source_videos")
+        Path(name) if (name := request.option(option)) else None for option in ("first_frames", "source_videos")
     )
-    return [starting_from(view, images, videos, wanted.frames or _usual(wanted), wanted.seed) for view in views]
+    return [starting_from(view, images, videos, request.frames or _usual(request), request.seed) for view in views]
 
 
-def _usual(wanted: Wanted) -> int:
-    return wanted.to.frames if wanted.to else FRAMES
+def _usual(request: Wanted) -> int:
+    return request.to.frames if request.to else FRAMES
 
 
-def _of_line(line: dict[str, Any], home: Path, wanted: Wanted) -> Job:
-    files: dict[str, Any] = {name: Path(line[name]) for name in ("image", "source_video") if name in line}
-    return _of_record(GenerationRecord(**(line | files)), home, wanted)
+def _of_line(line: RecordLine, folder: Path, request: Wanted) -> Job:
+    image, video = line.get("image"), line.get("source_video")
+    record = GenerationRecord(
+        line["id"], line["prompt"], line["camera"], Path(image) if image else None, Path(video) if video else None,
+        line["seed"], annotations=line["annotations"],
+    )  # fmt: skip
+    return _of_record(record, folder, request)
 
 
-def _of_record(record: GenerationRecord, home: Path, wanted: Wanted) -> Job:
-    usual = wanted.frames or (_usual(wanted) if wanted.to else None)
+def _of_record(record: GenerationRecord, folder: Path, request: Wanted) -> Job:
+    usual = request.frames or (_usual(request) if request.to else None)
     path = compile_script(record.camera, frames=usual).path.c2w
     notes = record.annotations
     return Job(
-        **wanted.clip | {"seed": record.seed or wanted.seed},
+        size=request.clip["size"],
+        model=request.model,
+        seed=record.seed or request.seed,
         id=record.id,
-        out=home / f"{file_name(record.id)}.mp4",
+        out=folder / f"{file_name(record.id)}.mp4",
         suite="wrbench",
         sample=str(notes.get("task") or record.id),
         subset=str(notes.get("factor", "")),
         condition=str(notes.get("camera", "")),
         frames=len(path),
-        fps=wanted.rate,
+        fps=request.rate,
         prompt=record.prompt,
-        image=record.image if wanted.first_frame else None,
+        image=record.image if request.first_frame else None,
         source_video=record.source_video,
         camera=record.camera,
         path=path,
@@ -121,30 +126,30 @@ def _of_record(record: GenerationRecord, home: Path, wanted: Wanted) -> Job:
     )
 
 
-def _list(home: Path, jobs: Sequence[Job]) -> None:
+def _list(folder: Path, jobs: Sequence[Job]) -> None:
     """The manifest of the model's clips."""
-    made = [job for job in jobs if job.out.is_file()]
+    finished = [job for job in jobs if job.out.is_file()]
     lines = [
         {"id": job.id, "model": job.model, "video": job.out.name, "prompt": job.prompt, "camera": job.camera,
          "seed": job.seed, "annotations": dict(job.annotations)}
-        for job in made
+        for job in finished
     ]  # fmt: skip
-    _merged(home / MANIFEST, lines, lambda line: (home / str(line["video"])).is_file())
+    _merged(folder / MANIFEST, lines, lambda line: (folder / str(line["video"])).is_file())
 
 
-def _index(home: Path, jobs: Sequence[Job]) -> None:
+def _index(folder: Path, jobs: Sequence[Job]) -> None:
     """The manifest of the model's clips with their sidecars, and the records that all models should have clips of."""
-    _list(home, jobs)
+    _list(folder, jobs)
     records = [
         {"id": job.id, "prompt": job.prompt, "camera": job.camera, "seed": job.seed,
          "annotations": dict(job.annotations)}
         for job in jobs
     ]  # fmt: skip
-    _merged(home.parent / RECORDS, records, lambda line: True)
-    hand_over(home / MANIFEST)
+    _merged(folder.parent / RECORDS, records, lambda line: True)
+    hand_over(folder / MANIFEST)
 
 
-def _merged(path: Path, lines: Sequence[dict[str, Any]], keep: Any) -> None:
+def _merged(path: Path, lines: Sequence[Mapping[str, object]], keep: Callable[[Mapping[str, object]], bool]) -> None:
     """Lines by id: those that are there and these, which come in the place of theirs."""
     try:
         there = [parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]

@@ -15,12 +15,12 @@ RESTS = "The camera is asked to rest, so that the subject should stay in view."
 LEAVES = "The subject may be out of view while the camera is turned away, and may be in view again when it comes back."
 
 
-def told_to_judges(case: Case) -> dict[str, str]:
+def judge_annotations(case: Case) -> dict[str, str]:
     """Annotations for the judge's context; what is not known is left out."""
     notes, request = case.annotations, request_of(case)
     event, expected = str(notes.get("event") or ""), str(notes.get("expected") or "")
     venue = families().get(str(notes.get("family") or ""), {}).get("venue", "")
-    found = {
+    pieces = {
         "event": event,
         "scene": str(notes.get("scene") or venue),
         "told_camera": camera_words(case),
@@ -28,9 +28,9 @@ def told_to_judges(case: Case) -> dict[str, str]:
         "told_ends": expected if expected != event and event else "",
     }
     anchors = notes.get("anchors")
-    if anchors and found["scene"]:
-        found["scene"] += ", with " + " and ".join(map(str, anchors))
-    return {name: text for name, text in found.items() if text}
+    if anchors and pieces["scene"]:
+        pieces["scene"] += ", with " + " and ".join(map(str, anchors))
+    return {name: text for name, text in pieces.items() if text}
 
 
 def camera_words(case: Case) -> str:
@@ -45,11 +45,11 @@ def camera_words(case: Case) -> str:
         yaw = relative_yaw(path[:, :3, :3])
         farthest = peak(yaw)
         side, back = "right" if farthest > 0 else "left", abs(yaw[-1]) < abs(farthest) / 4
-        told = case.annotations.get("interface") == "words"
-        by = "" if told else f" by {abs(farthest):.0f} degrees"
+        in_words = case.annotations.get("interface") == "words"
+        by = "" if in_words else f" by {abs(farthest):.0f} degrees"
         return f"it is asked to turn {side}{by}{' and back again' if back else ''}."
     if request.kind == "sideways":
-        way = peak(path[:, 0, 3])
-        back = abs(path[-1, 0, 3]) < abs(way) / 4
-        return f"it is asked to move to the {'right' if way > 0 else 'left'}{' and back again' if back else ''}."
+        sideways = peak(path[:, 0, 3])
+        back = abs(path[-1, 0, 3]) < abs(sideways) / 4
+        return f"it is asked to move to the {'right' if sideways > 0 else 'left'}{' and back again' if back else ''}."
     return f"it is asked to move ({case.camera})."

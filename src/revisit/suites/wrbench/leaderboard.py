@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Container, Iterable, Mapping
 
 from revisit.core import UsageError
 from revisit.results.display import observed_by
@@ -11,7 +10,7 @@ from revisit.results.leaderboards import Board, BoardCell, Column, Row, RunFacts
 from revisit.suites.wrbench.display import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE, TITLES
 from revisit.suites.wrbench.measures import metric_of
 from revisit.suites.wrbench.metrics import STAND_INS
-from revisit.suites.wrbench.tables import ALL, MEASURES, T2V_MEASURES, published, published_t2v
+from revisit.suites.wrbench.tables import ALL, MEASURES, T2V_MEASURES, SummaryRow, published, published_t2v
 
 CONDITION = Column("viewpoint", "viewpoint", None)
 SUPPORT = Column("support", "support")
@@ -33,14 +32,14 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     }
     mixed = (MIXED,) if any(row["average_with_stand_ins"] for row in rows) else ()
     protocol = run.facts["protocol"]
-    said = [f"{row['model']}: {', '.join(TITLES[name] for name in row['average_with_stand_ins']['stand_ins'])}"
+    substitutes = [f"{row['model']}: {', '.join(TITLES[name] for name in row['average_with_stand_ins']['stand_ins'])}"
             for row in rows if row["average_with_stand_ins"]]  # fmt: skip
     board = Board(
         title="wrbench",
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}",
         columns=(*_ordered(measures, STAND_INS), *mixed),
         rows=tuple(Row(row["model"], run.name, _cells(row, names), role=row.get("role", "")) for row in rows),
-        note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(said)}"] if said else [])]),
+        note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(substitutes)}"] if substitutes else [])]),
     )
     return [with_clips(board, run.results, {name: metric_of(name) for name in names})]
 
@@ -49,14 +48,16 @@ def published_boards(supplement: bool) -> list[Board]:
     """The paper's table, and, as its supplement, the addendum for generators that get only text."""
     source, rows = published()
     measures = {name: Column(name, TITLES[name], decimals=3) for name in MEASURES}
-    made = []
+    board_rows = []
     for row in rows:
-        facts: dict[str, Any] = {name: {"value": row.value(name), "n": row.cells[name].n} for name in MEASURES}
+        facts: dict[str, object] = {name: {"value": row.value(name), "n": row.cells[name].n} for name in MEASURES}
         facts |= {"condition": row.condition, "outputs": row.outputs, "sparse": row.sparse, "average": row.average}
         facts |= {"support": {"judged": {"share": row.support}}, "average_with_stand_ins": None}
-        made.append(Row(row.title, "paper", _cells(facts, MEASURES), row.condition))
+        board_rows.append(Row(row.title, "paper", _cells(facts, MEASURES), row.condition))
     protocol = "the paper's own poses, features and judges: another protocol than any run of yours"
-    main = Board(f"wrbench, {source}", protocol, _ordered(measures, ()), tuple(made), SPARSE_NOTE, as_printed=True)
+    main = Board(
+        f"wrbench, {source}", protocol, _ordered(measures, ()), tuple(board_rows), SPARSE_NOTE, as_printed=True
+    )
     return [main, *([_t2v_board(protocol)] if supplement else [])]
 
 
@@ -64,7 +65,7 @@ def _t2v_board(protocol: str) -> Board:
     """The addendum for text to video: a row per camera."""
     source, rows = published_t2v()
     columns = tuple(Column(name, TITLES[name], decimals=3) for name in T2V_MEASURES)
-    made = tuple(
+    board_rows = tuple(
         Row(
             f"{row['title']}, {row['camera']}", "addendum",
             {name: BoardCell(row["n"], row["n"], row[name]) for name in T2V_MEASURES},
@@ -72,18 +73,18 @@ def _t2v_board(protocol: str) -> Board:
         for row in rows
     )  # fmt: skip
     note = "returned measures and precision were not published; alignment of static is the static hold"
-    return Board(f"wrbench text to video, {source}", protocol, columns, made, note, as_printed=True)
+    return Board(f"wrbench text to video, {source}", protocol, columns, board_rows, note, as_printed=True)
 
 
-def _ordered(measures: Mapping[str, Column], last: Any) -> tuple[Column, ...]:
+def _ordered(measures: Mapping[str, Column], last: Container[str]) -> tuple[Column, ...]:
     """Columns in the order of the published table: support in the middle, Avg behind D6, stand-ins at the end."""
     first = [measures[name] for name in BEFORE_SUPPORT]
     then = [column for name, column in measures.items() if name not in BEFORE_SUPPORT and name not in last]
-    rest = [column for name, column in measures.items() if name in last]
-    return (CONDITION, *first, SUPPORT, *then, AVERAGE, *rest)
+    stand_ins = [column for name, column in measures.items() if name in last]
+    return (CONDITION, *first, SUPPORT, *then, AVERAGE, *stand_ins)
 
 
-def _cells(row: Mapping[str, Any], names: Any) -> dict[str, BoardCell]:
+def _cells(row: SummaryRow, names: Iterable[str]) -> dict[str, BoardCell]:
     cells = {}
     for name in names:
         value, n = row[name]["value"], row[name]["n"]

@@ -37,10 +37,10 @@ def leaks(entry: Case | Rejected) -> bool:
 
 def measure_of(record: Record) -> str | None:
     """The measure or stand-in that a score belongs to, by its metric and by who made its evidence."""
-    id = record.question
+    metric_id = record.question
     if is_stand_in(record):
         kind = ODOMETRY if record.facts.get("poses_from") == ODOMETRY else NETWORK
-        return next((name for name, (_, of) in STAND_INS.items() if of == id and name.endswith(kind)), None)
-    if id == "visual_integrity_lite":
+        return next((name for name, (_, of) in STAND_INS.items() if of == metric_id and name.endswith(kind)), None)
+    if metric_id == "visual_integrity_lite":
         return "integrity_lite"
-    return next((name for name, of in COLUMNS.items() if of == id), None)
+    return next((name for name, of in COLUMNS.items() if of == metric_id), None)

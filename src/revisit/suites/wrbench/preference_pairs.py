@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import TypedDict
 
 from revisit.core import Case
 from revisit.core.grouping import grouped
@@ -28,8 +28,33 @@ STATIC, LEAKS, AT_REST = "asked to rest", "with inputs that may show the answer"
 LOST, UNJUDGED = f"{DISPLACEMENT}: integrity not held", f"{DISPLACEMENT}: a return that cannot be judged"
 
 
+class PairSide(TypedDict):
+    """One clip of a pair."""
+
+    case: str
+    model: str
+    video: str
+    digest: str | None
+    prompt: str
+    score: float
+
+
+class PreferencePair(TypedDict):
+    """A line of preference_pairs.jsonl."""
+
+    record: str
+    measure: str
+    a: PairSide
+    b: PairSide
+    difference: float
+    preferred: str  # a, b or tie
+    margin: float
+    return_judgeable: bool
+    gates: dict[str, dict[str, dict[str, str]]]
+
+
 @dataclass(frozen=True)
-class Verdict:
+class PairVerdict:
     """What one rule makes of two clips, or why it makes nothing of them."""
 
     a: Case
@@ -47,21 +72,21 @@ class Verdict:
 
 def preference_pairs(
     measured: Results, *, margin: float = MARGIN, digests: Mapping[str, str] | None = None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[PreferencePair]:
     """One object per pair of clips and measure: both clips with their scores, which one is preferred, and the gates."""
-    for made in _verdicts(measured, margin):
-        if made.why_not:
+    for verdict in _verdicts(measured, margin):
+        if verdict.why_not:
             continue
-        gates = {side: _gates(case, measured) for side, case in (("a", made.a), ("b", made.b))}
+        gates = {side: _gates(case, measured) for side, case in (("a", verdict.a), ("b", verdict.b))}
         yield {
-            "record": record_of(made.a),
-            "measure": made.measure,
-            "a": _side(made.a, made.scores[0], digests or {}),
-            "b": _side(made.b, made.scores[1], digests or {}),
-            "difference": made.scores[0] - made.scores[1],
-            "preferred": made.preferred,
-            "margin": made.margin,
-            "return_judgeable": _judgeable(made, measured),
+            "record": record_of(verdict.a),
+            "measure": verdict.measure,
+            "a": _side(verdict.a, verdict.scores[0], digests or {}),
+            "b": _side(verdict.b, verdict.scores[1], digests or {}),
+            "difference": verdict.scores[0] - verdict.scores[1],
+            "preferred": verdict.preferred,
+            "margin": verdict.margin,
+            "return_judgeable": _judgeable(verdict, measured),
             "gates": gates,
         }
 
@@ -70,31 +95,31 @@ def count_pairs(measured: Results) -> tuple[dict[str, dict[str, int]], dict[str,
     """Measure -> how many pairs prefer a, b or neither; and how many were left out, by the reason."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     left_out: Counter[str] = Counter()
-    for made in _verdicts(measured, MARGIN):
-        if made.why_not:
-            left_out[made.why_not] += 1
+    for verdict in _verdicts(measured, MARGIN):
+        if verdict.why_not:
+            left_out[verdict.why_not] += 1
         else:
-            counts[made.measure][made.preferred] += 1
-    return {measure: dict(found) for measure, found in counts.items()}, dict(left_out)
+            counts[verdict.measure][verdict.preferred] += 1
+    return {measure: dict(preferences) for measure, preferences in counts.items()}, dict(left_out)
 
 
-def _verdicts(measured: Results, margin: float) -> Iterator[Verdict]:
+def _verdicts(measured: Results, margin: float) -> Iterator[PairVerdict]:
     """Every pair of clips under every rule that both have a score for; and those that are no pair."""
-    for a, b, why in _couples(measured):
+    for a, b, why in _clip_pairs(measured):
         if why:
-            yield Verdict(a, b, why_not=why)
+            yield PairVerdict(a, b, why_not=why)
             continue
         for measure in ALL:
             one, other = (measured.score(case, measure) for case in (a, b))
             if one is not None and other is not None:
-                yield Verdict(a, b, measure, (one, other), margin)
+                yield PairVerdict(a, b, measure, (one, other), margin)
         far = [_displacement(case, measured) for case in (a, b)]
         if far[0] is not None and far[1] is not None and far[0][1] == far[1][1]:
-            made = Verdict(a, b, DISPLACEMENT, (far[0][0], far[1][0]), DEGREES)
-            yield replace(made, why_not=_withheld(made, measured, margin))
+            verdict = PairVerdict(a, b, DISPLACEMENT, (far[0][0], far[1][0]), DEGREES)
+            yield replace(verdict, why_not=_why_withheld(verdict, measured, margin))
 
 
-def _couples(measured: Results) -> Iterator[tuple[Case, Case, str]]:
+def _clip_pairs(measured: Results) -> Iterator[tuple[Case, Case, str]]:
     """Two models' clips of one record, and why they are no pair; nothing where they are one."""
     for _, clips in sorted(grouped(measured.cases, record_of).items()):
         for a, b in combinations(sorted(clips, key=lambda case: case.model), 2):
@@ -110,15 +135,15 @@ def _couples(measured: Results) -> Iterator[tuple[Case, Case, str]]:
                 yield a, b, ""
 
 
-def _judgeable(made: Verdict, measured: Results) -> bool:
-    return all(_is_open(case, "wr_reobservation", measured) for case in (made.a, made.b))
+def _judgeable(verdict: PairVerdict, measured: Results) -> bool:
+    return all(_is_open(case, "wr_reobservation", measured) for case in (verdict.a, verdict.b))
 
 
-def _withheld(made: Verdict, measured: Results, margin: float) -> str:
+def _why_withheld(verdict: PairVerdict, measured: Results, margin: float) -> str:
     """Why a pair by displacement is not exported; nothing where it is."""
-    if not _judgeable(made, measured):
+    if not _judgeable(verdict, measured):
         return UNJUDGED
-    better, worse = (made.b, made.a) if made.preferred == "b" else (made.a, made.b)
+    better, worse = (verdict.b, verdict.a) if verdict.preferred == "b" else (verdict.a, verdict.b)
     for measure in ("integrity", "integrity_network", "integrity_lite"):
         one, other = measured.score(better, measure), measured.score(worse, measure)
         if one is not None and other is not None:
@@ -135,7 +160,7 @@ def _displacement(case: Case, measured: Results) -> tuple[float, str] | None:
     return None
 
 
-def _side(case: Case, score: float, digests: Mapping[str, str]) -> dict[str, Any]:
+def _side(case: Case, score: float, digests: Mapping[str, str]) -> PairSide:
     return {
         "case": case.id,
         "model": case.model,
@@ -152,5 +177,7 @@ def _is_open(case: Case, gate: str, measured: Results) -> bool:
 
 
 def _gates(case: Case, measured: Results) -> dict[str, dict[str, str]]:
-    found = {gate: measured.answer(case, gate) for gate in GATES}
-    return {gate: {"status": made.status, "label": made.label} for gate, made in found.items() if made is not None}
+    records = {gate: measured.answer(case, gate) for gate in GATES}
+    return {
+        gate: {"status": record.status, "label": record.label} for gate, record in records.items() if record is not None
+    }

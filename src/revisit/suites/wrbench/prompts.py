@@ -41,10 +41,12 @@ CAMERA_WORDS = {
 }
 STYLE = "A realistic, steady shot from waist height, with everything in focus."
 MEANWHILE = "Whatever happens goes on while it is out of view."
+Scene = Mapping[str, Any]  # as scenes.yaml has it: place, subject, then, with, behind, and an object for each event
+Row = dict[str, Any]  # of a JSON-lines file of the published prompts
 
 
 @dataclass(frozen=True)
-class Task:
+class EventTask:
     """One event in one scene."""
 
     id: str  # family and event
@@ -96,13 +98,13 @@ def _camera_words(camera: str) -> list[str]:
 
 
 @cache
-def own_tasks() -> tuple[Task, ...]:
+def own_tasks() -> tuple[EventTask, ...]:
     """The 100 tasks of our own scenes."""
     families = yaml.safe_load((files(__package__) / "scenes.yaml").read_text(encoding="utf-8"))["families"]
     return tuple(task_of(family, facts, event) for family, facts in families.items() for event in EVENTS)
 
 
-def task_of(family: str, facts: Mapping[str, Any], event: str) -> Task:
+def task_of(family: str, facts: Scene, event: str) -> EventTask:
     """The task of one event of a scene as scenes.yaml writes it."""
     one, other = facts["behind"]
     layout = (
@@ -111,22 +113,22 @@ def task_of(family: str, facts: Mapping[str, Any], event: str) -> Task:
     )
     happens = f"{_sentence(facts['then'])} {facts[event]['told']}."
     around = f"{_sentence(facts['with'])} is far on the right, {one} and {other} in the background."
-    written = str(facts[event].get("prompt", "")).strip()  # by a person or a language model, in the place of ours
-    return Task(
+    own_prompt = str(facts[event].get("prompt", "")).strip()  # by a person or a language model, in the place of ours
+    return EventTask(
         id=f"{family}__{event}",
         family=family,
         factor=EVENTS[event],
-        prompt=written or f"{STYLE} {around} {happens}",
+        prompt=own_prompt or f"{STYLE} {around} {happens}",
         expected=f"{_sentence(facts[event]['ends'])}.",
         subject=str(facts["subject"]),
         anchors=(one, other, str(facts["with"])),
-        from_nothing=f"{layout} {written}" if written else f"{STYLE} {layout} {happens}",
+        from_nothing=f"{layout} {own_prompt}" if own_prompt else f"{STYLE} {layout} {happens}",
         place=str(facts["place"]),
         event=happens,
     )
 
 
-def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[Task, ...]:
+def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventTask, ...]:
     """The 100 tasks of the published files in a folder: families, variants, first frames, additions for text alone.
 
     What joins their parts is read from a copy of WRBench, where there is one (`wording`).
@@ -140,7 +142,7 @@ def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[Task, ...]:
         for row in lines(folder / "t2v_layout_anchors.jsonl", *FIELDS[:4], "family_id", "anchors", optional=True)
     }
     frames = _first_frames(folder)
-    grouped: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    grouped: dict[tuple[str, str], dict[str, Row]] = {}
     for row in variants:
         tier = row["variant_id"].split("__")[1] if row["variant_id"].count("__") == 2 else ""
         if tier not in TIERS or row.get("family_id") not in families:
@@ -149,15 +151,15 @@ def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[Task, ...]:
                 f"of families.jsonl and a tier of {', '.join(TIERS)}"
             )
         grouped.setdefault((row["family_id"], tier), {})[str(row["oov_gap"])] = row
-    found = []
+    tasks = []
     for (family, tier), rows in grouped.items():
         plain = rows.get("none")
         if plain is None:
             raise UsageError(f"{folder / 'variants.jsonl'}: {family}__{tier} has no variant without a camera")
         facts, layout = families[family], layouts.get(family)
-        said = {camera: tails.get(row["variant_id"], "") for camera, row in rows.items()}
-        found.append(
-            Task(
+        event_tails = {camera: tails.get(row["variant_id"], "") for camera, row in rows.items()}
+        tasks.append(
+            EventTask(
                 id=f"{family}__{tier}",
                 family=family,
                 factor=TIERS[tier],
@@ -167,10 +169,12 @@ def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[Task, ...]:
                 anchors=tuple(thing["name"] for thing in facts["supporting_objects"]),
                 first_frame=frames.get(family),
                 told={camera: row["ti2v_prompt"] for camera, row in rows.items() if camera != "none"},
-                from_nothing=wording.layout_prompt(layout, said["none"]) if layout and said["none"] else "",
+                from_nothing=wording.layout_prompt(layout, event_tails["none"])
+                if layout and event_tails["none"]
+                else "",
                 told_from_nothing={
                     camera: wording.layout_prompt(layout, tail)
-                    for camera, tail in said.items()
+                    for camera, tail in event_tails.items()
                     if layout and tail and camera != "none"
                 },
                 place=str(facts.get("scene", "")),
@@ -178,7 +182,7 @@ def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[Task, ...]:
                 wording=wording,
             )
         )
-    return tuple(found)
+    return tuple(tasks)
 
 
 def _last_sentence(text: str) -> str:
@@ -196,16 +200,16 @@ def _first_frames(folder: Path) -> dict[str, Path]:
         places = {row["family_id"]: row["image_path"] for row in rows}
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path}: expected a list of objects with family_id and image_path ({error})") from error
-    found = {}
+    frames = {}
     for family, place in places.items():
         # Only the name counts: what the manifest says of folders is about the machine it was written on.
         image = folder / "first_frames" / Path(str(place)).name
         if image.is_file():
-            found[family] = image
-    return found
+            frames[family] = image
+    return frames
 
 
-def lines(path: Path, *keys: str, optional: bool = False) -> list[dict[str, Any]]:
+def lines(path: Path, *keys: str, optional: bool = False) -> list[Row]:
     """The objects of a JSON-lines file, each with the keys."""
     if not path.is_file():
         if optional:

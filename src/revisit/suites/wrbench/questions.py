@@ -25,7 +25,7 @@ from revisit.evidence.judged import Judgeability, JudgeFrames, ProbeAnswers, reg
 from revisit.judges.banks import answered, asked, filled, judge_of, problems
 from revisit.judges.instrumented import ELSEWHERE, Answering, Story, knows, word
 from revisit.judges.protocol import Answer, Frames, Talk
-from revisit.judges.questions import Many, Question, Record, Text, YesNo
+from revisit.judges.questions import Many, Question, Record, Schema, Text, YesNo
 
 HIDDEN = "At some point the subject of the event may be out of sight, and later in sight again. "
 # dimension, what the right answer is, question
@@ -55,7 +55,7 @@ OURS = "revisit"  # the name of our own wording
 DIMENSIONS = tuple(dict.fromkeys(name for name, _, _ in _PROBES))
 # what a template may name: {event}, and so on; {last} is the number of the last whole second, {seconds} how many
 PLACES = ("event", "scene", "subject", "acts_on", "camera", "visible", "ends", "seconds", "last")
-Wording = Mapping[str, Any]  # probes, first_look, second_look and context, as `wording` reads them
+QuestionSet = Mapping[str, Any]  # probes, first_look, second_look and context, as `wording` reads them
 
 
 @observer(
@@ -64,21 +64,21 @@ Wording = Mapping[str, Any]  # probes, first_look, second_look and context, as `
 def probes(
     frames: Frames,
     prompt: str,
-    annotations: Mapping[str, Any],
+    annotations: Mapping[str, object],
     *,
     wording: str = OURS,
-    questions: Wording | None = None,
+    questions: QuestionSet | None = None,
 ) -> Talk:
     """A judge's answers to ten probes about the event of the case, with the probability of yes."""
-    asking, told = PROBES, context(prompt, annotations)
+    asking, preamble = PROBES, context(prompt, annotations)
     if questions is not None:
         places = {**pieces(prompt, annotations), **_seconds_of(frames)}
-        told = filled(questions.get("context") or "", places)
+        preamble = filled(questions.get("context") or "", places)
         asking = tuple(
             bank.Question(k, one["dimension"], one["answer"] == "yes", filled(one["text"], places))
             for k, one in enumerate(questions["probes"], start=1)
         )
-    answers = yield asked(asking, told)
+    answers = yield asked(asking, preamble)
     return answered(ProbeAnswers, asking, answers, frames.digest)
 
 
@@ -89,20 +89,20 @@ def probes(
 def judgeability(
     frames: Frames,
     prompt: str,
-    annotations: Mapping[str, Any],
+    annotations: Mapping[str, object],
     *,
     wording: str = OURS,
-    questions: Wording | None = None,
+    questions: QuestionSet | None = None,
 ) -> Talk:
     """The seconds in which the subject can be judged and, where they show no return, a second look."""
-    told, count = context(prompt, annotations), int(_seconds_of(frames)["seconds"])
-    looks = [first_look(told, count), second_look(told, count)]
+    preamble, count = context(prompt, annotations), int(_seconds_of(frames)["seconds"])
+    looks = [first_look(preamble, count), second_look(preamble, count)]
     if questions is not None:
         places = {**pieces(prompt, annotations), **_seconds_of(frames)}
-        told = filled(questions.get("context") or "", places)
+        preamble = filled(questions.get("context") or "", places)
         for k, name in enumerate(("first_look", "second_look")):
             if questions.get(name):
-                looks[k] = replace(looks[k], text=told + filled(questions[name], places))
+                looks[k] = replace(looks[k], text=preamble + filled(questions[name], places))
     answers: list[Answer] = yield [looks[0]]
     seconds = _seconds(answers[0])
     second = np.zeros(0, np.int8)
@@ -124,25 +124,25 @@ def judgeability(
     )
 
 
-def pieces(prompt: str, annotations: Mapping[str, Any]) -> dict[str, str]:
+def pieces(prompt: str, annotations: Mapping[str, object]) -> dict[str, str]:
     """What is known of the event of a case, piece by piece; empty where the dataset does not tell it."""
-    found = {name: str(annotations.get(name) or "").strip() for name in ("event", "scene", "subject", "acts_on")}
-    told = {name: str(annotations.get(f"told_{name}") or "").strip() for name in ("camera", "visible", "ends")}
-    return {**found, **told, "event": found["event"] or prompt.strip()}
+    event_pieces = {name: str(annotations.get(name) or "").strip() for name in ("event", "scene", "subject", "acts_on")}
+    judge_pieces = {name: str(annotations.get(f"told_{name}") or "").strip() for name in ("camera", "visible", "ends")}
+    return {**event_pieces, **judge_pieces, "event": event_pieces["event"] or prompt.strip()}
 
 
-def context(prompt: str, annotations: Mapping[str, Any]) -> str:
+def context(prompt: str, annotations: Mapping[str, object]) -> str:
     """What stands before a question: what the video was asked to show, a line each for what is known of it."""
     titles = {
         "event": "Event", "scene": "Scene", "subject": "Subject", "acts_on": "It deals with", "camera": "Camera",
         "visible": "In view", "ends": "In the end",
     }  # fmt: skip
-    known = pieces(prompt, annotations)
-    lines = [f"{title}: {known[name]}" for name, title in titles.items() if known[name]]
+    known_pieces = pieces(prompt, annotations)
+    lines = [f"{title}: {known_pieces[name]}" for name, title in titles.items() if known_pieces[name]]
     return "\n".join(["The video was asked to show this.", *lines]) + "\n"
 
 
-def wording(path: Path) -> Wording:
+def wording(path: Path) -> QuestionSet:
     """The questions in a file: YAML or JSON with `probes` and, where they differ, the two looks and `context`.
 
     A probe has a `dimension`, the right `answer` (yes or no) and a `text`. Texts may name {event}, {scene} and so on.
@@ -153,10 +153,10 @@ def wording(path: Path) -> Wording:
         raise UsageError(f"{path}: this is neither YAML nor JSON ({error})") from error
     if not isinstance(content, dict) or not isinstance(content.get("probes"), list):
         raise UsageError(f"{path}: expected `probes:`, a list of objects with dimension, answer and text")
-    known = {"probes", "first_look", "second_look", "context"}
-    if unknown := sorted(set(content) - known):
-        raise UsageError(f"{path}: unknown field {unknown[0]!r}; a file of questions has {', '.join(sorted(known))}")
-    made = []
+    fields = {"probes", "first_look", "second_look", "context"}
+    if unknown := sorted(set(content) - fields):
+        raise UsageError(f"{path}: unknown field {unknown[0]!r}; a file of questions has {', '.join(sorted(fields))}")
+    probes = []
     for number, one in enumerate(content["probes"], start=1):
         answer = one.get("answer") if isinstance(one, dict) else None
         answer = {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else answer  # as YAML reads yes and no
@@ -164,11 +164,11 @@ def wording(path: Path) -> Wording:
             raise UsageError(
                 f"{path}: probe {number} needs a dimension ({', '.join(DIMENSIONS)}), an answer (yes or no) and a text"
             )
-        made.append({"dimension": one["dimension"], "answer": answer, "text": str(one["text"])})
-    missing = [name for name in DIMENSIONS if all(one["dimension"] != name for one in made)]
+        probes.append({"dimension": one["dimension"], "answer": answer, "text": str(one["text"])})
+    missing = [name for name in DIMENSIONS if all(one["dimension"] != name for one in probes)]
     if missing:
         raise UsageError(f"{path}: no probe asks about {missing[0]}; each of {', '.join(DIMENSIONS)} needs one")
-    return {**{name: str(content[name]) for name in known - {"probes"} if content.get(name)}, "probes": made}
+    return {**{name: str(content[name]) for name in fields - {"probes"} if content.get(name)}, "probes": probes}
 
 
 def _seconds_of(frames: Frames) -> dict[str, str]:
@@ -176,20 +176,20 @@ def _seconds_of(frames: Frames) -> dict[str, str]:
     return {"seconds": str(count), "last": str(count - 1)}
 
 
-def first_look(told: str, count: int) -> Question:
+def first_look(preamble: str, count: int) -> Question:
     """The question whether the subject can be judged, for each of `count` seconds."""
     text = (
-        f"{told}Name the main subject of the event in a few words. Then go through the video second by "
+        f"{preamble}Name the main subject of the event in a few words. Then go through the video second by "
         f"second, from second 0 to second {count - 1}. For each, answer yes if the subject is in sight, can be told "
         "from other things, and its rough place and what it does can be made out; else answer no."
     )
     return Question("judgeability.first", text, _schema(count, {"subject": Text(120)}))
 
 
-def second_look(told: str, count: int) -> Question:
+def second_look(preamble: str, count: int) -> Question:
     """The same with a wider notion of what counts, and a plain word on place and on state."""
     text = (
-        f"{told}Everything that bears on the event counts here: the subject, what it acts on, traces and "
+        f"{preamble}Everything that bears on the event counts here: the subject, what it acts on, traces and "
         "results of the action, and fixed things that mark its place. Something that can be seen and is wrong counts "
         f"as well as something right. Go through the video from second 0 to second {count - 1}: answer yes for each "
         "second in which such evidence is in sight. Then say whether, after a time out of sight, enough is in sight "
@@ -198,13 +198,13 @@ def second_look(told: str, count: int) -> Question:
     return Question("judgeability.second", text, _schema(count, {"place": YesNo(), "state": YesNo()}))
 
 
-def _schema(count: int, more: dict[str, Any]) -> Record:
-    return Record({**more, "seconds": Many(YesNo(), count, count)})
+def _schema(count: int, fields: Mapping[str, Schema]) -> Record:
+    return Record({**fields, "seconds": Many(YesNo(), count, count)})
 
 
 def _seconds(answer: Answer) -> np.ndarray:
-    said: Sequence[bool] = answer.value["seconds"] if answer.status == "answered" else ()
-    return np.array(said, np.int8)
+    answers: Sequence[bool] = answer.value["seconds"] if answer.status == "answered" else ()
+    return np.array(answers, np.int8)
 
 
 @knows("wrbench")
@@ -236,7 +236,7 @@ def _judgeable(story: Story, question: Question) -> str:
         inside = [reading for reading in story.known if second <= reading.time < second + 1]
         near = min(story.known, key=lambda reading: abs(reading.time - second - 0.5))
         seconds.append(word(any(reading.seen for reading in inside) if inside else near.seen))
-    answer: dict[str, Any] = {"seconds": seconds}
+    answer: dict[str, object] = {"seconds": seconds}
     if "subject" in question.schema.fields:
         answer["subject"] = f"the {story.scene.kind}"
     else:

@@ -14,20 +14,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from revisit.control.job_runner import read_provenance
 from revisit.core import Case, Clip, Rejected, Target, UsageError, digest
 from revisit.core.cases import CEILING
-from revisit.core.text import json_lines, parse_json
+from revisit.core.text import parse_json
 from revisit.media import natural_order
 from revisit.media.files import is_file
 from revisit.metrics.requested_camera import Request, request_of
 from revisit.suites.clips import MANIFEST, find_clips, read_manifest, read_targets
 from revisit.suites.wrbench import upstream
-from revisit.suites.wrbench.judge_context import told_to_judges
+from revisit.suites.wrbench.judge_context import judge_annotations
 from revisit.suites.wrbench.metrics.camera import PROFILES
+from revisit.suites.wrbench.prompts import lines
 from revisit.suites.wrbench.questions import wording
-from revisit.suites.wrbench.records import case_of, condition_of, input_of, plain_record, record_of
+from revisit.suites.wrbench.records import RecordLine, case_of, condition_of, input_of, plain_record, record_of
 from revisit.suites.wrbench.tables import CONDITIONS
 
 RECORDS = "records.jsonl"
@@ -44,8 +46,8 @@ def recognises(source: Path) -> bool:
         return False
     if (source / RECORDS).is_file() or upstream.has_sidecars(source):
         return True
-    found = [source / MANIFEST, *(folder / MANIFEST for folder in source.iterdir() if folder.is_dir())]
-    return any(_has_records(path) for path in found if path.is_file())
+    manifests = [source / MANIFEST, *(folder / MANIFEST for folder in source.iterdir() if folder.is_dir())]
+    return any(_has_records(path) for path in manifests if path.is_file())
 
 
 def read(
@@ -67,48 +69,52 @@ def read(
     """
     if condition is not None and condition not in CONDITIONS:
         raise UsageError(f"--option condition takes {', '.join(CONDITIONS)}, not {condition!r}")
-    extra = _Extra(
+    extra = _Options(
         _folder("poses", poses, "a file of poses per clip"),
         condition,
         read_targets(Path(targets).expanduser()) if targets is not None else {},
         _folder("reference", reference, "<record>.mp4"),
         _series(Path(series).expanduser()) if series is not None else {},
     )
-    wanted = _records(Path(records).expanduser() if records else source / RECORDS, required=records is not None)
+    records_by_id = _records(Path(records).expanduser() if records else source / RECORDS, required=records is not None)
     theirs = upstream.manifests(source)
     ours = [path for path in _manifests(source) if path not in theirs]
-    found = _from_manifests(ours, theirs, roots, wanted) if theirs or ours else _from_tree(source, wanted)
-    seen: set[str] = set()
-    for entry in found:
+    entries = (
+        _from_manifests(ours, theirs, roots, records_by_id) if theirs or ours else _from_tree(source, records_by_id)
+    )
+    case_ids: set[str] = set()
+    for entry in entries:
         if isinstance(entry, Case):
-            if entry.id in seen:
+            if entry.id in case_ids:
                 yield Rejected(entry.id, "two clips have this record and model; only one is allowed", entry.model)
                 continue
-            seen.add(entry.id)
+            case_ids.add(entry.id)
             yield extra.onto(entry)
         else:
             yield entry
 
 
-def settings(questions: str | None = None, profile: str | None = None, **_: str) -> dict[str, dict[str, Any]]:
+def settings(questions: str | None = None, profile: str | None = None, **_: str) -> dict[str, dict[str, object]]:
     """The parameters that options set: another wording where a file brings one, and which targets count."""
     if profile not in (None, *PROFILES):
         raise UsageError(f"--option profile takes {' or '.join(PROFILES)}, not {profile!r}")
-    found: dict[str, dict[str, Any]] = {} if profile is None else {"wr_camera_precision": {"profile": profile}}
+    parameters: dict[str, dict[str, object]] = {} if profile is None else {"wr_camera_precision": {"profile": profile}}
     if questions is None:
-        return found
+        return parameters
     read_ = wording(Path(questions).expanduser())
     name = f"{Path(questions).name} {digest(read_, 12)}"
-    return found | {id: {"wording": name, "questions": read_} for id in ("judge.probes", "judge.judgeability")}
+    return parameters | {
+        observer: {"wording": name, "questions": read_} for observer in ("judge.probes", "judge.judgeability")
+    }
 
 
 @dataclass(frozen=True)
-class _Extra:
+class _Options:
     """What the options add to every case."""
 
     poses: Path | None
     condition: str | None
-    targets: Mapping[str, Any]
+    targets: Mapping[str, Mapping[str, Any]]
     reference: Path | None
     series: Mapping[str, str]
 
@@ -124,8 +130,8 @@ class _Extra:
             record, video = record_of(case), str(notes.get("video_id") or "")
             stem = case.clip.path.stem
             ids = [f"{case.model}/{record}", f"{case.model}/{stem}", case.id, record, video, stem]
-            ids += [f"pose/{upstream.safe_name(id)}" for id in (video, record) if id]
-            names = [name.format(id=id) for id in ids if id for name in POSE_FILES]
+            ids += [f"pose/{upstream.safe_name(clip_id)}" for clip_id in (video, record) if clip_id]
+            names = [name.format(id=clip_id) for clip_id in ids if clip_id for name in POSE_FILES]
             file = next((path for name in names if (path := _file_in(self.poses, name)) is not None), None)
             if file is not None:
                 artifacts["poses"] = file
@@ -142,109 +148,111 @@ class _Extra:
 
 
 def _from_manifests(
-    ours: Sequence[Path], theirs: Sequence[Path], roots: Sequence[Path], wanted: Mapping[str, Mapping[str, Any]]
+    ours: Sequence[Path], theirs: Sequence[Path], roots: Sequence[Path], records_by_id: Mapping[str, RecordLine]
 ) -> Iterator[Case | Rejected]:
     """Cases of our own manifests and of those of WRBench's tools, which may lie side by side."""
     for path in ours:
-        made: set[str] = set()
+        record_ids: set[str] = set()
         model, ceiling = path.parent.name, False
         for entry in read_manifest(path, roots):
             if isinstance(entry, Rejected):
                 yield entry
                 continue
             record = plain_record(entry.id.removesuffix(f"@{entry.model}#{entry.seed}"))
-            made.add(record)
+            record_ids.add(record)
             model = entry.model
             ceiling = entry.category == CEILING
-            known = {**wanted.get(record, {}).get("annotations", {}), **entry.annotations}
+            annotations = {**records_by_id.get(record, {}).get("annotations", {}), **entry.annotations}
             case = case_of(
-                record, entry.model, entry.clip.path, entry.prompt, entry.camera, entry.seed, known, entry.target
+                record, entry.model, entry.clip.path, entry.prompt, entry.camera, entry.seed, annotations, entry.target
             )
-            yield _told(replace(case, clip=entry.clip, reference=entry.reference, phases=entry.phases))
+            yield _with_sidecar_facts(replace(case, clip=entry.clip, reference=entry.reference, phases=entry.phases))
         if not ceiling:  # of a ceiling there is a clip for each camera and event, not for each record
-            yield from _missing(wanted, made, model)
+            yield from _missing(records_by_id, record_ids, model)
     for entry in upstream.read_manifests(theirs, roots):
-        yield _told(entry) if isinstance(entry, Case) else entry
+        yield _with_sidecar_facts(entry) if isinstance(entry, Case) else entry
 
 
-def _from_tree(source: Path, wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[Case | Rejected]:
-    if not wanted and not upstream.has_sidecars(source):
+def _from_tree(source: Path, records_by_id: Mapping[str, RecordLine]) -> Iterator[Case | Rejected]:
+    if not records_by_id and not upstream.has_sidecars(source):
         raise UsageError(
             f"{source}: no records found; expected a manifest.jsonl that `revisit camera run` wrote, a {RECORDS}, "
             "or --option records=FILE"
         )
-    made: dict[str, set[str]] = {}
+    records_by_model: dict[str, set[str]] = {}
     for model, sample, path in find_clips(source):
         name = sample.rpartition("/")[2]
-        named = [plain_record(id) for id in (sample, name, name.partition("@")[0])]
-        record = next((id for id in named if id in wanted), None)
+        candidates = [plain_record(record_id) for record_id in (sample, name, name.partition("@")[0])]
+        record = next((record_id for record_id in candidates if record_id in records_by_id), None)
         if record is None:
             try:
-                alone = upstream.case_beside(path)
+                case = upstream.case_from_sidecar(path)
             except UsageError as error:
                 yield Rejected(f"{sample}@{model}", str(error), model)
                 continue
-            if alone is not None:
-                yield _told(alone)
+            if case is not None:
+                yield _with_sidecar_facts(case)
                 continue
-        made.setdefault(model, set())
+        records_by_model.setdefault(model, set())
         if record is None:
-            yield Rejected(f"{sample}@{model}", f"no record is called {named[-1]!r}", model)
+            yield Rejected(f"{sample}@{model}", f"no record is called {candidates[-1]!r}", model)
             continue
-        made[model].add(record)
-        row = wanted[record]
-        yield _told(
+        records_by_model[model].add(record)
+        row = records_by_id[record]
+        yield _with_sidecar_facts(
             case_of(
                 record, model, path, str(row.get("prompt", "")), str(row.get("camera", "")), int(row.get("seed", 0)),
                 row.get("annotations", {}),
             )
         )  # fmt: skip
-    for model, records in made.items():
-        yield from _missing(wanted, records, model)
+    for model, records in records_by_model.items():
+        yield from _missing(records_by_id, records, model)
 
 
-def _missing(wanted: Mapping[str, Mapping[str, Any]], made: set[str], model: str) -> Iterator[Rejected]:
-    for record, row in wanted.items():
-        if record not in made:
+def _missing(records_by_id: Mapping[str, RecordLine], record_ids: set[str], model: str) -> Iterator[Rejected]:
+    for record, row in records_by_id.items():
+        if record not in record_ids:
             notes = row.get("annotations", {})
             subset, camera = str(notes.get("factor", "")), str(notes.get("camera", ""))
             yield Rejected(f"{record}@{model}", "this clip was not generated", model, subset, camera, missing=True)
 
 
-def _told(case: Case) -> Case | Rejected:
+def _with_sidecar_facts(case: Case) -> Case | Rejected:
     """A case with what the files beside its clip know, and with the condition of its generator's card."""
     try:
-        script, known, files = upstream.beside(case.clip.path)
+        script, sidecar_notes, files = upstream.beside(case.clip.path)
     except UsageError as error:
         return Rejected(case.id, str(error), case.model)
-    notes = {**case.annotations, **known, **_provenance(case.clip.path)}
+    notes = {**case.annotations, **sidecar_notes, **_provenance(case.clip.path)}
     condition = notes.get("viewpoint_condition") or condition_of(case.model)
     if not condition and notes.get("interface") == "words":
         condition = "prompt_only"  # the camera was put into words: no other viewpoint was given
     notes["viewpoint_condition"] = condition
     notes.setdefault("interface", "words" if condition == "prompt_only" else "path")
     notes["input"] = notes.get("input") or input_of(case.model)
-    named = [text for text in (script, case.camera, upstream.SCRIPTS.get(case.condition, "")) if text]
-    readable = (text for text in named if isinstance(request_of(replace(case, camera=text)), Request))
-    camera = next(readable, next(iter(named), ""))
-    notes |= told_to_judges(replace(case, camera=camera, annotations=notes))
+    scripts = [text for text in (script, case.camera, upstream.SCRIPTS.get(case.condition, "")) if text]
+    readable = (text for text in scripts if isinstance(request_of(replace(case, camera=text)), Request))
+    camera = next(readable, next(iter(scripts), ""))
+    notes |= judge_annotations(replace(case, camera=camera, annotations=notes))
     return replace(case, camera=camera, annotations=notes, artifacts={**case.artifacts, **files})
 
 
-def _provenance(clip: Path) -> dict[str, Any]:
+def _provenance(clip: Path) -> dict[str, object]:
     """What the record of the generation says that the tables need; nothing where there is none."""
+    provenance = read_provenance(clip)
+    if provenance is None:
+        return {}
     try:
-        known = parse_json(clip.with_suffix(".provenance.json").read_text(encoding="utf-8"))
-        inputs, delivered, made_with = (known.get(name) or {} for name in ("inputs", "delivered", "made_with"))
-        found = {
-            "viewpoint_condition": known.get("viewpoint_condition"),
+        inputs, delivered, made_with = (provenance.get(name) or {} for name in ("inputs", "delivered", "made_with"))
+        notes = {
+            "viewpoint_condition": provenance.get("viewpoint_condition"),
             "policy": inputs.get("policy"),
             "leaks": not inputs.get("enters_memory_tables", True),
             "exact": delivered.get("exact"),
             "checkpoint": made_with.get("checkpoint"),
         }
-        return {name: value for name, value in found.items() if value not in (None, "")}
-    except (OSError, ValueError, AttributeError):
+        return {name: value for name, value in notes.items() if value not in (None, "")}
+    except AttributeError:
         return {}
 
 
@@ -269,18 +277,13 @@ def _manifests(source: Path) -> list[Path]:
     return sorted((path for path in source.glob(f"*/{MANIFEST}")), key=natural_order) if source.is_dir() else []
 
 
-def _records(path: Path, required: bool) -> dict[str, dict[str, Any]]:
+def _records(path: Path, required: bool) -> dict[str, RecordLine]:
     """Record id -> its line."""
     if not path.is_file():
         if required:
             raise UsageError(f"{path}: no such file; --option records names the file that listed the records")
         return {}
-    found = {}
-    for number, row in json_lines(path.read_text(encoding="utf-8")):
-        if not isinstance(row, dict) or "id" not in row:
-            raise UsageError(f"{path}:{number}: expected a JSON object with an id")
-        found[plain_record(str(row["id"]))] = row
-    return found
+    return {plain_record(str(row["id"])): cast(RecordLine, row) for row in lines(path, "id")}
 
 
 def _series(path: Path) -> dict[str, str]:

@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from revisit.control.delivery import refusals
 from revisit.control.generators import Generator, generator
 from revisit.control.payloads.words import CAMERA_COMMANDS
 from revisit.control.presets import preset
 from revisit.core import Case, Clip, Target, UsageError, digest
-from revisit.suites.wrbench.prompts import TIERS, Task
+from revisit.suites.wrbench.prompts import TIERS, EventTask
 from revisit.suites.wrbench.tables import published
 
 # label -> (camera preset, degrees)
@@ -32,12 +32,24 @@ INTERFACES: dict[str, tuple[str, ...]] = {
 }
 
 
+class RecordLine(TypedDict, total=False):
+    """A line of records.jsonl."""
+
+    id: str
+    prompt: str
+    camera: str  # a script
+    seed: int
+    image: str
+    source_video: str
+    annotations: Mapping[str, object]
+
+
 @dataclass(frozen=True)
 class EventView:
     """One clip to make: a task under a camera, as one interface is told."""
 
     id: str
-    task: Task
+    task: EventTask
     camera: str  # label
     preset: str
     degrees: float
@@ -45,7 +57,7 @@ class EventView:
     interface: str
     first_frame: bool = True  # whether the generator starts from one
 
-    def as_json(self, script: str, seed: int = 0, source_video: Path | None = None) -> dict[str, Any]:
+    def as_json(self, script: str, seed: int = 0, source_video: Path | None = None) -> RecordLine:
         """A line of records.jsonl, as `revisit camera run` reads it."""
         image = self.task.first_frame if self.first_frame else None
         return {
@@ -72,7 +84,7 @@ class EventView:
 
 
 def event_views(
-    tasks: Sequence[Task],
+    tasks: Sequence[EventTask],
     interface: str,
     cameras: Sequence[str] = (),
     *,
@@ -85,24 +97,24 @@ def event_views(
     """
     if interface not in INTERFACES:
         raise UsageError(f"unknown interface {interface!r}; choose one of {', '.join(INTERFACES)}")
-    chosen = tuple(cameras) or INTERFACES[interface]
-    unknown = [name for name in chosen if name not in CAMERAS]
+    labels = tuple(cameras) or INTERFACES[interface]
+    unknown = [name for name in labels if name not in CAMERAS]
     if unknown:
         raise UsageError(f"unknown camera {unknown[0]!r}; choose one of {', '.join(CAMERAS)}")
     for task in tasks:
-        for camera in chosen:
+        for camera in labels:
             preset, degrees = CAMERAS[camera]
             if commands and interface == "words":
-                told = task.with_commands(preset, first_frame)
+                prompt = task.with_commands(preset, first_frame)
             elif first_frame:
-                told = task.with_camera(preset) if interface == "words" else task.prompt
+                prompt = task.with_camera(preset) if interface == "words" else task.prompt
             else:
-                told = task.without_first_frame(preset if interface == "words" else "")
-            yield EventView(f"{task.id}__{camera}", task, camera, preset, degrees, told, interface, first_frame)
+                prompt = task.without_first_frame(preset if interface == "words" else "")
+            yield EventView(f"{task.id}__{camera}", task, camera, preset, degrees, prompt, interface, first_frame)
 
 
 def chosen_views(
-    tasks: Sequence[Task],
+    tasks: Sequence[EventTask],
     interface: str,
     cameras: Sequence[str] = (),
     *,
@@ -112,14 +124,14 @@ def chosen_views(
     commands: bool = False,
 ) -> list[EventView]:
     """Records of some families, at most so many: a random choice over events and cameras, always the same."""
-    known = {task.family for task in tasks}
-    unknown = [name for name in families if name not in known]
+    known_families = {task.family for task in tasks}
+    unknown = [name for name in families if name not in known_families]
     if unknown:
-        raise UsageError(f"unknown family {unknown[0]!r}; choose one of {', '.join(sorted(known))}")
+        raise UsageError(f"unknown family {unknown[0]!r}; choose one of {', '.join(sorted(known_families))}")
     mine = [task for task in tasks if not families or task.family in families]
     views = list(event_views(mine, interface, cameras, first_frame=first_frame, commands=commands))
-    taken = {view.id for view in sorted(views, key=lambda view: digest(view.id))[:limit]}
-    return [view for view in views if view.id in taken]
+    selected = {view.id for view in sorted(views, key=lambda view: digest(view.id))[:limit]}
+    return [view for view in views if view.id in selected]
 
 
 def interface_of(card: Generator) -> str:
@@ -135,15 +147,15 @@ def told_in_commands(card: Generator | None) -> bool:
 def refused_cameras(views: Sequence[EventView], card: Generator, frames: int) -> dict[str, list[str]]:
     """Why a generator will refuse some of these records -> the labels of their cameras."""
     scripts = {view.camera: script_of(view, frames) for view in views}
-    found: dict[str, list[str]] = {}
+    cameras_by_reason: dict[str, list[str]] = {}
     for camera, reason in refusals(scripts, card, frames).items():
-        found.setdefault(reason, []).append(camera)
-    return found
+        cameras_by_reason.setdefault(reason, []).append(camera)
+    return cameras_by_reason
 
 
 def starting_from(
     view: EventView, first_frames: Path | None, source_videos: Path | None, frames: int, seed: int
-) -> dict[str, Any]:
+) -> RecordLine:
     """The line of a record, with the files of these folders that it starts from."""
     image = _start(view, first_frames, (".png", ".jpg", ".jpeg", ".webp")) or view.task.first_frame
     video = _start(view, source_videos, (".mp4", ".mkv", ".webm", ".mov"))
@@ -180,9 +192,9 @@ def record_of(case: Case) -> str:
     return case.id.removesuffix(f"@{case.model}")
 
 
-def plain_record(id: str) -> str:
+def plain_record(record_id: str) -> str:
     """The id of a record as it is written here: the published ones say `none` where no camera is in the prompt."""
-    return re.sub(rf"__({'|'.join(TIERS)})__none(?=__|$)", r"__\1", id)
+    return re.sub(rf"__({'|'.join(TIERS)})__none(?=__|$)", r"__\1", record_id)
 
 
 def condition_of(model: str) -> str:
@@ -203,7 +215,7 @@ def input_of(model: str) -> str:
 
 
 def case_of(
-    record: str, model: str, clip: Path, prompt: str, script: str, seed: int, notes: Mapping[str, Any],
+    record: str, model: str, clip: Path, prompt: str, script: str, seed: int, notes: Mapping[str, object],
     target: Target | None = None,
 ) -> Case:  # fmt: skip
     """The case of one model's clip of a record."""

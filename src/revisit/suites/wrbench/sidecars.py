@@ -35,10 +35,37 @@ DIRECTIONS = {  # camera type -> its control family
 WORDS = {"tilt": "pitch", "truck": "pan"}  # our name of a move -> theirs
 REQUIRED = ("num_frames", "fps", "image_size", "fov", "trajectory_sampling_rule")  # of the main profile
 MAIN_YAW, SAME_YAW = 60.0, 1e-6  # degrees
+FRAME_COUNTS = (
+    "generated_frame_count",
+    "model_frame_count",
+    "num_frames",
+    "requested_frame_count",
+    "source_frame_count",
+)
+FIXED = {  # of every sidecar that is written here
+    "adapter": ADAPTER,
+    "adapter_provenance": "deterministic_adapter",
+    "adapter_version": 1,
+    "calibration_status": "uncalibrated",
+    "camera_control_source": "frame_action_script",
+    "certification_kind": "compiled_camera_script",
+    "coordinate_convention": CONVENTION,
+    "evidence_level": EVIDENCE[0],
+    "resampled": False,
+    "rotation_gain": 1.0,
+    "target_certification_kind": "compiled_camera_script",
+    "target_certification_status": "compiled",
+    "target_coordinate_convention": CONVENTION,
+    "target_role": ROLE,
+    "target_source": "camera_action_script",
+    "trajectory_sampling_rule": "one pose per frame of the clip",
+    "translation_gain": 1.0,
+    "translation_unit": "canonical_scene",
+}
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class CameraTarget:
     """What a clip was asked to show."""
 
     model: str
@@ -53,8 +80,8 @@ class Target:
     @property
     def camera_type(self) -> str:
         """WRBench's name of the camera: by the label of the record, else by the path; empty where it has none."""
-        named = CAMERAS[self.camera][0] if self.camera in CAMERAS else self.camera
-        return named if named in DIRECTIONS else camera_type_of(self.c2w)
+        label = CAMERAS[self.camera][0] if self.camera in CAMERAS else self.camera
+        return label if label in DIRECTIONS else camera_type_of(self.c2w)
 
     @property
     def profile(self) -> str:
@@ -67,9 +94,11 @@ class Target:
         return round(peak(relative_yaw(self.c2w[:, :3, :3])), 9)
 
 
-def target_of_script(model: str, camera: str, script: str, frames: int, fps: float, size: tuple[int, int]) -> Target:
+def target_of_script(
+    model: str, camera: str, script: str, frames: int, fps: float, size: tuple[int, int]
+) -> CameraTarget:
     """The target of a clip that is known by its script alone."""
-    return Target(model, camera, script, timed_path(parse_script(script), frames), fps, size, {})
+    return CameraTarget(model, camera, script, timed_path(parse_script(script), frames), fps, size, {})
 
 
 def camera_type_of(c2w: np.ndarray) -> str:
@@ -77,11 +106,11 @@ def camera_type_of(c2w: np.ndarray) -> str:
     kind = kind_of(c2w)
     if kind == "static":
         return "static"
-    way = (c2w[:, :3, 3] - c2w[0, :3, 3]) @ c2w[0, :3, :3]
-    if kind == "yaw" and np.abs(way).max() < 1e-6:
+    motion = (c2w[:, :3, 3] - c2w[0, :3, 3]) @ c2w[0, :3, :3]
+    if kind == "yaw" and np.abs(motion).max() < 1e-6:
         return "yaw_LR" if peak(relative_yaw(c2w[:, :3, :3])) < 0 else "yaw_RL"
     if kind == "sideways":
-        return "pan_LR" if peak(way[:, 0]) < 0 else "pan_RL"
+        return "pan_LR" if peak(motion[:, 0]) < 0 else "pan_RL"
     return ""
 
 
@@ -105,8 +134,8 @@ def against_main_profile(facts: Mapping[str, Any]) -> str:
     if direction not in DIRECTIONS or DIRECTIONS[direction] != family:
         return f"its camera {direction!r} of the family {family!r} is none of {', '.join(DIRECTIONS)}"
     yaw = facts.get("yaw_peak_deg", facts.get("target_yaw_peak_deg"))
-    wanted = {"rotation": ("canonical_60deg",), "static": ("canonical_static",)}
-    if profile not in wanted.get(str(family), ("canonical_pan", "canonical_translation")):
+    profiles = {"rotation": ("canonical_60deg",), "static": ("canonical_static",)}
+    if profile not in profiles.get(str(family), ("canonical_pan", "canonical_translation")):
         return f"its control profile is {profile}, and the main profile takes yaw by 60 degrees, pan and static"
     if family == "rotation" and not (_is_number(yaw) and abs(abs(float(yaw)) - MAIN_YAW) <= SAME_YAW):
         return f"its farthest yaw is {yaw}, not 60 degrees"
@@ -117,7 +146,7 @@ def against_main_profile(facts: Mapping[str, Any]) -> str:
     return f"it does not say {', '.join(missing)}" if missing else ""
 
 
-def write_sidecars(clip: Path, target: Target) -> None:
+def write_sidecars(clip: Path, target: CameraTarget) -> None:
     """Write the sidecars of a clip, in the place of those that were written here before.
 
     Parameters
@@ -155,86 +184,68 @@ def write_sidecars(clip: Path, target: Target) -> None:
     write_text(beside(clip, "camera.json"), json.dumps(facts, indent=1, sort_keys=True))
 
 
-def sidecar(clip: Path, target: Target) -> dict[str, Any]:
+def sidecar(clip: Path, target: CameraTarget) -> dict[str, object]:
     """The content of `<video>.mp4.camera.json`."""
-    frames, camera_type, yaw = len(target.c2w), target.camera_type, target.yaw
-    script, payload = their_script(target.script), _payload_type(target)
-    profile = target.profile
     poses, path = (str(beside(clip, name).resolve()) for name in ("target_c2w.npy", "camera_trajectory.json"))
-    way = (target.c2w[:, :3, 3] - target.c2w[0, :3, 3]) @ target.c2w[0, :3, :3]
-    across = peak(way[:, 0])
-    read = int(target.delivered.get("poses") or frames)
-    exact = bool(target.delivered.get("exact", False))
     basis = f"revisit {revisit.__version__} compiled the camera script"
-    timeline = {
-        "control_sample_count": read, "control_sample_kind": payload, "coordinate_convention": CONVENTION,
-        "payload_type": payload, "requested_frame_count": frames, "schema_version": 1,
-        "target_c2w_is_model_effective": exact, "target_frame_count": frames,
-    }  # fmt: skip
     return {
-        "adapter": ADAPTER,
-        "adapter_provenance": "deterministic_adapter",
-        "adapter_version": 1,
-        "calibration_status": "uncalibrated",
-        "camera_control_source": "frame_action_script",
-        "camera_script": script,
-        "camera_trajectory_json_path": path,
-        "camera_trajectory_path": path,
-        "camera_type": camera_type or target.camera,
-        "canonical_control": camera_type or "unknown",
+        **FIXED,
+        **_control_facts(target),
+        **_payload_facts(target),
+        **dict.fromkeys(("certification_reason", "target_certification_basis"), basis),
+        **dict.fromkeys(("camera_trajectory_json_path", "camera_trajectory_path"), path),
+        **dict.fromkeys(("target_c2w_path", "target_pose_path", "trajectory_c2w_path"), poses),
+        "model_control_samples_path": str(beside(clip, "model_control_samples.json").resolve()),
         "canonical_model_key": target.model,
-        "canonical_profile": "yaw_go_return_60deg" if profile == "canonical_60deg" else profile,
-        "certification_kind": "compiled_camera_script",
-        "certification_reason": basis,
-        "control_direction": camera_type or target.camera,
-        "control_family": DIRECTIONS.get(camera_type, "unknown"),
-        "control_profile": profile,
-        "conversion_mode": payload,
-        "coordinate_convention": CONVENTION,
-        "evidence_level": EVIDENCE[0],
         "fov": target.field_of_view,
         "fps": float(target.fps),
-        "frame_action_script": script,
+        "image_size": list(target.size),
+    }
+
+
+def _control_facts(target: CameraTarget) -> dict[str, object]:
+    """The path that was asked for: its camera, profile, script and peaks."""
+    camera_type, yaw, profile, script = target.camera_type, target.yaw, target.profile, their_script(target.script)
+    motion = (target.c2w[:, :3, 3] - target.c2w[0, :3, 3]) @ target.c2w[0, :3, :3]
+    sideways = peak(motion[:, 0])
+    return {
+        **dict.fromkeys(("camera_type", "control_direction", "source_action"), camera_type or target.camera),
+        **dict.fromkeys(("camera_script", "frame_action_script"), script),
+        "canonical_control": camera_type or "unknown",
+        "canonical_profile": "yaw_go_return_60deg" if profile == "canonical_60deg" else profile,
+        "control_family": DIRECTIONS.get(camera_type, "unknown"),
+        "control_profile": profile,
+        "megasam_precision_inputs": {
+            "rotation_axis": "y" if yaw else None, "rotation_peak_signed_deg": yaw,
+            "translation_axis": "x" if abs(sideways) > 1e-9 else None, "translation_peak_signed": round(sideways, 9),
+        },
+        **({"target_yaw_peak_deg": abs(yaw)} if yaw else {}),
+        "yaw_peak_deg": abs(yaw),
+    }  # fmt: skip
+
+
+def _payload_facts(target: CameraTarget) -> dict[str, object]:
+    """What the generator was given, and for how many frames."""
+    frames, payload = len(target.c2w), _payload_type(target)
+    pose_count = int(target.delivered.get("poses") or frames)
+    exact = bool(target.delivered.get("exact", False))
+    return {
+        **dict.fromkeys(FRAME_COUNTS, frames),
+        **dict.fromkeys(("conversion_mode", "model_payload_type", "payload_type"), payload),
         "frame_mapping": {
             "model_frames": frames, "requested_frames": frames, "target_frame_indices": list(range(frames)),
         },
-        "generated_frame_count": frames,
-        "image_size": list(target.size),
-        "megasam_precision_inputs": {
-            "rotation_axis": "y" if yaw else None, "rotation_peak_signed_deg": yaw,
-            "translation_axis": "x" if abs(across) > 1e-9 else None, "translation_peak_signed": round(across, 9),
+        "model_control_timeline": {
+            "control_sample_count": pose_count, "control_sample_kind": payload, "coordinate_convention": CONVENTION,
+            "payload_type": payload, "requested_frame_count": frames, "schema_version": 1,
+            "target_c2w_is_model_effective": exact, "target_frame_count": frames,
         },
-        "model_control_samples_path": str(beside(clip, "model_control_samples.json").resolve()),
-        "model_control_timeline": timeline,
-        "model_frame_count": frames,
         "model_payload_summary": {
-            "gain": target.delivered.get("gain"), "exact": exact, "pose_count": read,
+            "gain": target.delivered.get("gain"), "exact": exact, "pose_count": pose_count,
             "sha256": target.delivered.get("sha256"),
         },
-        "model_payload_type": payload,
-        "num_frames": frames,
         "official_camera_entrypoint": str(target.delivered.get("loader") or ""),
-        "payload_type": payload,
-        "requested_frame_count": frames,
-        "resampled": False,
-        "rotation_gain": 1.0,
-        "source_action": camera_type or target.camera,
-        "source_frame_count": frames,
         "target_c2w_is_model_effective": exact,
-        "target_c2w_path": poses,
-        "target_certification_basis": basis,
-        "target_certification_kind": "compiled_camera_script",
-        "target_certification_status": "compiled",
-        "target_coordinate_convention": CONVENTION,
-        "target_pose_path": poses,
-        "target_role": ROLE,
-        "target_source": "camera_action_script",
-        **({"target_yaw_peak_deg": abs(yaw)} if yaw else {}),
-        "trajectory_c2w_path": poses,
-        "trajectory_sampling_rule": "one pose per frame of the clip",
-        "translation_gain": 1.0,
-        "translation_unit": "canonical_scene",
-        "yaw_peak_deg": abs(yaw),
     }  # fmt: skip
 
 
@@ -270,7 +281,7 @@ def written_by(clip: Path) -> str | None:
         return ""
 
 
-def _payload_type(target: Target) -> str:
+def _payload_type(target: CameraTarget) -> str:
     return str(target.delivered.get("family") or "camera_path")
 
 

@@ -49,18 +49,18 @@ def situation(answers: Mapping[str, Record]) -> str:
     scores = Scores(answers)
     if asked_to_rest(scores):
         return HELD if scores.of("wr_static_hold", default=1.0) >= HOLDS else STIRRED
-    made = diagnose(answers) if can_diagnose(answers) else None
-    found = {finding.kind: finding for finding in made.findings} if made else {}
-    opened = {id for id, record in answers.items() if record.status == "open"}
-    disobeyed = _disobeyed(scores, opened, set(found))
+    diagnosis = diagnose(answers) if can_diagnose(answers) else None
+    findings = {finding.kind: finding for finding in diagnosis.findings} if diagnosis else {}
+    opened = {check for check, record in answers.items() if record.status == "open"}
+    disobeyed = _disobeyed(scores, opened, set(findings))
     if disobeyed:
         return disobeyed
-    if "partial_return" in found:
+    if "partial_return" in findings:
         return NEVER_RETURNED
-    known = [finding for kind, finding in found.items() if kind in OF_KIND]
-    if known:
-        return OF_KIND[max(known, key=lambda finding: finding.confidence).kind]
-    if made is not None and _told(made):
+    return_findings = [finding for kind, finding in findings.items() if kind in OF_KIND]
+    if return_findings:
+        return OF_KIND[max(return_findings, key=lambda finding: finding.confidence).kind]
+    if diagnosis is not None and _is_decided(diagnosis):
         return RIGHT
     if JUDGED in opened and scores.known("wr_returned_spatial") and scores.known("wr_returned_state"):
         if scores.of("wr_returned_spatial") < EVEN:
@@ -72,7 +72,7 @@ def situation(answers: Mapping[str, Record]) -> str:
     return RETURNED if labels & {"hidden, returned", "left, returned"} else UNKNOWN
 
 
-def _disobeyed(scores: Scores, opened: set[str], found: set[str]) -> str | None:
+def _disobeyed(scores: Scores, opened: set[str], finding_kinds: set[str]) -> str | None:
     """What became of a turn that was asked for and left the subject in view; None where the clip looked away."""
     turned = turned_share(scores)
     if turned is not None and turned[0] >= NO_TURN and turned[1] < 0:
@@ -81,13 +81,19 @@ def _disobeyed(scores: Scores, opened: set[str], found: set[str]) -> str | None:
     if (moved is not None and moved.status == "closed") or (turned is not None and turned[0] < NO_TURN):
         return NEVER_TURNED
     stays = scores.label("view_return") == "never left" or scores.label("target_return") == "never hidden"
-    if opened & {"target_return", JUDGED} or not (stays or {"frozen_camera", "timid_camera"} & found):
+    if opened & {"target_return", JUDGED} or not (stays or {"frozen_camera", "timid_camera"} & finding_kinds):
         return None
     if turned is not None:
         return UNDER_TURNED if turned[1] < WHOLE_TURN else STAYED
-    return NEVER_TURNED if "frozen_camera" in found else UNDER_TURNED if "timid_camera" in found else STAYED
+    return (
+        NEVER_TURNED
+        if "frozen_camera" in finding_kinds
+        else UNDER_TURNED
+        if "timid_camera" in finding_kinds
+        else STAYED
+    )
 
 
-def _told(made: Diagnosis) -> bool:
+def _is_decided(diagnosis: Diagnosis) -> bool:
     """Whether the reference told what became of the subject."""
-    return not set(OF_KIND) & made.untold.keys()
+    return not set(OF_KIND) & diagnosis.untold.keys()

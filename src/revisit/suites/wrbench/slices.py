@@ -18,6 +18,7 @@ from revisit.results import Results
 
 EVENTS = {"none": "rests", "spatial": "moves", "state_only": "changes in place", "full": "moves and changes"}
 DIRECTIONS = {"LR": "left first", "RL": "right first"}
+FamilyFacts = dict[str, Any]  # what is known of a family of scenes: verb, venue, outdoors, animal
 SLICES = {
     "event": "what the subject does",
     "direction": "where the camera turns first",
@@ -32,44 +33,44 @@ SLICES = {
 def slices_of(case: Case) -> dict[str, str]:
     """Slice -> the value that a case has in it; slices that nobody knows of are left out."""
     family = {**families().get(str(case.annotations.get("family") or ""), {}), **_noted(case.annotations)}
-    found = {
+    values = {
         "event": EVENTS.get(case.subset, ""),
-        "direction": next((words for way, words in DIRECTIONS.items() if case.condition.endswith(f"_{way}")), ""),
+        "direction": next((words for side, words in DIRECTIONS.items() if case.condition.endswith(f"_{side}")), ""),
         "camera": case.condition,
         "verb": family.get("verb", ""),
         "venue": family.get("venue", ""),
         "place": _either(family.get("outdoors"), "outdoors", "indoors"),
         "actor": _either(family.get("animal"), "animal", "human"),
     }
-    return {name: str(value) for name, value in found.items() if value}
+    return {name: str(value) for name, value in values.items() if value}
 
 
 def sliced(results: Results) -> dict[str, dict[str, Results]]:
     """Slice -> value -> its clips. Slices in which all clips have one value say nothing and are left out."""
-    found: dict[str, dict[str, set[str]]] = {name: {} for name in SLICES}
+    ids_by_value: dict[str, dict[str, set[str]]] = {name: {} for name in SLICES}
     for case in results.cases:
         for name, value in slices_of(case).items():
-            found[name].setdefault(value, set()).add(case.id)
+            ids_by_value[name].setdefault(value, set()).add(case.id)
     order = {value: k for k, value in enumerate((*EVENTS.values(), *DIRECTIONS.values()))}
     return {
         name: {
             value: results.where(id=ids)
             for value, ids in sorted(values.items(), key=lambda item: (order.get(item[0], 99), item[0]))
         }
-        for name, values in found.items()
+        for name, values in ids_by_value.items()
         if len(values) > 1
     }
 
 
 @cache
-def families() -> dict[str, dict[str, Any]]:
+def families() -> dict[str, FamilyFacts]:
     """Family -> what is known of it."""
     content = yaml.safe_load((files(__package__) / "families.yaml").read_text(encoding="utf-8"))
     usual = {"outdoors": False, "animal": False}
     return {family: {**usual, **facts} for part in content.values() for family, facts in part.items()}
 
 
-def _noted(notes: Mapping[str, Any]) -> dict[str, Any]:
+def _noted(notes: Mapping[str, object]) -> FamilyFacts:
     return {name: notes[name] for name in ("verb", "venue", "outdoors", "animal") if notes.get(name) is not None}
 
 

@@ -16,7 +16,7 @@ from revisit.core import Case, Record, Rejected
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results import Cell, Results
 from revisit.results.funnel import TARGET, VIEW, Stage, passing, stage
-from revisit.results.tables import standard_summary, table
+from revisit.results.tables import Table, standard_summary, table
 from revisit.suites.wrbench import display
 from revisit.suites.wrbench.measures import by_measure, leaks
 from revisit.suites.wrbench.metrics import COLUMNS
@@ -27,7 +27,13 @@ from revisit.suites.wrbench.slices import DIRECTIONS, sliced
 from revisit.suites.wrbench.tables import (
     ALL,
     FACTORS,
+    DirectionSummary,
+    DirectionSupport,
+    EventContrast,
     ModelRow,
+    PixelSupport,
+    Sensitivity,
+    Support,
     correlations,
     event_contrasts,
     frontiers,
@@ -53,41 +59,33 @@ def summarise(results: Results) -> dict[str, Any]:
     ]
     rows = [row for row in everybody if row.model in results.contest.models]
     truth = _row(results.truth_name, by_measure(results.truth)) if results.truths else None
-    beside = [row for row in everybody if row not in rows]
-    beside += [replace(truth, title=f"{truth.model} ({CEILING})")] if truth else []
+    extra_rows = [row for row in everybody if row not in rows]
+    extra_rows += [replace(truth, title=f"{truth.model} ({CEILING})")] if truth else []
     slices = {name: {v: _rows(part) for v, part in parts.items()} for name, parts in sliced(measured).items()}
     directions = {model: _directions(mine) for model, mine in models.items()}
     events = _events(by_model)
     series = _series(rows, models)
     sums = {name: totals(members) for name, members in series.items()}
     matched = _matched(measured)
-    sensitivity = {model: made for model, mine in models.items() if (made := _sensitivity(mine))}
+    sensitivity = {model: facts for model, mine in models.items() if (facts := _sensitivity(mine))}
     situations = {model: _situations(mine) for model, mine in models.items()}
     pairs, left_out = count_pairs(measured)
-    whole = totals(rows)
+    overall = totals(rows)
     pixels = {model: _pixel_support(mine) for model, mine in models.items()}
     if truth:
         pixels[truth.model] = _pixel_support(results.truth)
+    shares = {model: f"{support['share']:.1%}" for model, support in pixels.items() if support}
     headline = [
-        display.main_table(rows, "WRBench", total=whole, made_by=_made_by(measured), beside=beside),
-        display.stand_in_table(
-            rows, whole, {model: f"{made['share']:.1%}" for model, made in pixels.items() if made}, beside
-        ),
+        display.main_table(rows, "WRBench", total=overall, made_by=_made_by(measured), extra_rows=extra_rows),
+        display.stand_in_table(rows, overall, shares, extra_rows),
     ]
-    tables: list[dict[str, Any]] = [
+    tables: list[Table] = [
         _situation_table(situations),
         display.direction_table(directions),
         *(display.slice_table(name, values, _pooled(values)) for name, values in slices.items()),
         display.slice_table("event", matched, _pooled(matched), MATCHED),
         *_common(by_model),
-        *(
-            [
-                display.event_tests([made for made in events if made["models"] > 1]),
-                display.frontier_table(frontiers(rows)),
-            ]
-            if len(rows) > 1
-            else []
-        ),
+        *(_across_models(rows, events) if len(rows) > 1 else []),
         display.sensitivity_table(sensitivity),
         display.series_table(series, sums),
         display.pair_table(pairs, left_out),
@@ -102,21 +100,13 @@ def summarise(results: Results) -> dict[str, Any]:
                 for row in everybody
             ],
             "truth": None if truth is None else {**_row_json(truth, results.truth), "role": CEILING},
-            "totals": {measure: _cell_json(made) for measure, made in whole.items()},
+            "totals": _all_json(overall),
             "correlations": correlations(rows) if len(rows) > 2 else None,
             "frontiers": frontiers(rows),
             "events": events,
-            "slices": {
-                name: {
-                    value: {row.model: _cells_json(row) for row in found.values()} for value, found in values.items()
-                }
-                for name, values in {**slices, "matched support": matched}.items()
-            },
+            "slices": _slices_json({**slices, "matched support": matched}),
             "series": {
-                name: {
-                    "models": [row.model for row in members],
-                    **{measure: _cell_json(made) for measure, made in sums[name].items()},
-                }
+                name: {"models": [row.model for row in members], **_all_json(sums[name])}
                 for name, members in series.items()
             },
             "directions": directions,
@@ -129,22 +119,36 @@ def summarise(results: Results) -> dict[str, Any]:
     }
 
 
+def _across_models(rows: Sequence[ModelRow], events: Sequence[EventContrast]) -> list[Table]:
+    """Tables that compare models."""
+    tested = [contrast for contrast in events if contrast["models"] > 1]
+    return [display.event_tests(tested), display.frontier_table(frontiers(rows))]
+
+
+def _slices_json(slices: Mapping[str, Mapping[str, Mapping[str, ModelRow]]]) -> dict[str, object]:
+    """Slice -> value -> model -> its cells."""
+    return {
+        name: {value: {row.model: _cells_json(row) for row in rows.values()} for value, rows in values.items()}
+        for name, values in slices.items()
+    }
+
+
 def _models(results: Results) -> dict[str, Results]:
     """The clips of each model that has any."""
     return {model: mine for model, mine in results.groups("model").items() if mine.cases}
 
 
-def _cell(part: Results, id: str) -> Cell:
+def _cell(part: Results, metric_id: str) -> Cell:
     """Clips whose inputs may have shown the return do not count for it."""
-    return (part.only(lambda entry: not leaks(entry)) if id in RETURNED else part).cell(id)
+    return (part.only(lambda entry: not leaks(entry)) if metric_id in RETURNED else part).cell(metric_id)
 
 
-def _sensitivity(mine: Results) -> dict[str, Any]:
+def _sensitivity(mine: Results) -> Sensitivity | None:
     """A model's integrity, and what it would be with the mean of the patches in the place of the frame's token."""
     records = [record for record in mine.scores(COLUMNS["integrity"]) if "with_patch_mean" in record.facts]
     pairs = [(record.value or 0.0, float(record.facts["with_patch_mean"])) for record in records]
     if not pairs:
-        return {}
+        return None
     means = [sum(values) / len(pairs) for values in zip(*pairs, strict=True)]
     changed = max(abs(one - other) for one, other in pairs)
     return {"integrity": means[0], "patch_mean": means[1], "largest_change": changed, "n": len(pairs)}
@@ -152,12 +156,12 @@ def _sensitivity(mine: Results) -> dict[str, Any]:
 
 def _made_by(measured: Results) -> str:
     """Whose poses, descriptors and answers the published columns rest on, in words."""
-    found: dict[str, set[str]] = defaultdict(set)
+    names: dict[str, set[str]] = defaultdict(set)
     for record in measured.records:
         for fact, what in MAKERS.items():
             if record.question in COLUMNS and (name := record.facts.get(fact)):
-                found[what].add(str(name))
-    return "; ".join(f"{what} {', '.join(sorted(found[what]))}" for what in MAKERS.values() if what in found)
+                names[what].add(str(name))
+    return "; ".join(f"{what} {', '.join(sorted(names[what]))}" for what in MAKERS.values() if what in names)
 
 
 def _rows(part: Results) -> dict[str, ModelRow]:
@@ -178,13 +182,13 @@ def _pooled(values: dict[str, dict[str, ModelRow]]) -> dict[str, ModelRow]:
 
 def _matched(measured: Results) -> dict[str, dict[str, ModelRow]]:
     """Direction and kind of event -> a row per model: where support is alike, what is seen can be compared."""
-    found = {}
-    for way, words in DIRECTIONS.items():
+    matched = {}
+    for side, words in DIRECTIONS.items():
         for name, factors in (("moves", MOVED), ("in place", IN_PLACE)):
-            mine = _towards(measured, f"_{way}").where(subset=factors)
+            mine = _towards(measured, f"_{side}").where(subset=factors)
             if mine.cases:
-                found[f"{words}, {name}"] = _rows(mine)
-    return found
+                matched[f"{words}, {name}"] = _rows(mine)
+    return matched
 
 
 def _towards(results: Results, ending: str) -> Results:
@@ -192,7 +196,7 @@ def _towards(results: Results, ending: str) -> Results:
     return results.only(lambda entry: entry.condition.endswith(ending))
 
 
-def _common(by_model: ByModel) -> list[dict[str, Any]]:
+def _common(by_model: ByModel) -> list[Table]:
     """The models on the records whose return can be judged in all of their clips."""
     opened = [{record_of(case) for case in passing(mine, mine.cases, JUDGED)} for mine in by_model.values()]
     records = set.intersection(*opened) if len(opened) > 1 else set()
@@ -219,7 +223,7 @@ def _mean(mine: Results, measure: str) -> Cell:
     return Cell(len(values), len(mine.cases), sum(values) / len(values) if values else None)
 
 
-def _row_json(row: ModelRow, mine: Results) -> dict[str, Any]:
+def _row_json(row: ModelRow, mine: Results) -> dict[str, object]:
     mixed = row.average_with_stand_ins
     return {
         "model": row.model,
@@ -240,15 +244,19 @@ def _common_note(mine: Results, name: str) -> str:
     return ", ".join(sorted({str(case.annotations[name]) for case in mine.cases if case.annotations.get(name)}))
 
 
-def _cells_json(row: ModelRow) -> dict[str, Any]:
+def _cells_json(row: ModelRow) -> dict[str, object]:
     return {"clips": row.outputs, **{measure: _cell_json(row.cells[measure]) for measure in ALL}}
 
 
-def _cell_json(made: Cell) -> dict[str, Any]:
-    return {"value": made.mean, "n": made.n}
+def _all_json(cells: Mapping[str, Cell]) -> dict[str, object]:
+    return {measure: _cell_json(cell) for measure, cell in cells.items()}
 
 
-def _support(part: Results, gate: str) -> dict[str, Any] | None:
+def _cell_json(cell: Cell) -> dict[str, float | None]:
+    return {"value": cell.mean, "n": cell.n}
+
+
+def _support(part: Results, gate: str) -> Support | None:
     """How many clips a gate lets through; None where it could be asked of none."""
     states = Counter(_status(part, record) for record in part.about(gate))
     if not states.keys() & {"open", "closed", "unsure"}:
@@ -263,12 +271,12 @@ def _status(part: Results, record: Record) -> str:
     return away.status if away is not None and record.status == "open" else record.status
 
 
-def _pixel_support(part: Results) -> dict[str, Any] | None:
+def _pixel_support(part: Results) -> PixelSupport | None:
     """By the gate on the target where there are targets, else by the gate on the first view."""
     targets = part.only(_has_target)
     gate = "target_return" if targets.cases else "view_return"
-    made = _support(targets if targets.cases else part, gate)
-    return None if made is None else {**made, "gate": gate}
+    support = _support(targets if targets.cases else part, gate)
+    return None if support is None else {**support, "gate": gate}
 
 
 def _has_target(entry: Case | Rejected) -> bool:
@@ -279,12 +287,12 @@ def _funnel(part: Results) -> list[Stage]:
     """From all clips to those whose return was judged; the stages are WRBench's six situations."""
     readable = part.readable.only(lambda entry: bool(part.of(entry.id)))
     stages = [stage("all clips", part.cases), stage("readable", readable.cases)]
-    left: Sequence[Case] = readable.cases
-    way = (VIEW[0], *TARGET) if any(map(_has_target, left)) else VIEW
-    for name, gate, labels in way:
+    remaining: Sequence[Case] = readable.cases
+    path = (VIEW[0], *TARGET) if any(map(_has_target, remaining)) else VIEW
+    for name, gate, labels in path:
         if part.was_asked(gate):
-            left = passing(part, left, gate, labels)
-            stages.append(stage(name, left))
+            remaining = passing(part, remaining, gate, labels)
+            stages.append(stage(name, remaining))
     if any(record.status != "unscored" for record in readable.about(JUDGED)):
         stages.append(stage("return judgeable", passing(part, readable.cases, JUDGED)))
     return stages
@@ -292,23 +300,23 @@ def _funnel(part: Results) -> list[Stage]:
 
 def _situations(mine: Results) -> dict[str, int]:
     """How many clips landed in each row, in the order of the rows."""
-    found = Counter(situation(answers) for case in mine.readable.cases if (answers := mine.of(case)))
-    return {name: found[name] for name in SITUATIONS if found[name]}
+    counts = Counter(situation(answers) for case in mine.readable.cases if (answers := mine.of(case)))
+    return {name: counts[name] for name in SITUATIONS if counts[name]}
 
 
-def _situation_table(counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+def _situation_table(counts: Mapping[str, Mapping[str, int]]) -> Table:
     """The rows in which each model's clips end, as a table for people: shares, with how many clips they are."""
-    known = [name for name in SITUATIONS if any(name in found for found in counts.values())]
+    names = [name for name in SITUATIONS if any(name in model_counts for model_counts in counts.values())]
     rows = []
-    for model, found in counts.items():
-        whole = sum(found.values())
-        shares = [Cell(n, whole, n / whole if whole else None) for n in (found.get(name, 0) for name in known)]
+    for model, model_counts in counts.items():
+        clips = sum(model_counts.values())
+        shares = [Cell(n, clips, n / clips if clips else None) for n in (model_counts.get(name, 0) for name in names)]
         rows.append((model, shares))
     note = "shares; from the diagnosis if there is a reference, otherwise from the judge"
-    return table("Where clips end", note, known, rows if known else [])
+    return table("Where clips end", note, names, rows if names else [])
 
 
-def _events(by_model: ByModel) -> list[dict[str, Any]]:
+def _events(by_model: ByModel) -> list[EventContrast]:
     """What moving and changing the subject do to each measure, over models, with Holm's correction."""
     means: dict[str, dict[str, dict[str, float]]] = {}
     for model, mine in by_model.items():
@@ -321,21 +329,29 @@ def _events(by_model: ByModel) -> list[dict[str, Any]]:
 
 def _series(rows: Sequence[ModelRow], models: ByModel) -> dict[str, list[ModelRow]]:
     """Series of models -> the rows of its models, in the order of their names."""
-    found: dict[str, list[ModelRow]] = defaultdict(list)
+    members: dict[str, list[ModelRow]] = defaultdict(list)
     for row in rows:
         name = models[row.model].cases[0].annotations.get("series")
         if name:
-            found[str(name)].append(row)
-    return dict(sorted(found.items()))
+            members[str(name)].append(row)
+    return dict(sorted(members.items()))
 
 
-def _directions(mine: Results) -> dict[str, Any]:
+def _directions(mine: Results) -> DirectionSummary:
     """Support by the side the camera turns to first, and the retention between them."""
-    made: dict[str, Any] = {}
-    for way in ("LR", "RL"):
-        part = _towards(mine, way)
-        made[way] = {"judged": _support(part, JUDGED), "pixels": _pixel_support(part)} if part.cases else None
-    for gate in ("judged", "pixels"):
-        sides = [made[way] and made[way][gate] for way in ("LR", "RL")]
-        made[f"retention_{gate}"] = retention(*(None if side is None else side["share"] for side in sides))
-    return made
+    left, right = _first_turn(mine, "LR"), _first_turn(mine, "RL")
+    return {
+        "LR": left,
+        "RL": right,
+        "retention_judged": retention(_share(left and left["judged"]), _share(right and right["judged"])),
+        "retention_pixels": retention(_share(left and left["pixels"]), _share(right and right["pixels"])),
+    }
+
+
+def _first_turn(mine: Results, ending: str) -> DirectionSupport | None:
+    part = _towards(mine, ending)
+    return {"judged": _support(part, JUDGED), "pixels": _pixel_support(part)} if part.cases else None
+
+
+def _share(support: Support | None) -> float | None:
+    return None if support is None else support["share"]

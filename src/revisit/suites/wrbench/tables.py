@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypedDict
 
 import yaml
 
@@ -31,6 +31,60 @@ FACTORS = {  # event factor -> (does the subject move, does its state change)
     "state_only": (False, True),
     "full": (True, True),
 }
+
+
+SummaryRow = Mapping[str, Any]  # of summary.json: facts of a model, and a value and n under the name of each measure
+
+
+class EventContrast(TypedDict):
+    """The effect of one factor of the events on a measure, over models."""
+
+    factor: str  # moves, changes, interaction
+    measure: str
+    mean: float
+    models: int
+    p: float | None
+    p_holm: float | None
+
+
+class Support(TypedDict):
+    """How many clips a gate lets through."""
+
+    open: int
+    of: int
+    share: float
+    unsure: int
+
+
+class PixelSupport(Support):
+    """Support by a gate on pixels, and which one."""
+
+    gate: str
+
+
+class DirectionSupport(TypedDict):
+    """Support of the clips that turn to one side first, by the judge and by pixels."""
+
+    judged: Support | None
+    pixels: PixelSupport | None
+
+
+class DirectionSummary(TypedDict):
+    """Support by the side the camera turns to first, and left first over right first."""
+
+    LR: DirectionSupport | None
+    RL: DirectionSupport | None
+    retention_judged: float | None
+    retention_pixels: float | None
+
+
+class Sensitivity(TypedDict):
+    """Mean integrity, and what it would be with the mean of the patches in the place of the frame's token."""
+
+    integrity: float
+    patch_mean: float
+    largest_change: float
+    n: int
 
 
 @dataclass(frozen=True)
@@ -64,8 +118,8 @@ class ModelRow:
     def average(self) -> float | None:
         """Mean of the six averaged measures; None where one of them is missing."""
         values = [self.value(measure) for measure in AVERAGED]
-        known = [value for value in values if value is not None]
-        return sum(known) / len(known) if len(known) == len(AVERAGED) else None
+        present = [value for value in values if value is not None]
+        return sum(present) / len(present) if len(present) == len(AVERAGED) else None
 
     @property
     def average_with_stand_ins(self) -> tuple[float, tuple[str, ...]] | None:
@@ -74,25 +128,25 @@ class ModelRow:
         values, used = [], []
         for measure in AVERAGED:
             names = [measure, *(name for name, (of, _) in STAND_INS.items() if of == measure)]
-            found = next((name for name in names if self.value(name) is not None), None)
-            if found is None:
+            source = next((name for name in names if self.value(name) is not None), None)
+            if source is None:
                 return None
-            values.append(self.value(found) or 0.0)
-            used += [found] if found != measure else []
+            values.append(self.value(source) or 0.0)
+            used += [source] if source != measure else []
         return (sum(values) / len(values), tuple(used)) if used else None
 
 
 def totals(rows: Iterable[ModelRow]) -> dict[str, Cell]:
     """Means over all outputs of all models, each model counting by its n."""
-    found = {}
+    cells = {}
     rows = list(rows)
     for measure in ALL:
         parts = [row.cells[measure] for row in rows if measure in row.cells]
-        known = [(cell.mean, cell.n) for cell in parts if cell.mean is not None and cell.n]
-        n = sum(count for _, count in known)
-        mean = sum(value * count for value, count in known) / n if n else None
-        found[measure] = Cell(n, sum(cell.of for cell in parts), mean)
-    return found
+        scored = [(cell.mean, cell.n) for cell in parts if cell.mean is not None and cell.n]
+        n = sum(count for _, count in scored)
+        mean = sum(value * count for value, count in scored) / n if n else None
+        cells[measure] = Cell(n, sum(cell.of for cell in parts), mean)
+    return cells
 
 
 def correlations(rows: Sequence[ModelRow]) -> dict[str, dict[str, float | None]]:
@@ -106,16 +160,16 @@ def correlations(rows: Sequence[ModelRow]) -> dict[str, dict[str, float | None]]
 
 def frontiers(rows: Iterable[ModelRow]) -> dict[str, dict[str, tuple[str, float]]]:
     """Per viewpoint condition and measure the best model and its value; sparse rows do not lead returned measures."""
-    found: dict[str, dict[str, tuple[str, float]]] = {}
+    best_by_condition: dict[str, dict[str, tuple[str, float]]] = {}
     for row in rows:
         for measure in (*ALL, "support"):
             value = row.support if measure == "support" else row.value(measure)
             if value is None or (measure.startswith("returned") and row.sparse):
                 continue
-            best = found.setdefault(row.condition, {}).get(measure)
+            best = best_by_condition.setdefault(row.condition, {}).get(measure)
             if best is None or value > best[1]:
-                found[row.condition][measure] = (row.title, value)
-    return found
+                best_by_condition[row.condition][measure] = (row.title, value)
+    return best_by_condition
 
 
 def retention(left_first: float | None, right_first: float | None) -> float | None:
@@ -129,13 +183,13 @@ def retention(left_first: float | None, right_first: float | None) -> float | No
 
 def event_contrasts(
     by_model: Mapping[str, Mapping[str, Mapping[str, float]]], measures: Sequence[str]
-) -> list[dict[str, Any]]:
+) -> list[EventContrast]:
     """The 2 x 2 design per measure: model -> factor cell -> measure -> mean; models that lack a cell are left out.
 
     `moves` is the mean of (spatial - none) and (full - state_only), `changes` of (state_only - none) and (full -
     spatial), `interaction` their difference of differences. P-values are Holm's over everything asked here.
     """
-    found: list[dict[str, Any]] = []
+    tests: list[tuple[str, str, list[float], float | None]] = []
     for measure in measures:
         cells = [
             [by_model[model][factor][measure] for factor in FACTORS]
@@ -151,10 +205,19 @@ def event_contrasts(
         }
         for factor, values in effects.items():
             test = wilcoxon([0.0] * len(values), values)
-            made = {"factor": factor, "measure": measure, "mean": sum(values) / len(values), "models": len(values)}
-            found.append({**made, "p": None if test is None else test.p})
-    corrected = iter(holm([made["p"] for made in found if made["p"] is not None]))
-    return [{**made, "p_holm": None if made["p"] is None else next(corrected)} for made in found]
+            tests.append((factor, measure, values, None if test is None else test.p))
+    corrected = iter(holm([p for *_, p in tests if p is not None]))
+    return [
+        {
+            "factor": factor,
+            "measure": measure,
+            "mean": sum(values) / len(values),
+            "models": len(values),
+            "p": p,
+            "p_holm": None if p is None else next(corrected),
+        }
+        for factor, measure, values, p in tests
+    ]
 
 
 @cache
@@ -164,7 +227,7 @@ def published() -> tuple[str, tuple[ModelRow, ...]]:
     return content["source"], tuple(_row(row) for row in content["rows"])
 
 
-def _row(facts: Mapping[str, Any]) -> ModelRow:
+def _row(facts: SummaryRow) -> ModelRow:
     outputs = facts["outputs"]
     cells = {name: Cell(n, outputs, mean) for name in MEASURES for mean, n in [facts[name]]}
     return ModelRow(facts["model"], facts["title"], facts["condition"], outputs, cells, group=facts["group"])
@@ -174,7 +237,7 @@ T2V_MEASURES = ("alignment", "visible_spatial", "visible_state")
 
 
 @cache
-def published_t2v() -> tuple[str, tuple[Mapping[str, Any], ...]]:
+def published_t2v() -> tuple[str, tuple[SummaryRow, ...]]:
     """(source, rows) of the addendum for generators that get only text: a row per camera, and one over all of them."""
     content = yaml.safe_load((files(__package__) / "published.yaml").read_text(encoding="utf-8"))["t2v"]
     return content["source"], tuple(content["rows"])
@@ -183,6 +246,8 @@ def published_t2v() -> tuple[str, tuple[Mapping[str, Any], ...]]:
 def groups_of(model: str, condition: str) -> tuple[str, str]:
     """`paper_group` and `source_group` of a model, as the published table has them; NA where nobody gave it one."""
     name = re.sub(r"[^a-z0-9]+", "_", model.lower())
-    known = {row.model: row.group for row in published()[1]}
-    told = condition == "prompt_only"
-    return known.get(name) or ("API prompt-camera" if told else "NA"), "api_prompt_camera" if told else "local_deployed"
+    groups = {row.model: row.group for row in published()[1]}
+    in_words = condition == "prompt_only"
+    return groups.get(name) or (
+        "API prompt-camera" if in_words else "NA"
+    ), "api_prompt_camera" if in_words else "local_deployed"

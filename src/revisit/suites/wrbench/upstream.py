@@ -8,7 +8,7 @@ Paths in them start where the tool was called; only their ends are looked for, b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.core.text import json_lines, parse_json
 from revisit.media.files import is_file
-from revisit.suites.wrbench.prompts import TIERS
+from revisit.suites.wrbench.prompts import TIERS, Row
 from revisit.suites.wrbench.records import CAMERAS, case_of, condition_of, plain_record
 from revisit.suites.wrbench.sidecars import against_main_profile
 
@@ -26,9 +26,9 @@ MADE = ("", "ok", "skipped", "skipped_existing")  # skipped: the clip was there 
 SCRIPTS = {  # what WRBench's camera types ask for, over the 81 frames of its default
     "static": "hold@80",
     **{
-        f"yaw{size}_{way}": f"yaw:{out}:{size or 60}@40,yaw:{back}:{size or 60}@40"
+        f"yaw{size}_{side}": f"yaw:{out}:{size or 60}@40,yaw:{back}:{size or 60}@40"
         for size in ("", "30", "60")
-        for way, out, back in (("LR", "left", "right"), ("RL", "right", "left"))
+        for side, out, back in (("LR", "left", "right"), ("RL", "right", "left"))
     },
     "pan_LR": "truck:left:0.5@40,truck:right:0.5@40",
     "pan_RL": "truck:right:0.5@40,truck:left:0.5@40",
@@ -58,7 +58,7 @@ def read_manifests(paths: Sequence[Path], roots: Sequence[Path]) -> Iterator[Cas
                 yield _case(where, row, path.parent, roots)
 
 
-def beside(clip: Path) -> tuple[str, dict[str, Any], dict[str, Path]]:
+def beside(clip: Path) -> tuple[str, dict[str, object], dict[str, Path]]:
     """(script, what is known, files) of the files that WRBench's tools wrote beside a video; all empty without them.
 
     Raises UsageError for a file that is there and cannot be read: its clip was perhaps never finished.
@@ -77,13 +77,13 @@ def beside(clip: Path) -> tuple[str, dict[str, Any], dict[str, Path]]:
     if facts:
         notes["outside_main_profile"] = against_main_profile(facts)
     script = str(facts.get("camera_script") or payload.get("camera_script") or "")
-    known = {name: value for name, value in notes.items() if value is not None}
+    annotations = {name: value for name, value in notes.items() if value is not None}
     paths = [clip.with_name(f"{clip.name}.{name}") for name in ("target_c2w.npy", "camera_trajectory.json")]
-    found = next((path for path in paths if path.is_file()), None)
-    return script, known, {} if found is None else {"true_poses": found}
+    pose_file = next((path for path in paths if path.is_file()), None)
+    return script, annotations, {} if pose_file is None else {"true_poses": pose_file}
 
 
-def case_beside(clip: Path) -> Case | None:
+def case_from_sidecar(clip: Path) -> Case | None:
     """The case of a video that has no manifest, from its name and <video>.mp4.camera.json; None without that file."""
     facts = _object(clip, "camera")
     if not facts:
@@ -106,7 +106,7 @@ def has_sidecars(folder: Path) -> bool:
     return any(True for below in ("", "*/") for _ in folder.glob(f"{below}*.mp4.camera.json"))
 
 
-def _object(clip: Path, name: str) -> dict[str, Any]:
+def _object(clip: Path, name: str) -> Row:
     """The JSON object in <video>.mp4.<name>.json; empty where there is no such file."""
     path = clip.with_name(f"{clip.name}.{name}.json")
     if not path.is_file():
@@ -120,54 +120,54 @@ def _object(clip: Path, name: str) -> dict[str, Any]:
     return content
 
 
-def _case(where: str, row: Mapping[str, Any], folder: Path, roots: Sequence[Path]) -> Case | Rejected:
-    id, model = str(row["video_id"]), str(row.get("model") or "model")
-    named = str(row.get("eval_video_path") or row.get("path") or row["video_path"])
+def _case(where: str, row: Row, folder: Path, roots: Sequence[Path]) -> Case | Rejected:
+    video_id, model = str(row["video_id"]), str(row.get("model") or "model")
+    video_name = str(row.get("eval_video_path") or row.get("path") or row["video_path"])
     camera = str(row.get("camera") if row.get("camera") in CAMERAS else row.get("camera_type") or "")
-    family, tier = _family_and_tier(row, id)
-    record = plain_record(id)
+    family, tier = _family_and_tier(row, video_id)
+    record = plain_record(video_id)
     factor = str(row.get("event_delta") or TIERS.get(tier, ""))
     if str(row.get("status") or "") not in MADE:
         why = " ".join(str(row.get("error") or row.get("status")).split())[:200]
         return Rejected(f"{record}@{model}", f"its generation failed: {why}", model, factor, camera, missing=True)
-    video = _find(named, folder, roots)
+    video = _find(video_name, folder, roots)
     if video is None:
-        if is_file(folder / named):
-            return Rejected(where, f"{named!r} lies outside the manifest's folder; allow it with --root", model)
+        if is_file(folder / video_name):
+            return Rejected(where, f"{video_name!r} lies outside the manifest's folder; allow it with --root", model)
         return Rejected(f"{record}@{model}", "nobody made this clip", model, factor, camera, missing=True)
     event = str(row.get("world_state_prompt") or row.get("prompt_text") or "")
     condition = str(row.get("viewpoint_condition_type") or "").replace("-", "_") or condition_of(model)
-    told = str(row.get("oov_gap") or "none") != "none"  # the camera stands in the prompt
-    notes: dict[str, Any] = {
-        "video_id": id,
+    in_prompt = str(row.get("oov_gap") or "none") != "none"  # the camera stands in the prompt
+    notes: dict[str, object] = {
+        "video_id": video_id,
         "family": family,
         "task": f"{family}__{tier}" if tier else family,
         "factor": factor,
         "camera": camera,
-        "interface": "words" if condition == "prompt_only" or (told and not condition) else "path",
+        "interface": "words" if condition == "prompt_only" or (in_prompt and not condition) else "path",
         "event": event,
         "expected": str(row.get("expected_state") or event),
         "viewpoint_condition": condition,
         "input": row.get("model_input"),
     }
     prompt = str(row.get("prompt") or row.get("ti2v_prompt") or event)
-    made = case_of(record, model, video, prompt, SCRIPTS.get(camera, ""), int(row.get("seed") or 0), notes)
+    case = case_of(record, model, video, prompt, SCRIPTS.get(camera, ""), int(row.get("seed") or 0), notes)
     # HyDRA's videos begin with the source: what was generated follows after it.
     before = int(row.get("condition_frame_count") or 0) if not row.get("eval_video_path") else 0
-    return replace(made, clip=Clip(video, start=before)) if before else made
+    return replace(case, clip=Clip(video, start=before)) if before else case
 
 
-def _family_and_tier(row: Mapping[str, Any], id: str) -> tuple[str, str]:
-    parts = id.split("__")
+def _family_and_tier(row: Row, video_id: str) -> tuple[str, str]:
+    parts = video_id.split("__")
     tier = str(row.get("reasoning_tier") or (parts[1] if len(parts) > 1 else ""))
     if row.get("divergence_id"):
         tier = f"{tier}_{row['divergence_id']}"
     return str(row.get("family_id") or parts[0]), tier
 
 
-def _find(named: str, folder: Path, roots: Sequence[Path]) -> Path | None:
+def _find(name: str, folder: Path, roots: Sequence[Path]) -> Path | None:
     """The file that a manifest names: its path, or the end of it, below the manifest's folder or a root."""
-    parts = PurePosixPath(named.replace("\\", "/")).parts
+    parts = PurePosixPath(name.replace("\\", "/")).parts
     for root in (folder, *roots):
         for first in range(len(parts)):
             path = root.joinpath(*(part for part in parts[first:] if part != "/"))
@@ -200,7 +200,7 @@ def _is_theirs(manifest: Path) -> bool:
     return "video_id" in (first_row(manifest) or {})
 
 
-def first_row(path: Path) -> Mapping[str, Any] | None:
+def first_row(path: Path) -> Row | None:
     """The first row of a manifest, if it is an object; None where the file is something else."""
     try:
         if path.suffix == ".jsonl":
@@ -213,6 +213,6 @@ def first_row(path: Path) -> Mapping[str, Any] | None:
     return rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else None
 
 
-def safe_name(id: str) -> str:
+def safe_name(name: str) -> str:
     """The name of a video's folder in the pose cache of WRBench's tools."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", id).strip("._")
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._")

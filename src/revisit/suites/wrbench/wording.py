@@ -71,10 +71,10 @@ def package_of(data: Path | None, copy: Path | None = None) -> Path | None:
     """The folder of WRBench's package; None where there is none."""
     if copy is not None:
         places = [copy, copy / "src/wrbench", copy / "wrbench"]
-        found = next((place for place in places if (place / LAYOUT_FILE).is_file()), None)
-        if found is None:
+        package = next((place for place in places if (place / LAYOUT_FILE).is_file()), None)
+        if package is None:
             raise UsageError(f"{copy}: no copy of WRBench; expected src/wrbench/{LAYOUT_FILE} in it")
-        return found
+        return package
     around = data.resolve().parent.parent if data is not None else None
     if around is not None and (around / LAYOUT_FILE).is_file():
         return around

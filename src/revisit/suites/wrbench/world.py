@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -39,17 +38,17 @@ GAPS = {
 def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: Tell) -> Row:
     """Write the videos of one film that are not there, and return what the suite says of it."""
     family, tier, camera = name.split("__")
-    id = f"{family}__{tier}__none__{camera}"
+    film_id = f"{family}__{tier}__none__{camera}"
     common.picture(folder / "natural25" / "first_frames" / f"{family}.png", film.truth(0).rgb)
-    made = []
+    model_names = []
     for model in common.each_that_applies(models, film, name, tell):
-        made.append(model.name)
-        place = folder / "videos" / model.name / f"{id}.mp4"
+        model_names.append(model.name)
+        place = folder / "videos" / model.name / f"{film_id}.mp4"
         common.video(place, model.frames(film, seed), film.fps)
         _sidecars(place, film, camera)
-        common.arrays(folder / "poses" / model.name / f"{id}.npz", poses=model.poses(film, seed))
+        common.arrays(folder / "poses" / model.name / f"{film_id}.npz", poses=model.poses(film, seed))
     return {
-        "family": family, "tier": tier, "camera": camera, "id": id, "models": made,
+        "family": family, "tier": tier, "camera": camera, "id": film_id, "models": model_names,
         "scene": film.world.scene.rstrip("."), "target": film.world.instances[1],
         "anchors": [thing for k, thing in film.world.instances.items() if k > 1 and "wall)" in thing][:2],
         "size": film.size, "box": film.target_box(),
@@ -63,7 +62,7 @@ def _sidecars(place: Path, film: Film, camera: str) -> None:
     peak = float(yaw[np.argmax(np.abs(yaw))])
     kind, _, direction = camera.partition("_")
     common.arrays(place.with_suffix(".target_c2w.npy"), target=target)
-    track: dict[str, Any] = {
+    track = {
         "coordinate_convention": "opencv_c2w", "camera_type": _camera_type(camera), "fps": film.fps,
         "source": "revisit", "conversion_mode": "exact", "frame_count": len(film),
         "c2w": target.tolist(), "intrinsics": film.K.tolist(),
@@ -124,17 +123,18 @@ def _family(row: Row) -> Row:
 
 def _sentence(row: Row, tier: str) -> str:
     """What happens to the target, as a sentence about it."""
-    said = EVENTS[TIERS[tier][2]].what.replace("the target", f"the {row['target']}")
-    return f"{said[0].upper()}{said[1:]}."
+    sentence = EVENTS[TIERS[tier][2]].what.replace("the target", f"the {row['target']}")
+    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _variant(row: Row, tier: str, gap: str) -> Row:
     divergence, delta, _ = TIERS[tier]
-    said = _sentence(row, tier)
+    sentence = _sentence(row, tier)
     return {
         "variant_id": f"{row['family']}__{tier}__{gap}", "family_id": row["family"], "reasoning_tier": tier[:2],
-        "oov_gap": gap, "event_delta": delta, "divergence_id": divergence, "world_state_prompt": said,
-        "expected_state": said, "ti2v_prompt": " ".join(part for part in (row["scene"] + ".", said, GAPS[gap]) if part),
+        "oov_gap": gap, "event_delta": delta, "divergence_id": divergence, "world_state_prompt": sentence,
+        "expected_state": sentence,
+        "ti2v_prompt": " ".join(part for part in (row["scene"] + ".", sentence, GAPS[gap]) if part),
     }  # fmt: skip
 
 
@@ -149,10 +149,10 @@ def _events(number: int, row: Row) -> Row:
 
 
 def _video(row: Row, model: str) -> Row:
-    said = _sentence(row, row["tier"])
+    sentence = _sentence(row, row["tier"])
     return {
-        "video_id": row["id"], "video_path": f"videos/{model}/{row['id']}.mp4", "world_state_prompt": said,
-        "prompt_text": f"{row['scene']}. {said}", "model": model, "camera_type": _camera_type(row["camera"]),
+        "video_id": row["id"], "video_path": f"videos/{model}/{row['id']}.mp4", "world_state_prompt": sentence,
+        "prompt_text": f"{row['scene']}. {sentence}", "model": model, "camera_type": _camera_type(row["camera"]),
         "camera_label": row["camera"], "family_id": row["family"], "reasoning_tier": row["tier"][:2],
         "divergence_id": TIERS[row["tier"]][0], "event_delta": TIERS[row["tier"]][1],
         "oov_gap": "none",  # the prompt has no word of the camera

@@ -16,10 +16,10 @@ KEYS = {
     "action": {"rpe_trans": "mind_action_translation", "rpe_rot": "mind_action_rotation"},
     "gsc": {name: f"mind_gsc_{name}" for name in ("mse", "psnr", "ssim", "lpips")},
 }
-ORDER = [id for key in ("lcm", "gsc", "action", "visual_quality", "dino") for id in KEYS[key].values()]
+ORDER = [metric_id for key in ("lcm", "gsc", "action", "visual_quality", "dino") for metric_id in KEYS[key].values()]
 
 
 def metrics() -> list[str]:
     """Ids of the metrics of this suite: MIND's own, then those of camera paths."""
-    others = [id for id in METRICS if "mind" in METRICS[id].suites and id not in ORDER]
-    return [*ORDER, *others]
+    further = [metric_id for metric_id in METRICS if "mind" in METRICS[metric_id].suites and metric_id not in ORDER]
+    return [*ORDER, *further]

@@ -27,7 +27,7 @@ class ActionErrors:
     label: list[str]
     translation: np.ndarray | None
     rotation: np.ndarray
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
 
 
 def action_errors(
@@ -45,47 +45,49 @@ def action_errors(
     if isinstance(both, Unscored):
         return both
     mark = int(case.annotations["mark_time"])
-    asked = set((actions.frame - mark).tolist())
+    action_frames = set((actions.frame - mark).tolist())
     most = ACTION_FRAMES if upstream else len(both[1])
-    steps = sum(1 for frame in both[1].times[: most - 1].tolist() if int(frame) in asked)
+    steps = sum(1 for frame in both[1].times[: most - 1].tolist() if int(frame) in action_frames)
     if steps < 1:
         return Unscored("mismatch", "the action file has no row for the predicted frames")
-    found = step_errors(both[0].take(slice(steps + 1)), both[1].take(slice(steps + 1)))
-    known = np.array([int(frame) in asked for frame in found.frame], dtype=bool)
+    errors = step_errors(both[0].take(slice(steps + 1)), both[1].take(slice(steps + 1)))
+    counted_steps = np.array([int(frame) in action_frames for frame in errors.frame], dtype=bool)
     if upstream:
-        known &= found.rotation <= 179
-        if known.sum() < LEAST_STEPS:
-            return Unscored("too_short", f"upstream needs at least {LEAST_STEPS} steps; there are {known.sum()}")
-    names = labels(actions, (found.frame[known] + mark).tolist())
-    translation = None if found.translation is None else found.translation[known]
-    facts = {**found.facts, "poses_from": track.source, "true_poses": truth.source, "steps": int(known.sum())}
-    return ActionErrors(found.frame[known], names, translation, found.rotation[known], facts)
+        counted_steps &= errors.rotation <= 179
+        if counted_steps.sum() < LEAST_STEPS:
+            return Unscored(
+                "too_short", f"upstream needs at least {LEAST_STEPS} steps; there are {counted_steps.sum()}"
+            )
+    names = labels(actions, (errors.frame[counted_steps] + mark).tolist())
+    translation = None if errors.translation is None else errors.translation[counted_steps]
+    facts = {**errors.facts, "poses_from": track.source, "true_poses": truth.source, "steps": int(counted_steps.sum())}
+    return ActionErrors(errors.frame[counted_steps], names, translation, errors.rotation[counted_steps], facts)
 
 
 # Files that name no estimator are taken for ViPE's: the public evaluator's images.txt does not name it either.
 VIPE = PublishedMaker("ViPE", "poses_from", others=("odometry", "mapanything", "vggt", "da3"))
 
 
-def action(part: str, way: str, called: str, **card: Any) -> Metric:
+def action(part: str, component: str, called: str, **card: Any) -> Metric:
     """The metric of one part of a step's error: its way or its turn."""
 
     def scored(
         case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, *, rule: str = "corrected"
     ) -> Score | Unscored:
-        found = action_errors(case, track, truth, actions, rule)
-        if isinstance(found, Unscored):
-            return found
-        errors = getattr(found, part)
-        if errors is None:
-            return Unscored(TRUE_STILL, facts=found.facts)
-        facts = {**found.facts, "groups": group_statistics(errors, found.label, rule)}
-        return Score(float(errors.mean()), units=Series(frame=found.frame, value=errors), facts=facts)
+        errors = action_errors(case, track, truth, actions, rule)
+        if isinstance(errors, Unscored):
+            return errors
+        values = getattr(errors, part)
+        if values is None:
+            return Unscored(TRUE_STILL, facts=errors.facts)
+        facts = {**errors.facts, "groups": group_statistics(values, errors.label, rule)}
+        return Score(float(values.mean()), units=Series(frame=errors.frame, value=values), facts=facts)
 
     return metric(
         id=f"mind_action_{part}", version=1, title=f"Action: {called} error", higher_is_better=False,
         needs=(Case, PoseTrack, TruePoseTrack, ActionTrack), suites=("mind",),
         paper="MIND (arXiv 2602.08025)", published_by=(VIPE,), **card,
-        doc=f"Mean error of the {way} of each step; the facts hold it by group and by action.",
+        doc=f"Mean error of the {component} of each step; the facts hold it by group and by action.",
     )(scored)  # fmt: skip
 
 

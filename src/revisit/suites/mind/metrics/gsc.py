@@ -26,8 +26,8 @@ DOES_NOT_APPLY = Reason("does_not_apply", "only the clips of mirror_test go out 
 def over_pairs(
     case: Case,
     frames: FrameFacts,
-    outset: Outset,
-    seen: FrameFidelity | PerceptualDistance,
+    departure: Outset,
+    comparison: FrameFidelity | PerceptualDistance,
     values: np.ndarray,
     rule: str,
     static: float,
@@ -38,7 +38,7 @@ def over_pairs(
         return Unscored(DOES_NOT_APPLY)
     upstream = check_rule(rule)
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
-    motion = float(outset.mse[len(outset.mse) // 2]) if len(outset.mse) else 0.0
+    motion = float(departure.mse[len(departure.mse) // 2]) if len(departure.mse) else 0.0
     facts = {"sample_frames": count, "length": count // 2, "motion_mse": motion, "fps": float(frames.fps)}
     if count < 2:
         return Unscored("too_short", "a return needs more than one frame", facts)
@@ -66,8 +66,8 @@ def over_pairs(
         )
     if not len(values):
         return Unscored("no_overlap", "no frame on the way out has a matching frame on the way back", facts)
-    order = np.argsort(seen.reference)
-    units = Series(frame=seen.index[order], other=seen.reference[order], value=values[order])
+    order = np.argsort(comparison.reference)
+    units = Series(frame=comparison.index[order], other=comparison.reference[order], value=values[order])
     return Score(float(values.mean()), units=units, facts=facts)
 
 
@@ -77,19 +77,19 @@ def gsc(measure: Measure) -> Metric:
     def scored(
         case: Case,
         frames: FrameFacts,
-        outset: Outset,
-        seen: Any,
+        departure: Outset,
+        comparison: Any,
         *,
         rule: str = "corrected",
         static: float = 3e-4,
         moving: float = 1e-3,
         **params: Any,
     ) -> Score | Unscored:
-        values = measured(measure, seen, rule, params)
+        values = measured(measure, comparison, rule, params)
         if isinstance(values, Unscored):
             return values
-        made = over_pairs(case, frames, outset, seen, values, rule, static, moving)
-        return psnr_score(made, rule) if measure is PSNR else made
+        score = over_pairs(case, frames, departure, comparison, values, rule, static, moving)
+        return psnr_score(score, rule) if measure is PSNR else score
 
     return metric(
         id=f"mind_gsc_{measure.id}", version=2, title=f"Return: {measure.called}",

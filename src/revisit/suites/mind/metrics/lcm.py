@@ -7,6 +7,7 @@ SSIM is that of torchmetrics.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def over_frames(
     compared = int((index < true_frames).sum())
     looked_at = compared if video_max_time is None else min(compared, video_max_time)
     count = frames_scored(looked_at, rule)
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "sample_frames": sample_frames,
         "true_frames": true_frames,
         "compared": compared,
@@ -60,21 +61,21 @@ def over_frames(
     return Score(float(values[:count].mean()), units=units, facts=facts)
 
 
-def psnr_score(made: Score | Unscored, rule: str) -> Score | Unscored:
+def psnr_score(score: Score | Unscored, rule: str) -> Score | Unscored:
     """A mean PSNR with its identical frames counted; infinite upstream where there is one."""
-    if isinstance(made, Unscored) or made.units is None:
-        return made
-    identical = int((made.units["value"] >= IDENTICAL_DB).sum())
-    facts = {**made.facts, "psnr_is_capped": identical}
+    if isinstance(score, Unscored) or score.units is None:
+        return score
+    identical = int((score.units["value"] >= IDENTICAL_DB).sum())
+    facts = {**score.facts, "psnr_is_capped": identical}
     if identical and check_rule(rule):
         return Unscored(INFINITE, facts=facts)
-    return Score(made.value, units=made.units, facts=facts)
+    return Score(score.value, units=score.units, facts=facts)
 
 
-def measured(measure: Measure, seen: Any, rule: str, params: dict[str, Any]) -> np.ndarray | Unscored:
+def measured(measure: Measure, comparison: Any, rule: str, params: Mapping[str, Any]) -> np.ndarray | Unscored:
     """A number for each pair of frames, by the network that the rule takes."""
-    values = measure.values(seen, **params)
-    if measure is LPIPS and (other := another_network(seen.net, "lpips_alex", rule)) is not None:
+    values = measure.values(comparison, **params)
+    if measure is LPIPS and (other := another_network(comparison.net, "lpips_alex", rule)) is not None:
         return other
     return values
 
@@ -85,17 +86,17 @@ def lcm(measure: Measure, *also: str) -> Metric:
     def scored(
         case: Case,
         frames: FrameFacts,
-        seen: Any,
+        comparison: Any,
         *,
         rule: str = "corrected",
         video_max_time: int | None = None,
         **params: Any,
     ) -> Score | Unscored:
-        values = measured(measure, seen, rule, params)
+        values = measured(measure, comparison, rule, params)
         if isinstance(values, Unscored):
             return values
-        made = over_frames(case, frames, seen.index, seen.reference, values, rule, video_max_time)
-        return psnr_score(made, rule) if measure is PSNR else made
+        score = over_frames(case, frames, comparison.index, comparison.reference, values, rule, video_max_time)
+        return psnr_score(score, rule) if measure is PSNR else score
 
     return metric(
         id=f"mind_lcm_{measure.id}", version=2, title=f"Memory: {measure.called}",

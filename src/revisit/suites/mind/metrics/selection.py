@@ -39,22 +39,22 @@ def frames_scored(count: int, rule: str) -> int:
     return max(count - 1, 0) // CHUNK * CHUNK if check_rule(rule) else count
 
 
-def another_network(made_by: str, wanted: str, rule: str) -> Unscored | None:
+def another_network(made_by: str, required: str, rule: str) -> Unscored | None:
     """Why evidence of a network is not scored: upstream has one network, and another's numbers are no substitute."""
-    if not check_rule(rule) or made_by.startswith(wanted):
+    if not check_rule(rule) or made_by.startswith(required):
         return None
-    return Unscored("other_settings", f"upstream needs {wanted}, but {made_by} was used", {"described_by": made_by})
+    return Unscored("other_settings", f"upstream needs {required}, but {made_by} was used", {"described_by": made_by})
 
 
 def labels(actions: ActionTrack, frames: Sequence[int]) -> list[str]:
     """The name of what was asked in each of these frames of the recording, such as `forward+look_left`."""
     row = {int(frame): k for k, frame in enumerate(actions.frame)}
     axes = ((MOVES[0], actions.forward), (MOVES[1], actions.side), (LOOKS[0], actions.tilt), (LOOKS[1], actions.turn))
-    found = []
+    names_by_frame = []
     for frame in frames:
         codes = [(names, int(column[row[frame]])) for names, column in axes]
-        found.append("+".join(names[code] for names, code in codes if code) or NO_OP)
-    return found
+        names_by_frame.append("+".join(names[code] for names, code in codes if code) or NO_OP)
+    return names_by_frame
 
 
 def group(label: str, rule: str) -> str:

@@ -19,9 +19,9 @@ def rated(id: str, kind: type, paper: str, doc: str, *responds_to: str) -> Metri
     """The metric of a rating of single frames."""
 
     def scored(
-        case: Case, frames: FrameFacts, seen: Any, *, rule: str = "corrected", video_max_time: int | None = None
+        case: Case, frames: FrameFacts, ratings: Any, *, rule: str = "corrected", video_max_time: int | None = None
     ) -> Score | Unscored:
-        return over_frames(case, frames, seen.index, seen.index, seen.value, rule, video_max_time)
+        return over_frames(case, frames, ratings.index, ratings.index, ratings.value, rule, video_max_time)
 
     return metric(
         id=f"mind_{id}", version=2, title=f"{id.capitalize()} quality", unit="score", range=(0, 1),
@@ -46,14 +46,14 @@ aesthetic = rated(
     published_by=(PublishedMaker("DINOv3-B", "described_by", ("dinov3-base", "dinov3-vitb16")),),
 )  # fmt: skip
 def dino(
-    case: Case, frames: FrameFacts, seen: FeatureError, *, rule: str = "corrected", video_max_time: int | None = None
+    case: Case, frames: FrameFacts, errors: FeatureError, *, rule: str = "corrected", video_max_time: int | None = None
 ) -> Score | Unscored:
     """Mean squared error of normalised patch features against the true frames.
 
     Its size depends on the network, which the facts name: numbers of two networks are not to be compared. Under
     `upstream` only DINOv3 counts.
     """
-    if (other := another_network(seen.net, "dinov3-base", rule)) is not None:
+    if (other := another_network(errors.net, "dinov3-base", rule)) is not None:
         return other
-    made = over_frames(case, frames, seen.index, seen.reference, seen.mse, rule, video_max_time)
-    return replace(made, facts={**made.facts, "described_by": seen.net})
+    score = over_frames(case, frames, errors.index, errors.reference, errors.mse, rule, video_max_time)
+    return replace(score, facts={**score.facts, "described_by": errors.net})

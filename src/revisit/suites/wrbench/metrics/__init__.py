@@ -37,9 +37,12 @@ DIAGNOSED = (
 
 def metrics() -> Sequence[str]:
     """Ids of the metrics of this suite, in the order of the tables; a plugin's come last."""
-    asked = [*COLUMNS.values(), *(id for _, id in STAND_INS.values())]
-    known = [id for id in dict.fromkeys(asked) if id in METRICS]
+    candidates = [*COLUMNS.values(), *(metric_id for _, metric_id in STAND_INS.values())]
+    published = [metric_id for metric_id in dict.fromkeys(candidates) if metric_id in METRICS]
     further = [
-        id for id in METRICS if ("wrbench" in METRICS[id].suites or METRICS[id].family in DIAGNOSED) and id not in known
+        metric_id
+        for metric_id in METRICS
+        if ("wrbench" in METRICS[metric_id].suites or METRICS[metric_id].family in DIAGNOSED)
+        and metric_id not in published
     ]
-    return [*known, *further]
+    return [*published, *further]

@@ -38,9 +38,9 @@ def check_rule(rule: str) -> None:
         raise InvalidEvidence(f"unknown rule {rule!r}; choose one of {', '.join(RULES)}")
 
 
-def rotation_errors(target: np.ndarray, seen: np.ndarray, rule: str) -> np.ndarray:
+def rotation_errors(target: np.ndarray, estimate: np.ndarray, rule: str) -> np.ndarray:
     """Degrees between the rotations of two paths (N, 3, 3) that are aligned in their first frame."""
-    aligned = target[0] @ seen[0].T @ seen
+    aligned = target[0] @ estimate[0].T @ estimate
     if rule == "corrected":
         return geodesic(target, aligned)
     # The public code stores poses as float32 and takes the arc cosine of the trace, which is off by 0.01 degrees
@@ -50,9 +50,9 @@ def rotation_errors(target: np.ndarray, seen: np.ndarray, rule: str) -> np.ndarr
     return np.degrees(np.arccos(np.clip((trace - 1) / 2, -1, 1)))
 
 
-def translation_error(target: np.ndarray, seen: np.ndarray) -> float:
+def translation_error(target: np.ndarray, estimate: np.ndarray) -> float:
     """RMS of target - s·seen over the RMS of the target, at the best scale s >= 0; ways (N, 3) from the first frame."""
-    t, p = target - target[0], seen - seen[0]
+    t, p = target - target[0], estimate - estimate[0]
     power = float((p * p).sum())
     scale = max(0.0, float((t * p).sum()) / power) if power > 0 else 0.0
     return float(np.sqrt(((t - scale * p) ** 2).sum(axis=1).mean()) / (np.sqrt((t * t).sum(axis=1).mean()) + 1e-8))
@@ -62,15 +62,15 @@ def precision(target: np.ndarray, rotation: np.ndarray, centre: np.ndarray | Non
     """CamPrec of one clip: its rotations (N, 3, 3) and centres (N, 3) against the target's poses (N, 4, 4)."""
     if kind == "static":
         still = float(geodesic(rotation[0], rotation).max()) <= STATIC_DEGREES
-        way = 0.0 if centre is None else float(np.linalg.norm(centre - centre[0], axis=1).max())
-        return float(still and way <= STATIC_WAY)
+        distance = 0.0 if centre is None else float(np.linalg.norm(centre - centre[0], axis=1).max())
+        return float(still and distance <= STATIC_WAY)
     if kind == "yaw":
-        asked, made = peak(relative_yaw(target[:, :3, :3])), peak(relative_yaw(rotation))
-        if min(abs(asked), abs(made)) < WEAK_YAW or asked * made < 0:
+        target_peak, peak_value = peak(relative_yaw(target[:, :3, :3])), peak(relative_yaw(rotation))
+        if min(abs(target_peak), abs(peak_value)) < WEAK_YAW or target_peak * peak_value < 0:
             return 0.0
     if kind == "sideways" and centre is not None:
-        asked, made = peak(_across(target[:, :3, :3], target[:, :3, 3])), peak(_across(rotation, centre))
-        if min(abs(asked), abs(made)) < WEAK_WAY or asked * made < 0:
+        target_peak, peak_value = peak(_across(target[:, :3, :3], target[:, :3, 3])), peak(_across(rotation, centre))
+        if min(abs(target_peak), abs(peak_value)) < WEAK_WAY or target_peak * peak_value < 0:
             return 0.0
     turned = float(rotation_errors(target[:, :3, :3], rotation, rule).mean())
     moved = 0.0
@@ -80,9 +80,9 @@ def precision(target: np.ndarray, rotation: np.ndarray, centre: np.ndarray | Non
     return float(np.clip(np.exp(-(turned / DEGREES + moved)), 0, 1))
 
 
-def alignment(yaw: float, asked: float, requested: float) -> float:
+def alignment(yaw: float, target_yaw: float, requested: float) -> float:
     """CamAlign: how much of the requested yaw was turned, beyond what counts as no turn."""
-    if abs(yaw) < WEAK_YAW or yaw * asked < 0:
+    if abs(yaw) < WEAK_YAW or yaw * target_yaw < 0:
         return 0.0
     return float(np.clip((abs(yaw) - WEAK_YAW) / (requested - WEAK_YAW), 0, 1))
 
@@ -98,7 +98,7 @@ def hold(rotation: np.ndarray, centre: np.ndarray | None) -> float:
 VGGT = (PublishedMaker("VGGT-Omega", "poses_from", others=("odometry", "mapanything", "vipe", "da3")),)
 
 
-def outside_profile(case: Case, asked: AskedCamera, profile: str) -> str:
+def outside_profile(case: Case, reference: AskedCamera, profile: str) -> str:
     """Why a target has no place in a profile of the public evaluator, in a sentence; empty where it has one.
 
     What a sidecar of WRBench says of the target counts; without one, the requested path does.
@@ -109,13 +109,13 @@ def outside_profile(case: Case, asked: AskedCamera, profile: str) -> str:
         return ""
     if "outside_main_profile" in case.annotations:
         return str(case.annotations["outside_main_profile"])
-    if asked.kind in ("static", "sideways"):
+    if reference.kind in ("static", "sideways"):
         return ""
-    way = asked.c2w[:, :3, 3] - asked.c2w[0, :3, 3]
-    yaw = abs(peak(relative_yaw(asked.c2w[:, :3, :3])))
-    if asked.kind == "yaw" and abs(yaw - MAIN_YAW) <= SAME_YAW and np.abs(way).max() < WEAK_WAY:
+    motion = reference.c2w[:, :3, 3] - reference.c2w[0, :3, 3]
+    yaw = abs(peak(relative_yaw(reference.c2w[:, :3, :3])))
+    if reference.kind == "yaw" and abs(yaw - MAIN_YAW) <= SAME_YAW and np.abs(motion).max() < WEAK_WAY:
         return ""
-    turn = f"a yaw by {yaw:g} degrees" if asked.kind == "yaw" else "another motion"
+    turn = f"a yaw by {yaw:g} degrees" if reference.kind == "yaw" else "another motion"
     return f"the main profile takes yaw by 60 degrees, pan and static, and the request is {turn}"
 
 
@@ -127,7 +127,12 @@ def outside_profile(case: Case, asked: AskedCamera, profile: str) -> str:
     published_by=VGGT,
 )  # fmt: skip
 def camera_precision(
-    case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected", profile: str = "certified_opencv"
+    case: Case,
+    reference: AskedCamera,
+    estimate: SeenCamera,
+    *,
+    rule: str = "corrected",
+    profile: str = "certified_opencv",
 ) -> Score | Unscored:
     """exp(-(mean rotation error / 45 + relative translation error)); 0 for a weak turn or one to the wrong side.
 
@@ -140,41 +145,43 @@ def camera_precision(
         return Unscored(
             "does_not_apply", "the generator got the camera motion as text, so there is no exact path to compare with"
         )
-    if outside := outside_profile(case, asked, profile):
+    if outside := outside_profile(case, reference, profile):
         return Unscored("mismatch", outside)
-    if asked.kind == "sideways" and seen.centre is None:
+    if reference.kind == "sideways" and estimate.centre is None:
         return Unscored("no_camera", "a sideways motion needs a pose file, because odometry measures only rotations")
-    target = asked.c2w
+    target = reference.c2w
     if rule == "upstream":
-        lengths = {len(target)} if asked.written is None else {len(target), len(seen.index)}
-        if not lengths & set(asked.frames):
-            return Unscored("mismatch", f"the path has {asked.frames[0]} frames but the clip has {len(target)}")
-        if asked.written is None:
+        lengths = {len(target)} if reference.written is None else {len(target), len(estimate.index)}
+        if not lengths & set(reference.frames):
+            return Unscored("mismatch", f"the path has {reference.frames[0]} frames but the clip has {len(target)}")
+        if reference.written is None:
             request = request_of(case)
-            target = asked.c2w if isinstance(request, Unscored) else request.path(len(target), rule)
+            target = reference.c2w if isinstance(request, Unscored) else request.path(len(target), rule)
         else:
-            target = asked.written
-    seen = on_frames(seen, len(target))
-    if len(seen.index) < 2:
-        return too_few(seen, target)
-    target, rotation, centre = target[seen.index], seen.rotation, seen.centre
-    value = precision(target, rotation, centre, asked.kind, rule)
+            target = reference.written
+    estimate = on_frames(estimate, len(target))
+    if len(estimate.index) < 2:
+        return too_few(estimate, target)
+    target, rotation, centre = target[estimate.index], estimate.rotation, estimate.centre
+    value = precision(target, rotation, centre, reference.kind, rule)
     errors = rotation_errors(target[:, :3, :3], rotation, rule)
     resting = np.broadcast_to(np.eye(3), rotation.shape)
     facts = {
-        "request": asked.kind,
+        "request": reference.kind,
         "rotation_error_deg": float(errors.mean()),
         "requested_yaw_deg": peak(relative_yaw(target[:, :3, :3])),
         "yaw_deg": peak(relative_yaw(rotation)),
         "resting": float(np.exp(-rotation_errors(target[:, :3, :3], resting, rule).mean() / DEGREES)),
         "way_judged": centre is not None,
-        "poses_from": seen.source,
+        "poses_from": estimate.source,
     }
-    if rule == "corrected" and asked.written is not None:  # with its maker's gain, which is no part of the request
-        count = len(asked.c2w)
-        written = resample(trajectory(asked.written), np.linspace(0, len(asked.written) - 1, count)).c2w[seen.index]
-        facts["against_the_target_as_written"] = precision(written, rotation, centre, asked.kind, rule)
-    return Score(value, units=Series(frame=seen.index, value=errors), facts=facts)
+    if rule == "corrected" and reference.written is not None:  # with its maker's gain, which is no part of the request
+        count = len(reference.c2w)
+        as_written = resample(trajectory(reference.written), np.linspace(0, len(reference.written) - 1, count)).c2w[
+            estimate.index
+        ]
+        facts["against_the_target_as_written"] = precision(as_written, rotation, centre, reference.kind, rule)
+    return Score(value, units=Series(frame=estimate.index, value=errors), facts=facts)
 
 
 @metric(
@@ -184,31 +191,37 @@ def camera_precision(
     blind_to=("content", "a camera that never comes back", "sideways motion where a turn was asked"),
     published_by=VGGT,
 )  # fmt: skip
-def camera_alignment(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
+def camera_alignment(
+    case: Case, reference: AskedCamera, estimate: SeenCamera, *, rule: str = "corrected"
+) -> Score | Unscored:
     """(|yaw| - 2) / (requested - 2) of the farthest yaw, 0 to 1; 0 under 2 degrees or on the wrong side.
 
     `upstream` takes 30 degrees for every request; so does `corrected` for generators that were told in words.
     """
     check_rule(rule)
-    if asked.kind != "yaw":
-        return Unscored("does_not_apply", f"alignment is only defined for turns, and the request is {asked.kind}")
-    seen = on_frames(seen, len(asked.c2w))
-    if len(seen.index) < 2:
-        return too_few(seen, asked.c2w)
-    wanted = peak(relative_yaw(asked.c2w[:, :3, :3]))
-    told = case.annotations.get("viewpoint_condition") == "prompt_only"
-    requested = UPSTREAM_YAW if rule == "upstream" else PROMPTED_YAW if told else abs(wanted)
+    if reference.kind != "yaw":
+        return Unscored("does_not_apply", f"alignment is only defined for turns, and the request is {reference.kind}")
+    estimate = on_frames(estimate, len(reference.c2w))
+    if len(estimate.index) < 2:
+        return too_few(estimate, reference.c2w)
+    target_yaw = peak(relative_yaw(reference.c2w[:, :3, :3]))
+    in_words = case.annotations.get("viewpoint_condition") == "prompt_only"
+    requested = UPSTREAM_YAW if rule == "upstream" else PROMPTED_YAW if in_words else abs(target_yaw)
     if requested <= WEAK_YAW:
         return Unscored("at_rest", f"the requested turn is only {requested:.1f} degrees, too small to be measured")
-    yaw = relative_yaw(seen.rotation)
+    yaw = relative_yaw(estimate.rotation)
     farthest = peak(yaw)
     finding = (
-        "weak motion" if abs(farthest) < WEAK_YAW else "wrong direction" if farthest * wanted < 0 else "turned as asked"
+        "weak motion"
+        if abs(farthest) < WEAK_YAW
+        else "wrong direction"
+        if farthest * target_yaw < 0
+        else "turned as asked"
     )
-    facts = {"yaw_deg": farthest, "requested_deg": float(np.copysign(requested, wanted)), "finding": finding}
+    facts = {"yaw_deg": farthest, "requested_deg": float(np.copysign(requested, target_yaw)), "finding": finding}
     return Score(
-        alignment(farthest, wanted, requested), farthest, Series(frame=seen.index, value=yaw),
-        {**facts, "poses_from": seen.source},
+        alignment(farthest, target_yaw, requested), farthest, Series(frame=estimate.index, value=yaw),
+        {**facts, "poses_from": estimate.source},
     )  # fmt: skip
 
 
@@ -218,40 +231,44 @@ def camera_alignment(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: 
     responds_to=("camera drift",), blind_to=("content", "travel, where only turns are known"),
     published_by=VGGT,
 )  # fmt: skip
-def static_hold(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
+def static_hold(
+    case: Case, reference: AskedCamera, estimate: SeenCamera, *, rule: str = "corrected"
+) -> Score | Unscored:
     """1 - max(largest turn / 5 degrees, largest way / 0.1), not below 0, of a camera that was asked to rest."""
     check_rule(rule)
-    if asked.kind != "static":
+    if reference.kind != "static":
         return Unscored(
             "does_not_apply", "static hold is only for cameras that should stay still, and this one should move"
         )
-    seen = on_frames(seen, len(asked.c2w))
-    if len(seen.index) < 2:
-        return too_few(seen, asked.c2w)
-    rotation, centre = seen.rotation, seen.centre
+    estimate = on_frames(estimate, len(reference.c2w))
+    if len(estimate.index) < 2:
+        return too_few(estimate, reference.c2w)
+    rotation, centre = estimate.rotation, estimate.centre
     turns = geodesic(rotation[0], rotation)
-    facts = {"largest_turn_deg": float(turns.max()), "way_judged": centre is not None, "poses_from": seen.source}
-    return Score(hold(rotation, centre), units=Series(frame=seen.index, value=turns), facts=facts)
+    facts = {"largest_turn_deg": float(turns.max()), "way_judged": centre is not None, "poses_from": estimate.source}
+    return Score(hold(rotation, centre), units=Series(frame=estimate.index, value=turns), facts=facts)
 
 
-def on_frames(seen: SeenCamera, count: int) -> SeenCamera:
+def on_frames(estimate: SeenCamera, count: int) -> SeenCamera:
     """The poses that belong to frames of a clip of `count` frames.
 
     A file that numbers no frames, and whose poses fit the clip at a whole step (21 poses beside 81 frames), has one
     pose for every few frames, as generators with latent frames write it.
     """
-    n = len(seen.index)
-    numbered = seen.source == "odometry" or not np.array_equal(seen.index, np.arange(n))
+    n = len(estimate.index)
+    numbered = estimate.source == "odometry" or not np.array_equal(estimate.index, np.arange(n))
     if 2 < n < count and not numbered and not (count - 1) % (n - 1):
-        return replace(seen, index=seen.index * ((count - 1) // (n - 1)))
-    rows = np.flatnonzero(seen.index < count)
-    centre = None if seen.centre is None else seen.centre[rows]
-    return replace(seen, index=seen.index[rows], rotation=seen.rotation[rows], centre=centre)
+        return replace(estimate, index=estimate.index * ((count - 1) // (n - 1)))
+    rows = np.flatnonzero(estimate.index < count)
+    centre = None if estimate.centre is None else estimate.centre[rows]
+    return replace(estimate, index=estimate.index[rows], rotation=estimate.rotation[rows], centre=centre)
 
 
-def too_few(seen: SeenCamera, target: np.ndarray) -> Unscored:
+def too_few(estimate: SeenCamera, target: np.ndarray) -> Unscored:
     """Why so few poses say nothing."""
-    return Unscored("too_short", f"a path needs at least two poses; {len(seen.index)} of {len(target)} frames have one")
+    return Unscored(
+        "too_short", f"a path needs at least two poses; {len(estimate.index)} of {len(target)} frames have one"
+    )
 
 
 def _across(rotation: np.ndarray, centre: np.ndarray) -> np.ndarray:

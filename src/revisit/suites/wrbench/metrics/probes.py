@@ -18,8 +18,8 @@ PAPER = "arXiv:2606.20545 eq. 4-6"
 
 def p_yes_of(answers: JudgeAnswers) -> np.ndarray:
     """The probability of yes per question: the judge's own, else 1 or 0 for its word; nan where it said nothing."""
-    said = np.where(answers.answer == UNANSWERED, np.nan, (answers.answer == YES).astype(float))
-    return np.where(np.isnan(answers.p_yes), said, answers.p_yes)
+    hard_answers = np.where(answers.answer == UNANSWERED, np.nan, (answers.answer == YES).astype(float))
+    return np.where(np.isnan(answers.p_yes), hard_answers, answers.p_yes)
 
 
 def probe_score(answers: ProbeAnswers, axis: str) -> Score | Unscored:

@@ -7,8 +7,6 @@ at again with more evidence; then its seconds and the judge's own word both have
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from revisit.core import Series, Unscored, Verdict, gate
@@ -38,19 +36,19 @@ UPSTREAM = {  # what WRBench's own gate calls it
 @gate(id="wr_reobservation", version=2, title="Return that can be judged", needs=(Judgeability,))
 def reobservation(judged: Judgeability) -> Verdict | Unscored:
     """Open if the subject was seen, then hidden, then seen again, as a judge says second by second."""
-    found, seconds = regime(judged.seconds), judged.seconds
-    facts: dict[str, Any] = {"judge": judged.judge, "subject": judged.subject, "problems": list(judged.problems)}
+    label, seconds = regime(judged.seconds), judged.seconds
+    facts: dict[str, object] = {"judge": judged.judge, "subject": judged.subject, "problems": list(judged.problems)}
     # The second look adds support only where the judge also says that place and state can be judged.
     agreed = judged.second_spatial == 1 and judged.second_state == 1
-    if found != "returned" and regime(judged.second_seconds) == "returned" and agreed:
-        found, seconds = "returned", judged.second_seconds
+    if label != "returned" and regime(judged.second_seconds) == "returned" and agreed:
+        label, seconds = "returned", judged.second_seconds
         facts["by"] = "second look"
-    if found == "unknown":
+    if label == "unknown":
         return Unscored("unanswered", "the judge gave no valid answer about the seconds of the clip", facts)
-    facts |= {"upstream_reason": UPSTREAM[found]} if found in UPSTREAM else {}
+    facts |= {"upstream_reason": UPSTREAM[label]} if label in UPSTREAM else {}
     units = Series(second=np.arange(len(seconds)), value=seconds)
     if doubt := mistrusted(judged.canary):
         return Verdict("unsure", "cannot tell", doubt.sentence, facts, units)
-    if found == "returned":
-        return Verdict("open", LABELS[found], facts=facts, units=units)
-    return Verdict("closed", LABELS[found], REASONS[found], facts, units)
+    if label == "returned":
+        return Verdict("open", LABELS[label], facts=facts, units=units)
+    return Verdict("closed", LABELS[label], REASONS[label], facts, units)

@@ -1,0 +1,263 @@
+"""The process that decodes one clip (`worker.py`), as its parent sees it: what goes in, what comes out, how it ends.
+
+Decoders have bugs that hostile files use, so nothing that comes out is trusted: every length, type and range is
+checked, and every way the process can fail is one MediaError.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import json
+import math
+import os
+import resource
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn, TypedDict
+
+import numpy as np
+
+from revisit.core import MediaError, MissingPrerequisite
+from revisit.media.colour import Plane, layout_of, rgb_of
+from revisit.media.error_names import printable
+from revisit.media.limits import GIB, Limits, format_size
+from revisit.media.pixel_rules import decoding_of
+
+WORKER = Path(__file__).with_name("worker.py")
+THREADS = 2  # of the decoder; the frames do not depend on it
+_LONGEST_MESSAGE = 1 << 26  # of JSON
+_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")  # how libraries are found
+Message = dict[str, Any]  # of the decoder; not yet checked
+
+
+class ClipHeader(TypedDict):
+    """What the decoder says about a clip before its first frame."""
+
+    width: int
+    height: int
+    count: int
+    rotation: int  # degrees counterclockwise
+    mirrored: bool  # left and right change places before it is turned
+    fps: float
+    times: list[float]
+    notes: list[str]
+
+
+class DecoderProcess:
+    """The decoding process, with its wall clock. Every way it can fail is a MediaError."""
+
+    def __init__(self, limits: Limits, fd: int | None = None, decoding: str = "") -> None:
+        self._limits, self._patience = limits, float(limits.seconds)
+        modules = ("av", *(decoding_of(decoding).modules if decoding else ()))
+        paths = list(dict.fromkeys(map(_place_of, modules)))
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(WORKER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            pass_fds=() if fd is None else (fd,),
+            env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
+            cwd="/",
+            start_new_session=True,  # Ctrl-C reaches this process only, which then ends the other
+        )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._in, False)
+        with suppress(AttributeError, OSError):  # Linux only: fewer turns between the two processes
+            fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, 1 << 20)
+        self._facts = {"parent": os.getpid(), "threads": THREADS, "paths": paths, "decoding": decoding}
+
+    def begin(self, job: Mapping[str, object]) -> None:
+        self.send_line({**job, **self._facts, **asdict(self._limits)})
+
+    def header(self) -> ClipHeader:
+        """What the decoder says about the clip, checked: it may have been taken over by the clip."""
+        message = self._json(b"HEAD")
+        try:
+            head: ClipHeader = {
+                "width": int(message["width"]),
+                "height": int(message["height"]),
+                "count": int(message["count"]),
+                "rotation": int(message["rotation"]),
+                "mirrored": bool(message["mirrored"]),
+                "fps": float(message["fps"]),
+                "times": [float(t) for t in message["times"]],
+                "notes": list(message["notes"]),
+            }
+            fits = head["width"] * head["height"] <= self._limits.pixels and head["count"] <= self._limits.frames
+            sound = min(head["width"], head["height"], head["count"]) > 0 and 0 < head["fps"] < math.inf
+            if not (fits and sound and len(head["times"]) == head["count"] and head["rotation"] in (0, 90, 180, 270)):
+                raise ValueError
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise _nonsense() from None
+        return head
+
+    def frame(self, height: int, width: int) -> np.ndarray:
+        """The next frame as height x width x 3 bytes."""
+        import cv2
+
+        head = self._json(b"FRAM")
+        try:
+            name, matrix, range_ = str(head["format"]), int(head["matrix"]), int(head["range"])
+            strides = [int(stride) for stride in head["strides"]]
+        except (KeyError, TypeError, ValueError):
+            raise _nonsense() from None
+        expected = layout_of(printable(name, longest=40), width, height).planes
+        if len(strides) != len(expected):
+            raise _nonsense()
+        planes = [self._plane(plane, stride) for plane, stride in zip(expected, strides, strict=True)]
+        try:
+            return rgb_of(name, matrix, range_, width, height, planes)
+        except cv2.error as error:  # of planes whose sizes are right: OpenCV found no memory
+            raise MemoryError(str(error)) from None
+
+    def _plane(self, plane: Plane, stride: int) -> np.ndarray:
+        """The next plane, without the padding of its rows."""
+        needed = plane.columns * plane.dtype.itemsize
+        if not needed <= stride <= needed + 4096:
+            raise _nonsense()
+        rows = np.empty((plane.rows, stride), dtype=np.uint8)
+        self._read(rows.data.cast("B"))
+        return rows[:, :needed].view(plane.dtype)
+
+    def trailer(self) -> None:
+        """Return when the decoder says that the clip was whole."""
+        self._json(b"TAIL")
+
+    def send_line(self, content: Any) -> None:
+        self.send(json.dumps(content).encode() + b"\n")
+
+    def send(self, *parts: bytes) -> None:
+        """Write to the decoder. If it is gone, reading will tell why."""
+        for part in parts:
+            view = memoryview(part)
+            while view:
+                self._wait(self._in, select.POLLOUT)
+                try:
+                    view = view[os.write(self._in, view) :]
+                except BlockingIOError:
+                    continue
+                except BrokenPipeError:
+                    return
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def clean_up(self) -> None:
+        """Close the pipes and reap the process, once nobody reads any more."""
+        with self._process:
+            pass
+
+    def _json(self, tag: bytes) -> Message:
+        return self._object(self._expect(tag))
+
+    def _expect(self, tag: bytes) -> int:
+        """Length of the next message, which must be a `tag`."""
+        head = bytearray(8)
+        self._read(memoryview(head))
+        received, length = struct.unpack(">4sI", head)
+        if received == b"FAIL":
+            report = self._object(length)
+            raise self._too_large() if report.get("memory") else MediaError(printable(str(report.get("problem")), 600))
+        if received != tag:
+            raise _nonsense()
+        return int(length)
+
+    def _object(self, length: int) -> Message:
+        if length > _LONGEST_MESSAGE:
+            raise _nonsense()
+        data = bytearray(length)
+        self._read(memoryview(data))
+        try:
+            content = json.loads(data)
+        except ValueError:
+            raise _nonsense() from None
+        if not isinstance(content, dict):
+            raise _nonsense()
+        return content
+
+    def _read(self, view: memoryview) -> None:
+        while view:
+            self._wait(self._out, select.POLLIN)
+            count = os.readv(self._out, [view])
+            if not count:
+                self._died()
+            view = view[count:]
+
+    def _wait(self, fd: int, event: int) -> None:
+        poll = select.poll()
+        poll.register(fd, event)
+        start = time.monotonic()
+        ready = poll.poll(max(self._patience, 0) * 1000)
+        self._patience -= time.monotonic() - start
+        if not ready:
+            raise self._too_slow()
+
+    def _died(self) -> NoReturn:
+        """Say why the process is gone; its pipe has ended."""
+        try:
+            code = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            raise _nonsense() from None
+        if code == -signal.SIGXCPU:
+            raise self._too_slow()
+        if code == -signal.SIGKILL:
+            raise MediaError(
+                "the decoder was killed, most likely because the machine ran out of memory; use fewer --workers, or "
+                "leave this clip out"
+            )
+        if code < 0:
+            raise MediaError(
+                f"the decoder crashed ({_signal_name(-code)}): the file is damaged or malicious; re-encode it or "
+                "leave it out"
+            )
+        raise MediaError(f"the decoder ended early (exit code {code}); run `revisit doctor` to check PyAV")
+
+    def _too_slow(self) -> MediaError:
+        return MediaError(
+            f"decoding took longer than {self._limits.seconds} s; shorten the clip, or raise the limit with "
+            f"--limits seconds={2 * self._limits.seconds}"
+        )
+
+    def _too_large(self) -> MediaError:
+        allowed = resource.getrlimit(resource.RLIMIT_AS)[0]  # of this process, which the decoder inherits
+        if allowed != resource.RLIM_INFINITY and allowed < self._limits.memory:
+            return MediaError(
+                f"decoding needs more than the {format_size(allowed)} of memory that this process may use "
+                "(`ulimit -v`); raise that limit"
+            )
+        return MediaError(
+            f"decoding needs more than {format_size(self._limits.memory)} of memory; if the clip is meant to be this "
+            f"large, raise the limit with --limits memory={max(1, round(2 * self._limits.memory / GIB))}G"
+        )
+
+
+def _place_of(module: str) -> str:
+    """The folder that a library is imported from."""
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        name = {"av": "PyAV", "cv2": "OpenCV"}.get(module, module)
+        package = {"cv2": "opencv-python-headless"}.get(module, module)
+        raise MissingPrerequisite(f"{name} is not installed; install it with `pip install {package}`")
+    return str(Path(spec.origin).parents[1])
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _nonsense() -> MediaError:
+    return MediaError("the decoder sent something that is not a frame: the file may be malicious; leave it out")

@@ -1,0 +1,293 @@
+"""Many pictures from text at a time: a folder of them with its `drawings.jsonl`, the cache, and the budget.
+
+Every picture is kept the moment it is there: in the cache, under the digest of its prompt and of the server with model
+and parameters, and beside the pictures of a folder in `drawings.jsonl`. Who was stopped goes on where they stopped and
+pays for nothing twice. A file that is there and was drawn from anything else is never touched in silence.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import queue
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from revisit.core import RevisitError
+from revisit.core.threads import started
+from revisit.media.digest import file_digest
+from revisit.media.files import replacing, write_lines, write_text
+from revisit.servers.endpoint import NoReply, Refused, Stopped
+from revisit.servers.images import (
+    DRAWINGS,
+    Drawing,
+    Facts,
+    ImageBackend,
+    ImageBudget,
+    ImagePrice,
+    Picture,
+    Request,
+    as_png,
+    picture_key,
+    read_drawings,
+)
+
+PICTURES = "pictures"  # folder of the cache; what was paid for is not pruned
+LONGEST_PAUSE, LONGEST_WAIT = 60.0, 600.0  # seconds
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What became of a request."""
+
+    id: str
+    status: str  # drawn | kept (it was there already) | recorded (drawn earlier) | failed | refused
+    reason: str = ""
+    file: Path | None = None
+    remark: str = ""
+
+    @property
+    def good(self) -> bool:
+        return self.status in ("drawn", "kept", "recorded")
+
+
+class Spending:
+    """Counts what pictures cost, before they are asked for, and says when to stop."""
+
+    def __init__(self, limit: ImageBudget, price: ImagePrice) -> None:
+        self.limit, self.price = limit, price
+        self.pictures, self.money, self._under_way = 0, 0.0, 0
+        self._lock = threading.Lock()
+
+    def reserve(self) -> None:
+        """Set aside one picture, or raise Stopped where there is no room for it."""
+        with self._lock:
+            count = self.pictures + self._under_way + 1
+            each = max(self.price.picture, self.money / self.pictures if self.pictures else 0.0)
+            money = self.money + (self._under_way + 1) * each
+            for name, value, most in (
+                ("pictures", count, self.limit.pictures), (self.price.currency, money, self.limit.money),
+            ):  # fmt: skip
+                if most is not None and value > most + 1e-9:
+                    raise Stopped(
+                        f"the budget of {most:g} {name} is used up ({self.pictures} pictures, {self.money:.4g} "
+                        f"{self.price.currency}); raise it in the settings and run the same command again: pictures "
+                        "already paid for are kept"
+                    )
+            self._under_way += 1
+
+    def settle(self, picture: Picture | None) -> None:
+        """Replace what was set aside by what was spent."""
+        with self._lock:
+            self._under_way -= 1
+            if picture is not None:
+                self.pictures += 1
+                self.money += self.price.of(picture.usage)
+
+
+class Album:
+    """A folder of pictures with its drawings.jsonl, and the pictures of all folders in the cache."""
+
+    def __init__(self, folder: Path, cache: Path | None) -> None:
+        self.folder, self.cache = folder, None if cache is None else cache / PICTURES
+        self.lines = {str(line["file"]): line for line in read_drawings(folder / DRAWINGS)}
+        self._lock = threading.Lock()
+
+    def state(self, request: Request, key: str) -> str:
+        """`absent`, `same` (drawn from this), or why the file that is there is another."""
+        file = self.folder / f"{request.id}.png"
+        if not file.exists():
+            return "absent"
+        line = self.lines.get(file.name)
+        if line is None:
+            return "was not drawn by this command"
+        if line["sha256"] != file_digest(file):
+            return "was changed since it was drawn"
+        return "same" if line["key"] == key else "was drawn from another prompt, size or server"
+
+    def recorded(self, key: str) -> Picture | None:
+        """The picture that was drawn earlier, from the cache."""
+        if self.cache is None:
+            return None
+        place = self.cache / key[:2]
+        try:
+            record = json.loads((place / f"{key}.json").read_text(encoding="utf-8"))
+            png = (place / f"{key}.png").read_bytes()
+            _, size = as_png(png)
+        except (OSError, ValueError, RevisitError):
+            return None
+        return Picture(png, size, dict(record.get("usage") or {}), str(record.get("revised_prompt", "")))
+
+    def keep(self, key: str, facts: Facts, request: Request, picture: Picture) -> None:
+        """Keep a picture that was just paid for."""
+        if self.cache is None:
+            return
+        place = self.cache / key[:2]
+        with replacing(place / f"{key}.png") as temporary:
+            temporary.write_bytes(picture.png)
+        write_text(place / f"{key}.json", json.dumps(_drawing(key, facts, request, picture), ensure_ascii=False))
+
+    def put(self, key: str, facts: Facts, request: Request, picture: Picture) -> Path:
+        """Write a picture into the folder, with its line in drawings.jsonl."""
+        file = self.folder / f"{request.id}.png"
+        with replacing(file) as temporary:
+            temporary.write_bytes(picture.png)
+        line = {
+            **_drawing(key, facts, request, picture),
+            "id": request.id,
+            "file": file.name,
+            "sha256": file_digest(file),
+        }
+        with self._lock:
+            self.lines[file.name] = line
+            write_lines(self.folder / DRAWINGS, self.lines.values())
+        return file
+
+
+def draw_all(
+    requests: Sequence[Request],
+    painter: ImageBackend,
+    album: Album,
+    *,
+    replace: bool = False,
+    spending: Spending | None = None,
+) -> Iterator[Drawn]:
+    """Draw every picture that is not there, several at a time, and tell what became of each as it ends.
+
+    Parameters
+    ----------
+    requests
+        The pictures; their ids become names of files.
+    painter
+        Who draws them.
+    album
+        The folder they go to, and the cache they may come from.
+    replace
+        Draw anew where a file lies that was drawn from something else; otherwise such a request is refused.
+    spending
+        The budget; that of the settings by default.
+
+    Yields
+    ------
+    Drawn
+        `drawn`, `kept`, `recorded` (drawn earlier, paid for then), `failed` or `refused`, in the order they end.
+    """
+    spent = spending or Spending(painter.settings.budget, painter.settings.price)
+    waiting: queue.SimpleQueue[Request] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[Drawn | BaseException] = queue.SimpleQueue()
+    for request in requests:
+        waiting.put(request)
+    worker = _Worker(painter, album, replace, spent)
+
+    def work() -> None:
+        while not worker.quit.is_set():
+            try:
+                request = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                ended.put(worker.one(request))
+            except BaseException as error:
+                ended.put(error)
+                return
+
+    try:
+        for _ in range(min(painter.settings.concurrency, len(requests))):
+            started(work, name="draw")
+        for _ in requests:
+            result = ended.get()
+            if isinstance(result, BaseException):
+                raise result
+            yield result
+    finally:
+        worker.quit.set()
+
+
+class _Worker:
+    """One request after the other, with all the patience that it takes."""
+
+    def __init__(self, painter: ImageBackend, album: Album, replace: bool, spending: Spending) -> None:
+        self.painter, self.album, self.replace, self.spending = painter, album, replace, spending
+        self.quit = threading.Event()
+        self._stopped: Stopped | None = None
+        self._checking, self._checked = threading.Lock(), False
+
+    def one(self, request: Request) -> Drawn:
+        """What became of one request."""
+        key = picture_key(self.painter.facts, request)
+        state = self.album.state(request, key)
+        if state == "same":
+            return Drawn(request.id, "kept", file=self.album.folder / f"{request.id}.png")
+        if state != "absent" and not self.replace:
+            file = self.album.folder / f"{request.id}.png"
+            return Drawn(request.id, "refused", f"{file} is there and {state}; --replace draws it anew")
+        picture, status = self.album.recorded(key), "recorded"
+        if picture is None:
+            try:
+                picture, status = self._drawn(request), "drawn"
+            except (NoReply, Refused, Stopped) as error:
+                if isinstance(error, Stopped):
+                    self._stopped = error
+                return Drawn(request.id, "failed", str(error))
+            self.album.keep(key, self.painter.facts, request, picture)
+        file = self.album.put(key, self.painter.facts, request, picture)
+        requested_size, is_ = ("x".join(map(str, size)) for size in (request.size, picture.size))
+        remark = "" if picture.size == request.size else f"it is {is_}, but {requested_size} was asked for"
+        return Drawn(request.id, status, file=file, remark=remark)
+
+    def _drawn(self, request: Request) -> Picture:
+        """A new picture, after as many calls as it takes, within the budget."""
+        settings = self.painter.settings
+        pause = settings.pause
+        for attempt in range(1, settings.tries + 1):
+            self._check()
+            if self.quit.is_set():
+                raise NoReply("drawing was interrupted")
+            self.spending.reserve()
+            picture = None
+            try:
+                picture = self.painter.draw(request)
+                return picture
+            except NoReply as error:
+                if attempt == settings.tries:
+                    raise NoReply(f"no picture after {attempt} calls; the last one: {error}") from None
+                # A random share of the pause keeps many workers from coming back at the same moment.
+                wait = random.uniform(0.5, 1.0) * min(pause, LONGEST_PAUSE)
+                self.quit.wait(wait if error.wait is None else min(error.wait, LONGEST_WAIT) + wait / 10)
+                pause *= 2
+            finally:
+                self.spending.settle(picture)
+        raise AssertionError("unreachable")
+
+    def _check(self) -> None:
+        with self._checking:
+            if not self._checked and self._stopped is None:
+                self._checked = True
+                try:
+                    self.painter.check()
+                except RevisitError as error:
+                    self._stopped = Stopped(str(error))
+        if self._stopped is not None:
+            raise self._stopped
+
+
+def _drawing(key: str, facts: Facts, request: Request, picture: Picture) -> Drawing:
+    """What is kept of a picture besides its pixels."""
+    return {
+        "key": key, "prompt": request.prompt, "size": list(request.size), "number": request.number,
+        "images": dict(facts), "drawn_size": list(picture.size), "usage": dict(picture.usage),
+        "revised_prompt": picture.revised_prompt,
+        "drawn": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }  # fmt: skip
+
+
+def expected_cost(requests: Sequence[Request], painter: ImageBackend, album: Album) -> tuple[int, float, str]:
+    """How many pictures have to be drawn, what they cost by the price of a picture, and in which currency."""
+    keys = [(request, picture_key(painter.facts, request)) for request in requests]
+    new = sum(album.state(request, key) != "same" and album.recorded(key) is None for request, key in keys)
+    price = painter.settings.price
+    return new, math.fsum([price.picture] * new), price.currency
