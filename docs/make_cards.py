@@ -20,11 +20,8 @@ from revisit.weights.lock import entries
 HERE = Path(__file__).parent
 # Pages of cards: the title of each, and the chapters of metrics on it. A suite's own metrics are on the suite's page.
 PAGES = {
-    "memory": ("Memory: what came back", ("target_return", "view_consistency", "outcome")),
-    "departures": (
-        "Departures from the reference",
-        ("target_difference", "appearance_difference", "camera_difference"),
-    ),
+    "memory": ("Memory: what came back", ("target_return", "returning", "outcome")),
+    "departures": ("Departures from the reference", ("target_departure", "look_departure", "camera_departure")),
     "fidelity": ("Fidelity: frame by frame", ("fidelity",)),
     "look": ("Look and integrity", ("appearance", "integrity")),
     "motion": ("Motion, cuts and drift", ("motion", "cuts", "drift")),

@@ -17,12 +17,6 @@ from revisit.core.reasons import Details
 from revisit.core.registry import Registry
 from revisit.core.text import own_yaml, parts
 
-# Groups of metrics under the names that they had before, which commands and scripts may still use.
-FORMER_GROUPS = {
-    "returning": "view_consistency", "target_departure": "target_difference",
-    "look_departure": "appearance_difference", "camera_departure": "camera_difference",
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Suite:
@@ -121,7 +115,6 @@ class Suite:
         """Ids of metrics and gates, from ids and names of groups, which may be joined by commas."""
         ids: dict[str, None] = {}
         for name in parts(names):
-            name = FORMER_GROUPS.get(name, name)
             if _is_id(name):
                 ids[name] = None
             elif name in self.groups:

@@ -28,11 +28,11 @@ MOST_PLACES = 5  # after the point; smaller numbers are written with a power of 
 # Families of metrics (the chapter a metric lives in) under the headings of tables, in their order. Where the metrics of
 # a suite's own folder belong says its card, under `headings`.
 FAMILIES = {
-    "Memory": ("target_return", "view_consistency", "outcome", "lcm", "gsc"),
+    "Memory": ("target_return", "returning", "outcome", "lcm", "gsc"),
     "Fidelity": ("fidelity",),
     "Appearance": ("appearance", "integrity", "visual"),
     "Motion": ("motion", "camera_path", "cuts", "drift", "action", "camera"),
-    "Signs of failures": ("camera_difference", "appearance_difference", "target_difference"),
+    "Signs of failures": ("camera_departure", "look_departure", "target_departure"),
 }
 OTHER = "Other"
 HEADINGS = (*FAMILIES, OTHER)

@@ -22,7 +22,7 @@ TARGET = (
     ("target hidden", "target_return", ("hidden, returned", "hidden, not returned")),
     ("target returned", "target_return", ("hidden, returned",)),
 )
-MEMORY = ("target_return", "view_consistency", "outcome")  # families that judge memory by their own rules
+MEMORY = ("target_return", "returning", "outcome")  # families that judge memory by their own rules
 # Stages that every clip can reach, whether anybody asked about memory or not.
 BEFORE = ("expected clips", "all clips", "readable", "scored")
 

@@ -8,8 +8,8 @@ from revisit.suites.folder.read import read, recognises
 
 # The order in which families are shown; a plugin's family comes last.
 FAMILIES = (
-    "target_return", "view_consistency", "outcome", "fidelity", "appearance", "integrity", "motion", "camera_path",
-    "cuts", "drift",
+    "target_return", "returning", "outcome", "fidelity", "appearance", "integrity", "motion", "camera_path", "cuts",
+    "drift",
 )  # fmt: skip
 
 

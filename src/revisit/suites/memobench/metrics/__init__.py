@@ -15,7 +15,7 @@ OWN = (
 )  # fmt: skip
 RETURNING = ("target_reappearance", "target_identity", "return_consistency", "event_outcome")
 CAMERA = ("camera_path", "true_turn")
-DIAGNOSED = ("camera_difference", "appearance_difference", "target_difference")  # what failures are told by
+DIAGNOSED = ("camera_departure", "look_departure", "target_departure")  # what failures are told by
 FIDELITY = ("memo_psnr", "memo_ssim", "memo_lpips")
 
 

@@ -28,11 +28,7 @@ STAND_INS = {
     "integrity_network": ("integrity", "wr_integrity"),
     "integrity_lite": ("integrity", "visual_integrity_lite"),
 }
-DIAGNOSED = (
-    "camera_difference",
-    "appearance_difference",
-    "target_difference",
-)  # chapters that compare with a reference
+DIAGNOSED = ("camera_departure", "look_departure", "target_departure")  # chapters that compare with a reference
 
 
 def metrics() -> Sequence[str]:
