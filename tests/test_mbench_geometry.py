@@ -15,18 +15,18 @@ from revisit.core import Case, Clip, InvalidEvidence, MediaError, Reason, Record
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
-from revisit.evidence.mbench import GeometryTrack, PairMatches
 from revisit.geometry.poses import invert
 from revisit.geometry.rotations import axis_angle
 from revisit.geometry.two_view import relative_pose
 from revisit.media import encode_mp4, load_npz, save_npz
 from revisit.observers.geometry_convert import convert
 from revisit.observers.geometry_file import read_geometry
-from revisit.observers.returned_pairs import found_points, matched, return_matches
 from revisit.observers.sets import load_roles
 from revisit.results.tables import standard_summary as summarise
+from revisit.suites.mbench.evidence import GeometryTrack, PairMatches
 from revisit.suites.mbench.imports import geometry
 from revisit.suites.mbench.metrics.spatial import View, epipolar_errors, spatial_epipolar, spatial_reprojection
+from revisit.suites.mbench.observers.returned_pairs import found_points, matched, return_matches
 from tests.looking import as_frames, look, read
 from tests.mbench_world import HALF, SIZE, room, track, write_npz
 

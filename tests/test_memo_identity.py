@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence
-from revisit.evidence.memory_clips import IdentityTokens
-from revisit.observers.identity import identity_tokens, middle
+from revisit.suites.memobench.evidence import IdentityTokens
 from revisit.suites.memobench.metrics.identity import identity, object_identity
 from revisit.suites.memobench.metrics.rules import spread
+from revisit.suites.memobench.observers.identity import identity_tokens, middle
 from tests.looking import as_frames, look, wall, window
 from tests.memo import RULES, case, frames, refused, scored
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, UsageError
-from revisit.evidence.memory_clips import WarpErrors
-from revisit.observers.warp_errors import describe, right_way, sampled_frames, unit, wrong_way
-from revisit.observers.warp_errors import dis_warp as warp_errors
+from revisit.suites.memobench.evidence import WarpErrors
 from revisit.suites.memobench.metrics.smoothness import motion_smoothness, smoothness
+from revisit.suites.memobench.observers.warp_errors import describe, right_way, sampled_frames, unit, wrong_way
+from revisit.suites.memobench.observers.warp_errors import dis_warp as warp_errors
 from revisit.worlds import Film, make_room, play
 from tests.looking import as_frames, look, wall, window
 from tests.memo import RULES, case, frames, refused, scored

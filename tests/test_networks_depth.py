@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from revisit.core import Batch, MissingPrerequisite, Score
-from revisit.evidence.memory_clips import DepthMaps
-from revisit.observers.depth import depth_anything as sizes
-from revisit.observers.depth import fast_depth as fast
-from revisit.observers.depth import first_middle_last, squeezed
+from revisit.suites.memobench.evidence import DepthMaps
 from revisit.suites.memobench.metrics.geometry import geometry, likeness
+from revisit.suites.memobench.observers.depth import depth_anything as sizes
+from revisit.suites.memobench.observers.depth import fast_depth as fast
+from revisit.suites.memobench.observers.depth import first_middle_last, squeezed
 from tests.looking import as_frames
 from tests.memo import RULES, case
 from tests.memo import frames as facts_of

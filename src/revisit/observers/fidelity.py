@@ -15,11 +15,9 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, PairSight, Sampling, UsageError, observer
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
+from revisit.evidence.ssim import EDGE, SIGMA, WINDOW, ssim_map
 from revisit.observers.pictures import area_resized, brought, fitting
 
-WINDOW, SIGMA = 11, 1.5
-EDGE = WINDOW // 2
-C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
 TILE = 96, 210  # rows and columns worked on at a time, so that what is worked on stays in the processor's cache
 MIND_SIZE = 1280, 720
 RATE = 8.0  # pairs a second; the metrics weigh each by the frames that it stands for
@@ -142,34 +140,13 @@ def ssim_inside(a: np.ndarray, b: np.ndarray, epsilon: float = 0.0) -> float:
     height, width = a.shape[:2]
     kernel = cv2.getGaussianKernel(WINDOW, SIGMA, cv2.CV_32F)
 
-    def means(values: np.ndarray, scale: float = 1.0, plus: float = 0.0) -> np.ndarray:
-        """The weighted mean of the window around each pixel of a tile, times `scale` and `plus` something."""
-        return np.asarray(cv2.sepFilter2D(values, cv2.CV_32F, kernel, scale * kernel, delta=plus)[EDGE:-EDGE])
+    def window_mean(values: np.ndarray, scale: float, offset: float) -> np.ndarray:
+        return np.asarray(cv2.sepFilter2D(values, cv2.CV_32F, kernel, scale * kernel, delta=offset)[EDGE:-EDGE])
 
     total = 0.0
     corners = product(range(0, height - 2 * EDGE, TILE[0]), range(0, width - 2 * EDGE, TILE[1]))
     for top, left in corners:
         tile = slice(top, top + TILE[0] + 2 * EDGE), slice(left, left + TILE[1] + 2 * EDGE)
         x, y = (np.asarray(picture[tile], dtype=np.float32, order="C") for picture in (a, b))
-        mean_x, mean_y = means(x), means(y)
-        covariance = means(x * y, scale=2, plus=C2)
-        # Both variances are only ever needed as a sum, which saves one blur of five. From here on the arithmetic
-        # is done in place: new arrays would cost more time than the blurs.
-        powers = x * x
-        powers += np.square(y)
-        variances = means(powers, plus=C2)
-        similar = mean_x * mean_y
-        similar *= 2
-        mean_x *= mean_x
-        mean_y *= mean_y
-        squares = np.add(mean_x, mean_y, out=mean_x)
-        covariance -= similar
-        variances -= squares
-        similar += C1
-        similar *= covariance
-        squares += C1
-        squares *= variances
-        squares += epsilon
-        similar /= squares
-        total += sum(cv2.sumElems(similar[:, EDGE:-EDGE]))
+        total += sum(cv2.sumElems(ssim_map(x, y, window_mean, epsilon)[:, EDGE:-EDGE]))
     return float(total / ((height - 2 * EDGE) * (width - 2 * EDGE) * (a.size // (height * width))))

@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, Target, UsageError, observer
-from revisit.evidence.memory_clips import Detections
+from revisit.core import ClipInfo, Sight, Target, observer
 from revisit.evidence.target import TargetLooks
-from revisit.observers.masks import BOX, NOTHING, SALIENCY, SALIENT, SKIP
 from revisit.observers.target_tracking import colour_overlap, colours_in
 
 WEIGHTS = ("efficientnet-lite0",)
@@ -34,7 +32,6 @@ NEW_VIEW = (0.55, 0.85)  # likeness to the views so far: still the target, and n
 ROOTED = 0.45  # likeness to the first view that every view needs; what drifted off the target had 0.37
 NEAR = 0.2  # overlap with where it was one look before
 GONE_LIKE, GONE_MARGIN, FAR = 0.4, 0.08, -0.05  # the target is lost for this frame: see metrics/target_looks.py
-CERTAIN_LIKE, CERTAIN_MARGIN = (0.4, 0.6), (-0.05, 0.05)  # from surely away to surely there
 EDGE = 0.03  # of the frame: a box that near to a side is cut by it
 
 
@@ -50,8 +47,8 @@ def chosen(count: int, fps: float, *inputs: object, **params: object) -> np.ndar
 )  # fmt: skip
 def looks(clip: ClipInfo, target: Target) -> Sight:
     """The window of each looked-at frame that is most like the target and least like what was around it at first."""
-    seen = yield from _frames()
-    rows, search = _looked(seen, target.box)
+    seen = yield from collect_frames()
+    rows, search = search_frames(seen, target.box)
     names = ("like", "unlike", "first", "before", "colour", "box")
     columns = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
     columns["box"] = columns["box"].reshape(-1, 4)
@@ -63,44 +60,6 @@ def looks(clip: ClipInfo, target: Target) -> Sight:
     )  # fmt: skip
 
 
-@observer(
-    id="small.sightings", version=1, kind="sequence", makes=Detections, size=LONG_SIDE, inputs=("target?",),
-    choose=chosen, weights=(*WEIGHTS, "u2netp"),
-)  # fmt: skip
-def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = SALIENCY) -> Sight:
-    """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
-
-    Where no box was given, the target is what is salient in the first frame, or with `when_unknown=skip` nothing. The
-    score is 1 where a frame shows the target clearly, 0 where it lacks it, and grows between with likeness and margin.
-    """
-    if when_unknown not in (SKIP, SALIENCY):
-        raise UsageError(f"when_unknown={when_unknown!r}: it is {SKIP!r} or {SALIENCY!r}")
-    seen = yield from _frames()
-    box = None if target is None else target.box
-    if box is None and when_unknown == SALIENCY and seen:
-        from revisit.networks import runtime
-        from revisit.networks.u2net import salient_box
-
-        with runtime.inference():
-            box = salient_box(seen[0].picture)
-    index = np.array([frame.index for frame in seen if box is not None], dtype=np.int64)
-    rows = _looked(seen, box)[0] if box is not None else []
-    boxes = np.array([row["box"] for row in rows], dtype=np.float64).reshape(-1, 4)
-    prompt = NOTHING if box is None else SALIENT if target is None else BOX
-    return Detections(
-        index=index, frame=index, coverage=(boxes[:, 2:] - boxes[:, :2]).prod(axis=1),
-        score=np.array([confidence(row["like"], row["unlike"]) for row in rows], dtype=np.float64),
-        prompt=prompt, threshold=0.0, maker=WEIGHTS[0], guessed=target is None,
-    )  # fmt: skip
-
-
-def confidence(like: float, unlike: float) -> float:
-    """How sure it is that a window shows the target, 0 to 1; a half is where the target gate says that it shows."""
-    by_like = (like - CERTAIN_LIKE[0]) / (CERTAIN_LIKE[1] - CERTAIN_LIKE[0])
-    by_margin = (like - unlike - CERTAIN_MARGIN[0]) / (CERTAIN_MARGIN[1] - CERTAIN_MARGIN[0])
-    return float(np.clip(min(by_like, by_margin), 0, 1))
-
-
 @dataclass(frozen=True)
 class Seen:
     """A frame that is to be looked at."""
@@ -110,7 +69,7 @@ class Seen:
     picture: np.ndarray
 
 
-def _frames() -> Generator[None, Any, list[Seen]]:
+def collect_frames() -> Generator[None, Any, list[Seen]]:
     """The frames that are sent: for `yield from` in an observer."""
     found = []
     while (frame := (yield)) is not None:
@@ -118,8 +77,10 @@ def _frames() -> Generator[None, Any, list[Seen]]:
     return found
 
 
-def _looked(seen: list[Seen], box: tuple[float, float, float, float]) -> tuple[list[dict[str, Any]], Search | None]:
-    """What the best window of each frame is like, and who looked."""
+def search_frames(
+    seen: list[Seen], box: tuple[float, float, float, float]
+) -> tuple[list[dict[str, Any]], Search | None]:
+    """The best window of each frame, and the search that found them."""
     rows: list[dict[str, Any]] = []
     search: Search | None = None
     pictures = [frame.picture for frame in seen]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observers
-from revisit.evidence.mbench import TextFeatures
 from revisit.geometry.fold_pairs import segment_bounds
 from revisit.observers.pictures import in_groups
+from revisit.suites.mbench.evidence import TextFeatures
 
 AT_ONCE = 16  # frames
 

@@ -13,10 +13,18 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Sight, observer
-from revisit.evidence.mbench import BodyFeatures
-from revisit.observers.faces import BUFFALO, LONG_SIDE, Find, find, find_by_buffalo, remembered, searched_frames
 from revisit.observers.masks import SAM2
-from revisit.observers.objects import DINOV2, GREY, SIDE, cut_out, described
+from revisit.suites.mbench.evidence import BodyFeatures
+from revisit.suites.mbench.observers.faces import (
+    BUFFALO,
+    LONG_SIDE,
+    Find,
+    find,
+    find_by_buffalo,
+    remembered,
+    searched_frames,
+)
+from revisit.suites.mbench.observers.objects import DINOV2, GREY, SIDE, cut_out, described
 
 WIDE, HIGH = 3.0, 7.0  # the box of a body, in widths and heights of the face
 CHEST = 2.2  # heights of the face below its top

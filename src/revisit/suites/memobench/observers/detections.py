@@ -13,12 +13,27 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, Target, UsageError, observer
-from revisit.evidence.memory_clips import Detections
-from revisit.observers.masks import AT_MOST, DINO, MOBILE_SAM, SALIENCY, SAM2, U2NETP, choose_frames, followed
+from revisit.observers.masks import (
+    AT_MOST,
+    BOX,
+    DINO,
+    MOBILE_SAM,
+    NOTHING,
+    SALIENCY,
+    SALIENT,
+    SAM2,
+    SKIP,
+    U2NETP,
+    choose_frames,
+    followed,
+)
 from revisit.observers.pictures import in_groups
+from revisit.observers.target_presence import LONG_SIDE, WEIGHTS, chosen, collect_frames, search_frames
+from revisit.suites.memobench.evidence import Detections
 
 SAM3 = "sam3"
 GROUP = 4  # frames at a time
+CERTAIN_LIKE, CERTAIN_MARGIN = (0.4, 0.6), (-0.05, 0.05)  # from surely away to surely there
 # How the words are put to the detector (Table S4); `first` is the first word alone.
 STYLES = {
     "original": "{}",
@@ -147,3 +162,41 @@ def _asked(words: str, ask: Callable[[Any, str], Rows], threshold: float, maker:
         threshold=threshold,
         maker=maker,
     )
+
+
+@observer(
+    id="small.sightings", version=1, kind="sequence", makes=Detections, size=LONG_SIDE, inputs=("target?",),
+    choose=chosen, weights=(*WEIGHTS, "u2netp"),
+)  # fmt: skip
+def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = SALIENCY) -> Sight:
+    """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
+
+    Where no box was given, the target is what is salient in the first frame, or with `when_unknown=skip` nothing. The
+    score is 1 where a frame shows the target clearly, 0 where it lacks it, and grows between with likeness and margin.
+    """
+    if when_unknown not in (SKIP, SALIENCY):
+        raise UsageError(f"when_unknown={when_unknown!r}: it is {SKIP!r} or {SALIENCY!r}")
+    seen = yield from collect_frames()
+    box = None if target is None else target.box
+    if box is None and when_unknown == SALIENCY and seen:
+        from revisit.networks import runtime
+        from revisit.networks.u2net import salient_box
+
+        with runtime.inference():
+            box = salient_box(seen[0].picture)
+    index = np.array([frame.index for frame in seen if box is not None], dtype=np.int64)
+    rows = search_frames(seen, box)[0] if box is not None else []
+    boxes = np.array([row["box"] for row in rows], dtype=np.float64).reshape(-1, 4)
+    prompt = NOTHING if box is None else SALIENT if target is None else BOX
+    return Detections(
+        index=index, frame=index, coverage=(boxes[:, 2:] - boxes[:, :2]).prod(axis=1),
+        score=np.array([confidence(row["like"], row["unlike"]) for row in rows], dtype=np.float64),
+        prompt=prompt, threshold=0.0, maker=WEIGHTS[0], guessed=target is None,
+    )  # fmt: skip
+
+
+def confidence(like: float, unlike: float) -> float:
+    """How sure it is that a window shows the target, 0 to 1; a half is where the target gate says that it shows."""
+    by_like = (like - CERTAIN_LIKE[0]) / (CERTAIN_LIKE[1] - CERTAIN_LIKE[0])
+    by_margin = (like - unlike - CERTAIN_MARGIN[0]) / (CERTAIN_MARGIN[1] - CERTAIN_MARGIN[0])
+    return float(np.clip(min(by_like, by_margin), 0, 1))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, Frame, observer, observers
-from revisit.evidence.memory_clips import DepthMaps
+from revisit.suites.memobench.evidence import DepthMaps
 
 SIDE = 224
 LONG_SIDE = 640

@@ -11,14 +11,6 @@ from typing import Any
 import numpy as np
 
 from revisit.core import MediaError, observer
-from revisit.evidence.memory_clips import (
-    AestheticScores,
-    DepthMaps,
-    Detections,
-    IdentityTokens,
-    ImageQuality,
-    ImageRewards,
-)
 from revisit.media.error_names import in_clip
 from revisit.media.text_files import read_json
 from revisit.observers.imports.tables import (
@@ -28,6 +20,14 @@ from revisit.observers.imports.tables import (
     read_arrays,
     read_csv,
     said,
+)
+from revisit.suites.memobench.evidence import (
+    AestheticScores,
+    DepthMaps,
+    Detections,
+    IdentityTokens,
+    ImageQuality,
+    ImageRewards,
 )
 
 DETECTIONS = (

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Sight, Target, observer
-from revisit.evidence.mbench import ObjectFeatures
 from revisit.observers.mask_tracking import box_of
-from revisit.observers.masks import AT_MOST, DINO, SAM2, THRESHOLD, Follower, choose_frames, followed
+from revisit.observers.masks import AT_MOST, DINO, SAM2, choose_frames, followed
+from revisit.suites.mbench.evidence import ObjectFeatures
+from revisit.suites.mbench.observers.masks import THRESHOLD, Follower
 
 DINOV2 = "dinov2-base"
 LEAST_SHARE = 0.001  # of the frame: a smaller mask has hardly a patch of the network's

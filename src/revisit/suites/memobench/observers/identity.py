@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, ClipInfo, Sight, observer, observers
-from revisit.evidence.memory_clips import IdentityTokens
 from revisit.observers.patches import EFFICIENTNET, LONG_SIDE, patch_tokens
+from revisit.suites.memobench.evidence import IdentityTokens
 
 KEPT = 7 / 8  # a side of 224 out of 256
 SHORT_SIDE = 224

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from revisit.core import Batch, Frame, observer
-from revisit.evidence.quality import FeatureError
 from revisit.observers.fidelity import cover
 from revisit.observers.patches import EFFICIENTNET
+from revisit.suites.mind.evidence import FeatureError
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Sight, observer
-from revisit.evidence.mbench import FaceFeatures
 from revisit.geometry.fold_pairs import SEGMENTS, segment_bounds
+from revisit.suites.mbench.evidence import FaceFeatures
 
 FRAMES = 32  # of a clip, or of each part of it
 LONG_SIDE = 1280

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observers
-from revisit.evidence.mbench import GramDistances
 from revisit.geometry.fold_pairs import symmetric_pairs
 from revisit.observers.geometry_file import read_geometry
 from revisit.observers.pictures import in_groups
-from revisit.observers.returned_pairs import seen_again
+from revisit.suites.mbench.evidence import GramDistances
+from revisit.suites.mbench.observers.returned_pairs import seen_again
 
 LONG_SIDE = 512
 AT_ONCE = 4  # frames; VGG takes 300 MB for each

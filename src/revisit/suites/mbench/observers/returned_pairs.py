@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Sight, observer
-from revisit.evidence.mbench import PairMatches, WarpedViews
 from revisit.geometry.depth_views import depth_there, landing
 from revisit.geometry.fold_pairs import Pairs, frame_numbers, returning_pairs
 from revisit.geometry.two_view import relative_pose
 from revisit.media.error_names import in_clip
 from revisit.observers.geometry_file import Geometry, read_geometry
+from revisit.suites.mbench.evidence import PairMatches, WarpedViews
 
 POINTS = 4000
 RATIO = 0.75

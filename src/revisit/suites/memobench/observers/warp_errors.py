@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Sight, observer
-from revisit.evidence.memory_clips import WarpErrors
 from revisit.observers.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray
+from revisit.suites.memobench.evidence import WarpErrors
 
 SECONDS = 0.25  # 4 frames at 16 frames a second
 LEAST_FOLLOWED = 0.5
