@@ -254,10 +254,10 @@ def test_bodies_name_the_rows_of_their_faces(small_weights: Path) -> None:
     pictures = [np.full((40, 40, 3), k, np.uint8) for k in range(4)]
     calls: list[int] = []
 
-    def find(picture: np.ndarray) -> people.Found:
+    def find(picture: np.ndarray) -> people.DetectedFaces:
         calls.append(int(picture[0, 0, 0]))
         count = int(picture[0, 0, 0])
-        return people.Found(np.zeros((count, 4)), np.full((count, 3), count, np.float32))
+        return people.DetectedFaces(np.zeros((count, 4)), np.full((count, 3), count, np.float32))
 
     def describe(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], np.ndarray]:
         which = list(range(1, len(face)))

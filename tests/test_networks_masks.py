@@ -226,7 +226,7 @@ def followed(film: Film, kind: str, frames: list[int]) -> list[float | None]:
     with runtime.inference():
         net = mobile_sam.network()
         seen = observers.embeddings(net, as_frames(pictures))
-        tracker = Tracker(net, pictures[0], film.target_box(), seen=seen[0])
+        tracker = Tracker(net, pictures[0], film.target_box(), embedding=seen[0])
         found = [tracker.mask, *(tracker.see(rgb, made) for rgb, made in zip(pictures[1:], seen[1:], strict=True))]
     return [None if mask is None else shared_part(mask, truth) for mask, truth in zip(found, true, strict=True)]
 

@@ -96,7 +96,7 @@ def test_the_published_musiq_has_the_published_size() -> None:
 
 
 def test_imaging_covers_720p_and_divides_by_a_hundred(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from revisit.suites.memobench.observers import quality
+    from revisit.suites.mind.observers import quality
 
     assert quality.MIND_SIZE == (720, 1280)
     monkeypatch.setattr(quality, "MIND_SIZE", (90, 160))  # a sixty-fourth of the work
@@ -290,12 +290,13 @@ def small_vit(folder: Path, id: str) -> None:
 
 def test_aesthetic_observers(folder: Path) -> None:
     from revisit.suites.memobench.observers import quality
+    from revisit.suites.mind.observers.quality import aesthetic_mind
 
     small_vit(folder, "clip-vit-l-14-openai")
     torch.save(drawn(shapes_of(aesthetic.Layers(768))), folder / "laion-aesthetic-v2.pth")
     torch.save(drawn({"weight": (1, 768), "bias": (1,)}), folder / "laion-aesthetic-v1.pth")
     assert rows_are_independent(quality.aesthetic.fn, pictures(2, 96, 160)).maker == "laion-aesthetic-v2"
-    assert rows_are_independent(quality.aesthetic_mind.fn, pictures(2, 96, 160)).net == "laion-aesthetic-v1"
+    assert rows_are_independent(aesthetic_mind.fn, pictures(2, 96, 160)).net == "laion-aesthetic-v1"
 
 
 # ImageReward

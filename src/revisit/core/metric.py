@@ -8,6 +8,7 @@ Keyword-only arguments are parameters: a protocol may set them, and they are par
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -147,7 +148,7 @@ def metric(
     """
 
     def register(fn: Callable[..., Score | Unscored | float]) -> Metric:
-        family = _chapter(fn.__module__)
+        family = getattr(sys.modules.get(fn.__module__), "FAMILY", "") or _chapter(fn.__module__)
         return METRICS.add(id, Metric(
             id, version, title, unit, range, higher_is_better, needs, fn, gates, suites,
             family, paper, upstream, responds_to, blind_to, keyword_defaults(fn) | dict(params or {}), doc,
@@ -158,7 +159,10 @@ def metric(
 
 
 def _chapter(module: str) -> str:
-    """The name of a metric's file; in the folder of a benchmark the benchmark's stands before or in place of it."""
+    """The name of a metric's file; in the folder of a benchmark the benchmark's stands before or in place of it.
+
+    A module whose metrics are known by another name states it as FAMILY.
+    """
     *_, folder, room, name = ["", "", *module.split(".")]
     if name == "metrics":
         return room

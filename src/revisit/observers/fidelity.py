@@ -48,18 +48,18 @@ def frame_fidelity(
     """Squared error and SSIM of `rate` frames a second, or of all, against the aligned frames of the reference."""
     import cv2
 
-    asked = chosen_families(families)
+    family_names = chosen_families(families)
     places: list[tuple[int, int]] = []
     errors: list[float] = []
-    similar: dict[str, list[float]] = {family: [] for family in asked}
+    similar: dict[str, list[float]] = {family: [] for family in family_names}
     width = height = 0
     while (pair := (yield)) is not None:
-        shown, truth = one_size(pair, resize, long_side)
-        height, width = shown.shape[:2]
+        picture, truth = one_size(pair, resize, long_side)
+        height, width = picture.shape[:2]
         places.append((pair[0].index, pair[1].index))
-        errors.append(cv2.norm(shown, truth, cv2.NORM_L2SQR) / shown.size)
-        for family in asked:
-            similar[family].append(ssim(shown, truth, family))
+        errors.append(cv2.norm(picture, truth, cv2.NORM_L2SQR) / picture.size)
+        for family in family_names:
+            similar[family].append(ssim(picture, truth, family))
     table = np.array(places, dtype=np.int64).reshape(-1, 2)
     return FrameFidelity(
         index=table[:, 0],
@@ -73,11 +73,11 @@ def frame_fidelity(
 
 def chosen_families(families: str) -> list[str]:
     """The SSIM families in a list such as `rgb,gray_border`; an empty one asks for the squared error alone."""
-    asked = list(dict.fromkeys(name for name in families.replace(",", " ").split()))
-    unknown = sorted(set(asked) - set(SSIM_FAMILIES))
+    names = list(dict.fromkeys(name for name in families.replace(",", " ").split()))
+    unknown = sorted(set(names) - set(SSIM_FAMILIES))
     if unknown:
         raise UsageError(f"unknown SSIM family {', '.join(unknown)}; `families` may list {', '.join(SSIM_FAMILIES)}")
-    return asked
+    return names
 
 
 def one_size(
@@ -85,17 +85,17 @@ def one_size(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Both pictures at one size: float32 from 0 to 255 by the rule `mind`, else 8-bit."""
     if resize == "mind":
-        shown, truth = (one.once(("cover", *MIND_SIZE), partial(cover, one.rgb, *MIND_SIZE)) for one in pair)
-        return shown, truth
+        picture, truth = (one.once(("cover", *MIND_SIZE), partial(cover, one.rgb, *MIND_SIZE)) for one in pair)
+        return picture, truth
     if resize == "quick":
         rows, columns = pair[0].rgb.shape[:2]
         size = fitting(columns, rows, min(long_side or max(rows, columns), max(rows, columns)))
         return brought(pair[0], *size), brought(pair[1], *size)
     if resize != "area":
         raise UsageError(f"unknown resize rule {resize!r}; `resize` must be quick, area or mind")
-    shown = pair[0].at(long_side)
-    height, width = shown.shape[:2]
-    return shown, pair[1].once(("same size", width, height), lambda: area_resized(pair[1].rgb, width, height))
+    picture = pair[0].at(long_side)
+    height, width = picture.shape[:2]
+    return picture, pair[1].once(("same size", width, height), lambda: area_resized(pair[1].rgb, width, height))
 
 
 def cover(rgb: np.ndarray, width: int, height: int) -> np.ndarray:

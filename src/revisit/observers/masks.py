@@ -31,13 +31,13 @@ NOTHING = "nothing: no box was given, and no salient object was found in the fir
 SKIP, SALIENCY = "skip", "saliency"
 
 
-def choose_frames(count: int, fps: float, *inputs: object, at_most: int, **others: object) -> np.ndarray:
+def choose_frames(count: int, fps: float, *inputs: object, at_most: int, **params: object) -> np.ndarray:
     """At most so many frames, evenly spread, the first and the last among them."""
     return every(at_most=at_most).pick(count, fps)
 
 
 @dataclass
-class Track:
+class MaskTrack:
     """The target through a clip."""
 
     prompt: str  # what it was followed from
@@ -47,8 +47,8 @@ class Track:
 
 
 def followed(
-    box: Box | None, when_unknown: str = SKIP, shown: dict[int, np.ndarray] | None = None
-) -> Generator[None, Any, Track]:
+    box: Box | None, when_unknown: str = SKIP, pictures: dict[int, np.ndarray] | None = None
+) -> Generator[None, Any, MaskTrack]:
     """The target of a box, or of what is salient, through the frames that are sent: for `yield from` in an observer.
 
     Their pictures are kept in `shown`, by the number of the frame, where it is given.
@@ -57,14 +57,14 @@ def followed(
 
     if when_unknown not in (SKIP, SALIENCY):
         raise UsageError(f"when_unknown={when_unknown!r}: choose {SKIP!r} or {SALIENCY!r}")
-    track = Track(BOX if box else SALIENT, np.zeros(0, np.int64), [], [])
+    track = MaskTrack(BOX if box else SALIENT, np.zeros(0, np.int64), [], [])
     tracker: Tracker | None = None
     index: list[int] = []
 
     def see(frames: list[Frame]) -> None:
         nonlocal box, tracker, when_unknown
-        if shown is not None:
-            shown.update((frame.index, frame.rgb) for frame in frames)
+        if pictures is not None:
+            pictures.update((frame.index, frame.rgb) for frame in frames)
         if box is None and when_unknown == SALIENCY:
             from revisit.networks.u2net import salient_box
 
@@ -73,11 +73,11 @@ def followed(
             return
         with runtime.inference():
             net = mobile_sam.network()
-            for frame, seen in zip(frames, embeddings(net, frames), strict=True):
+            for frame, embedding in zip(frames, embeddings(net, frames), strict=True):
                 if tracker is None:
-                    tracker = Tracker(net, frame.rgb, box, seen=seen)
+                    tracker = Tracker(net, frame.rgb, box, embedding=embedding)
                 else:
-                    tracker.see(frame.rgb, seen)
+                    tracker.see(frame.rgb, embedding)
                 index.append(frame.index)
                 track.masks.append(tracker.mask)
                 track.score.append(tracker.score)
@@ -98,8 +98,8 @@ def embeddings(net: MobileSam, frames: Sequence[Frame]) -> list[Embedded]:
     keys = [(runtime.device(), frame.digest) for frame in frames]
     fresh = {key: frame for key, frame in zip(keys, frames, strict=True) if key not in _seen}
     if fresh:
-        made = net.embed(runtime.on_device([frame.rgb for frame in fresh.values()]))
-        _seen.update(zip(fresh, made, strict=True))
+        computed = net.embed(runtime.on_device([frame.rgb for frame in fresh.values()]))
+        _seen.update(zip(fresh, computed, strict=True))
     out = [_seen[key] for key in keys]
     while len(_seen) > KEPT:
         _seen.popitem(last=False)

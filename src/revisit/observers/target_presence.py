@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,33 +35,43 @@ GONE_LIKE, GONE_MARGIN, FAR = 0.4, 0.08, -0.05  # the target is lost for this fr
 EDGE = 0.03  # of the frame: a box that near to a side is cut by it
 
 
-def chosen(count: int, fps: float, *inputs: object, **params: object) -> np.ndarray:
+def choose_looks(count: int, fps: float, *inputs: object, **params: object) -> np.ndarray:
     """Frames to look at: 4 a second, 32 at least and 64 at most, evenly spread, the first and the last among them."""
-    wanted = int(np.clip(np.ceil(PER_SECOND * count / max(fps, 1e-6)), FEWEST, MOST))
-    return np.unique(np.linspace(0, count - 1, min(wanted, count)).round().astype(np.int64))
+    total = int(np.clip(np.ceil(PER_SECOND * count / max(fps, 1e-6)), FEWEST, MOST))
+    return np.unique(np.linspace(0, count - 1, min(total, count)).round().astype(np.int64))
 
 
 @observer(
     id="small.looks", version=2, kind="sequence", makes=TargetLooks, size=LONG_SIDE, inputs=("target",),
-    choose=chosen, weights=WEIGHTS,
+    choose=choose_looks, weights=WEIGHTS,
 )  # fmt: skip
 def looks(clip: ClipInfo, target: Target) -> Sight:
     """The window of each looked-at frame that is most like the target and least like what was around it at first."""
-    seen = yield from collect_frames()
-    rows, search = search_frames(seen, target.box)
-    names = ("like", "unlike", "first", "before", "colour", "box")
-    columns = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
+    frames = yield from collect_frames()
+    rows, search = search_frames(frames, target.box)
+    columns = {name: np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in WindowLook._fields}
     columns["box"] = columns["box"].reshape(-1, 4)
     return TargetLooks(
-        index=np.array([frame.index for frame in seen], dtype=np.int64),
-        seconds=np.array([frame.time for frame in seen], dtype=np.float64), **columns,
+        index=np.array([frame.index for frame in frames], dtype=np.int64),
+        seconds=np.array([frame.time for frame in frames], dtype=np.float64), **columns,
         lookalike=0.0 if search is None else search.lookalike, views=0 if search is None else len(search.views),
         maker=WEIGHTS[0],
     )  # fmt: skip
 
 
+class WindowLook(NamedTuple):
+    """The window of a frame that is most like the target and least like its background; see `TargetLooks`."""
+
+    like: float
+    unlike: float
+    first: float
+    before: float
+    colour: float
+    box: np.ndarray
+
+
 @dataclass(frozen=True)
-class Seen:
+class ViewedFrame:
     """A frame that is to be looked at."""
 
     index: int
@@ -69,24 +79,24 @@ class Seen:
     picture: np.ndarray
 
 
-def collect_frames() -> Generator[None, Any, list[Seen]]:
+def collect_frames() -> Generator[None, Any, list[ViewedFrame]]:
     """The frames that are sent: for `yield from` in an observer."""
-    found = []
+    frames = []
     while (frame := (yield)) is not None:
-        found.append(Seen(frame.index, frame.time, frame.at(LONG_SIDE)))
-    return found
+        frames.append(ViewedFrame(frame.index, frame.time, frame.at(LONG_SIDE)))
+    return frames
 
 
 def search_frames(
-    seen: list[Seen], box: tuple[float, float, float, float]
-) -> tuple[list[dict[str, Any]], Search | None]:
+    frames: list[ViewedFrame], box: tuple[float, float, float, float]
+) -> tuple[list[WindowLook], WindowSearch | None]:
     """The best window of each frame, and the search that found them."""
-    rows: list[dict[str, Any]] = []
-    search: Search | None = None
-    pictures = [frame.picture for frame in seen]
+    rows: list[WindowLook] = []
+    search: WindowSearch | None = None
+    pictures = [frame.picture for frame in frames]
     for picture, cells in zip(pictures, described(pictures), strict=True):
         if search is None:
-            search = Search(picture, cells, np.array(box))
+            search = WindowSearch(picture, cells, np.array(box))
         rows.append(search.look(picture, cells))
     return rows, search
 
@@ -104,7 +114,7 @@ def described(pictures: list[np.ndarray]) -> Iterator[np.ndarray]:
             yield from runtime.numbers(last_maps(shapes.resized(levels, size)))
 
 
-class Search:
+class WindowSearch:
     """Looks for one target in pictures that are described cell by cell."""
 
     def __init__(self, picture: np.ndarray, cells: np.ndarray, box: np.ndarray) -> None:
@@ -119,42 +129,40 @@ class Search:
         self.place, self.before = box, self.views[0]  # of the look before
         self.lost = 0
 
-    def look(self, picture: np.ndarray, cells: np.ndarray) -> dict[str, Any]:
+    def look(self, picture: np.ndarray, cells: np.ndarray) -> WindowLook:
         """What the best window of a picture is like."""
-        found = in_windows(cells, self.at)
-        like = (found @ np.stack(self.views).T).max(axis=1)
-        unlike = (found @ self.nulls.T).max(axis=1, initial=0.0)
+        descriptors = in_windows(cells, self.at)
+        like = (descriptors @ np.stack(self.views).T).max(axis=1)
+        unlike = (descriptors @ self.nulls.T).max(axis=1, initial=0.0)
         best = int((like - unlike).argmax())
-        here, box = found[best], self.boxes[best]
+        descriptor, box = descriptors[best], self.boxes[best]
         colours = colours_in(picture, box)
-        colour = max(colour_overlap(colours, known) for known in self.colours)
+        colour = max(colour_overlap(colours, view_colours) for view_colours in self.colours)
         near = overlap(self.boxes, self.place)[0] > NEAR
-        before = float((found[near] @ self.before).max(initial=0.0))
+        before = float((descriptors[near] @ self.before).max(initial=0.0))
         margin = float(like[best] - unlike[best])
         whole = bool(near[best]) and not (touches(box, 1e-6) & ~self.cut).any()
-        self._remember(here, colours, float(like[best]), margin, whole)
-        self.place, self.before = box, here
-        first = float(here @ self.views[0])
-        return {
-            "like": like[best], "unlike": unlike[best], "first": first, "before": before, "colour": colour, "box": box
-        }  # fmt: skip
+        self._remember(descriptor, colours, float(like[best]), margin, whole)
+        self.place, self.before = box, descriptor
+        first = float(descriptor @ self.views[0])
+        return WindowLook(like[best], unlike[best], first, before, colour, box)
 
-    def _remember(self, here: np.ndarray, colours: np.ndarray, like: float, margin: float, whole: bool) -> None:
+    def _remember(self, descriptor: np.ndarray, colours: np.ndarray, like: float, margin: float, whole: bool) -> None:
         """Keep this view of the target if it is beyond doubt; `whole` is one near where the target was, and not cut."""
         if self.lost >= 2:  # from two looks on it was away: what is seen later is to be compared, not learnt
             return
-        gone = margin <= FAR or (like < GONE_LIKE and margin < GONE_MARGIN)
-        self.lost = self.lost + 1 if gone else 0
-        new = NEW_VIEW[0] <= like < NEW_VIEW[1] and margin >= CLEAR and float(here @ self.views[0]) >= ROOTED
+        is_gone = margin <= FAR or (like < GONE_LIKE and margin < GONE_MARGIN)
+        self.lost = self.lost + 1 if is_gone else 0
+        new = NEW_VIEW[0] <= like < NEW_VIEW[1] and margin >= CLEAR and float(descriptor @ self.views[0]) >= ROOTED
         if new and whole and len(self.views) < MOST_VIEWS and self.lost < 2:
-            self.views.append(here)
+            self.views.append(descriptor)
             self.colours.append(colours)
 
 
 def windows(shape: tuple[int, int], size: np.ndarray) -> np.ndarray:
     """(N, 4) top, left, bottom, right, in cells, of windows for a target that was `size` (width, height) large."""
     rows, columns = shape
-    found: set[tuple[int, int, int, int]] = set()
+    boxes: set[tuple[int, int, int, int]] = set()
     for scale in SCALES:
         for aspect in ASPECTS:
             width = max(1, round(float(size[0]) * scale * aspect**0.5 * columns))
@@ -166,8 +174,8 @@ def windows(shape: tuple[int, int], size: np.ndarray) -> np.ndarray:
                 for top in range(-(height // 2), rows - (height - height // 2) + height // 2 + 1, max(1, height // 3)):
                     x0, y0, x1, y1 = max(left, 0), max(top, 0), min(left + width, columns), min(top + height, rows)
                     if x1 > x0 and y1 > y0 and (x1 - x0) * (y1 - y0) >= least:
-                        found.add((y0, x0, y1, x1))
-    return np.array(sorted(found), dtype=np.int64).reshape(-1, 4)
+                        boxes.add((y0, x0, y1, x1))
+    return np.array(sorted(boxes), dtype=np.int64).reshape(-1, 4)
 
 
 def in_windows(cells: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -208,8 +216,8 @@ def most_different(rows: np.ndarray, count: int) -> np.ndarray:
     """So many of the unit rows, each in turn the one least like those chosen before."""
     if len(rows) <= count:
         return rows
-    chosen, nearest = [0], rows @ rows[0]
-    while len(chosen) < count:
-        chosen.append(int(nearest.argmin()))
-        nearest = np.maximum(nearest, rows @ rows[chosen[-1]])
-    return np.asarray(rows[chosen])
+    picked, nearest = [0], rows @ rows[0]
+    while len(picked) < count:
+        picked.append(int(nearest.argmin()))
+        nearest = np.maximum(nearest, rows @ rows[picked[-1]])
+    return np.asarray(rows[picked])

@@ -5,10 +5,18 @@ Files from outside fill most of these kinds; `maker` names the network that wrot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from revisit.core import Array, evidence
+
+
+class CaseAnnotations(TypedDict, total=False):
+    """What MBench's observers read of a case's annotations."""
+
+    setting: str  # "A" or "T": driven by actions or by text
+    segments: Sequence[str]  # captions of the segments of a clip driven by text
 
 
 @evidence(id="geometry_track")

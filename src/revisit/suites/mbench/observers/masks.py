@@ -12,7 +12,17 @@ import numpy as np
 
 from revisit.core import ClipInfo, Sight, Target, observer, observers
 from revisit.observers.mask_tracking import STORED_SIDE
-from revisit.observers.masks import AT_MOST, DINO, MOBILE_SAM, SALIENCY, SAM2, U2NETP, Track, choose_frames, followed
+from revisit.observers.masks import (
+    AT_MOST,
+    DINO,
+    MOBILE_SAM,
+    SALIENCY,
+    SAM2,
+    U2NETP,
+    MaskTrack,
+    choose_frames,
+    followed,
+)
 from revisit.suites.mbench.evidence import ObjectMasks
 
 if TYPE_CHECKING:
@@ -58,16 +68,16 @@ def masks_by_sam2(
     follower = Follower(sought, threshold, network)
     size = stored_size(clip)
     index: list[int] = []
-    found: list[np.ndarray] = []
+    stack_of_masks: list[np.ndarray] = []
     while (frame := (yield)) is not None:
         with runtime.inference():
-            found.append(follower.see(runtime.on_device([frame.rgb]), size))
+            stack_of_masks.append(follower.see(runtime.on_device([frame.rgb]), size))
         index.append(frame.index)
-    stack = np.stack(found) if found else np.zeros((0, *size), bool)
+    stack = np.stack(stack_of_masks) if stack_of_masks else np.zeros((0, *size), bool)
     return ObjectMasks(np.array(index, dtype=np.int64), stack, follower.maker)
 
 
-def object_masks(clip: ClipInfo, track: Track) -> ObjectMasks:
+def object_masks(clip: ClipInfo, track: MaskTrack) -> ObjectMasks:
     """Masks with empty ones where the target is hidden."""
     empty = np.zeros(stored_size(clip), bool)
     stack = [empty if mask is None else mask for mask in track.masks]

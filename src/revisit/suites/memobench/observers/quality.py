@@ -64,7 +64,7 @@ def image_reward(batch: Batch, *, long_side: int = LONG_SIDE) -> ImageRewards:
 
     net = runtime.network("image-reward", image_reward.load)
     words = runtime.network("bert-words", lambda path: image_reward.Words(path.parent))
-    tokens, known = words([str(prompt) for (prompt,) in batch.inputs])
+    tokens, attention = words([str(prompt) for (prompt,) in batch.inputs])
     with runtime.inference():
-        value = net(runtime.on_device(batch.rgb), tokens.to(runtime.device()), known.to(runtime.device()))
+        value = net(runtime.on_device(batch.rgb), tokens.to(runtime.device()), attention.to(runtime.device()))
     return ImageRewards(batch.index, runtime.numbers(value), "image-reward-1.0")

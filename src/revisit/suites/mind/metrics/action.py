@@ -19,6 +19,8 @@ from revisit.metrics.camera import TRUE_STILL, paths, step_errors
 from revisit.suites.mind.evidence import ActionTrack
 from revisit.suites.mind.metrics.selection import ACTION_FRAMES, LEAST_STEPS, check_rule, group_statistics, labels
 
+FAMILY = "action"  # the group of these metrics, by which users name it
+
 
 @dataclass(frozen=True)
 class ActionErrors:

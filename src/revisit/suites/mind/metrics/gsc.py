@@ -20,6 +20,8 @@ from revisit.suites.mind.evidence import Outset
 from revisit.suites.mind.metrics.lcm import PAPER, SSIM, measured, psnr_score
 from revisit.suites.mind.metrics.selection import BATCH, MIRROR, check_rule
 
+FAMILY = "gsc"  # the group of these metrics, by which users name it
+
 DOES_NOT_APPLY = Reason("does_not_apply", "only the clips of mirror_test go out and come back the same way")
 
 

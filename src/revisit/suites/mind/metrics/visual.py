@@ -14,6 +14,8 @@ from revisit.suites.mind.evidence import AestheticQuality, FeatureError, Imaging
 from revisit.suites.mind.metrics.lcm import over_frames
 from revisit.suites.mind.metrics.selection import another_network
 
+FAMILY = "visual"  # the group of these metrics, by which users name it
+
 
 def rated(id: str, kind: type, paper: str, doc: str, *responds_to: str) -> Metric:
     """The metric of a rating of single frames."""
