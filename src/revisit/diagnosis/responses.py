@@ -23,11 +23,20 @@ class Response(TypedDict):
     weights: dict[str, float]
 
 
+class HeldOut(TypedDict):
+    """How well the models do on clips that they were not fitted on."""
+
+    macro_f1: float
+    kinds: dict[str, object]
+    confusion: dict[str, object]
+
+
 class Responses(TypedDict):
     """The content of responses.json."""
 
     provenance: dict[str, object]
     kinds: dict[str, Response]
+    held_out: HeldOut
 
 
 @cache
