@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TypedDict, cast
+from typing import TypedDict
 
 from revisit.core import Record
 from revisit.diagnosis.kinds import KINDS, Kind
@@ -40,23 +40,12 @@ class Finding:
     sentence: str
 
 
-class FindingJson(TypedDict):
-    """A finding as the summary of a run writes it."""
-
-    kind: str
-    title: str
-    strength: float
-    confidence: float
-    frames: tuple[int, ...]
-    sentence: str
-
-
 class DiagnosisJson(TypedDict):
     """A diagnosis as the summary of a run writes it."""
 
     words: str
-    findings: list[FindingJson]
-    doubtful: list[FindingJson]
+    findings: list[dict[str, object]]  # fields of `Finding`
+    doubtful: list[dict[str, object]]
     untold: dict[str, str]
 
 
@@ -70,9 +59,7 @@ class Diagnosis:
     words: str
 
     def as_json(self) -> DiagnosisJson:
-        findings, doubtful = (
-            [cast(FindingJson, asdict(finding)) for finding in some] for some in (self.findings, self.doubtful)
-        )
+        findings, doubtful = ([asdict(finding) for finding in some] for some in (self.findings, self.doubtful))
         return {"words": self.words, "findings": findings, "doubtful": doubtful, "untold": self.untold}
 
 
