@@ -386,7 +386,7 @@ def _settings(folder: Path) -> Iterator[Reader]:
     from revisit.labels.formats import to_label_studio, to_mbench, to_wrbench
     from revisit.labels.label import Box, Label, read_labels, to_line
     from revisit.suites.clips import read_targets
-    from revisit.suites.memobench.imports import read_answers
+    from revisit.suites.memobench.imports.answers import read_answers
     from revisit.suites.memobench.question_bank import Bank, Judgement, read_bank, write_bank
 
     folder.mkdir(parents=True)

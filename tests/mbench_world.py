@@ -11,9 +11,9 @@ import numpy as np
 
 from revisit.core import Case, Clip
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.mbench import GeometryTrack, ObjectRegion
 from revisit.geometry.poses import invert
 from revisit.media import save_npz
+from revisit.suites.mbench.evidence import GeometryTrack, ObjectRegion
 from revisit.worlds.failures import FAILURES
 from revisit.worlds.film import Film, play
 from revisit.worlds.places import make_world

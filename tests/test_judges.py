@@ -11,7 +11,7 @@ import pytest
 
 from revisit.core import InvalidEvidence, Score, Unscored, UsageError
 from revisit.evidence.answers import UNANSWERED, questions_in
-from revisit.evidence.judged import PASSED, ProgressRatings, TriggerAnswer, regime
+from revisit.evidence.judged import PASSED
 from revisit.judges.batch import Asker, Patience
 from revisit.judges.budget import Budget, Limit, Price, expected
 from revisit.judges.canary import canaries, colours, finding, with_card
@@ -21,9 +21,11 @@ from revisit.judges.questions import Choice, Malformed, Many, Number, Question, 
 from revisit.judges.replay import ReplayJudge
 from revisit.judges.settings import choose_judge
 from revisit.judges.store import AnswerStore, read_answers
+from revisit.suites.mbench.evidence import ProgressRatings, TriggerAnswer
 from revisit.suites.mbench.metrics.judged import judged_correctness, judged_progress, triggered
 from revisit.suites.mbench.questions import TRIGGERS, progress, trigger
 from revisit.suites.memobench.questions import COUNT, FOCUS, NewQuestions, read_questions, vqa, write_questions
+from revisit.suites.wrbench.evidence import regime
 from revisit.suites.wrbench.questions import PROBES, judgeability, probes
 from tests.judging import pictures, token
 

@@ -12,7 +12,11 @@ import pytest
 
 from revisit.core import Batch, InvalidEvidence, MediaError, Reason, Score, Unscored
 from revisit.evidence.appearance import LabStats
-from revisit.evidence.mbench import (
+from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetPhases
+from revisit.media import save_npz
+from revisit.observers.color_texture import lab_stats
+from revisit.suites.mbench import imports
+from revisit.suites.mbench.evidence import (
     BodyFeatures,
     FaceFeatures,
     FoldPairs,
@@ -23,11 +27,6 @@ from revisit.evidence.mbench import (
     TextFeatures,
     WarpedViews,
 )
-from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetPhases
-from revisit.media import save_npz
-from revisit.observers.color_texture import lab_stats
-from revisit.observers.returned_pairs import warped_views
-from revisit.suites.mbench import imports
 from revisit.suites.mbench.metrics.entities import (
     centroid_cosines,
     face_tracks,
@@ -40,11 +39,12 @@ from revisit.suites.mbench.metrics.objects import (
     object_geometry,
     object_region,
     ssim_inside,
-    ssim_map,
+    ssim_of,
     ssim_zeroed,
 )
 from revisit.suites.mbench.metrics.prompt import prompt_interaction
 from revisit.suites.mbench.metrics.rendering import rendering_lighting, rendering_style
+from revisit.suites.mbench.observers.returned_pairs import warped_views
 from tests.looking import as_frames, look
 from tests.mbench_world import case, exact_region, failing, room, write_npz
 
@@ -123,12 +123,12 @@ def test_ssim_agrees_with_an_independent_one() -> None:
     _, known = structural_similarity(
         first, second, gaussian_weights=True, sigma=1.5, use_sample_covariance=False, data_range=255, full=True
     )
-    assert np.allclose(ssim_map(first, second)[5:-5, 5:-5], known[5:-5, 5:-5], atol=1e-7)
-    assert np.allclose(ssim_map(first, first), 1)
+    assert np.allclose(ssim_of(first, second)[5:-5, 5:-5], known[5:-5, 5:-5], atol=1e-7)
+    assert np.allclose(ssim_of(first, first), 1)
     mask = np.zeros(first.shape, bool)
     mask[10:40, 50:79] = True
     assert ssim_inside(first, second, eroded(mask)) == pytest.approx(known[eroded(mask)].mean())
-    assert ssim_zeroed(first, second, mask) == pytest.approx(ssim_map(first * mask, second * mask).mean())
+    assert ssim_zeroed(first, second, mask) == pytest.approx(ssim_of(first * mask, second * mask).mean())
 
 
 def test_erosion_keeps_pixels_whose_neighbours_are_inside() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, Score, Unscored
-from revisit.evidence.mbench import GeometryTrack
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.geometry.rotations import axis_angle
+from revisit.suites.mbench.evidence import GeometryTrack
 from revisit.suites.mbench.imports import geometry
 from revisit.suites.mbench.metrics.camera import camera_interaction, twists
 from tests.mbench_world import case, frame_facts, room, track, write_npz

@@ -15,18 +15,18 @@ from revisit.core import Case, Clip, InvalidEvidence, MediaError, Reason, Record
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
-from revisit.evidence.mbench import GeometryTrack, PairMatches
 from revisit.geometry.poses import invert
 from revisit.geometry.rotations import axis_angle
 from revisit.geometry.two_view import relative_pose
 from revisit.media import encode_mp4, load_npz, save_npz
 from revisit.observers.geometry_convert import convert
 from revisit.observers.geometry_file import read_geometry
-from revisit.observers.returned_pairs import found_points, matched, return_matches
 from revisit.observers.sets import load_roles
 from revisit.results.tables import standard_summary as summarise
+from revisit.suites.mbench.evidence import GeometryTrack, PairMatches
 from revisit.suites.mbench.imports import geometry
 from revisit.suites.mbench.metrics.spatial import View, epipolar_errors, spatial_epipolar, spatial_reprojection
+from revisit.suites.mbench.observers.returned_pairs import find_points, match_pair, return_matches
 from tests.looking import as_frames, look, read
 from tests.mbench_world import HALF, SIZE, room, track, write_npz
 
@@ -329,9 +329,9 @@ def test_real_estate_poses_fit_their_clips(tmp_path: Path, shared: Path, name: s
     convert(shared / f"clips/{name}.txt", tmp_path / "out.npz", size=(384, 256))
     where = geometry.fn(tmp_path / "out.npz")
     frames, _ = read(shared / f"clips/{name}.mp4", range(0, 16, 3))
-    points = [found_points(frame.rgb.mean(axis=2).astype(np.uint8)) for frame in frames]
+    points = [find_points(frame.rgb.mean(axis=2).astype(np.uint8)) for frame in frames]
     pairs = [(3 * k, 3 * k + 3) for k in range(5)]
-    matches = _matches(pairs, [matched(points[k], points[k + 1]) for k in range(5)])
+    matches = _matches(pairs, [match_pair(points[k], points[k + 1]) for k in range(5)])
     medians = [np.median(epipolar_errors(view)) for view in _views(where, matches)]
     assert 0.2 <= np.median(medians) <= 1.3, "pixels at 384 x 256, as the clips' description says"
     mixed = score(spatial_epipolar, replace(where, c2w=invert(where.c2w)), matches)
@@ -356,9 +356,9 @@ def test_a_real_loop_with_depth(tmp_path: Path, shared: Path) -> None:
         read_geometry(tmp_path / "wrong.npz")
     # Colour is not registered to depth, by 2 to 7 pixels of 640; poses and lens are those of depth.
     used = [(0, 1), (5, 6), (0, 9)]
-    points = {k: found_points(cv2.imread(str(folder / f"{rows[k]:04d}.jpg"), 0)) for k in sorted({*sum(used, ())})}
+    points = {k: find_points(cv2.imread(str(folder / f"{rows[k]:04d}.jpg"), 0)) for k in sorted({*sum(used, ())})}
     full = replace(where, intrinsics=lens, width=640, height=480)
-    matches = _matches(used, [matched(points[i], points[j]) for i, j in used])
+    matches = _matches(used, [match_pair(points[i], points[j]) for i, j in used])
     medians = np.array([np.median(epipolar_errors(view)) for view in _views(full, matches)])
     mixed = np.array([np.median(epipolar_errors(view)) for view in _views(full, matches, mixed=True)])
     assert (medians < 7).all() and (mixed > 3 * medians).all()

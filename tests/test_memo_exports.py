@@ -24,7 +24,7 @@ from revisit.suites.memobench.exports import (
     model_folders,
     safe_name,
 )
-from revisit.suites.memobench.imports import vqa_answers
+from revisit.suites.memobench.imports.answers import vqa_answers
 from revisit.suites.memobench.leaderboard import upstream_board
 from revisit.suites.memobench.metrics.answers import DIMENSIONS, pass_rate
 from revisit.suites.memobench.question_bank import Bank, Judgement, as_annotation, write_bank

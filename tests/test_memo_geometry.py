@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence
-from revisit.evidence.memory_clips import DepthMaps
+from revisit.suites.memobench.evidence import DepthMaps
 from revisit.suites.memobench.metrics.geometry import geometry, likeness
 from revisit.suites.memobench.metrics.rules import spread
 from tests.memo import RULES, case, frames, refused, scored

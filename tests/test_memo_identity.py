@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence
-from revisit.evidence.memory_clips import IdentityTokens
-from revisit.observers.identity import identity_tokens, middle
+from revisit.suites.memobench.evidence import IdentityTokens
 from revisit.suites.memobench.metrics.identity import identity, object_identity
 from revisit.suites.memobench.metrics.rules import spread
+from revisit.suites.memobench.observers.identity import centre_crop, identity_tokens
 from tests.looking import as_frames, look, wall, window
 from tests.memo import RULES, case, frames, refused, scored
 
@@ -102,4 +102,4 @@ def test_lite_patches_tell_the_same_view_from_another():
 
 
 def test_the_middle_of_a_frame_is_a_square():
-    assert middle(np.zeros((464, 832, 3), np.uint8)).shape == (406, 406, 3)
+    assert centre_crop(np.zeros((464, 832, 3), np.uint8)).shape == (406, 406, 3)

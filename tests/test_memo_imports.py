@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 
 from revisit.core import MediaError, from_arrays, to_arrays
-from revisit.evidence.memory_clips import Detections
 from revisit.media import encode_mp4
-from revisit.observers.imports.networks import aesthetic, depth, detections, image_quality, image_reward, tokens
 from revisit.observers.sets import load_roles
+from revisit.suites.memobench.evidence import Detections
+from revisit.suites.memobench.imports.networks import (
+    aesthetic,
+    depth,
+    detections,
+    image_quality,
+    image_reward,
+    tokens,
+)
 from tests.looking import wall, window
 
 CSV = "\r\n".join(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, UsageError
-from revisit.evidence.memory_clips import AestheticScores, ImageQuality, ImageRewards, VisualHalves
+from revisit.suites.memobench.evidence import AestheticScores, ImageQuality, ImageRewards, VisualHalves
 from revisit.suites.memobench.metrics.quality import (
     aesthetic,
     image_quality,

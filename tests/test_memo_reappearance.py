@@ -13,8 +13,8 @@ import pytest
 
 from revisit import observe
 from revisit.core import InvalidEvidence, Unscored, UsageError
-from revisit.evidence.memory_clips import Detections
 from revisit.suites.memobench.cases import ors_prompt, ors_prompts
+from revisit.suites.memobench.evidence import Detections
 from revisit.suites.memobench.metrics.reappearance import frame_confidence, ors, reappearance
 from tests.memo import RULES, case, frames, refused, scored
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, UsageError
-from revisit.evidence.memory_clips import WarpErrors
-from revisit.observers.warp_errors import describe, right_way, sampled_frames, unit, wrong_way
-from revisit.observers.warp_errors import dis_warp as warp_errors
+from revisit.suites.memobench.evidence import WarpErrors
 from revisit.suites.memobench.metrics.smoothness import motion_smoothness, smoothness
+from revisit.suites.memobench.observers.warp_errors import describe, sampled_frames, unit, warp_error, wrong_way
+from revisit.suites.memobench.observers.warp_errors import dis_warp as warp_errors
 from revisit.worlds import Film, make_room, play
 from tests.looking import as_frames, look, wall, window
 from tests.memo import RULES, case, frames, refused, scored
@@ -137,7 +137,7 @@ def test_exact_flow_is_smooth_corrected_and_worse_than_no_flow_upstream(pan):
     assert exact.value > 97.5
     noise = np.random.default_rng(0).normal(0, 3 / 255, (2, 270, 480, 3)).astype(np.float32)
     resting = [unit(pan.truth(0).rgb) + part for part in noise]
-    assert (exact.raw or 1) < right_way(resting[0], resting[1], np.zeros((270, 480, 2), np.float32))[0]
+    assert (exact.raw or 1) < warp_error(resting[0], resting[1], np.zeros((270, 480, 2), np.float32))[0]
     wrong = scored(motion_smoothness(*of, seen, rule="upstream"))
     nothing = scored(motion_smoothness(*of, rested, rule="upstream"))
     assert wrong.value < nothing.value - 1
@@ -160,7 +160,7 @@ def test_pixels_that_leave_or_are_covered_are_not_compared():
     scene = wall()
     earlier, later = unit(window(scene, 40)), unit(window(scene, 0))  # the picture moves to the right by 40
     flow = np.broadcast_to(np.float32([40, 0]), (*earlier.shape[:2], 2))
-    error, compared, inside = right_way(earlier, later, flow, -flow)
+    error, compared, inside = warp_error(earlier, later, flow, -flow)
     assert error == pytest.approx(0, abs=1e-3)
     assert inside == pytest.approx(280 / 320, abs=0.01)
     assert compared == inside
@@ -168,7 +168,7 @@ def test_pixels_that_leave_or_are_covered_are_not_compared():
     covered[40:120, 100:200] = 1  # something comes in front; the flow back says so
     back = -flow.copy()
     back[40:120, 100:200] = 0
-    assert right_way(earlier, covered, flow, back)[0] < 0.01 < right_way(earlier, covered, flow)[0]
+    assert warp_error(earlier, covered, flow, back)[0] < 0.01 < warp_error(earlier, covered, flow)[0]
 
 
 def test_a_picture_that_boils_is_not_saved_by_what_was_left_out():

@@ -20,16 +20,16 @@ from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.evidence.camera import SeenCamera
-from revisit.evidence.memory_clips import Detections
 from revisit.evidence.poses import TruePoseTrack
 from revisit.geometry.rotations import axis_angle, geodesic, smoothed
-from revisit.observers.detections import STYLES, words_of
 from revisit.observers.sets import load_roles
 from revisit.results import Results
+from revisit.suites.memobench.evidence import Detections
 from revisit.suites.memobench.metrics.camera import camera_controllability
 from revisit.suites.memobench.metrics.reappearance import reappearance
 from revisit.suites.memobench.metrics.true_turn import true_turn
 from revisit.suites.memobench.names import parse_clip
+from revisit.suites.memobench.observers.detections import STYLES, words_of
 from revisit.suites.memobench.radar import MIDDLE, RADIUS, radar
 from revisit.suites.memobench.strata import (
     PROCESSES,

@@ -15,7 +15,7 @@ import pytest
 from revisit.core import InvalidEvidence, MediaError, Score, Unscored, UsageError, from_arrays, to_arrays
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers, Question, answers_from, json_in, yes_or_no
 from revisit.suites.memobench.artifacts import find_answers
-from revisit.suites.memobench.imports import read_answers, vqa_answers
+from revisit.suites.memobench.imports.answers import read_answers, vqa_answers
 from revisit.suites.memobench.metrics.answers import DIMENSIONS, pass_rate, upstream_rates, vqa_cm, vqa_if
 from revisit.suites.memobench.names import parse_clip
 from revisit.suites.memobench.question_bank import (

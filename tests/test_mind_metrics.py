@@ -11,10 +11,9 @@ import pytest
 from revisit.core import SUITES, Case, Clip, Reason, Score, Unscored, UsageError
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.motion import Outset
-from revisit.evidence.poses import ActionTrack, PoseTrack, TruePoseTrack
-from revisit.evidence.quality import FeatureError
+from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.metrics.fidelity import IDENTICAL_DB
+from revisit.suites.mind.evidence import ActionTrack, FeatureError, Outset
 from revisit.suites.mind.metrics import action, gsc, lcm, selection, visual
 from tests.test_camera_metrics import bent_path, elsewhere
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from revisit.core import Batch, MissingPrerequisite, Score
-from revisit.evidence.memory_clips import DepthMaps
-from revisit.observers.depth import depth_anything as sizes
-from revisit.observers.depth import fast_depth as fast
-from revisit.observers.depth import first_middle_last, squeezed
+from revisit.suites.memobench.evidence import DepthMaps
 from revisit.suites.memobench.metrics.geometry import geometry, likeness
+from revisit.suites.memobench.observers.depth import depth_anything as sizes
+from revisit.suites.memobench.observers.depth import fast_depth as fast
+from revisit.suites.memobench.observers.depth import first_middle_last, squeeze
 from tests.looking import as_frames
 from tests.memo import RULES, case
 from tests.memo import frames as facts_of
@@ -137,7 +137,7 @@ def test_fastdepth_agrees_with_stereo_ground_truth(small_weights: Path) -> None:
 
     left, _, disparity = data.stereo_motorcycle()
     (frame,) = as_frames([left])
-    seen: DepthMaps = fast.fn(batch([squeezed(frame)]))
+    seen: DepthMaps = fast.fn(batch([squeeze(frame)]))
     assert seen.depth.shape == (1, 224, 224) and seen.depth.dtype == np.float32 and not seen.inverse
     depth = cv2.resize(seen.depth[0], disparity.shape[::-1])
     known = np.isfinite(disparity)
@@ -151,7 +151,7 @@ def test_likeness_of_depth_falls_as_a_picture_is_blurred(small_weights: Path) ->
     left = data.stereo_motorcycle()[0]
     blurred = [cv2.GaussianBlur(left, (0, 0), sigma) for sigma in (2, 8, 32)]
     shown = [left, left, *blurred, data.astronaut()]
-    maps = fast.fn(batch([squeezed(frame) for frame in as_frames(shown)])).depth
+    maps = fast.fn(batch([squeeze(frame) for frame in as_frames(shown)])).depth
     alike = [float(likeness(np.stack([maps[0], other]))[0]) for other in maps[1:]]
     assert alike[0] == pytest.approx(1, abs=1e-9)
     *graded, elsewhere = alike

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from revisit.core import MissingPrerequisite, Score, Unscored
-from revisit.evidence.mbench import FaceFeatures, FoldPairs
 from revisit.networks import faces as shapes
-from revisit.observers import bodies as below
-from revisit.observers import faces as people
+from revisit.suites.mbench.evidence import FaceFeatures, FoldPairs
 from revisit.suites.mbench.metrics.entities import face_tracks, human_appearance, human_identity
+from revisit.suites.mbench.observers import bodies as below
+from revisit.suites.mbench.observers import faces as people
 from tests.conftest import OFFLINE, Cli
 from tests.looking import as_frames, driven
 from tests.mbench import add_row, row, write_sample
@@ -189,7 +189,7 @@ def test_mtcnn_finds_the_face_at_any_size_and_mirrored(small_weights: Path, astr
 
 def test_photos_without_people_have_no_face(small_weights: Path) -> None:
     data = pytest.importorskip("skimage.data")
-    from revisit.observers.faces import find
+    from revisit.suites.mbench.observers.faces import find
 
     for picture in (data.coffee(), data.chelsea(), data.rocket(), np.dstack([data.brick()] * 3)):
         assert len(find(np.ascontiguousarray(picture)).box) == 0
@@ -198,7 +198,7 @@ def test_photos_without_people_have_no_face(small_weights: Path) -> None:
 def test_descriptors_keep_one_man_together_and_two_apart(
     small_weights: Path, photos: dict[str, np.ndarray], astronaut: np.ndarray
 ) -> None:
-    from revisit.observers.faces import SAME, find
+    from revisit.suites.mbench.observers.faces import SAME, find
 
     found = {name: find(picture).vector for name, picture in {**photos, "astronaut": astronaut}.items()}
     assert all(len(vector) == 1 for vector in found.values()), "one face in each photo"
@@ -254,10 +254,10 @@ def test_bodies_name_the_rows_of_their_faces(small_weights: Path) -> None:
     pictures = [np.full((40, 40, 3), k, np.uint8) for k in range(4)]
     calls: list[int] = []
 
-    def find(picture: np.ndarray) -> people.Found:
+    def find(picture: np.ndarray) -> people.DetectedFaces:
         calls.append(int(picture[0, 0, 0]))
         count = int(picture[0, 0, 0])
-        return people.Found(np.zeros((count, 4)), np.full((count, 3), count, np.float32))
+        return people.DetectedFaces(np.zeros((count, 4)), np.full((count, 3), count, np.float32))
 
     def describe(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], np.ndarray]:
         which = list(range(1, len(face)))
@@ -274,8 +274,8 @@ def test_bodies_name_the_rows_of_their_faces(small_weights: Path) -> None:
 
 
 def test_a_clip_without_faces_is_unscored_with_a_sentence(small_weights: Path) -> None:
-    from revisit.observers.bodies import bodies
-    from revisit.observers.faces import faces
+    from revisit.suites.mbench.observers.bodies import bodies
+    from revisit.suites.mbench.observers.faces import faces
 
     wall = np.random.default_rng(0).integers(0, 255, (120, 160, 3), dtype=np.uint8)
     shown = [np.roll(wall, k, 1) for k in range(3)]
@@ -298,7 +298,7 @@ def test_looks_of_bodies_are_unit_vectors_of_cloth_and_kind(small_weights: Path)
 
 @pytest.mark.long
 def test_a_body_is_the_person_below_the_face(small_weights: Path, astronaut: np.ndarray) -> None:
-    from revisit.observers import bodies as small
+    from revisit.suites.mbench.observers import bodies as small
 
     seen = small.find(astronaut)
     mirrored = np.ascontiguousarray(astronaut[:, ::-1])
@@ -424,8 +424,8 @@ def test_a_picture_lies_in_the_upper_left_corner_of_the_square(size: tuple[int, 
 def test_the_paper_set_describes_faces_as_its_files_say(buffalo: Path) -> None:
     from revisit import weights
     from revisit.networks import arcface
-    from revisit.observers.faces import faces_by_buffalo as faces
-    from revisit.observers.faces import find_by_buffalo as find
+    from revisit.suites.mbench.observers.faces import faces_by_buffalo as faces
+    from revisit.suites.mbench.observers.faces import find_by_buffalo as find
 
     path = weights.file("buffalo-arcface")
     weight = random_arcface(path)
@@ -445,9 +445,9 @@ def test_bodies_of_the_paper_set_belong_to_its_faces(buffalo: Path, monkeypatch:
     """With networks that know nothing: SAM answers once for each face, and its masks are taken to be all of the box."""
     pytest.importorskip("transformers", reason="needs transformers: pip install 'revisit-bench[networks]'")
     from revisit.networks import runtime, sam2, scrfd
-    from revisit.observers.bodies import bodies_by_dino as bodies
-    from revisit.observers.faces import faces_by_buffalo as faces
-    from revisit.observers.faces import find_by_buffalo as find
+    from revisit.suites.mbench.observers.bodies import bodies_by_dino as bodies
+    from revisit.suites.mbench.observers.faces import faces_by_buffalo as faces
+    from revisit.suites.mbench.observers.faces import find_by_buffalo as find
     from tests.test_networks_detections import save_dinov2, save_sam2
 
     save_sam2(buffalo / "sam2.1-hiera-tiny")
@@ -491,7 +491,7 @@ def test_another_network_in_its_place_is_named(buffalo: Path) -> None:
 def tracks_of(clip: Path) -> tuple[FaceFeatures, Score]:
     from revisit.core import Clip
     from revisit.media import Limits, open_clip
-    from revisit.observers.faces import faces
+    from revisit.suites.mbench.observers.faces import faces
 
     with open_clip(Clip(clip), Limits(), wanted=lambda count, fps: people.searched_frames(count, fps, {})) as stream:
         seen = faces(stream)

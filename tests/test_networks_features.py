@@ -21,14 +21,14 @@ from revisit.core import OBSERVERS, Batch, Case, Clip, ClipInfo, MissingPrerequi
 from revisit.engine.dependencies import ObserverSet  # noqa: E402
 from revisit.engine.evidence_keys import task_for  # noqa: E402
 from revisit.evidence.frames import FrameFacts  # noqa: E402
-from revisit.evidence.mbench import GramDistances  # noqa: E402
 from revisit.metrics.integrity import wr_integrity  # noqa: E402
 from revisit.networks import gram, runtime  # noqa: E402
 from revisit.networks import preprocessing as shapes  # noqa: E402
 from revisit.networks.efficientnet_lite import ID, STAGES, EfficientNetLite0, build, described, full_field  # noqa: E402
-from revisit.observers import gram_matrices  # noqa: E402
 from revisit.observers.frames import frame_facts  # noqa: E402
-from revisit.observers.objects import cut_out, object_vectors, whole_views  # noqa: E402
+from revisit.suites.mbench.evidence import GramDistances  # noqa: E402
+from revisit.suites.mbench.observers import gram_matrices  # noqa: E402
+from revisit.suites.mbench.observers.objects import cut_out, object_vectors, whole_views  # noqa: E402
 from revisit.suites.memobench.metrics.identity import identity  # noqa: E402
 from revisit.worlds.state import TARGET  # noqa: E402
 from tests.conftest import Cli  # noqa: E402

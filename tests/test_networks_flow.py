@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from revisit.core import MissingPrerequisite
-from revisit.evidence.memory_clips import WarpErrors
-from revisit.observers.warp_errors import describe, unit, wanted_frames
+from revisit.suites.memobench.evidence import WarpErrors
+from revisit.suites.memobench.observers.warp_errors import describe, unit, wanted_frames
 from tests.conftest import Cli
 from tests.looking import as_frames, look, wall, window
 
@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason="needs torch: pip install 'revisit-b
 
 from revisit.networks import flow_runs, gmflow, raft, runtime  # noqa: E402
 from revisit.networks.flow_parts import around, finer, grid, sampled  # noqa: E402
-from revisit.observers.warp_errors import raft_warp  # noqa: E402
+from revisit.suites.memobench.observers.warp_errors import raft_warp  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -28,8 +28,8 @@ from revisit.networks.mobile_sam import MobileSam  # noqa: E402
 from revisit.networks.sam import MaskDecoder, PromptEncoder  # noqa: E402
 from revisit.networks.tiny_vit import TinyViT  # noqa: E402
 from revisit.observers import masks as observers  # noqa: E402
-from revisit.observers.detections import detections_by_look  # noqa: E402
 from revisit.observers.mask_tracking import Tracker, cut_out, embedded  # noqa: E402
+from revisit.suites.memobench.observers.detections import detections_by_look  # noqa: E402
 
 # The network: small and random
 
@@ -226,7 +226,7 @@ def followed(film: Film, kind: str, frames: list[int]) -> list[float | None]:
     with runtime.inference():
         net = mobile_sam.network()
         seen = observers.embeddings(net, as_frames(pictures))
-        tracker = Tracker(net, pictures[0], film.target_box(), seen=seen[0])
+        tracker = Tracker(net, pictures[0], film.target_box(), embedding=seen[0])
         found = [tracker.mask, *(tracker.see(rgb, made) for rgb, made in zip(pictures[1:], seen[1:], strict=True))]
     return [None if mask is None else shared_part(mask, truth) for mask, truth in zip(found, true, strict=True)]
 
@@ -311,8 +311,8 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     from revisit.engine.cache import EvidenceCache
     from revisit.engine.jobs import ClipTask, Job, ObserverTask
     from revisit.engine.worker_processes import run_jobs
-    from revisit.evidence.mbench import ObjectMasks
     from revisit.media import Limits, clip_digest, encode_mp4
+    from revisit.suites.mbench.evidence import ObjectMasks
 
     monkeypatch.setenv("REVISIT_DEVICE", "cpu")
     jobs = []

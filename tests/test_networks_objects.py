@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Score, Target
-from revisit.evidence.mbench import FoldPairs
+from revisit.suites.mbench.evidence import FoldPairs
 from revisit.suites.mbench.metrics.entities import object_texture
 from revisit.worlds.film import play
 from revisit.worlds.places import make_world
@@ -20,7 +20,7 @@ from revisit.worlds.state import TARGET
 pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
 
 from revisit.networks import runtime
-from revisit.observers.objects import object_features
+from revisit.suites.mbench.observers.objects import object_features
 
 SIZE = (240, 416)
 FRAMES = 13

@@ -96,7 +96,7 @@ def test_the_published_musiq_has_the_published_size() -> None:
 
 
 def test_imaging_covers_720p_and_divides_by_a_hundred(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from revisit.observers import quality
+    from revisit.suites.mind.observers import quality
 
     assert quality.MIND_SIZE == (720, 1280)
     monkeypatch.setattr(quality, "MIND_SIZE", (90, 160))  # a sixty-fourth of the work
@@ -141,7 +141,7 @@ def test_clip_iqa_gives_the_numbers_of_another_implementation(folder: Path) -> N
 
 
 def test_image_quality_reads_openais_archive_without_running_it(folder: Path) -> None:
-    from revisit.observers.quality import image_quality
+    from revisit.suites.memobench.observers.quality import image_quality
 
     net = clip_iqa.Clip((1, 2, 1, 1), 8, 5, 49408, 64, 2, 77, 64)
     net.load_state_dict(small_clip(), strict=False)
@@ -289,13 +289,14 @@ def small_vit(folder: Path, id: str) -> None:
 
 
 def test_aesthetic_observers(folder: Path) -> None:
-    from revisit.observers import quality
+    from revisit.suites.memobench.observers import quality
+    from revisit.suites.mind.observers.quality import aesthetic_mind
 
     small_vit(folder, "clip-vit-l-14-openai")
     torch.save(drawn(shapes_of(aesthetic.Layers(768))), folder / "laion-aesthetic-v2.pth")
     torch.save(drawn({"weight": (1, 768), "bias": (1,)}), folder / "laion-aesthetic-v1.pth")
     assert rows_are_independent(quality.aesthetic.fn, pictures(2, 96, 160)).maker == "laion-aesthetic-v2"
-    assert rows_are_independent(quality.aesthetic_mind.fn, pictures(2, 96, 160)).net == "laion-aesthetic-v1"
+    assert rows_are_independent(aesthetic_mind.fn, pictures(2, 96, 160)).net == "laion-aesthetic-v1"
 
 
 # ImageReward
@@ -377,8 +378,8 @@ def renamed(state: Mapping[str, Any], prefix: str, names: Mapping[str, str]) -> 
 
 def test_image_reward_reads_35_words_of_a_prompt(folder: Path) -> None:
     pytest.importorskip("tokenizers", reason="needs tokenizers")
-    from revisit.observers.quality import five
-    from revisit.observers.quality import image_reward as rate
+    from revisit.suites.memobench.observers.quality import five
+    from revisit.suites.memobench.observers.quality import image_reward as rate
 
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "leaves", "and", "re", "##turns", "."]
     (folder / "bert-words").mkdir()
@@ -410,7 +411,7 @@ def test_the_paper_set_rates_frames_by_these_networks() -> None:
 
 
 def test_a_missing_weight_is_a_sentence(folder: Path) -> None:
-    from revisit.observers.quality import imaging
+    from revisit.suites.mind.observers.quality import imaging
 
     said = weights.why_missing(imaging.weights)
     assert said is not None and "musiq-spaq" in said and "revisit weights pull" in said

@@ -24,7 +24,8 @@ from torch.nn import functional  # noqa: E402
 from revisit import weights  # noqa: E402
 from revisit.core import OBSERVERS, Batch, Frame, MissingPrerequisite  # noqa: E402
 from revisit.networks import dino, preprocessing, runtime  # noqa: E402
-from revisit.observers import feature_error, gram_matrices  # noqa: E402
+from revisit.suites.mbench.observers import gram_matrices  # noqa: E402
+from revisit.suites.mind.observers import feature_error  # noqa: E402
 
 WIDTH, LAYERS, HEADS = 128, 2, 2
 

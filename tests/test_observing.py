@@ -30,9 +30,9 @@ from revisit.engine.observe import observe
 from revisit.engine.request import observer_set
 from revisit.evidence.appearance import LabStats
 from revisit.evidence.frames import Thumbnails
-from revisit.evidence.judged import Judgeability
 from revisit.evidence.views import ViewLinks
 from revisit.media import Limits, save_npz
+from revisit.suites.wrbench.evidence import Judgeability
 from tests.looking import as_frames, wall, window
 
 COUNT, FPS = 7, 10.0
@@ -103,7 +103,10 @@ def test_one_function_is_several_observers() -> None:
     sizes = [OBSERVERS[id] for id in ("paper.depth", "paper.depth_base", "paper.depth_large")]
     assert [o.weights for o in sizes] == [(f"depth-anything-v2-{size}",) for size in ("small", "base", "large")]
     assert sizes[1].summary.endswith("by depth-anything-v2-base.")
-    assert len({repr(dict(o.params)) for o in sizes}) == 1 and sizes[0].fn.__module__ == "revisit.observers.depth"
+    assert (
+        len({repr(dict(o.params)) for o in sizes}) == 1
+        and sizes[0].fn.__module__ == "revisit.suites.memobench.observers.depth"
+    )
 
     @evidence(id="test_named")
     @dataclass(frozen=True)

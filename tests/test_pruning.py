@@ -12,9 +12,9 @@ from revisit.cli.cache import app
 from revisit.core import Clip, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.cache_pruning import cache_limit, over_limit, size_of, unused
-from revisit.evidence.motion import Outset
 from revisit.judges.store import shared_store
 from revisit.media.cache_folders import NETWORKS, SHOWN
+from revisit.suites.mind.evidence import Outset
 from revisit.web.media import shown
 from revisit.weights import derived_files
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, Score, Unscored, Verdict
-from revisit.evidence.judged import Judgeability, ProbeAnswers
+from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers
 from revisit.suites.wrbench.metrics.probes import returned_state, visible_spatial
 from revisit.suites.wrbench.metrics.reobservation import reobservation
 

@@ -14,7 +14,7 @@ from revisit.core import Case, Clip, Record, Verdict
 from revisit.evidence.views import ViewLinks
 from revisit.media import clip_digest, open_clip
 from revisit.media.perturb import WORDS, perturb_frame
-from revisit.metrics.margins import with_room
+from revisit.metrics.margins import with_margin
 from revisit.metrics.view_gate import chains
 from revisit.results import Results
 from tests.conftest import Cli
@@ -86,7 +86,7 @@ def test_confidence_is_the_room_a_verdict_has(turns_at: int, state: str, confide
         yield verdict("stays")
         yield verdict("stays" if steps < turns_at else "turns")
 
-    found = with_room(verdict("stays"), others)
+    found = with_margin(verdict("stays"), others)
     assert (found.state, found.facts["confidence"]) == (state, confidence)
     if state == "unsure":
         assert found.label == "cannot tell" and "'stays', but 'turns'" in found.reason

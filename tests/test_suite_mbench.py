@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from revisit.cli.main import app
 from revisit.core import METRICS, SUITES, Case, MissingPrerequisite, Rejected, UsageError
-from revisit.evidence.judged import ProgressRatings
 from revisit.media import load_npz, save_npz
 from revisit.suites.mbench.check import artifact_problem, check
 from revisit.suites.mbench.dataset import open_dataset
+from revisit.suites.mbench.evidence import ProgressRatings
 from revisit.suites.mbench.names import dimensions_of, registered
 from revisit.suites.mbench.package import package
 from revisit.suites.mbench.read import Filter, read, recognises
@@ -940,7 +940,7 @@ def test_prepare_by_a_network_in_its_own_environment(tmp_path: Path, make_clip, 
 
 def test_the_protocol_readme_gives_the_readmes_numbers():
     """Its examples of output: .5523 for an error of 2.964 px, and .74 for a mean rating of 3.7."""
-    from revisit.evidence.mbench import PairMatches
+    from revisit.suites.mbench.evidence import PairMatches
     from revisit.suites.mbench.metrics.judged import judged_correctness, judged_progress
     from revisit.suites.mbench.metrics.spatial import over_pairs
     from tests.mbench_world import track

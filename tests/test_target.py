@@ -12,7 +12,16 @@ from revisit.core import ClipInfo, InvalidEvidence, Score, Target, Unscored, Ver
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetTrack
 from revisit.metrics.target_gate import target_phases, target_return, target_sight
 from revisit.metrics.target_return import target_identity, target_reappearance
-from revisit.observers.grid_descriptors import FAINTEST, Probe, View, Whitening, Window, cells_of, cut_out, similarities
+from revisit.observers.grid_descriptors import (
+    FAINTEST,
+    CellView,
+    Probe,
+    Whitening,
+    Window,
+    cells_of,
+    cut_out,
+    similarities,
+)
 from revisit.observers.target_tracking import track_target
 from tests.looking import as_frames, driven, look, read, wall, window
 
@@ -228,7 +237,7 @@ def test_similarity_is_the_weighted_correlation_of_the_cells():
     rows, columns = 6, 9
     weight = np.random.default_rng(0).uniform(0.1, 1, (rows, columns)).astype(np.float32)
     piece = cut_out(white, np.array([30.0, 20.0]), rows, columns)
-    view = View(white, (12, 18))
+    view = CellView(white, (12, 18))
     values = similarities([Probe(piece, Window(weight))], view)[0]
     for y, x in ((20, 30), (12, 41), (33, 55)):
         there = white[y - rows // 2 : y - rows // 2 + rows, x - columns // 2 : x - columns // 2 + columns]

@@ -12,7 +12,15 @@ from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetLooks
 from revisit.metrics.target_gate import target_phases, target_return, target_sight
 from revisit.metrics.target_looks import LookRule, frame_says
 from revisit.metrics.target_return import target_reappearance
-from revisit.observers.target_presence import Search, chosen, in_box, in_windows, most_different, overlap, windows
+from revisit.observers.target_presence import (
+    WindowSearch,
+    choose_looks,
+    in_box,
+    in_windows,
+    most_different,
+    overlap,
+    windows,
+)
 from tests.test_target import BOX, plain_track
 
 
@@ -137,18 +145,18 @@ def test_the_target_is_found_where_it_went_and_not_where_it_was():
         return cells
 
     box = np.array([1 / 12, 2 / 8, 4 / 12, 6 / 8])
-    search = Search(picture, frame(1), box)
+    search = WindowSearch(picture, frame(1), box)
     rows = [search.look(picture, frame(column)) for column in (1, 7, None)]
-    assert [row["like"] - row["unlike"] > 0.5 for row in rows] == [True, True, False]
-    centre = (rows[1]["box"][:2] + rows[1]["box"][2:]) / 2
+    assert [row.like - row.unlike > 0.5 for row in rows] == [True, True, False]
+    centre = (rows[1].box[:2] + rows[1].box[2:]) / 2
     assert np.abs(centre - [8.5 / 12, 0.5]).max() < 0.15
     assert search.lookalike < 0.2
-    assert rows[0]["before"] > 0.9 and rows[1]["before"] < 0.5  # it is no longer where it was
+    assert rows[0].before > 0.9 and rows[1].before < 0.5  # it is no longer where it was
 
 
 def test_frames_are_spread_and_hold_both_ends():
     for count, fps in ((5, 24.0), (81, 24.0), (1000, 24.0), (3000, 30.0)):
-        picked = chosen(count, fps, None)
+        picked = choose_looks(count, fps, None)
         assert picked[0] == 0 and picked[-1] == count - 1 and len(picked) <= 64
 
 

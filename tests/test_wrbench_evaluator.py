@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 
 from revisit.cli.main import app
 from revisit.core import Case, Rejected, UsageError
-from revisit.evidence.judged import Judgeability
 from revisit.media import encode_mp4
+from revisit.suites.wrbench.evidence import Judgeability
 from revisit.suites.wrbench.metrics.reobservation import reobservation
 from revisit.suites.wrbench.prompts import natural25_tasks
 from revisit.suites.wrbench.read import read

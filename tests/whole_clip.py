@@ -17,8 +17,10 @@ from revisit.core import OBSERVERS, Case, Clip, Frame, Target, evidence_id
 from revisit.evidence.answers import JudgeAnswers
 from revisit.evidence.appearance import IntegrityTokens, NetworkPatches
 from revisit.evidence.fidelity import PerceptualDistance
-from revisit.evidence.judged import Judgeability, ProbeAnswers, ProgressRatings, TriggerAnswer
-from revisit.evidence.mbench import (
+from revisit.evidence.motion import ShotChanges
+from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.evidence.target import TargetLooks
+from revisit.suites.mbench.evidence import (
     BodyFeatures,
     FaceFeatures,
     GeometryTrack,
@@ -26,15 +28,15 @@ from revisit.evidence.mbench import (
     ObjectFeatures,
     ObjectMasks,
     PairMatches,
+    ProgressRatings,
     TextFeatures,
+    TriggerAnswer,
     WarpedViews,
 )
-from revisit.evidence.memory_clips import AestheticScores, DepthMaps, Detections, ImageQuality, ImageRewards
-from revisit.evidence.motion import Outset, ShotChanges
-from revisit.evidence.poses import ActionTrack, PoseTrack, TruePoseTrack
-from revisit.evidence.quality import AestheticQuality, FeatureError, ImagingQuality
-from revisit.evidence.target import TargetLooks
+from revisit.suites.memobench.evidence import AestheticScores, DepthMaps, Detections, ImageQuality, ImageRewards
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
+from revisit.suites.mind.evidence import ActionTrack, AestheticQuality, FeatureError, ImagingQuality, Outset
+from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers
 from tests.looking import as_frames, look, wall, window
 
 COUNT, FPS = 33, 8.0

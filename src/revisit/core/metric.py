@@ -8,6 +8,7 @@ them, and they are part of its hash.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, get_type_hints, overload
@@ -293,9 +294,10 @@ def metric(
     def register(fn: ScoreFunction) -> Metric:
         name = id or fn.__name__
         kinds = _annotated_kinds(fn) if needs is None else needs
+        family = getattr(sys.modules.get(fn.__module__), "FAMILY", "") or _chapter(fn.__module__)
         return METRICS.add(name, Metric(
             name, version, title or title_of(fn), unit, range, higher_is_better, kinds, fn, gates, suites,
-            _chapter(fn.__module__), paper, upstream, responds_to, blind_to,
+            family, paper, upstream, responds_to, blind_to,
             {**keyword_defaults(fn), **(params or {})}, doc, rewards_unchanged, published_by,
         ))  # fmt: skip
 
@@ -323,7 +325,10 @@ def _annotated_kinds(fn: ScoreFunction) -> tuple[type, ...]:
 
 
 def _chapter(module: str) -> str:
-    """The name of a metric's file; in the folder of a benchmark the benchmark's stands before or in place of it."""
+    """The name of a metric's file; in the folder of a benchmark the benchmark's stands before or in place of it.
+
+    A module whose metrics are known by another name states it as FAMILY.
+    """
     *_, folder, room, name = ["", "", *module.split(".")]
     if name == "metrics":
         return room

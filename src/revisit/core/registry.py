@@ -1,7 +1,8 @@
 """Registries: names to things, filled by decorators; plugins join through entry points.
 
 A benchmark is a folder of `revisit.suites`, or a package that a plugin's entry point names. Its files are found by
-their names: PARTS register metrics, questions, importers and the suite, and are imported with everything else; others
+their names: PARTS register evidence, observers, metrics, questions, importers and the suite, and are imported with
+everything else; others
 (`world`, `commands`) are imported when somebody asks for them.
 """
 
@@ -30,7 +31,7 @@ ROOMS = (
     "revisit.metrics",
 )
 BENCHMARKS = "revisit.suites"
-PARTS = ("metrics", "questions", "imports", "suite")
+PARTS = ("evidence", "observers", "metrics", "questions", "imports", "suite")
 
 
 class Registry(Generic[T]):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TypedDict
 
 from revisit.core import Record
 from revisit.diagnosis.kinds import KINDS, Kind
 from revisit.diagnosis.responses import confidence
 from revisit.diagnosis.signs import CAMERA, KNOWN_BY, Scores, between, signs
-from revisit.diagnosis.without_reference import Told, asked_to_rest, by_rule
+from revisit.diagnosis.without_reference import RuleAnswer, asked_to_rest, by_rule
 
 ALL, MEMORY = frozenset(KINDS), frozenset(id for id, kind in KINDS.items() if kind.memory)
 SURE_ENOUGH = 0.5  # confidence from which a kind is more likely than not
@@ -40,6 +40,15 @@ class Finding:
     sentence: str
 
 
+class DiagnosisJson(TypedDict):
+    """A diagnosis as the summary of a run writes it."""
+
+    words: str
+    findings: list[dict[str, object]]  # fields of `Finding`
+    doubtful: list[dict[str, object]]
+    untold: dict[str, str]
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """What a clip shows, surest first, what could not be told, and all of it in a line."""
@@ -49,56 +58,56 @@ class Diagnosis:
     untold: dict[str, str]  # kind -> why it cannot be told
     words: str
 
-    def as_json(self) -> dict[str, Any]:
-        found, doubtful = ([asdict(finding) for finding in some] for some in (self.findings, self.doubtful))
-        return {"words": self.words, "findings": found, "doubtful": doubtful, "untold": self.untold}
+    def as_json(self) -> DiagnosisJson:
+        findings, doubtful = ([asdict(finding) for finding in some] for some in (self.findings, self.doubtful))
+        return {"words": self.words, "findings": findings, "doubtful": doubtful, "untold": self.untold}
 
 
-def can_diagnose(asked: Collection[str]) -> bool:
+def can_diagnose(metrics: Collection[str]) -> bool:
     """Whether the questions that a diagnosis rests on were asked at all."""
-    return any(metric in asked for metric in KNOWN_BY.values())
+    return any(metric in metrics for metric in KNOWN_BY.values())
 
 
 def diagnose(records: Mapping[str, Record]) -> Diagnosis:
     """The findings of one case, from its answers by metric and gate."""
     scores = Scores(records)
-    found = signs(scores)
+    signs_by_group = signs(scores)
     never_left = _never_left(scores)
     rests = asked_to_rest(scores)
     ruled = by_rule(scores)
     findings: list[Finding] = []
-    untold: dict[str, str] = {}
+    undecided: dict[str, str] = {}
     unknown = {group: str(scores.reason(by) or f"{by} was not asked") for group, by in KNOWN_BY.items()}
-    for id, kind in KINDS.items():
+    for kind_id, kind in KINDS.items():
         if kind.memory and (never_left or rests):
             why = "was asked to rest" if rests else "never left"
-            untold[id] = f"the camera {why}, so memory was not tested"
+            undecided[kind_id] = f"the camera {why}, so memory was not tested"
             continue
-        sure = confidence(id, found)
-        told = ruled.get(id)
+        sure = confidence(kind_id, signs_by_group)
+        answer = ruled.get(kind_id)
         if sure is not None:
             strength = between(scores.of(kind.shown_by, default=kind.full[1]), *kind.full)
-            told = Told(sure, strength, tuple(scores.frames(kind.shown_by)))
-        if told is None:
-            untold[id] = unknown[kind.needs]
-        elif told.sure > 1 - SURE:
-            findings.append(_finding(id, kind, told, never_left))
+            answer = RuleAnswer(sure, strength, tuple(scores.frames(kind.shown_by)))
+        if answer is None:
+            undecided[kind_id] = unknown[kind.needs]
+        elif answer.sure > 1 - SURE:
+            findings.append(_finding(kind_id, kind, answer, never_left))
     findings.sort(key=lambda finding: -finding.confidence)
     sure_ones = tuple(finding for finding in findings if finding.confidence >= SURE)
     doubtful = tuple(finding for finding in findings if finding.confidence < SURE)
-    return Diagnosis(sure_ones, doubtful, untold, _words(sure_ones, doubtful, untold, scores, never_left, rests))
+    return Diagnosis(sure_ones, doubtful, undecided, _words(sure_ones, doubtful, undecided, scores, never_left, rests))
 
 
-def enough(untold: Collection[str]) -> bool:
+def enough(undecided: Collection[str]) -> bool:
     """Whether a clip without findings may be called sound: more than half of all kinds, and of memory's, are told."""
-    return all(2 * len(kinds.intersection(untold)) < len(kinds) for kinds in (ALL, MEMORY))
+    return all(2 * len(kinds.intersection(undecided)) < len(kinds) for kinds in (ALL, MEMORY))
 
 
-def _finding(id: str, kind: Kind, told: Told, never_left: bool) -> Finding:
+def _finding(kind_id: str, kind: Kind, answer: RuleAnswer, never_left: bool) -> Finding:
     sentence = kind.says
-    if never_left and id in ("frozen_camera", "timid_camera"):
+    if never_left and kind_id in ("frozen_camera", "timid_camera"):
         sentence = "the camera never left"
-    return Finding(id, kind.title, round(told.strength, 3), round(told.sure, 3), told.frames, sentence)
+    return Finding(kind_id, kind.title, round(answer.strength, 3), round(answer.sure, 3), answer.frames, sentence)
 
 
 def _never_left(scores: Scores) -> bool:
@@ -115,9 +124,9 @@ def _never_left(scores: Scores) -> bool:
 
 
 def _words(
-    found: Sequence[Finding],
+    findings: Sequence[Finding],
     doubtful: Sequence[Finding],
-    untold: dict[str, str],
+    undecided: dict[str, str],
     scores: Scores,
     stayed: bool,
     rests: bool,
@@ -125,18 +134,18 @@ def _words(
     """One line: whether the clip returned, each finding with its confidence, and what is more likely than not."""
     label = RETURNED.get(scores.label("view_return"), "")
     label = "asked to rest" if rests else "never left" if stayed else label
-    said = [f"{finding.title} ({finding.confidence:.2f})" for finding in found]
+    parts = [f"{finding.title} ({finding.confidence:.2f})" for finding in findings]
     likely = [finding for finding in doubtful if finding.confidence >= SURE_ENOUGH]
-    said += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in likely]
-    open_kinds = {*untold, *(finding.kind for finding in doubtful)}
-    if not said and len(untold) == len(KINDS):
-        said = ["nothing could be diagnosed"]
-    elif not said and not enough(open_kinds):
-        others = ", nothing found in the others" if len(open_kinds) < len(KINDS) else ""
-        said = [f"not enough to tell: {len(open_kinds)} of {len(KINDS)} kinds could not be asked{others}"]
-    elif not said:
-        said = [
+    parts += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in likely]
+    open_kinds = {*undecided, *(finding.kind for finding in doubtful)}
+    if not parts and len(undecided) == len(KINDS):
+        parts = ["nothing could be diagnosed"]
+    elif not parts and not enough(open_kinds):
+        remainder = ", nothing found in the others" if len(open_kinds) < len(KINDS) else ""
+        parts = [f"not enough to tell: {len(open_kinds)} of {len(KINDS)} kinds could not be asked{remainder}"]
+    elif not parts:
+        parts = [
             "no failure found"
             + (f", {len(open_kinds)} of {len(KINDS)} kinds could not be judged" if open_kinds else "")
         ]
-    return ", ".join([label, *said] if label else said)
+    return ", ".join([label, *parts] if label else parts)

@@ -11,24 +11,47 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TypedDict
 
 from revisit.diagnosis.kinds import KINDS, Kind
 
 
-@cache
-def responses() -> dict[str, Any]:
+class Response(TypedDict):
+    """The logistic model of one kind of failure."""
+
+    offset: float
+    weights: dict[str, float]
+
+
+class HeldOut(TypedDict):
+    """How well the models do on clips that they were not fitted on."""
+
+    macro_f1: float
+    kinds: dict[str, object]
+    confusion: dict[str, object]
+
+
+class Responses(TypedDict):
     """The content of responses.json."""
-    content: dict[str, Any] = json.loads((files("revisit.diagnosis") / "responses.json").read_text(encoding="utf-8"))
+
+    provenance: dict[str, object]
+    kinds: dict[str, Response]
+    held_out: HeldOut
+
+
+@cache
+def responses() -> Responses:
+    """The fitted models, with where they come from."""
+    content: Responses = json.loads((files("revisit.diagnosis") / "responses.json").read_text(encoding="utf-8"))
     return content
 
 
-def evidence_for(kind: Kind, found: Mapping[str, Mapping[str, float]]) -> dict[str, float] | None:
+def evidence_for(kind: Kind, signs_by_group: Mapping[str, Mapping[str, float]]) -> dict[str, float] | None:
     """The signs that a kind is read from, 0 where unknown; None without the group that it needs."""
-    if kind.needs not in found:
+    if kind.needs not in signs_by_group:
         return None
-    known = {name: value for group in found.values() for name, value in group.items()}
-    return {name: known.get(name, 0.0) for name in signs_of(kind)}
+    signs = {name: value for group in signs_by_group.values() for name, value in group.items()}
+    return {name: signs.get(name, 0.0) for name in signs_of(kind)}
 
 
 def signs_of(kind: Kind) -> list[str]:
@@ -36,11 +59,11 @@ def signs_of(kind: Kind) -> list[str]:
     return list(dict.fromkeys((*kind.speaks, *kind.against)))
 
 
-def confidence(id: str, found: Mapping[str, Mapping[str, float]]) -> float | None:
+def confidence(kind_id: str, signs_by_group: Mapping[str, Mapping[str, float]]) -> float | None:
     """How sure the fitted model is of a kind, 0 to 1; None where its signs are unknown."""
-    looked_at = evidence_for(KINDS[id], found)
+    looked_at = evidence_for(KINDS[kind_id], signs_by_group)
     if looked_at is None:
         return None
-    model = responses()["kinds"][id]
+    model = responses()["kinds"][kind_id]
     total = model["offset"] + sum(weight * looked_at.get(sign, 0.0) for sign, weight in model["weights"].items())
     return 1 / (1 + math.exp(-total))

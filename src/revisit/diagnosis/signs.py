@@ -69,12 +69,12 @@ def between(value: float, low: float, high: float) -> float:
 def signs(scores: Scores) -> dict[str, dict[str, float]]:
     """The signs of each group that is known."""
     groups = {CAMERA: camera_signs, LOOK: look_signs, TARGET: target_signs, CLIP: clip_signs}
-    found = {group: read(scores) for group, read in groups.items() if scores.known(KNOWN_BY[group])}
-    if TARGET in found:
+    signs_by_group = {group: reader(scores) for group, reader in groups.items() if scores.known(KNOWN_BY[group])}
+    if TARGET in signs_by_group:
         # Where the whole place is another, or the picture decays, differences on the target say nothing of it.
-        clear = 1 - max(between(scores.of("place_departure"), 0.3, 0.5), found.get(LOOK, {}).get("melts", 0.0))
-        found[TARGET] = {name: sign * clear for name, sign in found[TARGET].items()}
-    return found
+        clear = 1 - max(between(scores.of("place_departure"), 0.3, 0.5), signs_by_group.get(LOOK, {}).get("melts", 0.0))
+        signs_by_group[TARGET] = {name: sign * clear for name, sign in signs_by_group[TARGET].items()}
+    return signs_by_group
 
 
 def camera_signs(scores: Scores) -> dict[str, float]:
@@ -149,7 +149,7 @@ def target_signs(scores: Scores) -> dict[str, float]:
     )
     colour, lightness = scores.of("target_colour"), scores.of("target_colour", "lightness")
     hue = changed * between(colour, 8.0, 24.0) * between(colour / (colour + lightness + 1.0), 0.65, 0.85)
-    lost = scores.of("target_pattern")
+    pattern_loss = scores.of("target_pattern")
     outline = between(scores.of("target_outline", "beyond"), 0.25, 1.2)
     still_there = (1 - as_before) * (1 - moved)
     return {
@@ -160,7 +160,7 @@ def target_signs(scores: Scores) -> dict[str, float]:
         "doubled": between(scores.of("target_doubled"), 0.25, 0.55),
         "gone": faded * still_there,
         "evenly": between(scores.of("target_faded", "even"), 0.2, 0.6) * changed,
-        "recoloured": hue * between(1 - lost, 0.4, 0.8) * still_there,
-        "other pattern": changed * between(lost, 0.02, 0.1) * (1 - outline) * still_there * (1 - hue),
-        "other outline": outline * between(lost, 0.05, 0.3) * still_there * (1 - faded),
+        "recoloured": hue * between(1 - pattern_loss, 0.4, 0.8) * still_there,
+        "other pattern": changed * between(pattern_loss, 0.02, 0.1) * (1 - outline) * still_there * (1 - hue),
+        "other outline": outline * between(pattern_loss, 0.05, 0.3) * still_there * (1 - faded),
     }

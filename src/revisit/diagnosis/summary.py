@@ -4,61 +4,79 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from revisit.core import Case
-from revisit.diagnosis.diagnose import can_diagnose, diagnose, enough
+from revisit.diagnosis.diagnose import DiagnosisJson, can_diagnose, diagnose, enough
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import responses
 from revisit.results import Results
 from revisit.results.tables import table
 
 
-def diagnosed(results: Results) -> dict[str, Any]:
+class ModelDiagnoses(TypedDict):
+    """Counts of one model's clips."""
+
+    clips: int
+    told: int  # clips of which anything could be told
+    enough: int  # clips of which most kinds could be told
+    unreadable: int
+    findings: dict[str, int]  # title of a kind -> clips that show it
+
+
+class DiagnosisSummary(TypedDict, total=False):
+    """The diagnoses of a run; empty where nobody asked what they rest on."""
+
+    fitted: object
+    models: dict[str, ModelDiagnoses]
+    cases: dict[str, DiagnosisJson]
+
+
+def diagnosed(results: Results) -> DiagnosisSummary:
     """Diagnoses of all cases; empty where nobody asked what they rest on."""
-    asked = results.only(lambda entry: isinstance(entry, Case) and can_diagnose(results.of(entry)))
-    if not asked.cases:
+    diagnosable = results.only(lambda entry: isinstance(entry, Case) and can_diagnose(results.of(entry)))
+    if not diagnosable.cases:
         return {}
-    models = {case.id: case.model for case in asked.cases}
+    models = {case.id: case.model for case in diagnosable.cases}
     broken = {
-        case.id: next(record.sentence for record in asked.of(case).values() if record.failed)
-        for case in asked.cases
-        if asked.unreadable(case)
+        case.id: next(record.sentence for record in diagnosable.of(case).values() if record.failed)
+        for case in diagnosable.cases
+        if diagnosable.unreadable(case)
     }
-    made = {id: diagnose(asked.of(id)) for id in models if id not in broken}
-    counts: dict[str, Counter[str]] = {model: Counter() for model in asked.models}
-    for case, diagnosis in made.items():
+    diagnoses = {case_id: diagnose(diagnosable.of(case_id)) for case_id in models if case_id not in broken}
+    counts: dict[str, Counter[str]] = {model: Counter() for model in diagnosable.models}
+    for case, diagnosis in diagnoses.items():
         counts[models[case]].update(finding.title for finding in diagnosis.findings)
-    clips, unreadable = (Counter(models[case] for case in some) for some in (made, broken))
-    told = Counter(models[case] for case, diagnosis in made.items() if len(diagnosis.untold) < len(KINDS))
-    plenty = Counter(models[case] for case, diagnosis in made.items() if enough(diagnosis.untold))
+    clips, unreadable = (Counter(models[case] for case in some) for some in (diagnoses, broken))
+    decided = Counter(models[case] for case, diagnosis in diagnoses.items() if len(diagnosis.untold) < len(KINDS))
+    plenty = Counter(models[case] for case, diagnosis in diagnoses.items() if enough(diagnosis.untold))
     return {
         "fitted": responses()["provenance"]["fitted"],
         "models": {
             model: {
                 "clips": clips[model],
-                "told": told[model],  # clips of which anything could be told
-                "enough": plenty[model],  # clips of which most kinds could be told
+                "told": decided[model],
+                "enough": plenty[model],
                 "unreadable": unreadable[model],
                 "findings": dict(sorted(counts[model].items(), key=lambda item: (-item[1], item[0]))),
             }
-            for model in asked.models
+            for model in diagnosable.models
         },
         "cases": {
-            **{case: diagnosis.as_json() for case, diagnosis in made.items()},
+            **{case: diagnosis.as_json() for case, diagnosis in diagnoses.items()},
             **{case: unread(why) for case, why in broken.items()},
         },
     }
 
 
-def unread(why: str) -> dict[str, Any]:
+def unread(why: str) -> DiagnosisJson:
     """What is said of a clip that cannot be read: nothing was found, and nothing could be told."""
-    untold = dict.fromkeys(KINDS, why)
-    return {"words": f"could not be read: {why}", "findings": [], "doubtful": [], "untold": untold}
+    undecided = dict.fromkeys(KINDS, why)
+    return {"words": f"could not be read: {why}", "findings": [], "doubtful": [], "untold": undecided}
 
 
 def taxonomy_table(
-    found: Mapping[str, Any], taxonomy: Mapping[str, Iterable[str]], groups: Mapping[str, tuple[str, str]]
+    diagnoses: DiagnosisSummary, taxonomy: Mapping[str, Iterable[str]], groups: Mapping[str, tuple[str, str]]
 ) -> dict[str, Any]:
     """In how many clips each kind of a benchmark's own taxonomy was found, by model and part of the dataset.
 
@@ -67,14 +85,14 @@ def taxonomy_table(
     kind that cannot be told of a clip leaves it out of that kind's clips.
     """
     rows = []
-    for group in sorted({groups[case] for case in found["cases"]}):
-        mine = [diagnosis for case, diagnosis in found["cases"].items() if groups[case] == group]
+    for group in sorted({groups[case] for case in diagnoses["cases"]}):
+        mine = [diagnosis for case, diagnosis in diagnoses["cases"].items() if groups[case] == group]
         cells = []
         for kinds in taxonomy.values():
-            wanted = set(kinds)
-            told = [one for one in mine if not wanted <= one["untold"].keys()]
-            n = sum(bool(wanted & {finding["kind"] for finding in one["findings"]}) for one in told)
-            cells.append({"n": n, "of": len(told), **({"mean": n / len(told)} if told else {})})
+            kind_ids = set(kinds)
+            decided = [one for one in mine if not kind_ids <= one["untold"].keys()]
+            n = sum(bool(kind_ids & {finding["kind"] for finding in one["findings"]}) for one in decided)
+            cells.append({"n": n, "of": len(decided), **({"mean": n / len(decided)} if decided else {})})
         rows.append((", ".join(filter(None, group)), cells))
     note = "share of the clips that show it (clips that show it/clips of which it can be told); not exclusive"
     return table("Failures by kind", note, taxonomy, rows)

@@ -22,7 +22,7 @@ NO_TURN = 2.0  # degrees: less is no turn
 UNDECIDED, UNDONE = 0.5, 0.2  # outcome of the event: between first view and truth, and surely the first view
 
 
-class Told(NamedTuple):
+class RuleAnswer(NamedTuple):
     """What a rule says of a kind: its confidence, its strength, and the frames that show it."""
 
     sure: float
@@ -30,9 +30,9 @@ class Told(NamedTuple):
     frames: tuple[int, ...] = ()
 
 
-def by_rule(scores: Scores) -> dict[str, Told]:
+def by_rule(scores: Scores) -> dict[str, RuleAnswer]:
     """What the rules say, by kind; each counts where the fitted models do not know the signs of the kind."""
-    found: dict[str, Told] = {}
+    answers: dict[str, RuleAnswer] = {}
     never_left = scores.label("view_return") in ("never left", "covered, not left")
     rests = scores.of("frozen_camera", default=1.0) >= RESTS  # a camera that moves and stays was perhaps asked to
     turned = turned_share(scores)
@@ -40,29 +40,31 @@ def by_rule(scores: Scores) -> dict[str, Told]:
         pass  # a camera that holds as it was asked is right
     elif turned is not None:
         if turned[0] < NO_TURN:
-            found["frozen_camera"] = Told(BY_GATE, 1.0)
+            answers["frozen_camera"] = RuleAnswer(BY_GATE, 1.0)
         elif 0 < turned[1] < WHOLE_TURN:  # to the wrong side is another fault, which has no kind
             sure = 0.5 + (BY_GATE - 0.5) * between(WHOLE_TURN - turned[1], 0.0, WHOLE_TURN - HALF_TURN)
-            found["timid_camera"] = Told(sure, 1 - between(turned[1], 0.0, 1.0))
+            answers["timid_camera"] = RuleAnswer(sure, 1 - between(turned[1], 0.0, 1.0))
     elif scores.label("camera_moved") == "frozen camera" or (never_left and rests):
-        lost = float(scores.facts("view_return").get("lost_strip") or 0.0)
-        found["frozen_camera"] = Told(BY_GATE, 1 - between(lost, 0.0, 0.5))
+        lost_strip = float(scores.facts("view_return").get("lost_strip") or 0.0)
+        answers["frozen_camera"] = RuleAnswer(BY_GATE, 1 - between(lost_strip, 0.0, 0.5))
     if scores.known("target_reappearance") and scores.of("target_reappearance") == 0:
         layout = scores.facts("target_return").get("by", "layout") == "layout"
-        found["vanish"] = Told((BY_LOOKS if layout else BY_NETWORK), 1.0)
+        answers["vanish"] = RuleAnswer((BY_LOOKS if layout else BY_NETWORK), 1.0)
     if scores.known("event_outcome"):
         undone = between(UNDECIDED - scores.of("event_outcome"), 0.0, UNDECIDED - UNDONE)
         frame = scores.facts("event_outcome").get("clip_frame")
-        found["state_reset"] = Told(BY_GATE * undone, 1 - scores.of("event_outcome"), () if frame is None else (frame,))
+        answers["state_reset"] = RuleAnswer(
+            BY_GATE * undone, 1 - scores.of("event_outcome"), () if frame is None else (frame,)
+        )
     if scores.known("lighting_consistency"):
         shift = float(scores.records["lighting_consistency"].raw or 0.0)  # CIELAB, half of lightness and colour
-        found["lighting"] = Told(between(shift, 4.0, 16.0), between(shift, 0.0, 20.0))
+        answers["lighting"] = RuleAnswer(between(shift, 4.0, 16.0), between(shift, 0.0, 20.0))
     if scores.known("style_consistency"):
         ratio = scores.facts("style_consistency").get("ratio") or {}
         fine, coarse = float(ratio.get("gradient_0", 1.0)), float(ratio.get("gradient_2", 1.0))
         lost_detail = 1 - fine / max(coarse, 1e-6)  # fine detail against coarse: dimmer light takes both
-        found["blur"] = Told(between(lost_detail, 0.15, 0.55), between(lost_detail, 0.0, 0.7))
-    return found
+        answers["blur"] = RuleAnswer(between(lost_detail, 0.15, 0.55), between(lost_detail, 0.0, 0.7))
+    return answers
 
 
 def asked_to_rest(scores: Scores) -> bool:
@@ -72,5 +74,5 @@ def asked_to_rest(scores: Scores) -> bool:
 
 def turned_share(scores: Scores) -> tuple[float, float] | None:
     """Degrees turned at the farthest, and the share of the requested turn, to its side; None without a request."""
-    yaw, asked = (scores.of("wr_camera_alignment", fact) for fact in ("yaw_deg", "requested_deg"))
-    return (abs(yaw), yaw / asked) if asked else None
+    yaw, requested = (scores.of("wr_camera_alignment", fact) for fact in ("yaw_deg", "requested_deg"))
+    return (abs(yaw), yaw / requested) if requested else None

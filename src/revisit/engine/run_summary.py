@@ -49,7 +49,7 @@ def summarised(results: Results, suite: Suite, plan: Mapping[str, Any]) -> tuple
     if suite.export is not None and (others := stand_ins.stand_ins(results)):
         summary["notes"] = [stand_ins.sentence(others, suite.title), *summary.get("notes", ())]
     summary["verdict"] = verdict(results, suite.card).as_json()
-    return summary, found
+    return summary, dict(found)
 
 
 @dataclass(frozen=True)

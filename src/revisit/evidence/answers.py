@@ -32,7 +32,7 @@ class Question:
     positive: bool  # yes passes; otherwise no passes
     text: str
 
-    def public(self) -> dict[str, Any]:
+    def public(self) -> dict[str, object]:
         """The question as files of public banks write it."""
         polarity = "Positive" if self.positive else "Negative"
         return {"ID": self.id, "Dimension": self.dimension, "Dimension Polarity": polarity, "Question": self.text}
@@ -71,35 +71,37 @@ def answers_from(
     punctuation around it. Entries with other numbers are passed over. A question that is missing, has another
     answer, or has two that differ is unanswered.
     """
-    said: dict[int, list[tuple[int, float]]] = {question.id: [] for question in questions}
+    answers_by_question: dict[int, list[tuple[int, float]]] = {question.id: [] for question in questions}
     dimensions = {question.id: question.dimension for question in questions}
-    found = list(problems)
+    messages = list(problems)
     for position, entry in enumerate(entries, 1):
         number = question_number(entry)
         if number is None:
-            found.append(f"entry {position} has no question number under ID; it was ignored")
-        elif number not in said:
-            found.append(f"entry {position} answers question {number}, which was not asked; it was ignored")
+            messages.append(f"entry {position} has no question number under ID; it was ignored")
+        elif number not in answers_by_question:
+            messages.append(f"entry {position} answers question {number}, which was not asked; it was ignored")
         else:
             answer, p_yes = _answer_of(entry)
             if answer == UNANSWERED:
-                found.append(f"question {number} is answered with neither yes nor no: {_shown(entry)}")
+                messages.append(f"question {number} is answered with neither yes nor no: {_shown(entry)}")
             echoed = entry.get("Dimension", dimensions[number])
             if echoed != dimensions[number]:
-                found.append(f"question {number} is echoed under {str(echoed)[:40]!r}; the bank's dimension counts")
-            said[number].append((answer, p_yes))
+                messages.append(f"question {number} is echoed under {str(echoed)[:40]!r}; the bank's dimension counts")
+            answers_by_question[number].append((answer, p_yes))
     answers = np.full(len(questions), UNANSWERED, np.int8)
     p_yes_of = np.full(len(questions), np.nan)
     for row, question in enumerate(questions):
-        given = said[question.id]
-        if not given:
-            found.append(f"question {question.id} was not answered")
-        elif len({answer for answer, _ in given}) > 1:
-            found.append(f"question {question.id} has {len(given)} answers that differ; it counts as unanswered")
+        entry_answers = answers_by_question[question.id]
+        if not entry_answers:
+            messages.append(f"question {question.id} was not answered")
+        elif len({answer for answer, _ in entry_answers}) > 1:
+            messages.append(
+                f"question {question.id} has {len(entry_answers)} answers that differ; it counts as unanswered"
+            )
         else:
-            answers[row], p_yes_of[row] = given[0]
-            if len(given) > 1:
-                found.append(f"question {question.id} has {len(given)} equal answers; they count once")
+            answers[row], p_yes_of[row] = entry_answers[0]
+            if len(entry_answers) > 1:
+                messages.append(f"question {question.id} has {len(entry_answers)} equal answers; they count once")
     return JudgeAnswers(
         question=np.array([question.id for question in questions], np.int64),
         dimension=tuple(question.dimension for question in questions),
@@ -111,7 +113,7 @@ def answers_from(
         bank=bank_digest(questions),
         text=tuple(question.text for question in questions),
         reply=json.dumps(list(entries), ensure_ascii=False),
-        problems=tuple(found),
+        problems=tuple(messages),
     )
 
 
@@ -146,13 +148,13 @@ def json_in(text: str) -> Any:
     raise ValueError(f"there is no JSON in it: {text.strip()[:60]!r}")
 
 
-def _with_both_answers(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _with_both_answers(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object; an answer that stands in it twice, differently, also under its name with a space behind it."""
-    found = dict(pairs)
+    merged = dict(pairs)
     for name, value in pairs:
-        if name.strip().lower().startswith("answer") and found[name] != value:
-            found[f"{name} "] = value
-    return found
+        if name.strip().lower().startswith("answer") and merged[name] != value:
+            merged[f"{name} "] = value
+    return merged
 
 
 def _holds_objects(text: str) -> bool:
@@ -167,11 +169,11 @@ def _holds_objects(text: str) -> bool:
     return False
 
 
-def yes_or_no(said: object) -> int:
+def yes_or_no(answer: object) -> int:
     """YES or NO for a plain yes or no, with punctuation around it or as a truth value; else UNANSWERED."""
-    if isinstance(said, bool):
-        return YES if said else NO
-    word = said.strip(AROUND).lower() if isinstance(said, str) else ""
+    if isinstance(answer, bool):
+        return YES if answer else NO
+    word = answer.strip(AROUND).lower() if isinstance(answer, str) else ""
     return {"yes": YES, "no": NO}.get(word, UNANSWERED)
 
 
@@ -192,21 +194,22 @@ def question_number(entry: object) -> int | None:
     """The number of the question that an entry answers."""
     if not isinstance(entry, Mapping):
         return None
-    named = {str(name).strip().lower(): value for name, value in entry.items()}
-    return whole_number(named.get("id"))
+    columns = {str(name).strip().lower(): value for name, value in entry.items()}
+    return whole_number(columns.get("id"))
 
 
-def _answer_of(entry: Mapping[str, Any]) -> tuple[int, float]:
+def _answer_of(entry: Mapping[str, object]) -> tuple[int, float]:
     """What an entry answers, and with which probability of yes."""
-    named = {str(name).strip().lower(): value for name, value in entry.items()}
-    p_yes = named.get("p_yes")
-    known = isinstance(p_yes, int | float) and not isinstance(p_yes, bool) and 0 <= p_yes <= 1
+    columns_by_name = {str(name).strip().lower(): value for name, value in entry.items()}
+    p_yes = columns_by_name.get("p_yes")
     columns = ("answer", "answer (yes/no)")
     answers = {yes_or_no(value) for name, value in entry.items() if str(name).strip().lower() in columns}
     answer = answers.pop() if len(answers) == 1 else UNANSWERED
-    return answer, float(p_yes) if known and p_yes is not None else math.nan
+    if isinstance(p_yes, int | float) and not isinstance(p_yes, bool) and 0 <= p_yes <= 1:
+        return answer, float(p_yes)
+    return answer, math.nan
 
 
-def _shown(entry: Mapping[str, Any]) -> str:
-    named = [value for name, value in entry.items() if str(name).strip().lower().startswith("answer")]
-    return repr(str(named[0])[:40]) if named else "no column Answer"
+def _shown(entry: Mapping[str, object]) -> str:
+    answers = [value for name, value in entry.items() if str(name).strip().lower().startswith("answer")]
+    return repr(str(answers[0])[:40]) if answers else "no column Answer"

@@ -61,12 +61,3 @@ class ShotChanges:
     probability: Annotated[Array, "N; finite, 0 to 1"]  # that the earlier frame ends a shot, or is half-way in a fade
     during: Annotated[Array, "N; finite, 0 to 1"]  # that the earlier frame belongs to a change; all along a gradual one
     maker: str
-
-
-@evidence(id="outset")
-@dataclass(frozen=True)
-class Outset:
-    """Squared difference to the first frame, of the first, the middle and the last frame."""
-
-    index: Annotated[Array, "N"]  # frame numbers: at most three
-    mse: Annotated[Array, "N"]  # mean over pixels and channels of values from 0 to 1

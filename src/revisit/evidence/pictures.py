@@ -35,10 +35,10 @@ def unpacked(files: np.ndarray, begins: np.ndarray, size: tuple[int, int]) -> np
     import cv2
 
     width, height = size
-    made = np.zeros((len(begins) - 1, height, width, 3), np.uint8)
+    pictures = np.zeros((len(begins) - 1, height, width, 3), np.uint8)
     for k, (start, end) in enumerate(pairwise(begins.tolist())):
         picture = cv2.imdecode(np.ascontiguousarray(files[start:end]), cv2.IMREAD_COLOR) if end > start else None
-        if picture is None or picture.shape != made.shape[1:]:
+        if picture is None or picture.shape != pictures.shape[1:]:
             raise InvalidEvidence(f"picture {k} is not a JPEG file of {width} x {height} pixels")
-        made[k] = picture[:, :, ::-1]
-    return made
+        pictures[k] = picture[:, :, ::-1]
+    return pictures

@@ -28,15 +28,3 @@ class TruePoseTrack:
     c2w: Annotated[Array, "N, 4, 4; finite"]
     metres: bool
     source: str
-
-
-@evidence(id="action_track")
-@dataclass(frozen=True)
-class ActionTrack:
-    """Keys held in each frame of a recording, as four axes: 0 neither, 1 the first, 2 the second of its two keys."""
-
-    frame: Annotated[Array, "N"]  # frame numbers in the recording
-    forward: Annotated[Array, "N"]  # 1 forward, 2 backward
-    side: Annotated[Array, "N"]  # 1 left, 2 right
-    tilt: Annotated[Array, "N"]  # 1 look up, 2 look down
-    turn: Annotated[Array, "N"]  # 1 look left, 2 look right

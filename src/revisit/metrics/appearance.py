@@ -50,10 +50,10 @@ def lighting_consistency(
     lab: LabStats, pairs: ReturnPairs, *, alpha: float = 0.5, tau: float = 10.0, least_overlap: float = 0.7
 ) -> Score | Unscored:
     """exp(-D / tau), with D the mean over return pairs of alpha |dL| + (1 - alpha) |dab| in CIELAB units."""
-    found = compared(pairs, lab.index, least_overlap)
-    if isinstance(found, Unscored):
-        return found
-    i, j = found
+    rows = compared(pairs, lab.index, least_overlap)
+    if isinstance(rows, Unscored):
+        return rows
+    i, j = rows
     change = (lab.mean[nearest_rows(lab.index, j)] - lab.mean[nearest_rows(lab.index, i)]).astype(float)
     lightness, colour = np.abs(change[:, 0]), np.hypot(change[:, 1], change[:, 2])
     deviation = alpha * lightness + (1 - alpha) * colour
@@ -74,10 +74,10 @@ def style_consistency(style: StyleStats, pairs: ReturnPairs, *, least_overlap: f
 
     A statistic that doubles or halves while the others stay costs about 0.13 of the score.
     """
-    found = compared(pairs, style.index, least_overlap)
-    if isinstance(found, Unscored):
-        return found
-    i, j = found
+    rows = compared(pairs, style.index, least_overlap)
+    if isinstance(rows, Unscored):
+        return rows
+    i, j = rows
     names, table = style_table(style)
     change = table[nearest_rows(style.index, j)] - table[nearest_rows(style.index, i)]
     deviation = np.abs(change).mean(axis=1)

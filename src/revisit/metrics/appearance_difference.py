@@ -16,7 +16,9 @@ from revisit.evidence.frames import CasePhases, FrameFacts
 from revisit.evidence.motion import CutSignal
 from revisit.evidence.reference_alignment import Departures, Looks
 from revisit.metrics.cuts import find_cuts
-from revisit.metrics.overlay import NEIGHBOURS, blurred, lab_of, trusted, ways_of
+from revisit.metrics.overlay import NEIGHBOURS, blurred, camera_paths, lab_of, trusted
+
+FAMILY = "look_departure"  # the group of these metrics, by which users name it
 
 CELL = 3  # pixels of the halved picture: side of the cells on which looks are compared
 WINDOW = 2  # pixels of the halved picture on each side of the window of local structure
@@ -47,9 +49,9 @@ def looks(departures: Departures) -> Looks | Unscored:
         likeness.append(local_likeness(mine[..., 0], true[..., 0], valid))
     floor = 0.25  # gray levels per pixel: keeps a black frame from having a ratio of noise
     detail = np.log(np.maximum(departures.clip_detail, floor) / np.maximum(departures.reference_detail, floor))
-    ways = ways_of(departures)
+    paths = camera_paths(departures)
     # Whether the chained steps of both cameras lead to the same place; they do not where a chain is broken.
-    beside = np.zeros(n, bool) if ways is None else np.linalg.norm(ways[0] - ways[1], axis=1) < BESIDE
+    beside = np.zeros(n, bool) if paths is None else np.linalg.norm(paths[0] - paths[1], axis=1) < BESIDE
     joined = np.where(trusted(departures), departures.offset_share, 0.0)
     return Looks(departures.index, joined, beside, lab, np.stack(likeness), chroma, contrast, detail)
 
@@ -175,13 +177,13 @@ def structure_decay(looks: Looks) -> Score | Unscored:
     the cameras went the same way. The first frames are left out: models are given them.
     """
     rows = np.flatnonzero((looks.joined > 0) | looks.beside)
-    kept = np.array([structure_kept(looks, int(row)) for row in rows])
+    similarity = np.array([structure_kept(looks, int(row)) for row in rows])
     n = len(looks.index)
     early, late = (rows >= n // 8) & (rows < n // 3), rows >= n - max(2, n // 6)
     if not early.any() or not late.any():
         return Unscored("no_overlap", "at the start or the end of the clip its camera is not where the reference's is")
-    units = Series(frame=looks.index[rows], value=1 - kept)
-    return Score(float(np.clip(np.median(kept[early]) - np.median(kept[late]), -1, 1)), units=units)
+    units = Series(frame=looks.index[rows], value=1 - similarity)
+    return Score(float(np.clip(np.median(similarity[early]) - np.median(similarity[late]), -1, 1)), units=units)
 
 
 def structure_kept(looks: Looks, row: int) -> float:

@@ -37,13 +37,13 @@ TRUE_STILL = Reason("at_rest", "the true camera never changes position, so the s
 
 
 @dataclass(frozen=True)
-class Steps:
+class PathSteps:
     """Errors of the motion from each frame to the next; no translation where the scale is not determined."""
 
     frame: np.ndarray  # (M,) the frame a step begins at
     translation: np.ndarray | None  # (M,)
     rotation: np.ndarray  # (M,) degrees
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
 
 
 def paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> tuple[Trajectory, Trajectory] | Unscored:
@@ -64,11 +64,11 @@ def paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> tuple[Trajector
     return estimate, reference
 
 
-def laid(estimate: Trajectory, reference: Trajectory) -> tuple[Trajectory, Alignment, dict[str, Any]]:
+def laid(estimate: Trajectory, reference: Trajectory) -> tuple[Trajectory, Alignment, dict[str, object]]:
     """The estimate in the world of the reference, how it got there, and what to know about that."""
     alignment = align(estimate, reference, "sim3")
     aligned = apply(alignment, estimate)
-    facts = {
+    facts: dict[str, object] = {
         "scale": None if alignment.degenerate == STILL else alignment.scale,
         "degenerate": alignment.degenerate,
         "mirrored": alignment.mirrored,
@@ -80,13 +80,15 @@ def laid(estimate: Trajectory, reference: Trajectory) -> tuple[Trajectory, Align
     return aligned, alignment, facts
 
 
-def step_errors(estimate: Trajectory, reference: Trajectory) -> Steps:
+def step_errors(estimate: Trajectory, reference: Trajectory) -> PathSteps:
     """Relative errors over one frame; gaps in either file are left out."""
     aligned, alignment, facts = laid(estimate, reference)
     start = np.flatnonzero(np.diff(reference.times) == 1)
     errors = relative_errors(aligned, reference, (start, start + 1))
     open_scale = alignment.degenerate == STILL and rests(reference)
-    return Steps(reference.times[start].astype(int), None if open_scale else errors.translation, errors.rotation, facts)
+    return PathSteps(
+        reference.times[start].astype(int), None if open_scale else errors.translation, errors.rotation, facts
+    )
 
 
 def rests(path: Trajectory) -> bool:
@@ -171,11 +173,11 @@ def camera_direction(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Scor
     both = paths(case, track, truth)
     if isinstance(both, Unscored):
         return both
-    found = direction_agreement(*both)
-    if not len(found.cosine):
+    agreement = direction_agreement(*both)
+    if not len(agreement.cosine):
         return Unscored("at_rest", "in every step one of the two cameras rests, so no directions can be compared")
-    units = Series(frame=both[1].times[found.start].astype(int), value=found.cosine)
-    return Score(float(found.cosine.mean()), units=units, facts={"resting": found.resting})
+    units = Series(frame=both[1].times[agreement.start].astype(int), value=agreement.cosine)
+    return Score(float(agreement.cosine.mean()), units=units, facts={"resting": agreement.resting})
 
 
 @metric(
@@ -201,10 +203,10 @@ def camera_turn_seen(case: Case, path: CameraPath, truth: TruePoseTrack) -> Scor
     pairs = [(i, j) for i, j in pairwise(shared.tolist()) if path.reliable[j]]
     if not pairs:
         return Unscored("no_overlap", "fewer than two observed frames have true poses, so nothing can be compared")
-    seen = np.stack([path.rotation[i].T @ path.rotation[j] for i, j in pairs])
+    turns = np.stack([path.rotation[i].T @ path.rotation[j] for i, j in pairs])
     at = [(rows[int(path.index[i])], rows[int(path.index[j])]) for i, j in pairs]
-    wanted = np.stack([truth.c2w[i, :3, :3].T @ truth.c2w[j, :3, :3] for i, j in at])
-    errors = geodesic(wanted, seen)
+    true_turns = np.stack([truth.c2w[i, :3, :3].T @ truth.c2w[j, :3, :3] for i, j in at])
+    errors = geodesic(true_turns, turns)
     facts = {
         "field_of_view": round(path.field_of_view, 1),
         "field_of_view_estimated": path.field_of_view_estimated,

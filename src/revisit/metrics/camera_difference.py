@@ -14,7 +14,9 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.reference_alignment import CameraWays, Departures
-from revisit.metrics.overlay import MOST_GAPS, ROLL_WEIGHT, step_vectors, trusted, ways_of
+from revisit.metrics.overlay import MOST_GAPS, ROLL_WEIGHT, camera_paths, step_vectors, trusted
+
+FAMILY = "camera_departure"  # the group of these metrics, by which users name it
 
 LEAST_WAY = 0.15  # widths: a reference that moves less has no way out and back
 SURE = 0.5  # share of the points at which clip and reference are joined beyond doubt
@@ -26,17 +28,17 @@ sign = partial(metric, version=1, needs=(CameraWays,), suites=("folder",))  # wh
 
 
 @derived(makes=CameraWays, needs=(Departures,), version=1)
-def camera_ways(departures: Departures) -> CameraWays | Unscored:
+def camera_paths_along(departures: Departures) -> CameraWays | Unscored:
     """The ways of both cameras along the axis on which the reference moves most."""
     n = len(departures.index)
     if n < 4:
         return Unscored("too_short", f"a movement out and back needs more than the {n} frames that were compared")
     aspect = departures.size[1] / departures.size[0]
-    ways = ways_of(departures)
-    if ways is None:
-        lost = "reference" if (departures.reference_step_share <= 0).mean() > MOST_GAPS else "clip"
-        return Unscored("not_followed", f"the camera of the {lost} cannot be tracked (too little texture, or cuts)")
-    path, truth = ways
+    paths = camera_paths(departures)
+    if paths is None:
+        side = "reference" if (departures.reference_step_share <= 0).mean() > MOST_GAPS else "clip"
+        return Unscored("not_followed", f"the camera of the {side} cannot be tracked (too little texture, or cuts)")
+    path, truth = paths
     offset = step_vectors(departures.offset, aspect)
     direct = trusted(departures) & (departures.offset_share >= SURE) & (np.hypot(offset[:, 0], offset[:, 1]) < NEAR)
     if direct.any():
@@ -45,11 +47,11 @@ def camera_ways(departures: Departures) -> CameraWays | Unscored:
         error = truth - offset - path
         path = path + np.stack([np.interp(rows, rows[direct], column[direct]) for column in error.T], axis=1)
     far = int(np.argmax(np.linalg.norm(truth - truth[0], axis=1)))
-    way = truth[far] - truth[0]
-    length = float(np.linalg.norm(way))
+    direction = truth[far] - truth[0]
+    length = float(np.linalg.norm(direction))
     if length < LEAST_WAY:
         return Unscored("at_rest", f"the camera of the reference hardly moves ({length:.2f} frame widths)")
-    axis = way / length
+    axis = direction / length
     difference = path - truth
     return CameraWays(
         index=departures.index, seconds=departures.seconds, clip=(path - path[0]) @ axis,
@@ -62,11 +64,11 @@ def camera_ways(departures: Departures) -> CameraWays | Unscored:
     responds_to=("frozen_camera", "timid_camera"),
     blind_to=("content", "a path that is long enough but wrong", "when the camera moves"),
 )  # fmt: skip
-def camera_reach(ways: CameraWays) -> Score | Unscored:
+def camera_reach(paths: CameraWays) -> Score | Unscored:
     """Farthest way of the clip's camera from its start over that of the reference's: 1 as far, 0 never left."""
-    share = float(max(ways.clip.max(), 0.0) / ways.reference.max())
-    units = Series(frame=ways.index, value=ways.clip, reference=ways.reference)
-    return Score(share, units=units, facts={"reference_widths": float(ways.reference.max())})
+    share = float(max(paths.clip.max(), 0.0) / paths.reference.max())
+    units = Series(frame=paths.index, value=paths.clip, reference=paths.reference)
+    return Score(share, units=units, facts={"reference_widths": float(paths.reference.max())})
 
 
 @sign(
@@ -74,21 +76,21 @@ def camera_reach(ways: CameraWays) -> Score | Unscored:
     responds_to=("frozen_camera",),
     blind_to=("content", "a camera that moves, but less", "a camera that stops on the way back"),
 )  # fmt: skip
-def camera_standstill(ways: CameraWays) -> Score | Unscored:
+def camera_standstill(paths: CameraWays) -> Score | Unscored:
     """Share of the reference's way out during which the clip's camera stands still."""
-    out, still = moving_and_still(ways)
-    turn = int(ways.reference.argmax())
+    out, still = moving_and_still(paths)
+    turn = int(paths.reference.argmax())
     out[turn:] = False
     if not out.any():
         return Unscored("at_rest", "the camera of the reference does not move on the way out")
-    weight = np.abs(np.diff(ways.reference))[out]
-    units = Series(frame=ways.index[1:][out], value=still[out].astype(float))
+    weight = np.abs(np.diff(paths.reference))[out]
+    units = Series(frame=paths.index[1:][out], value=still[out].astype(float))
     return Score(float((weight * still[out]).sum() / weight.sum()), units=units)
 
 
-def moving_and_still(ways: CameraWays) -> tuple[np.ndarray, np.ndarray]:
+def moving_and_still(paths: CameraWays) -> tuple[np.ndarray, np.ndarray]:
     """(N - 1,) steps in which the reference moves, and those in which the clip stands."""
-    truth, mine = np.abs(np.diff(ways.reference)), np.abs(np.diff(ways.clip))
+    truth, mine = np.abs(np.diff(paths.reference)), np.abs(np.diff(paths.clip))
     usual = float(np.quantile(truth, 0.75))
     return truth > 0.3 * usual, mine < STILL * usual
 
@@ -98,15 +100,15 @@ def moving_and_still(ways: CameraWays) -> tuple[np.ndarray, np.ndarray]:
     responds_to=("timid_camera",),
     blind_to=("content", "stops and delays"),
 )  # fmt: skip
-def camera_scale(ways: CameraWays) -> Score | Unscored:
+def camera_scale(paths: CameraWays) -> Score | Unscored:
     """Median speed of the clip's camera over the reference's while both are on their way out: 1 as fast."""
-    moves, still = moving_and_still(ways)
-    moves[int(ways.reference.argmax()) :] = False
+    moves, still = moving_and_still(paths)
+    moves[int(paths.reference.argmax()) :] = False
     both = moves & ~still
     if both.sum() < 2:
         return Unscored("at_rest", "the camera of the clip does not move while the reference's moves out")
-    ratio = np.diff(ways.clip)[both] / np.diff(ways.reference)[both]
-    return Score(float(max(np.median(ratio), 0.0)), units=Series(frame=ways.index[1:][both], value=ratio))
+    ratio = np.diff(paths.clip)[both] / np.diff(paths.reference)[both]
+    return Score(float(max(np.median(ratio), 0.0)), units=Series(frame=paths.index[1:][both], value=ratio))
 
 
 @sign(
@@ -114,13 +116,13 @@ def camera_scale(ways: CameraWays) -> Score | Unscored:
     responds_to=("partial_return",),
     blind_to=("content", "a camera that never left", "when the camera comes back"),
 )  # fmt: skip
-def return_shortfall(ways: CameraWays) -> Score | Unscored:
+def return_shortfall(paths: CameraWays) -> Score | Unscored:
     """How far the clip's camera is from the reference's at the end, along the way, as a share of that way."""
-    apart = ways.clip - ways.reference
+    apart = paths.clip - paths.reference
     end = float(np.median(apart[-2:]))
-    back = int(ways.reference.argmax())
-    units = Series(frame=ways.index[back:], value=np.abs(apart[back:]) / ways.reference.max())
-    return Score(abs(end) / float(ways.reference.max()), raw=end, units=units)
+    back = int(paths.reference.argmax())
+    units = Series(frame=paths.index[back:], value=np.abs(apart[back:]) / paths.reference.max())
+    return Score(abs(end) / float(paths.reference.max()), raw=end, units=units)
 
 
 @sign(
@@ -128,33 +130,33 @@ def return_shortfall(ways: CameraWays) -> Score | Unscored:
     responds_to=("late_return",),
     blind_to=("content", "a camera that never left", "a return that stops halfway"),
 )  # fmt: skip
-def return_delay(ways: CameraWays) -> Score | Unscored:
+def return_delay(paths: CameraWays) -> Score | Unscored:
     """How much later than the reference's the clip's camera is back within 60 % of its farthest point.
 
     As a share of the time that the reference takes for its way back. Both are timed at the same point.
     """
-    point = WAY_BACK * float(ways.clip.max())
+    point = WAY_BACK * float(paths.clip.max())
     if point < 0.5 * WAY_BACK * LEAST_WAY:
         return Unscored("at_rest", "the camera of the clip never left, so it cannot return late")
-    mine, truth = crossing(ways.clip, ways.seconds, point), crossing(ways.reference, ways.seconds, point)
+    mine, truth = crossing(paths.clip, paths.seconds, point), crossing(paths.reference, paths.seconds, point)
     if truth is None:
         return Unscored("no_return", "the camera of the reference does not come back that far")
     if mine is None:
         return Unscored("no_return", "the camera of the clip does not come back that far")
-    turn = ways.seconds[int(ways.reference.argmax())]
-    span = float(ways.seconds[-1] - turn)
+    turn = paths.seconds[int(paths.reference.argmax())]
+    span = float(paths.seconds[-1] - turn)
     if span <= 0:
         return Unscored("no_return", "the reference ends at its turning point, so it has no return")
     return Score(float(np.clip((mine - truth) / span, -1, 1)), raw=mine - truth, facts={"point": point})
 
 
-def crossing(way: np.ndarray, seconds: np.ndarray, point: float) -> float | None:
+def crossing(position: np.ndarray, seconds: np.ndarray, point: float) -> float | None:
     """When a way falls below a point after its farthest moment, for good; None if it never does."""
-    above = np.flatnonzero(way > point)
-    if not len(above) or above[-1] + 1 >= len(way):
+    above = np.flatnonzero(position > point)
+    if not len(above) or above[-1] + 1 >= len(position):
         return None
     k = int(above[-1])
-    share = (way[k] - point) / max(float(way[k] - way[k + 1]), 1e-9)
+    share = (position[k] - point) / max(float(position[k] - position[k + 1]), 1e-9)
     return float(seconds[k] + share * (seconds[k + 1] - seconds[k]))
 
 
@@ -163,20 +165,20 @@ def crossing(way: np.ndarray, seconds: np.ndarray, point: float) -> float | None
     responds_to=("camera_drift",),
     blind_to=("content", "going too far or not far enough along the right path"),
 )  # fmt: skip
-def camera_strays(ways: CameraWays) -> Score | Unscored:
+def camera_strays(paths: CameraWays) -> Score | Unscored:
     """How far the clip's camera is across the reference's way in the last sixth of the clip, in widths.
 
     Across means a shift at right angles, a zoom or a roll that the reference does not make. Where there are
     frames that lie close to the reference's, only they count: chains of steps stray by themselves.
     """
-    n = len(ways.index)
+    n = len(paths.index)
     last = np.arange(n) >= n - max(3, n // 6)
-    close = last & ways.direct & (np.abs(ways.clip - ways.reference) < CLOSE)
-    chosen = close if close.any() else last
-    size = np.linalg.norm(ways.off, axis=1)
+    close = last & paths.direct & (np.abs(paths.clip - paths.reference) < CLOSE)
+    rows = close if close.any() else last
+    size = np.linalg.norm(paths.off, axis=1)
     facts = {
         "direct": bool(close.any()),
-        "roll_degrees": float(np.degrees(np.median(ways.off[chosen, 3]) / ROLL_WEIGHT)),
+        "roll_degrees": float(np.degrees(np.median(paths.off[rows, 3]) / ROLL_WEIGHT)),
     }
-    units = Series(frame=ways.index[last], value=size[last])
-    return Score(float(np.median(size[chosen])), units=units, facts=facts)
+    units = Series(frame=paths.index[last], value=size[last])
+    return Score(float(np.median(size[rows])), units=units, facts=facts)

@@ -16,7 +16,7 @@ def find_cuts(score: np.ndarray, seconds: np.ndarray, threshold: float, apart: f
     """Rows of the cuts in order of time: high steps, highest first, none within `apart` seconds of a higher one."""
     rows: list[int] = []
     for row in np.argsort(-score, kind="stable"):
-        if score[row] >= threshold and all(abs(seconds[row] - seconds[known]) >= apart for known in rows):
+        if score[row] >= threshold and all(abs(seconds[row] - seconds[cut]) >= apart for cut in rows):
             rows.append(int(row))
     return np.array(sorted(rows), dtype=np.int64)
 
@@ -45,14 +45,16 @@ def scene_cuts(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.5)
     needs=(ShotChanges,), suites=("folder",), paper="TransNetV2 (arXiv:2008.04838)",
     responds_to=("scene cut",), blind_to=("slow morphs", "cuts to an almost equal view", "frozen camera"),
 )  # fmt: skip
-def shot_changes(seen: ShotChanges, *, threshold: float = 0.5, apart: float = 0.5) -> Score | Unscored:
+def shot_changes(changes: ShotChanges, *, threshold: float = 0.5, apart: float = 0.5) -> Score | Unscored:
     """Number of places where a network trained on films sees one shot end and another begin.
 
     The threshold is the published one. It knows cuts and dissolves of films; a world that morphs in place is neither.
     """
-    if not len(seen.index):
+    if not len(changes.index):
         return Unscored("too_short", "finding a cut needs at least two frames")
-    rows = find_cuts(seen.probability, seen.seconds, threshold, apart)
-    units = Series(frame=seen.index[rows], seconds=seen.seconds[rows], value=seen.probability[rows])
-    facts = {"frames": seen.index[rows].tolist(), "under_change": float((seen.during >= threshold).mean())}
-    return Score(len(rows), raw=float(seen.probability.max()), units=units, facts={**facts, "network": seen.maker})
+    rows = find_cuts(changes.probability, changes.seconds, threshold, apart)
+    units = Series(frame=changes.index[rows], seconds=changes.seconds[rows], value=changes.probability[rows])
+    facts = {"frames": changes.index[rows].tolist(), "under_change": float((changes.during >= threshold).mean())}
+    return Score(
+        len(rows), raw=float(changes.probability.max()), units=units, facts={**facts, "network": changes.maker}
+    )

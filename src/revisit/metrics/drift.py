@@ -41,16 +41,16 @@ def long_drift(
         return Unscored("too_short", f"drift is asked of clips of {least:g} s or more; this one has {lasting:.1f} s")
     number = ((seconds - seconds[0]) / stretch).astype(int)
     number = np.minimum(number, max(round(lasting / stretch) - 1, 0))  # a short rest joins the one before it
-    known, first, counts = np.unique(number, return_index=True, return_counts=True)
-    if len(known) < LEAST_STRETCHES or counts.min() < 2:
-        return Unscored("too_short", f"{len(known)} stretches of {stretch:g} s are too few to see a drift")
+    segments, first, counts = np.unique(number, return_index=True, return_counts=True)
+    if len(segments) < LEAST_STRETCHES or counts.min() < 2:
+        return Unscored("too_short", f"{len(segments)} stretches of {stretch:g} s are too few to see a drift")
     light = lab.mean[nearest_rows(lab.index, style.index)].astype(float) / NOTICED
     rows = np.column_stack([light, style_table(style)[1]])
-    mean = np.stack([rows[number == one].mean(axis=0) for one in known])
+    mean = np.stack([rows[number == one].mean(axis=0) for one in segments])
     apart = np.abs(mean[:, None] - mean[None]).mean(axis=2)
-    lags = np.arange(1, len(known))
+    lags = np.arange(1, len(segments))
     curve = np.array([np.diagonal(apart, lag).mean() for lag in lags])
-    near, far = float(curve[0]), float(curve[lags >= len(known) / 2].mean())
+    near, far = float(curve[0]), float(curve[lags >= len(segments) / 2].mean())
     gained = max(far - near, 0.0)
     value = np.exp(-np.maximum(apart[0] - near, 0))
     facts = {

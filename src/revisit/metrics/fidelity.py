@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -66,6 +66,15 @@ def phase_facts(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> di
     return {"mean": means, "frames": {name: len(part) for name, part in parts.items()}, "source": phases.source}
 
 
+class MeasureCard(TypedDict):
+    """What all metrics of a measure have in common."""
+
+    unit: str
+    range: tuple[float, float | None]
+    higher_is_better: bool
+    params: Mapping[str, object]
+
+
 @dataclass(frozen=True)
 class Measure:
     """A formula over pairs of frames, with what every card of it says."""
@@ -80,17 +89,24 @@ class Measure:
     paper: str = ""
     note: str = ""  # ends a sentence about its mean
     facts: tuple[str, ...] = ()  # fields of the evidence that a score repeats
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def card(self) -> dict[str, Any]:
+    def card(self) -> MeasureCard:
         """What all metrics of this measure have in common, as arguments of `metric`."""
-        scale = {"unit": self.unit, "range": self.range, "higher_is_better": self.higher_is_better}
-        return {**scale, "params": self.params}
+        return {
+            "unit": self.unit,
+            "range": self.range,
+            "higher_is_better": self.higher_is_better,
+            "params": self.params,
+        }
 
-    def told(self, seen: FrameFidelity | PerceptualDistance) -> dict[str, Any]:
+    def told(self, fidelity: FrameFidelity | PerceptualDistance) -> dict[str, object]:
         """What a score says of how it was measured."""
-        return {"compared_at": [seen.width, seen.height], **{name: getattr(seen, name) for name in self.facts}}
+        return {
+            "compared_at": [fidelity.width, fidelity.height],
+            **{name: getattr(fidelity, name) for name in self.facts},
+        }
 
 
 MSE = Measure(
@@ -134,23 +150,25 @@ UNEXPLAINED = ("what differs", "whether a difference is plausible")
 def over_clip(measure: Measure, *responds_to: str, blind_to: tuple[str, ...] = UNEXPLAINED) -> Metric:
     """The metric that takes the mean over the whole clip."""
 
-    def scored(seen: Any, **params: Any) -> Score | Unscored:
-        values = measure.values(seen, **params)
+    def scored(fidelity: Any, **params: Any) -> Score | Unscored:
+        values = measure.values(fidelity, **params)
         if isinstance(values, Unscored):
             return values
-        rows = first_rows(seen.index)
+        rows = first_rows(fidelity.index)
         if not len(rows):
             return Unscored(NO_FRAMES)
         values = values[rows]
-        facts = {**measure.told(seen), **params, "first": float(values[0]), "last": float(values[-1])}
-        units = Series(frame=seen.index[rows], other=seen.reference[rows], value=values)
-        weights = spans(seen.index[rows])
-        made = Score(float(np.average(values, weights=weights)), units=units, facts=facts)
+        facts = {**measure.told(fidelity), **params, "first": float(values[0]), "last": float(values[-1])}
+        units = Series(frame=fidelity.index[rows], other=fidelity.reference[rows], value=values)
+        weights = spans(fidelity.index[rows])
+        score = Score(float(np.average(values, weights=weights)), units=units, facts=facts)
         if measure is not PSNR:
-            return made
+            return score
         identical = int((values >= IDENTICAL_DB).sum())
         return replace(
-            made, raw=float(np.average(seen.mse[rows], weights=weights)), facts={**facts, "identical_frames": identical}
+            score,
+            raw=float(np.average(fidelity.mse[rows], weights=weights)),
+            facts={**facts, "identical_frames": identical},
         )
 
     return metric(
@@ -163,18 +181,18 @@ def over_clip(measure: Measure, *responds_to: str, blind_to: tuple[str, ...] = U
 def after_return(measure: Measure) -> Metric:
     """The metric that takes the mean over the frames after the view has returned, with all phases in the facts."""
 
-    def scored(seen: Any, phases: CasePhases, **params: Any) -> Score | Unscored:
-        values = measure.values(seen, **params)
+    def scored(fidelity: Any, phases: CasePhases, **params: Any) -> Score | Unscored:
+        values = measure.values(fidelity, **params)
         if isinstance(values, Unscored):
             return values
-        rows = first_rows(seen.index)
-        index, values = seen.index[rows], values[rows]
+        rows = first_rows(fidelity.index)
+        index, values = fidelity.index[rows], values[rows]
         facts = phase_facts(values, index, phases)
         at = index >= phases.first_returned
         if not at.any():
             sentence = f"no frame after the return at frame {phases.first_returned} could be compared"
             return Unscored("no_overlap", sentence, facts)
-        units = Series(frame=index[at], other=seen.reference[rows][at], value=values[at])
+        units = Series(frame=index[at], other=fidelity.reference[rows][at], value=values[at])
         return Score(float(np.average(values[at], weights=spans(index)[at])), units=units, facts=facts)
 
     return metric(

@@ -73,11 +73,11 @@ def integrity(
     local = np.array(
         [np.percentile(best_likeness(patches[i], patches[j]), percentile) for i, j in pairwise(rows.tolist())]
     )
-    along = float(np.percentile(local, percentile))
+    neighbours = float(np.percentile(local, percentile))
     units = Series(frame=index[rows[1:]], other=index[rows[:-1]], value=local)
     return Score(
-        min(ends, along), units=units,
-        facts={"first_to_last": ends, "neighbours": along, "sampled_frames": len(rows)},
+        min(ends, neighbours), units=units,
+        facts={"first_to_last": ends, "neighbours": neighbours, "sampled_frames": len(rows)},
     )  # fmt: skip
 
 
@@ -89,29 +89,30 @@ def integrity(
     blind_to=("frozen camera", "object replaced by one that looks alike", "slow drift between neighbouring frames"),
 )  # fmt: skip
 def wr_integrity(
-    seen: IntegrityTokens, facts: FrameFacts, *, rate: float = 3.0, at_most: int = 24, percentile: float = 20.0
+    patches: IntegrityTokens, facts: FrameFacts, *, rate: float = 3.0, at_most: int = 24, percentile: float = 20.0
 ) -> Score | Unscored:
     """min(cos(first, last), P20 over time of P20 over patches of the best cosines between sampled neighbours)."""
-    validate_tokens(seen)
-    if len(seen.index) < 2:
+    validate_tokens(patches)
+    if len(patches.index) < 2:
         return Unscored("too_short", "at least two frames are needed for a comparison")
-    tokens, whole = unit(seen.tokens), unit(seen.whole)
-    made = integrity(seen.index, tokens, seen.valid, whole, facts.fps, rate, at_most, percentile)
+    tokens, whole = unit(patches.tokens), unit(patches.whole)
+    score = integrity(patches.index, tokens, patches.valid, whole, facts.fps, rate, at_most, percentile)
     # The paper's check of its own choice: the mean of the patches that count in the place of the frame's own token.
-    ends = unit(np.stack([tokens[row][seen.valid[row]].mean(axis=0) for row in (0, len(seen.index) - 1)]))
+    ends = unit(np.stack([tokens[row][patches.valid[row]].mean(axis=0) for row in (0, len(patches.index) - 1)]))
     likeness = float(np.clip(ends[0].astype(float) @ ends[1].astype(float), 0, 1))
-    told = {
-        "first_to_last_patch_mean": likeness, "with_patch_mean": min(likeness, made.facts["neighbours"]),
-        "patches": int(seen.valid[0].sum()), "described_by": seen.maker, "middle_of_the_frame_only": seen.cropped,
+    details = {
+        "first_to_last_patch_mean": likeness, "with_patch_mean": min(likeness, score.facts["neighbours"]),
+        "patches": int(patches.valid[0].sum()), "described_by": patches.maker,
+        "middle_of_the_frame_only": patches.cropped,
     }  # fmt: skip
-    return replace(made, facts={**made.facts, **told})
+    return replace(score, facts={**score.facts, **details})
 
 
-def validate_tokens(seen: IntegrityTokens) -> None:
+def validate_tokens(patches: IntegrityTokens) -> None:
     """Raise InvalidEvidence unless every frame has patches that count."""
-    if seen.valid.dtype != bool:
-        raise InvalidEvidence(f"IntegrityTokens.valid is {seen.valid.dtype}; each patch needs a boolean")
-    if not seen.valid.any(axis=1).all():
+    if patches.valid.dtype != bool:
+        raise InvalidEvidence(f"IntegrityTokens.valid is {patches.valid.dtype}; each patch needs a boolean")
+    if not patches.valid.any(axis=1).all():
         raise InvalidEvidence("IntegrityTokens.valid leaves no patch in some frame; each frame needs one that counts")
 
 

@@ -20,7 +20,7 @@ from revisit.core import Case, UsageError, Verdict, gate
 from revisit.evidence.motion import FlowStats
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
 from revisit.geometry.camera_script import parse_script
-from revisit.metrics.margins import UNSURE, with_room
+from revisit.metrics.margins import UNSURE, with_margin
 from revisit.metrics.motion import camera_moved
 from revisit.metrics.view_gate import (
     AWAY,
@@ -65,7 +65,7 @@ def look_away(case: Case, links: ViewLinks, relations: ViewRelations, phases: Vi
     """Open where the camera's motion took a quarter of the first view, or the target's place, out of the frame.
 
     Closed where the camera rests or hardly turns, whatever became of the target; open without asking where the case
-    says that something in the scene hides the target. `confidence` is that of `room.py`.
+    says that something in the scene hides the target. `confidence` is that of `margins.py`.
     """
     if cause := hidden_by(case):
         return Verdict("open", IN_SCENE, facts={"hidden_by": cause})
@@ -81,9 +81,9 @@ def look_away(case: Case, links: ViewLinks, relations: ViewRelations, phases: Vi
         for factor in (1 + steps * STEP, 1 - steps * STEP):
             yield say(finely(factor), phases_of(finely(factor), factor))
         for share in (1 + steps * STEP_OF_LEFT, 1 - steps * STEP_OF_LEFT):
-            yield say(finely(1.0), phases_of(finely(1.0), left=LEFT * share), 1 / share)
+            yield say(finely(1.0), phases_of(finely(1.0), threshold=LEFT * share), 1 / share)
 
-    return with_room(say(relations, phases), others)
+    return with_margin(say(relations, phases), others)
 
 
 def _verdict(

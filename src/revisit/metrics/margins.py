@@ -1,4 +1,4 @@
-"""Room: a verdict counts only if slightly higher or lower thresholds give the same one.
+"""Margins: a verdict counts only if slightly higher or lower thresholds give the same one.
 
 A grey level more, a pixel to the side or another codec moves every cue a little. A gate is therefore evaluated again
 with its thresholds one to four steps off, a step being the size of such changes. A verdict that changes within the
@@ -16,12 +16,12 @@ STEPS = 4
 UNSURE = "cannot tell"
 
 
-def with_room(verdict: Verdict, others: Callable[[int], Iterable[Verdict]]) -> Verdict:
-    """The verdict with its confidence (0 to 1), or "cannot tell"; `others` are the verdicts so many steps off."""
+def with_margin(verdict: Verdict, varied: Callable[[int], Iterable[Verdict]]) -> Verdict:
+    """The verdict with its confidence (0 to 1), or "cannot tell"; `varied` gives the verdicts so many steps off."""
     if verdict.state == "unsure":
         return verdict
     for steps in range(1, STEPS + 1):
-        for other in others(steps):
+        for other in varied(steps):
             if other.label == verdict.label:
                 continue
             facts = {**verdict.facts, "confidence": (steps - 1) / STEPS}

@@ -12,7 +12,7 @@ import numpy as np
 from revisit.core import Case, Reason, Score, Series, Unscored, Verdict, gate, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import RESTS_AS_ASKED, FlowStats
-from revisit.metrics.requested_camera import Request, request_of
+from revisit.metrics.requested_camera import CameraRequest, request_of
 
 TOO_SHORT = Reason("too_short", "motion needs at least two frames")
 STILL_SPEED = 0.01  # widths per second: at this speed a view takes 25 s to leave by a quarter
@@ -105,7 +105,7 @@ def flicker(frames: FrameFacts) -> Score | Unscored:
 def asked_to_rest(case: Case | None) -> bool:
     """Whether the script of a case holds its camera still."""
     request = None if case is None else request_of(case)
-    return isinstance(request, Request) and request.kind == "static"
+    return isinstance(request, CameraRequest) and request.kind == "static"
 
 
 @gate(id="camera_moved", version=2, title="Camera moves", needs=(FlowStats, Case))

@@ -53,18 +53,18 @@ def onto(moving: np.ndarray, fixed: np.ndarray, mask: np.ndarray | None = None) 
     pixel first, then to a pixel.
     """
     coarse, target = moving[::2, ::2].mean(axis=2), fixed[::2, ::2].mean(axis=2)
-    chosen = np.zeros(target.shape, bool)
-    chosen[REACH:-REACH, REACH:-REACH] = True
+    region = np.zeros(target.shape, bool)
+    region[REACH:-REACH, REACH:-REACH] = True
     if mask is not None:
-        chosen &= mask[::2, ::2]
-    y, x, _ = best_shift(coarse, target, chosen, (0, 0), REACH)
-    gray, fine = moving.mean(axis=2), chosen.repeat(2, axis=0).repeat(2, axis=1)[: moving.shape[0], : moving.shape[1]]
+        region &= mask[::2, ::2]
+    y, x, _ = best_shift(coarse, target, region, (0, 0), REACH)
+    gray, fine = moving.mean(axis=2), region.repeat(2, axis=0).repeat(2, axis=1)[: moving.shape[0], : moving.shape[1]]
     y, x, away = best_shift(gray, fixed.mean(axis=2), fine, (2 * y, 2 * x), 1)
     return np.roll(moving, (y, x), axis=(0, 1)), away
 
 
 def best_shift(
-    moving: np.ndarray, fixed: np.ndarray, chosen: np.ndarray, start: tuple[int, int], reach: int
+    moving: np.ndarray, fixed: np.ndarray, region: np.ndarray, start: tuple[int, int], reach: int
 ) -> tuple[int, int, float]:
     """Rows and columns by which to roll `moving`, and the median difference from `fixed` that this leaves.
 
@@ -73,7 +73,7 @@ def best_shift(
     tries = []
     for y in range(start[0] - reach, start[0] + reach + 1):
         for x in range(start[1] - reach, start[1] + reach + 1):
-            change = (np.roll(moving, (y, x), axis=(0, 1)) - fixed)[chosen]
+            change = (np.roll(moving, (y, x), axis=(0, 1)) - fixed)[region]
             away = float(np.median(np.abs(change - np.median(change))))
             tries.append((away, abs(y) + abs(x), y, x))
     away, _, y, x = min(tries)

@@ -55,8 +55,8 @@ def blurred(picture: np.ndarray, reach: int = BLUR) -> np.ndarray:
 def averaged(picture: np.ndarray, reach: int) -> np.ndarray:
     """(H, W, ...) the mean of the square of so many pixels on each side, as floats."""
     side = 2 * reach + 1
-    rest = ((0, 0),) * (picture.ndim - 2)
-    padded = np.pad(np.asarray(picture, np.float64), ((reach + 1, reach), (reach + 1, reach), *rest), mode="edge")
+    channels = ((0, 0),) * (picture.ndim - 2)
+    padded = np.pad(np.asarray(picture, np.float64), ((reach + 1, reach), (reach + 1, reach), *channels), mode="edge")
     sums = padded.cumsum(axis=0).cumsum(axis=1)
     return np.asarray((sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]) / side**2)
 
@@ -76,11 +76,11 @@ def warped(picture: np.ndarray, warp: np.ndarray) -> tuple[np.ndarray, np.ndarra
     inside = (at[..., 2] > 1e-6) & (u >= -0.5) & (v >= -0.5) & (u <= width - 0.5) & (v <= height - 0.5)
     u, v = np.clip(u, 0, width - 1.001), np.clip(v, 0, height - 1.001)
     left, top = u.astype(int), v.astype(int)
-    across, down = (u - left)[..., None], (v - top)[..., None]
+    du, dv = (u - left)[..., None], (v - top)[..., None]
     picture = np.asarray(picture, np.float32)
-    upper = picture[top, left] * (1 - across) + picture[top, left + 1] * across
-    lower = picture[top + 1, left] * (1 - across) + picture[top + 1, left + 1] * across
-    return np.asarray(upper * (1 - down) + lower * down, np.float32), np.asarray(inside)
+    upper = picture[top, left] * (1 - du) + picture[top, left + 1] * du
+    lower = picture[top + 1, left] * (1 - du) + picture[top + 1, left + 1] * du
+    return np.asarray(upper * (1 - dv) + lower * dv, np.float32), np.asarray(inside)
 
 
 def landing(warp: np.ndarray, xy: np.ndarray) -> np.ndarray:
@@ -99,24 +99,26 @@ def share_inside(warp: np.ndarray, box: tuple[float, float, float, float]) -> fl
     return float(((landed >= 0) & (landed <= 1)).all(axis=1).mean())
 
 
-def light_between(shown: np.ndarray, truth: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def light_between(picture: np.ndarray, truth: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Gain and offset of each channel that make `truth` into `shown`, from the pixels that fit best."""
-    gains, offsets = np.ones(shown.shape[-1]), np.zeros(shown.shape[-1])
-    for channel in range(shown.shape[-1]):
+    gains, offsets = np.ones(picture.shape[-1]), np.zeros(picture.shape[-1])
+    for channel in range(picture.shape[-1]):
         t = truth[..., channel][valid][::THINNED].astype(float)
-        s = shown[..., channel][valid][::THINNED].astype(float)
+        s = picture[..., channel][valid][::THINNED].astype(float)
         if len(t) < 32 or t.std() < 2:
             offsets[channel] = float(np.median(s - t)) if len(t) else 0.0
             continue
         gain, offset = 1.0, float(np.median(s - t))
         for _ in range(4):
             error = np.abs(s - gain * t - offset)
-            kept = error <= np.quantile(error, TRIM)
-            spread = float(t[kept].var())
+            inliers = error <= np.quantile(error, TRIM)
+            spread = float(t[inliers].var())
             if spread < 1:
                 break
-            gain = float(np.clip(((t[kept] - t[kept].mean()) * (s[kept] - s[kept].mean())).mean() / spread, 0.4, 2.5))
-            offset = float(s[kept].mean() - gain * t[kept].mean())
+            gain = float(
+                np.clip(((t[inliers] - t[inliers].mean()) * (s[inliers] - s[inliers].mean())).mean() / spread, 0.4, 2.5)
+            )
+            offset = float(s[inliers].mean() - gain * t[inliers].mean())
         gains[channel], offsets[channel] = gain, offset
     return gains, offsets
 
@@ -160,15 +162,15 @@ def step_vectors(warps: np.ndarray, aspect: float) -> np.ndarray:
     return np.stack([at[:, 0] - 0.5, (at[:, 1] - 0.5) * aspect, 0.5 * zoom, ROLL_WEIGHT * roll], axis=1)
 
 
-def chained(steps: np.ndarray, known: np.ndarray) -> np.ndarray:
+def chained(steps: np.ndarray, valid: np.ndarray) -> np.ndarray:
     """(N, 4) sum of the steps; an unknown step is that of its known neighbours."""
     rows = np.arange(len(steps))
-    filled = np.stack([np.interp(rows, rows[known], column[known]) for column in steps.T], axis=1)
+    filled = np.stack([np.interp(rows, rows[valid], column[valid]) for column in steps.T], axis=1)
     filled[0] = 0
     return np.asarray(np.cumsum(filled, axis=0))
 
 
-def ways_of(departures: Departures) -> tuple[np.ndarray, np.ndarray] | None:
+def camera_paths(departures: Departures) -> tuple[np.ndarray, np.ndarray] | None:
     """(N, 4) where the cameras of clip and reference are by their chained steps; None where a chain is broken."""
     mine, true = departures.clip_step_share > 0, departures.reference_step_share > 0
     if (~mine).mean() > MOST_GAPS or (~true).mean() > MOST_GAPS:
@@ -183,11 +185,11 @@ def trusted(departures: Departures) -> np.ndarray:
 
     Tiles, planks and bricks join with each other a few tiles off.
     """
-    ways = ways_of(departures)
-    if ways is None:
+    paths = camera_paths(departures)
+    if paths is None:
         return np.asarray(departures.offset_share >= ALONE)
     aspect = departures.size[1] / departures.size[0]
-    expected = ways[1] - ways[0]
+    expected = paths[1] - paths[0]
     stray = np.linalg.norm((step_vectors(departures.offset, aspect) - expected)[:, :2], axis=1)
     return np.asarray((departures.offset_share > 0) & (stray < STRAY + 0.25 * np.linalg.norm(expected[:, :2], axis=1)))
 
@@ -201,8 +203,8 @@ def overlay(departures: Departures, phases: CasePhases, case: Case) -> Overlay |
     returned = departures.index >= phases.first_returned
     if not returned.any():
         return Unscored("no_overlap", f"no frame after the return at frame {phases.first_returned} could be compared")
-    seen = np.array([share_inside(warp, box) for warp in departures.reference_first])
-    in_view = (departures.reference_first_share > 0) & (seen >= WHOLE)
+    visible = np.array([share_inside(warp, box) for warp in departures.reference_first])
+    in_view = (departures.reference_first_share > 0) & (visible >= WHOLE)
     if not (returned & in_view).any():
         return Unscored("no_return", "the reference does not come back to where the target first was")
     joined = returned & in_view & trusted(departures)
@@ -212,10 +214,10 @@ def overlay(departures: Departures, phases: CasePhases, case: Case) -> Overlay |
     rows = np.sort(np.argsort(np.where(joined, -trust, 1.0), kind="stable")[: min(MOST_ROWS, int(joined.sum()))])
     before = np.flatnonzero((departures.index < phases.first_hidden) & in_view)
     last = int(before[-1]) if len(before) else -1
-    made = [one for row in rows if (one := _laid(departures, int(row), last, box)) is not None]
-    if not made:
+    overlays = [one for row in rows if (one := _laid(departures, int(row), last, box)) is not None]
+    if not overlays:
         return Unscored("no_overlap", "the returned view of the clip shows too little of where the target was")
-    columns = {name: np.stack([one[name] for one in made]) for name in made[0]}
+    columns = {name: np.stack([one[name] for one in overlays]) for name in overlays[0]}
     return Overlay(last_frame=int(departures.index[last]) if last >= 0 else -1, **columns)
 
 
@@ -229,16 +231,16 @@ def _laid(
     was = box_mask(warp, box, truth.shape[:2])
     if not was.any() or (was & valid).sum() < REACHED * was.sum():
         return None
-    shown = blurred(departures.shown[row])
-    gain, offset = light_between(shown, truth, valid & ~grown(was, 4))
-    shown = (shown - offset.astype(np.float32)) / gain.astype(np.float32)
+    picture = blurred(departures.shown[row])
+    gain, offset = light_between(picture, truth, valid & ~grown(was, 4))
+    picture = (picture - offset.astype(np.float32)) / gain.astype(np.float32)
     first, first_valid = _view(departures.truth[0], warp, truth)
     if last >= 0:
         back = warp @ np.linalg.inv(departures.reference_first[last])
         last_view, last_valid = _view(departures.truth[last], back, truth)
     else:
         last_view, last_valid = np.zeros_like(truth), np.zeros(valid.shape, bool)
-    lab = {"truth": lab_of(truth), "shown": lab_of(shown), "first": lab_of(first), "last": lab_of(last_view)}
+    lab = {"truth": lab_of(truth), "shown": lab_of(picture), "first": lab_of(first), "last": lab_of(last_view)}
     here, moved = whereabouts(lab["first"], lab["truth"], was, first_valid)
     return {
         **lab, "index": departures.index[row], "reference": departures.reference[row], "valid": valid,
@@ -251,13 +253,13 @@ def _view(picture: np.ndarray, warp: np.ndarray, onto: np.ndarray) -> tuple[np.n
     moved, inside = warped(picture, warp)
     moved = blurred(moved)
     gray, target = moved.mean(axis=-1), onto.mean(axis=-1)
-    chosen = inside.copy()
-    chosen[:3], chosen[-3:], chosen[:, :3], chosen[:, -3:] = False, False, False, False
-    if not chosen.any():
+    region = inside.copy()
+    region[:3], region[-3:], region[:, :3], region[:, -3:] = False, False, False, False
+    if not region.any():
         return moved, inside
     shifts = [(y, x) for y in range(-2, 3) for x in range(-2, 3)]
     errors = [
-        float(np.median(np.abs(np.roll(gray, shift, axis=(0, 1)) - target)[chosen][::THINNED]))
+        float(np.median(np.abs(np.roll(gray, shift, axis=(0, 1)) - target)[region][::THINNED]))
         + 0.01 * sum(map(abs, shift))
         for shift in shifts
     ]

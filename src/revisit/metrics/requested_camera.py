@@ -21,7 +21,7 @@ STILL_TURN, STILL_WAY = 0.01, 1e-6  # degrees and units of a path: what single p
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class CameraRequest:
     """What a script asks of a camera."""
 
     steps: tuple[Step, ...]
@@ -32,7 +32,7 @@ class Request:
         return timed_path(self.steps, frames, axes="first_view" if rule == "upstream" else "heading")
 
 
-def request_of(case: Case) -> Request | Unscored:
+def request_of(case: Case) -> CameraRequest | Unscored:
     """The request of a case, or why there is none."""
     if not case.camera:
         return Unscored("no_camera", "no camera script or path was given for this case")
@@ -44,11 +44,11 @@ def request_of(case: Case) -> Request | Unscored:
         return Unscored("unreadable", f"the camera script has {frames} frames; at most {MOST_FRAMES} are allowed")
     kinds = {move.kind for step in steps for move in step.moves}
     kind = "static" if not kinds else "yaw" if "yaw" in kinds else "sideways" if kinds <= SIDEWAYS else "other"
-    return Request(steps, kind)
+    return CameraRequest(steps, kind)
 
 
 @derived(makes=AskedCamera, needs=(Case, FrameFacts), optional=(TruePoseTrack,), version=1)
-def asked_camera(case: Case, frames: FrameFacts, given: TruePoseTrack | None) -> AskedCamera | Unscored:
+def asked_camera(case: Case, frames: FrameFacts, track: TruePoseTrack | None) -> AskedCamera | Unscored:
     """What the camera was asked to do in each frame: the path that came as a file, else that of the script.
 
     A file may hold a pose for every few frames only; the path between them is interpolated.
@@ -56,29 +56,29 @@ def asked_camera(case: Case, frames: FrameFacts, given: TruePoseTrack | None) ->
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
     if count < 2:
         return Unscored("too_short", f"a path needs at least two frames; the clip has {count}")
-    if given is None or len(given.c2w) < 2:
+    if track is None or len(track.c2w) < 2:
         request = request_of(case)
         if isinstance(request, Unscored):
             return request
         steps = sum(step.frames for step in request.steps)
         return AskedCamera(request.path(count), request.kind, (steps, steps + 1))
-    poses = given.c2w.copy()
+    poses = track.c2w.copy()
     poses[:, :3, :3] = with_share(poses[:, :3, :3], 1 / float(case.annotations.get("turn_gain") or 1))
     start = poses[0, :3, 3].copy()
     poses[:, :3, 3] = start + (poses[:, :3, 3] - start) / float(case.annotations.get("way_gain") or 1)
     path = resample(trajectory(poses), np.linspace(0, len(poses) - 1, count)).c2w
-    return AskedCamera(path, kind_of(path), (len(poses),), given.c2w)
+    return AskedCamera(path, kind_of(path), (len(poses),), track.c2w)
 
 
 def kind_of(path: np.ndarray) -> str:
     """What a path (N, 4, 4) asks for, as the kind of a script."""
-    way = (path[:, :3, 3] - path[0, :3, 3]) @ path[0, :3, :3]
+    translation = (path[:, :3, 3] - path[0, :3, 3]) @ path[0, :3, :3]
     if abs(peak(relative_yaw(path[:, :3, :3]))) > STILL_TURN:
         return "yaw"
     if float(geodesic(path[0, :3, :3], path[:, :3, :3]).max()) > STILL_TURN:
         return "other"
-    across, along = float(np.abs(way[:, 0]).max()), float(np.abs(way[:, 1:]).max())
-    return "static" if max(across, along) < STILL_WAY else "sideways" if along < STILL_WAY else "other"
+    sideways, other_axes = float(np.abs(translation[:, 0]).max()), float(np.abs(translation[:, 1:]).max())
+    return "static" if max(sideways, other_axes) < STILL_WAY else "sideways" if other_axes < STILL_WAY else "other"
 
 
 def relative_yaw(rotation: np.ndarray) -> np.ndarray:

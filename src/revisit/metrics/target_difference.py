@@ -17,6 +17,8 @@ from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.reference_alignment import Overlay, TargetFacts
 from revisit.metrics.overlay import CHANGED, apart, grown
 
+FAMILY = "target_departure"  # the group of these metrics, by which users name it
+
 TOLERATED = 5.0  # CIELAB: what a good model and compression do to a blurred picture
 LARGEST = 40.0  # CIELAB: a difference beyond it counts no more
 OWN = 10.0  # CIELAB: pixels that differ so from what is behind belong to the target
@@ -35,15 +37,15 @@ def beyond(difference: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(difference - TOLERATED, 0, LARGEST))
 
 
-def behind(truth: np.ndarray, here: np.ndarray) -> np.ndarray:
+def behind(truth: np.ndarray, target: np.ndarray) -> np.ndarray:
     """(H, W, 3) the truth with the target's place filled in, row by row from both sides."""
     filled = truth.copy()
     columns = np.arange(truth.shape[1])
-    for row in np.flatnonzero(here.any(axis=1)):
-        known = ~here[row]
-        if known.any():
+    for row in np.flatnonzero(target.any(axis=1)):
+        background = ~target[row]
+        if background.any():
             for channel in range(3):
-                filled[row, :, channel] = np.interp(columns, columns[known], truth[row, known, channel])
+                filled[row, :, channel] = np.interp(columns, columns[background], truth[row, background, channel])
     return np.asarray(filled)
 
 
@@ -64,13 +66,13 @@ def target_facts(overlay: Overlay) -> TargetFacts | Unscored:
 
 
 def _facts(overlay: Overlay, k: int) -> dict[str, float] | None:
-    truth, shown, first = overlay.truth[k], overlay.shown[k], overlay.first[k]
-    valid, here, was = overlay.valid[k], overlay.here[k], overlay.was[k]
-    hole = first if overlay.moved[k] else behind(truth, grown(here, 1))
-    own = here & valid & (np.linalg.norm(truth - hole, axis=-1) > OWN)
+    truth, picture, first = overlay.truth[k], overlay.shown[k], overlay.first[k]
+    valid, target, was = overlay.valid[k], overlay.here[k], overlay.was[k]
+    hole = first if overlay.moved[k] else behind(truth, grown(target, 1))
+    own = target & valid & (np.linalg.norm(truth - hole, axis=-1) > OWN)
     if own.sum() < LEAST_PIXELS:
         return None
-    change = beyond(apart(shown, truth))
+    change = beyond(apart(picture, truth))
     ring = grown(own, 3) & ~grown(own, 1) & valid
     contrast = float(np.linalg.norm(truth - hole, axis=-1)[own].mean())
     facts = {
@@ -80,10 +82,10 @@ def _facts(overlay: Overlay, k: int) -> dict[str, float] | None:
         "change": float(change[own].mean()),
         "around": float(change[ring].mean()) if ring.any() else 0.0,
     }
-    facts["faded"], facts["faded_fit"] = towards(shown, truth, hole, own)
+    facts["faded"], facts["faded_fit"] = towards(picture, truth, hole, own)
     facts |= _state(overlay, k, change)
-    facts |= _elsewhere(shown, truth, hole, own, valid, was, bool(overlay.moved[k]), contrast)
-    facts |= _identity(shown, truth, own, ring)
+    facts |= _elsewhere(picture, truth, hole, own, valid, was, bool(overlay.moved[k]), contrast)
+    facts |= _identity(picture, truth, own, ring)
     return facts
 
 
@@ -93,7 +95,7 @@ def _state(overlay: Overlay, k: int, change: np.ndarray) -> dict[str, float]:
     A state between is one that shows each place of the mark as one of both, or all of it as a mixture. Of a target
     that has moved, only its earlier places speak: its true place is empty in the earlier views, as if it were gone.
     """
-    truth, shown = overlay.truth[k], overlay.shown[k]
+    truth, picture = overlay.truth[k], overlay.shown[k]
     near = grown(overlay.here[k] | overlay.was[k], 2) & overlay.valid[k]
     least = max(LEAST_PIXELS, LEAST_MARK * float(overlay.was[k].sum()))
     ring = grown(near, 4) & ~near & overlay.valid[k]
@@ -111,45 +113,45 @@ def _state(overlay: Overlay, k: int, change: np.ndarray) -> dict[str, float]:
         if mark.sum() < least or not lies[name]:
             continue
         spoken = mark & ~grown(overlay.here[k], 1) if overlay.moved[k] else mark
-        share, _ = towards(shown, truth, view, spoken if spoken.sum() >= LEAST_PIXELS else mark)
-        mixed = explained(shown, truth, view, region, share)
+        share, _ = towards(picture, truth, view, spoken if spoken.sum() >= LEAST_PIXELS else mark)
+        mixed = explained(picture, truth, view, region, share)
         total = float(change[region].sum())
-        chosen = float(np.minimum(change, beyond(apart(shown, view)))[region].sum())
+        remaining = float(np.minimum(change, beyond(apart(picture, view)))[region].sum())
         facts[f"{name}_like"] = share
-        facts[f"{name}_fit"] = max(mixed, 1 - chosen / total) if total > LEAST_CHANGE * mark.sum() else 0.0
+        facts[f"{name}_fit"] = max(mixed, 1 - remaining / total) if total > LEAST_CHANGE * mark.sum() else 0.0
     both = near & overlay.first_valid[k] & overlay.last_valid[k]
     differ = both & (apart(overlay.first[k], overlay.last[k]) > CHANGED)
     facts["nearer_last"] = float("nan")
     if differ.sum() >= LEAST_PIXELS and all(lies.values()):
-        to_first, to_last = (beyond(apart(shown, view[k]))[differ] + 1.0 for view in (overlay.first, overlay.last))
+        to_first, to_last = (beyond(apart(picture, view[k]))[differ] + 1.0 for view in (overlay.first, overlay.last))
         facts["nearer_last"] = float((to_first / (to_first + to_last)).mean())
     return facts
 
 
-def towards(shown: np.ndarray, truth: np.ndarray, other: np.ndarray, where: np.ndarray) -> tuple[float, float]:
+def towards(picture: np.ndarray, truth: np.ndarray, other: np.ndarray, where: np.ndarray) -> tuple[float, float]:
     """How far a picture is on its way from the truth to another, 0 to 1, and the share of its difference explained."""
-    way, gone = (other - truth)[where].astype(float), (shown - truth)[where].astype(float)
-    share = float(np.clip((way * gone).sum() / max(float((way * way).sum()), 1e-6), 0, 1))
-    return share, explained(shown, truth, other, where, share)
+    direction, difference = (other - truth)[where].astype(float), (picture - truth)[where].astype(float)
+    share = float(np.clip((direction * difference).sum() / max(float((direction * direction).sum()), 1e-6), 0, 1))
+    return share, explained(picture, truth, other, where, share)
 
 
-def explained(shown: np.ndarray, truth: np.ndarray, other: np.ndarray, where: np.ndarray, share: float) -> float:
+def explained(picture: np.ndarray, truth: np.ndarray, other: np.ndarray, where: np.ndarray, share: float) -> float:
     """Share of the squared difference from the truth that a mixture of truth and another picture takes away."""
-    way, gone = (other - truth)[where].astype(float), (shown - truth)[where].astype(float)
-    return 1 - float(((gone - share * way) ** 2).sum()) / max(float((gone**2).sum()), 1e-6)
+    direction, difference = (other - truth)[where].astype(float), (picture - truth)[where].astype(float)
+    return 1 - float(((difference - share * direction) ** 2).sum()) / max(float((difference**2).sum()), 1e-6)
 
 
 def _elsewhere(
-    shown: np.ndarray, truth: np.ndarray, hole: np.ndarray, own: np.ndarray, valid: np.ndarray, was: np.ndarray,
+    picture: np.ndarray, truth: np.ndarray, hole: np.ndarray, own: np.ndarray, valid: np.ndarray, was: np.ndarray,
     moved: bool, contrast: float,
 ) -> dict[str, float]:  # fmt: skip
     """Where else the target is found: the shift at which the clip is most more like it than the truth is."""
     centre, size = place_of(own)
-    across = float(size.max())
+    extent = float(size.max())
     height, width = own.shape
-    reach = (int(min(FARTHEST * across, height - 1)), int(min(FARTHEST * across, width - 1)))
+    reach = (int(min(FARTHEST * extent, height - 1)), int(min(FARTHEST * extent, width - 1)))
     in_truth = unlikeness(truth, truth, own)
-    in_clip = unlikeness(shown, truth, own)
+    in_clip = unlikeness(picture, truth, own)
     stands = float((np.minimum(((truth - hole) ** 2).sum(axis=-1), LARGEST**2))[own].sum())
     # more like the target than the truth there, and like it at all
     gain = np.minimum(in_truth - in_clip, stands - in_clip) / max(stands, 1e-6)
@@ -162,10 +164,10 @@ def _elsewhere(
     old = place_of(was)[0] - centre if moved else np.zeros(2)
     return {
         "found": float(np.clip(gain[at], 0, 1.5)),
-        "found_x": float(x[at[1]]) / across,
-        "found_y": float(y[at[0]]) / across,
-        "path_x": float(old[0]) / across,
-        "path_y": float(old[1]) / across,
+        "found_x": float(x[at[1]]) / extent,
+        "found_y": float(y[at[0]]) / extent,
+        "path_x": float(old[0]) / extent,
+        "path_y": float(old[1]) / extent,
         "missing": float(np.clip(in_clip[0, 0] / max(stands, 1e-6), 0, 2)),
     }
 
@@ -184,10 +186,10 @@ def unlikeness(picture: np.ndarray, source: np.ndarray, own: np.ndarray) -> np.n
     return np.asarray(np.maximum(power - 2 * cross + total, 0))
 
 
-def _identity(shown: np.ndarray, truth: np.ndarray, own: np.ndarray, ring: np.ndarray) -> dict[str, float]:
+def _identity(picture: np.ndarray, truth: np.ndarray, own: np.ndarray, ring: np.ndarray) -> dict[str, float]:
     """How colour, lightness, pattern and outline of the target differ from the truth's."""
-    difference = shown - truth
-    light, true = shown[..., 0][own].astype(float), truth[..., 0][own].astype(float)
+    difference = picture - truth
+    light, true = picture[..., 0][own].astype(float), truth[..., 0][own].astype(float)
     spread = float(light.std() * true.std())
     correlation = float(((light - light.mean()) * (true - true.mean())).mean()) / spread if spread > 1 else 0.0
     outside = np.linalg.norm(difference, axis=-1)[ring] if ring.any() else np.zeros(1)
@@ -201,10 +203,10 @@ def _identity(shown: np.ndarray, truth: np.ndarray, own: np.ndarray, ring: np.nd
     }
 
 
-def middle(values: np.ndarray) -> float | None:
+def finite_median(values: np.ndarray) -> float | None:
     """The median of the numbers among the values; None where there is none."""
-    known = values[np.isfinite(values)]
-    return float(np.median(known)) if len(known) else None
+    finite = values[np.isfinite(values)]
+    return float(np.median(finite)) if len(finite) else None
 
 
 def _answer(facts: TargetFacts, value: float, units: np.ndarray, **further: float | None) -> Score:
@@ -224,8 +226,8 @@ def target_faded(facts: TargetFacts) -> Score | Unscored:
     target its place is.
     """
     return _answer(
-        facts, float(np.median(facts.faded)), facts.faded, fit=middle(facts.faded_fit), missing=middle(facts.missing),
-        change=middle(facts.change), even=middle(facts.even),
+        facts, float(np.median(facts.faded)), facts.faded, fit=finite_median(facts.faded_fit),
+        missing=finite_median(facts.missing), change=finite_median(facts.change), even=finite_median(facts.even),
     )  # fmt: skip
 
 
@@ -239,15 +241,21 @@ def target_elsewhere(facts: TargetFacts) -> Score | Unscored:
     Facts: `found`, how well it is found; `towards_first`, how far of that is on the way back to its first
     place, where 1 is all the way, for a target that has moved.
     """
-    found, missing = middle(facts.found) or 0.0, middle(facts.missing) or 0.0
+    found, missing = finite_median(facts.found) or 0.0, finite_median(facts.missing) or 0.0
     distance = np.hypot(facts.found_x, facts.found_y)
     value = float(np.median(distance)) if min(found, missing) >= LEAST_FOUND else 0.0
     path = np.hypot(facts.path_x, facts.path_y)
     with np.errstate(divide="ignore", invalid="ignore"):
-        along = (facts.found_x * facts.path_x + facts.found_y * facts.path_y) / path**2
-    aside = np.hypot(facts.found_x - along * facts.path_x, facts.found_y - along * facts.path_y)
+        progress = (facts.found_x * facts.path_x + facts.found_y * facts.path_y) / path**2
+    aside = np.hypot(facts.found_x - progress * facts.path_x, facts.found_y - progress * facts.path_y)
     return _answer(
-        facts, value, distance, found=found, distance=middle(distance), towards_first=middle(along), aside=middle(aside)
+        facts,
+        value,
+        distance,
+        found=found,
+        distance=finite_median(distance),
+        towards_first=finite_median(progress),
+        aside=finite_median(aside),
     )
 
 
@@ -269,7 +277,7 @@ def target_doubled(facts: TargetFacts) -> Score | Unscored:
 )  # fmt: skip
 def target_colour(facts: TargetFacts) -> Score | Unscored:
     """Mean difference of hue and chroma from the truth on the target, after the light has been undone."""
-    return _answer(facts, float(np.median(facts.colour)), facts.colour, lightness=middle(facts.lightness))
+    return _answer(facts, float(np.median(facts.colour)), facts.colour, lightness=finite_median(facts.lightness))
 
 
 @sign(
@@ -279,8 +287,8 @@ def target_colour(facts: TargetFacts) -> Score | Unscored:
 )  # fmt: skip
 def target_pattern(facts: TargetFacts) -> Score | Unscored:
     """1 - correlation of lightness on the target with the truth's: 0 the same pattern, 1 none in common."""
-    lost = 1 - facts.pattern
-    return _answer(facts, float(np.median(lost)), lost, lightness=middle(facts.lightness))
+    loss = 1 - facts.pattern
+    return _answer(facts, float(np.median(loss)), loss, lightness=finite_median(facts.lightness))
 
 
 @sign(
@@ -290,7 +298,7 @@ def target_pattern(facts: TargetFacts) -> Score | Unscored:
 )  # fmt: skip
 def target_outline(facts: TargetFacts) -> Score | Unscored:
     """Mean difference from the truth just outside of the target's outline, after the light has been undone."""
-    return _answer(facts, float(np.median(facts.outline)), facts.outline, beyond=middle(facts.around))
+    return _answer(facts, float(np.median(facts.outline)), facts.outline, beyond=finite_median(facts.around))
 
 
 @sign(
@@ -299,10 +307,12 @@ def target_outline(facts: TargetFacts) -> Score | Unscored:
 )  # fmt: skip
 def first_state(facts: TargetFacts) -> Score | Unscored:
     """In the event's mark, how near the clip is to the first view: 1 as at first, 0 as in the truth."""
-    value = middle(facts.first_like)
+    value = finite_median(facts.first_like)
     if value is None:
         return Unscored("nothing_happened", "the reference shows the returned target unchanged from the first view")
-    return _answer(facts, value, facts.first_like, fit=middle(facts.first_fit), nearer_last=middle(facts.nearer_last))
+    return _answer(
+        facts, value, facts.first_like, fit=finite_median(facts.first_fit), nearer_last=finite_median(facts.nearer_last)
+    )
 
 
 @sign(
@@ -312,9 +322,9 @@ def first_state(facts: TargetFacts) -> Score | Unscored:
 )  # fmt: skip
 def last_state(facts: TargetFacts) -> Score | Unscored:
     """In the mark of what happened since the target was last seen, how near the clip is to that last view."""
-    value, nearer = middle(facts.last_like), middle(facts.nearer_last)
+    value, nearer = finite_median(facts.last_like), finite_median(facts.nearer_last)
     if value is None:
         return Unscored("nothing_happened", "the reference shows the returned target as it was last seen")
     if nearer is None:
         return Unscored("nothing_happened", "the target was last seen unchanged, so stuck and reset look the same")
-    return _answer(facts, value, facts.last_like, fit=middle(facts.last_fit), nearer_last=nearer)
+    return _answer(facts, value, facts.last_like, fit=finite_median(facts.last_fit), nearer_last=nearer)

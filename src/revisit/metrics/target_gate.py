@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from revisit.core import Series, Unscored, Verdict, derived, gate
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetLooks, TargetPhases, TargetSight, TargetTrack
 from revisit.metrics.frame_index import runs
-from revisit.metrics.margins import UNSURE, with_room
+from revisit.metrics.margins import UNSURE, with_margin
 from revisit.metrics.target_looks import LookRule, carried_on, frames_for, read_looks
 
 NEVER = "never hidden"
@@ -30,7 +29,7 @@ SAME_COLOUR = 0.4  # overlap of colours below which a match in layout is somethi
 OUT = 0.2  # share inside the frame of a box that has left it
 ABOVE_HIDDEN = 0.05  # what comes back is more alike than anything seen while it was away
 SMALLEST_CELLS, SMALLEST_PX = 16, 12
-STEP_OF_LEAD, STEP_OF_LIKENESS, STEP_OF_SECONDS = 0.01, 0.025, 0.1  # of room, see room.py
+STEP_OF_LEAD, STEP_OF_LIKENESS, STEP_OF_SECONDS = 0.01, 0.025, 0.1  # of margin, see margins.py
 SAME_SHARE = 0.5  # of its similarity before it was lost: what reaches less may be a look-alike
 CLEARLY_ITS_COLOUR = 0.5  # overlap of colours of a return
 BREAKS = 0.4  # share of the box whose motion survives the way back: what leaves or is covered has 0 to 0.3
@@ -50,14 +49,14 @@ class Rule:
     back_for: float = 0.3
 
     def off(self, steps: int) -> Iterator[Rule]:
-        """The same, so many steps of room stricter or milder in one respect."""
-        for way in (steps, -steps):
+        """The same, so many steps of margin stricter or milder in one respect."""
+        for offset in (steps, -steps):
             yield replace(
-                self, lead=self.lead + way * STEP_OF_LEAD, no_lead=self.no_lead + way * STEP_OF_LEAD,
-                alike=self.alike + way * STEP_OF_LIKENESS, unlike=self.unlike + way * STEP_OF_LIKENESS,
+                self, lead=self.lead + offset * STEP_OF_LEAD, no_lead=self.no_lead + offset * STEP_OF_LEAD,
+                alike=self.alike + offset * STEP_OF_LIKENESS, unlike=self.unlike + offset * STEP_OF_LIKENESS,
             )  # fmt: skip
-            yield replace(self, hidden_for=max(self.hidden_for + way * STEP_OF_SECONDS, 0.0))
-            yield replace(self, back_for=max(self.back_for + way * STEP_OF_SECONDS, 0.0))
+            yield replace(self, hidden_for=max(self.hidden_for + offset * STEP_OF_SECONDS, 0.0))
+            yield replace(self, back_for=max(self.back_for + offset * STEP_OF_SECONDS, 0.0))
 
 
 @dataclass(frozen=True)
@@ -85,14 +84,14 @@ def read_cues(track: TargetTrack, rule: Rule = Rule()) -> Cues:
 def away_frames(track: TargetTrack, cues: Cues, rule: Rule) -> tuple[np.ndarray, bool]:
     """(N,) whether the target is away, and whether a possible return was too weak to count."""
     says = cues.says.copy()
-    alike = cues.lead + cues.clutter
-    lacking = alike[says < 0]
+    similarity = cues.lead + cues.clutter
+    absent = similarity[says < 0]
     weak = False
-    if len(lacking) >= 3:
+    if len(absent) >= 3:
         # what the clip reaches without the target is the best measure of its clutter
-        level = float(np.percentile(lacking, 90)) + ABOVE_HIDDEN
+        level = float(np.percentile(absent, 90)) + ABOVE_HIDDEN
         first_gone = int(np.flatnonzero(carried_on(says))[0]) if carried_on(says).any() else len(says)
-        doubtful = (says > 0) & (alike < level) & (np.arange(len(says)) >= first_gone)
+        doubtful = (says > 0) & (similarity < level) & (np.arange(len(says)) >= first_gone)
         says[doubtful] = 0
         weak = int(doubtful.sum()) >= frames_for(track.seconds, rule.back_for, 2)
     away = carried_on(says)
@@ -135,11 +134,11 @@ def _states(away: np.ndarray) -> np.ndarray:
 
 def _phases_by_looks(track: TargetTrack, looks: TargetLooks, rule: LookRule) -> TargetPhases:
     """Each frame takes the state of the look nearest in time; the box of that look once the target was lost."""
-    read = read_looks(looks, rule)
+    readings = read_looks(looks, rule)
     near = np.abs(track.seconds[:, None] - looks.seconds[None]).argmin(axis=1)
-    state = _states(read.away)[near]
+    state = _states(readings.away)[near]
     box = np.where((state == RETURNED)[:, None], looks.box[near], track.box)
-    return TargetPhases(track.index, track.seconds, state, (read.says != 0)[near], box, read.margin[near])
+    return TargetPhases(track.index, track.seconds, state, (readings.says != 0)[near], box, readings.margin[near])
 
 
 def unjudgeable(track: TargetTrack, cues: Cues) -> str:
@@ -160,29 +159,31 @@ def target_return(sight: TargetSight, *, hidden_for: float = 0.3, back_for: floa
     Hidden means away for at least `hidden_for` seconds: blur and quick passers-by make it drop out for a frame or two,
     and what a model forgets in less cannot be called memory. Returned means shown for at least `back_for` seconds.
     A network decides where the set has one that looks (`target_looks`), else the layout of edges and colours.
-    `confidence` is that of `room.py`.
+    `confidence` is that of `margins.py`.
     """
     track, looks = sight.track, sight.looks
     if not len(track.index):
         return Unscored("too_short", "the clip has no frames to look for the target in")
     if min(track.width_px, track.height_px) < SMALLEST_PX or track.cells < SMALLEST_CELLS:
         size = f"{track.width_px:.0f}x{track.height_px:.0f}"
-        return _told(Verdict("unsure", UNSURE, f"the target's box is only {size} pixels: too small to recognise"))
+        return _with_sentence(
+            Verdict("unsure", UNSURE, f"the target's box is only {size} pixels: too small to recognise")
+        )
     if looks is not None and len(looks.index):
-        seen, rule = looks, LookRule(hidden_for=hidden_for, back_for=back_for)
-        verdict = by_looks(seen, rule)
-        return _told(with_room(verdict, lambda steps: (by_looks(seen, other) for other in rule.off(steps))))
+        views, rule = looks, LookRule(hidden_for=hidden_for, back_for=back_for)
+        verdict = by_looks(views, rule)
+        return _with_sentence(with_margin(verdict, lambda steps: (by_looks(views, other) for other in rule.off(steps))))
     layout = Rule(hidden_for=hidden_for, back_for=back_for)
     verdict = by_layout(sight, layout)
-    return _told(with_room(verdict, lambda steps: (by_layout(sight, other) for other in layout.off(steps))))
+    return _with_sentence(with_margin(verdict, lambda steps: (by_layout(sight, other) for other in layout.off(steps))))
 
 
-def _told(found: Verdict) -> Verdict:
-    said = found.facts["sentence"] if found.state != "unsure" else found.reason
-    return replace(found, facts={**found.facts, "judgeable": found.state != "unsure", "sentence": said})
+def _with_sentence(verdict: Verdict) -> Verdict:
+    sentence = verdict.facts["sentence"] if verdict.state != "unsure" else verdict.reason
+    return replace(verdict, facts={**verdict.facts, "judgeable": verdict.state != "unsure", "sentence": sentence})
 
 
-def _answer(facts: dict[str, Any], units: Series, back: bool, hidden: bool, doubt: str) -> Verdict:
+def _answer(facts: dict[str, object], units: Series, back: bool, hidden: bool, doubt: str) -> Verdict:
     """The verdict that follows from when the target was away."""
     gone = f"hidden from frame {facts['first_hidden_frame']} for {facts['hidden_seconds']:.1f} s"
     if doubt:
@@ -199,7 +200,7 @@ def _answer(facts: dict[str, Any], units: Series, back: bool, hidden: bool, doub
 
 def _facts(
     index: np.ndarray, seconds: np.ndarray, away: np.ndarray, like: np.ndarray, says: np.ndarray
-) -> dict[str, Any]:
+) -> dict[str, object]:
     back = ~away & (np.cumsum(away) > 0)
     step = float(np.median(np.diff(seconds))) if len(index) > 1 else 0.0
     return {
@@ -213,15 +214,15 @@ def _facts(
 
 def by_looks(looks: TargetLooks, rule: LookRule) -> Verdict:
     """The verdict by what a network sees."""
-    read = read_looks(looks, rule)
-    facts = _facts(looks.index, looks.seconds, read.away, looks.like, read.says)
+    readings = read_looks(looks, rule)
+    facts = _facts(looks.index, looks.seconds, readings.away, looks.like, readings.says)
     facts |= {"by": looks.maker, "looked_at": len(looks.index), "views": looks.views}
     units = Series(
-        frame=looks.index, value=read.margin, similarity=looks.like, hidden=read.away, says=read.says,
+        frame=looks.index, value=readings.margin, similarity=looks.like, hidden=readings.away, says=readings.says,
         x0=looks.box[:, 0], y0=looks.box[:, 1], x1=looks.box[:, 2], y1=looks.box[:, 3],
     )  # fmt: skip
-    back = bool((~read.away & (np.cumsum(read.away) > 0)).any())
-    return _answer(facts, units, back, bool(read.away.any()), read.doubt)
+    back = bool((~readings.away & (np.cumsum(readings.away) > 0)).any())
+    return _answer(facts, units, back, bool(readings.away.any()), readings.doubt)
 
 
 def by_layout(sight: TargetSight, rule: Rule) -> Verdict:
@@ -276,7 +277,7 @@ def surroundings_seen(track: TargetTrack) -> bool:
     box = track.box[0]
     half = (box[2:] - box[:2]) / 2
     wide = np.concatenate([box[:2] - half, box[2:] + half])  # a window twice the box
-    inside, own = (float(np.prod(kept[2:] - kept[:2])) for kept in (np.clip(wide, 0, 1), np.clip(box, 0, 1)))
+    inside, own = (float(np.prod(inner[2:] - inner[:2])) for inner in (np.clip(wide, 0, 1), np.clip(box, 0, 1)))
     area = float(np.prod(box[2:] - box[:2]))
     return (inside - own) / max(4 * area - own, 1e-9) >= LEAST_AROUND
 

@@ -18,7 +18,7 @@ LOOKALIKE = 0.75  # likeness of something beside the target, in the first frame,
 FEW_FIRST = 6  # looks from which the margin of the first frames is taken
 LEAST_MARGIN = 0.08  # in the first frame: a target no more like itself than its background cannot be told from it
 SAME_PICTURE, SAME_PLACE = 0.85, 0.2  # likeness to the look before, and overlap with it, of what only goes on changing
-STEP_OF_LIKE, STEP_OF_MARGIN, STEP_OF_SECONDS = 0.01, 0.01, 0.1  # of room, see room.py
+STEP_OF_LIKE, STEP_OF_MARGIN, STEP_OF_SECONDS = 0.01, 0.01, 0.1  # of margin, see margins.py
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,21 @@ class LookRule:
     back_for: float = 0.3
 
     def off(self, steps: int) -> Iterator[LookRule]:
-        """The same, so many steps of room stricter or milder in one respect."""
-        for way in (steps, -steps):
-            like, margin = way * STEP_OF_LIKE, way * STEP_OF_MARGIN
+        """The same, so many steps of margin stricter or milder in one respect."""
+        for offset in (steps, -steps):
+            like, margin = offset * STEP_OF_LIKE, offset * STEP_OF_MARGIN
             yield replace(self, shows_like=self.shows_like + like, lacks_like=self.lacks_like + like)
             yield replace(
                 self, shows_margin=self.shows_margin + margin, background=self.background + margin,
                 lacks_margin=self.lacks_margin + margin,
             )  # fmt: skip
             yield replace(self, return_like=self.return_like + like, return_margin=self.return_margin + margin)
-            yield replace(self, hidden_for=max(self.hidden_for + way * STEP_OF_SECONDS, 0.0))
-            yield replace(self, back_for=max(self.back_for + way * STEP_OF_SECONDS, 0.0))
+            yield replace(self, hidden_for=max(self.hidden_for + offset * STEP_OF_SECONDS, 0.0))
+            yield replace(self, back_for=max(self.back_for + offset * STEP_OF_SECONDS, 0.0))
 
 
 @dataclass(frozen=True)
-class Reading:
+class LookReading:
     """What the looked-at frames say together."""
 
     away: np.ndarray  # (N,) whether the target is away
@@ -79,26 +79,26 @@ def frame_says(looks: TargetLooks, rule: LookRule) -> np.ndarray:
 
 def _overlaps(box: np.ndarray) -> np.ndarray:
     """(N,) overlap of each box with the one before it, over what both cover; 0 for the first."""
-    found = np.zeros(len(box))
+    overlaps = np.zeros(len(box))
     sides = np.minimum(box[1:, 2:], box[:-1, 2:]) - np.maximum(box[1:, :2], box[:-1, :2])
     common, area = np.clip(sides, 0, None).prod(axis=1), (box[:, 2:] - box[:, :2]).prod(axis=1)
-    found[1:] = common / np.maximum(area[1:] + area[:-1] - common, 1e-9)
-    return found
+    overlaps[1:] = common / np.maximum(area[1:] + area[:-1] - common, 1e-9)
+    return overlaps
 
 
-def read_looks(looks: TargetLooks, rule: LookRule) -> Reading:
+def read_looks(looks: TargetLooks, rule: LookRule) -> LookReading:
     """When the target is away, and why that cannot be told."""
     margin = looks.like - looks.unlike
     says = frame_says(looks, rule)
     away = carried_on(says)
-    hidden, shown = (frames_for(looks.seconds, seconds, 2) for seconds in (rule.hidden_for, rule.back_for))
+    hidden, returned = (frames_for(looks.seconds, seconds, 2) for seconds in (rule.hidden_for, rule.back_for))
     for start, end in runs(~away):
-        if start > 0 and (says[start:end] > 0).sum() < shown:  # frames without an answer do not make a return
+        if start > 0 and (says[start:end] > 0).sum() < returned:  # frames without an answer do not make a return
             away[start:end] = True
     for start, end in runs(away):
         if end - start < hidden or (says[start:end] < 0).sum() < 2:
             away[start:end] = False
-    return Reading(away, says, margin, _doubt(looks, rule, away, says, margin))
+    return LookReading(away, says, margin, _doubt(looks, rule, away, says, margin))
 
 
 def _doubt(looks: TargetLooks, rule: LookRule, away: np.ndarray, says: np.ndarray, margin: np.ndarray) -> str:

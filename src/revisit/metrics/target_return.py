@@ -45,13 +45,15 @@ def target_reappearance(sight: TargetSight, phases: TargetPhases, *, seen_for: f
     facts = {"label": verdict.label, "hidden_seconds": verdict.facts["hidden_seconds"]}
     if verdict.label == CAME_BACK:
         return Score(1.0, facts={**facts, "first_return_frame": verdict.facts["first_return_frame"]})
-    again = place_seen_without_target(track) & (phases.state == HIDDEN)
-    facts["place_seen_frames"] = int(again.sum())
-    if again.sum() < frames_for(track.seconds, seen_for, 3):
+    place_visible = place_seen_without_target(track) & (phases.state == HIDDEN)
+    facts["place_seen_frames"] = int(place_visible.sum())
+    if place_visible.sum() < frames_for(track.seconds, seen_for, 3):
         return Unscored(
             "no_return", "the place of the target was not seen again, so its return cannot be checked", facts
         )
-    units = Series(frame=track.index[again], value=np.zeros(int(again.sum())), place=track.place[again])
+    units = Series(
+        frame=track.index[place_visible], value=np.zeros(int(place_visible.sum())), place=track.place[place_visible]
+    )
     return Score(0.0, units=units, facts=facts)
 
 

@@ -20,6 +20,8 @@ from revisit.evidence.views import ReturnPairs, ViewRelations
 from revisit.metrics.frame_index import runs
 from revisit.metrics.view_gate import AWAY, SURE, lasting, states
 
+FAMILY = "returning"  # the group of these metrics, by which users name it
+
 NEAR = 0.35  # strip of the earlier view that may be missing in the later one: most patches still correspond
 RECOVERED = 0.15  # of the width or height must have come back: more than the cues' error
 LEAST_PATCHES = 8
@@ -118,8 +120,8 @@ def return_features(patches: NetworkPatches, pairs: ReturnPairs) -> Score | Unsc
 
     As `return_consistency`, and not to be compared with it.
     """
-    made = compared(patches, pairs)
-    return replace(made, facts={**made.facts, "described_by": patches.maker})
+    score = compared(patches, pairs)
+    return replace(score, facts={**score.facts, "described_by": patches.maker})
 
 
 def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs) -> Score | Unscored:
@@ -140,10 +142,10 @@ def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs) -> Sco
         i, j = nearest(at, patches.index, int(pairs.i[k])), nearest(at, patches.index, int(pairs.j[k]))
         if i is None or j is None or i == j:
             continue
-        found = corresponding(patches.tokens[i], patches.tokens[j], pairs.warp[k])
-        if len(found) >= LEAST_PATCHES:
+        similarity = corresponding(patches.tokens[i], patches.tokens[j], pairs.warp[k])
+        if len(similarity) >= LEAST_PATCHES:
             rows.append(k)
-            cosines.append(float(found.mean()))
+            cosines.append(float(similarity.mean()))
     if not rows:
         return Unscored("not_observed", "the frames of the return pairs have no patch descriptors")
     value = np.clip((np.array(cosines) - floor) / (ceiling - floor), 0, 1)

@@ -16,7 +16,7 @@ import numpy as np
 from revisit.core import Series, Verdict, derived, gate
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
 from revisit.metrics.frame_index import runs
-from revisit.metrics.margins import UNSURE, with_room
+from revisit.metrics.margins import UNSURE, with_margin
 
 VERIFIED = 10  # points: frames of different places agree on 6 at most
 SUPPORTED = 0.15  # of the textured cells: fewer, and one thing was recognised, not the view
@@ -27,14 +27,14 @@ BACK = 0.5  # returned: at most half of the strip that was lost is still missing
 MOST_MISSING = 0.4  # and never more than this
 SURE = 0.4  # confidence of a direct cue at which one sample is enough: 16 points, or a lead of 0.16
 MOSTLY_UNKNOWN = 0.5
-GRID, FINE_GRID = 20, 80  # cells a side in which loss is counted; the finer one where a verdict is tried for room
+GRID, FINE_GRID = 20, 80  # cells a side in which loss is counted; the finer one where a verdict is tried for its margin
 STILL = 0.02  # nothing moved: lost strips below the resolution of the cues
 STILL_CHANGE = 0.01  # and grey levels differ by less than one in a hundred on average
 RESTS = 0.05  # lost strips of a camera that rests, from sample to sample and from the first one on
 MOSTLY_FOLLOWED = 0.75  # share of neighbouring samples that must be joined before a camera is said to rest
 CUT_CHANGE = 0.1  # mean change of grey levels from sample to sample: from here on a cut, and not something that grows
 COVERED = "covered, not left"
-STEP = 0.1  # of room: thresholds of recognition and of return a tenth higher or lower,
+STEP = 0.1  # of margin: thresholds of recognition and of return a tenth higher or lower,
 STEP_OF_LEFT = 0.05  # or that of leaving a twentieth
 
 VISIBLE, AWAY, RETURNED, UNKNOWN = 0, 1, 2, -1
@@ -52,8 +52,8 @@ def visible_area(warp: np.ndarray, cells: int = GRID) -> tuple[np.ndarray, np.nd
     grid = inside.reshape(*inside.shape[:-1], cells, cells)
     strips = []
     for axis in (-2, -1):  # columns, then rows: a line is lost when all but a rest of it is outside
-        gone = grid.mean(axis=axis) < 0.1
-        strips += [np.cumprod(gone, axis=-1).sum(axis=-1), np.cumprod(gone[..., ::-1], axis=-1).sum(axis=-1)]
+        outside = grid.mean(axis=axis) < 0.1
+        strips += [np.cumprod(outside, axis=-1).sum(axis=-1), np.cumprod(outside[..., ::-1], axis=-1).sum(axis=-1)]
     return inside.mean(axis=-1), np.max(strips, axis=0) / cells
 
 
@@ -76,9 +76,9 @@ def relations_of(links: ViewLinks, factor: float = 1.0, first_only: bool = False
     rows = np.arange(min(n, 1) if first_only else n)
     chained, reached = chains(seen, links.inliers, links.lead, warp, rows)
     warp = np.where(seen[rows][..., None, None], warp[rows], chained)
-    known = seen[rows] | reached
-    share, lost = np.full(known.shape, np.nan), np.full(known.shape, np.nan)
-    share[known], lost[known] = visible_area(warp[known], FINE_GRID if first_only else GRID)
+    joined = seen[rows] | reached
+    share, lost = np.full(joined.shape, np.nan), np.full(joined.shape, np.nan)
+    share[joined], lost[joined] = visible_area(warp[joined], FINE_GRID if first_only else GRID)
     agreement = 1.0 if first_only else _agreement(links, by_points & by_structure & ~np.eye(n, dtype=bool))
     strength = np.maximum(by_points * np.clip(links.inliers / 40, 0, 1), by_structure * np.clip(links.lead / 0.4, 0, 1))
     return ViewRelations(
@@ -99,22 +99,22 @@ def chains(
     """Warps (S, N, 3, 3) along the shortest chains of strong links from some frames, and whether there is one."""
     n, every = len(seen), np.arange(len(starts))
     cost = np.where(seen, 1.0 + np.minimum(20.0 / np.maximum(inliers, 1), 2.0 / np.maximum(lead, 0.1)), np.inf)
-    way = np.tile(np.eye(3), (len(starts), n, 1, 1))
+    paths = np.tile(np.eye(3), (len(starts), n, 1, 1))
     far = np.full((len(starts), n), np.inf)
     far[every, starts] = 0.0
-    done = np.zeros(far.shape, bool)
+    visited = np.zeros(far.shape, bool)
     for _ in range(n):
-        k = np.where(done, np.inf, far).argmin(axis=1)  # the nearest frame that each start has not passed yet
-        reached = np.isfinite(far[every, k]) & ~done[every, k]
-        done[every[reached], k[reached]] = True
+        k = np.where(visited, np.inf, far).argmin(axis=1)  # the nearest frame that each start has not passed yet
+        reached = np.isfinite(far[every, k]) & ~visited[every, k]
+        visited[every[reached], k[reached]] = True
         through = far[every, k][:, None] + cost[k]
-        start, end = np.nonzero((through < far) & ~done & reached[:, None])
+        start, end = np.nonzero((through < far) & ~visited & reached[:, None])
         far[start, end] = through[start, end]
-        way[start, end] = warp[k[start], end] @ way[start, k[start]]
-    return way, done
+        paths[start, end] = warp[k[start], end] @ paths[start, k[start]]
+    return paths, visited
 
 
-def states(relations: ViewRelations, i: int, left: float = LEFT) -> np.ndarray:
+def states(relations: ViewRelations, i: int, threshold: float = LEFT) -> np.ndarray:
     """(N,) of the view of frame i in each frame: VISIBLE, AWAY or UNKNOWN.
 
     Visible takes a direct cue. Away: a cue or the chain shows a strip lost, or nothing joins the frames at
@@ -122,17 +122,17 @@ def states(relations: ViewRelations, i: int, left: float = LEFT) -> np.ndarray:
     """
     lost, seen = relations.lost[i], relations.seen[i]
     with np.errstate(invalid="ignore"):
-        gone = np.isnan(lost) | (lost >= left)
-    return np.asarray(np.where(gone, AWAY, np.where(seen, VISIBLE, UNKNOWN)))
+        is_away = np.isnan(lost) | (lost >= threshold)
+    return np.asarray(np.where(is_away, AWAY, np.where(seen, VISIBLE, UNKNOWN)))
 
 
 def lasting(mask: np.ndarray, certain: np.ndarray) -> np.ndarray:
     """The mask without single samples that are not certain."""
-    kept = np.array(mask, bool)
+    mask_out = np.array(mask, bool)
     for start, end in runs(mask):
         if end - start == 1 and not certain[start]:
-            kept[start] = False
-    return kept
+            mask_out[start] = False
+    return mask_out
 
 
 @derived(makes=ViewPhases, needs=(ViewRelations,), version=1)
@@ -141,11 +141,11 @@ def view_phases(relations: ViewRelations) -> ViewPhases:
     return phases_of(relations)
 
 
-def phases_of(relations: ViewRelations, factor: float = 1.0, left: float = LEFT) -> ViewPhases:
+def phases_of(relations: ViewRelations, factor: float = 1.0, threshold: float = LEFT) -> ViewPhases:
     """The phases; a larger factor asks for more before a sample counts by itself, and for less missing on return."""
     if not len(relations.index):
         return ViewPhases(relations.index, relations.time, np.zeros(0), np.zeros(0, np.int64))
-    state, sure = states(relations, 0, left), relations.confidence[0] >= factor * SURE
+    state, sure = states(relations, 0, threshold), relations.confidence[0] >= factor * SURE
     away = lasting(state == AWAY, sure)
     phase = np.where(away, AWAY, np.where(state == VISIBLE, VISIBLE, UNKNOWN))
     if away.any():
@@ -168,17 +168,17 @@ def _near_again(relations: ViewRelations, away: np.ndarray, factor: float = 1.0)
     id="view_return", version=4, title="The first view leaves and returns", needs=(ViewLinks, ViewRelations, ViewPhases)
 )
 def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> Verdict:
-    """Whether the first view left the frame and came back, when, and for how long; `confidence` as in `room.py`."""
+    """Whether the first view left the frame and came back, when, and for how long; `confidence` as in `margins.py`."""
 
     finely = cache(lambda factor: relations_of(links, factor, first_only=True))
 
     def others(steps: int) -> Iterator[Verdict]:
         for factor in (1 + steps * STEP, 1 - steps * STEP):
             yield _verdict(links, finely(factor), phases_of(finely(factor), factor))
-        for left in (LEFT * (1 + steps * STEP_OF_LEFT), LEFT * (1 - steps * STEP_OF_LEFT)):
-            yield _verdict(links, finely(1.0), phases_of(finely(1.0), left=left))
+        for threshold in (LEFT * (1 + steps * STEP_OF_LEFT), LEFT * (1 - steps * STEP_OF_LEFT)):
+            yield _verdict(links, finely(1.0), phases_of(finely(1.0), threshold=threshold))
 
-    return with_room(_verdict(links, relations, phases), others)
+    return with_margin(_verdict(links, relations, phases), others)
 
 
 def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> Verdict:
@@ -207,21 +207,25 @@ def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> 
         since = f"what it shows was covered or replaced from frame {links.index[first]} on"
         return say("closed", COVERED, f"the camera rests; {since}, and the first view never left")
     replaced = bool(np.isnan(lost[away]).all())
-    how = f"{'was replaced' if replaced else 'left'} at frame {links.index[first]}"
+    departure = f"{'was replaced' if replaced else 'left'} at frame {links.index[first]}"
     returned = phase == RETURNED
     if not returned.any():
         weakly = _near_again(relations, away)
         if weakly.any():
-            again = f"is recognised again at frame {links.index[int(weakly.argmax())]}, but too weakly to be sure"
-            return say("unsure", UNSURE, f"the first view {how} and {again}")
+            reappearance = (
+                f"is recognised again at frame {links.index[int(weakly.argmax())]}, but too weakly to be sure"
+            )
+            return say("unsure", UNSURE, f"the first view {departure} and {reappearance}")
         why = " (no motion joins what follows to it: a cut, or a picture that dissolves)" if replaced else ""
-        return say("closed", "left, not returned", f"the first view {how} and was not seen again{why}")
+        return say("closed", "left, not returned", f"the first view {departure} and was not seen again{why}")
     back = int(returned.argmax())
     facts["first_return_frame"] = int(links.index[back])
     facts["returned_share"] = round(float(phases.share[returned].max()), 3)
     if replaced:
-        again = f"the first view {how} and shows again at frame {links.index[back]}, but no motion joins them"
-        return say("unsure", UNSURE, f"{again}: a cut away and back, or a turn too fast to follow")
+        reappearance = (
+            f"the first view {departure} and shows again at frame {links.index[back]}, but no motion joins them"
+        )
+        return say("unsure", UNSURE, f"{reappearance}: a cut away and back, or a turn too fast to follow")
     return say("open", "left, returned")
 
 
@@ -241,8 +245,8 @@ def is_covered(links: ViewLinks, relations: ViewRelations, away: np.ndarray) -> 
 
 def _seconds(mask: np.ndarray, time: np.ndarray) -> float:
     """Time covered by the marked samples, each standing for half the way to its neighbours."""
-    middle = (time[1:] + time[:-1]) / 2
-    return float(np.diff(np.r_[time[0], middle, time[-1]])[mask].sum())
+    midpoints = (time[1:] + time[:-1]) / 2
+    return float(np.diff(np.r_[time[0], midpoints, time[-1]])[mask].sum())
 
 
 def _never_left(links: ViewLinks, lost: np.ndarray, phase: np.ndarray, say: Callable[..., Verdict]) -> Verdict:
@@ -252,6 +256,6 @@ def _never_left(links: ViewLinks, lost: np.ndarray, phase: np.ndarray, say: Call
         should = f"in {unknown:.0%} of the frames the first view should be visible by the camera motion"
         return say("unsure", UNSURE, f"{should}, but it is not recognised")
     if np.nan_to_num(lost).max() <= STILL and links.change.max(initial=0) < STILL_CHANGE:
-        found = say("closed", "never left", "the camera is frozen: nothing moves")
-        return replace(found, facts={**found.facts, "frozen": True})
+        verdict = say("closed", "never left", "the camera is frozen: nothing moves")
+        return replace(verdict, facts={**verdict.facts, "frozen": True})
     return say("closed", "never left", "the first view never left the frame")

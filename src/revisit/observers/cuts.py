@@ -33,7 +33,7 @@ TRANSNET_SIZE = 48, 27
 
 
 @dataclass(frozen=True)
-class Look:
+class CutPicture:
     """What is kept of a frame until the frames around it have been seen."""
 
     gray: np.ndarray
@@ -45,7 +45,7 @@ def cut_signal(clip: ClipInfo) -> Sight:
     """How far each frame is from being a continuation of the frame before."""
     maker, flows = flow_maker(), Flows()
     further = max(1, round(FURTHER_SECONDS * clip.fps))
-    recent: deque[Look] = deque(maxlen=2 * further + 2)
+    recent: deque[CutPicture] = deque(maxlen=2 * further + 2)
     index: list[int] = []
     seconds: list[float] = []
     steps: list[tuple[float, float, float]] = []
@@ -79,32 +79,32 @@ def cut_signal(clip: ClipInfo) -> Sight:
     )
 
 
-def look(frame: Frame) -> Look:
+def look(frame: Frame) -> CutPicture:
     """Gray picture and square-rooted colour histogram of a frame."""
     import cv2
 
     rgb = small(frame, LONG_SIDE)
     lab = cv2.cvtColor(rgb, cv2.COLOR_RGB2LAB)
     counts = cv2.calcHist([lab], [0, 1, 2], None, [8, 8, 8], [0, 256] * 3).ravel()
-    return Look(gray_at(frame, LONG_SIDE), np.sqrt(counts / counts.sum()))
+    return CutPicture(gray_at(frame, LONG_SIDE), np.sqrt(counts / counts.sum()))
 
 
 def strangeness(
-    maker: Any, a: Look, b: Look, known: tuple[np.ndarray, np.ndarray] | None = None
+    maker: Any, a: CutPicture, b: CutPicture, flows: tuple[np.ndarray, np.ndarray] | None = None
 ) -> tuple[float, float, float]:
     """Change of histogram, of structure after undoing the flow, and disagreement of flow there and back; 0-1.
 
     `known` is the flow there and back, at any size, where somebody has it already.
     """
     histogram = float(np.clip(1 - np.dot(a.histogram, b.histogram), 0, 1))
-    there, back = known or both_ways(maker, a.gray, b.gray, (0.0, 0.0))
+    there, back = flows or both_ways(maker, a.gray, b.gray, (0.0, 0.0))
     shape = a.gray.shape
     structure, disagreement = flow_failure(a.gray, b.gray, resized(there, shape), resized(back, shape))
     if structure * disagreement > RETRY**2:
         # Flow alone loses a camera that jumps by a tenth of the frame; the best plain shift puts it on the track.
-        again = flow_failure(a.gray, b.gray, *both_ways(maker, a.gray, b.gray, best_shift(a.gray, b.gray)))
-        if again[0] < RETRY:
-            structure, disagreement = again
+        second_failure = flow_failure(a.gray, b.gray, *both_ways(maker, a.gray, b.gray, best_shift(a.gray, b.gray)))
+        if second_failure[0] < RETRY:
+            structure, disagreement = second_failure
     return histogram, structure, disagreement
 
 
@@ -120,19 +120,19 @@ def resized(flow: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     rows, columns = flow.shape[:2]
     if (rows, columns) == shape:
         return flow
-    way = cv2.resize(flow, (shape[1], shape[0]), interpolation=cv2.INTER_LINEAR)
-    return np.asarray(way * np.array([shape[1] / columns, shape[0] / rows], np.float32))
+    scaled = cv2.resize(flow, (shape[1], shape[0]), interpolation=cv2.INTER_LINEAR)
+    return np.asarray(scaled * np.array([shape[1] / columns, shape[0] / rows], np.float32))
 
 
 def flow_failure(a: np.ndarray, b: np.ndarray, there: np.ndarray, back: np.ndarray) -> tuple[float, float]:
     """Change of structure after undoing the flow, and share of the frame where flow there and back disagree."""
     import cv2
 
-    seen, inside = follow(there, b)
+    warped, inside = follow(there, b)
     missed = there + follow(there, back)[0]
     slack = 1 + 0.1 * lengths(*cv2.split(there))
     disagree = inside & (lengths(*cv2.split(missed)) > slack)
-    return structure_change(a, seen, inside), float(disagree.mean())
+    return structure_change(a, warped, inside), float(disagree.mean())
 
 
 def best_shift(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
@@ -143,13 +143,13 @@ def best_shift(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
     a, b = (cv2.resize(x, size, interpolation=cv2.INTER_AREA) for x in (a, b))
     height, width = a.shape
     top, part = height // 6, max(1, width * 6 // 10)
-    best, found = -1.0, (0.0, 0.0)
+    best, shift = -1.0, (0.0, 0.0)
     for left in (0, width - part):
         likeness = cv2.matchTemplate(b, a[top : height - top, left : left + part], cv2.TM_CCOEFF_NORMED)
         _, peak, _, (x, y) = cv2.minMaxLoc(likeness)
         if peak > best:
-            best, found = peak, (4.0 * (x - left), 4.0 * (y - top))
-    return found
+            best, shift = peak, (4.0 * (x - left), 4.0 * (y - top))
+    return shift
 
 
 def structure_change(a: np.ndarray, b: np.ndarray, inside: np.ndarray) -> float:
@@ -161,10 +161,10 @@ def structure_change(a: np.ndarray, b: np.ndarray, inside: np.ndarray) -> float:
         cv2.boxFilter(x, -1, (WINDOW, WINDOW)) for x in (a, b, a * a, b * b, a * b)
     )
     variance_a, variance_b = np.maximum(mean_aa - mean_a**2, 0), np.maximum(mean_bb - mean_b**2, 0)
-    alike = (mean_ab - mean_a * mean_b + NOISE) / (np.sqrt(variance_a * variance_b) + NOISE)
+    correlation = (mean_ab - mean_a * mean_b + NOISE) / (np.sqrt(variance_a * variance_b) + NOISE)
     weight = (np.sqrt(np.maximum(variance_a, variance_b)) + 0.5) * inside
     total = float(weight.sum())
-    return float(np.clip(1 - float((alike * weight).sum()) / total, 0, 1)) if total > 0 else 1.0
+    return float(np.clip(1 - float((correlation * weight).sum()) / total, 0, 1)) if total > 0 else 1.0
 
 
 def together(cues: tuple[float, float, float]) -> float:

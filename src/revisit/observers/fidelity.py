@@ -15,11 +15,9 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, PairSight, Sampling, UsageError, observer
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
+from revisit.evidence.ssim import EDGE, SIGMA, WINDOW, ssim_map
 from revisit.observers.pictures import area_resized, brought, fitting
 
-WINDOW, SIGMA = 11, 1.5
-EDGE = WINDOW // 2
-C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
 TILE = 96, 210  # rows and columns worked on at a time, so that what is worked on stays in the processor's cache
 MIND_SIZE = 1280, 720
 RATE = 8.0  # pairs a second; the metrics weigh each by the frames that it stands for
@@ -50,18 +48,18 @@ def frame_fidelity(
     """Squared error and SSIM of `rate` frames a second, or of all, against the aligned frames of the reference."""
     import cv2
 
-    asked = chosen_families(families)
+    family_names = chosen_families(families)
     places: list[tuple[int, int]] = []
     errors: list[float] = []
-    similar: dict[str, list[float]] = {family: [] for family in asked}
+    similar: dict[str, list[float]] = {family: [] for family in family_names}
     width = height = 0
     while (pair := (yield)) is not None:
-        shown, truth = one_size(pair, resize, long_side)
-        height, width = shown.shape[:2]
+        picture, truth = one_size(pair, resize, long_side)
+        height, width = picture.shape[:2]
         places.append((pair[0].index, pair[1].index))
-        errors.append(cv2.norm(shown, truth, cv2.NORM_L2SQR) / shown.size)
-        for family in asked:
-            similar[family].append(ssim(shown, truth, family))
+        errors.append(cv2.norm(picture, truth, cv2.NORM_L2SQR) / picture.size)
+        for family in family_names:
+            similar[family].append(ssim(picture, truth, family))
     table = np.array(places, dtype=np.int64).reshape(-1, 2)
     return FrameFidelity(
         index=table[:, 0],
@@ -75,11 +73,11 @@ def frame_fidelity(
 
 def chosen_families(families: str) -> list[str]:
     """The SSIM families in a list such as `rgb,gray_border`; an empty one asks for the squared error alone."""
-    asked = list(dict.fromkeys(name for name in families.replace(",", " ").split()))
-    unknown = sorted(set(asked) - set(SSIM_FAMILIES))
+    names = list(dict.fromkeys(name for name in families.replace(",", " ").split()))
+    unknown = sorted(set(names) - set(SSIM_FAMILIES))
     if unknown:
         raise UsageError(f"unknown SSIM family {', '.join(unknown)}; `families` may list {', '.join(SSIM_FAMILIES)}")
-    return asked
+    return names
 
 
 def one_size(
@@ -87,17 +85,17 @@ def one_size(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Both pictures at one size: float32 from 0 to 255 by the rule `mind`, else 8-bit."""
     if resize == "mind":
-        shown, truth = (one.once(("cover", *MIND_SIZE), partial(cover, one.rgb, *MIND_SIZE)) for one in pair)
-        return shown, truth
+        picture, truth = (one.once(("cover", *MIND_SIZE), partial(cover, one.rgb, *MIND_SIZE)) for one in pair)
+        return picture, truth
     if resize == "quick":
         rows, columns = pair[0].rgb.shape[:2]
         size = fitting(columns, rows, min(long_side or max(rows, columns), max(rows, columns)))
         return brought(pair[0], *size), brought(pair[1], *size)
     if resize != "area":
         raise UsageError(f"unknown resize rule {resize!r}; `resize` must be quick, area or mind")
-    shown = pair[0].at(long_side)
-    height, width = shown.shape[:2]
-    return shown, pair[1].once(("same size", width, height), lambda: area_resized(pair[1].rgb, width, height))
+    picture = pair[0].at(long_side)
+    height, width = picture.shape[:2]
+    return picture, pair[1].once(("same size", width, height), lambda: area_resized(pair[1].rgb, width, height))
 
 
 def cover(rgb: np.ndarray, width: int, height: int) -> np.ndarray:
@@ -142,34 +140,13 @@ def ssim_inside(a: np.ndarray, b: np.ndarray, epsilon: float = 0.0) -> float:
     height, width = a.shape[:2]
     kernel = cv2.getGaussianKernel(WINDOW, SIGMA, cv2.CV_32F)
 
-    def means(values: np.ndarray, scale: float = 1.0, plus: float = 0.0) -> np.ndarray:
-        """The weighted mean of the window around each pixel of a tile, times `scale` and `plus` something."""
-        return np.asarray(cv2.sepFilter2D(values, cv2.CV_32F, kernel, scale * kernel, delta=plus)[EDGE:-EDGE])
+    def window_mean(values: np.ndarray, scale: float, offset: float) -> np.ndarray:
+        return np.asarray(cv2.sepFilter2D(values, cv2.CV_32F, kernel, scale * kernel, delta=offset)[EDGE:-EDGE])
 
     total = 0.0
     corners = product(range(0, height - 2 * EDGE, TILE[0]), range(0, width - 2 * EDGE, TILE[1]))
     for top, left in corners:
         tile = slice(top, top + TILE[0] + 2 * EDGE), slice(left, left + TILE[1] + 2 * EDGE)
         x, y = (np.asarray(picture[tile], dtype=np.float32, order="C") for picture in (a, b))
-        mean_x, mean_y = means(x), means(y)
-        covariance = means(x * y, scale=2, plus=C2)
-        # Both variances are only ever needed as a sum, which saves one blur of five. From here on the arithmetic
-        # is done in place: new arrays would cost more time than the blurs.
-        powers = x * x
-        powers += np.square(y)
-        variances = means(powers, plus=C2)
-        similar = mean_x * mean_y
-        similar *= 2
-        mean_x *= mean_x
-        mean_y *= mean_y
-        squares = np.add(mean_x, mean_y, out=mean_x)
-        covariance -= similar
-        variances -= squares
-        similar += C1
-        similar *= covariance
-        squares += C1
-        squares *= variances
-        squares += epsilon
-        similar /= squares
-        total += sum(cv2.sumElems(similar[:, EDGE:-EDGE]))
+        total += sum(cv2.sumElems(ssim_map(x, y, window_mean, epsilon)[:, EDGE:-EDGE]))
     return float(total / ((height - 2 * EDGE) * (width - 2 * EDGE) * (a.size // (height * width))))

@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observer
 from revisit.evidence.motion import FlowStats
-from revisit.observers.pictures import FLOW_SIDE, Flows, follow, gray_at, lengths, middle
+from revisit.observers.pictures import FLOW_SIDE, Flows, follow, gray_at, lengths, median
 
 GRID = 8  # pixels between the places whose flow enters the fit
 TEXTURED = 6.0  # gradient in gray levels per pixel that flow can follow; sensor noise stays below it
@@ -56,10 +56,10 @@ def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> tuple[
     import cv2
 
     height, width = earlier.shape
-    across, along = cv2.split(flow)
-    length = lengths(across, along)
-    seen, inside = follow(flow, later)
-    error = cv2.mean(cv2.absdiff(seen, earlier), inside.view(np.uint8))[0] / 255 if inside.any() else 1.0
+    u, v = cv2.split(flow)
+    length = lengths(u, v)
+    warped, inside = follow(flow, later)
+    error = cv2.mean(cv2.absdiff(warped, earlier), inside.view(np.uint8))[0] / 255 if inside.any() else 1.0
     dx, dy = (cv2.Sobel(earlier, cv2.CV_32F, *order, ksize=3, scale=0.125) for order in ((1, 0), (0, 1)))
     textured = lengths(dx, dy) > TEXTURED
 
@@ -70,17 +70,17 @@ def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> tuple[
         ys, xs = ys[good], xs[good]
     places = np.stack([xs - (width - 1) / 2, ys - (height - 1) / 2], axis=1) / width
     vectors = flow[ys, xs].astype(np.float64) / width
-    shift, log_scale, rotation, left = fit_similarity(places, vectors)
+    shift, log_scale, rotation, residual = fit_similarity(places, vectors)
     thin = slice(None, None, 2), slice(None, None, 2)  # a fourth of the pixels tells medians as well
-    median = middle(across[thin]) / width, middle(along[thin]) / width
+    medians = median(u[thin]) / width, median(v[thin]) / width
     return (
-        *map(float, median), float(length.mean()) / width, share_below(length[thin], 0.9) / width,
-        *shift, log_scale, rotation, float((left < EXPLAINED).mean()), float(left.mean()),
+        *map(float, medians), float(length.mean()) / width, quantile(length[thin], 0.9) / width,
+        *shift, log_scale, rotation, float((residual < EXPLAINED).mean()), float(residual.mean()),
         float(error), float(inside.mean()), float(textured.mean()),
     )  # fmt: skip
 
 
-def share_below(values: np.ndarray, share: float) -> float:
+def quantile(values: np.ndarray, share: float) -> float:
     """The number that this share of some numbers lies below, as numpy's quantile, in a third of its time."""
     place = share * (values.size - 1)
     low = int(place)
@@ -97,16 +97,16 @@ def fit_similarity(places: np.ndarray, vectors: np.ndarray) -> tuple[tuple[float
     """
     # Points of the plane as complex numbers: a similarity is then v = turn p + shift with complex turn and shift.
     p, v = places[:, 0] + 1j * places[:, 1], vectors[:, 0] + 1j * vectors[:, 1]
-    turn, shift = 0j, complex(middle(vectors[:, 0]), middle(vectors[:, 1]))
-    left = np.abs(v - shift)
+    turn, shift = 0j, complex(median(vectors[:, 0]), median(vectors[:, 1]))
+    residual = np.abs(v - shift)
     for _ in range(ROUNDS):
-        weight = 1 / (1 + (left / max(1.5 * middle(left), 0.0005)) ** 2)
+        weight = 1 / (1 + (residual / max(1.5 * median(residual), 0.0005)) ** 2)
         # Both equations of least squares. A trace of ridge keeps the answer defined when all places lie on one spot.
         heavy = weight * p.conj()
         a, b, c = float((heavy @ p).real) + 1e-9, complex(heavy.sum()), float(weight.sum()) + 1e-9
         right, sum_v = complex(heavy @ v), complex(weight @ v)
         turn = (c * right - b * sum_v) / (a * c - abs(b) ** 2)
         shift = (sum_v - b.conjugate() * turn) / c
-        left = np.abs(v - turn * p - shift)
+        residual = np.abs(v - turn * p - shift)
     turn += 1
-    return (shift.real, shift.imag), float(np.log(abs(turn))), float(np.angle(turn)), left
+    return (shift.real, shift.imag), float(np.log(abs(turn))), float(np.angle(turn)), residual

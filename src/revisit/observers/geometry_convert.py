@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -37,6 +37,18 @@ COLMAP_MODELS = {
 }  # fmt: skip
 
 
+class Conversion(TypedDict):
+    """What is known about a file of geometry that was written."""
+
+    poses: int
+    producer: str
+    convention: str
+    said_by: str
+    grid: list[int]
+    depth: bool
+    megabytes: float
+
+
 def convert(
     source: Path,
     out: Path,
@@ -46,7 +58,7 @@ def convert(
     depth: Path | None = None,
     size: tuple[int, int] | None = None,
     convention: str = "auto",
-) -> dict[str, Any]:
+) -> Conversion:
     """Write the geometry of `source` to `out`, and return what is known about it.
 
     `intrinsics` is a file (ViPE's npz, COLMAP's cameras.txt) or four numbers "fx,fy,cx,cy"; `depth` an npz with the
@@ -68,35 +80,35 @@ def convert(
             if size is None:
                 raise MediaError("its intrinsics are relative to the picture size; give the size with --size")
             arrays["intrinsics"] = arrays["intrinsics"] * np.array([[size[0]], [size[1]], [1.0]])
-        found = geometry_of(arrays, convention)
-        if found.refused:
-            raise MediaError(f"{found.refused}; here: pass --convention")
-    save_npz(out, packed(found, producer))
+        geometry = geometry_of(arrays, convention)
+        if geometry.refused:
+            raise MediaError(f"{geometry.refused}; here: pass --convention")
+    save_npz(out, packed(geometry, producer))
     return {
-        "poses": len(found.c2w),
+        "poses": len(geometry.c2w),
         "producer": producer,
-        "convention": IN_WORDS[found.convention],
-        "said_by": found.found,
-        "grid": [found.width, found.height],
-        "depth": found.depth is not None,
+        "convention": IN_WORDS[geometry.convention],
+        "said_by": geometry.found,
+        "grid": [geometry.width, geometry.height],
+        "depth": geometry.depth is not None,
         "megabytes": round(out.stat().st_size / 1e6, 2),
     }
 
 
-def packed(found: Geometry, producer: str) -> dict[str, np.ndarray]:
+def packed(geometry: Geometry, producer: str) -> dict[str, np.ndarray]:
     """The arrays of our file: world-to-camera, single floats, depth in half floats where it fits."""
     arrays = {
-        "extrinsics": invert(found.c2w)[:, :3].astype(np.float32),
-        "intrinsics": found.intrinsics.astype(np.float32),
-        "size": np.array([found.width, found.height]),
+        "extrinsics": invert(geometry.c2w)[:, :3].astype(np.float32),
+        "intrinsics": geometry.intrinsics.astype(np.float32),
+        "size": np.array([geometry.width, geometry.height]),
         "convention": np.array("w2c_opencv"),
         "producer": np.array(producer),
     }
-    if len(found.frame):
-        arrays["frame_indices"] = found.frame
-    if found.depth is not None:
-        fits = found.depth.max() < HALF_MOST
-        arrays["depth"] = found.depth.astype(np.float16 if fits else np.float32)
+    if len(geometry.frame):
+        arrays["frame_indices"] = geometry.frame
+    if geometry.depth is not None:
+        fits = geometry.depth.max() < HALF_MOST
+        arrays["depth"] = geometry.depth.astype(np.float16 if fits else np.float32)
     return arrays
 
 
@@ -123,33 +135,33 @@ def _complete(
 ) -> dict[str, np.ndarray]:
     matrices = arrays[poses][0] if arrays[poses].ndim == 4 else arrays[poses]  # networks keep an axis of batches
     c2w = from_w2c(matrices) if w2c else as_4x4(matrices)
-    made = {"extrinsics": c2w, "convention": np.array("c2w_opencv")}
+    arrays_out = {"extrinsics": c2w, "convention": np.array("c2w_opencv")}
     lens = next((arrays[name] for name in lenses if name in arrays), None)
     if lens is not None:
-        made["intrinsics"] = lens[0] if lens.ndim == 4 else lens
+        arrays_out["intrinsics"] = lens[0] if lens.ndim == 4 else lens
     depth = next((arrays[name] for name in depths if name in arrays), None)
     if depth is not None:
         n = len(c2w)
-        made["depth"] = depth[0] if depth.ndim > 3 and depth.shape[:2] == (1, n) else depth
+        arrays_out["depth"] = depth[0] if depth.ndim > 3 and depth.shape[:2] == (1, n) else depth
     if "frame_indices" in arrays:
-        made["frame_indices"] = arrays["frame_indices"]
-    return made
+        arrays_out["frame_indices"] = arrays["frame_indices"]
+    return arrays_out
 
 
 def _of_path(path: Trajectory) -> dict[str, np.ndarray]:
-    made = {"extrinsics": np.array(path.c2w), "convention": np.array("c2w_opencv")}
+    arrays = {"extrinsics": np.array(path.c2w), "convention": np.array("c2w_opencv")}
     if path.intrinsics is not None:
-        made["intrinsics"] = np.array(path.intrinsics)
-        made["normalised"] = np.array(path.intrinsics_unit == "normalised")
-    whole = bool((path.times == np.round(path.times)).all() and (np.diff(path.times) > 0).all())
-    if path.time_unit == "frames" and whole:
-        made["frame_indices"] = path.times.astype(np.int64)
-    return made
+        arrays["intrinsics"] = np.array(path.intrinsics)
+        arrays["normalised"] = np.array(path.intrinsics_unit == "normalised")
+    whole_numbers = bool((path.times == np.round(path.times)).all() and (np.diff(path.times) > 0).all())
+    if path.time_unit == "frames" and whole_numbers:
+        arrays["frame_indices"] = path.times.astype(np.int64)
+    return arrays
 
 
-def _lens(given: str, n: int) -> tuple[np.ndarray, tuple[int, int] | None]:
+def _lens(text: str, n: int) -> tuple[np.ndarray, tuple[int, int] | None]:
     """(intrinsics (N, 3, 3), width and height they are for, where the file says so)."""
-    path = Path(given)
+    path = Path(text)
     if path.suffix in (".npz", ".npy"):
         arrays = load_npz(path)
         values = arrays.get("data", next(iter(arrays.values())))
@@ -168,9 +180,9 @@ def _lens(given: str, n: int) -> tuple[np.ndarray, tuple[int, int] | None]:
             values = np.array([numbers[k] for k in COLMAP_MODELS[words[1]]])
             return np.array(as_intrinsics(values, n)), (int(words[2]), int(words[3]))
     try:
-        values = np.array([float(word) for word in given.split(",")])
+        values = np.array([float(word) for word in text.split(",")])
     except ValueError:
         values = np.zeros(0)
     if values.shape != (4,):
-        raise UsageError(f"--intrinsics takes a file (npz, cameras.txt) or fx,fy,cx,cy, not {printable(given, 60)!r}")
+        raise UsageError(f"--intrinsics takes a file (npz, cameras.txt) or fx,fy,cx,cy, not {printable(text, 60)!r}")
     return np.array(as_intrinsics(values, n)), None

@@ -84,10 +84,10 @@ def geometry_of(arrays: Mapping[str, np.ndarray], convention: str = "auto") -> G
     if len(frame) not in (0, n):
         raise MediaError(f"frame_indices has {len(frame)} numbers, but there are {n} poses; each pose needs one number")
     errors = (np.nan, np.nan) if depth is None else convention_errors(matrices, intrinsics, depth)
-    chosen, found, refused = _convention(convention, _word(arrays, "convention"), errors)
-    c2w = matrices if chosen == "c2w" else invert(matrices)
+    convention_name, decided_by, refused = _convention(convention, _word(arrays, "convention"), errors)
+    c2w = matrices if convention_name == "c2w" else invert(matrices)
     maker = _word(arrays, "producer") or "not stated"
-    return Geometry(c2w, intrinsics, depth, frame, width, height, chosen, found, errors, refused, maker)
+    return Geometry(c2w, intrinsics, depth, frame, width, height, convention_name, decided_by, errors, refused, maker)
 
 
 def complete(names: Collection[str]) -> None:
@@ -147,17 +147,17 @@ def _grid(
     return lens, int(width), int(height)
 
 
-def _convention(asked: str, said: str, errors: tuple[float, float]) -> tuple[str, str, str]:
+def _convention(requested: str, stated: str, errors: tuple[float, float]) -> tuple[str, str, str]:
     """(w2c or c2w, who says so, why it cannot be told)."""
     by_depth = dict(zip(CONVENTIONS, errors, strict=True))
     clear = next((name for name in CONVENTIONS if clearly_less(by_depth[name], by_depth[OTHER[name]])), "")
     measured = f"{by_depth['w2c']:.1%} when read as world-to-camera and {by_depth['c2w']:.1%} as camera-to-world"
-    if asked != "auto":
-        return asked, "the user", ""
-    if said:
-        name = said[:3].lower()
+    if requested != "auto":
+        return requested, "the user", ""
+    if stated:
+        name = stated[:3].lower()
         if name not in CONVENTIONS:
-            raise MediaError(f"its convention is {said[:40]!r}; expected 'w2c_opencv' or 'c2w_opencv'")
+            raise MediaError(f"its convention is {stated[:40]!r}; expected 'w2c_opencv' or 'c2w_opencv'")
         if clear and clear != name:
             raise MediaError(
                 f"it says that its poses are {IN_WORDS[name]}, but its depth says {IN_WORDS[clear]}: depths of "

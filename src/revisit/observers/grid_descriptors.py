@@ -34,8 +34,8 @@ def cells_of(rgb: np.ndarray) -> np.ndarray:
     rows, columns = rgb.shape[0] // CELL, rgb.shape[1] // CELL
     lab = cv2.cvtColor(rgb[: rows * CELL, : columns * CELL], cv2.COLOR_RGB2LAB)
     light = cv2.extractChannel(lab, 0)
-    across, down = cv2.Sobel(light, cv2.CV_16S, 1, 0, ksize=1), cv2.Sobel(light, cv2.CV_16S, 0, 1, ksize=1)
-    edge = cv2.addWeighted(across, STEPS, down, 1, EDGES // 2, dtype=cv2.CV_32S).ravel().astype(np.intp)
+    dx, dy = cv2.Sobel(light, cv2.CV_16S, 1, 0, ksize=1), cv2.Sobel(light, cv2.CV_16S, 0, 1, ksize=1)
+    edge = cv2.addWeighted(dx, STEPS, dy, 1, EDGES // 2, dtype=cv2.CV_32S).ravel().astype(np.intp)
     direction, own, next_share = (table.take(edge, mode="clip") for table in _edges())
     place = np.add(_first_bins(rows, columns), direction, out=edge)
     count = rows * columns * (DIRECTIONS + 1)
@@ -59,11 +59,11 @@ def _edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     A direction and its opposite are one: a full turn passes the bins twice.
     """
-    across, down = np.mgrid[-255:256, -255:256] / 255.0 / CELL**2  # the mean of a cell is the sum of these
-    strength = np.hypot(across, down).ravel()
-    angle = np.arctan2(down, across).ravel() % np.pi * (DIRECTIONS / np.pi)
-    bin = np.minimum(angle.astype(np.intp), DIRECTIONS - 1)
-    return bin, strength * (1 - angle + bin), strength * (angle - bin)
+    dx, dy = np.mgrid[-255:256, -255:256] / 255.0 / CELL**2  # the mean of a cell is the sum of these
+    strength = np.hypot(dx, dy).ravel()
+    angle = np.arctan2(dy, dx).ravel() % np.pi * (DIRECTIONS / np.pi)
+    bins = np.minimum(angle.astype(np.intp), DIRECTIONS - 1)
+    return bins, strength * (1 - angle + bins), strength * (angle - bins)
 
 
 @lru_cache(maxsize=16)
@@ -114,8 +114,8 @@ def spectrum_of(white: np.ndarray, padded: tuple[int, int]) -> np.ndarray:
     rows, columns = white.shape[:2]
     half = np.ascontiguousarray(_waves(columns, padded[1])[:, : padded[1] // 2 + 1])
     lines = np.ascontiguousarray(white.transpose(2, 0, 1)).reshape(-1, columns)
-    across = (lines @ half.view(np.float32)).view(np.complex64).reshape(CHANNELS, rows, -1)
-    return np.fft.fft(across, padded[0], axis=1).astype(np.complex64, copy=False)
+    row_spectrum = (lines @ half.view(np.float32)).view(np.complex64).reshape(CHANNELS, rows, -1)
+    return np.fft.fft(row_spectrum, padded[0], axis=1).astype(np.complex64, copy=False)
 
 
 @lru_cache(maxsize=32)
@@ -125,7 +125,7 @@ def _waves(count: int, padded: int) -> np.ndarray:
     return np.exp(-2j * np.pi * turns).astype(np.complex64)
 
 
-class View:
+class CellView:
     """A whitened picture, transformed once for all probes that look through it."""
 
     def __init__(self, white: np.ndarray, largest_probe: tuple[int, int]) -> None:
@@ -148,7 +148,7 @@ class Window:
         columns, sizes, rows = np.linalg.svd(weight.astype(np.float64))
         self._parts = [(rows[k], columns[:, k] * size) for k, size in enumerate(sizes) if size > 1e-6 * sizes[0]]
 
-    def energy(self, view: View) -> np.ndarray:
+    def energy(self, view: CellView) -> np.ndarray:
         """Weighted energy of a view in the window around each cell."""
         import cv2
 
@@ -160,8 +160,8 @@ class Window:
 def halves(cells: np.ndarray) -> np.ndarray:
     """(..., 4) sums over the upper, lower, left and right half of (..., rows, columns)."""
     rows, columns = cells.shape[-2] // 2, cells.shape[-1] // 2
-    down, across = cells.sum(-1), cells.sum(-2)
-    parts = (down[..., :rows], down[..., rows:], across[..., :columns], across[..., columns:])
+    row_sums, column_sums = cells.sum(-1), cells.sum(-2)
+    parts = (row_sums[..., :rows], row_sums[..., rows:], column_sums[..., :columns], column_sums[..., columns:])
     return np.stack([part.sum(-1) for part in parts], axis=-1)
 
 
@@ -178,7 +178,7 @@ class Probe:
         self.off = np.array([(self.columns + 1) % 2, (self.rows + 1) % 2]) / -2
         self._prepared: dict[tuple[int, int, int, int], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
-    def prepared(self, view: View) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def prepared(self, view: CellView) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """For views of this shape: spectrum of the probe, the least energy that counts at each cell, and its gain.
 
         Where a probe reaches over the border only what is inside is compared. A small remainder inside agrees with
@@ -202,18 +202,18 @@ class Probe:
         return self._prepared[key]
 
 
-def similarities(probes: Sequence[Probe], view: View) -> np.ndarray:
+def similarities(probes: Sequence[Probe], view: CellView) -> np.ndarray:
     """(probes, rows, columns) correlation with each probe centred on each cell."""
     rows, columns = view.white.shape[:2]
-    known = [probe.prepared(view) for probe in probes]
+    prepared = [probe.prepared(view) for probe in probes]
     products, each = np.empty((len(probes), *view.spectrum.shape[1:]), np.complex64), np.empty_like(view.spectrum)
-    for product, (spectrum, _, _) in zip(products, known, strict=True):
+    for product, (spectrum, _, _) in zip(products, prepared, strict=True):
         np.multiply(view.spectrum, spectrum, out=each).sum(axis=0, out=product)
     # the inverse transform, of the rows that are asked for only
     down = np.fft.ifft(products, axis=1)[:, :rows]
-    found = np.fft.irfft(down, view.padded[1], axis=2)[:, :, :columns].astype(np.float32, copy=False)
+    maps = np.fft.irfft(down, view.padded[1], axis=2)[:, :, :columns].astype(np.float32, copy=False)
     energy = {window: window.energy(view) for window in {probe.window for probe in probes}}
-    for value, probe, (_, least, gained) in zip(found, probes, known, strict=True):
+    for value, probe, (_, least, gained) in zip(maps, probes, prepared, strict=True):
         present = np.maximum(energy[probe.window], least)
         value *= np.divide(gained, np.sqrt(present, out=present), out=present)
-    return found
+    return maps

@@ -29,11 +29,11 @@ def integrity_by_efficientnet(batch: Batch, *, crop: bool = False) -> IntegrityT
     from revisit.networks.efficientnet_lite import LONG_SIDE, PATCH, described
 
     with runtime.inference():
-        shown = runtime.on_device(batch.rgb)
+        pictures = runtime.on_device(batch.rgb)
         if crop:
-            levels, inside = preprocessing.padded_to_grid(preprocessing.middle(shown), PATCH)
+            levels, inside = preprocessing.padded_to_grid(preprocessing.middle(pictures), PATCH)
         else:
-            scaled = preprocessing.resized(shown, preprocessing.long_side(tuple(shown.shape[-2:]), LONG_SIDE))
+            scaled = preprocessing.resized(pictures, preprocessing.long_side(tuple(pictures.shape[-2:]), LONG_SIDE))
             levels, inside = preprocessing.padded_to_grid(scaled, PATCH, GREY)
         tokens, whole = described(levels)
     return record(batch, tokens.flatten(1, 2), inside, whole, EFFICIENTNET, crop)
@@ -49,11 +49,13 @@ def integrity_by_dino(network: str, batch: Batch, *, crop: bool = False) -> Inte
 
     net = dino.network(network)
     with runtime.inference(dino.HALF):
-        shown = runtime.on_device(batch.rgb)
+        pictures = runtime.on_device(batch.rgb)
         if crop:
-            levels = preprocessing.middle(shown)
+            levels = preprocessing.middle(pictures)
         else:
-            levels = preprocessing.resized(shown, preprocessing.long_side(tuple(shown.shape[-2:]), DINO_LONG_SIDE))
+            levels = preprocessing.resized(
+                pictures, preprocessing.long_side(tuple(pictures.shape[-2:]), DINO_LONG_SIDE)
+            )
         # Padding after normalisation: zero is the mean colour.
         pixels, inside = preprocessing.padded_to_grid(preprocessing.normalised(levels), net.patch)
         whole, tokens = net(pixels)

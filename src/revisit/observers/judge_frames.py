@@ -26,21 +26,21 @@ def judge_frames(
     """
     import cv2
 
-    wanted = set(Sampling(rate, at_most).pick(clip.count, clip.fps).tolist())
+    frame_numbers = set(Sampling(rate, at_most).pick(clip.count, clip.fps).tolist())
     index: list[int] = []
     time: list[float] = []
     pictures: list[np.ndarray] = []
-    seen = hashlib.sha256(f"{long_side} {quality}\n".encode())
+    frames_hash = hashlib.sha256(f"{long_side} {quality}\n".encode())
     width = height = 0
     last = 0.0
     while (frame := (yield)) is not None:
         last = frame.time
-        if frame.index not in wanted:
+        if frame.index not in frame_numbers:
             continue
         picture = frame.at(long_side)
         height, width = picture.shape[:2]
         _, jpeg = cv2.imencode(".jpg", picture[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
-        seen.update(f"{frame.index} {frame.time:.4f} {frame.digest}\n".encode())
+        frames_hash.update(f"{frame.index} {frame.time:.4f} {frame.digest}\n".encode())
         index.append(frame.index)
         time.append(frame.time)
         pictures.append(jpeg.ravel())
@@ -53,6 +53,6 @@ def judge_frames(
         offsets=np.cumsum([0, *(len(picture) for picture in pictures)]).astype(np.int64),
         width=width,
         height=height,
-        digest=seen.hexdigest()[:40],
+        digest=frames_hash.hexdigest()[:40],
         seconds=last + 1 / clip.fps if clip.fps else last,
     )

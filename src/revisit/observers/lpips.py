@@ -23,13 +23,13 @@ def lpips(
     # Half precision moves a clip's distance by up to 1e-4 with the real weights: only for those who ask for it.
     with runtime.inference(settings.precision() or None):
         net = runtime.network(network, getattr(lpips, network))
-        shown, truth = runtime.on_device(batch.rgb), runtime.on_device(batch.reference)
-        found = runtime.numbers(net(shown, truth), np.float64)
-    height, width = shown.shape[-2:]
+        pictures, truth = runtime.on_device(batch.rgb), runtime.on_device(batch.reference)
+        distances = runtime.numbers(net(pictures, truth), np.float64)
+    height, width = pictures.shape[-2:]
     return PerceptualDistance(
         index=batch.index,
         reference=batch.reference_index,
-        distance=found,
+        distance=distances,
         net=network,
         weights=weights.digests([network])[0].partition("=")[2][:16],
         width=width,

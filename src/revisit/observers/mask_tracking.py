@@ -21,9 +21,9 @@ from revisit.observers.target_tracking import (
     LONG_SIDE,
     OTHER_LOOK,
     SAME_LOOK,
-    Search,
     Sighting,
     Spot,
+    TargetSearch,
     motion,
     share_inside,
     shrunk,
@@ -85,26 +85,26 @@ class LikeTarget:
 class Tracker:
     """Follows one thing: made with the first frame and its box there, then shown frames in order."""
 
-    def __init__(self, net: MobileSam, rgb: np.ndarray, box: Box, *, seen: Embedded | None = None) -> None:
+    def __init__(self, net: MobileSam, rgb: np.ndarray, box: Box, *, embedding: Embedded | None = None) -> None:
         self.net = net
         self._flow = flow_maker()
         small = at_most(rgb, LONG_SIDE)
-        self.search = Search(small, box)
+        self.search = TargetSearch(small, box)
         self.spot = self.search.start
         self._before = _grey(small)
         self._frames = 1
-        seen = seen or embedded(net, rgb)
-        cut = cut_out(net, seen, [_box(self.spot, self.search)])[0]
+        embedding = embedding or embedded(net, rgb)
+        cut = cut_out(net, embedding, [_box(self.spot, self.search)])[0]
         self.lost = not cut.mask.any()  # in the frame seen last
         self.mask: np.ndarray | None = None if self.lost else cut.mask
         self.score = 0.0 if self.lost else cut.expected  # that this mask is the target's, 0-1
         x0, y0, x1, y1 = box_of(cut.mask) if cut.mask.any() else box
         self._size = max((x1 - x0) * (y1 - y0), 1e-6)  # of the box around the mask
         self._off = self.spot.centre - np.array([(x0 + x1) / 2, (y0 + y1) / 2])  # where the given box lies from it
-        self._rule = LikeTarget(int(seen.cells.shape[0]))
-        self._rule.learn(cells_of(seen), share_of_cells(cut.mask, seen))
+        self._rule = LikeTarget(int(embedding.cells.shape[0]))
+        self._rule.learn(cells_of(embedding), share_of_cells(cut.mask, embedding))
 
-    def see(self, rgb: np.ndarray, seen: Embedded | None = None) -> np.ndarray | None:
+    def see(self, rgb: np.ndarray, embedding: Embedded | None = None) -> np.ndarray | None:
         """The target's mask in the next frame, its longer side `STORED_SIDE` at most; None where it is not seen.
 
         `seen` is the embedding of the frame, where somebody has it already.
@@ -117,37 +117,41 @@ class Tracker:
         self._frames += 1
         expected = Spot(self.spot.centre + moved.shift, float(np.clip(self.spot.scale * moved.growth, 0.4, 4.0)))
         sight = self.search.look(small, expected)
-        seen = seen or embedded(self.net, rgb)
+        embedding = embedding or embedded(self.net, rgb)
         carried = not self.lost and moved.flow >= CARRIED
-        found = self._found(sight, expected, carried, seen)
-        self.lost = found is None
+        best = self._found(sight, expected, carried, embedding)
+        self.lost = best is None
         self.search.frozen = self.search.frozen or self.lost
-        if found is None:
+        if best is None:
             self.spot, self.mask, self.score = expected, None, 0.0
             return None
-        self.spot, cut, self.score = found
+        self.spot, cut, self.score = best
         self.mask = cut.mask
         if not self.search.frozen:
-            self._rule.learn(cells_of(seen), share_of_cells(cut.mask, seen))
+            self._rule.learn(cells_of(embedding), share_of_cells(cut.mask, embedding))
             self._remember(small, sight, moved.camera)
         return cut.mask
 
-    def _found(self, sight: Sighting, expected: Spot, carried: bool, seen: Embedded) -> tuple[Spot, Cut, float] | None:
+    def _found(
+        self, sight: Sighting, expected: Spot, carried: bool, embedding: Embedded
+    ) -> tuple[Spot, Cut, float] | None:
         """Where the target is, its mask, and how sure that is."""
-        cells = cells_of(seen)
+        cells = cells_of(embedding)
         like = self._rule(cells)
-        alike = most_alike(like.reshape(tuple(seen.cells.shape[1:])), self.search.size * expected.scale)
-        known = [expected] * carried
-        known += [sight.near_at] * (sight.near - sight.second >= STANDS_OUT)
-        known += [sight.peak_at] * (sight.peak - sight.second >= STANDS_OUT)
-        known += [sight.place_at] * (sight.place - sight.place_second >= STANDS_OUT)
-        places = [_box(spot, self.search) for spot in known]
-        spots = self._apart([*known, sight.near_at, sight.peak_at, sight.place_at, Spot(alike, expected.scale)])
+        centre = most_alike(like.reshape(tuple(embedding.cells.shape[1:])), self.search.size * expected.scale)
+        trusted = [expected] * carried
+        trusted += [sight.near_at] * (sight.near - sight.second >= STANDS_OUT)
+        trusted += [sight.peak_at] * (sight.peak - sight.second >= STANDS_OUT)
+        trusted += [sight.place_at] * (sight.place - sight.place_second >= STANDS_OUT)
+        places = [_box(spot, self.search) for spot in trusted]
+        spots = self._apart([*trusted, sight.near_at, sight.peak_at, sight.place_at, Spot(centre, expected.scale)])
         best, most = None, 0.0
-        for spot, cut in zip(spots, cut_out(self.net, seen, [_box(spot, self.search) for spot in spots]), strict=True):
+        for spot, cut in zip(
+            spots, cut_out(self.net, embedding, [_box(spot, self.search) for spot in spots]), strict=True
+        ):
             if not cut.mask.any() or cut.expected < EXPECTED or cut.sharp < SHARP or cut.fills < FILLS:
                 continue
-            own = share_of_cells(cut.mask, seen)
+            own = share_of_cells(cut.mask, embedding)
             likeness = float(like[own > min(0.5, float(own.max()) * 0.99)].mean())
             around = box_of(cut.mask)
             if likeness < LIKE_TARGET or max((overlap(around, place) for place in places), default=0.0) < THERE:
@@ -157,14 +161,16 @@ class Tracker:
                 best, most = (spot, cut, sure), sure * cut.fills
         if best is None:
             return None
-        return self._grown(*best, like, seen)
+        return self._grown(*best, like, embedding)
 
-    def _grown(self, spot: Spot, cut: Cut, sure: float, like: np.ndarray, seen: Embedded) -> tuple[Spot, Cut, float]:
+    def _grown(
+        self, spot: Spot, cut: Cut, sure: float, like: np.ndarray, embedding: Embedded
+    ) -> tuple[Spot, Cut, float]:
         """The same, or the larger thing that it is part of: a target that has come nearer outgrows its box."""
-        for whole in things_around(self.net, seen, cut.mask):
+        for whole in things_around(self.net, embedding, cut.mask):
             covered = float(whole.mask[cut.mask].mean())
             larger = float(whole.mask.sum() / cut.mask.sum())
-            own = share_of_cells(whole.mask, seen)
+            own = share_of_cells(whole.mask, embedding)
             likeness = float(like[own > min(0.5, float(own.max()) * 0.99)].mean())
             clear = min(whole.expected, whole.sharp) >= CLEARLY
             if clear and covered >= CLEARLY and 1.1 < larger <= MOST_GROWN and likeness >= LIKE_TARGET:
@@ -178,13 +184,13 @@ class Tracker:
 
     def _apart(self, spots: list[Spot]) -> list[Spot]:
         """Those worth a look: inside the frame, and each place once."""
-        kept: list[Spot] = []
+        distinct: list[Spot] = []
         for spot in spots:
             box = _box(spot, self.search)
-            new = all(overlap(box, _box(other, self.search)) < SAME_PLACE for other in kept)
+            new = all(overlap(box, _box(other, self.search)) < SAME_PLACE for other in distinct)
             if new and share_inside(spot.box(self.search.size)) > IN_VIEW:
-                kept.append(spot)
-        return kept
+                distinct.append(spot)
+        return distinct
 
     def _remember(self, small: np.ndarray, sight: Sighting, camera: float) -> None:
         """Let the search know how the target looks now, where it changes in view."""
@@ -203,12 +209,12 @@ def embedded(net: MobileSam, rgb: np.ndarray) -> Embedded:
     return net.embed(runtime.on_device([rgb]))[0]
 
 
-def cut_out(net: MobileSam, seen: Embedded, boxes: list[Box]) -> list[Cut]:
+def cut_out(net: MobileSam, embedding: Embedded, boxes: list[Box]) -> list[Cut]:
     """The thing in each box: of the network's four masks the one that it trusts and that fills the box best."""
     if not boxes:
         return []
-    size = tuple(max(1, round(side * min(1.0, STORED_SIDE / max(seen.size)))) for side in seen.size)
-    answers = net.masks(seen, boxes=boxes, which="all")
+    size = tuple(max(1, round(side * min(1.0, STORED_SIDE / max(embedding.size)))) for side in embedding.size)
+    answers = net.masks(embedding, boxes=boxes, which="all")
     coarse, sharp, expected = answers.coarse(), answers.stability().tolist(), answers.iou.tolist()
     fills = [[overlap(box_of(mask), box) for mask in masks] for masks, box in zip(coarse, boxes, strict=True)]
     best = [int(np.argmax(np.multiply(trust, fill))) for trust, fill in zip(expected, fills, strict=True)]
@@ -219,34 +225,34 @@ def cut_out(net: MobileSam, seen: Embedded, boxes: list[Box]) -> list[Cut]:
     ]
 
 
-def things_around(net: MobileSam, seen: Embedded, mask: np.ndarray) -> list[Cut]:
+def things_around(net: MobileSam, embedding: Embedded, mask: np.ndarray) -> list[Cut]:
     """The things that a point in the middle of a mask may mean, the largest last."""
     import cv2
 
     deep = cv2.distanceTransform(np.pad(mask, 1).astype(np.uint8), cv2.DIST_L2, 3)[1:-1, 1:-1]
     row, column = divmod(int(deep.argmax()), mask.shape[1])
-    middle = (column + 0.5) / mask.shape[1], (row + 0.5) / mask.shape[0]
-    answers = net.masks(seen, points=[[middle]], which="three")
+    centre = (column + 0.5) / mask.shape[1], (row + 0.5) / mask.shape[0]
+    answers = net.masks(embedding, points=[[centre]], which="three")
     height, width = mask.shape
-    found = answers.at((height, width))[0]
-    numbers = zip(found, answers.iou[0].tolist(), answers.stability()[0].tolist(), strict=True)
+    masks = answers.at((height, width))[0]
+    numbers = zip(masks, answers.iou[0].tolist(), answers.stability()[0].tolist(), strict=True)
     cuts = [Cut(one, min(1.0, expected), sharp, 1.0) for one, expected, sharp in numbers if one.any()]
     return sorted(cuts, key=lambda cut: int(cut.mask.sum()))
 
 
-def cells_of(seen: Embedded) -> np.ndarray:
+def cells_of(embedding: Embedded) -> np.ndarray:
     """(cells, channels) of unit length."""
     from revisit.networks import runtime
 
-    cells = runtime.numbers(seen.cells).reshape(seen.cells.shape[0], -1).T
+    cells = runtime.numbers(embedding.cells).reshape(embedding.cells.shape[0], -1).T
     return np.asarray(cells / np.maximum(np.linalg.norm(cells, axis=1, keepdims=True), 1e-9))
 
 
-def share_of_cells(mask: np.ndarray, seen: Embedded) -> np.ndarray:
+def share_of_cells(mask: np.ndarray, embedding: Embedded) -> np.ndarray:
     """(cells,) share of each that a mask covers."""
     import cv2
 
-    rows, columns = (int(side) for side in seen.cells.shape[1:])
+    rows, columns = (int(side) for side in embedding.cells.shape[1:])
     return np.asarray(cv2.resize(mask.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA).ravel())
 
 
@@ -254,8 +260,10 @@ def most_alike(grid: np.ndarray, size: np.ndarray) -> np.ndarray:
     """x and y, as fractions, of the middle of a thing of this size whose cells are most like the target."""
     import cv2
 
-    across, down = np.maximum(size * grid.shape[::-1], 1.0) / 3
-    soft = cv2.GaussianBlur(np.clip(grid, 0, 1).astype(np.float32), (0, 0), sigmaX=float(across), sigmaY=float(down))
+    sigma_x, sigma_y = np.maximum(size * grid.shape[::-1], 1.0) / 3
+    soft = cv2.GaussianBlur(
+        np.clip(grid, 0, 1).astype(np.float32), (0, 0), sigmaX=float(sigma_x), sigmaY=float(sigma_y)
+    )
     row, column = divmod(int(soft.argmax()), grid.shape[1])
     return np.array([(column + 0.5) / grid.shape[1], (row + 0.5) / grid.shape[0]])
 
@@ -282,7 +290,7 @@ def at_most(rgb: np.ndarray, long_side: int) -> np.ndarray:
     return rgb if max(rgb.shape[:2]) <= long_side else area_averaged(rgb, long_side)
 
 
-def _box(spot: Spot, search: Search) -> Box:
+def _box(spot: Spot, search: TargetSearch) -> Box:
     x0, y0, x1, y1 = np.clip(spot.box(search.size), 0, 1).tolist()
     return x0, y0, x1, y1
 

@@ -1,9 +1,8 @@
-"""Masks of the target, from where it is in the first frame: by MobileSAM and a tracker of ours, or by SAM 2.1.
+"""The target through the frames of a clip, from where it is in the first one: by MobileSAM and a tracker of ours.
 
 Where a case names no box, `when_unknown` says what the former does: `skip` (nothing is found, and `maker` says why) or
-`saliency` (the largest thing that U2-Net finds salient in the first frame). A target of which only a name is known is
-looked for by Grounding DINO in the first frame, for SAM 2.1 to follow. Frames between those that are asked for are not
-shown to the networks. See docs/networks.md.
+`saliency` (the largest thing that U2-Net finds salient in the first frame). Frames between those that are asked for are
+not shown to the networks. See docs/networks.md.
 """
 
 from __future__ import annotations
@@ -15,20 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, Target, UsageError, every, observer, observers
-from revisit.evidence.mbench import ObjectMasks
-from revisit.observers.mask_tracking import STORED_SIDE, Box, Tracker
+from revisit.core import Frame, UsageError, every
+from revisit.observers.mask_tracking import Box, Tracker
 from revisit.observers.pictures import in_groups
 
 if TYPE_CHECKING:
     from revisit.networks.mobile_sam import Embedded, MobileSam
-    from revisit.networks.sam2 import Following
 
 MOBILE_SAM, U2NETP = "mobile-sam", "u2netp"
-SAM2, SAM2_LARGE, DINO = "sam2.1-hiera-tiny", "sam2.1-hiera-large", "grounding-dino-tiny"
+SAM2, DINO = "sam2.1-hiera-tiny", "grounding-dino-tiny"
 AT_MOST = 32  # frames that MobileSAM looks at
-AT_MOST_BY_SAM2 = 160  # so that every frame of 800 has a mask no more than two frames away
-THRESHOLD = 0.35  # as published with Grounding DINO
 GROUP = 8  # frames that the encoder sees together
 KEPT = 2 * GROUP  # embeddings kept for the next observer of the same frames, 4 MB each
 BOX, SALIENT = "box in the first frame", "what is salient in the first frame"
@@ -36,57 +31,13 @@ NOTHING = "nothing: no box was given, and no salient object was found in the fir
 SKIP, SALIENCY = "skip", "saliency"
 
 
-def choose_frames(count: int, fps: float, *inputs: object, at_most: int, **others: object) -> np.ndarray:
+def choose_frames(count: int, fps: float, *inputs: object, at_most: int, **params: object) -> np.ndarray:
     """At most so many frames, evenly spread, the first and the last among them."""
     return every(at_most=at_most).pick(count, fps)
 
 
-@observer(
-    id="small.masks", version=2, kind="sequence", makes=ObjectMasks, inputs=("target",), weights=(MOBILE_SAM,),
-    choose=choose_frames,
-)  # fmt: skip
-def masks(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> Sight:
-    """Which pixels are the target's in frames of the clip, from its box in the first one; empty where it is hidden."""
-    track = yield from followed(target.box)
-    return object_masks(clip, track)
-
-
-@observer(
-    id="small.masks_salient", version=2, kind="sequence", makes=ObjectMasks, inputs=("target?",),
-    weights=(MOBILE_SAM, U2NETP), choose=choose_frames,
-)  # fmt: skip
-def masks_salient(
-    clip: ClipInfo, target: Target | None, *, at_most: int = AT_MOST, when_unknown: str = SALIENCY
-) -> Sight:
-    """The same, and where no box was given of what is salient in the first frame."""
-    track = yield from followed(None if target is None else target.box, when_unknown)
-    return object_masks(clip, track)
-
-
-@observers(
-    {"paper.masks": (SAM2, DINO), "paper.masks_large": (SAM2_LARGE, DINO)},
-    version=2, kind="sequence", makes=ObjectMasks, inputs=("target_or_name",), choose=choose_frames,
-)  # fmt: skip
-def masks_by_sam2(
-    network: str, clip: ClipInfo, sought: Target | str, *, at_most: int = AT_MOST_BY_SAM2, threshold: float = THRESHOLD
-) -> Sight:
-    """Which pixels are the target's, followed by {network} from the first frame; empty where it is not seen."""
-    from revisit.networks import runtime
-
-    follower = Follower(sought, threshold, network)
-    size = stored_size(clip)
-    index: list[int] = []
-    found: list[np.ndarray] = []
-    while (frame := (yield)) is not None:
-        with runtime.inference():
-            found.append(follower.see(runtime.on_device([frame.rgb]), size))
-        index.append(frame.index)
-    stack = np.stack(found) if found else np.zeros((0, *size), bool)
-    return ObjectMasks(np.array(index, dtype=np.int64), stack, follower.maker)
-
-
 @dataclass
-class Track:
+class MaskTrack:
     """The target through a clip."""
 
     prompt: str  # what it was followed from
@@ -95,16 +46,9 @@ class Track:
     score: list[float]
 
 
-def object_masks(clip: ClipInfo, track: Track) -> ObjectMasks:
-    """Masks with empty ones where the target is hidden."""
-    empty = np.zeros(stored_size(clip), bool)
-    stack = [empty if mask is None else mask for mask in track.masks]
-    return ObjectMasks(track.index, np.stack(stack) if stack else empty[None][:0], f"{MOBILE_SAM} from {track.prompt}")
-
-
 def followed(
-    box: Box | None, when_unknown: str = SKIP, shown: dict[int, np.ndarray] | None = None
-) -> Generator[None, Any, Track]:
+    box: Box | None, when_unknown: str = SKIP, pictures: dict[int, np.ndarray] | None = None
+) -> Generator[None, Any, MaskTrack]:
     """The target of a box, or of what is salient, through the frames that are sent: for `yield from` in an observer.
 
     Their pictures are kept in `shown`, by the number of the frame, where it is given.
@@ -113,14 +57,14 @@ def followed(
 
     if when_unknown not in (SKIP, SALIENCY):
         raise UsageError(f"when_unknown={when_unknown!r}: choose {SKIP!r} or {SALIENCY!r}")
-    track = Track(BOX if box else SALIENT, np.zeros(0, np.int64), [], [])
+    track = MaskTrack(BOX if box else SALIENT, np.zeros(0, np.int64), [], [])
     tracker: Tracker | None = None
     index: list[int] = []
 
     def see(frames: list[Frame]) -> None:
         nonlocal box, tracker, when_unknown
-        if shown is not None:
-            shown.update((frame.index, frame.rgb) for frame in frames)
+        if pictures is not None:
+            pictures.update((frame.index, frame.rgb) for frame in frames)
         if box is None and when_unknown == SALIENCY:
             from revisit.networks.u2net import salient_box
 
@@ -129,11 +73,11 @@ def followed(
             return
         with runtime.inference():
             net = mobile_sam.network()
-            for frame, seen in zip(frames, embeddings(net, frames), strict=True):
+            for frame, embedding in zip(frames, embeddings(net, frames), strict=True):
                 if tracker is None:
-                    tracker = Tracker(net, frame.rgb, box, seen=seen)
+                    tracker = Tracker(net, frame.rgb, box, embedding=embedding)
                 else:
-                    tracker.see(frame.rgb, seen)
+                    tracker.see(frame.rgb, embedding)
                 index.append(frame.index)
                 track.masks.append(tracker.mask)
                 track.score.append(tracker.score)
@@ -154,54 +98,9 @@ def embeddings(net: MobileSam, frames: Sequence[Frame]) -> list[Embedded]:
     keys = [(runtime.device(), frame.digest) for frame in frames]
     fresh = {key: frame for key, frame in zip(keys, frames, strict=True) if key not in _seen}
     if fresh:
-        made = net.embed(runtime.on_device([frame.rgb for frame in fresh.values()]))
-        _seen.update(zip(fresh, made, strict=True))
+        computed = net.embed(runtime.on_device([frame.rgb for frame in fresh.values()]))
+        _seen.update(zip(fresh, computed, strict=True))
     out = [_seen[key] for key in keys]
     while len(_seen) > KEPT:
         _seen.popitem(last=False)
     return out
-
-
-def stored_size(clip: ClipInfo) -> tuple[int, int]:
-    """Height and width of the masks of a clip."""
-    scale = min(1.0, STORED_SIDE / max(clip.height, clip.width))
-    return max(1, round(clip.height * scale)), max(1, round(clip.width * scale))
-
-
-class Follower:
-    """A target through the frames of a clip, which are shown in order, the first one first."""
-
-    def __init__(self, sought: Target | str, threshold: float = THRESHOLD, sam: str = SAM2) -> None:
-        self.sought, self.threshold, self.sam = sought, threshold, sam
-        self.following: Following | None = None
-        self.begun = False
-
-    def see(self, picture: Any, size: tuple[int, int]) -> np.ndarray:
-        """(height, width) bool of the next frame, (1, 3, H, W)."""
-        from revisit.networks import sam2
-
-        if self.following is not None:
-            logits, _ = self.following.see(picture)
-        elif not self.begun and (prompt := self._prompt(picture)) is not None:
-            self.following = sam2.Following(sam2.network(self.sam), picture, [prompt])
-            logits = self.following.first[0]
-        self.begun = True
-        return np.zeros(size, bool) if self.following is None else np.asarray(sam2.masks_at(logits, size)[0])
-
-    def _prompt(self, picture: Any) -> tuple[float, ...] | None:
-        """What SAM 2 is shown: a box, a point, or the surest box of what the words name, if there is any."""
-        from revisit.networks import grounding_dino
-
-        if isinstance(self.sought, Target):
-            return self.sought.point or self.sought.box
-        score, boxes = grounding_dino.network(DINO).find(picture, self.sought, threshold=self.threshold)[0]
-        return tuple(boxes[0].tolist()) if len(score) else None
-
-    @property
-    def maker(self) -> str:
-        """Who found the target, to be asked at the end; the same words for all targets that were found alike."""
-        if isinstance(self.sought, Target):
-            return f"{self.sam} from {'a point' if self.sought.point else 'a box'} in the first frame"
-        if self.following is None:
-            return f"{DINO}, which found no {self.sought!r} in the first frame"
-        return f"{self.sam} from a name, found by {DINO} in the first frame"

@@ -74,7 +74,7 @@ def find_points(gray: np.ndarray) -> Points:
     smooth = cv2.GaussianBlur(even, (0, 0), 1.0).astype(np.float32)
     variance = cv2.blur(smooth * smooth, (9, 9)) - np.square(cv2.blur(smooth, (9, 9)))
     textured = (variance >= FAINTEST**2).astype(np.uint8)
-    found: list[cv2.KeyPoint] = []
+    keypoints: list[cv2.KeyPoint] = []
     for octave, most in enumerate(POINTS):
         scale = 2**octave
         size = max(1, width // scale), max(1, height // scale)
@@ -83,13 +83,13 @@ def find_points(gray: np.ndarray) -> Points:
         corners = cv2.goodFeaturesToTrack(picture, most, FAINTEST_CORNER, APART, mask=mask)
         if corners is not None:
             at = corners.reshape(-1, 2) * scale + (scale - 1) / 2
-            found += cv2.KeyPoint.convert(at.tolist(), SIZE * scale, octave=octave | FIRST_LAYER)
-    if not found:
+            keypoints += cv2.KeyPoint.convert(at.tolist(), SIZE * scale, octave=octave | FIRST_LAYER)
+    if not keypoints:
         return Points(np.zeros((0, 2)), np.zeros((0, len(_waves())), np.float32), np.zeros(0, int), (width, height))
-    for point in found:
+    for point in keypoints:
         point.angle = 0.0
-    found, raw = cv2.SIFT_create().compute(even, found)  # type: ignore[attr-defined]
-    xy = np.array(cv2.KeyPoint.convert(found), np.float64)
+    keypoints, raw = cv2.SIFT_create().compute(even, keypoints)  # type: ignore[attr-defined]
+    xy = np.array(cv2.KeyPoint.convert(keypoints), np.float64)
     rooted = np.sqrt(raw / np.maximum(raw.sum(axis=1, keepdims=True), 1e-9)).astype(np.float32)
     descriptors = rooted @ _waves().T
     descriptors /= np.maximum(np.linalg.norm(descriptors, axis=1, keepdims=True), 1e-9)
@@ -104,8 +104,8 @@ def _waves() -> np.ndarray:
     """
     order, place = np.mgrid[:4, :4]
     wave = np.cos(np.pi * order * (place + 0.5) / 4) * np.where(order, np.sqrt(1 / 2), 1 / 2)
-    kept = [np.outer(wave[u], wave[v]) for u in range(4) for v in range(4) if u + v < COARSE]
-    return np.kron(np.reshape(kept, (-1, 16)), np.eye(8)).astype(np.float32)
+    coarse = [np.outer(wave[u], wave[v]) for u in range(4) for v in range(4) if u + v < COARSE]
+    return np.kron(np.reshape(coarse, (-1, 16)), np.eye(8)).astype(np.float32)
 
 
 def _cells(xy: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -139,21 +139,21 @@ def link(a: Points, b: Points, pairs: np.ndarray | None = None) -> Link:
         return NOTHING
     src, dst = a.xy[pairs[:, 0]], b.xy[pairs[:, 1]]
     cv2.setRNGSeed(0)
-    found, mask = cv2.estimateAffinePartial2D(
+    similarity, mask = cv2.estimateAffinePartial2D(
         src, dst, method=cv2.RANSAC, ransacReprojThreshold=TOLERANCE * a.size[0], maxIters=200, confidence=0.995
     )
-    if found is None:
+    if similarity is None:
         return NOTHING
-    scale = float(np.hypot(found[0, 0], found[1, 0]))
+    scale = float(np.hypot(similarity[0, 0], similarity[1, 0]))
     if not 0.25 < scale < 4:
         return NOTHING
     inside = mask.ravel() > 0
-    x, y = found[:, :2] @ a.xy.T + found[:, 2:]
+    x, y = similarity[:, :2] @ a.xy.T + similarity[:, 2:]
     visible = (x >= 0) & (x <= b.size[0]) & (y >= 0) & (y <= b.size[1])
     with_points = len(set(a.cell[visible].tolist()))
     confirmed = len(set(a.cell[pairs[inside, 0]].tolist()))
     warp = np.eye(3)
-    warp[:2] = found * [*a.size, 1.0] / np.array(b.size)[:, None]
+    warp[:2] = similarity * [*a.size, 1.0] / np.array(b.size)[:, None]
     return Link(int(inside.sum()), len(pairs), min(confirmed / max(with_points, 1), 1.0), warp)
 
 
@@ -203,24 +203,24 @@ def correlate(a: Structure, b: Structure) -> tuple[float, float, tuple[float, fl
     The correlation is that of gradient directions in the common area, times the square root of
     that area's share: a small common area agrees by chance more easily.
     """
-    (found,) = correlate_all(a, [b])
-    return found
+    (best,) = correlate_all(a, [b])
+    return best
 
 
-def correlate_all(a: Structure, others: Sequence[Structure]) -> list[tuple[float, float, tuple[float, float]]]:
+def correlate_all(a: Structure, structures: Sequence[Structure]) -> list[tuple[float, float, tuple[float, float]]]:
     """As `correlate`, of one frame onto each of several."""
-    if not others:
+    if not structures:
         return []
     rows, columns = a.shape
     shape = 2 * rows, 2 * columns
-    products = np.empty((len(others), *a.spectrum.shape[1:]), np.complex64)
+    products = np.empty((len(structures), *a.spectrum.shape[1:]), np.complex64)
     mine = a.spectrum.conj()
-    for b, product in zip(others, products, strict=True):
+    for b, product in zip(structures, products, strict=True):
         np.multiply(mine, b.spectrum).sum(axis=0, out=product)
     plain = np.fft.irfft2(np.conj(products, out=products), shape).astype(np.float32, copy=False)
     root, too_little = _overlaps(rows, columns)
-    found = []
-    for b, score in zip(others, plain, strict=True):
+    peaks = []
+    for b, score in zip(structures, plain, strict=True):
         # strength of b in the common area: b shifted the other way
         common = a.strength * b.reverse
         np.maximum(common, 1e-3, out=common)
@@ -228,13 +228,13 @@ def correlate_all(a: Structure, others: Sequence[Structure]) -> list[tuple[float
         np.putmask(score, too_little, -1.0)
         y, x = divmod(int(score.argmax()), shape[1])
         peak = float(score[y, x])
-        across = np.arange(x - 5, x + 6) % shape[1]
+        columns_near = np.arange(x - 5, x + 6) % shape[1]
         for row in range(y - 4, y + 5):
-            score[row % shape[0], across] = -1.0
+            score[row % shape[0], columns_near] = -1.0
         dy = y if y < rows else y - 2 * rows
         dx = x if x < columns else x - 2 * columns
-        found.append((peak, peak - float(score.max()), (-dx / columns, -dy / rows)))
-    return found
+        peaks.append((peak, peak - float(score.max()), (-dx / columns, -dy / rows)))
+    return peaks
 
 
 @lru_cache(maxsize=8)

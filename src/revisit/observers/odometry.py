@@ -20,7 +20,7 @@ import numpy as np
 from revisit.core import ClipInfo, Sight, every, observer
 from revisit.evidence.camera import CameraPath
 from revisit.observers.matching import Points, find_points, match_points
-from revisit.observers.pictures import Flows, gray_at, middle
+from revisit.observers.pictures import Flows, gray_at, median
 
 SIZE = 320
 POINTS_SIZE = 288  # longer side at which points of frames too far apart to track are described
@@ -54,7 +54,7 @@ TURN_ONLY = 0.8  # of the points fit a turn without parallax: the direction of t
 
 
 @dataclass(frozen=True)
-class Track:
+class PointTrack:
     """Points of a key frame and where they are in a later frame, in pixels from the centre of the frame."""
 
     key: int  # rows of the sampled frames
@@ -72,7 +72,7 @@ def odometry(clip: ClipInfo) -> Sight:
     """Turns of the camera and directions of its steps, from tracked points."""
     index: list[int] = []
     time: list[float] = []
-    tracks: list[Track] = []
+    tracks: list[PointTrack] = []
     key, last, closes = 0, np.zeros((0, 0), np.uint8), True
     start = now = np.zeros((0, 2), np.float32)
     born = 0
@@ -86,21 +86,21 @@ def odometry(clip: ClipInfo) -> Sight:
         time.append(frame.time)
         pictures.append(picture)
         if before is not None:
-            ways = flows.both(before, frame)
-            now, kept = follow(last, picture, now, *ways)
-            start, now = start[kept], now[kept]
+            both_flows = flows.both(before, frame)
+            now, alive = follow(last, picture, now, *both_flows)
+            start, now = start[alive], now[alive]
             if len(now) < KEY_SURVIVORS * born and key != row - 1:  # the frame before still knows its place
                 key, start = row - 1, corners(last)
                 born = len(start)
-                now, kept = follow(last, picture, start, *ways)
-                start, now = start[kept], now[kept]
+                now, alive = follow(last, picture, start, *both_flows)
+                start, now = start[alive], now[alive]
             if len(now) < ENOUGH_TRACKS and key == row - 1:
                 described = {row - 1: described.get(row - 1) or points_of(last), row: points_of(picture)}
                 start, now = max((start, now), matched(*described.values()), key=lambda found: len(found[0]))
             moved = float(np.median(np.hypot(*(now - start).T))) if len(now) else np.inf
             closes = moved > KEY_MOTION * picture.shape[1] or len(now) < max(KEY_SURVIVORS * born, LEAST_TRACKS)
             centre = np.array([picture.shape[1], picture.shape[0]]) / 2
-            tracks.append(Track(key, row, start - centre, now - centre, closes))
+            tracks.append(PointTrack(key, row, start - centre, now - centre, closes))
         if closes:
             key = row
             start = now = corners(picture)
@@ -111,12 +111,15 @@ def odometry(clip: ClipInfo) -> Sight:
     rows = posed(tracks, time)
     place = {row: k for k, row in enumerate(rows)}
     tracks = [replace(one, key=place[one.key], row=place[one.row]) for one in tracks if one.row in place]
-    made = path([index[k] for k in rows], [time[k] for k in rows], tracks, width, field, estimated)
-    seen = [pictures[k] for k in rows]
-    return replace(made, reliable=made.reliable & closes_loop(made.rotation, seen, focal(field, width), field))
+    camera_path = path([index[k] for k in rows], [time[k] for k in rows], tracks, width, field, estimated)
+    key_pictures = [pictures[k] for k in rows]
+    return replace(
+        camera_path,
+        reliable=camera_path.reliable & closes_loop(camera_path.rotation, key_pictures, focal(field, width), field),
+    )
 
 
-def posed(tracks: list[Track], time: list[float]) -> list[int]:
+def posed(tracks: list[PointTrack], time: list[float]) -> list[int]:
     """Rows whose poses are worked out: the first and the last, key frames, and between them some, evenly in time."""
     keys = {track.key for track in tracks} | {track.row for track in tracks if track.closes}
     rows = [0] if time else []
@@ -153,18 +156,18 @@ def degrees(rotation: np.ndarray) -> np.ndarray:
     return np.asarray(np.degrees(np.arccos(np.clip((np.trace(rotation, axis1=-2, axis2=-1) - 1) / 2, -1, 1))))
 
 
-def trusted(rotation: np.ndarray, known: np.ndarray) -> np.ndarray:
+def trusted(rotation: np.ndarray, estimated: np.ndarray) -> np.ndarray:
     """(N,) whether the turn since the first frame is known, from the path and which steps of it were measured.
 
     A jump is a glitch where the path soon goes on from where it was: only the samples between are lost. Else nobody
     knows where the camera is from there on. Steps that were not measured may each have been twice the usual one.
     """
     n = len(rotation)
-    fine = known.copy()
+    fine = estimated.copy()
     if n < 2:
         return fine
     steps = degrees(np.swapaxes(rotation[:-1], 1, 2) @ rotation[1:])
-    usual = max(float(np.median(steps[known[1:]])) if known[1:].any() else 0.0, 1.0)
+    usual = max(float(np.median(steps[estimated[1:]])) if estimated[1:].any() else 0.0, 1.0)
     row = 0
     while row < n - 1:
         if steps[row] <= max(JUMP, JUMPS * usual):
@@ -172,13 +175,13 @@ def trusted(rotation: np.ndarray, known: np.ndarray) -> np.ndarray:
             continue
         later = np.arange(row + 2, min(row + 2 + GLITCH, n))
         off = degrees(rotation[row].T @ rotation[later]) if len(later) else np.zeros(0)
-        again = later[off <= LARGEST_ERROR + 2 * usual * (later - row)]
-        if not len(again):
+        agreeing = later[off <= LARGEST_ERROR + 2 * usual * (later - row)]
+        if not len(agreeing):
             fine[row + 1 :] = False
             return fine
-        fine[row + 1 : again[0]] = False
-        row = int(again[0])
-    unsure = np.cumsum(~known) * 2 * usual
+        fine[row + 1 : agreeing[0]] = False
+        row = int(agreeing[0])
+    unsure = np.cumsum(~estimated) * 2 * usual
     return np.asarray(fine & (unsure <= LARGEST_ERROR))
 
 
@@ -186,8 +189,8 @@ def corners(picture: np.ndarray) -> np.ndarray:
     """Well spread corners (n, 2) of a grey picture."""
     import cv2
 
-    found = cv2.goodFeaturesToTrack(picture, CORNERS, 0.005, 7)
-    return np.zeros((0, 2), np.float32) if found is None else found.reshape(-1, 2)
+    points = cv2.goodFeaturesToTrack(picture, CORNERS, 0.005, 7)
+    return np.zeros((0, 2), np.float32) if points is None else points.reshape(-1, 2)
 
 
 def follow(
@@ -204,11 +207,11 @@ def follow(
     options: dict[str, Any] = {
         "winSize": (WINDOW, WINDOW), "maxLevel": 1, "criteria": (3, 10, 0.02), "flags": cv2.OPTFLOW_USE_INITIAL_FLOW,
     }  # fmt: skip
-    landed, found, _ = cv2.calcOpticalFlowPyrLK(a, b, points, carried(points, there, a.shape), **options)
-    again, found_again, _ = cv2.calcOpticalFlowPyrLK(b, a, landed, carried(landed, back, a.shape), **options)
-    kept = (found.ravel() > 0) & (found_again.ravel() > 0) & (np.abs(points - again).max(axis=1) < 0.7)
+    landed, status, _ = cv2.calcOpticalFlowPyrLK(a, b, points, carried(points, there, a.shape), **options)
+    returned, status_back, _ = cv2.calcOpticalFlowPyrLK(b, a, landed, carried(landed, back, a.shape), **options)
+    alive = (status.ravel() > 0) & (status_back.ravel() > 0) & (np.abs(points - returned).max(axis=1) < 0.7)
     inside = ((landed >= 0) & (landed < (b.shape[1], b.shape[0]))).all(axis=1)
-    return landed, kept & inside
+    return landed, alive & inside
 
 
 def carried(points: np.ndarray, flow: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -225,8 +228,8 @@ def points_of(picture: np.ndarray) -> Points:
     height, width = picture.shape
     scale = min(1.0, POINTS_SIZE / max(height, width))
     small = cv2.resize(picture, (round(width * scale), round(height * scale)), interpolation=cv2.INTER_AREA)
-    found = find_points(np.asarray(small))
-    return replace(found, xy=found.xy * (np.array([width, height]) / found.size), size=(width, height))
+    points = find_points(np.asarray(small))
+    return replace(points, xy=points.xy * (np.array([width, height]) / points.size), size=(width, height))
 
 
 def matched(a: Points, b: Points) -> tuple[np.ndarray, np.ndarray]:
@@ -235,7 +238,7 @@ def matched(a: Points, b: Points) -> tuple[np.ndarray, np.ndarray]:
     return a.xy[pairs[:, 0]].astype(np.float32), b.xy[pairs[:, 1]].astype(np.float32)
 
 
-def field_of_view(tracks: list[Track], width: int) -> tuple[float, bool]:
+def field_of_view(tracks: list[PointTrack], width: int) -> tuple[float, bool]:
     """(horizontal field of view in degrees, whether the clip told it).
 
     Under the right focal length a turn's homography is a rotation (equal singular values), and an
@@ -269,17 +272,17 @@ def field_of_view(tracks: list[Track], width: int) -> tuple[float, bool]:
     return float(halves[0]), True
 
 
-def telling(tracks: list[Track], width: int) -> list[Track]:
+def telling(tracks: list[PointTrack], width: int) -> list[PointTrack]:
     """At most `MOST_VOTES` tracks, evenly chosen of those that moved enough to tell something of the lens."""
-    ways = [(float(np.median(np.hypot(*(one.end - one.start).T))), one) for one in tracks if len(one.start) >= ASKED]
-    fit: list[Track] = []
+    motions = [(float(np.median(np.hypot(*(one.end - one.start).T))), one) for one in tracks if len(one.start) >= ASKED]
+    fit: list[PointTrack] = []
     for least in SIGHTS:
         if len(fit) < LEAST_VOTES:
-            fit = [track for way, track in ways if way >= least * width]
+            fit = [track for motion, track in motions if motion >= least * width]
     return [fit[k] for k in np.unique(np.linspace(0, len(fit) - 1, MOST_VOTES).astype(int))] if fit else []
 
 
-def thinned(track: Track) -> Track:
+def thinned(track: PointTrack) -> PointTrack:
     """The track with at most `MOST_TRACKS` of its points, evenly chosen."""
     count = len(track.start)
     some = np.unique(np.linspace(0, max(count - 1, 0), min(MOST_TRACKS, count)).astype(int))
@@ -292,15 +295,15 @@ def focal(field: float, width: int) -> float:
 
 
 def path(
-    index: list[int], time: list[float], tracks: list[Track], width: int, field: float, estimated: bool
+    index: list[int], time: list[float], tracks: list[PointTrack], width: int, field: float, estimated: bool
 ) -> CameraPath:
     """The path along the key frames under a field of view."""
     n = len(index)
     rotation = np.tile(np.eye(3), (n, 1, 1))
     direction = np.full((n, 3), np.nan)
-    inliers, quality, known = np.zeros(n, np.int64), np.zeros(n), np.zeros(n, bool)
+    inliers, quality, solved = np.zeros(n, np.int64), np.zeros(n), np.zeros(n, bool)
     if n:
-        quality[0], known[0] = 1.0, True
+        quality[0], solved[0] = 1.0, True
     f = focal(field, width)
     warm: tuple[int, np.ndarray, np.ndarray] | None = None  # the last pose against the same key frame
     for track in map(thinned, tracks):
@@ -318,8 +321,8 @@ def path(
         if step is not None:
             direction[track.row] = base @ -(turn.T @ step)
         inliers[track.row], quality[track.row] = count, count / len(start)
-        known[track.row] = True
-    reliable = trusted(rotation, known)
+        solved[track.row] = True
+    reliable = trusted(rotation, solved)
     return CameraPath(
         np.array(index, np.int64), np.array(time), rotation, direction, inliers, quality, reliable, field, estimated
     )
@@ -402,32 +405,32 @@ def refine(rays: Rays, turn: np.ndarray, step: np.ndarray, scale: float) -> tupl
 
     essential = essential_of(turn, step)
     error = rays.errors(essential[None])[0]
-    paid = cost(error)
+    total_cost = cost(error)
     damping = 1e-3
     for _ in range(12):
-        across = np.linalg.svd(step[None])[2][1:]  # two directions across the translation
+        normals = np.linalg.svd(step[None])[2][1:]  # two directions across the translation
         # how the essential matrix changes with a turn about each axis, and with the translation along each direction
-        changes = np.concatenate([_cross(step) @ AXES, _cross(across)]) @ turn
+        changes = np.concatenate([_cross(step) @ AXES, _cross(normals)]) @ turn
         jacobian = (rays.errors(essential + TINY * changes) - error) / TINY
         weighted = jacobian / (1 + (error / scale) ** 2)
         normal = weighted @ jacobian.T
         normal.flat[::6] += damping * (normal.flat[::6] + 1e-9)
         change = -np.linalg.solve(normal, weighted @ error)
         change = np.clip(change, -0.2, 0.2)
-        moved = step + change[3:] @ across
+        moved = step + change[3:] @ normals
         tried = cv2.Rodrigues(change[:3])[0] @ turn, moved / np.sqrt(moved @ moved)
         tried_essential = essential_of(*tried)
         tried_error = rays.errors(tried_essential[None])[0]
         tried_cost = cost(tried_error)
-        if tried_cost < paid:
-            gain = paid - tried_cost
-            (turn, step), essential, error, paid = tried, tried_essential, tried_error, tried_cost
+        if tried_cost < total_cost:
+            gain = total_cost - tried_cost
+            (turn, step), essential, error, total_cost = tried, tried_essential, tried_error, tried_cost
             damping /= 5
-            if gain < 1e-3 * paid:
+            if gain < 1e-3 * total_cost:
                 break
         else:
             damping *= 10
-    return paid, turn, step
+    return total_cost, turn, step
 
 
 def ahead(a: np.ndarray, b: np.ndarray, turn: np.ndarray, step: np.ndarray) -> np.ndarray:
@@ -451,5 +454,5 @@ def fit_turn(a: np.ndarray, b: np.ndarray, tolerance: float) -> tuple[np.ndarray
         error = np.sqrt(np.square(rays_b - turn @ rays_a).sum(axis=0))
         if np.abs(turn - before).max() < SETTLED:
             break
-        weight = 1 / (1 + (error / max(tolerance, middle(error))) ** 2) ** 2
+        weight = 1 / (1 + (error / max(tolerance, median(error))) ** 2) ** 2
     return turn, error < tolerance

@@ -25,22 +25,22 @@ QUALITY = 90  # of the pictures, which are blurred before they are compared
 def paired_views(clip: ClipInfo) -> PairSight:
     """At most 32 aligned pairs of pictures, 160 pixels on the longer side."""
     index: list[int] = []
-    shown: list[np.ndarray] = []
+    pictures: list[np.ndarray] = []
     truth: list[np.ndarray] = []
     while (pair := (yield)) is not None:
         if index and index[-1] == pair[0].index:
             continue  # a further partner, of an alignment by phases; the first is that of the whole clip
         picture = small(pair[0], LONG_SIDE)
         index.append(pair[0].index)
-        shown.append(picture)
+        pictures.append(picture)
         truth.append(fitted(at_shared_size(pair[1]), picture.shape[1], picture.shape[0]))
-    clip_files, reference_files = packed(shown, QUALITY), packed(truth, QUALITY)
+    clip_files, reference_files = packed(pictures, QUALITY), packed(truth, QUALITY)
     return PairedViews(
         index=np.array(index, dtype=np.int64),
         clip_jpeg=clip_files[0],
         clip_begins=clip_files[1],
         reference_jpeg=reference_files[0],
         reference_begins=reference_files[1],
-        width=shown[0].shape[1] if shown else 1,
-        height=shown[0].shape[0] if shown else 1,
+        width=pictures[0].shape[1] if pictures else 1,
+        height=pictures[0].shape[0] if pictures else 1,
     )

@@ -38,9 +38,9 @@ REGIONS = (1, 3)  # the whole frame: mean token of the frame and of 3 x 3 region
 
 def viewed_and_next(count: int, fps: float, **_: Any) -> np.ndarray:
     """The frames whose views are compared and, after some of them, the next: how alike neighbours are."""
-    wanted = VIEWED.pick(count, fps)
-    some = wanted[np.linspace(0, max(len(wanted) - 2, 0), min(NEXT, len(wanted))).astype(int)]
-    return np.union1d(wanted, np.minimum(some + 1, max(count - 1, 0))) if count else wanted
+    frames = VIEWED.pick(count, fps)
+    some = frames[np.linspace(0, max(len(frames) - 2, 0), min(NEXT, len(frames))).astype(int)]
+    return np.union1d(frames, np.minimum(some + 1, max(count - 1, 0))) if count else frames
 
 
 @observer(
@@ -105,8 +105,8 @@ def gradient_cells(luma: np.ndarray) -> np.ndarray:
     maps: list[np.ndarray] = [luma] * ORIENTATIONS
     for k in range(ORIENTATIONS // 2):
         angle = 2 * np.pi * k / ORIENTATIONS
-        along = dx * np.float32(np.cos(angle)) + dy * np.float32(np.sin(angle))
-        energy = along * np.abs(along) / length
+        derivative = dx * np.float32(np.cos(angle)) + dy * np.float32(np.sin(angle))
+        energy = derivative * np.abs(derivative) / length
         maps[k] = cv2.resize(np.maximum(energy, 0), size, interpolation=cv2.INTER_AREA)
         maps[k + ORIENTATIONS // 2] = cv2.resize(np.maximum(-energy, 0), size, interpolation=cv2.INTER_AREA)
     return np.stack(maps, axis=2)

@@ -179,7 +179,7 @@ def _places(width: int, height: int) -> np.ndarray:
     return np.stack(np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)), axis=2)
 
 
-def middle(values: np.ndarray) -> float:
+def median(values: np.ndarray) -> float:
     """The median of some numbers; numpy's takes five times as long for a few hundred."""
     half = values.size // 2
     if values.size % 2:
@@ -188,6 +188,6 @@ def middle(values: np.ndarray) -> float:
     return float((below + above) / 2)
 
 
-def lengths(across: np.ndarray, down: np.ndarray) -> np.ndarray:
+def lengths(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Lengths of vectors; the last bit of cv2.magnitude depends on where in memory its input lies."""
-    return np.sqrt(across * across + down * down)
+    return np.sqrt(u * u + v * v)

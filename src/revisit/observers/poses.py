@@ -65,8 +65,8 @@ def _opened(path: Path, format: str) -> tuple[str, Any]:
 
 def _recognise_text(text: str) -> str:
     if text.lstrip().startswith("{"):
-        known = {'"frames"': "transforms", '"c2w"': "c2w_document"}
-        return next((format for mark, format in known.items() if mark in text), "unreal")
+        marks = {'"frames"': "transforms", '"c2w"': "c2w_document"}
+        return next((format for mark, format in marks.items() if mark in text), "unreal")
     if "loc_x" in text.partition("\n")[0]:
         return "camera_table"
     lines = (line.split() for line in text.split("\n", 1000))

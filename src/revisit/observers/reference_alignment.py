@@ -38,7 +38,7 @@ SMOOTH = 1 / 16  # of the longer side: deviation of the window over which parall
 
 
 @dataclass(frozen=True)
-class Look:
+class AlignedPicture:
     """What is kept of a frame."""
 
     rgb: np.ndarray
@@ -72,12 +72,12 @@ def departures(clip: ClipInfo) -> PairSight:
     maker = flow_maker()
     places: list[tuple[int, float, int]] = []
     joins: list[list[Join]] = []
-    shown: list[np.ndarray] = []
+    pictures: list[np.ndarray] = []
     covered: list[np.ndarray] = []
     truths: list[np.ndarray] = []
     details: list[tuple[np.ndarray, np.ndarray]] = []
-    start: Look | None = None
-    before: tuple[Look, Look] | None = None
+    start: AlignedPicture | None = None
+    before: tuple[AlignedPicture, AlignedPicture] | None = None
     while (pair := (yield)) is not None:
         if places and pair[0].index <= places[-1][0]:
             continue  # a frame that is compared with several of the reference speaks once
@@ -94,18 +94,18 @@ def departures(clip: ClipInfo) -> PairSight:
         over, reached = lay(maker, mine, true, offset)
         places.append((pair[0].index, pair[0].time, pair[1].index))
         joins.append([offset, *others])
-        shown.append(over)
+        pictures.append(over)
         covered.append(reached)
         truths.append(true.rgb)
         details.append((mine.detail, true.detail))
     n = len(places)
-    height, width = shown[0].shape[:2] if n else (1, 1)
+    height, width = pictures[0].shape[:2] if n else (1, 1)
     to_pixels = np.diag([width, height, 1.0])
     warps = np.array([[np.linalg.inv(to_pixels) @ j.warp @ to_pixels for j in row] for row in joins]).reshape(
         n, 4, 3, 3
     )
     shares = np.array([[j.share for j in row] for row in joins], dtype=np.float64).reshape(n, 4)
-    shown_files, truth_files = packed(shown), packed(truths)
+    shown_files, truth_files = packed(pictures), packed(truths)
     detail = np.array(details, dtype=np.float64).reshape(n, 2, SCALES)
     return Departures(
         index=np.array([place[0] for place in places], dtype=np.int64),
@@ -122,13 +122,13 @@ def departures(clip: ClipInfo) -> PairSight:
     )  # fmt: skip
 
 
-def look(rgb: np.ndarray) -> Look:
+def look(rgb: np.ndarray) -> AlignedPicture:
     """A small picture with its textured points and its detail at three scales."""
     import cv2
 
     grey = gray(rgb)
-    across, down = cv2.Sobel(grey, cv2.CV_32F, 1, 0, scale=0.125), cv2.Sobel(grey, cv2.CV_32F, 0, 1, scale=0.125)
-    texture = cv2.blur(lengths(across, down), (GRID + 1, GRID + 1))
+    dx, dy = cv2.Sobel(grey, cv2.CV_32F, 1, 0, scale=0.125), cv2.Sobel(grey, cv2.CV_32F, 0, 1, scale=0.125)
+    texture = cv2.blur(lengths(dx, dy), (GRID + 1, GRID + 1))
     half = GRID // 2
     y, x = np.nonzero(texture[half::GRID, half::GRID] > TEXTURED)
     points = np.stack([x, y], axis=1).astype(np.float32) * GRID + half
@@ -137,10 +137,10 @@ def look(rgb: np.ndarray) -> Look:
     for _ in range(SCALES):
         detail.append(float(np.abs(np.diff(scaled, axis=1)).mean() + np.abs(np.diff(scaled, axis=0)).mean()) / 2)
         scaled = cv2.resize(scaled, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
-    return Look(rgb, grey, points, np.array(detail))
+    return AlignedPicture(rgb, grey, points, np.array(detail))
 
 
-def join(maker: Any, a: Look, b: Look) -> Join:
+def join(maker: Any, a: AlignedPicture, b: AlignedPicture) -> Join:
     """How a lies on b: the best of no shift and of the best shift of their structures."""
     found = join_from(maker, a, b, (0.0, 0.0))
     if found.share >= ENOUGH:
@@ -152,7 +152,7 @@ def join(maker: Any, a: Look, b: Look) -> Join:
     return best if best.share >= LEAST_SHARE else APART
 
 
-def join_from(maker: Any, a: Look, b: Look, start: tuple[float, float]) -> Join:
+def join_from(maker: Any, a: AlignedPicture, b: AlignedPicture, start: tuple[float, float]) -> Join:
     """The homography that explains the flow from a to b, when the flow sets out from a shift in pixels."""
     import cv2
 
@@ -195,7 +195,7 @@ def plausible(warp: np.ndarray, width: int, height: int) -> bool:
     return 0.2 < area < 5
 
 
-def lay(maker: Any, mine: Look, true: Look, offset: Join) -> tuple[np.ndarray, np.ndarray]:
+def lay(maker: Any, mine: AlignedPicture, true: AlignedPicture, offset: Join) -> tuple[np.ndarray, np.ndarray]:
     """The clip's picture as seen from the reference's camera, and the pixels that it reaches."""
     import cv2
 
@@ -205,10 +205,10 @@ def lay(maker: Any, mine: Look, true: Look, offset: Join) -> tuple[np.ndarray, n
     grid = np.mgrid[:height, :width][::-1].transpose(1, 2, 0).astype(np.float32)
     at = cv2.perspectiveTransform(grid.reshape(1, -1, 2), np.linalg.inv(offset.warp)).reshape(height, width, 2)
     over = cv2.remap(mine.gray, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    rest = flow_from(maker, true.gray, over)
+    residual = flow_from(maker, true.gray, over)
     sigma = SMOOTH * max(height, width)
     at = cv2.perspectiveTransform(
-        (grid + cv2.GaussianBlur(rest, (0, 0), sigma)).reshape(1, -1, 2), np.linalg.inv(offset.warp)
+        (grid + cv2.GaussianBlur(residual, (0, 0), sigma)).reshape(1, -1, 2), np.linalg.inv(offset.warp)
     ).reshape(height, width, 2)
     reached = ((at >= -0.5) & (at <= (width - 0.5, height - 0.5))).all(axis=2)
     return cv2.remap(mine.rgb, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), reached

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, Target, UsageError, observer
-from revisit.evidence.memory_clips import Detections
+from revisit.core import ClipInfo, Sight, Target, observer
 from revisit.evidence.target import TargetLooks
-from revisit.observers.masks import BOX, NOTHING, SALIENCY, SALIENT, SKIP
 from revisit.observers.target_tracking import colour_overlap, colours_in
 
 WEIGHTS = ("efficientnet-lite0",)
@@ -34,75 +32,46 @@ NEW_VIEW = (0.55, 0.85)  # likeness to the views so far: still the target, and n
 ROOTED = 0.45  # likeness to the first view that every view needs; what drifted off the target had 0.37
 NEAR = 0.2  # overlap with where it was one look before
 GONE_LIKE, GONE_MARGIN, FAR = 0.4, 0.08, -0.05  # the target is lost for this frame: see metrics/target_looks.py
-CERTAIN_LIKE, CERTAIN_MARGIN = (0.4, 0.6), (-0.05, 0.05)  # from surely away to surely there
 EDGE = 0.03  # of the frame: a box that near to a side is cut by it
 
 
-def chosen(count: int, fps: float, *inputs: object, **params: object) -> np.ndarray:
+def choose_looks(count: int, fps: float, *inputs: object, **params: object) -> np.ndarray:
     """Frames to look at: 4 a second, 32 at least and 64 at most, evenly spread, the first and the last among them."""
-    wanted = int(np.clip(np.ceil(PER_SECOND * count / max(fps, 1e-6)), FEWEST, MOST))
-    return np.unique(np.linspace(0, count - 1, min(wanted, count)).round().astype(np.int64))
+    total = int(np.clip(np.ceil(PER_SECOND * count / max(fps, 1e-6)), FEWEST, MOST))
+    return np.unique(np.linspace(0, count - 1, min(total, count)).round().astype(np.int64))
 
 
 @observer(
     id="small.looks", version=2, kind="sequence", makes=TargetLooks, size=LONG_SIDE, inputs=("target",),
-    choose=chosen, weights=WEIGHTS,
+    choose=choose_looks, weights=WEIGHTS,
 )  # fmt: skip
 def looks(clip: ClipInfo, target: Target) -> Sight:
     """The window of each looked-at frame that is most like the target and least like what was around it at first."""
-    seen = yield from _frames()
-    rows, search = _looked(seen, target.box)
-    names = ("like", "unlike", "first", "before", "colour", "box")
-    columns = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
+    frames = yield from collect_frames()
+    rows, search = search_frames(frames, target.box)
+    columns = {name: np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in WindowLook._fields}
     columns["box"] = columns["box"].reshape(-1, 4)
     return TargetLooks(
-        index=np.array([frame.index for frame in seen], dtype=np.int64),
-        seconds=np.array([frame.time for frame in seen], dtype=np.float64), **columns,
+        index=np.array([frame.index for frame in frames], dtype=np.int64),
+        seconds=np.array([frame.time for frame in frames], dtype=np.float64), **columns,
         lookalike=0.0 if search is None else search.lookalike, views=0 if search is None else len(search.views),
         maker=WEIGHTS[0],
     )  # fmt: skip
 
 
-@observer(
-    id="small.sightings", version=1, kind="sequence", makes=Detections, size=LONG_SIDE, inputs=("target?",),
-    choose=chosen, weights=(*WEIGHTS, "u2netp"),
-)  # fmt: skip
-def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = SALIENCY) -> Sight:
-    """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
+class WindowLook(NamedTuple):
+    """The window of a frame that is most like the target and least like its background; see `TargetLooks`."""
 
-    Where no box was given, the target is what is salient in the first frame, or with `when_unknown=skip` nothing. The
-    score is 1 where a frame shows the target clearly, 0 where it lacks it, and grows between with likeness and margin.
-    """
-    if when_unknown not in (SKIP, SALIENCY):
-        raise UsageError(f"when_unknown={when_unknown!r}: it is {SKIP!r} or {SALIENCY!r}")
-    seen = yield from _frames()
-    box = None if target is None else target.box
-    if box is None and when_unknown == SALIENCY and seen:
-        from revisit.networks import runtime
-        from revisit.networks.u2net import salient_box
-
-        with runtime.inference():
-            box = salient_box(seen[0].picture)
-    index = np.array([frame.index for frame in seen if box is not None], dtype=np.int64)
-    rows = _looked(seen, box)[0] if box is not None else []
-    boxes = np.array([row["box"] for row in rows], dtype=np.float64).reshape(-1, 4)
-    prompt = NOTHING if box is None else SALIENT if target is None else BOX
-    return Detections(
-        index=index, frame=index, coverage=(boxes[:, 2:] - boxes[:, :2]).prod(axis=1),
-        score=np.array([confidence(row["like"], row["unlike"]) for row in rows], dtype=np.float64),
-        prompt=prompt, threshold=0.0, maker=WEIGHTS[0], guessed=target is None,
-    )  # fmt: skip
-
-
-def confidence(like: float, unlike: float) -> float:
-    """How sure it is that a window shows the target, 0 to 1; a half is where the target gate says that it shows."""
-    by_like = (like - CERTAIN_LIKE[0]) / (CERTAIN_LIKE[1] - CERTAIN_LIKE[0])
-    by_margin = (like - unlike - CERTAIN_MARGIN[0]) / (CERTAIN_MARGIN[1] - CERTAIN_MARGIN[0])
-    return float(np.clip(min(by_like, by_margin), 0, 1))
+    like: float
+    unlike: float
+    first: float
+    before: float
+    colour: float
+    box: np.ndarray
 
 
 @dataclass(frozen=True)
-class Seen:
+class ViewedFrame:
     """A frame that is to be looked at."""
 
     index: int
@@ -110,22 +79,24 @@ class Seen:
     picture: np.ndarray
 
 
-def _frames() -> Generator[None, Any, list[Seen]]:
+def collect_frames() -> Generator[None, Any, list[ViewedFrame]]:
     """The frames that are sent: for `yield from` in an observer."""
-    found = []
+    frames = []
     while (frame := (yield)) is not None:
-        found.append(Seen(frame.index, frame.time, frame.at(LONG_SIDE)))
-    return found
+        frames.append(ViewedFrame(frame.index, frame.time, frame.at(LONG_SIDE)))
+    return frames
 
 
-def _looked(seen: list[Seen], box: tuple[float, float, float, float]) -> tuple[list[dict[str, Any]], Search | None]:
-    """What the best window of each frame is like, and who looked."""
-    rows: list[dict[str, Any]] = []
-    search: Search | None = None
-    pictures = [frame.picture for frame in seen]
+def search_frames(
+    frames: list[ViewedFrame], box: tuple[float, float, float, float]
+) -> tuple[list[WindowLook], WindowSearch | None]:
+    """The best window of each frame, and the search that found them."""
+    rows: list[WindowLook] = []
+    search: WindowSearch | None = None
+    pictures = [frame.picture for frame in frames]
     for picture, cells in zip(pictures, described(pictures), strict=True):
         if search is None:
-            search = Search(picture, cells, np.array(box))
+            search = WindowSearch(picture, cells, np.array(box))
         rows.append(search.look(picture, cells))
     return rows, search
 
@@ -143,7 +114,7 @@ def described(pictures: list[np.ndarray]) -> Iterator[np.ndarray]:
             yield from runtime.numbers(last_maps(shapes.resized(levels, size)))
 
 
-class Search:
+class WindowSearch:
     """Looks for one target in pictures that are described cell by cell."""
 
     def __init__(self, picture: np.ndarray, cells: np.ndarray, box: np.ndarray) -> None:
@@ -158,42 +129,40 @@ class Search:
         self.place, self.before = box, self.views[0]  # of the look before
         self.lost = 0
 
-    def look(self, picture: np.ndarray, cells: np.ndarray) -> dict[str, Any]:
+    def look(self, picture: np.ndarray, cells: np.ndarray) -> WindowLook:
         """What the best window of a picture is like."""
-        found = in_windows(cells, self.at)
-        like = (found @ np.stack(self.views).T).max(axis=1)
-        unlike = (found @ self.nulls.T).max(axis=1, initial=0.0)
+        descriptors = in_windows(cells, self.at)
+        like = (descriptors @ np.stack(self.views).T).max(axis=1)
+        unlike = (descriptors @ self.nulls.T).max(axis=1, initial=0.0)
         best = int((like - unlike).argmax())
-        here, box = found[best], self.boxes[best]
+        descriptor, box = descriptors[best], self.boxes[best]
         colours = colours_in(picture, box)
-        colour = max(colour_overlap(colours, known) for known in self.colours)
+        colour = max(colour_overlap(colours, view_colours) for view_colours in self.colours)
         near = overlap(self.boxes, self.place)[0] > NEAR
-        before = float((found[near] @ self.before).max(initial=0.0))
+        before = float((descriptors[near] @ self.before).max(initial=0.0))
         margin = float(like[best] - unlike[best])
         whole = bool(near[best]) and not (touches(box, 1e-6) & ~self.cut).any()
-        self._remember(here, colours, float(like[best]), margin, whole)
-        self.place, self.before = box, here
-        first = float(here @ self.views[0])
-        return {
-            "like": like[best], "unlike": unlike[best], "first": first, "before": before, "colour": colour, "box": box
-        }  # fmt: skip
+        self._remember(descriptor, colours, float(like[best]), margin, whole)
+        self.place, self.before = box, descriptor
+        first = float(descriptor @ self.views[0])
+        return WindowLook(like[best], unlike[best], first, before, colour, box)
 
-    def _remember(self, here: np.ndarray, colours: np.ndarray, like: float, margin: float, whole: bool) -> None:
+    def _remember(self, descriptor: np.ndarray, colours: np.ndarray, like: float, margin: float, whole: bool) -> None:
         """Keep this view of the target if it is beyond doubt; `whole` is one near where the target was, and not cut."""
         if self.lost >= 2:  # from two looks on it was away: what is seen later is to be compared, not learnt
             return
-        gone = margin <= FAR or (like < GONE_LIKE and margin < GONE_MARGIN)
-        self.lost = self.lost + 1 if gone else 0
-        new = NEW_VIEW[0] <= like < NEW_VIEW[1] and margin >= CLEAR and float(here @ self.views[0]) >= ROOTED
+        is_gone = margin <= FAR or (like < GONE_LIKE and margin < GONE_MARGIN)
+        self.lost = self.lost + 1 if is_gone else 0
+        new = NEW_VIEW[0] <= like < NEW_VIEW[1] and margin >= CLEAR and float(descriptor @ self.views[0]) >= ROOTED
         if new and whole and len(self.views) < MOST_VIEWS and self.lost < 2:
-            self.views.append(here)
+            self.views.append(descriptor)
             self.colours.append(colours)
 
 
 def windows(shape: tuple[int, int], size: np.ndarray) -> np.ndarray:
     """(N, 4) top, left, bottom, right, in cells, of windows for a target that was `size` (width, height) large."""
     rows, columns = shape
-    found: set[tuple[int, int, int, int]] = set()
+    boxes: set[tuple[int, int, int, int]] = set()
     for scale in SCALES:
         for aspect in ASPECTS:
             width = max(1, round(float(size[0]) * scale * aspect**0.5 * columns))
@@ -205,8 +174,8 @@ def windows(shape: tuple[int, int], size: np.ndarray) -> np.ndarray:
                 for top in range(-(height // 2), rows - (height - height // 2) + height // 2 + 1, max(1, height // 3)):
                     x0, y0, x1, y1 = max(left, 0), max(top, 0), min(left + width, columns), min(top + height, rows)
                     if x1 > x0 and y1 > y0 and (x1 - x0) * (y1 - y0) >= least:
-                        found.add((y0, x0, y1, x1))
-    return np.array(sorted(found), dtype=np.int64).reshape(-1, 4)
+                        boxes.add((y0, x0, y1, x1))
+    return np.array(sorted(boxes), dtype=np.int64).reshape(-1, 4)
 
 
 def in_windows(cells: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -247,8 +216,8 @@ def most_different(rows: np.ndarray, count: int) -> np.ndarray:
     """So many of the unit rows, each in turn the one least like those chosen before."""
     if len(rows) <= count:
         return rows
-    chosen, nearest = [0], rows @ rows[0]
-    while len(chosen) < count:
-        chosen.append(int(nearest.argmin()))
-        nearest = np.maximum(nearest, rows @ rows[chosen[-1]])
-    return np.asarray(rows[chosen])
+    picked, nearest = [0], rows @ rows[0]
+    while len(picked) < count:
+        picked.append(int(nearest.argmin()))
+        nearest = np.maximum(nearest, rows @ rows[picked[-1]])
+    return np.asarray(rows[picked])

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from revisit.evidence.target import TargetTrack
 from revisit.observers.grid_descriptors import (
     CELL,
     FAINTEST,
+    CellView,
     Probe,
-    View,
     Whitening,
     Window,
     cells_of,
@@ -30,7 +30,7 @@ from revisit.observers.grid_descriptors import (
     halves,
     similarities,
 )
-from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, lengths, middle, scaled
+from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, lengths, median, scaled
 
 LONG_SIDE = 416  # half of 832, a common width
 SEARCH_SIDE = LONG_SIDE  # the largest picture searched; finer ones cost much and add nothing for targets of this size
@@ -67,7 +67,7 @@ class Spot:
 
 
 @dataclass(frozen=True)
-class Motion:
+class BoxMotion:
     """From one frame to the next: the target's box, and the background."""
 
     shift: np.ndarray  # fractions of the frame
@@ -75,10 +75,10 @@ class Motion:
     flow: float  # share of the box with motion that survives the way back
     camera: float  # motion of the background at the target, in frame widths
 
-    def then(self, other: Motion) -> Motion:
+    def then(self, other: BoxMotion) -> BoxMotion:
         """This motion and the one after it, together."""
         flow, camera = min(self.flow, other.flow), self.camera + other.camera
-        return Motion(self.shift + other.shift, self.growth * other.growth, flow, camera)
+        return BoxMotion(self.shift + other.shift, self.growth * other.growth, flow, camera)
 
 
 @dataclass(frozen=True)
@@ -116,53 +116,58 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
     first = yield
     if first is None:
         return empty_track(clip, target)
-    search = Search(scaled(first, LONG_SIDE), target.box)
+    search = TargetSearch(scaled(first, LONG_SIDE), target.box)
     spot, missed, last, before = search.start, 0.0, float(first.time), first
     moved, calm = STILL, False  # since the last search; whether that found nothing new
     absent = 0.0  # when it was last lost
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     frame: Frame | None = first
     while frame is not None:
-        lost = missed > LOST_AFTER
+        is_lost = missed > LOST_AFTER
         if frame is not first:
             greys = gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE)
-            step = motion(*greys, *flows.both(before, frame), spot.box(search.size), lost)
+            step = motion(*greys, *flows.both(before, frame), spot.box(search.size), is_lost)
             spot = Spot(spot.centre + step.shift, float(np.clip(spot.scale * step.growth, 0.4, 4.0)))
             moved, before = moved.then(step), frame
             if calm and frame.time - last < SEARCH_GAP and frame.index < clip.count - 1:
                 frame = yield
                 continue
         rgb = scaled(frame, LONG_SIDE)
-        seen = search.look(rgb, spot)
-        if frame is not first and not lost and seen.near > SAME_LOOK:
+        sighting = search.look(rgb, spot)
+        if frame is not first and not is_lost and sighting.near > SAME_LOOK:
             # a third of the way: flow is precise but drifts, the layout is coarse but does not
-            centre = spot.centre + (seen.near_at.centre - spot.centre) / 3
-            spot = Spot(centre, spot.scale**0.8 * seen.near_at.scale**0.2)
+            centre = spot.centre + (sighting.near_at.centre - spot.centre) / 3
+            spot = Spot(centre, spot.scale**0.8 * sighting.near_at.scale**0.2)
         inside = share_inside(spot.box(search.size))
 
         part = search.half_alike(spot)
-        there = seen.near >= GONE or (part >= SAME_LOOK and moved.flow > 0.3)
+        there = sighting.near >= GONE or (part >= SAME_LOOK and moved.flow > 0.3)
         missed = 0.0 if there and inside > OUT else missed + float(frame.time) - last
         search.frozen = search.frozen or missed > LOST_AFTER
-        colour = search.colour(rgb, seen.peak_at.box(search.size))
-        if missed > LOST_AFTER and seen.peak >= FOUND and seen.peak - seen.second >= CLEAR and colour >= SAME_COLOUR:
-            spot, missed = seen.peak_at, 0.0
+        colour = search.colour(rgb, sighting.peak_at.box(search.size))
+        if (
+            missed > LOST_AFTER
+            and sighting.peak >= FOUND
+            and sighting.peak - sighting.second >= CLEAR
+            and colour >= SAME_COLOUR
+        ):
+            spot, missed = sighting.peak_at, 0.0
             inside = share_inside(spot.box(search.size))
-        setting = search.setting(spot, seen, moved.camera)
-        if inside > 0.9 and seen.near < OTHER_LOOK and max(seen.near, part) > SAME_LOOK and setting != COVERED:
-            search.remember(rgb, spot, float(frame.time), moved.flow, setting, seen)
+        setting = search.setting(spot, sighting, moved.camera)
+        if inside > 0.9 and sighting.near < OTHER_LOOK and max(sighting.near, part) > SAME_LOOK and setting != COVERED:
+            search.remember(rgb, spot, float(frame.time), moved.flow, setting, sighting)
 
-        places = {"box": spot, "peak_box": seen.peak_at, "place_box": seen.place_at}
+        places = {"box": spot, "peak_box": sighting.peak_at, "place_box": sighting.place_at}
         rows.append({
             "index": frame.index, "seconds": frame.time, "inside": inside, "flow": moved.flow, "part": part,
-            "colour": colour, "camera": moved.camera, **{name: getattr(seen, name) for name in SIGHTED},
+            "colour": colour, "camera": moved.camera, **{name: getattr(sighting, name) for name in SIGHTED},
             **{name: place.box(search.size) for name, place in places.items()},
         })  # fmt: skip
         last, moved = float(frame.time), STILL
         if missed > LOST_AFTER:
             absent = last
         settled = search.frozen and last - absent >= SETTLES  # after a loss no look is learnt any more
-        calm = last >= SETTLES and (missed > LOST_AFTER or seen.near >= OTHER_LOOK or settled)
+        calm = last >= SETTLES and (missed > LOST_AFTER or sighting.near >= OTHER_LOOK or settled)
         frame = yield
     columns: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return TargetTrack(**columns, **search.facts(clip))
@@ -172,7 +177,7 @@ SIGHTED = ("near", "peak", "second", "first", "early", "place", "place_second", 
 STEPS = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])  # in cells: how far off a half may be
 
 
-STILL = Motion(np.zeros(2), 1.0, 1.0, 0.0)
+STILL = BoxMotion(np.zeros(2), 1.0, 1.0, 0.0)
 
 
 def shrunk(rgb: np.ndarray, long_side: float) -> np.ndarray:
@@ -184,13 +189,13 @@ def shrunk(rgb: np.ndarray, long_side: float) -> np.ndarray:
 
 def share_inside(box: np.ndarray) -> float:
     """Share of a box that is inside the frame."""
-    kept = np.clip(box, 0, 1)
-    return float(np.prod(kept[2:] - kept[:2]) / max(float(np.prod(box[2:] - box[:2])), 1e-9))
+    clipped = np.clip(box, 0, 1)
+    return float(np.prod(clipped[2:] - clipped[:2]) / max(float(np.prod(box[2:] - box[:2])), 1e-9))
 
 
 def motion(
     before: np.ndarray, after: np.ndarray, there: np.ndarray, back: np.ndarray, box: np.ndarray, lost: bool
-) -> Motion:
+) -> BoxMotion:
     """Motion of the box (of the background behind it, if the target is lost) and how far it can be trusted.
 
     `there` and `back` are the flow between the two pictures.
@@ -221,13 +226,13 @@ def motion(
     growth = float(np.sqrt(abs(np.linalg.det(matrix[:, :2]))))
     trusted = core & good
     if not lost and trusted.sum() >= max(4, 0.2 * core.sum()):
-        step = _middle_point(shift[trusted])
-        old, new = (lengths(*(points - _middle_point(points)).T) for points in (start[trusted], end[trusted]))
+        step = _median_point(shift[trusted])
+        old, new = (lengths(*(points - _median_point(points)).T) for points in (start[trusted], end[trusted]))
         spread = old > 2
-        growth = middle(new[spread] / old[spread]) if spread.sum() > 3 else 1.0
+        growth = median(new[spread] / old[spread]) if spread.sum() > 3 else 1.0
     else:
         step = carried
-    return Motion(
+    return BoxMotion(
         shift=step / size,
         growth=float(np.clip(growth, 0.9, 1.1)),
         flow=float(trusted.sum() / max(1, core.sum())),
@@ -242,13 +247,13 @@ def _lattice(width: int, height: int) -> np.ndarray:
     return np.stack([x.ravel(), y.ravel()], axis=1)
 
 
-def _middle_point(points: np.ndarray) -> np.ndarray:
+def _median_point(points: np.ndarray) -> np.ndarray:
     """The median of points (n, 2) in both directions."""
-    return np.array([middle(points[:, 0]), middle(points[:, 1])])
+    return np.array([median(points[:, 0]), median(points[:, 1])])
 
 
 @dataclass(frozen=True)
-class Grid:
+class CellGrid:
     """Centres, in fractions of the frame, of a probe laid on each cell."""
 
     x: np.ndarray  # of each column
@@ -268,14 +273,23 @@ class Grid:
         return span(self.y, centre[1], reach[1]), span(self.x, centre[0], reach[0])
 
 
-class Search:
+class TargetSize(TypedDict):
+    """Size and texture of a target."""
+
+    cells: int
+    texture: float
+    width_px: float
+    height_px: float
+
+
+class TargetSearch:
     """Looks for one target in frame after frame."""
 
     def __init__(self, rgb: np.ndarray, box: tuple[float, float, float, float]) -> None:
         self.size = np.array([box[2] - box[0], box[3] - box[1]])
         self.start = Spot(np.array([box[0] + box[2], box[1] + box[3]]) / 2, 1.0)
         self.frozen = False
-        self._grids: dict[tuple[int, ...], Grid] = {}
+        self._grids: dict[tuple[int, ...], CellGrid] = {}
         self.remembered = -np.inf
         self.settled, self.travelled = self.start, 0.0  # where the surroundings were last seen around the target
         shape = np.array([rgb.shape[1], rgb.shape[0]])
@@ -301,17 +315,17 @@ class Search:
         self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), ring)
         self.colours = [self._colours(rgb, self.start)]  # of each look, with their shares
 
-    def _views(self, rgb: np.ndarray, largest_probe: tuple[int, int]) -> list[View]:
+    def _views(self, rgb: np.ndarray, largest_probe: tuple[int, int]) -> list[CellView]:
         import cv2
 
         views = []
         picture = cv2.cvtColor(rgb, cv2.COLOR_RGB2RGBA)  # which `fitted` would make of every size
         for size in self.sizes:  # each smaller picture is made from the one before
             picture = shrunk(picture, self.side / size)
-            views.append(View(self.whiten(cells_of(picture)), largest_probe))
+            views.append(CellView(self.whiten(cells_of(picture)), largest_probe))
         return views
 
-    def _cell(self, centre: np.ndarray, view: View) -> np.ndarray:
+    def _cell(self, centre: np.ndarray, view: CellView) -> np.ndarray:
         return np.asarray(centre * view.white.shape[1::-1] - 0.5)
 
     def look(self, rgb: np.ndarray, expected: Spot) -> Sighting:
@@ -330,9 +344,9 @@ class Search:
         for grid, layer, size, each in zip(grids, best, self.sizes, looks, strict=True):
             close = grid.within(expected.centre, 1.2 * half)
             if abs(np.log(size / expected.scale)) < 0.51 and layer[close].size:
-                across = np.exp(-0.5 * ((grid.x[close[1]] - expected.centre[0]) / half[0]) ** 2)
-                down = np.exp(-0.5 * ((grid.y[close[0]] - expected.centre[1]) / half[1]) ** 2)
-                score = layer[close] * (0.6 + 0.4 * np.outer(down, across))
+                weight_x = np.exp(-0.5 * ((grid.x[close[1]] - expected.centre[0]) / half[0]) ** 2)
+                weight_y = np.exp(-0.5 * ((grid.y[close[0]] - expected.centre[1]) / half[1]) ** 2)
+                score = layer[close] * (0.6 + 0.4 * np.outer(weight_y, weight_x))
                 row, column = divmod(int(score.argmax()), score.shape[1])
                 at = close[0].start + row, close[1].start + column
                 if layer[at] > near:
@@ -342,8 +356,8 @@ class Search:
         peak, level, where = highest(best)
         peak_at = Spot(grids[level].at(where), self.sizes[level])
         place_grids = [self._centres(view, self.surroundings) for view in self.views]
-        place, chosen, there = highest(place_maps)
-        place_at = Spot(place_grids[chosen].at(there), self.sizes[chosen])
+        place, best_view, there = highest(place_maps)
+        place_at = Spot(place_grids[best_view].at(there), self.sizes[best_view])
         return Sighting(
             near=near,
             near_at=near_at,
@@ -372,32 +386,32 @@ class Search:
         theirs = halves(np.einsum("pyxc,pyxc->pyx", pieces, pieces) * self.weight)
         own = np.stack([look.halves for look in self.looks])[:, None]
         product = halves(np.einsum("lyxc,pyxc->lpyx", np.stack([look.weighted for look in self.looks]), pieces))
-        alike = product / np.sqrt(np.maximum(own * np.maximum(theirs, FAINTEST * own), 1e-12))
+        cosines = product / np.sqrt(np.maximum(own * np.maximum(theirs, FAINTEST * own), 1e-12))
         tells = own > 0.15 * own.sum(-1, keepdims=True)  # a half that holds little of the target says nothing
-        return float(np.where(tells, alike, -1.0).max())
+        return float(np.where(tells, cosines, -1.0).max())
 
-    def _centres(self, view: View, probe: Probe) -> Grid:
+    def _centres(self, view: CellView, probe: Probe) -> CellGrid:
         """Centres of the probe laid on each cell."""
         rows, columns = view.white.shape[:2]
         key = rows, columns, probe.rows, probe.columns
         if key not in self._grids:
             x, y = (np.arange(columns) + 0.5 + probe.off[0]) / columns, (np.arange(rows) + 0.5 + probe.off[1]) / rows
-            self._grids[key] = Grid(x, y)
+            self._grids[key] = CellGrid(x, y)
         return self._grids[key]
 
-    def _value(self, maps: list[np.ndarray], grids: list[Grid], spot: Spot) -> float:
+    def _value(self, maps: list[np.ndarray], grids: list[CellGrid], spot: Spot) -> float:
         """Best value within a cell or a sixth of the target around a spot, at the nearest sizes."""
-        found = -1.0
+        best = -1.0
         for grid, values, size in zip(grids, maps, self.sizes, strict=True):
             if abs(np.log(size / spot.scale)) < 0.36:
                 cell = 1.0 / np.array(values.shape[::-1])
                 close = values[grid.within(spot.centre, np.maximum(cell, self.size * spot.scale / 6), closed=True)]
-                found = max(found, float(close.max())) if close.size else found
-        return found
+                best = max(best, float(close.max())) if close.size else best
+        return best
 
-    def _clear_of(self, spot: Spot, maps: Sequence[np.ndarray], grids: list[Grid]) -> float:
+    def _clear_of(self, spot: Spot, maps: Sequence[np.ndarray], grids: list[CellGrid]) -> float:
         """Best value of a window that does not touch the one at the spot."""
-        found = 0.0
+        best = 0.0
         for grid, values, size in zip(grids, maps, self.sizes, strict=True):
             rows, columns = grid.within(spot.centre, self.size * (spot.scale + size) * 0.45, closed=True)
             sides = (
@@ -406,25 +420,27 @@ class Search:
                 values[rows, : columns.start],
                 values[rows, columns.stop :],
             )
-            found = max([found, *(float(side.max()) for side in sides if side.size)])
-        return found
+            best = max([best, *(float(side.max()) for side in sides if side.size)])
+        return best
 
     def _elsewhere(self, look: Probe, spot: Spot) -> float:
         """Best similarity of a look in the present frame, clear of the spot it was taken from."""
         maps = [similarities([look], view)[0] for view in self.views]
         return self._clear_of(spot, maps, [self._centres(view, look) for view in self.views])
 
-    def setting(self, spot: Spot, seen: Sighting, camera: float) -> str:
+    def setting(self, spot: Spot, sighting: Sighting, camera: float) -> str:
         """Whether the target's surroundings are still around it, were covered where it stands, or were left behind."""
-        off = np.abs(seen.place_at.centre - spot.centre) / (self.size * spot.scale)
-        if seen.place >= max(SAME_LOOK, seen.place_second + CLEAR) and bool((off < 0.25).all()):
+        off = np.abs(sighting.place_at.centre - spot.centre) / (self.size * spot.scale)
+        if sighting.place >= max(SAME_LOOK, sighting.place_second + CLEAR) and bool((off < 0.25).all()):
             self.settled, self.travelled = spot, 0.0
             return IN_PLACE
         self.travelled += camera
         moved = np.abs(spot.centre - self.settled.centre) / self.size
         return COVERED if self.travelled < 0.05 and bool((moved < 0.1).all()) else ELSEWHERE
 
-    def remember(self, rgb: np.ndarray, spot: Spot, seconds: float, flow: float, setting: str, seen: Sighting) -> None:
+    def remember(
+        self, rgb: np.ndarray, spot: Spot, seconds: float, flow: float, setting: str, sighting: Sighting
+    ) -> None:
         """Add the present look of the target; once there are many, in place of the oldest late one.
 
         A look that shares little with the older ones is the target only if its surroundings are
@@ -432,7 +448,7 @@ class Search:
         elsewhere in the same frame as well says nothing (the edge of a passing wall).
         """
         in_place = setting == IN_PLACE
-        rooted = seen.near_early if len(self.looks) >= EARLY_LOOKS else seen.near_first
+        rooted = sighting.near_early if len(self.looks) >= EARLY_LOOKS else sighting.near_first
         if self.frozen or seconds - self.remembered < LOOK_EVERY or not (rooted >= ROOTED or in_place):
             return
         if flow < (0.3 if in_place else 0.6):
@@ -457,7 +473,7 @@ class Search:
         """Overlap of the colours in a box with those of the remembered look that shares most."""
         return max(colour_overlaps(colours_in(rgb, box), self.colours))
 
-    def facts(self, clip: ClipInfo) -> dict[str, Any]:
+    def facts(self, clip: ClipInfo) -> TargetSize:
         """Size and texture of the target: whether it can be judged at all."""
         width, height = self.size * [clip.width, clip.height]
         cells = int(np.prod(self.weight.shape))
@@ -495,18 +511,18 @@ def colours_in(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.cvtColor(grid, cv2.COLOR_RGB2LAB).reshape(-1, 3).astype(np.float32))
 
 
-def colour_overlap(here: np.ndarray, there: np.ndarray) -> float:
+def colour_overlap(first: np.ndarray, second: np.ndarray) -> float:
     """Common share of two sets of colours, 0-1, as they are or once a common tint is taken away."""
-    return colour_overlaps(here, [(there, colour_shares(there))])[0]
+    return colour_overlaps(first, [(second, colour_shares(second))])[0]
 
 
-def colour_overlaps(here: np.ndarray, known: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[float]:
+def colour_overlaps(colours: np.ndarray, view_colours: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[float]:
     """`colour_overlap` with each of several sets of colours, of which the shares are known."""
-    tints = np.clip(np.stack([there.mean(0) for there, _ in known]) - here.mean(0), -TINT, TINT)
-    plain, tinted = colour_shares(here), colour_shares(here + tints[:, None])
+    tints = np.clip(np.stack([there.mean(0) for there, _ in view_colours]) - colours.mean(0), -TINT, TINT)
+    plain, tinted = colour_shares(colours), colour_shares(colours + tints[:, None])
     return [
         float(max(np.minimum(plain, shares).sum(), np.minimum(mine, shares).sum()))
-        for mine, (_, shares) in zip(tinted, known, strict=True)
+        for mine, (_, shares) in zip(tinted, view_colours, strict=True)
     ]
 
 

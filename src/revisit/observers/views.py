@@ -53,10 +53,10 @@ def views(clip: ClipInfo) -> Sight:
     for i in range(n):
         inliers[i, i], support[i, i], dense[i, i], lead[i, i] = len(points[i].xy), 1.0, 1.0, 1.0
         for j in range(i + 1, n):
-            found = link(points[i], points[j], matches.get((i, j)))
-            inliers[i, j] = inliers[j, i] = found.inliers
-            support[i, j] = support[j, i] = found.support
-            warp[i, j] = found.warp
+            match = link(points[i], points[j], matches.get((i, j)))
+            inliers[i, j] = inliers[j, i] = match.inliers
+            support[i, j] = support[j, i] = match.support
+            warp[i, j] = match.warp
         for j, (peak, ahead, at) in enumerate(correlate_all(fields[i], fields[i + 1 :]), i + 1):
             dense[i, j] = dense[j, i] = peak
             lead[i, j] = lead[j, i] = ahead
@@ -79,24 +79,24 @@ def attached_cells(points: list[Points], matches: dict[tuple[int, int], np.ndarr
     the way is kept in `matches`, by the numbers of both frames.
     """
     cells = CELLS[0] * CELLS[1]
-    rest, move = np.zeros(cells), np.zeros(cells)
+    static, move = np.zeros(cells), np.zeros(cells)
     for gap in (1, 2, 4):
         for k, (a, b) in enumerate(zip(points, points[gap:], strict=False)):
             pairs = matches[k, k + gap] = match_points(a, b)
             if not len(pairs):
                 continue
             start, end = a.xy[pairs[:, 0]] / a.size[0], b.xy[pairs[:, 1]] / a.size[0]
-            way = np.hypot(*(end - start).T)
-            agreed = link(a, b, pairs[way > MOVES])
-            if agreed.inliers < 0.5 * (way > MOVES).sum():
+            distance = np.hypot(*(end - start).T)
+            agreed = link(a, b, pairs[distance > MOVES])
+            if agreed.inliers < 0.5 * (distance > MOVES).sum():
                 continue
             # where the agreed motion itself rests, as at the vanishing point ahead, resting says nothing
             carried = landing(agreed.warp, a.xy[pairs[:, 0]] / a.size) - a.xy[pairs[:, 0]] / a.size
             dragged = np.hypot(carried[:, 0], carried[:, 1] * a.size[1] / a.size[0]) > MOVES
-            moving = np.unique(a.cell[pairs[(way > MOVES), 0]])
-            resting = np.unique(a.cell[pairs[(way < RESTS) & dragged, 0]])
+            moving = np.unique(a.cell[pairs[(distance > MOVES), 0]])
+            resting = np.unique(a.cell[pairs[(distance < RESTS) & dragged, 0]])
             if len(moving) < max(LEAST_COVER * len(np.unique(a.cell)), len(resting)):
                 continue
-            rest[resting] += 1
+            static[resting] += 1
             move[moving] += 1
-    return np.asarray((rest >= 3) & (rest > 2 * move))
+    return np.asarray((static >= 3) & (static > 2 * move))

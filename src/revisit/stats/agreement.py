@@ -44,23 +44,23 @@ class YesNoAgreement:
     kappa: float | None
 
 
-def yes_no_agreement(said: Sequence[bool], right: Sequence[bool]) -> YesNoAgreement:
+def yes_no_agreement(answers: Sequence[bool], right: Sequence[bool]) -> YesNoAgreement:
     """The agreement of answers with labels, in equal order."""
-    counts = Counter(zip((bool(x) for x in said), (bool(x) for x in right), strict=True))
+    counts = Counter(zip((bool(x) for x in answers), (bool(x) for x in right), strict=True))
     tp, fp, fn, tn = counts[True, True], counts[True, False], counts[False, True], counts[False, False]
     recall, rejection = _share(tp, tp + fn), _share(tn, tn + fp)
     return YesNoAgreement(
-        n=len(said),
+        n=len(answers),
         right_yes=tp,
         wrong_yes=fp,
         wrong_no=fn,
         right_no=tn,
-        accuracy=_share(tp + tn, len(said)),
+        accuracy=_share(tp + tn, len(answers)),
         balanced_accuracy=None if recall is None or rejection is None else (recall + rejection) / 2,
         precision=_share(tp, tp + fp),
         recall=recall,
         f1=_share(2 * tp, 2 * tp + fp + fn),
-        kappa=cohen_kappa([bool(x) for x in said], [bool(x) for x in right]),
+        kappa=cohen_kappa([bool(x) for x in answers], [bool(x) for x in right]),
     )
 
 
@@ -74,8 +74,8 @@ def cohen_kappa(one: Sequence[Any], other: Sequence[Any], weights: Weights = "no
     if weights not in ("nominal", "linear", "quadratic"):
         raise UsageError(f"unknown weights {weights!r}; choose nominal, linear or quadratic")
     observed = sum(_apart(a, b, weights) for a, b in zip(one, other, strict=True))
-    ones, others, n = Counter(one), Counter(other), len(one)
-    expected = sum(k * m * _apart(a, b, weights) for a, k in ones.items() for b, m in others.items())
+    first_counts, second_counts, n = Counter(one), Counter(other), len(one)
+    expected = sum(k * m * _apart(a, b, weights) for a, k in first_counts.items() for b, m in second_counts.items())
     return 1 - observed * n / expected if expected else None
 
 
@@ -84,12 +84,12 @@ def repeat_agreement(repeats: Sequence[Sequence[Hashable]]) -> tuple[float, floa
 
     One sequence of answers per question; None where no question was answered twice.
     """
-    asked = [answers for answers in repeats if len(answers) > 1]
-    if not asked:
+    repeated = [answers for answers in repeats if len(answers) > 1]
+    if not repeated:
         return None
-    same = [len(set(answers)) == 1 for answers in asked]
-    pairs = [[a == b for a, b in combinations(answers, 2)] for answers in asked]
-    return sum(same) / len(same), sum(sum(pair) / len(pair) for pair in pairs) / len(pairs)
+    unanimous = [len(set(answers)) == 1 for answers in repeated]
+    pairs = [[a == b for a, b in combinations(answers, 2)] for answers in repeated]
+    return sum(unanimous) / len(unanimous), sum(sum(pair) / len(pair) for pair in pairs) / len(pairs)
 
 
 @dataclass(frozen=True)
@@ -112,20 +112,20 @@ class Coded:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def only(self, kept: np.ndarray) -> Coded:
-        return Coded(self.codes[kept], self.names)
+    def only(self, rows: np.ndarray) -> Coded:
+        return Coded(self.codes[rows], self.names)
 
 
-def coded(ratings: Ratings | Coded, categories: Sequence[Any] | None = None) -> Coded:
+def encode(ratings: Ratings | Coded, categories: Sequence[Any] | None = None) -> Coded:
     """The ratings as numbers; the categories are those that occur, in order, unless they are given."""
     if isinstance(ratings, Coded):
         if categories is None or tuple(categories) == ratings.names:
             return ratings
         places = [list(categories).index(name) for name in ratings.names]
         return Coded(np.array([*places, -1])[ratings.codes], tuple(categories))
-    found = {rating for row in ratings for rating in row if rating is not None}
-    names = tuple(sorted(found) if categories is None else categories)
-    unknown = found - set(names)
+    categories_present = {rating for row in ratings for rating in row if rating is not None}
+    names = tuple(sorted(categories_present) if categories is None else categories)
+    unknown = categories_present - set(names)
     if unknown:
         raise UsageError(f"a rating is {sorted(unknown, key=str)[0]!r}; the categories are {list(names)}")
     place = {name: k for k, name in enumerate(names)}
@@ -180,15 +180,15 @@ def krippendorff_alpha(ratings: Ratings | Coded, scale: Scale = "nominal") -> fl
 
 def light_kappa(ratings: Ratings | Coded, weights: Weights = "nominal") -> float | None:
     """The mean of Cohen's kappa over the pairs of raters who rated some things both; of two raters, theirs."""
-    told = coded(ratings)
-    found = []
-    for i, j in combinations(range(told.codes.shape[1]), 2):
-        both = told.codes[:, [i, j]]
+    table = encode(ratings)
+    kappas = []
+    for i, j in combinations(range(table.codes.shape[1]), 2):
+        both = table.codes[:, [i, j]]
         both = both[(both >= 0).all(axis=1)]
-        kappa = _kappa_of_counts(both, told.names, weights)
+        kappa = _kappa_of_counts(both, table.names, weights)
         if kappa is not None:
-            found.append(kappa)
-    return math.fsum(found) / len(found) if found else None
+            kappas.append(kappa)
+    return math.fsum(kappas) / len(kappas) if kappas else None
 
 
 def with_interval(
@@ -198,22 +198,23 @@ def with_interval(
     level: float = 0.95,
 ) -> Agreement:
     """A coefficient with its jackknife interval: how it moves as each thing, or each cluster of them, is left out."""
-    told = coded(ratings)
+    table = encode(ratings)
     names = list(range(len(ratings))) if clusters is None else list(clusters)
-    sizes = (told.codes >= 0).sum(axis=1)
+    sizes = (table.codes >= 0).sum(axis=1)
     several = sizes >= 2
     things, count = int(several.sum()), int(sizes[several].sum())
-    value = coefficient(told)
+    value = coefficient(table)
     groups = {
-        name: k for k, name in enumerate(dict.fromkeys(n for n, kept in zip(names, several, strict=True) if kept))
+        name: k
+        for k, name in enumerate(dict.fromkeys(n for n, is_rated in zip(names, several, strict=True) if is_rated))
     }
     if value is None or len(groups) < 3:
         return Agreement(value, None, things, count)
     member = np.array([groups.get(name, -1) for name in names])
-    without = [coefficient(told.only(member != group)) for group in range(len(groups))]
-    known = np.array([one for one in without if one is not None])
-    n = len(known)
-    variance = (n - 1) / n * float(((known - known.mean()) ** 2).sum()) if n else 0.0
+    without = [coefficient(table.only(member != group)) for group in range(len(groups))]
+    estimates = np.array([one for one in without if one is not None])
+    n = len(estimates)
+    variance = (n - 1) / n * float(((estimates - estimates.mean()) ** 2).sum()) if n else 0.0
     if n < len(groups) or variance <= 1e-15:
         return Agreement(value, None, things, count)
     margin = t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance)
@@ -230,13 +231,13 @@ def majority(votes: Sequence[Hashable]) -> Any | None:
 
 def _counts(ratings: Ratings | Coded, categories: Sequence[Any] | None = None) -> tuple[np.ndarray, tuple[Any, ...]]:
     """How often each thing got each category, things without a rating left out; and the categories, in order."""
-    told = coded(ratings, categories)
+    table = encode(ratings, categories)
     counts = (
-        np.stack([(told.codes == k).sum(axis=1) for k in range(len(told.names))], axis=1, dtype=float)
-        if told.names
+        np.stack([(table.codes == k).sum(axis=1) for k in range(len(table.names))], axis=1, dtype=float)
+        if table.names
         else np.zeros((0, 0))
     )
-    return counts[counts.sum(axis=1) > 0], told.names
+    return counts[counts.sum(axis=1) > 0], table.names
 
 
 def _kappa_of_counts(both: np.ndarray, names: Sequence[Any], weights: Weights) -> float | None:

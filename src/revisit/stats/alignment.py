@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -77,8 +77,8 @@ def by_win_ratio(pairs: Sequence[Compared], seed: int = 0) -> WinRatios | None:
     counts = won[2].sum(axis=0)
     people, metric = ((part.sum(axis=0) / counts).tolist() for part in won[:2])
     rho, tau = _rho_tau(people, metric)
-    drawn = _resampled(won, seed) if rho is not None and len(scenes) >= 3 else []
-    rho_interval, tau_interval = (_middle([one[k] for one in drawn]) for k in (0, 1))
+    resamples = _resampled(won, seed) if rho is not None and len(scenes) >= 3 else []
+    rho_interval, tau_interval = (_central_interval([one[k] for one in resamples]) for k in (0, 1))
     by_model = (dict(zip(models, values, strict=True)) for values in (people, metric, counts.astype(int).tolist()))
     won_by_people, won_by_metric, of = by_model
     return WinRatios(won_by_people, won_by_metric, of, rho, tau, rho_interval, tau_interval)
@@ -89,11 +89,11 @@ def _resampled(won: np.ndarray, seed: int) -> list[tuple[float | None, float | N
     scenes = won.shape[1]
     times = np.random.default_rng(seed).multinomial(scenes, np.full(scenes, 1 / scenes), RESAMPLES)
     people, metric, counts = (times @ part for part in won)
-    found = []
+    samples = []
     for k in range(RESAMPLES):
-        seen = counts[k] > 0
-        found.append(_rho_tau(*((part[k, seen] / counts[k, seen]).tolist() for part in (people, metric))))
-    return found
+        compared = counts[k] > 0
+        samples.append(_rho_tau(*((part[k, compared] / counts[k, compared]).tolist() for part in (people, metric))))
+    return samples
 
 
 def pair_rho(pairs: Sequence[Compared]) -> tuple[float, int] | None:
@@ -116,15 +116,15 @@ def fit_tie_region(pairs: Sequence[Compared]) -> float:
 
 def decisions(pairs: Sequence[Compared], tau: float) -> Decisions:
     """How decisions with this tie region agree with people."""
-    said = [decided(pair.difference, tau) for pair in pairs]
+    predicted = [decided(pair.difference, tau) for pair in pairs]
     right = [pair.verdict for pair in pairs]
-    same = [a == b for a, b in zip(said, right, strict=True)]
-    strict = [ok for ok, verdict in zip(same, right, strict=True) if verdict]
-    ties = [ok for ok, verdict in zip(same, right, strict=True) if not verdict]
-    reversals = sum(a * b == -1 for a, b in zip(said, right, strict=True))
+    agree = [a == b for a, b in zip(predicted, right, strict=True)]
+    strict = [ok for ok, verdict in zip(agree, right, strict=True) if verdict]
+    ties = [ok for ok, verdict in zip(agree, right, strict=True) if not verdict]
+    reversals = sum(a * b == -1 for a, b in zip(predicted, right, strict=True))
     return Decisions(
-        tau, len(pairs), _mean(same), _mean(strict), _mean(ties), cohen_kappa(said, right),
-        cohen_kappa(said, right, "linear"), reversals, len(strict),
+        tau, len(pairs), _mean(agree), _mean(strict), _mean(ties), cohen_kappa(predicted, right),
+        cohen_kappa(predicted, right, "linear"), reversals, len(strict),
     )  # fmt: skip
 
 
@@ -135,13 +135,23 @@ def split(scenes: Sequence[Hashable], share: float = 0.5, seed: int = 0) -> set[
     return {names[k] for k in order[: round(share * len(names))]}
 
 
-def judgeability(gate: Sequence[bool], people: Sequence[bool]) -> dict[str, Any]:
+class GateAgreement(TypedDict):
+    """How a gate agrees with people on what can be judged."""
+
+    judgeable: float | None  # J: share of what people can judge that passes
+    not_judgeable: float | None  # NJ: share of what they cannot judge that is held back
+    balanced: float | None
+    n_judgeable: int
+    n_not: int
+
+
+def judgeability(gate: Sequence[bool], people: Sequence[bool]) -> GateAgreement:
     """J, NJ and their mean, with the counts they rest on."""
     passed = [g for g, p in zip(gate, people, strict=True) if p]
-    held = [not g for g, p in zip(gate, people, strict=True) if not p]
-    j, nj = _mean(passed), _mean(held)
+    rejected = [not g for g, p in zip(gate, people, strict=True) if not p]
+    j, nj = _mean(passed), _mean(rejected)
     both = None if j is None or nj is None else (j + nj) / 2
-    return {"judgeable": j, "not_judgeable": nj, "balanced": both, "n_judgeable": len(passed), "n_not": len(held)}
+    return {"judgeable": j, "not_judgeable": nj, "balanced": both, "n_judgeable": len(passed), "n_not": len(rejected)}
 
 
 def _kappa(pairs: Sequence[Compared], tau: float) -> float:
@@ -154,12 +164,12 @@ def _rho_tau(people: Sequence[float], metric: Sequence[float]) -> tuple[float | 
     return None if rho is None else rho[0], kendall_tau(people, metric) if len(people) > 1 else None
 
 
-def _middle(values: Sequence[float | None]) -> Interval | None:
+def _central_interval(values: Sequence[float | None]) -> Interval | None:
     """The middle 95 %; None where a tenth of the resamples or more leave the value undefined."""
-    known = [value for value in values if value is not None]
-    if not values or len(known) < 0.9 * len(values):
+    defined = [value for value in values if value is not None]
+    if not values or len(defined) < 0.9 * len(values):
         return None
-    low, high = np.quantile(known, [0.025, 0.975])
+    low, high = np.quantile(defined, [0.025, 0.975])
     return float(low), float(high)
 
 

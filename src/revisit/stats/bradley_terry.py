@@ -61,13 +61,13 @@ def bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0, leve
     `prior` adds so many preferences each way to every pair that was compared. Without one there is no answer where
     somebody was always preferred, or two groups never met: their strengths could be any distance apart.
     """
-    seen = [one for one in preferences if one.weight > 0]
-    names = sorted({name for one in seen for name in (one.winner, one.loser)})
-    if len(names) < 2 or any(one.winner == one.loser for one in seen):
+    weighted = [one for one in preferences if one.weight > 0]
+    names = sorted({name for one in weighted for name in (one.winner, one.loser)})
+    if len(names) < 2 or any(one.winner == one.loser for one in weighted):
         raise UsageError("at least two different names are needed")
     place = {name: number for number, name in enumerate(names)}
-    real = np.array([(place[one.winner], place[one.loser]) for one in seen])
-    weight = np.array([one.weight for one in seen], dtype=float)
+    real = np.array([(place[one.winner], place[one.loser]) for one in weighted])
+    weight = np.array([one.weight for one in weighted], dtype=float)
     pairs, weights = real, weight
     if prior > 0:
         compared = np.unique(np.sort(real, axis=1), axis=0)
@@ -80,39 +80,39 @@ def bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0, leve
         )
     values = _fit(pairs, weights, len(names))
     bread = np.linalg.pinv(_curvature(pairs, weights, values))
-    clusters = {one.cluster for one in seen}
+    clusters = {one.cluster for one in weighted}
     freedom = None
     covariance = bread
     if clusters != {None}:
         if len(clusters) < 2:
             raise UsageError("at least two clusters of preferences are needed to estimate their spread")
-        covariance = bread @ _spread(real, weight, values, [one.cluster for one in seen]) @ bread
+        covariance = bread @ _spread(real, weight, values, [one.cluster for one in weighted]) @ bread
         freedom = float(len(clusters) - 1)
     margin = _quantile(level, freedom) * np.sqrt(np.clip(np.diag(covariance), 0, None))
     chances = 1 / (1 + np.exp(values[None, :] - values[:, None]))
     share = (chances.sum(axis=1) - 0.5) / (len(names) - 1)
     counts = np.bincount(real.ravel(), np.repeat(weight, 2), minlength=len(names))
     order = sorted(range(len(names)), key=lambda i: (-values[i], names[i]))
-    made = [
+    strengths = [
         Strength(names[i], *map(float, (values[i], values[i] - margin[i], values[i] + margin[i], share[i], counts[i])))
         for i in order
     ]
-    return BradleyTerry(tuple(made), covariance[np.ix_(order, order)])
+    return BradleyTerry(tuple(strengths), covariance[np.ix_(order, order)])
 
 
 def _fit(pairs: np.ndarray, weights: np.ndarray, n: int) -> np.ndarray:
     """Newton's method with halved steps; the likelihood has one summit."""
     values = np.zeros(n)
-    known = _likelihood(pairs, weights, values)
+    likelihood = _likelihood(pairs, weights, values)
     for _ in range(MOST_STEPS):
         missed = weights * (1 - _expected(pairs, values))
         slope = np.bincount(pairs[:, 0], missed, n) - np.bincount(pairs[:, 1], missed, n)
         step = np.linalg.pinv(_curvature(pairs, weights, values)) @ slope
-        while _likelihood(pairs, weights, values + step) < known - 1e-12:
+        while _likelihood(pairs, weights, values + step) < likelihood - 1e-12:
             step = step / 2
         values = values + step
         values -= values.mean()
-        known = _likelihood(pairs, weights, values)
+        likelihood = _likelihood(pairs, weights, values)
         if np.abs(step).max() < 1e-12:
             break
     return values
@@ -130,10 +130,10 @@ def _likelihood(pairs: np.ndarray, weights: np.ndarray, values: np.ndarray) -> f
 def _curvature(pairs: np.ndarray, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
     chance = _expected(pairs, values)
     bend = weights * chance * (1 - chance)
-    made = np.zeros((len(values), len(values)))
-    np.add.at(made, (pairs[:, 0], pairs[:, 1]), -bend)
-    made = made + made.T
-    return made - np.diag(made.sum(axis=1))
+    hessian = np.zeros((len(values), len(values)))
+    np.add.at(hessian, (pairs[:, 0], pairs[:, 1]), -bend)
+    hessian = hessian + hessian.T
+    return hessian - np.diag(hessian.sum(axis=1))
 
 
 def _spread(pairs: np.ndarray, weights: np.ndarray, values: np.ndarray, clusters: Sequence[Hashable]) -> np.ndarray:

@@ -33,8 +33,8 @@ def _known(x: Sequence[float | None], y: Sequence[float | None]) -> np.ndarray |
 
 def matrix(columns: Mapping[str, Sequence[float | None]]) -> dict[str, dict[str, float | None]]:
     """Pearson's correlation of every column with every other one."""
-    found: dict[str, dict[str, float | None]] = {}
+    rows: dict[str, dict[str, float | None]] = {}
     for name, x in columns.items():
         pairs = {other: pearson(x, y) for other, y in columns.items()}
-        found[name] = {other: None if made is None else made[0] for other, made in pairs.items()}
-    return found
+        rows[name] = {other: None if correlation is None else correlation[0] for other, correlation in pairs.items()}
+    return rows

@@ -77,15 +77,18 @@ def estimate(values: Sequence[float], clusters: Sequence[Hashable] | None = None
     sizes = np.bincount(rows).astype(float)
     sums = np.bincount(rows, numbers - mean)
     sums[np.abs(sums) <= 1e-12 * max(np.abs(numbers).max(), 1e-300)] = 0  # what rounding leaves of equal values
-    kept = 1 - sizes / len(numbers)  # a cluster pulls the mean towards itself by what is missing here
-    spread = float((sums**2 / kept).sum())
+    leverage = 1 - sizes / len(numbers)  # a cluster pulls the mean towards itself by what is missing here
+    spread = float((sums**2 / leverage).sum())
     error = math.sqrt(spread) / len(numbers)
-    own, shared = sizes / kept, sizes**2 / kept / len(numbers)  # of the matrix whose eigenvalues tell the freedom
+    own, shared = (
+        sizes / leverage,
+        sizes**2 / leverage / len(numbers),
+    )  # of the matrix whose eigenvalues tell the freedom
     freedom = float((own - shared).sum() ** 2 / ((own**2 - 2 * own * shared).sum() + shared.sum() ** 2))
     if not spread or len(place) < LEAST_FOR_SHAPE:
         return Estimate(mean, error, freedom, len(place))
     few = math.sqrt(freedom * (freedom + 1)) / max(freedom - 1, 1)  # few values show less skew than there is
-    skew = few * float((sums**3 / kept**1.5).sum()) / spread**1.5
+    skew = few * float((sums**3 / leverage**1.5).sum()) / spread**1.5
     return Estimate(mean, error, freedom, len(place), skew)
 
 
@@ -93,8 +96,8 @@ def mean_interval(
     values: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Interval | None:
     """Confidence interval of the mean, or None where fewer than two clusters leave it unknown."""
-    made = estimate(values, clusters)
-    return None if made is None else made.interval(level)
+    mean = estimate(values, clusters)
+    return None if mean is None else mean.interval(level)
 
 
 def ends_interval(
@@ -105,14 +108,14 @@ def ends_interval(
     As many independent values count as have the same error; at least one of each cluster, as if its values were one.
     """
     low, high = ends
-    made = estimate([(value - low) / (high - low) for value in values], clusters)
-    if made is None:
+    mean = estimate([(value - low) / (high - low) for value in values], clusters)
+    if mean is None:
         return None
-    share, n, far = made.mean, len(values), NormalDist().inv_cdf((1 + level) / 2)
+    share, n, far = mean.mean, len(values), NormalDist().inv_cdf((1 + level) / 2)
     worth = n**2 / sum(size**2 for size in Counter(clusters).values())
-    if made.error:
-        sure = (far / t_quantile((1 + level) / 2, made.freedom)) ** 2  # the error itself is known from clusters alone
-        worth = max(worth, sure * n * min(1.0, share * (1 - share) / (n - 1) / made.error**2))
+    if mean.error:
+        sure = (far / t_quantile((1 + level) / 2, mean.freedom)) ** 2  # the error itself is known from clusters alone
+        worth = max(worth, sure * n * min(1.0, share * (1 - share) / (n - 1) / mean.error**2))
     centre = (share * worth + ADDED) / (worth + 2 * ADDED)
     margin = far * math.sqrt(centre * (1 - centre) / (worth + 2 * ADDED))
     return low + (high - low) * max(0.0, centre - margin), low + (high - low) * min(1.0, centre + margin)
@@ -121,16 +124,16 @@ def ends_interval(
 def of_ends(values: Sequence[float], clusters: Sequence[Hashable], ends: Interval) -> Estimate | None:
     """As `estimate`, with one more cluster at each end, for values that are nothing but ends and what lies between."""
     each = max(1, round(len(values) / max(1, len(set(clusters)))))
-    more = [end for end in ends for _ in range(each)]
+    added = [end for end in ends for _ in range(each)]
     names = [*((name,) for name in clusters), *(end for end in ends for _ in range(each))]
-    made = estimate([*values, *more], names)
-    return None if made is None else replace(made, skew=0.0)  # what was added has no shape
+    mean = estimate([*values, *added], names)
+    return None if mean is None else replace(mean, skew=0.0)  # what was added has no shape
 
 
 def difference_interval(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> Interval | None:
     """Welch's interval of the difference of two means, or None where one of them rests on fewer than two values."""
-    made = welch(first, second)
-    return None if made is None else made.interval(level)
+    difference = welch(first, second)
+    return None if difference is None else difference.interval(level)
 
 
 def welch(first: Sequence[float], second: Sequence[float]) -> Estimate | None:
@@ -182,11 +185,11 @@ def t_quantile(probability: float, freedom: float) -> float:
     while t_tail(high, freedom) > beyond:
         high *= 2
     for _ in range(200):
-        middle = (low + high) / 2
-        if t_tail(middle, freedom) > beyond:
-            low = middle
+        midpoint = (low + high) / 2
+        if t_tail(midpoint, freedom) > beyond:
+            low = midpoint
         else:
-            high = middle
+            high = midpoint
         if high - low <= 1e-13 * high:
             break
     return (low + high) / 2
@@ -204,13 +207,13 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
 
 def _fraction(x: float, a: float, b: float) -> float:
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    made = d
+    product = d
     for m in range(1, 500):
         for top in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
                     -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):  # fmt: skip
             d = 1 / (1 + top * d)
             c = 1 + top / c
-            made *= c * d
+            product *= c * d
         if abs(c * d - 1) < 1e-15:
             break
-    return made
+    return product

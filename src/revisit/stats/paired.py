@@ -11,7 +11,7 @@ none of them is used with fewer scenes than it needs (docs/statistics.md has the
   Shuster (1991), which sees twice as much as McNemar's.
 
 Wilcoxon's signed ranks (1945) have the normal approximation with the correction for ties, without differences of 0.
-Holm (1979) bounds the chance of any false finding, Benjamini and Hochberg (1995) the share of false ones.
+Holm (1979) bounds the chance of any false finding.
 """
 
 from __future__ import annotations
@@ -236,20 +236,6 @@ def holm(p: Sequence[float]) -> list[float]:
     """P-values that bound the chance of any false finding among them."""
     values = np.asarray(p, dtype=float)
     order = np.argsort(values, kind="stable")
-    raised = np.maximum.accumulate(values[order] * (len(values) - np.arange(len(values))))
-    return _in_place(np.minimum(raised, 1), order)
-
-
-def benjamini_hochberg(p: Sequence[float]) -> list[float]:
-    """P-values that bound the share of false findings among them."""
-    values = np.asarray(p, dtype=float)
-    order = np.argsort(values, kind="stable")
-    raised = values[order] * len(values) / (1 + np.arange(len(values)))
-    lowered = np.minimum.accumulate(raised[::-1])[::-1]
-    return _in_place(np.minimum(lowered, 1), order)
-
-
-def _in_place(sorted_values: np.ndarray, order: np.ndarray) -> list[float]:
-    placed = np.empty_like(sorted_values)
-    placed[order] = sorted_values
-    return [float(value) for value in placed]
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(values[order] * (len(values) - np.arange(len(values)))))
+    return [float(value) for value in adjusted]

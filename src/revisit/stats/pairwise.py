@@ -110,9 +110,9 @@ def _ranked(
         change = [sign * (a - b) for a, b in zip(values[ahead], values[behind], strict=True)]
         tested.append((ahead, behind, sum(x > 0 for x in change), sum(x < 0 for x in change), test))
     raw = [test.p for *_, test in tested]
-    known = [p for p in raw if p is not None]
-    overall = _overall(values, order, clusters, known)
-    corrected = iter(step_down(known, len(order), overall) if overall is not None else ())
+    tested_p = [p for p in raw if p is not None]
+    overall = _overall(values, order, clusters, tested_p)
+    corrected = iter(step_down(tested_p, len(order), overall) if overall is not None else ())
     adjusted = [None if p is None else next(corrected) for p in raw]
     best = _best(order, tested)
     pairs = tuple(
@@ -157,8 +157,8 @@ def permutation_test(sums: np.ndarray) -> float:
     centred = sums - sums.mean(axis=1, keepdims=True)
     draws = np.random.default_rng(0).random((PERMUTATIONS, *sums.shape)).argsort(axis=2)
     exchanged = np.take_along_axis(np.broadcast_to(centred, draws.shape), draws, axis=2)
-    seen, chance = _largest(centred[None])[0], _largest(exchanged)
-    beyond, level = int((chance > seen + 1e-9).sum()), int((np.abs(chance - seen) <= 1e-9).sum())
+    observed, chance = _largest(centred[None])[0], _largest(exchanged)
+    beyond, level = int((chance > observed + 1e-9).sum()), int((np.abs(chance - observed) <= 1e-9).sum())
     p = (beyond + level / 2 + 0.5) / (PERMUTATIONS + 1)
     return min(1.0, p + float(np.sqrt(p * (1 - p) / PERMUTATIONS)))
 

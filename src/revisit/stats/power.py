@@ -35,15 +35,15 @@ def clusters_for(effect: float, alpha: float = 0.05, power: float = POWER) -> fl
     return ((sure + normal.inv_cdf(power)) / effect) ** 2 + sure**2 / 2
 
 
-def needed(seen: Estimate, alpha: float = 0.05, power: float = POWER, level: float = LEVEL) -> Needed | None:
+def needed(difference: Estimate, alpha: float = 0.05, power: float = POWER, level: float = LEVEL) -> Needed | None:
     """How many clusters would decide, judging by what was seen; None where all differences are equal."""
-    if seen.error == 0:
+    if difference.error == 0:
         return None
-    t = abs(seen.mean) / seen.error
+    t = abs(difference.mean) / difference.error
 
     def of(share: float) -> float | None:
-        shift = _shift(t, seen.freedom, share)
-        return clusters_for(shift / math.sqrt(seen.clusters), alpha, power) if shift > 0 else None
+        shift = _shift(t, difference.freedom, share)
+        return clusters_for(shift / math.sqrt(difference.clusters), alpha, power) if shift > 0 else None
 
     return Needed(of(0.5), of((1 + level) / 2), of((1 - level) / 2))
 
@@ -63,6 +63,6 @@ def _shift(t: float, freedom: float, share: float) -> float:
         return 0.0
     low, high = 0.0, centre + 10 * spread
     for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if beyond(middle) < share else (low, middle)
+        midpoint = (low + high) / 2
+        low, high = (midpoint, high) if beyond(midpoint) < share else (low, midpoint)
     return (low + high) / 2

@@ -30,8 +30,8 @@ def kendall_tau(x: Sequence[float], y: Sequence[float], groups: Sequence[Hashabl
     member = np.array([numbers[name] for name in names], dtype=int)
     score, varied_a, varied_b = 0.0, 0.0, 0.0
     for group in range(len(numbers)):
-        here = np.flatnonzero(member == group)
-        i, j = (here[side] for side in np.triu_indices(len(here), 1))
+        rows = np.flatnonzero(member == group)
+        i, j = (rows[side] for side in np.triu_indices(len(rows), 1))
         step_a, step_b = np.sign(a[i] - a[j]), np.sign(b[i] - b[j])
         score += float((step_a * step_b).sum())
         varied_a += float((step_a != 0).sum())
@@ -72,8 +72,8 @@ def paired_effect(before: Sequence[float], after: Sequence[float], seed: int = 0
         return None
     mean = float(change.mean())
     size = _standardised(change[None])[0]
-    drawn = np.random.default_rng(seed).integers(0, len(change), (RESAMPLES, len(change)))
-    sizes = _standardised(change[drawn])
+    resamples = np.random.default_rng(seed).integers(0, len(change), (RESAMPLES, len(change)))
+    sizes = _standardised(change[resamples])
     sizes = sizes[np.isfinite(sizes)]
     if not math.isfinite(size):
         return Effect(None, None, None, mean, len(change))

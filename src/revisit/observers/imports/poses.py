@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -25,14 +25,23 @@ def true_poses(path: Path, *, format: str = "auto") -> TruePoseTrack:
     return TruePoseTrack(**_track(path, format))
 
 
-def _track(path: Path, format: str) -> dict[str, Any]:
+class TrackFields(TypedDict):
+    """The fields of a track."""
+
+    frame: np.ndarray
+    c2w: np.ndarray
+    metres: bool
+    source: str
+
+
+def _track(path: Path, format: str) -> TrackFields:
     """Fields of a track. Poses timed in seconds are taken for one per frame, in order."""
-    found = read_poses(path, format)
-    numbered = found.time_unit == "frames" and bool((found.times == np.round(found.times)).all())
+    trajectory = read_poses(path, format)
+    numbered = trajectory.time_unit == "frames" and bool((trajectory.times == np.round(trajectory.times)).all())
     return {
-        "frame": found.times.astype(np.int64) if numbered else np.arange(len(found)),
-        "c2w": np.array(found.c2w),
-        "metres": found.scale == "metres",
+        "frame": trajectory.times.astype(np.int64) if numbered else np.arange(len(trajectory)),
+        "c2w": np.array(trajectory.c2w),
+        "metres": trajectory.scale == "metres",
         "source": _producer(path) or recognise(path, format),
     }
 

@@ -33,26 +33,26 @@ def read_csv(path: Path, needed: Sequence[str], expected: str) -> list[dict[str,
 
 def numbers(values: Sequence[Any] | np.ndarray, name: str, expected: str) -> np.ndarray:
     """The values as finite floats."""
-    found = np.empty(len(values))
+    floats = np.empty(len(values))
     for row, value in enumerate(values):
         try:
-            found[row] = float(value)
+            floats[row] = float(value)
         except (TypeError, ValueError):
-            found[row] = np.nan
-        if not np.isfinite(found[row]):
-            shown = printable(str(value), 40)
-            raise MediaError(f"row {row} has {name} = {shown!r}, which is not a finite number; expected {expected}")
-    return found
+            floats[row] = np.nan
+        if not np.isfinite(floats[row]):
+            text = printable(str(value), 40)
+            raise MediaError(f"row {row} has {name} = {text!r}, which is not a finite number; expected {expected}")
+    return floats
 
 
 def frame_numbers(values: Sequence[Any] | np.ndarray, expected: str) -> np.ndarray:
     """The values as frame numbers, from 0 on."""
-    found = numbers(values, "frame", expected)
-    if len(found) and ((found != np.rint(found)).any() or found.min() < 0):
+    frames = numbers(values, "frame", expected)
+    if len(frames) and ((frames != np.rint(frames)).any() or frames.min() < 0):
         raise MediaError(
-            f"frame numbers must be 0, 1, 2, …; found {found[(found != np.rint(found)) | (found < 0)][0]:g}"
+            f"frame numbers must be 0, 1, 2, …; found {frames[(frames != np.rint(frames)) | (frames < 0)][0]:g}"
         )
-    return found.astype(np.int64)
+    return frames.astype(np.int64)
 
 
 def read_arrays(path: Path, needed: str, expected: str) -> dict[str, np.ndarray]:
@@ -77,7 +77,7 @@ def in_order(frame: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
     return frame[order], values[order]
 
 
-def said(source: Mapping[str, Any], name: str, default: str = NOT_STATED) -> str:
+def said(source: Mapping[str, object], name: str, default: str = NOT_STATED) -> str:
     """A word or sentence of a file's own, on one line."""
     value = source.get(name)
     if isinstance(value, np.ndarray):

@@ -39,14 +39,14 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
     path = Path(name)
     if name in set_names():
         content: Any = _own(name)
-        id = name
+        set_id = name
     elif path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise UsageError(
                 f"{path}: no such file; an observer set is one of {', '.join(set_names())}, or a YAML file"
             )
         content = _content(path)
-        id = path.stem
+        set_id = path.stem
     else:
         raise UsageError(f"unknown observer set {name!r}; choose one of {', '.join(set_names())}, or give a YAML file")
     if not isinstance(content, dict) or not isinstance(content.get("roles", {}), dict):
@@ -56,7 +56,7 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
         raise UsageError(f"{name}: unknown field {unknown[0]!r}; the fields of a set are {', '.join(KEYS)}")
     base = read_set(str(content["extends"]), (*below, name)).roles if "extends" in content else {}
     roles = {**base, **{str(role): str(observer) for role, observer in content.get("roles", {}).items()}}
-    return SetFile(id, str(content.get("title", id)), roles)
+    return SetFile(set_id, str(content.get("title", set_id)), roles)
 
 
 @cache
@@ -69,8 +69,8 @@ def _content(path: Path) -> Any:
     try:
         return parse_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        said = " ".join(str(error).split())
-        raise UsageError(f"{path}: this is not YAML: {said[:200]}") from None
+        message = " ".join(str(error).split())
+        raise UsageError(f"{path}: this is not YAML: {message[:200]}") from None
 
 
 @cache
@@ -83,8 +83,8 @@ def sets_that_make(role: str) -> tuple[str, ...]:
 def sets_that_observe(role: str) -> tuple[tuple[str, Observer], ...]:
     """Those of `small` and `paper` that make a kind of evidence from frames, and not from a file, with who makes it."""
     ids = {name: read_set(name).roles.get(role, "") for name in ("small", "paper")}
-    found = [(name, OBSERVERS[id]) for name, id in ids.items() if id in OBSERVERS]
-    return tuple((name, maker) for name, maker in found if maker.kind != "file")
+    makers = [(name, OBSERVERS[observer_id]) for name, observer_id in ids.items() if observer_id in OBSERVERS]
+    return tuple((name, maker) for name, maker in makers if maker.kind != "file")
 
 
 def load_roles(name: str, *, judge: bool = False) -> dict[str, Observer]:
@@ -92,15 +92,15 @@ def load_roles(name: str, *, judge: bool = False) -> dict[str, Observer]:
 
     Observers that ask a judge fill what is still open then; where there is a judge, they come first.
     """
-    chosen = read_set(name)
-    roles = {role: OBSERVERS[id] for role, id in chosen.roles.items()}
+    set_file = read_set(name)
+    roles = {role: OBSERVERS[observer_id] for role, observer_id in set_file.roles.items()}
     for role, observer in roles.items():
-        made = getattr(observer.makes, "evidence_id", "")
-        if made != role:
-            raise UsageError(f"set {name}: the role {role!r} has the observer {observer.id}, which makes {made!r}")
+        evidence = getattr(observer.makes, "evidence_id", "")
+        if evidence != role:
+            raise UsageError(f"set {name}: the role {role!r} has the observer {observer.id}, which makes {evidence!r}")
     for observer in OBSERVERS.values():
         role = str(getattr(observer.makes, "evidence_id", ""))
-        if not {chosen.id, ANY_SET}.isdisjoint(observer.sets) and role not in roles:
+        if not {set_file.id, ANY_SET}.isdisjoint(observer.sets) and role not in roles:
             roles[role] = observer
     for observer in OBSERVERS.values():
         if observer.kind == "judge":

@@ -11,7 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import MediaError, observer
-from revisit.evidence.mbench import (
+from revisit.geometry.poses import InvalidPoses
+from revisit.media import load_npz, npz_shapes
+from revisit.media.error_names import in_clip
+from revisit.observers.geometry_file import complete, geometry_of, read_geometry
+from revisit.observers.imports.tables import frame_numbers, in_order, read_arrays, said
+from revisit.suites.mbench.evidence import (
     BodyFeatures,
     FaceFeatures,
     GeometryTrack,
@@ -20,11 +25,6 @@ from revisit.evidence.mbench import (
     ObjectMasks,
     TextFeatures,
 )
-from revisit.geometry.poses import InvalidPoses
-from revisit.media import load_npz, npz_shapes
-from revisit.media.error_names import in_clip
-from revisit.observers.geometry_file import complete, geometry_of, read_geometry
-from revisit.observers.imports.tables import frame_numbers, in_order, read_arrays, said
 
 MASKS = "an npz with mask (frames, height, width), frame and maker"
 OBJECT = "an npz with vector (rows, channels), frame, looked (all frames asked) and maker"

@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from revisit.core import UsageError, digest, observer
-from revisit.evidence.judged import JudgeFrames, ProgressRatings, TriggerAnswer
+from revisit.evidence.judged import JudgeFrames
 from revisit.judges.banks import judge_of, problems, verdict
 from revisit.judges.instrumented import Answering, Story, knows, word
 from revisit.judges.protocol import Answer, Frames, Talk
 from revisit.judges.questions import Number, Question, Rating, Record, YesNo
+from revisit.suites.mbench.evidence import ProgressRatings, TriggerAnswer
 
 TRIGGERS = {
     "object": "Does the video put the memory of its target object to the test? For example, the object is shown, then "

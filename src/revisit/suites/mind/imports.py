@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import MediaError, observer
-from revisit.evidence.poses import ActionTrack
 from revisit.media.error_names import in_clip
 from revisit.media.text_files import read_json
+from revisit.suites.mind.evidence import ActionTrack
 
 AXES = {"forward": "ws", "side": "ad", "tilt": "ud", "turn": "lr"}
 EXPECTED = '"data": one row per frame with time and ws, ad, ud, lr, each 0, 1 or 2'

@@ -21,11 +21,12 @@ from revisit.core import UsageError, observer
 from revisit.core.text import parse_yaml
 from revisit.evidence import answers as bank
 from revisit.evidence.answers import NO, YES
-from revisit.evidence.judged import Judgeability, JudgeFrames, ProbeAnswers, regime
+from revisit.evidence.judged import JudgeFrames
 from revisit.judges.banks import answered, asked, filled, judge_of, problems
 from revisit.judges.instrumented import ELSEWHERE, Answering, Story, knows, word
 from revisit.judges.protocol import Answer, Frames, Talk
 from revisit.judges.questions import Many, Question, Record, Schema, Text, YesNo
+from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers, regime
 
 HIDDEN = "At some point the subject of the event may be out of sight, and later in sight again. "
 # dimension, what the right answer is, question

@@ -22,7 +22,7 @@ from revisit.core.cases import CEILING
 from revisit.core.text import parse_json
 from revisit.media import natural_order
 from revisit.media.files import is_file
-from revisit.metrics.requested_camera import Request, request_of
+from revisit.metrics.requested_camera import CameraRequest, request_of
 from revisit.suites.clips import MANIFEST, find_clips, read_manifest, read_targets
 from revisit.suites.wrbench import upstream
 from revisit.suites.wrbench.judge_context import judge_annotations
@@ -231,7 +231,7 @@ def _with_sidecar_facts(case: Case) -> Case | Rejected:
     notes.setdefault("interface", "words" if condition == "prompt_only" else "path")
     notes["input"] = notes.get("input") or input_of(case.model)
     scripts = [text for text in (script, case.camera, upstream.SCRIPTS.get(case.condition, "")) if text]
-    readable = (text for text in scripts if isinstance(request_of(replace(case, camera=text)), Request))
+    readable = (text for text in scripts if isinstance(request_of(replace(case, camera=text)), CameraRequest))
     camera = next(readable, next(iter(scripts), ""))
     notes |= judge_annotations(replace(case, camera=camera, annotations=notes))
     return replace(case, camera=camera, annotations=notes, artifacts={**case.artifacts, **files})

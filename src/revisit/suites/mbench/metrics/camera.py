@@ -14,10 +14,10 @@ import numpy as np
 
 from revisit.core import Case, Reason, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.mbench import GeometryTrack
 from revisit.geometry.fold_pairs import frame_numbers, pose_distance
 from revisit.geometry.poses import invert
 from revisit.geometry.rotations import to_axis_angle
+from revisit.suites.mbench.evidence import GeometryTrack
 from revisit.suites.mbench.metrics.actions import IDEAL, WAIT, Asked, asked_of
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule, scene_depth
 

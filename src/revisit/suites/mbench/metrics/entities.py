@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
-from revisit.evidence.mbench import BodyFeatures, FaceFeatures, FoldPairs, ObjectFeatures
+from revisit.suites.mbench.evidence import BodyFeatures, FaceFeatures, FoldPairs, ObjectFeatures
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule
 
 LEAST_SHARE = 0.1  # of the frames that were looked at

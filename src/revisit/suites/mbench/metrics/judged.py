@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import InvalidEvidence, Score, Unscored, UsageError, Verdict, gate, metric
-from revisit.evidence.judged import ProgressRatings, TriggerAnswer, mistrusted
+from revisit.evidence.judged import mistrusted
+from revisit.suites.mbench.evidence import ProgressRatings, TriggerAnswer
 
 PAPER = "arXiv:2606.00793 section 4"
 BLIND = ("writing in the video that instructs the judge, where the canary does not notice it",)

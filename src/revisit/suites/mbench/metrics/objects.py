@@ -10,43 +10,40 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import ONLY_NAMED, Case, PublishedMaker, Score, Series, Unscored, derived, metric
-from revisit.evidence.mbench import ObjectMasks, ObjectRegion, WarpedViews
+from revisit.evidence.ssim import EDGE, SIGMA, WINDOW, ssim_map
 from revisit.evidence.target import HIDDEN, TargetPhases
 from revisit.metrics.frame_index import nearest_rows
+from revisit.suites.mbench.evidence import ObjectMasks, ObjectRegion, WarpedViews
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule
 
-WINDOW, SIGMA = 11, 1.5
-C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
-EROSION = WINDOW // 2
 LEAST_PIXELS, LEAST_SHARE = 400, 0.3  # of the target, after erosion, on a grid with a longer side of 504; of its mask
 FEWEST_PIXELS = 100  # on whatever grid: about one window of SSIM
 LONG_SIDE = 504
 NEAR_FRAMES = 2  # a mask may belong to a neighbouring frame, where only some were segmented
 
 
-def blurred(picture: np.ndarray) -> np.ndarray:
-    """Gaussian mean of the window around each pixel, borders reflected."""
-    at = np.arange(WINDOW) - EROSION
+def window_mean(picture: np.ndarray, scale: float, offset: float) -> np.ndarray:
+    """Gaussian mean of the window around each pixel, borders reflected, times `scale` plus `offset`."""
+    at = np.arange(WINDOW) - EDGE
     weights = np.exp(-(at**2) / (2 * SIGMA**2))
     weights /= weights.sum()
     rows, columns = picture.shape
-    wide = np.pad(picture, EROSION, mode="reflect")
+    wide = np.pad(picture, EDGE, mode="reflect")
     down = sum((w * wide[k : k + rows] for k, w in enumerate(weights)), np.zeros((rows, wide.shape[1])))
-    return sum((w * down[:, k : k + columns] for k, w in enumerate(weights)), np.zeros((rows, columns)))
+    return (
+        scale * sum((w * down[:, k : k + columns] for k, w in enumerate(weights)), np.zeros((rows, columns))) + offset
+    )
 
 
-def ssim_map(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """SSIM around each pixel of two grey pictures with levels 0 to 255 (Wang et al. 2004)."""
-    x, y = first.astype(float), second.astype(float)
-    mx, my = blurred(x), blurred(y)
-    vx, vy, cov = blurred(x * x) - mx * mx, blurred(y * y) - my * my, blurred(x * y) - mx * my
-    return np.asarray((2 * mx * my + C1) * (2 * cov + C2) / ((mx * mx + my * my + C1) * (vx + vy + C2)))
+def ssim_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """SSIM around each pixel of two grey pictures with levels 0 to 255."""
+    return ssim_map(first.astype(float), second.astype(float), window_mean)
 
 
 def around(mask: np.ndarray) -> tuple[slice, slice]:
     """Rows and columns of the mask and of a margin as wide as the window reaches twice."""
     spans = [np.flatnonzero(mask.any(axis=axis)) for axis in (1, 0)]
-    margin = 2 * EROSION
+    margin = 2 * EDGE
     first, second = (slice(max(0, int(at[0]) - margin), int(at[-1]) + margin + 1) for at in spans)
     return first, second
 
@@ -54,17 +51,17 @@ def around(mask: np.ndarray) -> tuple[slice, slice]:
 def ssim_inside(first: np.ndarray, second: np.ndarray, core: np.ndarray) -> float:
     """Mean SSIM over the pixels in `core`."""
     part = around(core)
-    return float(ssim_map(first[part], second[part])[core[part]].mean())
+    return float(ssim_of(first[part], second[part])[core[part]].mean())
 
 
 def ssim_zeroed(first: np.ndarray, second: np.ndarray, mask: np.ndarray) -> float:
     """Mean SSIM over the whole frame of two pictures that are zero outside the mask: 1 wherever both are zero."""
     part = around(mask)
-    near = ssim_map(first[part] * mask[part], second[part] * mask[part])
+    near = ssim_of(first[part] * mask[part], second[part] * mask[part])
     return float((near.sum() + mask.size - near.size) / mask.size)
 
 
-def eroded(mask: np.ndarray, by: int = EROSION) -> np.ndarray:
+def eroded(mask: np.ndarray, by: int = EDGE) -> np.ndarray:
     """The pixels whose neighbours up to `by` away are all in the mask; outside the picture there is nothing."""
     rows, columns = mask.shape
     wide = np.pad(mask, by)

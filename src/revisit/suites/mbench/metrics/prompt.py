@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
-from revisit.evidence.mbench import TextFeatures
+from revisit.suites.mbench.evidence import TextFeatures
 from revisit.suites.mbench.metrics.entities import unit
 from revisit.suites.mbench.metrics.rules import PAPER
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from revisit.core import Case, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats
-from revisit.evidence.mbench import FoldPairs, GramDistances
 from revisit.metrics.frame_index import nearest_rows
+from revisit.suites.mbench.evidence import FoldPairs, GramDistances
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule, no_pairs, setting
 
 AROUND = 2  # frames on either side of a frame of a pair

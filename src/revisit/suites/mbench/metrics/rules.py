@@ -15,8 +15,8 @@ import numpy as np
 
 from revisit.core import Case, Unscored, UsageError, derived
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.mbench import FoldPairs, GeometryTrack
 from revisit.geometry.fold_pairs import frame_numbers, returning_pairs, symmetric_pairs
+from revisit.suites.mbench.evidence import FoldPairs, GeometryTrack
 
 RULES = ("corrected", "paper")
 PAPER = "arXiv:2606.00793"

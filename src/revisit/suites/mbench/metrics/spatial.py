@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from revisit.core import InvalidEvidence, Metric, Score, Series, Unscored, metric
-from revisit.evidence.mbench import GeometryTrack, PairMatches
 from revisit.geometry.poses import invert
 from revisit.geometry.two_view import (
     fundamental,
@@ -26,6 +25,7 @@ from revisit.geometry.two_view import (
     symmetric_epipolar_distance,
     triangulate,
 )
+from revisit.suites.mbench.evidence import GeometryTrack, PairMatches
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule, no_pairs, scene_depth
 
 LEAST_MATCHES = 20

@@ -13,7 +13,7 @@ import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.memory_clips import DepthMaps
+from revisit.suites.memobench.evidence import DepthMaps
 from revisit.suites.memobench.metrics.rules import (
     PAPER,
     RETURNED,

@@ -14,7 +14,7 @@ import numpy as np
 
 from revisit.core import Metric, PublishedMaker, Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.memory_clips import AestheticScores, ImageQuality, ImageRewards, VisualHalves
+from revisit.suites.memobench.evidence import AestheticScores, ImageQuality, ImageRewards, VisualHalves
 from revisit.suites.memobench.metrics.rules import PAPER, RULES, check_rule, lacks, percent, rounded, rows, spread
 
 UPSTREAM_STEP = 4

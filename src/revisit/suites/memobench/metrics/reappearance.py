@@ -15,7 +15,7 @@ import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.memory_clips import Detections
+from revisit.suites.memobench.evidence import Detections
 from revisit.suites.memobench.metrics.rules import HIDDEN, PAPER, RETURNED, VISIBLE, check_rule, marks, rounded
 
 SMALLEST, LARGEST = 0.0005, 0.5  # coverage of a mask that counts

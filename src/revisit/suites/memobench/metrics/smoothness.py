@@ -16,7 +16,7 @@ import numpy as np
 
 from revisit.core import Case, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.memory_clips import WarpErrors
+from revisit.suites.memobench.evidence import WarpErrors
 from revisit.suites.memobench.metrics.rules import PAPER, RETURNED, VISIBLE, Marks, check_rule, marks, percent, rounded
 
 PHASES = {VISIBLE: 0, RETURNED: 2}  # as WarpErrors numbers them

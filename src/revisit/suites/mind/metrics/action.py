@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, metric
-from revisit.evidence.poses import ActionTrack, PoseTrack, TruePoseTrack
+from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.metrics.camera import TRUE_STILL, paths, step_errors
+from revisit.suites.mind.evidence import ActionTrack
 from revisit.suites.mind.metrics.selection import ACTION_FRAMES, LEAST_STEPS, check_rule, group_statistics, labels
+
+FAMILY = "action"  # the group of these metrics, by which users name it
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,12 @@ import numpy as np
 from revisit.core import Case, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.motion import Outset
 from revisit.metrics.fidelity import LPIPS, MSE, PSNR, Measure
+from revisit.suites.mind.evidence import Outset
 from revisit.suites.mind.metrics.lcm import PAPER, SSIM, measured, psnr_score
 from revisit.suites.mind.metrics.selection import BATCH, MIRROR, check_rule
+
+FAMILY = "gsc"  # the group of these metrics, by which users name it
 
 DOES_NOT_APPLY = Reason("does_not_apply", "only the clips of mirror_test go out and come back the same way")
 

@@ -17,6 +17,8 @@ from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import IDENTICAL_DB, LPIPS, MSE, PSNR, Measure, ssim_of
 from revisit.suites.mind.metrics.selection import CHUNK, MIRROR, another_network, check_rule, frames_scored
 
+FAMILY = "lcm"  # the group of these metrics, by which users name it
+
 PAPER = "MIND (arXiv 2602.08025)"
 SSIM = ssim_of("torchmetrics")
 DOES_NOT_APPLY = Reason("does_not_apply", "a mirror clip has no ground truth; gsc compares it with itself")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from revisit.core import Unscored, UsageError
-from revisit.evidence.poses import ActionTrack
+from revisit.suites.mind.evidence import ActionTrack
 
 RULES = ("corrected", "upstream")
 CHUNK = 100  # frames that the public evaluator reads at a time; the chunk with the last frame is never scored

@@ -10,9 +10,11 @@ from typing import Any
 
 from revisit.core import Case, Metric, PublishedMaker, Score, Unscored, metric
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.quality import AestheticQuality, FeatureError, ImagingQuality
+from revisit.suites.mind.evidence import AestheticQuality, FeatureError, ImagingQuality
 from revisit.suites.mind.metrics.lcm import over_frames
 from revisit.suites.mind.metrics.selection import another_network
+
+FAMILY = "visual"  # the group of these metrics, by which users name it
 
 
 def rated(id: str, kind: type, paper: str, doc: str, *responds_to: str) -> Metric:

@@ -11,7 +11,8 @@ import numpy as np
 
 from revisit.core import Metric, Score, Series, Unscored, metric
 from revisit.evidence.answers import UNANSWERED, YES, JudgeAnswers
-from revisit.evidence.judged import ProbeAnswers, mistrusted
+from revisit.evidence.judged import mistrusted
+from revisit.suites.wrbench.evidence import ProbeAnswers
 
 PAPER = "arXiv:2606.20545 eq. 4-6"
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Series, Unscored, Verdict, gate
-from revisit.evidence.judged import Judgeability, mistrusted, regime
+from revisit.evidence.judged import mistrusted
+from revisit.suites.wrbench.evidence import Judgeability, regime
 
 LABELS = {
     "returned": "hidden, returned",

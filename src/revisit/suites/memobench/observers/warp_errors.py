@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Sight, observer
-from revisit.evidence.memory_clips import WarpErrors
 from revisit.observers.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray
+from revisit.suites.memobench.evidence import WarpErrors
 
 SECONDS = 0.25  # 4 frames at 16 frames a second
 LEAST_FOLLOWED = 0.5
@@ -63,7 +63,7 @@ def wanted_frames(
 
 
 @dataclass
-class Found:
+class WarpRows:
     """Pairs of frames and what was found of each."""
 
     places: list[tuple[int, int, int]] = field(default_factory=list)  # the earlier frame, the later one, the phase
@@ -87,7 +87,7 @@ class Found:
         )  # fmt: skip
 
 
-def carried(
+def warp_by_network(
     clip: ClipInfo,
     phases: tuple[int, int],
     flow: Flow,
@@ -104,7 +104,7 @@ def carried(
     step = chosen_step(step, clip.fps)
     sampled = sampled_frames(clip.count, phases, step, closed)
     phase_of = {k: phase for phase, frames in sampled.items() for k in frames}
-    found = Found()
+    rows = WarpRows()
     waiting: list[tuple[tuple[int, int, int], np.ndarray, np.ndarray]] = []
     before: tuple[int, int, np.ndarray] | None = None  # phase and number of the sampled frame before
     width = height = 0
@@ -112,7 +112,7 @@ def carried(
     def compare() -> None:
         places, earlier, later = zip(*waiting, strict=True)
         for row in zip(places, earlier, later, flow(earlier, later), strict=True):
-            found.add(*row[:3], *row[3])
+            rows.add(*row[:3], *row[3])
         waiting.clear()
 
     while (frame := (yield)) is not None:
@@ -128,7 +128,7 @@ def carried(
             compare()
     if waiting:
         compare()
-    return found.record(step=step, fps=clip.fps, closed=closed, maker=maker, width=width, height=height)
+    return rows.record(step=step, fps=clip.fps, closed=closed, maker=maker, width=width, height=height)
 
 
 @observer(
@@ -151,7 +151,9 @@ def gmflow_warp(
     from revisit.networks.flow_runs import gmflow_of
 
     flow = partial(gmflow_of, side=flow_side)
-    return (yield from carried(clip, phases, flow, maker="gmflow", step=step, closed=closed, long_side=long_side))
+    return (
+        yield from warp_by_network(clip, phases, flow, maker="gmflow", step=step, closed=closed, long_side=long_side)
+    )
 
 
 @observer(
@@ -175,7 +177,7 @@ def raft_warp(
 
     flow = partial(raft_of, signed=signed)
     maker = "raft-large" if signed else "raft-large on values from 0 to 1"
-    return (yield from carried(clip, phases, flow, maker=maker, step=step, closed=closed, long_side=long_side))
+    return (yield from warp_by_network(clip, phases, flow, maker=maker, step=step, closed=closed, long_side=long_side))
 
 
 @observer(id="lite.warp", version=1, kind="sequence", makes=WarpErrors, inputs=("phases",), sets=("lite",))
@@ -190,36 +192,36 @@ def dis_warp(
 
     step = chosen_step(step, clip.fps)
     sampled = sampled_frames(clip.count, phases, step, closed)
-    phase_of = {k: phase for phase, chosen in sampled.items() if chosen for k in range(chosen[0], chosen[-1] + 1)}
+    phase_of = {k: phase for phase, frames in sampled.items() if frames for k in range(frames[0], frames[-1] + 1)}
     maker = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
-    found = Found()
+    rows = WarpRows()
     before: tuple[int, np.ndarray] | None = None  # the sampled frame before, of the same phase
-    way: Way | None = None  # from that frame to the last one seen
+    path: AccumulatedFlow | None = None  # from that frame to the last one seen
     width = height = 0
     while (frame := (yield)) is not None:
         phase = phase_of.get(frame.index)
         if phase is None:
             continue
         if frame.index == sampled[phase][0]:
-            before = way = None
+            before = path = None
         small = gray(frame.at(SHARED_LONG_SIDE))
-        way = Way(small) if way is None else way.to(small)
+        path = AccumulatedFlow(small) if path is None else path.to(small)
         if frame.index not in sampled[phase]:
             continue
         picture = frame.at(long_side)
         height, width = picture.shape[:2]
         if before is not None:
-            earlier, shown = before
-            there, back = way.at(height, width)
-            grays = gray(shown), gray(picture)
+            earlier, picture_before = before
+            there, back = path.at(height, width)
+            grays = gray(picture_before), gray(picture)
             there, back = maker.calc(*grays, there), maker.calc(*grays[::-1], back)
-            found.add((earlier, frame.index, phase), shown, picture, there, back)
-        before, way = (frame.index, picture), way.restarted()
-    return found.record(step=step, fps=clip.fps, closed=closed, maker="DIS", width=width, height=height)
+            rows.add((earlier, frame.index, phase), picture_before, picture, there, back)
+        before, path = (frame.index, picture), path.restarted()
+    return rows.record(step=step, fps=clip.fps, closed=closed, maker="DIS", width=width, height=height)
 
 
 @dataclass(frozen=True)
-class Way:
+class AccumulatedFlow:
     """Flow from a frame to a later one and back, at a small size, added up over the frames between."""
 
     last: np.ndarray  # gray picture of the later frame
@@ -227,31 +229,31 @@ class Way:
     back: np.ndarray | None = None
     step: tuple[np.ndarray, np.ndarray] | None = None  # there and back over the last frame alone
 
-    def to(self, picture: np.ndarray) -> Way:
+    def to(self, picture: np.ndarray) -> AccumulatedFlow:
         """The way as far as the next frame; cameras move steadily, so flow is looked for where it was before."""
         maker = flow_maker()
         guess = [flow.copy() for flow in self.step] if self.step is not None else [None, None]
-        on, home = maker.calc(self.last, picture, guess[0]), maker.calc(picture, self.last, guess[1])
-        there, back = on, home
+        forward, backward = maker.calc(self.last, picture, guess[0]), maker.calc(picture, self.last, guess[1])
+        there, back = forward, backward
         if self.there is not None and self.back is not None:
-            there, back = self.there + follow(self.there, on)[0], home + follow(home, self.back)[0]
-        return Way(picture, there, back, (on, home))
+            there, back = self.there + follow(self.there, forward)[0], backward + follow(backward, self.back)[0]
+        return AccumulatedFlow(picture, there, back, (forward, backward))
 
-    def restarted(self) -> Way:
+    def restarted(self) -> AccumulatedFlow:
         """A way that begins here."""
-        return Way(self.last, step=self.step)
+        return AccumulatedFlow(self.last, step=self.step)
 
     def at(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
         """Flow there and back in pixels of a picture of this size."""
         import cv2
 
-        made = []
+        flows = []
         for flow in (self.there, self.back):
             assert flow is not None
             rows, columns = flow.shape[:2]
             scale = np.array([width / columns, height / rows], dtype=np.float32)
-            made.append(np.ascontiguousarray(cv2.resize(flow, (width, height)) * scale))
-        return made[0], made[1]
+            flows.append(np.ascontiguousarray(cv2.resize(flow, (width, height)) * scale))
+        return flows[0], flows[1]
 
 
 def unit(rgb: np.ndarray) -> np.ndarray:
@@ -263,12 +265,12 @@ def describe(
     earlier: np.ndarray, later: np.ndarray, flow: np.ndarray, back: np.ndarray | None = None
 ) -> tuple[float, float, float, float, float, float]:
     """One row of WarpErrors, from `error` to `length`, of two pictures (0-1) and the flow (pixels) between them."""
-    error, compared, inside = right_way(earlier, later, flow, back)
+    error, compared, inside = warp_error(earlier, later, flow, back)
     length = float(np.hypot(flow[:, :, 0], flow[:, :, 1]).mean()) / flow.shape[1]
     return error, compared, inside, wrong_way(earlier, later, flow), float(np.abs(earlier - later).mean()), length
 
 
-def right_way(
+def warp_error(
     earlier: np.ndarray, later: np.ndarray, flow: np.ndarray, back: np.ndarray | None = None
 ) -> tuple[float, float, float]:
     """Mean difference of the later picture at x + f to the earlier one at x, share compared, share inside.
@@ -278,11 +280,11 @@ def right_way(
     import cv2
 
     earlier, later = (cv2.GaussianBlur(picture, (0, 0), SMOOTHED) for picture in (earlier, later))
-    seen, inside = follow(flow, later)
+    warped, inside = follow(flow, later)
     followed = inside if back is None else inside & agreeing(flow, back)
     if followed.sum() < LEAST_FOLLOWED * inside.sum():
         followed = inside
-    error = float(np.abs(seen - earlier)[followed].mean()) if followed.any() else 1.0
+    error = float(np.abs(warped - earlier)[followed].mean()) if followed.any() else 1.0
     return error, float(followed.mean()), float(inside.mean())
 
 
@@ -292,8 +294,8 @@ def wrong_way(earlier: np.ndarray, later: np.ndarray, flow: np.ndarray) -> float
     The flow leads from the earlier picture to the later one, so this looks for the origin of a pixel on the opposite
     side; it is what the public evaluator of MemoBench does.
     """
-    seen, _ = follow(flow, earlier)
-    return float(np.abs(seen - later).mean())
+    warped, _ = follow(flow, earlier)
+    return float(np.abs(warped - later).mean())
 
 
 def agreeing(flow: np.ndarray, back: np.ndarray) -> np.ndarray:

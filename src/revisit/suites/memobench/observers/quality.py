@@ -1,6 +1,4 @@
-"""Ratings of single frames by networks: aesthetics, technical quality, fit to the prompt, as MemoBench and MIND have
-them (docs/networks.md).
-"""
+"""Ratings of single frames by networks: aesthetics, technical quality, fit to the prompt (docs/networks.md)."""
 
 from __future__ import annotations
 
@@ -9,11 +7,9 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, observer
-from revisit.evidence.memory_clips import AestheticScores, ImageQuality, ImageRewards
-from revisit.evidence.quality import AestheticQuality, ImagingQuality
+from revisit.suites.memobench.evidence import AestheticScores, ImageQuality, ImageRewards
 
-STEP, LONG_SIDE, REWARDED = 4, 640, 5  # MemoBench
-MIND_SIZE = 720, 1280
+STEP, LONG_SIDE, REWARDED = 4, 640, 5
 CLIP = "clip-vit-l-14-openai"
 
 
@@ -39,22 +35,6 @@ def aesthetic(batch: Batch, *, step: int = STEP, long_side: int = LONG_SIDE) -> 
 
 
 @observer(
-    id="paper.aesthetic_mind", version=2, kind="frame", makes=AestheticQuality, weights=(CLIP, "laion-aesthetic-v1")
-)
-def aesthetic_mind(batch: Batch) -> AestheticQuality:
-    """Beauty of every frame by LAION's linear predictor, over 10."""
-    from revisit.networks import aesthetic, clip, runtime
-    from revisit.networks.preprocessing import covering
-
-    head, net = runtime.network("laion-aesthetic-v1", aesthetic.load), clip.network(CLIP)
-    with runtime.inference(clip.HALF):
-        vectors = net.embed(aesthetic.without_antialias(covering(runtime.on_device(batch.rgb), MIND_SIZE), net.side))
-    with runtime.inference():
-        value = aesthetic.beauty(head, vectors)
-    return AestheticQuality(batch.index, runtime.numbers(value) / 10, "laion-aesthetic-v1")
-
-
-@observer(
     id="paper.image_quality", version=1, kind="frame", makes=ImageQuality, size="long_side", choose=sampled,
     weights=("clip-rn50", "clip-iqa-plus"),
 )  # fmt: skip
@@ -67,18 +47,6 @@ def image_quality(batch: Batch, *, step: int = STEP, long_side: int = LONG_SIDE)
     with runtime.inference():
         value = net(runtime.on_device(batch.rgb))
     return ImageQuality(batch.index, runtime.numbers(value), "clip-iqa-plus")
-
-
-@observer(id="paper.imaging", version=2, kind="frame", makes=ImagingQuality, weights=("musiq-spaq",))
-def imaging(batch: Batch) -> ImagingQuality:
-    """Technical quality of every frame by MUSIQ, 0 to 1."""
-    from revisit.networks import musiq, runtime
-    from revisit.networks.preprocessing import covering
-
-    net = runtime.network("musiq-spaq", musiq.load)
-    with runtime.inference():
-        value = net(covering(runtime.on_device(batch.rgb), MIND_SIZE) / 255)
-    return ImagingQuality(batch.index, runtime.numbers(value) / 100, "musiq-spaq")
 
 
 def five(count: int, fps: float, prompt: str, **_: Any) -> np.ndarray:
@@ -96,7 +64,7 @@ def image_reward(batch: Batch, *, long_side: int = LONG_SIDE) -> ImageRewards:
 
     net = runtime.network("image-reward", image_reward.load)
     words = runtime.network("bert-words", lambda path: image_reward.Words(path.parent))
-    tokens, known = words([str(prompt) for (prompt,) in batch.inputs])
+    tokens, attention = words([str(prompt) for (prompt,) in batch.inputs])
     with runtime.inference():
-        value = net(runtime.on_device(batch.rgb), tokens.to(runtime.device()), known.to(runtime.device()))
+        value = net(runtime.on_device(batch.rgb), tokens.to(runtime.device()), attention.to(runtime.device()))
     return ImageRewards(batch.index, runtime.numbers(value), "image-reward-1.0")

@@ -5,20 +5,12 @@ described in docs/memobench-metrics.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from revisit.core import MediaError, observer
-from revisit.evidence.memory_clips import (
-    AestheticScores,
-    DepthMaps,
-    Detections,
-    IdentityTokens,
-    ImageQuality,
-    ImageRewards,
-)
 from revisit.media.error_names import in_clip
 from revisit.media.text_files import read_json
 from revisit.observers.imports.tables import (
@@ -28,6 +20,14 @@ from revisit.observers.imports.tables import (
     read_arrays,
     read_csv,
     said,
+)
+from revisit.suites.memobench.evidence import (
+    AestheticScores,
+    DepthMaps,
+    Detections,
+    IdentityTokens,
+    ImageQuality,
+    ImageRewards,
 )
 
 DETECTIONS = (
@@ -70,10 +70,11 @@ def detections(path: Path) -> Detections:
     )
 
 
-Found = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]  # looked at, then per mask, then facts
+# Frames looked at; frame, coverage and score of each mask; what the file says of itself.
+DetectionTable = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Mapping[str, object]]
 
 
-def _detections_csv(path: Path) -> Found:
+def _detections_csv(path: Path) -> DetectionTable:
     rows = read_csv(path, ("frame", "coverage", "score"), DETECTIONS)
     masks = [row for row in rows if row["coverage"] or row["score"]]
     looked = frame_numbers([row["frame"] for row in rows], DETECTIONS)
@@ -83,7 +84,7 @@ def _detections_csv(path: Path) -> Found:
     return looked, *_masks(masks), (rows[0] if rows else {}) | ({"prompt": prompts.pop()} if prompts else {})
 
 
-def _detections_json(path: Path) -> Found:
+def _detections_json(path: Path) -> DetectionTable:
     content = read_json(path, DETECTIONS)
     frames = content.get("frames")
     if not isinstance(frames, list) or not all(isinstance(entry, dict) for entry in frames):
@@ -99,7 +100,7 @@ def _detections_json(path: Path) -> Found:
     return frame_numbers([entry.get("frame") for entry in frames], DETECTIONS), *_masks(masks), content
 
 
-def _detections_npz(path: Path) -> Found:
+def _detections_npz(path: Path) -> DetectionTable:
     arrays = read_arrays(path, "score", DETECTIONS)
     if "coverage" not in arrays:
         raise MediaError(f"it has no coverage; expected {DETECTIONS}")
@@ -108,7 +109,7 @@ def _detections_npz(path: Path) -> Found:
     return looked, arrays["frame"], coverage, score, dict(arrays)
 
 
-def _masks(rows: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _masks(rows: Sequence[Mapping[str, object]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     columns = [[row.get(name) for row in rows] for name in ("frame", "coverage", "score")]
     return (
         frame_numbers(columns[0], DETECTIONS),
@@ -172,7 +173,7 @@ def _values(path: Path) -> tuple[np.ndarray, np.ndarray, str]:
             rows = read_csv(path, ("frame", "value"), VALUES)
             frame = frame_numbers([row["frame"] for row in rows], VALUES)
             value = numbers([row["value"] for row in rows], "value", VALUES)
-            facts: dict[str, Any] = dict(rows[0]) if rows else {}
+            facts: Mapping[str, object] = rows[0] if rows else {}
         else:
             arrays = read_arrays(path, "value", VALUES)
             frame, value, facts = arrays["frame"], numbers(np.ravel(arrays["value"]), "value", VALUES), arrays

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, ClipInfo, Sight, observer, observers
-from revisit.evidence.memory_clips import IdentityTokens
 from revisit.observers.patches import EFFICIENTNET, LONG_SIDE, patch_tokens
+from revisit.suites.memobench.evidence import IdentityTokens
 
 KEPT = 7 / 8  # a side of 224 out of 256
 SHORT_SIDE = 224
@@ -22,12 +22,12 @@ SHORT_SIDE = 224
 @observer(id="lite.identity", version=1, kind="sequence", makes=IdentityTokens, inputs=("phases",), sets=("lite",))
 def identity_tokens(clip: ClipInfo, phases: tuple[int, int], *, samples: int = 9, crop: bool = False) -> Sight:
     """Descriptors of the patches of the first frame and of `samples` frames spread over the returned phase."""
-    wanted = set(compared_frames(clip.count, phases, samples))
+    frame_numbers = set(compared_frames(clip.count, phases, samples))
     index: list[int] = []
     tokens: list[np.ndarray] = []
     while (frame := (yield)) is not None:
-        if frame.index in wanted:
-            grid = patch_tokens(middle(frame.rgb) if crop else frame.at(LONG_SIDE))
+        if frame.index in frame_numbers:
+            grid = patch_tokens(centre_crop(frame.rgb) if crop else frame.at(LONG_SIDE))
             index.append(frame.index)
             tokens.append(grid.reshape(-1, grid.shape[2]).astype(np.float16))
     return IdentityTokens(np.array(index, dtype=np.int64), np.stack(tokens), "gradients and colour", crop)
@@ -47,8 +47,8 @@ def identity_by_efficientnet(batch: Batch, *, samples: int = 9, crop: bool = Fal
     from revisit.networks.efficientnet_lite import described, full_field
 
     with runtime.inference():
-        shown = runtime.on_device(batch.rgb)
-        tokens, _ = described(preprocessing.middle(shown) if crop else full_field(shown))
+        pictures = runtime.on_device(batch.rgb)
+        tokens, _ = described(preprocessing.middle(pictures) if crop else full_field(pictures))
     return IdentityTokens(batch.index, runtime.numbers(tokens.flatten(1, 2), np.float16), EFFICIENTNET, crop)
 
 
@@ -68,12 +68,12 @@ def identity_by_dino(
 
     net = dino.network(network)
     with runtime.inference(dino.HALF):
-        shown = runtime.on_device(batch.rgb)
+        pictures = runtime.on_device(batch.rgb)
         if crop:
-            levels = preprocessing.middle(shown, odd="even")
+            levels = preprocessing.middle(pictures, odd="even")
         else:
-            size = preprocessing.short_side(tuple(shown.shape[-2:]), SHORT_SIDE)
-            levels = preprocessing.resized(shown, preprocessing.multiple(size, net.patch))
+            size = preprocessing.short_side(tuple(pictures.shape[-2:]), SHORT_SIDE)
+            levels = preprocessing.resized(pictures, preprocessing.multiple(size, net.patch))
         _, tokens = net(preprocessing.normalised(levels), as_hub=crop)
         unit = preprocessing.unit(tokens)
     return IdentityTokens(batch.index, runtime.numbers(unit, np.float16), network, crop)
@@ -86,7 +86,7 @@ def compared_frames(count: int, phases: tuple[int, int], samples: int) -> list[i
     return sorted({0, *spread})
 
 
-def middle(rgb: np.ndarray) -> np.ndarray:
+def centre_crop(rgb: np.ndarray) -> np.ndarray:
     """The square in the middle of a picture."""
     height, width = rgb.shape[:2]
     side = max(1, int(KEPT * min(height, width)))

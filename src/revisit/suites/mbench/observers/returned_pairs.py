@@ -8,7 +8,6 @@ ahead of the second best; nothing is thrown out for disagreeing with the poses, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Sight, observer
-from revisit.evidence.mbench import PairMatches, WarpedViews
 from revisit.geometry.depth_views import depth_there, landing
 from revisit.geometry.fold_pairs import Pairs, frame_numbers, returning_pairs
 from revisit.geometry.two_view import relative_pose
 from revisit.media.error_names import in_clip
 from revisit.observers.geometry_file import Geometry, read_geometry
+from revisit.suites.mbench.evidence import CaseAnnotations, PairMatches, WarpedViews
 
 POINTS = 4000
 RATIO = 0.75
@@ -29,7 +28,7 @@ OCCLUDED = 0.05  # of the depth: a point that much further than what is seen the
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class ChosenPairs:
     """The pairs of a clip and what they were chosen by."""
 
     geometry: Geometry
@@ -44,16 +43,16 @@ class Chosen:
         return set(self.frame[rows].tolist())
 
 
-def choose(clip: ClipInfo, path: Path, annotations: Mapping[str, Any], rule: str, convention: str) -> Chosen:
+def choose(clip: ClipInfo, path: Path, annotations: CaseAnnotations, rule: str, convention: str) -> ChosenPairs:
     """The pairs of frames of a clip, from the poses in the file and the setting of the case."""
     geometry = read_geometry(path, convention)
-    pairs, frame, note = seen_again(geometry, path, clip.count, annotations, rule)
+    pairs, frame, note = returned_frames(geometry, path, clip.count, annotations, rule)
     notes = [text for text in (note, pairs.note, "" if geometry.depth is not None else "no depth") if text]
-    return Chosen(geometry, pairs, frame, "; ".join(notes))
+    return ChosenPairs(geometry, pairs, frame, "; ".join(notes))
 
 
-def seen_again(
-    geometry: Geometry, path: Path, count: int, annotations: Mapping[str, Any], rule: str
+def returned_frames(
+    geometry: Geometry, path: Path, count: int, annotations: CaseAnnotations, rule: str
 ) -> tuple[Pairs, np.ndarray, str]:
     """Poses that see one view out and back, the frame number of each pose, and what had to be assumed of these."""
     with in_clip(path):
@@ -67,30 +66,30 @@ def seen_again(
     sets=("lite",),
 )  # fmt: skip
 def return_matches(
-    clip: ClipInfo, path: Path, annotations: Mapping[str, Any], *, rule: str = "corrected", convention: str = "auto"
+    clip: ClipInfo, path: Path, annotations: CaseAnnotations, *, rule: str = "corrected", convention: str = "auto"
 ) -> Sight:
     """Matching points of the frames that see one view out and back."""
-    chosen = choose(clip, path, annotations, rule, convention)
-    pictures = yield from kept(chosen)
-    points = {number: found_points(grey) for number, grey in pictures.items()}
+    choice = choose(clip, path, annotations, rule, convention)
+    pictures = yield from collect_frames(choice)
+    points = {number: find_points(grey) for number, grey in pictures.items()}
     pairs, tables = [], []
-    for k, (i, j) in enumerate(zip(chosen.pairs.row, chosen.pairs.other, strict=True)):
-        first, second = (int(chosen.frame[row]) for row in (i, j))
+    for k, (i, j) in enumerate(zip(choice.pairs.row, choice.pairs.other, strict=True)):
+        first, second = (int(choice.frame[row]) for row in (i, j))
         if first in points and second in points:
             pairs.append(k)
-            tables.append(matched(points[first], points[second]))
+            tables.append(match_pair(points[first], points[second]))
     at = np.array(pairs, dtype=int)
-    row, other = chosen.pairs.row[at], chosen.pairs.other[at]
+    row, other = choice.pairs.row[at], choice.pairs.other[at]
     return PairMatches(
-        frame=chosen.frame[row],
-        other=chosen.frame[other],
+        frame=choice.frame[row],
+        other=choice.frame[other],
         row=row,
         other_row=other,
-        distance=chosen.pairs.distance[at],
+        distance=choice.pairs.distance[at],
         offsets=np.cumsum([0, *(len(table) for table in tables)]),
         points=np.concatenate([np.zeros((0, 4)), *tables]),
-        how=chosen.pairs.how,
-        note=chosen.note,
+        how=choice.pairs.how,
+        note=choice.note,
         matcher=f"SIFT, {POINTS} points, ratio {RATIO}, mutual",
     )
 
@@ -100,15 +99,15 @@ def return_matches(
     sets=("lite",),
 )  # fmt: skip
 def warped_views(
-    clip: ClipInfo, path: Path, annotations: Mapping[str, Any], *, rule: str = "corrected", convention: str = "auto"
+    clip: ClipInfo, path: Path, annotations: CaseAnnotations, *, rule: str = "corrected", convention: str = "auto"
 ) -> Sight:
     """The late frames, as the early cameras would see them."""
-    chosen = choose(clip, path, annotations, rule, convention)
-    geometry = chosen.geometry
-    pictures = yield from kept(chosen)
+    choice = choose(clip, path, annotations, rule, convention)
+    geometry = choice.geometry
+    pictures = yield from collect_frames(choice)
     parts: list[tuple[int, int, np.ndarray, np.ndarray, np.ndarray]] = []
-    for i, j in zip(chosen.pairs.row.tolist(), chosen.pairs.other.tolist(), strict=True):
-        first, second = int(chosen.frame[i]), int(chosen.frame[j])
+    for i, j in zip(choice.pairs.row.tolist(), choice.pairs.other.tolist(), strict=True):
+        first, second = int(choice.frame[i]), int(choice.frame[j])
         if geometry.depth is not None and first in pictures and second in pictures:
             parts.append((first, second, pictures[first], *warp(geometry, i, j, pictures[second])))
     shape = (0, geometry.height, geometry.width)
@@ -121,37 +120,37 @@ def warped_views(
         picture=np.array(picture, dtype=np.uint8),
         warped=np.array(warped, dtype=np.uint8),
         visible=np.array(visible, dtype=bool),
-        how=chosen.pairs.how,
-        note=chosen.note,
+        how=choice.pairs.how,
+        note=choice.note,
     )
 
 
-def kept(chosen: Chosen) -> Any:
+def collect_frames(choice: ChosenPairs) -> Any:
     """Grey pictures of the wanted frames on the grid of the geometry, by frame number."""
     import cv2
 
     pictures: dict[int, np.ndarray] = {}
-    size = chosen.geometry.width, chosen.geometry.height
-    wanted = chosen.wanted
+    size = choice.geometry.width, choice.geometry.height
+    frame_numbers = choice.wanted
     while (frame := (yield)) is not None:
-        if frame.index in wanted:
+        if frame.index in frame_numbers:
             grey = cv2.cvtColor(frame.rgb, cv2.COLOR_RGB2GRAY)
             pictures[frame.index] = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
     return pictures
 
 
-def found_points(grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def find_points(grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(positions (n, 2), unit descriptors (n, 128)) of SIFT points."""
     import cv2
 
-    found, raw = cv2.SIFT_create(nfeatures=POINTS).detectAndCompute(grey, None)  # type: ignore[attr-defined]
-    if raw is None or not found:
+    keypoints, raw = cv2.SIFT_create(nfeatures=POINTS).detectAndCompute(grey, None)  # type: ignore[attr-defined]
+    if raw is None or not keypoints:
         return np.zeros((0, 2)), np.zeros((0, 128), np.float32)
     unit = np.sqrt(raw / np.maximum(raw.sum(axis=1, keepdims=True), 1e-9))
-    return np.array([point.pt for point in found]), unit.astype(np.float32)
+    return np.array([point.pt for point in keypoints]), unit.astype(np.float32)
 
 
-def matched(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def match_pair(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """(m, 4) positions in both pictures of points that are each other's best match, clearly ahead of the second."""
     if len(a[0]) < 2 or len(b[0]) < 2:
         return np.zeros((0, 4))

@@ -5,10 +5,18 @@ Files from outside fill most of these kinds; `maker` names the network that wrot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from revisit.core import Array, evidence
+
+
+class CaseAnnotations(TypedDict, total=False):
+    """What MBench's observers read of a case's annotations."""
+
+    setting: str  # "A" or "T": driven by actions or by text
+    segments: Sequence[str]  # captions of the segments of a clip driven by text
 
 
 @evidence(id="geometry_track")
@@ -154,3 +162,30 @@ class TextFeatures:
     text: Annotated[Array, "M, D; finite"]
     cut: bool  # whether a caption was longer than the network reads
     maker: str
+
+
+@evidence(id="trigger_answer")
+@dataclass(frozen=True)
+class TriggerAnswer:
+    """Whether a judge found that a clip poses the memory test of its subset at all (MBench)."""
+
+    triggered: int  # 1, 0, or -1 where the judge gave no valid answer
+    confidence: float  # 0-1; nan where there is none
+    question: str  # which of the subset's questions was asked
+    judge: str
+    frames: str = ""
+    canary: str = ""
+    problems: tuple[str, ...] = ()
+
+
+@evidence(id="progress_ratings")
+@dataclass(frozen=True)
+class ProgressRatings:
+    """How far the asked-for change went, and how right it looks, each from 1 to 5 (MBench)."""
+
+    progress: float  # nan where the judge gave no valid answer
+    correctness: float
+    judge: str
+    frames: str = ""
+    canary: str = ""
+    problems: tuple[str, ...] = ()

@@ -7,21 +7,19 @@ are there to be named in a set of your own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observers
-from revisit.evidence.mbench import TextFeatures
 from revisit.geometry.fold_pairs import segment_bounds
 from revisit.observers.pictures import in_groups
+from revisit.suites.mbench.evidence import CaseAnnotations, TextFeatures
 
 AT_ONCE = 16  # frames
 
 
-def captions_of(annotations: Mapping[str, Any], prompt: str) -> list[str]:
+def captions_of(annotations: CaseAnnotations, prompt: str) -> list[str]:
     """The caption of each segment of a clip."""
     return [str(text) for text in annotations.get("segments") or ()] or ([prompt] if prompt.strip() else [])
 
@@ -37,7 +35,7 @@ def segment_frames(count: int, segments: int, per_segment: int) -> dict[int, int
     }
 
 
-def _wanted(count: int, fps: float, annotations: Mapping[str, Any], prompt: str, *, per_segment: int) -> np.ndarray:
+def _wanted(count: int, fps: float, annotations: CaseAnnotations, prompt: str, *, per_segment: int) -> np.ndarray:
     return np.array(list(segment_frames(count, len(captions_of(annotations, prompt)), per_segment)), dtype=np.int64)
 
 
@@ -50,7 +48,7 @@ def _wanted(count: int, fps: float, annotations: Mapping[str, Any], prompt: str,
     version=1, kind="sequence", makes=TextFeatures, inputs=("annotations", "prompt"), choose=_wanted,
 )  # fmt: skip
 def text_features(
-    network: str, clip: ClipInfo, annotations: Mapping[str, Any], prompt: str, *, per_segment: int = 8
+    network: str, clip: ClipInfo, annotations: CaseAnnotations, prompt: str, *, per_segment: int = 8
 ) -> Sight:
     """Vectors of frames and of the captions of their segments by {network}."""
     from revisit.networks import clip as openclip
@@ -72,8 +70,8 @@ def text_features(
     text, cut = np.zeros((0, 1), np.float32), False
     if captions:
         with runtime.inference(networks.HALF):
-            made, cut = net.texts(captions)
-        text = runtime.numbers(made)
+            text_vectors, cut = net.texts(captions)
+        text = runtime.numbers(text_vectors)
     return TextFeatures(
         frame=np.array(frames, dtype=np.int64),
         segment=np.array([belongs[number] for number in frames], dtype=np.int64),

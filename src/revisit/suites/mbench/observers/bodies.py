@@ -7,16 +7,23 @@ MobileSAM is shown two points, because the box as a prompt gives parts of people
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from revisit.core import ClipInfo, Sight, observer
-from revisit.evidence.mbench import BodyFeatures
-from revisit.observers.faces import BUFFALO, LONG_SIDE, Find, find, find_by_buffalo, remembered, searched_frames
 from revisit.observers.masks import SAM2
-from revisit.observers.objects import DINOV2, GREY, SIDE, cut_out, described
+from revisit.suites.mbench.evidence import BodyFeatures, CaseAnnotations
+from revisit.suites.mbench.observers.faces import (
+    BUFFALO,
+    LONG_SIDE,
+    Find,
+    find,
+    find_by_buffalo,
+    remembered,
+    searched_frames,
+)
+from revisit.suites.mbench.observers.objects import DINOV2, GREY, SIDE, cut_out, described
 
 WIDE, HIGH = 3.0, 7.0  # the box of a body, in widths and heights of the face
 CHEST = 2.2  # heights of the face below its top
@@ -34,7 +41,7 @@ Describe = Callable[[np.ndarray, np.ndarray], tuple[Sequence[int], Sequence[np.n
     id="small.bodies", version=1, kind="sequence", makes=BodyFeatures, inputs=("annotations",),
     choose=searched_frames, weights=("mtcnn", "sface", "mobile-sam", "efficientnet-lite0"),
 )  # fmt: skip
-def bodies(clip: ClipInfo, annotations: Mapping[str, Any]) -> Sight:
+def bodies(clip: ClipInfo, annotations: CaseAnnotations) -> Sight:
     """Descriptors of the bodies below these faces, in 16 frames at most."""
     searched = searched_frames(clip.count, clip.fps, annotations)
     looked = searched[np.linspace(0, len(searched) - 1, min(BODY_FRAMES, len(searched))).round().astype(int)]
@@ -46,7 +53,7 @@ def bodies(clip: ClipInfo, annotations: Mapping[str, Any]) -> Sight:
     id="paper.bodies", version=1, kind="sequence", makes=BodyFeatures, inputs=("annotations",),
     choose=searched_frames, weights=(*BUFFALO, SAM2, DINOV2),
 )  # fmt: skip
-def bodies_by_dino(clip: ClipInfo, annotations: Mapping[str, Any]) -> Sight:
+def bodies_by_dino(clip: ClipInfo, annotations: CaseAnnotations) -> Sight:
     """Descriptors of the bodies below these faces, in the same frames."""
     looked = searched_frames(clip.count, clip.fps, annotations)
     return (yield from body_features(find_by_buffalo, describe_by_dino, f"{DINOV2} on masks by {SAM2}", looked))
@@ -54,18 +61,18 @@ def bodies_by_dino(clip: ClipInfo, annotations: Mapping[str, Any]) -> Sight:
 
 def body_features(find: Find, describe: Describe, maker: str, looked: np.ndarray) -> Sight:
     """Observe bodies: what `describe` says of those that belong to faces, in the frames with the numbers `looked`."""
-    wanted = set(looked.tolist())
+    frame_numbers = set(looked.tolist())
     rows: list[int] = []
     vectors: list[np.ndarray] = []
     before = 0
-    while (seen := (yield)) is not None:
-        picture = seen.at(LONG_SIDE)
-        found = remembered(find, picture)
-        if seen.index in wanted and len(found.box):
-            which, some = describe(picture, found.box)
+    while (frame := (yield)) is not None:
+        picture = frame.at(LONG_SIDE)
+        faces = remembered(find, picture)
+        if frame.index in frame_numbers and len(faces.box):
+            which, some = describe(picture, faces.box)
             rows += [before + k for k in which]
             vectors += list(some)
-        before += len(found.box)
+        before += len(faces.box)
     table = np.stack(vectors) if vectors else np.zeros((0, 0), np.float32)
     return BodyFeatures(np.array(rows, np.int64), table, maker)
 
@@ -78,11 +85,11 @@ def describe(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], np.ndarr
     box = body_boxes(face, height, width)
     with runtime.inference():
         network = runtime.network("mobile-sam", mobile_sam.load)
-        [seen] = network.embed(runtime.on_device([picture]))
-        answers = network.masks(seen, points=body_points(face, box, height, width))
+        [embedding] = network.embed(runtime.on_device([picture]))
+        answers = network.masks(embedding, points=body_points(face, box, height, width))
         masks = answers.at()[:, 0]
-    found = bodies_in(masks, face, box)
-    return list(found), looks(picture, list(found.values()))
+    bodies = bodies_in(masks, face, box)
+    return list(bodies), looks(picture, list(bodies.values()))
 
 
 def looks(picture: np.ndarray, masks: Sequence[np.ndarray]) -> np.ndarray:
@@ -98,8 +105,8 @@ def looks(picture: np.ndarray, masks: Sequence[np.ndarray]) -> np.ndarray:
     with runtime.inference():
         network = runtime.network(ID, build)
         levels, there = (
-            torch.cat([resized(runtime.on_device([cut_out(shown, mask)]), (SIDE, SIDE)) for mask in masks])
-            for shown in (picture, np.full_like(picture, 255))
+            torch.cat([resized(runtime.on_device([cut_out(image, mask)]), (SIDE, SIDE)) for mask in masks])
+            for image in (picture, np.full_like(picture, 255))
         )
         maps = network.stages(levels)
         early = maps[CLOTH]
@@ -117,10 +124,10 @@ def describe_by_dino(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], 
     box = body_boxes(face, height, width)
     x0, y0, x1, y1 = (box / (width, height, width, height)).T.tolist()
     with runtime.inference():
-        shown = runtime.on_device([picture])
-        following = sam2.Following(sam2.network(SAM2), shown, list(zip(x0, y0, x1, y1, strict=True)))
-        found = bodies_in(sam2.masks_at(following.first[0], (height, width)), face, box)
-        return list(found), [described(shown, mask) for mask in found.values()]
+        images = runtime.on_device([picture])
+        following = sam2.Following(sam2.network(SAM2), images, list(zip(x0, y0, x1, y1, strict=True)))
+        bodies = bodies_in(sam2.masks_at(following.first[0], (height, width)), face, box)
+        return list(bodies), [described(images, mask) for mask in bodies.values()]
 
 
 def body_boxes(face: np.ndarray, height: int, width: int) -> np.ndarray:
@@ -143,13 +150,13 @@ def body_points(face: np.ndarray, box: np.ndarray, height: int, width: int) -> l
 
 def bodies_in(masks: np.ndarray, face: np.ndarray, box: np.ndarray) -> dict[int, np.ndarray]:
     """Face -> mask of its body, cut to the box of the body, for those masks that are of a body."""
-    found = {}
+    masks_by_face = {}
     for k, mask in enumerate(masks):
         if is_body(mask, face[k]):
             x0, y0, x1, y1 = (int(v) for v in (*np.floor(box[k, :2]), *np.ceil(box[k, 2:])))
-            found[k] = np.zeros_like(mask)
-            found[k][y0:y1, x0:x1] = mask[y0:y1, x0:x1]
-    return found
+            masks_by_face[k] = np.zeros_like(mask)
+            masks_by_face[k][y0:y1, x0:x1] = mask[y0:y1, x0:x1]
+    return masks_by_face
 
 
 def is_body(mask: np.ndarray, face: np.ndarray) -> bool:

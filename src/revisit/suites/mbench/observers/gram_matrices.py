@@ -9,7 +9,6 @@ both ends. Matrices are forgotten as soon as no later frame is compared with the
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -18,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observers
-from revisit.evidence.mbench import GramDistances
 from revisit.geometry.fold_pairs import symmetric_pairs
 from revisit.observers.geometry_file import read_geometry
 from revisit.observers.pictures import in_groups
-from revisit.observers.returned_pairs import seen_again
+from revisit.suites.mbench.evidence import CaseAnnotations, GramDistances
+from revisit.suites.mbench.observers.returned_pairs import returned_frames
 
 LONG_SIDE = 512
 AT_ONCE = 4  # frames; VGG takes 300 MB for each
@@ -31,23 +30,21 @@ Compared = tuple[int, int, bool]  # the later frame, the earlier one, whether th
 
 
 def compared_frames(
-    count: int, path: Path | None, annotations: Mapping[str, Any], *, samples: int, rule: str, convention: str
+    count: int, path: Path | None, annotations: CaseAnnotations, *, samples: int, rule: str, convention: str
 ) -> list[Compared]:
     """The pairs of frames of a clip of `count` frames; 0 `samples` are all frames."""
     spread = np.unique(np.linspace(0, max(count - 1, 0), samples or count).round().astype(int)).tolist()
     near = [(later, earlier, False) for earlier, later in pairwise(spread)]
     geometry = None if path is None else read_geometry(path, convention)
     if geometry is None or path is None or geometry.refused:
-        found, numbers = symmetric_pairs(count), np.arange(count)
+        pairs, numbers = symmetric_pairs(count), np.arange(count)
     else:
-        found, numbers, _ = seen_again(geometry, path, count, annotations, rule)
-    out, back = numbers[found.row].tolist(), numbers[found.other].tolist()
+        pairs, numbers, _ = returned_frames(geometry, path, count, annotations, rule)
+    out, back = numbers[pairs.row].tolist(), numbers[pairs.other].tolist()
     return [*near, *((later, earlier, True) for earlier, later in zip(out, back, strict=True))]
 
 
-def wanted_frames(
-    count: int, fps: float, path: Path | None, annotations: Mapping[str, Any], **params: Any
-) -> np.ndarray:
+def wanted_frames(count: int, fps: float, path: Path | None, annotations: CaseAnnotations, **params: Any) -> np.ndarray:
     """Numbers of all frames that are compared."""
     pairs = compared_frames(count, path, annotations, **params)
     return np.array([number for later, earlier, _ in pairs for number in (later, earlier)], dtype=np.int64)
@@ -61,7 +58,7 @@ def grams(
     network: str,
     clip: ClipInfo,
     path: Path | None,
-    annotations: Mapping[str, Any],
+    annotations: CaseAnnotations,
     *,
     samples: int = 32,
     rule: str = "corrected",
@@ -82,7 +79,7 @@ def distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
     ending: dict[int, list[int]] = defaultdict(list)  # the later frame -> numbers of its pairs
     for number, (later, _, _) in enumerate(pairs):
         ending[later].append(number)
-    found: dict[int, list[Any]] = {}
+    features: dict[int, list[Any]] = {}
     rows: dict[int, list[np.ndarray]] = {}
     count = 0
 
@@ -91,25 +88,25 @@ def distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
         layers = matrices([frame.rgb for frame in frames])
         count = len(layers)
         for row, frame in enumerate(frames):
-            found[frame.index] = [layer[row : row + 1] for layer in layers]
+            features[frame.index] = [layer[row : row + 1] for layer in layers]
             for number in ending[frame.index]:
                 later, earlier, _ = pairs[number]
-                if earlier in found:
+                if earlier in features:
                     with runtime.inference():
-                        made = gram_distances(found[later], found[earlier])
-                        rows[number] = [runtime.numbers(part[0]) for part in made]
+                        distance = gram_distances(features[later], features[earlier])
+                        rows[number] = [runtime.numbers(part[0]) for part in distance]
                 uses.subtract((later, earlier))
-            for spent in [number for number in found if uses[number] <= 0]:
-                del found[spent]
+            for spent in [number for number in features if uses[number] <= 0]:
+                del features[spent]
 
     yield from in_groups(AT_ONCE, compare)
     order = sorted(rows)
-    seen = [pairs[number] for number in order]
+    ordered = [pairs[number] for number in order]
     table = np.array([rows[number] for number in order], dtype=np.float32).reshape(len(order), 3, count)
     return GramDistances(
-        frame=np.array([later for later, _, _ in seen], dtype=np.int64),
-        other=np.array([earlier for _, earlier, _ in seen], dtype=np.int64),
-        fold=np.array([fold for _, _, fold in seen], dtype=bool),
+        frame=np.array([later for later, _, _ in ordered], dtype=np.int64),
+        other=np.array([earlier for _, earlier, _ in ordered], dtype=np.int64),
+        fold=np.array([fold for _, _, fold in ordered], dtype=bool),
         difference=table[:, 0],
         norm=table[:, 1],
         other_norm=table[:, 2],

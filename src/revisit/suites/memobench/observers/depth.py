@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, Frame, observer, observers
-from revisit.evidence.memory_clips import DepthMaps
+from revisit.suites.memobench.evidence import DepthMaps
 
 SIDE = 224
 LONG_SIDE = 640
@@ -28,7 +28,7 @@ def first_middle_last(count: int, fps: float, phases: tuple[int, int], *, sample
     return np.unique(np.concatenate([a + (steps * (b - a) / max(samples - 1, 1)).astype(np.int64) for a, b in spans]))
 
 
-def squeezed(frame: Frame, **_: Any) -> np.ndarray:
+def squeeze(frame: Frame, **_: Any) -> np.ndarray:
     """The whole frame at 224 x 224, by area."""
     import cv2
 
@@ -37,7 +37,7 @@ def squeezed(frame: Frame, **_: Any) -> np.ndarray:
 
 @observer(
     id="small.depth", version=1, kind="frame", makes=DepthMaps, inputs=("phases",), weights=("fastdepth",),
-    choose=first_middle_last, prepare=squeezed,
+    choose=first_middle_last, prepare=squeeze,
 )  # fmt: skip
 def fast_depth(batch: Batch, *, samples: int = 3) -> DepthMaps:
     """Depth of the first, middle and last frame of both phases by FastDepth; it knows rooms better than streets."""
@@ -58,5 +58,5 @@ def depth_anything(network: str, batch: Batch, *, samples: int = 3, long_side: i
     """Inverse depth of the first, middle and last frame of both phases by {network}."""
     from revisit.networks import depth_anything, runtime
 
-    found = runtime.numbers(depth_anything.depth(network, runtime.on_device(batch.rgb)))
-    return DepthMaps(batch.index, found, inverse=True, maker=network)
+    maps = runtime.numbers(depth_anything.depth(network, runtime.on_device(batch.rgb)))
+    return DepthMaps(batch.index, maps, inverse=True, maker=network)

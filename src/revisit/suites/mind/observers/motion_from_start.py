@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Batch, every, observer
-from revisit.evidence.motion import Outset
+from revisit.suites.mind.evidence import Outset
 
 
 @observer(id="lite.outset", version=1, kind="clip", makes=Outset, frames=every(at_most=3), size=320, sets=("lite",))

@@ -8,17 +8,32 @@ does. `small.detections` needs no words: the target is asked for by its first lo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, Target, UsageError, observer
-from revisit.evidence.memory_clips import Detections
-from revisit.observers.masks import AT_MOST, DINO, MOBILE_SAM, SALIENCY, SAM2, U2NETP, choose_frames, followed
+from revisit.observers.masks import (
+    AT_MOST,
+    BOX,
+    DINO,
+    MOBILE_SAM,
+    NOTHING,
+    SALIENCY,
+    SALIENT,
+    SAM2,
+    SKIP,
+    U2NETP,
+    choose_frames,
+    followed,
+)
 from revisit.observers.pictures import in_groups
+from revisit.observers.target_presence import LONG_SIDE, WEIGHTS, choose_looks, collect_frames, search_frames
+from revisit.suites.memobench.evidence import Detections
 
 SAM3 = "sam3"
 GROUP = 4  # frames at a time
+CERTAIN_LIKE, CERTAIN_MARGIN = (0.4, 0.6), (-0.05, 0.05)  # from surely away to surely there
 # How the words are put to the detector (Table S4); `first` is the first word alone.
 STYLES = {
     "original": "{}",
@@ -27,6 +42,15 @@ STYLES = {
     "photo": "a photo of {}",
     "first": "{}",
 }
+
+
+class PromptAnnotations(TypedDict, total=False):
+    """The words that the dataset gives for the target of a case."""
+
+    ors_prompts: Mapping[str, str]  # by rule
+    ors_prompt: str
+
+
 Rows = list[tuple[np.ndarray, np.ndarray]]  # scores and coverages of the masks of each frame
 
 
@@ -36,7 +60,7 @@ Rows = list[tuple[np.ndarray, np.ndarray]]  # scores and coverages of the masks 
 )  # fmt: skip
 def detections(
     clip: ClipInfo,
-    annotations: Mapping[str, Any],
+    annotations: PromptAnnotations,
     target: Target | None,
     *,
     rule: str = "corrected",
@@ -48,10 +72,10 @@ def detections(
     def ask(pictures: Any, words: str) -> Rows:
         from revisit.networks import sam3
 
-        found = sam3.network(SAM3).find(pictures, words, threshold=threshold)
-        return [(one.score, one.coverage) for one in found]
+        masks = sam3.network(SAM3).find(pictures, words, threshold=threshold)
+        return [(one.score, one.coverage) for one in masks]
 
-    return (yield from _asked(words_of(annotations, target, rule, style), ask, threshold, SAM3))
+    return (yield from _detect(words_of(annotations, target, rule, style), ask, threshold, SAM3))
 
 
 @observer(
@@ -60,7 +84,7 @@ def detections(
 )  # fmt: skip
 def detections_grounding(
     clip: ClipInfo,
-    annotations: Mapping[str, Any],
+    annotations: PromptAnnotations,
     target: Target | None,
     *,
     rule: str = "corrected",
@@ -76,8 +100,8 @@ def detections_grounding(
         from revisit.networks import grounding_dino, runtime, sam2
 
         rows: Rows = []
-        named = grounding_dino.network(DINO).find(pictures, words, threshold=threshold)
-        for k, (score, boxes) in enumerate(named):
+        boxes_by_frame = grounding_dino.network(DINO).find(pictures, words, threshold=threshold)
+        for k, (score, boxes) in enumerate(boxes_by_frame):
             share = np.zeros(0, np.float32)
             if len(score):
                 logits, _ = sam2.Following(sam2.network(SAM2), pictures[k : k + 1], boxes.tolist()).first
@@ -86,7 +110,7 @@ def detections_grounding(
             rows.append((runtime.numbers(score), share))
         return rows
 
-    return (yield from _asked(words_of(annotations, target, rule, style), ask, threshold, f"{DINO} + {SAM2}"))
+    return (yield from _detect(words_of(annotations, target, rule, style), ask, threshold, f"{DINO} + {SAM2}"))
 
 
 @observer(
@@ -101,19 +125,19 @@ def detections_by_look(
     The score is likeness x expected overlap x sharpness of the mask; a mask that fails the tracker's rules is none.
     """
     track = yield from followed(None if target is None else target.box, when_unknown)
-    seen = [k for k, mask in enumerate(track.masks) if mask is not None]
+    rows = [k for k, mask in enumerate(track.masks) if mask is not None]
     return Detections(
         index=track.index,
-        frame=track.index[seen],
+        frame=track.index[rows],
         coverage=np.array([float(mask.mean()) for mask in track.masks if mask is not None]),
-        score=np.array([track.score[k] for k in seen]),
+        score=np.array([track.score[k] for k in rows]),
         prompt=track.prompt,
         threshold=0.0,
         maker=MOBILE_SAM,
     )
 
 
-def words_of(annotations: Mapping[str, Any], target: Target | None, rule: str, style: str = "original") -> str:
+def words_of(annotations: PromptAnnotations, target: Target | None, rule: str, style: str = "original") -> str:
     """The words to ask with; empty where neither the dataset nor the target has any."""
     if style not in STYLES:
         raise UsageError(f"unknown prompt style {style!r} for the detector; choose one of {', '.join(STYLES)}")
@@ -124,7 +148,7 @@ def words_of(annotations: Mapping[str, Any], target: Target | None, rule: str, s
     return STYLES[style].format(words) if words else ""
 
 
-def _asked(words: str, ask: Callable[[Any, str], Rows], threshold: float, maker: str) -> Any:
+def _detect(words: str, ask: Callable[[Any, str], Rows], threshold: float, maker: str) -> Any:
     from revisit.networks import runtime
 
     index: list[int] = []
@@ -147,3 +171,41 @@ def _asked(words: str, ask: Callable[[Any, str], Rows], threshold: float, maker:
         threshold=threshold,
         maker=maker,
     )
+
+
+@observer(
+    id="small.sightings", version=1, kind="sequence", makes=Detections, size=LONG_SIDE, inputs=("target?",),
+    choose=choose_looks, weights=(*WEIGHTS, "u2netp"),
+)  # fmt: skip
+def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = SALIENCY) -> Sight:
+    """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
+
+    Where no box was given, the target is what is salient in the first frame, or with `when_unknown=skip` nothing. The
+    score is 1 where a frame shows the target clearly, 0 where it lacks it, and grows between with likeness and margin.
+    """
+    if when_unknown not in (SKIP, SALIENCY):
+        raise UsageError(f"when_unknown={when_unknown!r}: it is {SKIP!r} or {SALIENCY!r}")
+    frames = yield from collect_frames()
+    box = None if target is None else target.box
+    if box is None and when_unknown == SALIENCY and frames:
+        from revisit.networks import runtime
+        from revisit.networks.u2net import salient_box
+
+        with runtime.inference():
+            box = salient_box(frames[0].picture)
+    index = np.array([frame.index for frame in frames if box is not None], dtype=np.int64)
+    rows = search_frames(frames, box)[0] if box is not None else []
+    boxes = np.array([row.box for row in rows], dtype=np.float64).reshape(-1, 4)
+    prompt = NOTHING if box is None else SALIENT if target is None else BOX
+    return Detections(
+        index=index, frame=index, coverage=(boxes[:, 2:] - boxes[:, :2]).prod(axis=1),
+        score=np.array([confidence(row.like, row.unlike) for row in rows], dtype=np.float64),
+        prompt=prompt, threshold=0.0, maker=WEIGHTS[0], guessed=target is None,
+    )  # fmt: skip
+
+
+def confidence(like: float, unlike: float) -> float:
+    """How sure it is that a window shows the target, 0 to 1; a half is where the target gate says that it shows."""
+    by_like = (like - CERTAIN_LIKE[0]) / (CERTAIN_LIKE[1] - CERTAIN_LIKE[0])
+    by_margin = (like - unlike - CERTAIN_MARGIN[0]) / (CERTAIN_MARGIN[1] - CERTAIN_MARGIN[0])
+    return float(np.clip(min(by_like, by_margin), 0, 1))

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Sight, Target, observer
-from revisit.evidence.mbench import ObjectFeatures
 from revisit.observers.mask_tracking import box_of
-from revisit.observers.masks import AT_MOST, DINO, SAM2, THRESHOLD, Follower, choose_frames, followed
+from revisit.observers.masks import AT_MOST, DINO, SAM2, choose_frames, followed
+from revisit.suites.mbench.evidence import ObjectFeatures
+from revisit.suites.mbench.observers.masks import THRESHOLD, Follower
 
 DINOV2 = "dinov2-base"
 LEAST_SHARE = 0.001  # of the frame: a smaller mask has hardly a patch of the network's
@@ -32,12 +33,12 @@ MAKER = "efficientnet-lite0 on masks by mobile-sam"
 )  # fmt: skip
 def object_features(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> Sight:
     """Descriptors of the target where it is seen, from its box in the first frame."""
-    shown: dict[int, np.ndarray] = {}
-    track = yield from followed(target.box, shown=shown)
-    seen = {int(number): mask for number, mask in zip(track.index, track.masks, strict=True) if mask is not None}
-    whole = whole_views(list(seen.values()))
-    views = [number for number, good in zip(seen, whole.tolist(), strict=True) if good]
-    vectors = object_vectors([cut_out(shown[number], seen[number]) for number in views])
+    pictures: dict[int, np.ndarray] = {}
+    track = yield from followed(target.box, pictures=pictures)
+    masks = {int(number): mask for number, mask in zip(track.index, track.masks, strict=True) if mask is not None}
+    whole = whole_views(list(masks.values()))
+    views = [number for number, good in zip(masks, whole.tolist(), strict=True) if good]
+    vectors = object_vectors([cut_out(pictures[number], masks[number]) for number in views])
     return ObjectFeatures(track.index, np.array(views, dtype=np.int64), vectors, MAKER)
 
 
@@ -53,7 +54,7 @@ def object_features_by_dino(
 
     follower = Follower(sought, threshold)
     index: list[int] = []
-    shown: list[int] = []
+    frames: list[int] = []
     vectors: list[np.ndarray] = []
     while (frame := (yield)) is not None:
         with runtime.inference():
@@ -61,11 +62,11 @@ def object_features_by_dino(
             mask = follower.see(picture, (clip.height, clip.width))
             if mask.mean() >= LEAST_SHARE:
                 vectors.append(described(picture, mask))
-                shown.append(frame.index)
+                frames.append(frame.index)
         index.append(frame.index)
     table = np.stack(vectors) if vectors else np.zeros((0, 0), np.float32)
     maker = f"{DINOV2} on masks by {follower.maker}"
-    return ObjectFeatures(np.array(index, dtype=np.int64), np.array(shown, dtype=np.int64), table, maker)
+    return ObjectFeatures(np.array(index, dtype=np.int64), np.array(frames, dtype=np.int64), table, maker)
 
 
 def object_vectors(squares: Sequence[np.ndarray]) -> np.ndarray:
@@ -93,11 +94,11 @@ def cut_out(rgb: np.ndarray, mask: np.ndarray) -> np.ndarray:
         mask = cv2.resize(mask.astype(np.uint8), (width, height), interpolation=cv2.INTER_NEAREST) > 0
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     part = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    shown = np.where(mask[part][..., None], rgb[part], np.uint8(GREY))
-    side = max(shown.shape[:2])
+    piece = np.where(mask[part][..., None], rgb[part], np.uint8(GREY))
+    side = max(piece.shape[:2])
     square = np.full((side, side, 3), GREY, np.uint8)
-    top, left = (side - shown.shape[0]) // 2, (side - shown.shape[1]) // 2
-    square[top : top + shown.shape[0], left : left + shown.shape[1]] = shown
+    top, left = (side - piece.shape[0]) // 2, (side - piece.shape[1]) // 2
+    square[top : top + piece.shape[0], left : left + piece.shape[1]] = piece
     return square
 
 

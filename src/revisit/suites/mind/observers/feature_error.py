@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from revisit.core import Batch, Frame, observer
-from revisit.evidence.quality import FeatureError
 from revisit.observers.fidelity import cover
 from revisit.observers.patches import EFFICIENTNET
+from revisit.suites.mind.evidence import FeatureError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,20 +30,20 @@ def feature_error_by_efficientnet(batch: Batch) -> FeatureError:
     from revisit.networks.efficientnet_lite import described, full_field
 
     with runtime.inference():
-        shown = full_field(runtime.on_device(batch.rgb))
+        pictures = full_field(runtime.on_device(batch.rgb))
         truth = full_field(runtime.on_device(batch.reference))
-        difference = described(shown)[0] - described(truth)[0]
+        difference = described(pictures)[0] - described(truth)[0]
         error = difference.square().mean(dim=(1, 2, 3))
     return FeatureError(batch.index, batch.reference_index, runtime.numbers(error), EFFICIENTNET)
 
 
 def covering_pair(pair: tuple[Frame, Frame], *, rescaled_twice: bool) -> tuple[np.ndarray, np.ndarray]:
     """A frame and its reference at one size: their own, or where these differ MIND's, in whole levels."""
-    shown, truth = pair[0].rgb, pair[1].rgb
-    if shown.shape == truth.shape:
-        return shown, truth
+    picture, truth = pair[0].rgb, pair[1].rgb
+    if picture.shape == truth.shape:
+        return picture, truth
     height, width = MIND_SIZE
-    first, second = (np.rint(cover(rgb, width, height)).astype(np.uint8) for rgb in (shown, truth))
+    first, second = (np.rint(cover(rgb, width, height)).astype(np.uint8) for rgb in (picture, truth))
     return first, second
 
 
@@ -57,8 +57,8 @@ def feature_error_by_dino(batch: Batch, *, rescaled_twice: bool = False) -> Feat
 
     net = dino.network("dinov3-base")
 
-    def tokens(shown: Tensor) -> Tensor:
-        levels = preprocessing.resized(preprocessing.covering(shown, MIND_SIZE), MIND_SQUARE, "bilinear", exact=True)
+    def tokens(pictures: Tensor) -> Tensor:
+        levels = preprocessing.resized(preprocessing.covering(pictures, MIND_SIZE), MIND_SQUARE, "bilinear", exact=True)
         return preprocessing.unit(net(preprocessing.normalised(levels / 255 if rescaled_twice else levels))[1])
 
     # Half precision knows ten levels between the darkest and the brightest pixel of what upstream shows the network.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Sight, observer
-from revisit.evidence.mbench import FaceFeatures
 from revisit.geometry.fold_pairs import SEGMENTS, segment_bounds
+from revisit.suites.mbench.evidence import CaseAnnotations, FaceFeatures
 
 FRAMES = 32  # of a clip, or of each part of it
 LONG_SIDE = 1280
@@ -31,17 +31,17 @@ SAME = 0.363
 
 
 @dataclass(frozen=True)
-class Found:
+class DetectedFaces:
     """The faces of a frame."""
 
     box: np.ndarray  # (N, 4) x0, y0, x1, y1 in pixels
     vector: np.ndarray  # (N, D)
 
 
-Find = Callable[[np.ndarray], Found]
+Find = Callable[[np.ndarray], DetectedFaces]
 
 
-def searched_frames(count: int, fps: float, annotations: Mapping[str, Any], **params: Any) -> np.ndarray:
+def searched_frames(count: int, fps: float, annotations: CaseAnnotations, **params: Any) -> np.ndarray:
     """Numbers of the frames in which faces are searched."""
     parts = (len(annotations.get("segments") or ()) or SEGMENTS) if annotations.get("setting") == "T" else 1
     bounds = segment_bounds(count, parts)
@@ -53,7 +53,7 @@ def searched_frames(count: int, fps: float, annotations: Mapping[str, Any], **pa
     id="small.faces", version=1, kind="sequence", makes=FaceFeatures, inputs=("annotations",),
     choose=searched_frames, weights=("mtcnn", "sface"),
 )  # fmt: skip
-def faces(clip: ClipInfo, annotations: Mapping[str, Any]) -> Sight:
+def faces(clip: ClipInfo, annotations: CaseAnnotations) -> Sight:
     """Descriptors of the faces in 32 frames, or in 32 of each part with a caption of its own."""
     return (yield from face_features(find, 128, "mtcnn + sface", SAME))
 
@@ -62,7 +62,7 @@ def faces(clip: ClipInfo, annotations: Mapping[str, Any]) -> Sight:
     id="paper.faces", version=1, kind="sequence", makes=FaceFeatures, inputs=("annotations",),
     choose=searched_frames, weights=BUFFALO,
 )  # fmt: skip
-def faces_by_buffalo(clip: ClipInfo, annotations: Mapping[str, Any]) -> Sight:
+def faces_by_buffalo(clip: ClipInfo, annotations: CaseAnnotations) -> Sight:
     """Descriptors of the faces in 32 frames, or in 32 of each part with a caption of its own."""
     return (yield from face_features(find_by_buffalo, 512, "buffalo_l", FaceFeatures.same))
 
@@ -71,14 +71,14 @@ def face_features(find: Find, width: int, maker: str, same: float) -> Sight:
     """Observe faces: what `find` finds in each frame that is sent."""
     index, frame, vectors = [], [], [np.zeros((0, width), np.float32)]
     while (seen := (yield)) is not None:
-        found = remembered(find, seen.at(LONG_SIDE))
+        faces = remembered(find, seen.at(LONG_SIDE))
         index.append(seen.index)
-        frame += [seen.index] * len(found.box)
-        vectors.append(found.vector)
+        frame += [seen.index] * len(faces.box)
+        vectors.append(faces.vector)
     return FaceFeatures(np.array(index, np.int64), np.array(frame, np.int64), np.concatenate(vectors), maker, same)
 
 
-def find(picture: np.ndarray) -> Found:
+def find(picture: np.ndarray) -> DetectedFaces:
     """The faces in a frame that count, the surest first."""
     from revisit import weights
     from revisit.networks import mtcnn, sface
@@ -86,30 +86,32 @@ def find(picture: np.ndarray) -> Found:
 
     folder, embedder = weights.folder("mtcnn"), weights.file("sface")
     stages = folder / "pnet.onnx", folder / "rnet.onnx", folder / "onet.onnx"
-    seen = mtcnn.detect(stages, picture, least=LEAST_WIDTH)
-    wide = seen.box[:, 2] - seen.box[:, 0]
-    rows = np.flatnonzero((seen.score >= SURE) & (wide >= LEAST_WIDTH))
+    detections = mtcnn.detect(stages, picture, least=LEAST_WIDTH)
+    wide = detections.box[:, 2] - detections.box[:, 0]
+    rows = np.flatnonzero((detections.score >= SURE) & (wide >= LEAST_WIDTH))
     rows = np.sort(rows[np.argsort(-wide[rows], kind="stable")][:MOST_FACES])
-    vector, length = sface.embed(embedder, [aligned(picture, points) for points in seen.points[rows]])
+    vector, length = sface.embed(embedder, [aligned(picture, points) for points in detections.points[rows]])
     clear = length >= sface.LEAST_LENGTH
-    return Found(seen.box[rows][clear], vector[clear])
+    return DetectedFaces(detections.box[rows][clear], vector[clear])
 
 
-def find_by_buffalo(picture: np.ndarray) -> Found:
+def find_by_buffalo(picture: np.ndarray) -> DetectedFaces:
     """The faces in a frame, the surest first."""
     from revisit import weights
     from revisit.networks import arcface, scrfd
     from revisit.networks.faces import aligned
 
-    detector, embedder = (weights.file(id) for id in BUFFALO)
-    seen = scrfd.detect(detector, picture)
-    return Found(seen.box, arcface.embed(embedder, [aligned(picture, points) for points in seen.points]))
+    detector, embedder = (weights.file(weights_id) for weights_id in BUFFALO)
+    detections = scrfd.detect(detector, picture)
+    return DetectedFaces(
+        detections.box, arcface.embed(embedder, [aligned(picture, points) for points in detections.points])
+    )
 
 
-_known: OrderedDict[tuple[Find, bytes], Found] = OrderedDict()
+_known: OrderedDict[tuple[Find, bytes], DetectedFaces] = OrderedDict()
 
 
-def remembered(find: Find, picture: np.ndarray) -> Found:
+def remembered(find: Find, picture: np.ndarray) -> DetectedFaces:
     """The faces of a frame; those of the last frames are known already."""
     key = find, hashlib.blake2b(picture.tobytes(), digest_size=16).digest()
     if key not in _known:

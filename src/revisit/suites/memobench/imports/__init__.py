@@ -1,0 +1,1 @@
+"""Importers of files that only this benchmark uses."""

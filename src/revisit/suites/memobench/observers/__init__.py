@@ -1,0 +1,1 @@
+"""Observers that only this benchmark uses."""

@@ -1,0 +1,37 @@
+"""Ratings of single frames by networks: beauty and technical quality (docs/networks.md)."""
+
+from __future__ import annotations
+
+from revisit.core import Batch, observer
+from revisit.suites.mind.evidence import AestheticQuality, ImagingQuality
+
+MIND_SIZE = 720, 1280
+CLIP = "clip-vit-l-14-openai"
+
+
+@observer(
+    id="paper.aesthetic_mind", version=2, kind="frame", makes=AestheticQuality, weights=(CLIP, "laion-aesthetic-v1")
+)
+def aesthetic_mind(batch: Batch) -> AestheticQuality:
+    """Beauty of every frame by LAION's linear predictor, over 10."""
+    from revisit.networks import aesthetic, clip, runtime
+    from revisit.networks.preprocessing import covering
+
+    head, net = runtime.network("laion-aesthetic-v1", aesthetic.load), clip.network(CLIP)
+    with runtime.inference(clip.HALF):
+        vectors = net.embed(aesthetic.without_antialias(covering(runtime.on_device(batch.rgb), MIND_SIZE), net.side))
+    with runtime.inference():
+        value = aesthetic.beauty(head, vectors)
+    return AestheticQuality(batch.index, runtime.numbers(value) / 10, "laion-aesthetic-v1")
+
+
+@observer(id="paper.imaging", version=2, kind="frame", makes=ImagingQuality, weights=("musiq-spaq",))
+def imaging(batch: Batch) -> ImagingQuality:
+    """Technical quality of every frame by MUSIQ, 0 to 1."""
+    from revisit.networks import musiq, runtime
+    from revisit.networks.preprocessing import covering
+
+    net = runtime.network("musiq-spaq", musiq.load)
+    with runtime.inference():
+        value = net(covering(runtime.on_device(batch.rgb), MIND_SIZE) / 255)
+    return ImagingQuality(batch.index, runtime.numbers(value) / 100, "musiq-spaq")
