@@ -9,15 +9,11 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.benchmarks import OpenGroup
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON
 
-app = typer.Typer(cls=OpenGroup, help="Make benchmark data of your own.", no_args_is_help=True, rich_markup_mode=None)
-JSON = typer.Option(False, "--json", help="Print JSON.")
+app = Commands("Make benchmark data of your own.", cls=OpenGroup)
 ROWS = 20  # of a table that are shown
-
-
-@app.callback()
-def build() -> None:
-    """Make benchmark data of your own."""
 
 
 @app.command("check")
@@ -26,7 +22,7 @@ def check(
     suite: str = typer.Option("", help="Whose; told by its layout by default."),
     json: bool = JSON,
 ) -> None:
-    """Refuse what the suite could not score, and what is not as the dataset's card says. Exit code 1 if anything is."""
+    """List what the suite could not score, or is not as the card says. Exit code 1 if there is anything."""
     from revisit.suites.authoring import card_problems
 
     name, tools = _dataset(data, suite)
@@ -46,7 +42,7 @@ def describe(
     figures: Path = typer.Option(None, help="Folder for histograms (SVG)."),
     json: bool = JSON,
 ) -> None:
-    """Counts by category, lengths, trajectories and gaps of a dataset, as tables and figures."""
+    """Count what a dataset holds, as tables and figures. Categories, lengths, trajectories and gaps."""
     from revisit.report.histogram import as_svg
 
     name, tools = _dataset(data, suite)

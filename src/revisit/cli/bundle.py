@@ -8,16 +8,18 @@ from typing import Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON, RUN, out_option
 
-app = typer.Typer(no_args_is_help=True, help="Runs as files to hand in, to check, and to show on a static leaderboard.")
+app = Commands("Pack runs to hand in, check them, and publish a leaderboard.")
 
 
 @app.command("write")
 def write(
-    run: Path = typer.Argument(help="A run directory."),
-    out: Path = typer.Option(None, help="File to write; <run>.zip by default."),
+    run: Path = RUN,
+    out: Path = out_option("File to write; <run>.zip by default."),
 ) -> None:
-    """Put a run and the evidence behind its scores into one file; no path of this machine goes in, and no video."""
+    """Put a run and the evidence behind its scores into one file. No path of this machine goes in, and no video."""
     from revisit.core import load_all
     from revisit.results.run import Run
     from revisit.runs.bundles import write_bundle
@@ -30,9 +32,9 @@ def write(
 @app.command("check")
 def check(
     bundles: list[Path] = typer.Argument(help="Bundles."),
-    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+    json: bool = JSON,
 ) -> None:
-    """Look for all that was planned and score it again; exit with 1 where it differs, 3 where it cannot be told."""
+    """Score bundles again, and look for all that was planned. Exit code 1 where it differs, 3 where that is open."""
     from dataclasses import asdict
 
     from revisit.core import load_all
@@ -66,11 +68,11 @@ def console_check(name: str, checked: Any) -> None:
 @app.command("site")
 def site(
     bundles: list[Path] = typer.Argument(help="Bundles."),
-    out: Path = typer.Option(Path("leaderboard"), help="Folder for the pages."),
+    out: Path = out_option("Folder for the pages.", Path("leaderboard")),
     published: bool = typer.Option(False, "--published", help="With the papers' tables, as protocols of their own."),
     checked: bool = typer.Option(True, "--check/--no-check", help="Score every bundle again first."),
 ) -> None:
-    """Write a static leaderboard: a row per model and protocol, datasets told apart by content, rank intervals."""
+    """Write a static leaderboard, a row per model and protocol. Ranks have intervals; datasets differ by content."""
     from revisit.core import SUITES, UsageError, load_all
     from revisit.report.site import write_site
     from revisit.runs.bundle_check import check_bundle

@@ -5,9 +5,10 @@ from __future__ import annotations
 import typer
 
 from revisit.cli import console
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON
 
-app = typer.Typer(help="The cache of evidence: path, info, verify, prune.", no_args_is_help=True, rich_markup_mode=None)
-JSON = typer.Option(False, "--json", help="Print as JSON.")
+app = Commands("Show, verify and prune the cache of evidence.")
 
 
 @app.command()
@@ -60,9 +61,10 @@ def prune(
     yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
     json: bool = JSON,
 ) -> None:
-    """Remove what was not used for longest, down to REVISIT_CACHE_LIMIT or as told; it is made again when needed.
+    """Remove what was not used for longest.
 
-    That is evidence, converted networks and copies of clips for the browser. Answers of judges and weights stay.
+    Down to REVISIT_CACHE_LIMIT, or as the options say. Evidence, converted networks and copies of clips for the browser
+    go, and are made again when needed; answers of judges and weights stay.
     """
     import sys
 

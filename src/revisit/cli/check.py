@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JOB_OPTION, JSON, ONLY, OWN_GENERATORS
 
 SHOWN = 4  # clips that a row of the table names
 
@@ -21,18 +22,17 @@ def check(
     size: str = typer.Option("", help="Width x height."),
     fps: float = typer.Option(None, help="Frames per second."),
     first_frame: bool = typer.Option(True, "--first-frame/--no-first-frame", help="Whether clips have a first frame."),
-    only: list[str] = typer.Option(
-        [], help="Only these subsets, conditions or samples (repeatable, or separated by commas)."
-    ),
+    only: list[str] = ONLY,
     limit: int = typer.Option(None, min=1, help="At most this many clips."),
-    option: list[str] = typer.Option([], help="An option of the suite's jobs, name=value (repeatable)."),
+    option: list[str] = JOB_OPTION,
     workers: int = typer.Option(1, min=1, help="Number of clips to check at the same time."),
-    own: Path = typer.Option(None, "--generators", help="A YAML file with your own generators."),
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    own: Path = OWN_GENERATORS,
+    json: bool = JSON,
 ) -> None:
-    """Look for missing, broken, frozen, black, duplicate and swapped clips, and for wrong camera paths.
+    """Look for missing, broken, frozen, black or swapped clips.
 
-    The exit code is 0 if nothing is wrong, and 1 if anything is. Without any clip only the inputs are checked.
+    Also for duplicates and wrong camera paths. The exit code is 0 if nothing is wrong, and 1 if anything is. Without
+    any clip only the inputs are checked.
     """
     from revisit.core import SUITES, UsageError
     from revisit.preflight.check import KINDS

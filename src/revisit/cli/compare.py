@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JSON, out_option
 
 SHOWN = 3  # clips to look at, for each direction
 WHAT = "Run directories, RUN:MODEL, or a run and names of its models. The first is what the others are compared with."
@@ -24,9 +25,12 @@ def compare(
     gate: bool = typer.Option(
         False, "--gate", help="Exit with 1 if anything is worse than the first, or less was delivered."
     ),
-    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+    json: bool = JSON,
 ) -> None:
-    """Compare runs, models or checkpoints clip by clip: differences with intervals, corrected p, clips to look at."""
+    """Compare runs, models or checkpoints clip by clip.
+
+    Differences come with intervals, p corrected by Holm, and clips to look at.
+    """
     from dataclasses import asdict
 
     from revisit.core import UsageError, load_all
@@ -207,10 +211,10 @@ def trend(
     what: list[str] = typer.Argument(help="Run directories or RUN:MODEL, in any order."),
     metric: list[str] = typer.Option([], "--metric", "-m", help="Metrics to follow; those of the verdict by default."),
     by: str = typer.Option("step", help="step (the last number in the model's or the run's name), date, or order."),
-    out: Path = typer.Option(None, help="Write the plot to this SVG file."),
-    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+    out: Path = out_option("Write the plot to this SVG file."),
+    json: bool = JSON,
 ) -> None:
-    """Follow a score over checkpoints or dates, on the clips that all of them have."""
+    """Follow a score over checkpoints or dates. Only the clips that all of them have count."""
     from revisit.core import METRICS, UsageError, load_all
     from revisit.report.trend import as_svg
     from revisit.results.display import NOTHING, column_head, shown

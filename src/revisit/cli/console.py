@@ -15,9 +15,6 @@ from typing import Any
 
 import typer
 
-from revisit.core.grouping import grouped
-from revisit.core.text import counted, shown_text
-
 MODELS_PER_TABLE = 6
 NOTES = 2  # of a verdict, so that it stays within ten lines; all are in summary.json
 NAMED = 8  # metrics that one reason names
@@ -34,7 +31,18 @@ def message(text: str) -> None:
     typer.echo(clean(text), err=True)
 
 
-clean = shown_text  # without control characters, so that a file name cannot drive the terminal
+def clean(text: str) -> str:
+    """Text without control characters, so that a file name cannot drive the terminal."""
+    from revisit.core.text import shown_text
+
+    return shown_text(text)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 clip`, `2 clips`. The library is imported late: it brings numpy, which --help can do without."""
+    from revisit.core.text import counted as with_noun
+
+    return with_noun(count, noun)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> None:
@@ -307,6 +315,8 @@ def _ceiling(truth: Mapping[str, Any]) -> str:
 
 
 def _not_asked(reasons: Mapping[str, str]) -> None:
+    from revisit.core.grouping import grouped
+
     for reason, ids in sorted(grouped(reasons, lambda id: reasons[id]).items()):
         message(f"not asked: {_named(ids)}: {reason}")
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JSON
 
 
-def doctor(json: bool = typer.Option(False, "--json", help="Print as JSON.")) -> None:
-    """Check the installation: libraries, decoders, cache, disk, memory, devices, weights, plugins."""
+def doctor(json: bool = JSON) -> None:
+    """Check the installation: libraries, decoders, GPU, weights. Also cache, disk, memory and plugins."""
     from revisit.engine.doctor import checks
 
     found = checks()

@@ -7,13 +7,15 @@ from typing import Any
 
 import typer
 
+from revisit.cli.options import RUN, out_option
+
 KINDS = ("radar", "horizon", "correlation", "phases", "scatter", "path", "strip")
 ROWS = ("model", "condition", "seed", "subset")
 
 
 def figure(
     kind: str = typer.Argument(help=f"One of {', '.join(KINDS)}."),
-    run: Path = typer.Argument(help="A run directory."),
+    run: Path = RUN,
     metric: list[str] = typer.Option([], "--metric", "-m", help="Metrics; those of the verdict by default."),
     model: list[str] = typer.Option([], "--model", help="Only these models."),
     sample: str = typer.Option(
@@ -21,9 +23,9 @@ def figure(
     ),
     rows: str = typer.Option("model", "--rows", help=f"What the rows of a strip differ in: {', '.join(ROWS)}."),
     frames: str = typer.Option("6", "--frames", help="Columns of a strip: how many, or frame numbers with commas."),
-    out: Path = typer.Option(None, "--out", help="File to write; its ending says the format. <kind>.svg by default."),
+    out: Path = out_option("File to write; its ending says the format. <kind>.svg by default."),
 ) -> None:
-    """Draw a figure from a run: radar, horizon, correlation, bars per phase, scatter, camera path or film strip."""
+    """Draw a figure of a run, such as a radar, path or film strip."""
     from revisit.core import UsageError, load_all
     from revisit.report import figures
     from revisit.results.run import Run

@@ -10,15 +10,15 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.benchmarks import OpenGroup
+from revisit.cli.help import Commands
 from revisit.cli.judge_check import check
+from revisit.cli.options import JSON, out_option
 
 if TYPE_CHECKING:
     from revisit.judges.batch import Asker
     from revisit.judges.protocol import Frames
 
-app = typer.Typer(
-    cls=OpenGroup, help="Ask a vision-language model about clips, and check its answers.", no_args_is_help=True
-)
+app = Commands("Ask a vision-language model about clips, and check its answers.", cls=OpenGroup)
 app.command("check")(check)
 
 JUDGE = typer.Option(..., "--judge", help="A judge file (YAML), the url of a server, or recorded answers.")
@@ -27,7 +27,7 @@ FRAMES = typer.Option(8, "--frames", min=1, help="Number of frames to show, even
 
 @app.command("models")
 def models(judge: str = JUDGE) -> None:
-    """List the models of a server, which also tests the connection and the key."""
+    """List the models of a server. This also tests the connection and the key."""
     from revisit.judges.chat import ChatJudge
     from revisit.judges.settings import choose_judge
 
@@ -69,10 +69,10 @@ def ask(
 @app.command("replay")
 def replay(
     run: Path = typer.Argument(help="A run that asked a judge."),
-    out: Path = typer.Option(None, help="Run directory of the replay; <run>-replay by default."),
-    json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+    out: Path = out_option("Run directory of the replay; <run>-replay by default."),
+    json: bool = JSON,
 ) -> None:
-    """Run an evaluation again with the answers that were recorded: no network, no cost, the same numbers."""
+    """Run an evaluation again with recorded answers. No network, no cost, the same numbers."""
     from dataclasses import replace
 
     from revisit.engine.request import Request

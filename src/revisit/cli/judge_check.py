@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JSON, out_option
 
 
 def check(
@@ -28,10 +29,10 @@ def check(
     blinded: int = typer.Option(
         None, min=0, help="Also ask this many times about another clip's frames; 1 by default with --worlds."
     ),
-    out: Path = typer.Option(None, help="Write the report as JSON to this file."),
-    json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
+    out: Path = out_option("Write the report as JSON to this file."),
+    json: bool = JSON,
 ) -> None:
-    """Compare a judge's answers with labels by people, or with the truth of rendered worlds."""
+    """Compare a judge's answers with people's labels or rendered truth."""
     from revisit.core import UsageError
     from revisit.engine.cache import cache_root
     from revisit.engine.judging import look

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JSON, out_option
 
 COLUMNS_PER_TABLE = 10
 FORMATS = ("terminal", "markdown", "latex", "csv", "html")
@@ -21,10 +22,10 @@ def leaderboard(
     supplement: bool = typer.Option(False, "--supplement", help="Also show the tables of its supplement."),
     sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the best come first."),
     subset: str = typer.Option("", "--subset", help="Only one part of the dataset, such as Real or mem_test."),
-    out: Path = typer.Option(None, "--out", help="Write to this file instead of the screen."),
-    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+    out: Path = out_option("Write to this file instead of the screen."),
+    json: bool = JSON,
 ) -> None:
-    """Compare the models of runs, one table per protocol; numbers of two protocols never share a column."""
+    """Compare the models of runs, one table per protocol. Numbers of two protocols never share a column."""
     from dataclasses import asdict
 
     from revisit.core import UsageError

@@ -6,10 +6,22 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-import typer
-
 from revisit.cli import console
-from revisit.cli.options import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE, TRUTH
+from revisit.cli.options import (
+    ALIGN,
+    JSON,
+    JUDGE,
+    LIMIT,
+    METRIC,
+    OPTION,
+    PARAM,
+    PROTOCOL,
+    ROOT,
+    SET,
+    SOURCE,
+    SUITE,
+    TRUTH,
+)
 
 
 def plan(
@@ -25,9 +37,9 @@ def plan(
     judge: str = JUDGE,
     param: list[str] = PARAM,
     truth: bool = TRUTH,
-    json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
+    json: bool = JSON,
 ) -> None:
-    """Show what would be decoded, observed and scored, and what is already done."""
+    """Show what an evaluation would do, and what is already done."""
     from revisit.engine.availability import caption
     from revisit.engine.cache import EvidenceCache, cache_root
     from revisit.engine.costs import known_costs

@@ -7,10 +7,11 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import RUN
 
 
 def report(
-    run: Path = typer.Argument(help="A run directory."),
+    run: Path = RUN,
     by: list[str] = typer.Option(
         [],
         "--by",
@@ -24,7 +25,7 @@ def report(
     ),
     json: bool = typer.Option(False, "--json", help="Print the run's summary as JSON as well."),
 ) -> None:
-    """Write RUN/report/index.html and print its path; with --by, also the tables by group."""
+    """Write the HTML report of a run, and tables by group of clips. Its path is printed: RUN/report/index.html."""
     from revisit.report.write_html import write_report
     from revisit.results.run import Run
     from revisit.runs.group_by import tables_by

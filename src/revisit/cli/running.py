@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from revisit.results.run import Run
 
 
-def carry_out(request: Request, out: Path, *, quiet: bool = False, command: str = "", **how: Any) -> Run:
+def run_evaluation(request: Request, out: Path, *, quiet: bool = False, command: str = "", **how: Any) -> Run:
     """The finished run; `how` goes to `evaluate`."""
     from revisit.engine.cache import cache_root
     from revisit.engine.cache_pruning import cache_limit, over_limit
@@ -29,7 +29,7 @@ def carry_out(request: Request, out: Path, *, quiet: bool = False, command: str 
     return run
 
 
-def tell(run: Run, *, report: bool = True, all: bool = False, json: bool = False, quiet: bool = False) -> int:
+def print_summary(run: Run, *, report: bool = True, all: bool = False, json: bool = False, quiet: bool = False) -> int:
     """Write the page and print the summary; the exit code."""
     if report:
         from revisit.report.write_html import write_report

@@ -7,6 +7,8 @@ from typing import Any
 
 import typer
 
+from revisit.cli.options import out_option
+
 FORMATS = ("markdown", "latex", "csv")
 
 
@@ -22,9 +24,9 @@ def table(
     ),
     cost: bool = typer.Option(False, "--cost", help="With what generating a clip costs, where models.yaml says it."),
     models: Path = typer.Option(None, help="A file of facts of models; models.yaml beside the run by default."),
-    out: Path = typer.Option(None, "--out", help="Write to this file instead of the screen."),
+    out: Path = out_option("Write to this file instead of the screen."),
 ) -> None:
-    """Write a table of models by metric; the best and the second are marked by the same rule as everywhere."""
+    """Write a table of models by metric, for a paper. The best and second are marked by the same rule as everywhere."""
     from revisit.core import UsageError, load_all
     from revisit.report import leaderboards as text
     from revisit.results.display import BEST_RULE

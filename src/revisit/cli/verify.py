@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import typer
 
+from revisit.cli.options import JSON, WORKERS
+
 
 def verify(
-    workers: int = typer.Option(None, help="Number of processes; one per core by default."),
-    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+    workers: int = WORKERS,
+    json: bool = JSON,
 ) -> None:
-    """Score bundled clips on this machine and compare with stored scores; exit code 1 if any differs too much."""
+    """Score bundled clips and compare with stored scores. Exit code 1 if any differs too much."""
     from dataclasses import asdict
 
     from revisit.audit.golden import replay

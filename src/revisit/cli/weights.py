@@ -10,13 +10,14 @@ from typing import Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON
 
-app = typer.Typer(help="Weights of networks: list, pull, verify, path.", no_args_is_help=True, rich_markup_mode=None)
+app = Commands("List, fetch and verify the weights of networks.")
 IDS = typer.Argument(None, help="Ids from `revisit weights list`; by default those chosen by the options.")
 SET = typer.Option("", "--set", help="Weights of an observer set: a name from `revisit list sets`, or a YAML file.")
 SUITE = typer.Option("", "--suite", help="Weights that a suite's metrics need, in the set (small by default).")
 METRIC = typer.Option([], "--metric", "-m", help="Weights that a metric needs, in the set (small by default).")
-JSON = typer.Option(False, "--json", help="Print as JSON.")
 DEFAULT_SET = "small"
 STALE_EVIDENCE = (
     "evidence made with damaged files is still in the cache; to remove all of it: revisit cache prune --all"
@@ -56,7 +57,7 @@ def chosen(ids: list[str] | None, set: str, suite: str, metric: list[str], *, ev
 def list_(
     ids: list[str] = IDS, set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
 ) -> None:
-    """List weights: whether they are installed, size, licence, and the observers that use them."""
+    """List weights with state, size, licence and who uses them."""
     from revisit.engine.required_weights import users_of_weights
     from revisit.weights.pull import forecast
 

@@ -17,14 +17,15 @@ import typer
 
 from revisit.cli import console
 from revisit.cli import judge as judging
-from revisit.cli.options import PARAM
-from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, PYTHON, TIMEOUT, WORKERS, estimator_of
-from revisit.cli.running import carry_out
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON, PARAM, QUIET, WORKERS, out_option
+from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, ODOMETRY_WORKERS, PYTHON, TIMEOUT, estimator_of
+from revisit.cli.running import run_evaluation
 
 if TYPE_CHECKING:
     from revisit.results.run import Run
 
-app = typer.Typer(help="MBench: the commands of its public evaluator.", no_args_is_help=True, rich_markup_mode=None)
+app = Commands("MBench: the commands of its public evaluator.")
 
 SOURCE = typer.Argument(help="A dataset: the folder with dataset.yaml, samples/ and models/.")
 METRICS = typer.Option(
@@ -47,13 +48,8 @@ KEY = "MBENCH_VLM_API_KEY"
 ENDPOINT = "/chat/completions"
 
 
-@app.callback()
-def mbench() -> None:
-    """MBench: the commands of its public evaluator."""
-
-
 @app.command("list-metrics")
-def list_metrics(json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+def list_metrics(json: bool = JSON) -> None:
     """List the 23 metrics and what each measures."""
     from revisit.core import METRICS as KNOWN
     from revisit.suites.mbench.names import registered
@@ -80,9 +76,9 @@ def validate(
     limit: int = typer.Option(None, min=1, help="At most this many items per model and subset."),
     root: list[Path] = ROOT,
     artifacts: list[Path] = ARTIFACTS,
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    json: bool = JSON,
 ) -> None:
-    """List what the dataset lacks for these metrics, with file and line; exit code 1 if there is anything."""
+    """List what the dataset lacks for metrics, with file and line. Exit code 1 if there is anything."""
     from dataclasses import asdict
 
     from revisit.core.text import parts
@@ -130,7 +126,7 @@ def eval_(
     vlm_endpoint_path: str = typer.Option(
         ENDPOINT, envvar="MBENCH_VLM_ENDPOINT_PATH", help="Path of the server's endpoint."
     ),
-    workers: int = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only."),
+    workers: int = WORKERS,
     questions: Path = typer.Option(
         None, help="YAML or JSON file with the wording of the judge's questions, by question id."
     ),
@@ -150,7 +146,7 @@ def eval_(
     log_file: Path = typer.Option(None, help="Log file; eval.log in the run by default."),
     no_log_file: bool = typer.Option(False, "--no-log-file", help="Write no log."),
 ) -> None:
-    """Score a dataset; items that cannot be used are reported. The same command resumes; other metrics are added."""
+    """Score a dataset. Items that cannot be used are reported. The same command resumes; other metrics are added."""
     from dataclasses import replace
 
     import yaml
@@ -189,7 +185,7 @@ def eval_(
     request = Request.of(source, "mbench", set, protocol, ids, limit, "auto", root, options, judge, param, truth=False)
     if vlm_n_frames != 8 and JUDGED & {*ids}:
         request = replace(request, parameters=merged({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters))
-    run = carry_out(
+    run = run_evaluation(
         request,
         output,
         quiet=quiet or no_progress_bar,
@@ -231,9 +227,9 @@ def prepare(
     subsets: str = SUBSETS,
     conditions: str = CONDITIONS,
     sample_ids: str = SAMPLES,
-    workers: int = WORKERS,
+    workers: int = ODOMETRY_WORKERS,
     root: list[Path] = ROOT,
-    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+    quiet: bool = QUIET,
 ) -> None:
     """Make camera-pose artifacts for clips that have none. The same command resumes.
 
@@ -274,10 +270,10 @@ def submit(
     model: str = typer.Option(..., help="Name of the model in the run."),
     link: str = typer.Option(..., help="Web address of the model's description."),
     name: str = typer.Option("", help="Its name on the leaderboard; that of the run by default."),
-    out: Path = typer.Option(None, help="The zip file; <model>.zip by default."),
+    out: Path = out_option("The zip file; <model>.zip by default."),
     dataset: Path = typer.Option(None, help="The dataset, if it has moved since the run."),
 ) -> None:
-    """Write the zip file for the public leaderboard, from a run with all items of a model."""
+    """Write the zip file for the public leaderboard. It needs a run with all items of a model."""
     from revisit.core import UsageError
     from revisit.results.run import Run as RunFolder
     from revisit.results.stand_ins import stand_ins
@@ -313,7 +309,7 @@ def submit(
 
 @app.command("check-submission")
 def check_submission(path: Path = typer.Argument(help="The submission's zip file.")) -> None:
-    """List what is wrong with a submission; exit code 1 if there is anything."""
+    """List what is wrong with a submission. Exit code 1 if there is anything."""
     from revisit.suites.mbench.submission import problems
 
     found = problems(path)
@@ -380,9 +376,9 @@ def import_videos(
     pattern: str = typer.Option(
         "", help="Path of a video, such as '{sample_id}/{condition_id}.mp4'; common layouts by default."
     ),
-    json: bool = typer.Option(False, "--json", help="Print what was done as JSON."),
+    json: bool = JSON,
 ) -> None:
-    """Add a model's videos to an MBench dataset; running it again adds new videos."""
+    """Add a model's videos to an MBench dataset. Running it again adds new videos."""
     from dataclasses import asdict
 
     from revisit.core import UsageError
@@ -410,13 +406,13 @@ def import_videos(
 
 def build(
     videos: Path = typer.Argument(help="A folder of videos."),
-    out: Path = typer.Option(..., help="An empty folder; MBench-A and MBench-T are made in it."),
+    out: Path = out_option("An empty folder; MBench-A and MBench-T are made in it.", required=True),
     judge: str = judging.JUDGE,
     frames: int = judging.FRAMES,
     licence: str = typer.Option(..., "--licence", help="Of the videos, such as CC-BY-4.0; it goes onto the card."),
     source: str = typer.Option(..., help="Where the videos are from; it goes onto the card."),
 ) -> None:
-    """Choose, describe and caption videos with a judge, and write MBench-A and MBench-T."""
+    """Choose and caption videos with a judge; write MBench-A and MBench-T."""
     from revisit.core import RevisitError, UsageError
     from revisit.suites.authoring import empty_folder, videos_in
     from revisit.suites.mbench.build import ask, write

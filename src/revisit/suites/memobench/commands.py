@@ -17,28 +17,24 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
-from revisit.cli.running import carry_out
+from revisit.cli.help import Commands
+from revisit.cli.options import WORKERS
+from revisit.cli.running import run_evaluation
 from revisit.suites.memobench.commands_build import build
 from revisit.suites.memobench.commands_judge import questions, review, wording
 
 if TYPE_CHECKING:
     from revisit.engine.request import Request
 
-app = typer.Typer(help="MemoBench: the commands of its public scripts.", no_args_is_help=True, rich_markup_mode=None)
+app = Commands("MemoBench: the commands of its public scripts.")
 
 DATA = typer.Option(Path("data"), help="The dataset, with Synthetic_processed and Real_Raw.")
 SET = typer.Option("lite", "--set", help="Observer set.")
 PROTOCOL = typer.Option(None, help="corrected (default), upstream or paper.")
 RUN = typer.Option(Path("runs/memobench"), help="Folder of the runs.")
-WORKERS = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only.")
 OUTPUT = Path("output")  # where the public scripts look for clips
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"  # whom llm-vqa.py asks, as a server of our protocol
 GEMINI_KEY, GEMINI_MODEL = "GEMINI_API_KEY", "gemini-3.1-pro-preview"
-
-
-@app.callback()
-def memobench() -> None:
-    """MemoBench: the commands of its public scripts."""
 
 
 @app.command("eval")
@@ -80,7 +76,7 @@ def eval_(
     run: Path = RUN,
     workers: int = WORKERS,
 ) -> None:
-    """Score the automated metrics of a model's clips, as run_eval.py does; one CSV file with a row per clip."""
+    """Score the automated metrics of clips, as run_eval.py does. One CSV file with a row per clip."""
     from revisit.core import UsageError
     from revisit.networks import settings
     from revisit.suites.memobench.metrics import OWN
@@ -124,7 +120,7 @@ def ors(
     run: Path = RUN,
     workers: int = WORKERS,
 ) -> None:
-    """Score the object reappearance of a model's clips, as compute_ors.py does."""
+    """Score the object reappearance of clips, as compute_ors.py does."""
     options = [f"detections={detections}"] if detections else []
     for folder in _folders(model_name, video_dirs):
         name = _model_of(folder) if model_name == "all" else model_name
@@ -153,7 +149,7 @@ def vqa(
     run: Path = RUN,
     workers: int = WORKERS,
 ) -> None:
-    """Ask a judge the questions about a model's clips, as llm-vqa.py does."""
+    """Ask a judge the questions about clips, as llm-vqa.py does."""
     from revisit.suites.memobench.question_bank import read_failure_cases
 
     if model_id:
@@ -213,7 +209,7 @@ def _run(
         raise UsageError(f"{source}: there is no such folder of generated clips")
     named = [f"gt={data.resolve()}", f"model={model}", *options]
     request = Request.of(source, "memobench", set, protocol, metrics, None, "auto", [], named, judge, truth=False)
-    done = carry_out(_sampled(request, sampling or {}), out, workers=workers)
+    done = run_evaluation(_sampled(request, sampling or {}), out, workers=workers)
     console.summary(done.summary, all=True)
     return done.path
 

@@ -9,6 +9,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.judge import FRAMES, asker_of, look_at
+from revisit.cli.options import out_option
 
 WIDTH = 384  # pixels: what odometry works with
 
@@ -16,7 +17,7 @@ WIDTH = 384  # pixels: what odometry works with
 def build(
     videos: Path = typer.Argument(help="A folder of mp4 files that look away and come back."),
     marks: Path = typer.Option(..., help="CSV or xlsx: video, exits, returns, and where known subject and prompt."),
-    out: Path = typer.Option(..., help="An empty folder; the dataset is made in data/."),
+    out: Path = out_option("An empty folder; the dataset is made in data/.", required=True),
     judge: str = typer.Option("", "--judge", help="A judge file, url or recorded answers, for subjects and questions."),
     frames: int = FRAMES,
     questions: bool = typer.Option(True, "--questions/--no-questions", help="Write question banks with the judge."),
@@ -24,7 +25,10 @@ def build(
     licence: str = typer.Option(..., "--licence", help="Of the recordings; it goes onto the card."),
     source: str = typer.Option(..., help="Where the recordings are from; it goes onto the card."),
 ) -> None:
-    """Number the recordings, estimate their camera, write sheets, subjects, question banks and sheets for review."""
+    """Make a dataset in MemoBench's layout from recordings.
+
+    Numbers them, estimates their camera, writes sheets, subjects, question banks and sheets for review.
+    """
     from contextlib import ExitStack
 
     from revisit.suites.memobench.build import read, told, write

@@ -10,6 +10,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.judge import FRAMES, JUDGE, asker_of, look_at
+from revisit.cli.options import out_option
 
 ASKED_TWICE = 0.9  # likeness of two questions, by MiniLM
 
@@ -28,13 +29,13 @@ def questions(
     judge: str = JUDGE,
     frames: int = FRAMES,
     wording: Path = typer.Option(None, help="YAML file with your own wording; `revisit judge wording` makes one."),
-    out: Path = typer.Option(Path("questions"), help="Folder for the banks and the sheets for review."),
+    out: Path = out_option("Folder for the banks and the sheets for review.", Path("questions")),
     limit: int = typer.Option(None, min=1, help="At most this many clips of a dataset."),
     fresh: bool = typer.Option(False, "--fresh", help="Write existing banks again."),
 ) -> None:
-    """Write and filter MemoBench questions: a question bank and a sheet for human review per clip.
+    """Write and filter MemoBench questions with a judge.
 
-    With a dataset, the same command resumes.
+    Makes a question bank and a sheet for human review per clip. With a dataset, the same command resumes.
     """
     from revisit.core import Clip, RevisitError, UsageError
     from revisit.suites.memobench.ground_truth import Dataset, dataset_root
@@ -127,9 +128,9 @@ def _asked_twice(texts: Mapping[int, str]) -> list[str]:
 
 def wording(
     repository: Path = typer.Argument(help="Your copy of MemoBench's repository."),
-    out: Path = typer.Option(Path("memobench-wording.yaml"), help="The file to write."),
+    out: Path = out_option("The file to write.", Path("memobench-wording.yaml")),
 ) -> None:
-    """Extract the wording of MemoBench's questions from your copy of its repository."""
+    """Extract the wording of MemoBench's questions from its repository."""
     from revisit.core import UsageError
     from revisit.suites.memobench.wording import as_yaml, from_repository
 
@@ -144,9 +145,9 @@ def review(
         help="A file of questions, *-questions.csv, with its *-review.csv beside it; a folder of them with --reviews."
     ),
     reviews: Path = typer.Option(None, help="What raters of `revisit annotate --task review` said: reviews.json."),
-    out: Path = typer.Option(None, "--out", "-o", help="Folder for the reviewed banks, with --reviews."),
+    out: Path = out_option("Folder for the reviewed banks, with --reviews."),
 ) -> None:
-    """Keep the questions of a bank that were approved in its sheet, or those that most raters keep."""
+    """Keep the questions of a bank that people approved. In its sheet, or those that most raters keep."""
     from dataclasses import replace
 
     from revisit.core import UsageError

@@ -16,7 +16,8 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.judge import FRAMES, asker_of, look_at
-from revisit.cli.running import carry_out, tell
+from revisit.cli.options import QUIET, WORKERS, out_option
+from revisit.cli.running import print_summary, run_evaluation
 
 DINO = "dinov3-base"
 DINO_PATH = Path("dinov3_vitb16")  # where the public evaluator looks
@@ -41,12 +42,12 @@ def mind(
     protocol: str = typer.Option(None, help="corrected (default) or upstream."),
     set: str = typer.Option("paper", "--set", help="Observer set."),
     run: Path = typer.Option(None, help="Run directory; runs/<name of the predictions> by default."),
-    workers: int = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only."),
+    workers: int = WORKERS,
     fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run."),
     report: bool = typer.Option(False, "--report/--no-report", help="Also write the HTML report."),
-    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+    quiet: bool = QUIET,
 ) -> None:
-    """Score the predictions of a model as MIND's public evaluator does. The same command resumes."""
+    """MIND: score a model's predictions, as its evaluator does. The same command resumes."""
     from dataclasses import replace
 
     from revisit.core import METRICS, SUITES, UsageError
@@ -71,8 +72,8 @@ def mind(
         with replacing(written) as temporary:
             shutil.copyfile(folder / "result.json", temporary)
 
-    done = carry_out(request, run or Path("runs") / name, quiet=quiet, fresh=fresh, workers=workers, exported=copy)
-    code = tell(done, report=report, all=True)
+    done = run_evaluation(request, run or Path("runs") / name, quiet=quiet, fresh=fresh, workers=workers, exported=copy)
+    code = print_summary(done, report=report, all=True)
     console.message(f"results: {written}")
     raise typer.Exit(code)
 
@@ -109,7 +110,7 @@ def _gpus(number: int) -> None:
 
 def build(
     recordings: Path = typer.Argument(help="A folder of <name>.mp4 with <name>.keys.csv or <name>.poses.npy."),
-    out: Path = typer.Option(..., help="An empty folder; the dataset is made in MIND-Data/."),
+    out: Path = out_option("An empty folder; the dataset is made in MIND-Data/.", required=True),
     perspective: str = typer.Option("1st_data", help="1st_data or 3rd_data."),
     mark: float = typer.Option(0.5, help="Share of a recording that is context; the rest is to be predicted."),
     metres: float = typer.Option(0.05, help="What a key walks in a frame, where only keys are known."),
@@ -120,7 +121,10 @@ def build(
     licence: str = typer.Option(..., "--licence", help="Of the recordings; it goes onto the card."),
     source: str = typer.Option(..., help="Where they are from; it goes onto the card."),
 ) -> None:
-    """Write action.json and images.txt for recordings, and the ten go-and-return tests from their first frames."""
+    """Make a dataset in MIND's layout from recordings.
+
+    Writes action.json and images.txt, and the ten go-and-return tests from the first frames.
+    """
     from revisit.suites.authoring import videos_in
     from revisit.suites.mind.build import write
     from revisit.suites.mind.read import scene_kinds

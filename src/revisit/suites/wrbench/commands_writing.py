@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JSON, out_option
 
 if TYPE_CHECKING:
     from revisit.judges.batch import Asker
@@ -21,7 +22,6 @@ SIZE = typer.Option("", "--size", help="Width x height to ask for; that of the s
 WRITER = typer.Option(
     ..., "--writer", help="A language model: a judge file (YAML), the url of a server, or recorded answers."
 )
-JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
 def first_frames(
@@ -30,7 +30,7 @@ def first_frames(
         help="Scenes (YAML), a folder with families.jsonl, or JSON lines of id and prompt; our own 25 scenes else.",
     ),
     images: str = typer.Option(..., "--images", help=IMAGES.help),
-    out: Path = typer.Option(..., help="Folder for the pictures, <id>.png, and for drawings.jsonl."),
+    out: Path = out_option("Folder for the pictures, <id>.png, and for drawings.jsonl.", required=True),
     size: str = SIZE,
     each: int = typer.Option(1, min=1, max=16, help="Pictures of every prompt: <id>.png, <id>-2.png and so on."),
     only: list[str] = typer.Option([], help="Only these ids (repeatable, or separated by commas)."),
@@ -39,7 +39,7 @@ def first_frames(
     dry_run: bool = typer.Option(False, "--dry-run", help="Print what would be drawn and what it costs."),
     json: bool = JSON,
 ) -> None:
-    """Draw the first frames of scenes or records with a text-to-image server. The same command resumes."""
+    """Draw first frames of scenes or records with a text-to-image server. The same command resumes."""
     from revisit.core import UsageError
     from revisit.core.text import parts
 
@@ -64,7 +64,7 @@ def first_frames(
 
 
 def scenes(
-    out: Path = typer.Option(..., help="The YAML file; the answers are kept beside it, in <name>.answers.jsonl."),
+    out: Path = out_option("The YAML file; the answers are kept beside it, in <name>.answers.jsonl.", required=True),
     writer: str = WRITER,
     count: int = typer.Option(25, min=1, max=1000, help="Number of scenes."),
     about: str = typer.Option("", help="What the scenes shall be about, in a few words."),
@@ -82,11 +82,11 @@ def scenes(
 
 def prompts(
     source: Path = typer.Argument(help="YAML with families of scenes."),
-    out: Path = typer.Option(..., help="The YAML file; the answers are kept beside it, in <name>.answers.jsonl."),
+    out: Path = out_option("The YAML file; the answers are kept beside it, in <name>.answers.jsonl.", required=True),
     writer: str = WRITER,
     json: bool = JSON,
 ) -> None:
-    """Let a language model write the prompts of scenes: one for the first picture, and one for each event."""
+    """Let a language model write the prompts of scenes. One for the first picture, and one for each event."""
     from revisit.suites.wrbench.build import read
     from revisit.suites.wrbench.generated_text import save, write_prompts
 

@@ -1,6 +1,6 @@
 """Cases from clips of event-view records.
 
-- what `revisit camera run` wrote: a folder with manifest.jsonl, or folders of several models with one each;
+- what `revisit generate` wrote: a folder with manifest.jsonl, or folders of several models with one each;
 - any tree <model>/<record>.mp4 with the records (records.jsonl beside it, or --option records=...);
 - what WRBench's own tools wrote (see `upstream`): manifests in shards, or a JSON list of videos.
 
@@ -170,7 +170,7 @@ def _from_manifests(
 def _from_tree(source: Path, wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[Case | Rejected]:
     if not wanted and not upstream.has_sidecars(source):
         raise UsageError(
-            f"{source}: no records found; expected a manifest.jsonl that `revisit camera run` wrote, a {RECORDS}, "
+            f"{source}: no records found; expected a manifest.jsonl that `revisit generate` wrote, a {RECORDS}, "
             "or --option records=FILE"
         )
     made: dict[str, set[str]] = {}
