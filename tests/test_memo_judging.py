@@ -145,7 +145,8 @@ def test_under_paper_the_judge_sees_every_frame_and_answers_in_one_table(
         begun = len(server.requests)
         done = revisit(
             "eval", generated(tmp_path / "mine"), "--option", f"gt={data}", "--option", "questions=banks",
-            "--protocol", "paper", "-m", "vqa", "--judge", file, "--json", "--no-report", "--workers", 0, "--out", "run",
+            "--protocol", "paper", "-m", "vqa", "--judge", file, "--json", "--no-report", "--workers", 0,
+            "--out", "run",
         )  # fmt: skip
         asked = server.requests[begun:]
     assert len(asked) == 2  # a call per clip; the truth costs none
@@ -194,7 +195,8 @@ def test_a_table_with_faults_costs_only_the_rows_that_have_them(data: Path, tmp_
         revisit("judge", "questions", data, "--judge", file, "--out", "banks", "--frames", 2)
         done = revisit(
             "eval", generated(tmp_path / "mine"), "--option", f"gt={data}", "--option", "questions=banks",
-            "--protocol", "paper", "-m", "memo_vqa_if", "--judge", file, "--json", "--no-report", "--workers", 0, "--out", "run",
+            "--protocol", "paper", "-m", "memo_vqa_if", "--judge", file, "--json", "--no-report", "--workers", 0,
+            "--out", "run",
         )  # fmt: skip
     assert json.loads(done.stdout)["models"]["mine"]["scores"]["memo_vqa_if"]["mean"] == 100
     records = [json.loads(line) for line in (tmp_path / "run/records.jsonl").read_text().splitlines()]

@@ -48,7 +48,7 @@ class OpenGroup(Group):
         if self._source(cmd_name) is not None and cmd_name not in self.commands:
             self.commands[cmd_name] = _compiled(self.sources[cmd_name], cmd_name)
         elif cmd_name not in self.commands:  # all of them, to name those that are alike
-            self.commands |= {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+            self.commands.update({name: self.get_command(ctx, name) for name in self.list_commands(ctx)})
         return super().get_command(ctx, cmd_name)
 
     def summary_of(self, ctx: Any, name: str) -> str:

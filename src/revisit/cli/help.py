@@ -5,8 +5,8 @@ Parameters are shown by their own names (`--metric METRIC`, `RUN...`): what type
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 WIDTH = 100  # columns at most; a narrower terminal gets less
 PLAIN = (str, int, float)  # types of defaults that are shown as they are
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 Row = tuple[str, str]  # a name, and what it means
 
 
@@ -141,5 +142,5 @@ class Commands(typer.Typer):
         )  # fmt: skip
         self.summary = summary(help)
 
-    def command(self, name: str | None = None, **settings: Any) -> Any:
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
         return super().command(name, cls=Command, **settings)
