@@ -52,6 +52,6 @@ def annotate(
         tuple(task) or ("pairwise",), of, raters, agree, sample, count, metric, tuple(dimension), forms, per_scene,
         gold_every, seed,
     )  # fmt: skip
-    wish = Wish(tuple(runs), settings, out, tuple(rater), gold, guide, store)
+    request = Wish(tuple(runs), settings, out, tuple(rater), gold, guide, store)
     where = Where(host, port, tuple(name))
-    start(wish, where, token, prepare, typer.echo, console.Counter("clips ready"))
+    start(request, where, token, prepare, typer.echo, console.Counter("clips ready"))

@@ -38,7 +38,7 @@ app = Commands(
 @app.callback()
 def audit(
     ctx: typer.Context,
-    set: str = SET,
+    observer_set: str = SET,
     suite: list[str] = typer.Option(["folder"], "--suite", help="Suites whose metrics are audited (repeatable)."),
     kinds: str = typer.Option("", help="Only these failures, such as vanish,state_reset; all by default."),
     strengths: str = typer.Option(
@@ -83,14 +83,19 @@ def audit(
     if ctx.invoked_subcommand is not None:
         refuse_others(ctx, (), f"`audit {ctx.invoked_subcommand}`; options of that command go after its name")
         return
-    for id in metric:
-        if not ((real or situations) and id in GATES):
-            METRICS[id]
-    for id in suite:
-        SUITES[id]
+    for name in metric:
+        if not ((real or situations) and name in GATES):
+            METRICS[name]
+    for name in suite:
+        SUITES[name]
     grid = run.Grid(tuple(parts([kinds])), tuple(map(_number, parts([strengths]))), seeds, first_seed)
     rendered = None if quiet else console.Counter("rendered")
-    settings: dict[str, Any] = {"set": set, "workers": workers, "fresh": fresh, "observed": console.progress(quiet)}
+    settings: dict[str, Any] = {
+        "set": observer_set,
+        "workers": workers,
+        "fresh": fresh,
+        "observed": console.progress(quiet),
+    }
     with console.resumable(out):
         if situations:
             from revisit.audit.situations import render_situations
@@ -163,7 +168,7 @@ def sweep(
     ),
     metric: list[str] = METRIC,
     suite: str = SUITE,
-    set: str = SET,
+    observer_set: str = SET,
     protocol: str = PROTOCOL,
     limit: int = LIMIT,
     align: str = ALIGN,
@@ -188,7 +193,7 @@ def sweep(
         request = Request.from_json(Run(source).facts["request"])
         request = replace(request, metrics=tuple(metric) or request.metrics, limit=limit or request.limit)
     else:
-        request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, truth=False)
+        request = Request.of(source, suite, observer_set, protocol, metric, limit, align, root, option, truth=False)
     folder = out or Path("runs") / f"sweep-{source.resolve().stem if source.is_file() else source.resolve().name}"
     sweeps = []
     for parameter in [sweeping.parse(text) for text in param]:

@@ -25,12 +25,10 @@ PART = "commands"
 class OpenGroup(Group):
     """A group of commands that benchmarks add to; plugins are looked at where a name is not ours, and for the help."""
 
-    own: ClassVar[
-        Mapping[str, str]
-    ] = {}  # commands of ours that are imported when they are asked for: module and function
+    own: ClassVar[Mapping[str, str]] = {}  # module and function of our commands, imported when they are asked for
 
-    def __init__(self, *words: Any, **named: Any) -> None:
-        super().__init__(*words, **named)
+    def __init__(self, *positional: Any, **settings: Any) -> None:
+        super().__init__(*positional, **settings)
         self.sources: dict[str, Source] = {}  # functions and groups that are commands once they are asked for
         self.refused: set[str] = set()  # commands of plugins whose names are taken
 
@@ -83,9 +81,9 @@ def _compiled(command: Source, name: str) -> Any:
     if isinstance(command, typer.Typer):
         compiled = get_group(command)
     else:
-        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name, cls=Command)(command)
-        compiled = get_command(alone)
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(name, cls=Command)(command)
+        compiled = get_command(single)
     compiled.name = name
     return compiled
 

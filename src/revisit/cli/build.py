@@ -26,14 +26,16 @@ def check(
     from revisit.suites.authoring import card_problems
 
     name, tools = _dataset(data, suite)
-    found = [*card_problems(data), *tools.problems(data)]
+    problems = [*card_problems(data), *tools.problems(data)]
     if json:
-        console.data({"suite": name, "problems": found})
+        console.data({"suite": name, "problems": problems})
     else:
-        for sentence in found:
+        for sentence in problems:
             typer.echo(console.clean(sentence))
-        typer.echo(f"{data}: {len(found)} problems" if found else f"{data}: a dataset of {name}, nothing is wrong")
-    raise typer.Exit(1 if found else 0)
+        typer.echo(
+            f"{data}: {len(problems)} problems" if problems else f"{data}: a dataset of {name}, nothing is wrong"
+        )
+    raise typer.Exit(1 if problems else 0)
 
 
 def describe(
@@ -46,21 +48,21 @@ def describe(
     from revisit.report.histogram import as_svg
 
     name, tools = _dataset(data, suite)
-    found = tools.describe(data)
+    contents = tools.describe(data)
     if figures is not None:
         figures.mkdir(parents=True, exist_ok=True)
-        for title, values in found.histograms.items():
+        for title, values in contents.histograms.items():
             if len(values):
                 file = figures / f"{title.replace(' ', '_').replace(',', '')}.svg"
                 file.write_text(as_svg(title, list(values)), encoding="utf-8")
                 console.message(f"figure: {file}")
     if json:
-        tables = [{"title": title, "columns": list(columns), "rows": rows} for title, columns, rows in found.tables]
-        console.data({"suite": name, "title": found.title, "facts": dict(found.facts), "tables": tables})
+        tables = [{"title": title, "columns": list(columns), "rows": rows} for title, columns, rows in contents.tables]
+        console.data({"suite": name, "title": contents.title, "facts": dict(contents.facts), "tables": tables})
         return
-    typer.echo(found.title)
-    console.table(["", ""], [[key, str(value)] for key, value in found.facts.items()])
-    for title, columns, rows in found.tables:
+    typer.echo(contents.title)
+    console.table(["", ""], [[key, str(value)] for key, value in contents.facts.items()])
+    for title, columns, rows in contents.tables:
         if rows:
             typer.echo(title)
             console.table(list(columns), [[str(cell) for cell in row] for row in rows[:ROWS]])
@@ -74,12 +76,12 @@ def _dataset(data: Path, suite: str) -> tuple[str, Any]:
 
     if not data.is_dir():
         raise UsageError(f"{data}: no such folder")
-    known = {name: SUITES[name].dataset for name in SUITES if SUITES[name].dataset is not None}
+    tools_by_suite = {name: SUITES[name].dataset for name in SUITES if SUITES[name].dataset is not None}
     if suite:
-        if suite not in known:
-            raise UsageError(f"the suite {suite!r} describes no dataset; these do: {', '.join(known)}")
-        return suite, known[suite]
-    name = next((name for name, tools in known.items() if tools.recognises(data)), None)
+        if suite not in tools_by_suite:
+            raise UsageError(f"the suite {suite!r} describes no dataset; these do: {', '.join(tools_by_suite)}")
+        return suite, tools_by_suite[suite]
+    name = next((name for name, tools in tools_by_suite.items() if tools.recognises(data)), None)
     if name is None:
-        raise UsageError(f"{data}: no dataset of {', '.join(known)} is here; --suite says whose it is")
-    return name, known[name]
+        raise UsageError(f"{data}: no dataset of {', '.join(tools_by_suite)} is here; --suite says whose it is")
+    return name, tools_by_suite[name]

@@ -25,8 +25,8 @@ def write(
     from revisit.runs.bundles import write_bundle
 
     load_all()
-    made = write_bundle(Run(run), out or Path(f"{run.resolve().name}.zip"))
-    typer.echo(str(made))
+    path = write_bundle(Run(run), out or Path(f"{run.resolve().name}.zip"))
+    typer.echo(str(path))
 
 
 @app.command("check")
@@ -41,12 +41,12 @@ def check(
     from revisit.runs.bundle_check import check_bundle
 
     load_all()
-    found = {str(path): check_bundle(path) for path in bundles}
+    checks = {str(path): check_bundle(path) for path in bundles}
     if json:
-        console.data({name: {"state": one.state, **asdict(one)} for name, one in found.items()})
-    for name, one in found.items() if not json else ():
-        console_check(name, one)
-    states = {one.state for one in found.values()}
+        console.data({name: {"state": result.state, **asdict(result)} for name, result in checks.items()})
+    for name, result in checks.items() if not json else ():
+        console_check(name, result)
+    states = {result.state for result in checks.values()}
     raise typer.Exit(1 if "does not hold" in states else 3 if "holds in part" in states else 0)
 
 
@@ -79,16 +79,18 @@ def site(
     from revisit.runs.bundles import read_bundle
 
     load_all()
-    read = [read_bundle(path) for path in bundles]
-    if len({bundle.name for bundle in read}) < len(read):
+    contents = [read_bundle(path) for path in bundles]
+    if len({bundle.name for bundle in contents}) < len(contents):
         raise UsageError("two bundles have one name; rename one of the files")
-    checks = {bundle.name: check_bundle(bundle.path) for bundle in read} if checked else {}
-    for name, one in checks.items():
-        if one.problems:
-            raise UsageError(f"{name} does not hold ({one.problems[0]}); leave it out, or see `revisit bundle check`")
-        for id, why in one.not_checked.items():
-            console.message(f"{name}: {id} is shown as not checked: {why}")
-    named = dict.fromkeys(bundle.about["suite"] for bundle in read) if published else ()
-    tables = [SUITES[id].published for id in named if id in SUITES]
-    boards = [board for made in tables if made is not None for board in made(False)]
-    typer.echo(str(write_site(read, out, boards, checks)))
+    checks = {bundle.name: check_bundle(bundle.path) for bundle in contents} if checked else {}
+    for name, result in checks.items():
+        if result.problems:
+            raise UsageError(
+                f"{name} does not hold ({result.problems[0]}); leave it out, or see `revisit bundle check`"
+            )
+        for metric, why in result.not_checked.items():
+            console.message(f"{name}: {metric} is shown as not checked: {why}")
+    suites = dict.fromkeys(bundle.about["suite"] for bundle in contents) if published else ()
+    tables = [SUITES[suite].published for suite in suites if suite in SUITES]
+    boards = [board for published_boards in tables if published_boards is not None for board in published_boards(False)]
+    typer.echo(str(write_site(contents, out, boards, checks)))

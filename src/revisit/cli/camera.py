@@ -45,8 +45,8 @@ def show(
         console.data({"script": plan.script, "frames": len(plan), "peak_yaw": plan.peak_yaw, "poses": rows})
         return
     typer.echo(f"{plan.script}\n{len(plan)} frames, farthest yaw {plan.peak_yaw:+.1f} degrees (right is positive)")
-    chosen = sorted({round(k * (len(rows) - 1) / 12) for k in range(13)})
-    console.table(list(rows[0]), [[f"{value:g}" for value in rows[k].values()] for k in chosen], numbers=True)
+    selection = sorted({round(k * (len(rows) - 1) / 12) for k in range(13)})
+    console.table(list(rows[0]), [[f"{value:g}" for value in rows[k].values()] for k in selection], numbers=True)
 
 
 @app.command(name="compile")
@@ -106,16 +106,16 @@ def models(own: Path = OWN_GENERATORS, json: bool = JSON) -> None:
 
     from revisit.control.generators import generators
 
-    known = generators(own)
+    cards = generators(own)
     if json:
-        console.data([asdict(entry) for entry in known.values()])
+        console.data([asdict(entry) for entry in cards.values()])
         return
     rows = [
         [
             entry.id, entry.takes, entry.condition, entry.payload, f"{entry.frames} at {entry.fps:g}",
             "x".join(map(str, entry.size)), f"{entry.gain[0]:g}", entry.checked_told,
         ]
-        for entry in known.values()
+        for entry in cards.values()
     ]  # fmt: skip
     console.table(
         ["model", "takes", "viewpoint condition", "payload", "frames", "size", "gain", "payload checked"], rows

@@ -19,7 +19,7 @@ def demo(
     scenes: int = typer.Option(4, min=1, max=4, help="How many of the four scenes; only for the suite folder."),
     workers: int = WORKERS,
     fresh: bool = typer.Option(False, "--fresh", help="Render and evaluate again from the start."),
-    all: bool = ALL,
+    show_all: bool = ALL,
     json: bool = JSON,
 ) -> None:
     """Render small worlds and score models with known failures."""
@@ -32,4 +32,4 @@ def demo(
     out = out or Path("demo" if suite == "folder" else f"demo-{suite}")
     source, option = DEMOS[suite](out / "videos", fresh, scenes, console.message, console.Counter("rendered"))
     run = run_evaluation(Request.of(source, suite, "lite", options=option), out / "run", fresh=fresh, workers=workers)
-    raise typer.Exit(print_summary(run, all=all, json=json))
+    raise typer.Exit(print_summary(run, show_all=show_all, json=json))

@@ -20,7 +20,7 @@ def eval_(
     ctx: typer.Context,
     source: Path = options.SOURCE,
     suite: str = options.SUITE,
-    set: str = options.SET,
+    observer_set: str = options.SET,
     protocol: str = options.PROTOCOL,
     metric: list[str] = options.METRIC,
     out: Path = out_option("Run directory; runs/<name of the source> by default."),
@@ -48,7 +48,7 @@ def eval_(
     batch: int = typer.Option(None, min=1, help="Frames per batch on a GPU; as many as fit by default."),
     limits: str = typer.Option("", help="Limits for decoding, such as frames=5000,seconds=60,memory=2G."),
     report: bool = typer.Option(True, "--report/--no-report", help="Write the HTML report at the end."),
-    all: bool = ALL,
+    show_all: bool = ALL,
     json: bool = JSON,
     quiet: bool = QUIET,
 ) -> None:
@@ -62,15 +62,17 @@ def eval_(
     from revisit.networks import settings
 
     if rescore:
-        allowed = ("source", "rescore", "report", "all", "json", "quiet")
+        allowed = ("source", "rescore", "report", "show_all", "json", "quiet")
         refuse_others(ctx, allowed, "--rescore, which takes everything from the run")
         # No remark was printed before: all of them go with the summary.
-        raise typer.Exit(print_summary(_rescore(source), report=report, all=all, json=json, quiet=True))
+        raise typer.Exit(print_summary(_rescore(source), report=report, show_all=show_all, json=json, quiet=True))
     # Workers and the process that runs the networks inherit these.
-    asked = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
-    os.environ.update({name: value for name, value in asked.items() if value})
+    environment = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
+    os.environ.update({name: value for name, value in environment.items() if value})
     settings.check()
-    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param, truth, only)
+    request = Request.of(
+        source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth, only
+    )
     run = run_evaluation(
         request,
         out or request.usual_place,
@@ -80,7 +82,7 @@ def eval_(
         executor=executor_named(executor, address, workers),
         limits=Limits.parse(limits),
     )
-    raise typer.Exit(print_summary(run, report=report, all=all, json=json, quiet=quiet))
+    raise typer.Exit(print_summary(run, report=report, show_all=show_all, json=json, quiet=quiet))
 
 
 def _rescore(path: Path) -> Run:

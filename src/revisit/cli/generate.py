@@ -82,61 +82,51 @@ def generate(
         refuse_others(ctx, RECORD_OPTIONS, "a file of records")
         if not generator or not command or out is None:
             raise UsageError("a file of records needs --generator, --command and --out")
-        card = generator_card(generator, own)
-        _generate_records(
-            Path(suite),
-            card,
-            command,
-            out,
-            json,
-            timeout=timeout,
-            workers=workers,
-            frames=frames,
-            checkpoint=checkpoint,
-        )
+        limits: dict[str, Any] = {"timeout": timeout, "workers": workers, "frames": frames, "checkpoint": checkpoint}
+        _generate_records(Path(suite), generator_card(generator, own), command, out, json, **limits)
     if not model and not baseline:
         raise UsageError("give --model, the name of your model in tables and folders")
-    by = By(command, serve, baseline, None, workers, parts([gpus]), load_timeout)
+    maker = By(command, serve, baseline, None, workers, parts([gpus]), load_timeout)
     if not dry_run:
-        by.makers({"world": world})
+        maker.makers({"world": world})
     to = generator_card(generator, own) if generator else None
-    how = how_of(
-        by, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, checkpoint=checkpoint,
+    settings = how_of(
+        maker, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, checkpoint=checkpoint,
         price=price, currency=currency,
     )  # fmt: skip
     batches = [
-        batch_of(suite, data, out, wanted)
-        for wanted in conditions(
+        batch_of(suite, data, out, condition)
+        for condition in conditions(
             model or baseline, parts(size), first_frame, to=to, frames=frames, fps=fps, seed=seed,
             only=tuple(parts(only)), limit=limit, options=options_of(option),
         )
     ]  # fmt: skip
     if dry_run:
-        _print_plans(batches, by, how, json)
+        _print_plans(batches, maker, settings, json)
     else:
-        _generate_batches(batches, by, how, json)
+        _generate_batches(batches, maker, settings, json)
 
 
-def _print_plans(batches: Sequence[Batch], by: By, how: How, json: bool) -> None:
+def _print_plans(batches: Sequence[Batch], maker: By, settings: How, json: bool) -> None:
     """Print what would be made, and the space it needs."""
     from revisit.control.generation import disk_free, plan_rows, with_ceilings
 
-    for batch, _, _ in with_ceilings(batches, by, how):
+    for batch, _, _ in with_ceilings(batches, maker, settings):
         _print_left_out(batch)
         rows = plan_rows(batch.jobs)
         _print_plan(batch.home, rows, sum(row["bytes"] for row in rows), disk_free(batch.home), json)
 
 
-def _generate_batches(batches: Sequence[Batch], by: By, how: How, json: bool) -> NoReturn:
+def _generate_batches(batches: Sequence[Batch], maker: By, settings: How, json: bool) -> NoReturn:
     """Make the clips, and print what became of them and the command that scores them."""
     from revisit.control.generation import carry_out, cost_of, disk_free, plan_rows, with_ceilings
     from revisit.core import UsageError
     from revisit.worlds.on_demand import world
 
     results: list[Generated] = []
-    work = with_ceilings(batches, by, how)
+    work = with_ceilings(batches, maker, settings)
     total = sum(len(batch.jobs) for batch, _, _ in work)
-    for batch, maker, settings in work:
+    for batch, batch_maker, batch_settings in work:
         _print_left_out(batch)
         need, free = sum(row["bytes"] for row in plan_rows(batch.jobs)), disk_free(batch.home)
         if need > free:
@@ -144,10 +134,10 @@ def _generate_batches(batches: Sequence[Batch], by: By, how: How, json: bool) ->
                 f"the clips need about {need / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free in {batch.home}; "
                 "free some space, or choose another --out"
             )
-        _follow(carry_out(batch, maker, settings, {"world": world}), total, results)
+        _follow(carry_out(batch, batch_maker, batch_settings, {"world": world}), total, results)
     _print_remarks(results, total)
-    for batch in batches if not by.baseline else ():
-        console.message(_cost_line(cost_of(batch, how)))
+    for batch in batches if not maker.baseline else ():
+        console.message(_cost_line(cost_of(batch, settings)))
     lines = dict.fromkeys(shlex.join(["revisit", "eval", *batch.evaluate]) for batch in batches)
     content = {"counts": _counts(results), "evaluate": list(lines), "jobs": [result.__dict__ for result in results]}
     _finish(results, content if json else None, list(lines))
@@ -222,21 +212,21 @@ def _cost_line(cost: dict[str, Any]) -> str:
     return f"cost: {'; '.join(parts)} ({cost['machine']})"
 
 
-def options_of(given: list[str]) -> dict[str, str]:
+def options_of(texts: list[str]) -> dict[str, str]:
     """Options of the suite's jobs by name."""
     from revisit.core import UsageError
 
-    wrong = next((text for text in given if "=" not in text), None)
+    wrong = next((text for text in texts if "=" not in text), None)
     if wrong is not None:
         raise UsageError(f"--option {wrong}: expected name=value")
-    return dict(text.split("=", 1) for text in given)
+    return dict(text.split("=", 1) for text in texts)
 
 
-def _print_plan(home: Path, rows: list[dict[str, Any]], need: int, free: int, json: bool) -> None:
+def _print_plan(folder: Path, rows: list[dict[str, Any]], need: int, free: int, json: bool) -> None:
     if json:
-        console.data({"home": str(home), "plan": rows, "bytes": need, "free": free})
+        console.data({"home": str(folder), "plan": rows, "bytes": need, "free": free})
         return
-    typer.echo(f"{home}")
+    typer.echo(f"{folder}")
     columns = ["subset", "condition", "jobs", "there", "frames", "fps", "size", "seconds"]
     console.table(columns, [[str(row[name]) for name in columns] for row in rows])
     jobs, there = (sum(row[name] for row in rows) for name in ("jobs", "there"))

@@ -72,11 +72,13 @@ def poses(
         if not (width.isdecimal() and height.isdecimal()):
             raise UsageError(f"--size takes WIDTHxHEIGHT, such as 1280x720, not {size!r}")
         pixels = int(width), int(height)
-    found = convert(source, out, format=format, intrinsics=intrinsics, depth=depth, size=pixels, convention=convention)
+    details = convert(
+        source, out, format=format, intrinsics=intrinsics, depth=depth, size=pixels, convention=convention
+    )
     if json:
-        console.data(found)
+        console.data(details)
         return
     console.message(
-        f"{found['poses']} poses ({found['convention']}, according to {found['said_by']}) for depth maps of "
-        f"{found['grid'][0]} x {found['grid'][1]} in {out}, {found['megabytes']} MB"
+        f"{details['poses']} poses ({details['convention']}, according to {details['said_by']}) for depth maps of "
+        f"{details['grid'][0]} x {details['grid'][1]} in {out}, {details['megabytes']} MB"
     )

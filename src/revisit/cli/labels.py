@@ -81,12 +81,12 @@ def align(
     """Compare the metrics of a run with people's labels. Tables are in the papers' layout."""
     from revisit.labels.load import aligned
 
-    found, page = aligned(run, labels, metric, seed, store)
+    report, page = aligned(run, labels, metric, seed, store)
     if json:
-        console.data(found)
+        console.data(report)
         return
-    _show(found["tables"])
-    for note in found["notes"]:
+    _show(report["tables"])
+    for note in report["notes"]:
         console.message(note)
     typer.echo(str(page))
 

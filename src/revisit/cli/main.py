@@ -73,8 +73,8 @@ def _current(words: list[str]) -> list[str]:
             continue
         typer.echo(f"note: `revisit {old}` is now `revisit {new}`", err=True)
         options = RENAMED_OPTIONS.get(old, {})
-        rest = [word.split("=", 1) for word in words[length:]]
-        return [*new.split(), *("=".join([options.get(first, first), *value]) for first, *value in rest)]
+        remaining = [word.split("=", 1) for word in words[length:]]
+        return [*new.split(), *("=".join([options.get(first, first), *value]) for first, *value in remaining)]
     return words
 
 

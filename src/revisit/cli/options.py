@@ -13,7 +13,9 @@ RUNS = typer.Argument(metavar="RUN", help="Run directories.")
 
 SOURCE = typer.Argument(help="A folder of videos, a manifest.jsonl, or a benchmark's dataset folder.")
 SUITE = typer.Option("auto", help="Suite of the source; auto recognises it by its layout.")
-SET = typer.Option("lite", "--set", help="Observer set: a name from `revisit list sets`, or a YAML file.")
+SET = typer.Option(
+    "lite", "--set", metavar="SET", help="Observer set: a name from `revisit list sets`, or a YAML file."
+)
 PROTOCOL = typer.Option(None, help="Protocol of the suite; its first one by default.")
 METRIC = typer.Option(
     [],

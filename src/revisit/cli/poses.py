@@ -67,14 +67,14 @@ def poses(
     request = Request.of(source, suite, "lite", None, ["camera_path"], limit, "auto", root, option, truth=False)
     estimator = estimator_of(with_, python, model, device, frames, convention, timeout, workers)
     tasks = tasks_of(request, out, first)
-    done = estimate(tasks, estimator, fresh=fresh, tell=None if quiet or json else console.Counter("posed"))
+    outcome = estimate(tasks, estimator, fresh=fresh, tell=None if quiet or json else console.Counter("posed"))
     if json:
-        console.data(asdict(done))
+        console.data(asdict(outcome))
     else:
-        for line in done.failed:
+        for line in outcome.failed:
             console.message(line)
-        console.message(f"{done.made} made, {done.kept} kept, {len(done.failed)} failed in {out}")
-    raise typer.Exit(1 if done.failed else 0)
+        console.message(f"{outcome.made} made, {outcome.kept} kept, {len(outcome.failed)} failed in {out}")
+    raise typer.Exit(1 if outcome.failed else 0)
 
 
 def estimator_of(

@@ -30,13 +30,13 @@ def report(
     from revisit.results.run import Run
     from revisit.runs.group_by import tables_by
 
-    done = Run(run)
-    groups = {expression: tables_by(done, expression, metric) for expression in by}
-    page = write_report(done, copy_clips=copy_clips, by=groups)
+    finished_run = Run(run)
+    groups = {expression: tables_by(finished_run, expression, metric) for expression in by}
+    page = write_report(finished_run, copy_clips=copy_clips, by=groups)
     if json:
-        console.data({"report": str(page), "summary": done.summary, "by": groups})
+        console.data({"report": str(page), "summary": finished_run.summary, "by": groups})
         return
     for expression, tables in groups.items():
         console.message(f"by {expression}")
-        console.parts(tables, done.summary["metrics"])
+        console.parts(tables, finished_run.summary["metrics"])
     typer.echo(str(page))

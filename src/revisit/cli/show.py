@@ -16,7 +16,7 @@ def show(
     things: list[str] = typer.Argument(
         None, metavar="RUN|ID", help="A run directory, or the id of something that `revisit list` shows."
     ),
-    all: bool = ALL,
+    show_all: bool = ALL,
     bibtex: bool = typer.Option(False, "--bibtex", help="Citations of what runs used: benchmark, metrics, networks."),
     models: bool = typer.Option(
         False,
@@ -47,8 +47,8 @@ def show(
     elif len(things or ()) != 1:
         raise UsageError("show takes one run or one id; only --bibtex and --models take several runs")
     elif _is_run(things[0]):
-        refuse_others(ctx, ("things", "all", "json"), "the verdict of a run")
-        _print_verdict(Path(things[0]), all, json)
+        refuse_others(ctx, ("things", "show_all", "json"), "the verdict of a run")
+        _print_verdict(Path(things[0]), show_all, json)
     else:
         refuse_others(ctx, ("things", "json"), f"{things[0]!r}, which is no run")
         _print_card(things[0], json)
@@ -68,7 +68,7 @@ def _is_run(thing: str) -> bool:
     return False
 
 
-def _print_verdict(path: Path, all: bool, json: bool) -> None:
+def _print_verdict(path: Path, show_all: bool, json: bool) -> None:
     from revisit.core import load_all
     from revisit.results.run import Run
     from revisit.results.verdict import verdict_of
@@ -79,13 +79,13 @@ def _print_verdict(path: Path, all: bool, json: bool) -> None:
     if json:
         console.data(verdict)
     else:
-        console.summary({**run.summary, "verdict": verdict}, all)
+        console.summary({**run.summary, "verdict": verdict}, show_all)
 
 
-def _print_card(id: str, json: bool) -> None:
+def _print_card(name: str, json: bool) -> None:
     from revisit import catalog
 
-    card = catalog.card(id)
+    card = catalog.card(name)
     if json:
         console.data(card)
     else:

@@ -42,10 +42,10 @@ def render(
 
     suites = parts(suite)
     models = [Model.parse(part) for part in parts(failures)]
-    chosen = list(LAYOUTS) if "all" in suites else suites
-    console.message(f"rendering {', '.join(chosen)} into {out}")
+    layouts = list(LAYOUTS) if "all" in suites else suites
+    console.message(f"rendering {', '.join(layouts)} into {out}")
     folders = rendered(
-        out, chosen, seeds=seeds, size=_size(size), frames=frames, models=models, workers=workers, fresh=fresh,
+        out, layouts, seeds=seeds, size=_size(size), frames=frames, models=models, workers=workers, fresh=fresh,
         progress=console.Counter("rendered"),
     )  # fmt: skip
     commands = {name: evaluation(name, folder) for name, folder in folders.items()}

@@ -135,7 +135,7 @@ def eval_(
     ),
     protocol: str = typer.Option(None, help="corrected (default), paper or readme."),
     param: list[str] = PARAM,
-    set: str = typer.Option("lite", "--set", help="Observer set."),
+    observer_set: str = typer.Option("lite", "--set", metavar="SET", help="Observer set."),
     root: list[Path] = ROOT,
     artifacts: list[Path] = ARTIFACTS,
     fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run."),
@@ -160,11 +160,11 @@ def eval_(
 
     data = open_dataset(source, root)
     names = parts(metrics)
-    alone = "trigger" in names  # whether clips pose the test, of all subsets: for a machine that has the judge
-    if alone and (data.setting == "A" or ignore_trigger or not vlm_judge):
+    trigger_only = "trigger" in names  # whether clips pose the test, of all subsets: for a machine that has the judge
+    if trigger_only and (data.setting == "A" or ignore_trigger or not vlm_judge):
         raise UsageError("the metric `trigger` needs a dataset of setting T and --vlm-judge, without --ignore-trigger")
-    named = [name for name in names if name != "trigger"]
-    dimensions = chosen(named, data.setting) if named or not alone else []
+    metric_names = [name for name in names if name != "trigger"]
+    dimensions = chosen(metric_names, data.setting) if metric_names or not trigger_only else []
     gates = [MOVED] if data.setting == "A" else [TRIGGER] if vlm_judge and not ignore_trigger else []
     judge = ""
     if vlm_judge == "openai-compatible":
@@ -175,14 +175,20 @@ def eval_(
         write_text(Path(judge), yaml.safe_dump(settings, sort_keys=True))
     elif vlm_judge:
         judge = vlm_judge
-    asked_of = "" if alone or not named else ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
+    asked_of = (
+        ""
+        if trigger_only or not metric_names
+        else ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
+    )
     filters = {"models": models, "subsets": subsets or asked_of, "conditions": conditions}
     folders = ",".join(str(folder.resolve()) for folder in artifacts)
     asked_with = str(questions.resolve()) if questions else ""
-    given = {**filters, "samples": sample_ids, "artifacts": folders, "questions": asked_with}
-    options = [f"{name}={value}" for name, value in given.items() if value]
+    settings_by_name = {**filters, "samples": sample_ids, "artifacts": folders, "questions": asked_with}
+    options = [f"{name}={value}" for name, value in settings_by_name.items() if value]
     ids = [*gates, *(dimension.id for dimension in dimensions)]
-    request = Request.of(source, "mbench", set, protocol, ids, limit, "auto", root, options, judge, param, truth=False)
+    request = Request.of(
+        source, "mbench", observer_set, protocol, ids, limit, "auto", root, options, judge, param, truth=False
+    )
     if vlm_n_frames != 8 and JUDGED & {*ids}:
         request = replace(request, parameters=merged({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters))
     run = run_evaluation(
@@ -201,11 +207,11 @@ def eval_(
 
         write_report(run)
     if not quiet:
-        console.summary(run.summary, all=True)
+        console.summary(run.summary, show_all=True)
         console.notes(run.plan, run.facts["notes"])
         console.message(f"results: {output / 'metrics'}")
-    answered = ("scored", "open", "closed") if not dimensions else ("scored",)
-    scored = any(record.status in answered for record in run.results.records)
+    valid = ("scored", "open", "closed") if not dimensions else ("scored",)
+    scored = any(record.status in valid for record in run.results.records)
     raise typer.Exit(0 if scored else 1)
 
 
@@ -247,21 +253,23 @@ def prepare(
     data = open_dataset(source, root)
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
     estimator = estimator_of(command or producer, python, model, device, frames, convention, timeout, workers)
-    found = [entry for name in keep.models for entry in data.items(name)]
-    items = [entry for entry in found if not isinstance(entry, Problem) and keep.takes(entry)]
+    entries = [entry for name in keep.models for entry in data.items(name)]
+    items = [entry for entry in entries if not isinstance(entry, Problem) and keep.takes(entry)]
     tasks = [
         Task(f"{item.id}@{item.model}", Clip(item.video), data.poses_of(item, output))
         for item in items
         if item.video is not None
     ]
-    done = estimate(tasks, estimator, tell=None if quiet else console.Counter("prepared"))
-    for line in done.failed:
+    outcome = estimate(tasks, estimator, tell=None if quiet else console.Counter("prepared"))
+    for line in outcome.failed:
         console.message(line)
-    if output is not None and done.made + done.kept:
+    if output is not None and outcome.made + outcome.kept:
         console.message(note_artifacts(data, output))
     missing = len(items) - len(tasks)
-    console.message(f"{done.made} made, {done.kept} kept, {len(done.failed)} failed, {missing} without a video")
-    raise typer.Exit(1 if done.failed else 0)
+    console.message(
+        f"{outcome.made} made, {outcome.kept} kept, {len(outcome.failed)} failed, {missing} without a video"
+    )
+    raise typer.Exit(1 if outcome.failed else 0)
 
 
 @app.command()
@@ -281,28 +289,30 @@ def submit(
     from revisit.suites.mbench.submission import content_of, made_with, problems, why_partial, write_submission
 
     path = out or Path(f"{model}.zip")
-    done = RunFolder(run)
-    if done.facts["suite"] != "mbench" or model not in done.summary["models"]:
-        content_of(done.summary, model, name, link)  # says what is wrong
-    source = dataset or Path(str((done.facts.get("request") or {}).get("source")))
+    finished_run = RunFolder(run)
+    if finished_run.facts["suite"] != "mbench" or model not in finished_run.summary["models"]:
+        content_of(finished_run.summary, model, name, link)  # says what is wrong
+    source = dataset or Path(str((finished_run.facts.get("request") or {}).get("source")))
     if not source.is_dir():
         raise UsageError(
             f"{source}: the dataset of this run is missing, so its completeness cannot be checked; --dataset"
         )
-    roots = [Path(folder) for folder in (done.facts.get("request") or {}).get("roots", ())]
-    partial = why_partial(open_dataset(source, roots), done.facts, done.plan, done.results, model)
+    roots = [Path(folder) for folder in (finished_run.facts.get("request") or {}).get("roots", ())]
+    partial = why_partial(
+        open_dataset(source, roots), finished_run.facts, finished_run.plan, finished_run.results, model
+    )
     if partial:
         raise UsageError(f"{model} cannot be submitted, because the run is partial: {partial}")
-    content = content_of(done.summary, model, name, link)
-    if others := stand_ins(done.results.where(model=model)):
-        told = "; ".join(one.sentence for one in others)
-        raise UsageError(f"{model} cannot be submitted, because the leaderboard takes no stand-ins: {told}")
-    write_submission(run, path, content, model, done.summary["mbench"]["setting"])
-    found = problems(path)
-    if found:
+    content = content_of(finished_run.summary, model, name, link)
+    if replacements := stand_ins(finished_run.results.where(model=model)):
+        sentences = "; ".join(one.sentence for one in replacements)
+        raise UsageError(f"{model} cannot be submitted, because the leaderboard takes no stand-ins: {sentences}")
+    write_submission(run, path, content, model, finished_run.summary["mbench"]["setting"])
+    faults = problems(path)
+    if faults:
         path.unlink()
-        raise UsageError(found[0])
-    for line in made_with(done.plan, done.summary["mbench"]["setting"]):
+        raise UsageError(faults[0])
+    for line in made_with(finished_run.plan, finished_run.summary["mbench"]["setting"]):
         console.message(line)
     typer.echo(str(path))
 
@@ -312,11 +322,11 @@ def check_submission(path: Path = typer.Argument(help="The submission's zip file
     """List what is wrong with a submission. Exit code 1 if there is anything."""
     from revisit.suites.mbench.submission import problems
 
-    found = problems(path)
-    for problem in found:
+    faults = problems(path)
+    for problem in faults:
         typer.echo(console.clean(problem))
-    console.message(f"{len(found)} problems" if found else "valid")
-    raise typer.Exit(1 if found else 0)
+    console.message(f"{len(faults)} problems" if faults else "valid")
+    raise typer.Exit(1 if faults else 0)
 
 
 def _only(value: str, allowed: str, name: str) -> None:
@@ -359,8 +369,8 @@ def _log(run: Run, path: Path) -> None:
     results = run.results
     lines = [f"{now} {run.facts['suite']} protocol {run.summary['protocol']}"]
     for record in results.records:
-        told = record.sentence if record.value is None else f"score {record.value:.6g}"
-        lines.append(f"{now} {record.case.id} {record.question} {record.status} {told}".rstrip())
+        outcome = record.sentence if record.value is None else f"score {record.value:.6g}"
+        lines.append(f"{now} {record.case.id} {record.question} {record.status} {outcome}".rstrip())
     lines += [f"{now} {entry.id} rejected {entry.reason}" for entry in results.rejected]
     write_text(path, "".join(console.clean(line) + "\n" for line in lines))
 
@@ -387,21 +397,22 @@ def import_videos(
 
     data = open_dataset(dataset)
     if assignments is None:
-        others = [name for name in data.models if name != model]
-        if len(others) != 1:
-            raise UsageError(f"{dataset} has {len(others)} other models; name a list with --assignments")
-        assignments = data.root / "models" / others[0] / LIST
-    done = package(data, model, videos, assignments, mode, pattern)
+        other_models = [name for name in data.models if name != model]
+        if len(other_models) != 1:
+            raise UsageError(f"{dataset} has {len(other_models)} other models; name a list with --assignments")
+        assignments = data.root / "models" / other_models[0] / LIST
+    outcome = package(data, model, videos, assignments, mode, pattern)
     if json:
-        console.data(asdict(done))
+        console.data(asdict(outcome))
         return
     console.message(
-        f"{done.placed} videos placed, {done.kept} kept, {len(done.missing)} missing in {data.root / 'models' / model}"
+        f"{outcome.placed} videos placed, {outcome.kept} kept, {len(outcome.missing)} missing in "
+        f"{data.root / 'models' / model}"
     )
-    for id in done.missing[:10]:
-        console.message(f"missing: {id}")
-    if len(done.missing) > 10:
-        console.message(f"... and {len(done.missing) - 10} more")
+    for item in outcome.missing[:10]:
+        console.message(f"missing: {item}")
+    if len(outcome.missing) > 10:
+        console.message(f"... and {len(outcome.missing) - 10} more")
 
 
 def build(
@@ -417,25 +428,25 @@ def build(
     from revisit.suites.authoring import empty_folder, videos_in
     from revisit.suites.mbench.build import ask, write
 
-    found = videos_in(videos)
+    files = videos_in(videos)
     empty_folder(out)
-    told = []
+    descriptions = []
     with judging.asker_of(judge) as asker:
-        for video in found:
+        for video in files:
             try:
-                said = ask(asker, video, lambda path: judging.look_at(path, frames))
+                answer = ask(asker, video, lambda path: judging.look_at(path, frames))
             except RevisitError as error:
-                said = str(error)
-            if isinstance(said, str):
-                console.message(f"left out: {said}")
+                answer = str(error)
+            if isinstance(answer, str):
+                console.message(f"left out: {answer}")
             else:
-                told.append(said)
-                console.message(f"{video.name}: {said.subset}, {said.name}")
-    if not told:
+                descriptions.append(answer)
+                console.message(f"{video.name}: {answer.subset}, {answer.name}")
+    if not descriptions:
         raise UsageError("no video was chosen; the reasons are above")
-    made = write(out, told, licence=licence, source=source)
-    console.message(f"{len(told)} of {len(found)} videos chosen")
-    for place in made:
+    places = write(out, descriptions, licence=licence, source=source)
+    console.message(f"{len(descriptions)} of {len(files)} videos chosen")
+    for place in places:
         typer.echo(f"revisit build check {place}")
 
 

@@ -90,8 +90,8 @@ def _write_bank(asker: Any, task: Any, frames: int, out: Path, words: Mapping[st
 
     failure = None if task.failure is None else look_at(task.failure, frames)
     path = task.truth.path
-    shown = Shown(look_at(path, 1), look_at(path, frames), failure, task.hint)
-    bank = make_bank(asker, task.scene, task.name.number, task.prompt, shown, wording=words)
+    pictures = Shown(look_at(path, 1), look_at(path, frames), failure, task.hint)
+    bank = make_bank(asker, task.scene, task.name.number, task.prompt, pictures, wording=words)
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{bank.key}-questions.csv").write_bytes(write_bank(bank).encode())
     (out / f"{bank.key}-review.csv").write_bytes(review_sheet(bank).encode())
@@ -163,7 +163,7 @@ def review(
     sheet = bank.with_name(bank.name.replace("-questions.csv", "-review.csv"))
     if sheet == bank or not sheet.is_file():
         raise UsageError(f"{sheet}: no such review sheet; `revisit judge questions` writes it beside the bank")
-    made = read_bank(bank)
-    final = review_filter(made.final, read_reviews(sheet.read_text(encoding="utf-8-sig")))
-    bank.write_bytes(write_bank(replace(made, final=final)).encode())
-    console.message(f"{len(final)} of {len(made.final)} questions were approved")
+    questions = read_bank(bank)
+    final = review_filter(questions.final, read_reviews(sheet.read_text(encoding="utf-8-sig")))
+    bank.write_bytes(write_bank(replace(questions, final=final)).encode())
+    console.message(f"{len(final)} of {len(questions.final)} questions were approved")

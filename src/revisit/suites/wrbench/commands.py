@@ -107,17 +107,17 @@ def export(
 
     if out.suffix not in (".json", ".jsonl"):
         raise UsageError(f"--out {out}: give a name that ends in .json or .jsonl")
-    made = hand_over(source, root, records=str(records) if records is not None else None)
+    handover = hand_over(source, root, records=str(records) if records is not None else None)
     if out.suffix == ".jsonl":
-        write_lines(out, made.rows)
+        write_lines(out, handover.rows)
     else:
-        write_text(out, json_.dumps(made.rows, indent=1, ensure_ascii=False) + "\n")
+        write_text(out, json_.dumps(handover.rows, indent=1, ensure_ascii=False) + "\n")
     if json:
-        facts = {"rows": len(made.rows), "sidecars": made.written, "without": dict(made.without)}
-        console.data({**facts, "profiles": dict(made.profiles), "missing": made.missing, "manifest": str(out)})
+        facts = {"rows": len(handover.rows), "sidecars": handover.written, "without": dict(handover.without)}
+        console.data({**facts, "profiles": dict(handover.profiles), "missing": handover.missing, "manifest": str(out)})
         return
-    typer.echo(f"{len(made.rows)} rows in {out}; {made.written} clips have sidecars")
-    for sentence in made.sentences():
+    typer.echo(f"{len(handover.rows)} rows in {out}; {handover.written} clips have sidecars")
+    for sentence in handover.sentences():
         console.message(sentence)
 
 
@@ -159,9 +159,9 @@ def published(
             }
         )  # fmt: skip
         return
-    made = main_table(rows, source, counts=False)
-    typer.echo(f"{made['title']}; {made['note']}")
-    console.table(["model", *made["columns"]], [[row["name"], *row["cells"]] for row in made["rows"]], numbers=True)
+    table = main_table(rows, source, counts=False)
+    typer.echo(f"{table['title']}; {table['note']}")
+    console.table(["model", *table["columns"]], [[row["name"], *row["cells"]] for row in table["rows"]], numbers=True)
 
 
 def build(
@@ -185,12 +185,12 @@ def build(
         raise UsageError("first frames are drawn by --t2i, a command, or by --images, a server; give one of them")
     families = read(scenes)
     draw: Draw | None = _by_command(t2i, timeout) if t2i else _by_server(images, size) if images else None
-    place, said = write(out, families, licence=licence, source=source, draw=draw)
-    for sentence in said:
+    place, problems = write(out, families, licence=licence, source=source, draw=draw)
+    for sentence in problems:
         console.message(sentence)
     console.message(f"{len(families)} families, {4 * len(families)} events")
     typer.echo(f"revisit build check {place}")
-    raise typer.Exit(1 if said else 0)
+    raise typer.Exit(1 if problems else 0)
 
 
 def _by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:

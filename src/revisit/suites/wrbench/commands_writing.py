@@ -44,16 +44,16 @@ def first_frames(
     from revisit.core.text import parts
 
     prompts = picture_prompts(source)
-    named = parts(only)
-    unknown = [name for name in named if name not in prompts]
+    ids = parts(only)
+    unknown = [name for name in ids if name not in prompts]
     if unknown:
         raise UsageError(f"--only {unknown[0]}: there is no prompt of that id")
-    chosen = {id: text for id, text in prompts.items() if not named or id in named}
-    chosen = dict(list(chosen.items())[:limit])
+    selection = {id: text for id, text in prompts.items() if not ids or id in ids}
+    selection = dict(list(selection.items())[:limit])
     if dry_run:
-        _plan(images, chosen, out, size, each, json)
+        _plan(images, selection, out, size, each, json)
         return
-    ended = drawn_by(images, chosen, out, size, each=each, replace=replace)
+    ended = drawn_by(images, selection, out, size, each=each, replace=replace)
     counts = {status: sum(one.status == status for one in ended) for status in dict.fromkeys(o.status for o in ended)}
     if json:
         console.data({"counts": counts, "folder": str(out), "pictures": [_row(one) for one in ended]})
@@ -74,10 +74,10 @@ def scenes(
     from revisit.suites.wrbench.generated_text import save, write_scenes
 
     with _writing(writer, out) as asker:
-        found, trouble = write_scenes(asker, count, about)
-        if found:
-            save(out, found)
-    _tell(out, len(found), "scenes", trouble, asker, json)
+        families, trouble = write_scenes(asker, count, about)
+        if families:
+            save(out, families)
+    _tell(out, len(families), "scenes", trouble, asker, json)
 
 
 def prompts(
@@ -92,11 +92,11 @@ def prompts(
 
     families = read(source)
     with _writing(writer, out) as asker:
-        found, trouble = write_prompts(asker, families)
-        done = {name: facts for name, facts in found.items() if "picture" in facts}
-        if done:
-            save(out, done)
-    _tell(out, len(done), "scenes with prompts", trouble, asker, json)
+        prompts_by_scene, trouble = write_prompts(asker, families)
+        complete = {name: facts for name, facts in prompts_by_scene.items() if "picture" in facts}
+        if complete:
+            save(out, complete)
+    _tell(out, len(complete), "scenes with prompts", trouble, asker, json)
 
 
 def picture_prompts(source: Path | None) -> dict[str, str]:
@@ -112,21 +112,21 @@ def picture_prompts(source: Path | None) -> dict[str, str]:
         with as_file(files("revisit.suites.wrbench") / "scenes.yaml") as own:
             return {name: first_frame_prompt(facts) for name, facts in read(own).items()}
     if source.is_dir():
-        found = {row["family_id"]: str(row["t2i_scene"]) for row in lines(source / "families.jsonl", "t2i_scene")}
+        texts = {row["family_id"]: str(row["t2i_scene"]) for row in lines(source / "families.jsonl", "t2i_scene")}
     elif source.suffix == ".jsonl":
         rows = lines(source, "id")
         without = next((row["id"] for row in rows if not (row.get("image_prompt") or row.get("prompt"))), None)
         if without is not None:
             raise UsageError(f"{source}: {without!r} has neither image_prompt nor prompt")
-        found = {str(row["id"]): str(row.get("image_prompt") or row["prompt"]) for row in rows}
+        texts = {str(row["id"]): str(row.get("image_prompt") or row["prompt"]) for row in rows}
     else:
-        found = {name: first_frame_prompt(facts) for name, facts in read(source).items()}
-    wrong = next((name for name in found if not is_plain(name)), None)
+        texts = {name: first_frame_prompt(facts) for name, facts in read(source).items()}
+    wrong = next((name for name in texts if not is_plain(name)), None)
     if wrong is not None:
         raise UsageError(f"{source}: {wrong!r} cannot be the name of a picture; use letters, digits, _, ., @ and -")
-    if not found:
+    if not texts:
         raise UsageError(f"{source}: there is no prompt in it")
-    return found
+    return texts
 
 
 def drawn_by(
@@ -139,18 +139,18 @@ def drawn_by(
     from revisit.servers.images import Album, Spending, choose_images, draw_all
 
     painter = choose_images(images)
-    asked = _requests(painter, prompts, size, each)
+    requests = _requests(painter, prompts, size, each)
     album = Album(folder, cache_root())
     spending = Spending(painter.settings.budget, painter.settings.price)
     ended = []
     with closing(painter):
-        for one in draw_all(asked, painter, album, replace=replace, spending=spending):
+        for one in draw_all(requests, painter, album, replace=replace, spending=spending):
             ended.append(one)
-            said = one.reason or one.remark
-            console.message(f"{len(ended)}/{len(asked)} {one.id}: {one.status}{': ' if said else ''}{said}")
+            remark = one.reason or one.remark
+            console.message(f"{len(ended)}/{len(requests)} {one.id}: {one.status}{': ' if remark else ''}{remark}")
     if spending.pictures:
-        paid = f", {spending.money:.4g} {spending.price.currency}" if spending.money else ""
-        console.message(f"drawn now: {spending.pictures} pictures{paid}")
+        price = f", {spending.money:.4g} {spending.price.currency}" if spending.money else ""
+        console.message(f"drawn now: {spending.pictures} pictures{price}")
     return ended
 
 
@@ -158,11 +158,11 @@ def _requests(painter: Any, prompts: Mapping[str, str], size: str, each: int) ->
     from revisit.servers.images import Request, size_of
     from revisit.suites.wrbench.build import SIZE as PUBLISHED
 
-    said = size or painter.settings.size
-    wanted = size_of(said) if said else PUBLISHED
+    size_text = size or painter.settings.size
+    picture_size = size_of(size_text) if size_text else PUBLISHED
     return [
-        Request(id if k == 0 else f"{id}-{k + 1}", prompt, wanted, k)
-        for id, prompt in prompts.items()
+        Request(name if k == 0 else f"{name}-{k + 1}", prompt, picture_size, k)
+        for name, prompt in prompts.items()
         for k in range(each)
     ]
 
@@ -172,13 +172,13 @@ def _plan(images: str, prompts: Mapping[str, str], folder: Path, size: str, each
     from revisit.servers.images import Album, choose_images, expected_cost
 
     painter = choose_images(images)
-    asked = _requests(painter, prompts, size, each)
-    new, money, currency = expected_cost(asked, painter, Album(folder, cache_root()))
+    requests = _requests(painter, prompts, size, each)
+    new, money, currency = expected_cost(requests, painter, Album(folder, cache_root()))
     if json:
-        console.data({"pictures": len(asked), "to_draw": new, "money": money, "currency": currency})
+        console.data({"pictures": len(requests), "to_draw": new, "money": money, "currency": currency})
         return
     price = f", about {money:.4g} {currency}" if money else ""
-    typer.echo(f"{len(asked)} pictures, {len(asked) - new} already drawn; {new} to draw{price}")
+    typer.echo(f"{len(requests)} pictures, {len(requests) - new} already drawn; {new} to draw{price}")
 
 
 def _writing(writer: str, out: Path) -> Asker:
@@ -187,9 +187,9 @@ def _writing(writer: str, out: Path) -> Asker:
     from revisit.judges.store import AnswerStore, shared_store
     from revisit.media.cache_folders import cache_root
 
-    chosen = choose_judge(writer)
+    selection = choose_judge(writer)
     copy = out.with_suffix(".answers.jsonl")
-    return chosen.asker(AnswerStore(shared_store(cache_root(), chosen.judge.facts), copy))
+    return selection.asker(AnswerStore(shared_store(cache_root(), selection.judge.facts), copy))
 
 
 def _tell(out: Path, count: int, what: str, trouble: Sequence[str], asker: Asker, json: bool) -> None:
