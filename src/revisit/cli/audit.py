@@ -6,27 +6,12 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import typer
 
-from revisit.cli import console
+from revisit.cli import console, options
 from revisit.cli.help import Commands
-from revisit.cli.options import (
-    ALIGN,
-    JSON,
-    LIMIT,
-    METRIC,
-    OPTION,
-    PROTOCOL,
-    QUIET,
-    ROOT,
-    SET,
-    SUITE,
-    WORKERS,
-    out_option,
-    refuse_others,
-)
 
 app = Commands(
     "Test the metrics on rendered worlds with known failures. The audit scores the worlds and reports which metric "
@@ -38,7 +23,7 @@ app = Commands(
 @app.callback()
 def audit(
     ctx: typer.Context,
-    observer_set: str = SET,
+    observer_set: str = options.SET,
     suite: list[str] = typer.Option(["folder"], "--suite", help="Suites whose metrics are audited (repeatable)."),
     kinds: str = typer.Option("", help="Only these failures, such as vanish,state_reset; all by default."),
     strengths: str = typer.Option(
@@ -66,14 +51,14 @@ def audit(
         False, "--situations", help="Instead: verdicts on rendered situations that fool gates; takes --seeds."
     ),
     with_flips: bool = typer.Option(False, "--flips", help="With --real: also under changes nobody sees (11 times)."),
-    out: Path = out_option("Folder for the clips, the run and the results.", Path("runs/audit")),
-    workers: int = WORKERS,
+    out: Path = options.out_option("Folder for the clips, the run and the results.", Path("runs/audit")),
+    workers: int = options.WORKERS,
     fresh: bool = typer.Option(False, "--fresh", help="Render and evaluate again from the start."),
     save_results: bool = typer.Option(
         False, "--save-results", help="Save the results in the package, for the metric cards."
     ),
-    json: bool = JSON,
-    quiet: bool = QUIET,
+    json: bool = options.JSON,
+    quiet: bool = options.QUIET,
 ) -> None:
     """Audit the metrics, unless a command of the group was named."""
     from revisit.audit import run
@@ -81,7 +66,7 @@ def audit(
     from revisit.core.text import parts
 
     if ctx.invoked_subcommand is not None:
-        refuse_others(ctx, (), f"`audit {ctx.invoked_subcommand}`; options of that command go after its name")
+        options.refuse_others(ctx, (), f"`audit {ctx.invoked_subcommand}`; options of that command go after its name")
         return
     for name in metric:
         if not ((real or situations) and name in GATES):
@@ -90,7 +75,7 @@ def audit(
         SUITES[name]
     grid = run.Grid(tuple(parts([kinds])), tuple(map(_number, parts([strengths]))), seeds, first_seed)
     rendered = None if quiet else console.Counter("rendered")
-    settings: dict[str, Any] = {
+    settings: Settings = {
         "set": observer_set,
         "workers": workers,
         "fresh": fresh,
@@ -115,11 +100,20 @@ def audit(
     raise typer.Exit(1 if findings.get("grid", {}).get("failed") else 0)
 
 
-Findings = tuple[dict[str, Any], Path, Callable[[Any], str]]  # what was found, where it is written, and its table
+Findings = tuple[dict[str, Any], Path, Callable[[Any], str]]  # the results, where they are written, and their table
+
+
+class Settings(TypedDict):
+    """What every kind of audit is given."""
+
+    set: str
+    workers: int | None
+    fresh: bool
+    observed: Any  # progress of the clips
 
 
 def _on_clips(
-    real: list[Path], steady: Path | None, out: Path, metrics: list[str], with_flips: bool, settings: dict[str, Any]
+    real: list[Path], steady: Path | None, out: Path, metrics: list[str], with_flips: bool, settings: Settings
 ) -> Findings:
     """Verdicts on labelled clips against people's, or under changes that nobody sees."""
     if real:
@@ -137,7 +131,7 @@ def _on_clips(
 
 
 def _on_worlds(
-    out: Path, grid: Any, suites: list[str], metrics: list[str], horizon: bool, rendered: Any, settings: dict[str, Any]
+    out: Path, grid: Any, suites: list[str], metrics: list[str], horizon: bool, rendered: Any, settings: Settings
 ) -> Findings:
     """Which metric notices which failure; or scores over growing hidden intervals."""
     from revisit.audit import run
@@ -166,18 +160,18 @@ def sweep(
         metavar="ID.NAME=VALUE,VALUE",
         help="Values of a parameter of a metric, gate, evidence or observer (repeatable).",
     ),
-    metric: list[str] = METRIC,
-    suite: str = SUITE,
-    observer_set: str = SET,
-    protocol: str = PROTOCOL,
-    limit: int = LIMIT,
-    align: str = ALIGN,
-    root: list[Path] = ROOT,
-    option: list[str] = OPTION,
-    out: Path = out_option("Folder for the runs and results; runs/sweep-<name> by default."),
-    workers: int = WORKERS,
-    json: bool = JSON,
-    quiet: bool = QUIET,
+    metric: list[str] = options.METRIC,
+    suite: str = options.SUITE,
+    observer_set: str = options.SET,
+    protocol: str = options.PROTOCOL,
+    limit: int = options.LIMIT,
+    align: str = options.ALIGN,
+    root: list[Path] = options.ROOT,
+    option: list[str] = options.OPTION,
+    out: Path = options.out_option("Folder for the runs and results; runs/sweep-<name> by default."),
+    workers: int = options.WORKERS,
+    json: bool = options.JSON,
+    quiet: bool = options.QUIET,
 ) -> None:
     """Vary a parameter and check whether the ranking changes. Reports scores and Kendall's tau."""
     from dataclasses import replace

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import options
-from revisit.cli.options import ALL, JSON, QUIET, WORKERS, out_option, refuse_others
 from revisit.cli.running import print_summary, run_evaluation
 
 if TYPE_CHECKING:
@@ -23,9 +22,9 @@ def eval_(
     observer_set: str = options.SET,
     protocol: str = options.PROTOCOL,
     metric: list[str] = options.METRIC,
-    out: Path = out_option("Run directory; runs/<name of the source> by default."),
+    out: Path = options.out_option("Run directory; runs/<name of the source> by default."),
     limit: int = options.LIMIT,
-    workers: int = WORKERS,
+    workers: int = options.WORKERS,
     executor: str = options.EXECUTOR,
     address: str = options.ADDRESS,
     fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run and start again."),
@@ -48,9 +47,9 @@ def eval_(
     batch: int = typer.Option(None, min=1, help="Frames per batch on a GPU; as many as fit by default."),
     limits: str = typer.Option("", help="Limits for decoding, such as frames=5000,seconds=60,memory=2G."),
     report: bool = typer.Option(True, "--report/--no-report", help="Write the HTML report at the end."),
-    show_all: bool = ALL,
-    json: bool = JSON,
-    quiet: bool = QUIET,
+    show_all: bool = options.ALL,
+    json: bool = options.JSON,
+    quiet: bool = options.QUIET,
 ) -> None:
     """Score a dataset or a folder of videos. The same command resumes.
 
@@ -63,7 +62,7 @@ def eval_(
 
     if rescore:
         allowed = ("source", "rescore", "report", "show_all", "json", "quiet")
-        refuse_others(ctx, allowed, "--rescore, which takes everything from the run")
+        options.refuse_others(ctx, allowed, "--rescore, which takes everything from the run")
         # No remark was printed before: all of them go with the summary.
         raise typer.Exit(print_summary(_rescore(source), report=report, show_all=show_all, json=json, quiet=True))
     # Workers and the process that runs the networks inherit these.

@@ -82,8 +82,8 @@ def generate(
         refuse_others(ctx, RECORD_OPTIONS, "a file of records")
         if not generator or not command or out is None:
             raise UsageError("a file of records needs --generator, --command and --out")
-        limits: dict[str, Any] = {"timeout": timeout, "workers": workers, "frames": frames, "checkpoint": checkpoint}
-        _generate_records(Path(suite), generator_card(generator, own), command, out, json, **limits)
+        card, limits = generator_card(generator, own), (timeout, workers, frames)
+        _generate_records(Path(suite), card, command, out, limits, checkpoint, json)
     if not model and not baseline:
         raise UsageError("give --model, the name of your model in tables and folders")
     maker = By(command, serve, baseline, None, workers, parts([gpus]), load_timeout)
@@ -143,14 +143,26 @@ def _generate_batches(batches: Sequence[Batch], maker: By, settings: How, json: 
     _finish(results, content if json else None, list(lines))
 
 
-def _generate_records(file: Path, card: Generator, command: str, out: Path, json: bool, **settings: Any) -> NoReturn:
+def _generate_records(
+    file: Path,
+    card: Generator,
+    command: str,
+    out: Path,
+    limits: tuple[float, int, int | None],
+    checkpoint: str,
+    json: bool,
+) -> NoReturn:
     """Run the command for every record that has no clip yet, and write a manifest of the clips."""
     from revisit.control.camera_records import generate, read_records, write_manifest
     from revisit.core import SUITES
 
     records = read_records(file)
     results: list[Generated] = []
-    _follow(generate(records, card, command, out, **settings), len(records), results)
+    timeout, workers, frames = limits
+    clips = generate(
+        records, card, command, out, timeout=timeout, workers=workers, frames=frames, checkpoint=checkpoint
+    )
+    _follow(clips, len(records), results)
     _print_remarks(results, len(records))
     if card.note:
         console.message(card.note)

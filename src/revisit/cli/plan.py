@@ -6,38 +6,23 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-from revisit.cli import console
-from revisit.cli.options import (
-    ALIGN,
-    JSON,
-    JUDGE,
-    LIMIT,
-    METRIC,
-    OPTION,
-    PARAM,
-    PROTOCOL,
-    ROOT,
-    SET,
-    SOURCE,
-    SUITE,
-    TRUTH,
-)
+from revisit.cli import console, options
 
 
 def plan(
-    source: Path = SOURCE,
-    suite: str = SUITE,
-    observer_set: str = SET,
-    protocol: str = PROTOCOL,
-    metric: list[str] = METRIC,
-    limit: int = LIMIT,
-    align: str = ALIGN,
-    root: list[Path] = ROOT,
-    option: list[str] = OPTION,
-    judge: str = JUDGE,
-    param: list[str] = PARAM,
-    truth: bool = TRUTH,
-    json: bool = JSON,
+    source: Path = options.SOURCE,
+    suite: str = options.SUITE,
+    observer_set: str = options.SET,
+    protocol: str = options.PROTOCOL,
+    metric: list[str] = options.METRIC,
+    limit: int = options.LIMIT,
+    align: str = options.ALIGN,
+    root: list[Path] = options.ROOT,
+    option: list[str] = options.OPTION,
+    judge: str = options.JUDGE,
+    param: list[str] = options.PARAM,
+    truth: bool = options.TRUTH,
+    json: bool = options.JSON,
 ) -> None:
     """Show what an evaluation would do, and what is already done."""
     from revisit.engine.availability import caption

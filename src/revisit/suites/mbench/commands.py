@@ -166,15 +166,13 @@ def eval_(
     metric_names = [name for name in names if name != "trigger"]
     dimensions = chosen(metric_names, data.setting) if metric_names or not trigger_only else []
     gates = [MOVED] if data.setting == "A" else [TRIGGER] if vlm_judge and not ignore_trigger else []
-    judge = ""
+    judge = vlm_judge
     if vlm_judge == "openai-compatible":
         _only(vlm_api_style, "chat_completions", "--vlm-api-style")
         _only(vlm_endpoint_path, ENDPOINT, "MBENCH_VLM_ENDPOINT_PATH")
         settings = _judge_settings(vlm_base_url, vlm_model, vlm_api_key, vlm_max_retries, vlm_max_tokens)
         judge = str(output / "judge.yaml")
         write_text(Path(judge), yaml.safe_dump(settings, sort_keys=True))
-    elif vlm_judge:
-        judge = vlm_judge
     asked_of = (
         ""
         if trigger_only or not metric_names
