@@ -10,7 +10,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from revisit.cli.benchmarks import OpenGroup
-from revisit.cli.help import Command, Group, argument_rows, option_rows, summary
+from revisit.cli.help import PlainCommand, PlainGroup, argument_rows, option_rows, summary
 from revisit.cli.main import MOVED, PANELS, app
 
 WHOLE = typer.main.get_command(app)
@@ -20,7 +20,7 @@ def commands(command=WHOLE, context=None):
     """Every command of the package with its context, the whole first."""
     context = context or typer.Context(command, info_name="revisit")
     yield command, context
-    if isinstance(command, Group):
+    if isinstance(command, PlainGroup):
         names = command.list_commands(context, **({"plugins": False} if isinstance(command, OpenGroup) else {}))
         for name in names:
             inner = command.get_command(context, name)
@@ -56,7 +56,7 @@ def test_the_first_page_has_a_line_for_each_command(columns):
 
 @pytest.mark.parametrize(("command", "context"), ALL, ids=NAMES)
 def test_help_is_whole_and_in_one_style(command, context):
-    assert isinstance(command, Command | Group)
+    assert isinstance(command, PlainCommand | PlainGroup)
     page = helped(context.command_path.split()[1:], 100)
     assert not re.search(r"<(list|str|int|float|Path|path|file)\b|TEXT|INTEGER|\bcommand\.\.\.", page)
     assert all(len(line) <= 100 for line in page.splitlines())

@@ -75,7 +75,7 @@ def audit(
         SUITES[name]
     grid = run.Grid(tuple(parts([kinds])), tuple(map(_number, parts([strengths]))), seeds, first_seed)
     rendered = None if quiet else console.Counter("rendered")
-    settings: Settings = {
+    settings: AuditSettings = {
         "set": observer_set,
         "workers": workers,
         "fresh": fresh,
@@ -103,7 +103,7 @@ def audit(
 Findings = tuple[dict[str, Any], Path, Callable[[Any], str]]  # the results, where they are written, and their table
 
 
-class Settings(TypedDict):
+class AuditSettings(TypedDict):
     """What every kind of audit is given."""
 
     set: str
@@ -113,7 +113,7 @@ class Settings(TypedDict):
 
 
 def _on_clips(
-    real: list[Path], steady: Path | None, out: Path, metrics: list[str], with_flips: bool, settings: Settings
+    real: list[Path], steady: Path | None, out: Path, metrics: list[str], with_flips: bool, settings: AuditSettings
 ) -> Findings:
     """Verdicts on labelled clips against people's, or under changes that nobody sees."""
     if real:
@@ -131,7 +131,7 @@ def _on_clips(
 
 
 def _on_worlds(
-    out: Path, grid: Any, suites: list[str], metrics: list[str], horizon: bool, rendered: Any, settings: Settings
+    out: Path, grid: Any, suites: list[str], metrics: list[str], horizon: bool, rendered: Any, settings: AuditSettings
 ) -> Findings:
     """Which metric notices which failure; or scores over growing hidden intervals."""
     from revisit.audit import run

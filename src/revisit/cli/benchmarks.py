@@ -16,13 +16,13 @@ import typer
 from typer.main import get_command, get_group
 
 from revisit import suites
-from revisit.cli.help import Command, Commands, Group, summary
+from revisit.cli.help import Commands, PlainCommand, PlainGroup, summary
 
 Source = typer.Typer | Callable[..., Any]  # a group of commands, or the function of one
 PART = "commands"
 
 
-class OpenGroup(Group):
+class OpenGroup(PlainGroup):
     """A group of commands that benchmarks add to; plugins are looked at where a name is not ours, and for the help."""
 
     own: ClassVar[Mapping[str, str]] = {}  # module and function of our commands, imported when they are asked for
@@ -82,7 +82,7 @@ def _compiled(command: Source, name: str) -> Any:
         compiled = get_group(command)
     else:
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command(name, cls=Command)(command)
+        single.command(name, cls=PlainCommand)(command)
         compiled = get_command(single)
     compiled.name = name
     return compiled

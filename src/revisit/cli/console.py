@@ -61,7 +61,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: boo
     console.print(grid)
 
 
-class Bar:
+class ProgressBar:
     """A progress bar with time left, on a terminal."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Bar:
         self.progress.stop()
 
 
-class Lines:
+class ProgressLines:
     """Progress as plain lines, a few per minute, for logs and batch systems."""
 
     def __init__(self, every: float = 10.0) -> None:
@@ -150,7 +150,7 @@ def progress(quiet: bool = False) -> Any:
     """A bar on a terminal, lines elsewhere, nothing if asked."""
     if quiet:
         return None
-    return Bar() if sys.stderr.isatty() else Lines()
+    return ProgressBar() if sys.stderr.isatty() else ProgressLines()
 
 
 @contextmanager

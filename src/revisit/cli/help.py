@@ -90,7 +90,7 @@ def _default(param: Any) -> str:
     return str(value) if isinstance(value, PLAIN) or hasattr(value, "__fspath__") else ""
 
 
-class Command(TyperCommand):
+class PlainCommand(TyperCommand):
     """A command with help in our style."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -100,7 +100,7 @@ class Command(TyperCommand):
         _write_sections(formatter, {"Arguments": argument_rows(self, ctx), "Options": option_rows(self, ctx)})
 
 
-class Group(TyperGroup):
+class PlainGroup(TyperGroup):
     """A group of commands, listed with their whole summaries, in panels where it has some."""
 
     def panels(self, ctx: Any) -> Mapping[str, Sequence[str]]:
@@ -134,7 +134,7 @@ def _write_sections(formatter: Any, sections: Mapping[str, Iterable[Row]]) -> No
 class Commands(typer.Typer):
     """A group of commands to add to, with help in our style."""
 
-    def __init__(self, help: str, *, cls: type[TyperGroup] = Group, **settings: Any) -> None:
+    def __init__(self, help: str, *, cls: type[TyperGroup] = PlainGroup, **settings: Any) -> None:
         super().__init__(
             cls=cls, help=help, no_args_is_help=not settings.get("invoke_without_command"), add_completion=False,
             rich_markup_mode=None, pretty_exceptions_enable=False, context_settings={"max_content_width": WIDTH},
@@ -143,4 +143,4 @@ class Commands(typer.Typer):
         self.summary = summary(help)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
-        return super().command(name, cls=Command, **settings)
+        return super().command(name, cls=PlainCommand, **settings)
