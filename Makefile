@@ -53,6 +53,7 @@ soak: .venv/installed-dev
 
 docs: .venv/installed-dev
 	$(BIN)/python docs/make_cards.py
+	$(BIN)/python docs/make_commands.py
 
 site: docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build

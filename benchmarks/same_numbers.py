@@ -89,7 +89,7 @@ def main() -> int:
             number, text, version = job
             source, _, rest = text.partition("=")
             suite, *more = rest.split(",") if rest else ["auto"]
-            flags = [word for option in more for word in ("-o", option)]
+            flags = [word for option in more for word in ("--option", option)]
             out = root / f"{version}-{number}"
             where = ("--out", out, "--set", given.set, "--suite", suite, "--workers", given.workers, *flags)
             revisit(

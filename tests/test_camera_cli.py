@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from revisit.cli.camera import app
+from revisit.cli.main import app
 from revisit.media import encode_mp4
 
 
-def said(*words: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(words))
+def said(*words: str, group: tuple[str, ...] = ("camera",), code: int = 0) -> str:
+    result = CliRunner().invoke(app, [*group, *words])
     assert result.exit_code == code, result.output
     return result.output
 
@@ -71,19 +71,21 @@ def test_run_tells_what_was_not_delivered(tmp_path: Path, monkeypatch: pytest.Mo
         f"'{sys.executable}' -c 'import shutil, sys; assert sys.argv[1] == \"turn_left\"; shutil.copy(*sys.argv[2:])'"
     )
     words = (
-        "run",
         "records.jsonl",
-        "--model",
+        "--generator",
         "voyager",
         "--out",
         "clips",
         "--command",
         f"{copy} {{line}} clip.mp4 {{out}}",
     )
-    text = said(*words, code=1)
+    text = said(*words, group=("generate",), code=1)
     assert "turn: made" in text and "1 made, 2 refused" in text
     assert "lone surrogate" in text and "one of six moves by name" in text
     assert "1 of 3: the generator does not get the exact path: it is off by up to 15.00 degrees" in text
     assert "1 of 3: converter needed" in text
-    counts = json.loads(said(*words, "--json", code=1).split("\n}")[0].partition("{")[2].join(["{", "}"]))["counts"]
+    old = [word.replace("--generator", "--model") for word in (*words, "--json")]
+    counts = json.loads(said(*old, group=("camera", "run"), code=1).split("\n}")[0].partition("{")[2].join(["{", "}"]))[
+        "counts"
+    ]
     assert counts == {"kept": 1, "refused": 2}

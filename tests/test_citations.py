@@ -1,4 +1,4 @@
-"""`revisit cite`: everything that a run may use has its paper, and only what was used is cited."""
+"""`revisit show --bibtex`: everything that a run may use has its paper, and only what was used is cited."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def test_a_run_cites_what_it_used(revisit, make_clip, tmp_path):
         make_clip(tmp_path / f"videos/{model}/a.mp4", seed=seed)
     revisit("import", "scan", "videos", "--reference", "truth")
     revisit("eval", "videos", "-m", "ssim,lpips,flicker", "--no-report", "--workers", 0)
-    text = revisit("cite", "runs/videos").stdout
+    text = revisit("show", "runs/videos", "--bibtex").stdout
     keys = re.findall(r"@\w+\{(\w+),", text)
     assert keys == ["revisit", "wang2004ssim"]  # LPIPS has no score here, and so no citation
     assert "% for ssim\n" in text and text.count("{") == text.count("}")
-    assert revisit("cite", "runs/videos", "--out", "refs.bib").stdout == "refs.bib\n"
+    assert revisit("show", "runs/videos", "--bibtex", "--out", "refs.bib").stdout == "refs.bib\n"
     assert (tmp_path / "refs.bib").read_text(encoding="utf-8") == text
-    assert "is not a run" in revisit("cite", "videos", check=2).stderr
+    assert "is not a run" in revisit("show", "videos", "--bibtex", check=2).stderr
 
 
 def test_names_keep_their_letters():

@@ -75,7 +75,7 @@ def test_eval_report_score_cache_on_a_plain_folder(revisit, make_clip, tmp_path)
     assert revisit("plan", "videos").stderr.count("0 clips to decode") == 1
     limited = {"REVISIT_CACHE_LIMIT": "1kB"}
     assert "note: the cache holds" in revisit("eval", "videos", "--no-report", env=limited).stderr
-    summary = json.loads(revisit("score", "runs/videos", "--json").stdout)
+    summary = json.loads(revisit("eval", "runs/videos", "--rescore", "--json").stdout)
     assert set(summary["models"]) == {"one", "two"}
     info = json.loads(revisit("cache", "info", "--json").stdout)
     assert info["files"] == plan["evidence"] and info["bytes"] > 0

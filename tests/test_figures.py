@@ -146,7 +146,7 @@ def test_every_figure_is_a_file_that_opens_and_holds_names_as_text(
         assert again.read_bytes() == out.read_bytes()
     revisit("figure", "strip", hostile_run, *metrics, "--out", tmp_path / "strip.pdf")
     assert (tmp_path / "strip.pdf").read_bytes().startswith(b"%PDF-")
-    shown = revisit("verdict", hostile_run)
+    shown = revisit("show", hostile_run)
     assert "\x1b" not in shown.stdout + shown.stderr and "\u202e" not in shown.stdout + shown.stderr
     compared = revisit("compare", hostile_run, "-m", "psnr")
     assert "\x1b" not in compared.stdout + compared.stderr
@@ -173,7 +173,7 @@ def test_hostile_facts_are_text_on_the_screen(tmp_path: Path) -> None:
 
     facts = {"category": HOSTILE, "backbone": HOSTILE, "viewpoint": HOSTILE, "source": HOSTILE}
     (tmp_path / "models.yaml").write_text(json.dumps({"models": {HOSTILE: facts}}))  # JSON is YAML
-    shown = CliRunner().invoke(app, ["models", "--facts", str(tmp_path / "models.yaml")])
+    shown = CliRunner().invoke(app, ["show", "--models", "--facts", str(tmp_path / "models.yaml")])
     assert shown.exit_code == 0 and "<img" in shown.output
     assert "\x1b[31m" not in shown.output and "\u202e" not in shown.output
 

@@ -229,7 +229,7 @@ def test_questions_are_written_filtered_reviewed_and_scored(tmp_path, revisit, m
     assert score["n"] == 1 and score["mean"] == 100
     again = revisit("judge", "replay", "run", "--json", env={"REVISIT_CACHE": str(tmp_path / "elsewhere")})
     assert json.loads(again.stdout) == json.loads(done.stdout)  # nobody listens any more
-    assert json.loads(revisit("score", "run", "--json").stdout) == json.loads(done.stdout)
+    assert json.loads(revisit("eval", "run", "--rescore", "--json", "--no-report").stdout) == json.loads(done.stdout)
 
 
 @pytest.mark.slow

@@ -192,7 +192,7 @@ def test_a_machine_with_networks_and_one_with_a_judge_add_up(
         causal = json.loads(archive.read("verification/causal/summary.json"))
     made = causal["mbencht.causal.state_progress"]
     assert (made["set"], made["judge"], made["trigger_judge"]) == ("lite", MODEL, MODEL)
-    again = json.loads(invoke("score", run, "--json").stdout)
+    again = json.loads(invoke("eval", run, "--rescore", "--json", "--no-report").stdout)
     assert len(again["mbench"]["dimensions"]) == 11, "scoring again keeps what other calls asked"
     done = refused("mbench", "eval", dataset, "--output", run, "--protocol", "paper", "--metrics", "rendering_lighting")
     assert "holds answers of the protocol 'corrected', but this call uses 'paper'" in done

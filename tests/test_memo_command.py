@@ -203,7 +203,7 @@ def test_llm_vqa_asks_gemini_where_no_other_judge_is_named(place: Path, monkeypa
         foretold = [
             "plan",
             "output/mine",
-            "-o",
+            "--option",
             "gt=data",
             "-m",
             "vqa",

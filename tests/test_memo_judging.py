@@ -144,8 +144,9 @@ def test_under_paper_the_judge_sees_every_frame_and_answers_in_one_table(
         revisit("judge", "questions", data, "--judge", file, "--out", "banks", "--frames", 2)
         begun = len(server.requests)
         done = revisit(
-            "eval", generated(tmp_path / "mine"), "-o", f"gt={data}", "-o", "questions=banks", "--protocol", "paper",
-            "-m", "vqa", "--judge", file, "--json", "--no-report", "--workers", 0, "--out", "run",
+            "eval", generated(tmp_path / "mine"), "--option", f"gt={data}", "--option", "questions=banks",
+            "--protocol", "paper", "-m", "vqa", "--judge", file, "--json", "--no-report", "--workers", 0,
+            "--out", "run",
         )  # fmt: skip
         asked = server.requests[begun:]
     assert len(asked) == 2  # a call per clip; the truth costs none
@@ -193,8 +194,9 @@ def test_a_table_with_faults_costs_only_the_rows_that_have_them(data: Path, tmp_
         file = settings(tmp_path, server.url)
         revisit("judge", "questions", data, "--judge", file, "--out", "banks", "--frames", 2)
         done = revisit(
-            "eval", generated(tmp_path / "mine"), "-o", f"gt={data}", "-o", "questions=banks", "--protocol", "paper",
-            "-m", "memo_vqa_if", "--judge", file, "--json", "--no-report", "--workers", 0, "--out", "run",
+            "eval", generated(tmp_path / "mine"), "--option", f"gt={data}", "--option", "questions=banks",
+            "--protocol", "paper", "-m", "memo_vqa_if", "--judge", file, "--json", "--no-report", "--workers", 0,
+            "--out", "run",
         )  # fmt: skip
     assert json.loads(done.stdout)["models"]["mine"]["scores"]["memo_vqa_if"]["mean"] == 100
     records = [json.loads(line) for line in (tmp_path / "run/records.jsonl").read_text().splitlines()]
@@ -250,8 +252,9 @@ def test_questions_and_clips_are_asked_in_the_users_words(
         bank = read_bank(tmp_path / "banks/Real-7-questions.csv")
         assert len(bank.final) == 24 and all(one.positive for one in bank.final)
         revisit(
-            "eval", generated(tmp_path / "mine"), "-o", f"gt={data}", "-o", "questions=banks", "--protocol", "upstream",
-            "-o", "wording=words.yaml", "-m", "vqa", "--judge", file, "--no-report", "--workers", 0, "--out", "run",
+            "eval", generated(tmp_path / "mine"), "--option", f"gt={data}", "--option", "questions=banks",
+            "--option", "wording=words.yaml", "--protocol", "upstream", "-m", "vqa", "--judge", file, "--no-report",
+            "--workers", 0, "--out", "run",
         )  # fmt: skip
         assert "AUDIT this" in question_of(server.requests[-1])
 
@@ -280,7 +283,7 @@ def test_lpips_is_scored_under_paper_with_a_set_that_we_ship(
     data: Path, tmp_path: Path, revisit, small_weights: Path
 ) -> None:
     done = revisit(
-        "eval", generated(tmp_path / "mine"), "-o", f"gt={data}", "--protocol", "paper", "--set", "perceptual",
+        "eval", generated(tmp_path / "mine"), "--option", f"gt={data}", "--protocol", "paper", "--set", "perceptual",
         "-m", "memo_lpips", "--json", "--no-report", "--workers", 0, "--out", "run",
         env={"REVISIT_WEIGHTS": str(small_weights)},
     )  # fmt: skip

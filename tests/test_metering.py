@@ -282,9 +282,9 @@ def test_the_report_the_table_and_the_list_of_models_show_the_cost(tmp_path, rev
     assert "Cost of generating" in html and "9.5 GB" in html and "0.02 USD" in html
     table = revisit("table", tmp_path / "run", "-m", "long_drift", "--cost", "--measured").stdout
     assert "Seconds per clip, s ↓" in table and "| 4.00 |" in table, table
-    listed = json.loads(revisit("models", tmp_path / "run", "--json").stdout)
+    listed = json.loads(revisit("show", tmp_path / "run", "--models", "--json").stdout)
     assert listed["slow"]["cost"]["peak_memory_gb"] == 9.5
-    assert "40 s per clip, 9.5 GB" in " ".join(revisit("models", tmp_path / "run").stdout.split())
+    assert "40 s per clip, 9.5 GB" in " ".join(revisit("show", tmp_path / "run", "--models").stdout.split())
     (tmp_path / "videos/models.yaml").unlink()
     said = revisit("table", tmp_path / "run", "-m", "long_drift", "--cost", check=2)
     assert "nobody says what generating costs" in said.stderr

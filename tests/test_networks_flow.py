@@ -229,7 +229,7 @@ def test_memobench_has_smoothness_and_geometry_with_the_small_set(
     encode_mp4(tmp_path / "videos/Barnyard_001_gt.mp4", pictures, fps=16)
     (tmp_path / "marks.csv").write_text("video_folder,exits,re-enter\nBarnyard_001,12,15\n")
     metrics = ("-m", "memo_motion_smoothness", "-m", "memo_geo3d")
-    where = ("--out", tmp_path / "run", "-o", f"marks={tmp_path / 'marks.csv'}", "--workers", 1, "--no-report")
+    where = ("--out", tmp_path / "run", "--option", f"marks={tmp_path / 'marks.csv'}", "--workers", 1, "--no-report")
     revisit("eval", tmp_path / "videos", "--suite", "memobench", "--set", "small", *metrics, *where, "--quiet")
     lines = (tmp_path / "run/records.jsonl").read_text().splitlines()
     found = {one["metric"]: one for one in map(json.loads, lines) if "metric" in one}

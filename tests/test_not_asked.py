@@ -18,7 +18,7 @@ SOURCES = {
     "folder": ("folder/manifest.jsonl", "motion_smoothness", ()),
     "memobench": ("memobench", "motion_smoothness", ()),
     "wrbench": ("wrbench", "wr_camera_precision", ()),
-    "mind": ("mind/predictions", "mind_action_rotation", ("-o", "gt={}/mind/MIND-Data")),
+    "mind": ("mind/predictions", "mind_action_rotation", ("--option", "gt={}/mind/MIND-Data")),
     "mbench-t": ("mbench-t", "mb_rendering_lighting", ()),
 }
 

@@ -29,7 +29,17 @@ def answers(run: Path, id: str) -> list[dict]:
 def test_a_parameter_changes_the_score_in_closed_form_and_the_tag(tmp_path: Path, make_clip) -> None:
     """Lighting is exp(-D / tau): with another tau the same D gives another score, known beforehand."""
     root = small_dataset(tmp_path / "set", make_clip)
-    shared = ("eval", root, "-m", "mb_rendering_lighting", "-o", "subsets=environment", "--workers", 0, "--no-report")
+    shared = (
+        "eval",
+        root,
+        "-m",
+        "mb_rendering_lighting",
+        "--option",
+        "subsets=environment",
+        "--workers",
+        0,
+        "--no-report",
+    )
     invoke(*shared, "--out", tmp_path / "one")
     invoke(*shared, "--out", tmp_path / "two", "--param", "mb_rendering_lighting.tau=3")
     (one,), (two,) = (answers(tmp_path / name, "mb_rendering_lighting") for name in ("one", "two"))
@@ -39,7 +49,7 @@ def test_a_parameter_changes_the_score_in_closed_form_and_the_tag(tmp_path: Path
     assert one["protocol"] != two["protocol"]
     facts = json.loads((tmp_path / "two/run.json").read_text())
     assert facts["request"]["parameters"] == {"mb_rendering_lighting": {"tau": 3.0}}
-    again = json.loads(invoke("score", tmp_path / "two", "--json").stdout)
+    again = json.loads(invoke("eval", tmp_path / "two", "--rescore", "--json", "--no-report").stdout)
     assert again["metrics"]["mb_rendering_lighting"]["protocol"] == [two["protocol"]]
     assert answers(tmp_path / "two", "mb_rendering_lighting")[-1]["score"] == two["score"]
 

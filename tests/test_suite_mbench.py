@@ -639,7 +639,7 @@ def test_a_key_on_the_command_line_is_not_recorded(rendered, shared_cache, tmp_p
     assert KEY not in json.dumps(run) and "[key]" in run["invocations"][0]["command"]
     part = json.loads((tmp_path / "run/summary.json").read_text())["mbench"]
     assert part["rule"] == "all" and part["dimensions"]["judged_progress"]["models"]["perfect"]["m_score"] is None
-    again = invoke("score", tmp_path / "run", "--json", env={"REVISIT_CACHE": shared_cache})
+    again = invoke("eval", tmp_path / "run", "--rescore", "--json", "--no-report", env={"REVISIT_CACHE": shared_cache})
     assert json.loads(again.stdout)["mbench"] == part, "the run can be scored again with the same frames"
 
 

@@ -452,7 +452,7 @@ def test_the_same_command_finishes_after_kills(trees, tmp_path):
     truth, made = trees
     for name in ("data-1", "data-2"):
         shutil.copytree(made / "1st_data/mem_test/data-0-1.0x-200", made / "1st_data/mem_test" / name)
-    command = [sys.executable, "-m", "revisit", "eval", str(made), "-o", f"gt={truth}", "--no-report", "--quiet"]
+    command = [sys.executable, "-m", "revisit", "eval", str(made), "--option", f"gt={truth}", "--no-report", "--quiet"]
 
     def start(run):
         env = {**os.environ, "REVISIT_CACHE": str(tmp_path / f"cache-{run}")}
@@ -508,7 +508,7 @@ def test_the_command_and_its_card(trees, revisit, tmp_path):
     done = revisit(
         "eval",
         made,
-        "-o",
+        "--option",
         f"gt={truth}",
         "--out",
         tmp_path / "run",
@@ -520,9 +520,9 @@ def test_the_command_and_its_card(trees, revisit, tmp_path):
     )
     assert "1st_data mem_test" in done.stdout
     assert "2 predictions are missing: data-1, data-2" in done.stderr
-    again = revisit("score", tmp_path / "run", "--all")
+    again = revisit("eval", tmp_path / "run", "--rescore", "--all", "--no-report")
     assert "Memory: PSNR" in again.stdout
     card = revisit("show", "mind").stdout
     assert "gt: folder of the dataset" in card and "upstream" in card
-    wrong = revisit("eval", made, "-o", "gt", check=2)
+    wrong = revisit("eval", made, "--option", "gt", check=2)
     assert "--option takes name=value" in wrong.stderr

@@ -85,9 +85,9 @@ def test_unknown_ids_names_and_values_are_one_sentence(plan_of: Any, tmp_path: P
 
 def test_the_command_takes_a_source_and_a_run(revisit: Cli, videos: Path, tmp_path: Path) -> None:
     revisit("eval", videos, "--out", "run", "--no-report", "-m", "motion_smoothness", "--workers", 0)
-    done = revisit("sweep", "run", "-p", "motion_smoothness.tau=0.1,0.3", "--json", "--workers", 0)
+    done = revisit("audit", "sweep", "run", "-p", "motion_smoothness.tau=0.1,0.3", "--json", "--workers", 0)
     found = json.loads(done.stdout)
     assert found[0]["parameter"] == "motion_smoothness.tau" and found[0]["default"] == 0.15
     assert (tmp_path / "runs/sweep-run/index.html").is_file()
-    wrong = revisit("sweep", videos, "-p", "nothing.x=1", "-m", "flicker", check=2)
+    wrong = revisit("audit", "sweep", videos, "-p", "nothing.x=1", "-m", "flicker", check=2)
     assert wrong.stderr.strip().count("\n") == 0 and "this evaluation does not use" in wrong.stderr

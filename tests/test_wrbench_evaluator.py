@@ -184,7 +184,7 @@ def test_generating_writes_them_too(tmp_path: Path) -> None:
     (tmp_path / "copy.py").write_text("import shutil, sys; shutil.copy(*sys.argv[1:])")
     (tmp_path / "mine.yaml").write_text("generators: {mine: {payload: w2c_arrays, takes: nothing, gain: [3, 1, 0.6]}}")
     command = f"{shlex.quote(sys.executable)} {tmp_path / 'copy.py'} {tmp_path / 'clip.mp4'} {{out}}"
-    words = ["camera", "run", tmp_path / "records.jsonl", "--model", "mine", "--generators", tmp_path / "mine.yaml"]
+    words = ["generate", tmp_path / "records.jsonl", "--generator", "mine", "--generators", tmp_path / "mine.yaml"]
     code, said = invoke(*words, "--out", tmp_path / "run", "--command", command)
     assert code == 0 and "5 clips got the sidecars" in said
     facts = facts_of(tmp_path / f"run/{FAMILY}__moves__yaw60_LR.mp4")

@@ -177,7 +177,7 @@ def test_limit_and_family(tmp_path: Path) -> None:
     assert len(rows) == 7
     for name in ("family", "factor", "camera"):
         assert len({row["annotations"][name] for row in rows}) > 2  # a choice that mixes all of them
-    assert all(poses(row["camera"]) in (66, 67) for row in rows)  # out and back; `camera run` spreads it over the clip
+    assert all(poses(row["camera"]) in (66, 67) for row in rows)  # out and back; `generate` spreads it over the clip
     assert invoke("--out", str(out), "--family", "park_dog_stick", "--family", "farm_goose_puddle")[0] == 0
     assert len(out.read_text().splitlines()) == 40
     code, said = invoke("--out", str(out), "--family", "park_dog")

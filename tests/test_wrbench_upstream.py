@@ -234,7 +234,7 @@ def test_published_ids_match_records_made_here(tmp_path: Path) -> None:
 
 
 def test_odd_ids_keep_their_own_clips_and_stop_nothing(tmp_path: Path) -> None:
-    """What `revisit camera run` may write: ids that differ in a slash or an accent, long ones, texts of any kind."""
+    """What `revisit generate` may write: ids that differ in a slash or an accent, long ones, texts of any kind."""
     notes = {"task": "t", "factor": "none", "camera": "static"}
     ids = ["a/b", "a_b", "ä_b", "a?b", "x" * 300, "lone\ud800", "nul\x00", "x" * 301]
     rows = [

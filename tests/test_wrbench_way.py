@@ -98,7 +98,7 @@ def test_camera_run_ends_with_the_command_that_reads_it_as_wrbench(tmp_path: Pat
     assert made.exit_code == 0, made.output
     (tmp_path / "copy.py").write_text("import shutil, sys; shutil.copy(*sys.argv[1:])")
     command = f"{shlex.quote(sys.executable)} {tmp_path / 'copy.py'} {tmp_path / 'clip.mp4'} {{out}}"
-    words = ["camera", "run", records, "--model", "poses", "--out", out, "--checkpoint", "v1", "--command", command]
+    words = ["generate", records, "--generator", "poses", "--out", out, "--checkpoint", "v1", "--command", command]
     made = CliRunner().invoke(app, [*map(str, words)])
     assert made.exit_code == 0, made.output
     assert f"revisit eval '{out / 'manifest.jsonl'}' --suite wrbench" in made.stdout

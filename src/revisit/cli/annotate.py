@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import out_option
 
 
 def annotate(
@@ -14,7 +15,7 @@ def annotate(
     task: list[str] = typer.Option(
         [], "--task", "-t", help="trigger, pairwise, answer, review, marks or failure; pairwise by default."
     ),
-    out: Path = typer.Option(None, "--out", "-o", help="Folder of the project; RUN/labels by default."),
+    out: Path = out_option("Folder of the project; RUN/labels by default."),
     of: str = typer.Option("clips", "--of", help="What is shown: clips, or their references (the truth)."),
     rater: list[str] = typer.Option([], "--rater", "-r", help="Name of a rater; a link for each is printed."),
     raters: int = typer.Option(3, min=1, help="How many raters see each item."),
@@ -42,7 +43,7 @@ def annotate(
         False, "--prepare", help="Make the project and print links, but do not start the server."
     ),
 ) -> None:
-    """Collect labels from people: starts a web application for raters on this machine."""
+    """Collect labels from people in the browser. Starts a web application for raters on this machine."""
     from revisit.labels.project import Settings
     from revisit.labels.start import Wish, start
     from revisit.web.server import Where
@@ -51,6 +52,6 @@ def annotate(
         tuple(task) or ("pairwise",), of, raters, agree, sample, count, metric, tuple(dimension), forms, per_scene,
         gold_every, seed,
     )  # fmt: skip
-    wish = Wish(tuple(runs), settings, out, tuple(rater), gold, guide, store)
+    request = Wish(tuple(runs), settings, out, tuple(rater), gold, guide, store)
     where = Where(host, port, tuple(name))
-    start(wish, where, token, prepare, typer.echo, console.Counter("clips ready"))
+    start(request, where, token, prepare, typer.echo, console.Counter("clips ready"))

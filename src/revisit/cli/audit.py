@@ -1,4 +1,4 @@
-"""`revisit audit`: do the metrics do what they say?"""
+"""`revisit audit`: do the metrics do what they say? `revisit audit sweep`: does a parameter change the ranking?"""
 
 from __future__ import annotations
 
@@ -6,16 +6,24 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import typer
 
-from revisit.cli import console
-from revisit.cli.options import SET
+from revisit.cli import console, options
+from revisit.cli.help import Commands
+
+app = Commands(
+    "Test the metrics on rendered worlds with known failures. The audit scores the worlds and reports which metric "
+    "notices which failure; the same command resumes.",
+    invoke_without_command=True,
+)
 
 
+@app.callback()
 def audit(
-    set: str = SET,
+    ctx: typer.Context,
+    observer_set: str = options.SET,
     suite: list[str] = typer.Option(["folder"], "--suite", help="Suites whose metrics are audited (repeatable)."),
     kinds: str = typer.Option("", help="Only these failures, such as vanish,state_reset; all by default."),
     strengths: str = typer.Option(
@@ -43,68 +51,157 @@ def audit(
         False, "--situations", help="Instead: verdicts on rendered situations that fool gates; takes --seeds."
     ),
     with_flips: bool = typer.Option(False, "--flips", help="With --real: also under changes nobody sees (11 times)."),
-    out: Path = typer.Option(Path("runs/audit"), help="Folder for the clips, the run and the results."),
-    workers: int = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only."),
+    out: Path = options.out_option("Folder for the clips, the run and the results.", Path("runs/audit")),
+    workers: int = options.WORKERS,
     fresh: bool = typer.Option(False, "--fresh", help="Render and evaluate again from the start."),
     save_results: bool = typer.Option(
         False, "--save-results", help="Save the results in the package, for the metric cards."
     ),
-    json: bool = typer.Option(False, "--json", help="Print the results as JSON."),
-    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+    json: bool = options.JSON,
+    quiet: bool = options.QUIET,
 ) -> None:
-    """Score rendered worlds with known failures and report which metric notices which. The same command resumes."""
+    """Audit the metrics, unless a command of the group was named."""
     from revisit.audit import run
-    from revisit.audit.page import write_horizon, write_page
-    from revisit.audit.text import horizon_table, matrix
     from revisit.core import GATES, METRICS, SUITES
     from revisit.core.text import parts
 
-    for id in metric:
-        if not ((real or situations) and id in GATES):
-            METRICS[id]
-    for id in suite:
-        SUITES[id]
+    if ctx.invoked_subcommand is not None:
+        options.refuse_others(ctx, (), f"`audit {ctx.invoked_subcommand}`; options of that command go after its name")
+        return
+    for name in metric:
+        if not ((real or situations) and name in GATES):
+            METRICS[name]
+    for name in suite:
+        SUITES[name]
     grid = run.Grid(tuple(parts([kinds])), tuple(map(_number, parts([strengths]))), seeds, first_seed)
     rendered = None if quiet else console.Counter("rendered")
-    found: dict[str, Any] = {}
-    show: Callable[[Any], str]
-    how: dict[str, Any] = {"set": set, "workers": workers, "fresh": fresh, "observed": console.progress(quiet)}
+    settings: AuditSettings = {
+        "set": observer_set,
+        "workers": workers,
+        "fresh": fresh,
+        "observed": console.progress(quiet),
+    }
     with console.resumable(out):
         if situations:
             from revisit.audit.situations import render_situations
 
             real = [render_situations(out / "situations", grid.scenes, fresh=fresh)]
-        if real:
-            from revisit.audit.real import real as against_people
-            from revisit.audit.text import real_table
-
-            found = against_people(real, out / "real", questions=metric, with_flips=with_flips, **how)
-            page, show = out / "real" / "real.json", real_table
-        elif steady is not None:
-            from revisit.audit.steadiness import steadiness
-            from revisit.audit.text import steadiness_table
-
-            found = steadiness(steady, out / "steadiness", **how)
-            page, show = out / "steadiness" / "steadiness.json", steadiness_table
-        elif horizon:
-            from revisit.audit.horizon import STEADY
-            from revisit.audit.horizon import horizon as study
-
-            kinds_of = grid.kinds or STEADY
-            found = study(out, kinds=kinds_of, seeds=grid.scenes, metrics=metric, rendered=rendered, **how)
-            page, show = write_horizon(out, found), horizon_table
+        if real or steady is not None:
+            findings, page, as_text = _on_clips(real, steady, out, metric, with_flips, settings)
         else:
-            command = shlex.join(["revisit", *sys.argv[1:]])
-            found = run.audit(out, grid, suites=suite, metrics=metric, rendered=rendered, command=command, **how)
-            page, show = write_page(out, found), matrix
-            if save_results:
-                console.message(f"results for the cards: {run.save_results(found)}")
+            findings, page, as_text = _on_worlds(out, grid, suite, metric, horizon, rendered, settings)
+            if save_results and not horizon:
+                console.message(f"results for the cards: {run.save_results(findings)}")
     if json:
-        console.data(found)
+        console.data(findings)
     else:
-        typer.echo(show(found))
+        typer.echo(as_text(findings))
     console.message(f"{'results' if page.suffix == '.json' else 'page'}: {page}")
-    raise typer.Exit(1 if found.get("grid", {}).get("failed") else 0)
+    raise typer.Exit(1 if findings.get("grid", {}).get("failed") else 0)
+
+
+Findings = tuple[dict[str, Any], Path, Callable[[Any], str]]  # the results, where they are written, and their table
+
+
+class AuditSettings(TypedDict):
+    """What every kind of audit is given."""
+
+    set: str
+    workers: int | None
+    fresh: bool
+    observed: Any  # progress of the clips
+
+
+def _on_clips(
+    real: list[Path], steady: Path | None, out: Path, metrics: list[str], with_flips: bool, settings: AuditSettings
+) -> Findings:
+    """Verdicts on labelled clips against people's, or under changes that nobody sees."""
+    if real:
+        from revisit.audit.real import real as against_people
+        from revisit.audit.text import real_table
+
+        findings = against_people(real, out / "real", questions=metrics, with_flips=with_flips, **settings)
+        return findings, out / "real" / "real.json", real_table
+    from revisit.audit.steadiness import steadiness
+    from revisit.audit.text import steadiness_table
+
+    assert steady is not None
+    findings = steadiness(steady, out / "steadiness", **settings)
+    return findings, out / "steadiness" / "steadiness.json", steadiness_table
+
+
+def _on_worlds(
+    out: Path, grid: Any, suites: list[str], metrics: list[str], horizon: bool, rendered: Any, settings: AuditSettings
+) -> Findings:
+    """Which metric notices which failure; or scores over growing hidden intervals."""
+    from revisit.audit import run
+    from revisit.audit.page import write_horizon, write_page
+    from revisit.audit.text import horizon_table, matrix
+
+    if horizon:
+        from revisit.audit.horizon import STEADY
+        from revisit.audit.horizon import horizon as study
+
+        kinds = grid.kinds or STEADY
+        findings = study(out, kinds=kinds, seeds=grid.scenes, metrics=metrics, rendered=rendered, **settings)
+        return findings, write_horizon(out, findings), horizon_table
+    command = shlex.join(["revisit", *sys.argv[1:]])
+    findings = run.audit(out, grid, suites=suites, metrics=metrics, rendered=rendered, command=command, **settings)
+    return findings, write_page(out, findings), matrix
+
+
+@app.command()
+def sweep(
+    source: Path = typer.Argument(help="A source as for `revisit eval`, or a run directory."),
+    param: list[str] = typer.Option(
+        ...,
+        "--param",
+        "-p",
+        metavar="ID.NAME=VALUE,VALUE",
+        help="Values of a parameter of a metric, gate, evidence or observer (repeatable).",
+    ),
+    metric: list[str] = options.METRIC,
+    suite: str = options.SUITE,
+    observer_set: str = options.SET,
+    protocol: str = options.PROTOCOL,
+    limit: int = options.LIMIT,
+    align: str = options.ALIGN,
+    root: list[Path] = options.ROOT,
+    option: list[str] = options.OPTION,
+    out: Path = options.out_option("Folder for the runs and results; runs/sweep-<name> by default."),
+    workers: int = options.WORKERS,
+    json: bool = options.JSON,
+    quiet: bool = options.QUIET,
+) -> None:
+    """Vary a parameter and check whether the ranking changes. Reports scores and Kendall's tau."""
+    from dataclasses import replace
+
+    from revisit.audit import sweep as sweeping
+    from revisit.audit.page import write_sweep
+    from revisit.audit.text import sweep_table
+    from revisit.engine.request import Request
+    from revisit.results.record_files import write_json
+    from revisit.results.run import Run
+
+    if (source / "run.json").is_file():
+        request = Request.from_json(Run(source).facts["request"])
+        request = replace(request, metrics=tuple(metric) or request.metrics, limit=limit or request.limit)
+    else:
+        request = Request.of(source, suite, observer_set, protocol, metric, limit, align, root, option, truth=False)
+    folder = out or Path("runs") / f"sweep-{source.resolve().stem if source.is_file() else source.resolve().name}"
+    sweeps = []
+    for parameter in [sweeping.parse(text) for text in param]:
+        with console.resumable(folder):
+            scores = sweeping.sweep(
+                request.plan, parameter, folder / str(parameter), workers=workers, progress=console.progress(quiet)
+            )
+        sweeps.append(scores)
+        if not json:
+            typer.echo(sweep_table(scores))
+    write_json(folder / "sweep.json", sweeps)
+    console.message(f"page: {write_sweep(folder, sweeps)}")
+    if json:
+        console.data(sweeps)
 
 
 def _number(text: str) -> float:

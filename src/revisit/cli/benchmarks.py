@@ -10,91 +10,99 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from revisit import suites
+from revisit.cli.help import Commands, PlainCommand, PlainGroup, summary
 
-Brought = typer.Typer | Callable[..., Any]
+Source = typer.Typer | Callable[..., Any]  # a group of commands, or the function of one
 PART = "commands"
 
 
-class OpenGroup(TyperGroup):
+class OpenGroup(PlainGroup):
     """A group of commands that benchmarks add to; plugins are looked at where a name is not ours, and for the help."""
 
-    own: Mapping[str, str] = {}  # commands of ours that are imported when they are asked for: module and function
+    own: ClassVar[Mapping[str, str]] = {}  # module and function of our commands, imported when they are asked for
 
-    def __init__(self, *words: Any, **named: Any) -> None:
-        super().__init__(*words, **named)
-        self.brought: dict[str, Brought] = {}  # by benchmarks and plugins
+    def __init__(self, *positional: Any, **settings: Any) -> None:
+        super().__init__(*positional, **settings)
+        self.sources: dict[str, Source] = {}  # functions and groups that are commands once they are asked for
+        self.refused: set[str] = set()  # commands of plugins whose names are taken
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        for name in self.own:
-            self._import(name)
-        self._take(ctx, _ours())
-        self._take(ctx, _plugins())
-        return [*self.own, *(name for name in super().list_commands(ctx) if name not in self.own)]
+    def list_commands(self, ctx: Any, *, plugins: bool = True) -> list[str]:
+        self._add(ctx, _ours())
+        if plugins:
+            self._add(ctx, _plugins())
+        names = dict.fromkeys([*self.own, *super().list_commands(ctx), *self.sources])
+        return list(names)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        self._import(cmd_name)
-        for brought in (_ours, _plugins):
-            if cmd_name not in self.commands:
-                self._take(ctx, brought())
-        if cmd_name not in self.commands:
-            self.list_commands(ctx)  # to name those that are alike
+        for find in (_ours, _plugins):
+            if cmd_name not in self.commands and cmd_name not in self.own:
+                self._add(ctx, find())
+        if self._source(cmd_name) is not None and cmd_name not in self.commands:
+            self.commands[cmd_name] = _compiled(self.sources[cmd_name], cmd_name)
+        elif cmd_name not in self.commands:  # all of them, to name those that are alike
+            self.commands.update({name: self.get_command(ctx, name) for name in self.list_commands(ctx)})
         return super().get_command(ctx, cmd_name)
 
-    def _import(self, name: str) -> None:
-        if name in self.own and name not in self.commands:
-            module, _, command = self.own[name].partition(".")
-            self.commands[name] = _made(getattr(import_module(f"revisit.cli.{module}"), command), name)
+    def summary_of(self, ctx: Any, name: str) -> str:
+        source = self._source(name)
+        if source is None or isinstance(source, typer.Typer):
+            return source.summary if isinstance(source, Commands) else super().summary_of(ctx, name)
+        return summary(source.__doc__)
 
-    def _take(self, ctx: Any, brought: Sequence[tuple[str, Brought]]) -> None:
+    def _source(self, name: str) -> Source | None:
+        if name in self.own and name not in self.sources:
+            module, _, command = self.own[name].partition(".")
+            self.sources[name] = getattr(import_module(f"revisit.cli.{module}"), command)
+        return self.sources.get(name)
+
+    def _add(self, ctx: Any, additions: Sequence[tuple[str, Source]]) -> None:
         """Add the commands that go into this group, by their last word; none in the place of another."""
         mine = "" if ctx.parent is None else ctx.info_name
-        for words, command in brought:
+        for words, source in additions:
             group, _, name = words.rpartition(" ")
-            if group != mine:
+            if group != mine or self.sources.get(name) is source or words in self.refused:
                 continue
-            if name not in self.commands and name not in self.own:
-                self.commands[name] = _made(command, name)
-                self.brought[name] = command
-            elif self.brought.get(name) is not command:
+            if name in self.own or name in self.sources or name in self.commands:
                 typer.echo(f"revisit: a plugin's command `{words}` is left out: that name is taken", err=True)
-                self.brought[name] = command  # said once
+                self.refused.add(words)  # said once
+            else:
+                self.sources[name] = source
 
 
-def _made(command: Brought, name: str) -> Any:
+def _compiled(command: Source, name: str) -> Any:
     """As the library under typer has it, which is another one in other versions."""
-    made: Any
+    compiled: Any
     if isinstance(command, typer.Typer):
-        made = get_group(command)
+        compiled = get_group(command)
     else:
-        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name)(command)
-        made = get_command(alone)
-    made.name = name
-    return made
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(name, cls=PlainCommand)(command)
+        compiled = get_command(single)
+    compiled.name = name
+    return compiled
 
 
 @cache
-def _ours() -> list[tuple[str, Brought]]:
+def _ours() -> list[tuple[str, Source]]:
     """Without the registries, which bring numpy: `revisit --help` can do without."""
     names = [f"{suites.__name__}.{name}.{PART}" for _, name, is_folder in iter_modules(suites.__path__) if is_folder]
-    return [brought for name in names if find_spec(name) for brought in import_module(name).COMMANDS.items()]
+    return [addition for name in names if find_spec(name) for addition in import_module(name).COMMANDS.items()]
 
 
 @cache
-def _plugins() -> list[tuple[str, Brought]]:
+def _plugins() -> list[tuple[str, Source]]:
     from importlib.metadata import entry_points
 
     if not entry_points(group="revisit.plugins"):
         return []
     from revisit.core.registry import load_part
 
-    known = {id(made) for _, made in _ours()}
-    found = [brought for module in load_part(PART) for brought in getattr(module, "COMMANDS", {}).items()]
-    return [(words, made) for words, made in found if id(made) not in known]
+    ours = {id(command) for _, command in _ours()}
+    additions = [pair for module in load_part(PART) for pair in getattr(module, "COMMANDS", {}).items()]
+    return [(words, command) for words, command in additions if id(command) not in ours]

@@ -9,15 +9,11 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.benchmarks import OpenGroup
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON
 
-app = typer.Typer(cls=OpenGroup, help="Make benchmark data of your own.", no_args_is_help=True, rich_markup_mode=None)
-JSON = typer.Option(False, "--json", help="Print JSON.")
+app = Commands("Make benchmark data of your own.", cls=OpenGroup)
 ROWS = 20  # of a table that are shown
-
-
-@app.callback()
-def build() -> None:
-    """Make benchmark data of your own."""
 
 
 @app.command("check")
@@ -26,18 +22,20 @@ def check(
     suite: str = typer.Option("", help="Whose; told by its layout by default."),
     json: bool = JSON,
 ) -> None:
-    """Refuse what the suite could not score, and what is not as the dataset's card says. Exit code 1 if anything is."""
+    """List what the suite could not score, or is not as the card says. Exit code 1 if there is anything."""
     from revisit.suites.authoring import card_problems
 
     name, tools = _dataset(data, suite)
-    found = [*card_problems(data), *tools.problems(data)]
+    problems = [*card_problems(data), *tools.problems(data)]
     if json:
-        console.data({"suite": name, "problems": found})
+        console.data({"suite": name, "problems": problems})
     else:
-        for sentence in found:
+        for sentence in problems:
             typer.echo(console.clean(sentence))
-        typer.echo(f"{data}: {len(found)} problems" if found else f"{data}: a dataset of {name}, nothing is wrong")
-    raise typer.Exit(1 if found else 0)
+        typer.echo(
+            f"{data}: {len(problems)} problems" if problems else f"{data}: a dataset of {name}, nothing is wrong"
+        )
+    raise typer.Exit(1 if problems else 0)
 
 
 def describe(
@@ -46,25 +44,25 @@ def describe(
     figures: Path = typer.Option(None, help="Folder for histograms (SVG)."),
     json: bool = JSON,
 ) -> None:
-    """Counts by category, lengths, trajectories and gaps of a dataset, as tables and figures."""
+    """Count what a dataset holds, as tables and figures. Categories, lengths, trajectories and gaps."""
     from revisit.report.histogram import as_svg
 
     name, tools = _dataset(data, suite)
-    found = tools.describe(data)
+    contents = tools.describe(data)
     if figures is not None:
         figures.mkdir(parents=True, exist_ok=True)
-        for title, values in found.histograms.items():
+        for title, values in contents.histograms.items():
             if len(values):
                 file = figures / f"{title.replace(' ', '_').replace(',', '')}.svg"
                 file.write_text(as_svg(title, list(values)), encoding="utf-8")
                 console.message(f"figure: {file}")
     if json:
-        tables = [{"title": title, "columns": list(columns), "rows": rows} for title, columns, rows in found.tables]
-        console.data({"suite": name, "title": found.title, "facts": dict(found.facts), "tables": tables})
+        tables = [{"title": title, "columns": list(columns), "rows": rows} for title, columns, rows in contents.tables]
+        console.data({"suite": name, "title": contents.title, "facts": dict(contents.facts), "tables": tables})
         return
-    typer.echo(found.title)
-    console.table(["", ""], [[key, str(value)] for key, value in found.facts.items()])
-    for title, columns, rows in found.tables:
+    typer.echo(contents.title)
+    console.table(["", ""], [[key, str(value)] for key, value in contents.facts.items()])
+    for title, columns, rows in contents.tables:
         if rows:
             typer.echo(title)
             console.table(list(columns), [[str(cell) for cell in row] for row in rows[:ROWS]])
@@ -78,12 +76,12 @@ def _dataset(data: Path, suite: str) -> tuple[str, Any]:
 
     if not data.is_dir():
         raise UsageError(f"{data}: no such folder")
-    known = {name: SUITES[name].dataset for name in SUITES if SUITES[name].dataset is not None}
+    tools_by_suite = {name: SUITES[name].dataset for name in SUITES if SUITES[name].dataset is not None}
     if suite:
-        if suite not in known:
-            raise UsageError(f"the suite {suite!r} describes no dataset; these do: {', '.join(known)}")
-        return suite, known[suite]
-    name = next((name for name, tools in known.items() if tools.recognises(data)), None)
+        if suite not in tools_by_suite:
+            raise UsageError(f"the suite {suite!r} describes no dataset; these do: {', '.join(tools_by_suite)}")
+        return suite, tools_by_suite[suite]
+    name = next((name for name, tools in tools_by_suite.items() if tools.recognises(data)), None)
     if name is None:
-        raise UsageError(f"{data}: no dataset of {', '.join(known)} is here; --suite says whose it is")
-    return name, known[name]
+        raise UsageError(f"{data}: no dataset of {', '.join(tools_by_suite)} is here; --suite says whose it is")
+    return name, tools_by_suite[name]

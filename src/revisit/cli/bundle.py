@@ -8,43 +8,45 @@ from typing import Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON, RUN, out_option
 
-app = typer.Typer(no_args_is_help=True, help="Runs as files to hand in, to check, and to show on a static leaderboard.")
+app = Commands("Pack runs to hand in, check them, and publish a leaderboard.")
 
 
 @app.command("write")
 def write(
-    run: Path = typer.Argument(help="A run directory."),
-    out: Path = typer.Option(None, help="File to write; <run>.zip by default."),
+    run: Path = RUN,
+    out: Path = out_option("File to write; <run>.zip by default."),
 ) -> None:
-    """Put a run and the evidence behind its scores into one file; no path of this machine goes in, and no video."""
+    """Put a run and the evidence behind its scores into one file. No path of this machine goes in, and no video."""
     from revisit.core import load_all
     from revisit.results.run import Run
     from revisit.runs.bundles import write_bundle
 
     load_all()
-    made = write_bundle(Run(run), out or Path(f"{run.resolve().name}.zip"))
-    typer.echo(str(made))
+    path = write_bundle(Run(run), out or Path(f"{run.resolve().name}.zip"))
+    typer.echo(str(path))
 
 
 @app.command("check")
 def check(
     bundles: list[Path] = typer.Argument(help="Bundles."),
-    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+    json: bool = JSON,
 ) -> None:
-    """Look for all that was planned and score it again; exit with 1 where it differs, 3 where it cannot be told."""
+    """Score bundles again, and look for all that was planned. Exit code 1 where it differs, 3 where that is open."""
     from dataclasses import asdict
 
     from revisit.core import load_all
     from revisit.runs.bundle_check import check_bundle
 
     load_all()
-    found = {str(path): check_bundle(path) for path in bundles}
+    checks = {str(path): check_bundle(path) for path in bundles}
     if json:
-        console.data({name: {"state": one.state, **asdict(one)} for name, one in found.items()})
-    for name, one in found.items() if not json else ():
-        console_check(name, one)
-    states = {one.state for one in found.values()}
+        console.data({name: {"state": result.state, **asdict(result)} for name, result in checks.items()})
+    for name, result in checks.items() if not json else ():
+        console_check(name, result)
+    states = {result.state for result in checks.values()}
     raise typer.Exit(1 if "does not hold" in states else 3 if "holds in part" in states else 0)
 
 
@@ -66,27 +68,29 @@ def console_check(name: str, checked: Any) -> None:
 @app.command("site")
 def site(
     bundles: list[Path] = typer.Argument(help="Bundles."),
-    out: Path = typer.Option(Path("leaderboard"), help="Folder for the pages."),
+    out: Path = out_option("Folder for the pages.", Path("leaderboard")),
     published: bool = typer.Option(False, "--published", help="With the papers' tables, as protocols of their own."),
     checked: bool = typer.Option(True, "--check/--no-check", help="Score every bundle again first."),
 ) -> None:
-    """Write a static leaderboard: a row per model and protocol, datasets told apart by content, rank intervals."""
+    """Write a static leaderboard, a row per model and protocol. Ranks have intervals; datasets differ by content."""
     from revisit.core import SUITES, UsageError, load_all
     from revisit.report.site import write_site
     from revisit.runs.bundle_check import check_bundle
     from revisit.runs.bundles import read_bundle
 
     load_all()
-    read = [read_bundle(path) for path in bundles]
-    if len({bundle.name for bundle in read}) < len(read):
+    contents = [read_bundle(path) for path in bundles]
+    if len({bundle.name for bundle in contents}) < len(contents):
         raise UsageError("two bundles have one name; rename one of the files")
-    checks = {bundle.name: check_bundle(bundle.path) for bundle in read} if checked else {}
-    for name, one in checks.items():
-        if one.problems:
-            raise UsageError(f"{name} does not hold ({one.problems[0]}); leave it out, or see `revisit bundle check`")
-        for id, why in one.not_checked.items():
-            console.message(f"{name}: {id} is shown as not checked: {why}")
-    named = dict.fromkeys(bundle.about["suite"] for bundle in read) if published else ()
-    tables = [SUITES[id].published for id in named if id in SUITES]
-    boards = [board for made in tables if made is not None for board in made(False)]
-    typer.echo(str(write_site(read, out, boards, checks)))
+    checks = {bundle.name: check_bundle(bundle.path) for bundle in contents} if checked else {}
+    for name, result in checks.items():
+        if result.problems:
+            raise UsageError(
+                f"{name} does not hold ({result.problems[0]}); leave it out, or see `revisit bundle check`"
+            )
+        for metric, why in result.not_checked.items():
+            console.message(f"{name}: {metric} is shown as not checked: {why}")
+    suites = dict.fromkeys(bundle.about["suite"] for bundle in contents) if published else ()
+    tables = [SUITES[suite].published for suite in suites if suite in SUITES]
+    boards = [board for published_boards in tables if published_boards is not None for board in published_boards(False)]
+    typer.echo(str(write_site(contents, out, boards, checks)))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import typer
 
 from revisit.cli import console
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON
 
-app = typer.Typer(help="The cache of evidence: path, info, verify, prune.", no_args_is_help=True, rich_markup_mode=None)
-JSON = typer.Option(False, "--json", help="Print as JSON.")
+app = Commands("Show, verify and prune the cache of evidence.")
 
 
 @app.command()
@@ -26,13 +27,13 @@ def info(json: bool = JSON) -> None:
 
     limit = cache_limit()
     sizes = {folder: [piece.bytes for piece in pieces(cache_root(), folder)] for folder in FOLDERS}
-    folders = {folder: {"files": len(found), "bytes": sum(found)} for folder, found in sizes.items()}
-    whole = {part: sum(facts[part] for facts in folders.values()) for part in ("files", "bytes")}
+    folders = {folder: {"files": len(amounts), "bytes": sum(amounts)} for folder, amounts in sizes.items()}
+    totals = {part: sum(facts[part] for facts in folders.values()) for part in ("files", "bytes")}
     if json:
-        console.data({"path": str(cache_root()), **whole, "folders": folders, "limit": limit})
+        console.data({"path": str(cache_root()), **totals, "folders": folders, "limit": limit})
         return
     bound = "" if limit is None else f"; {LIMIT} is {size_text(limit)}"
-    typer.echo(f"{cache_root()}: {whole['files']} files, {size_text(whole['bytes'])}{bound}")
+    typer.echo(f"{cache_root()}: {totals['files']} files, {size_text(totals['bytes'])}{bound}")
     for folder, facts in folders.items():
         typer.echo(f"  {folder:8} {facts['files']:8} files {size_text(facts['bytes']):>12}")
 
@@ -55,14 +56,15 @@ def verify(json: bool = JSON) -> None:
 def prune(
     to: str = typer.Option("", "--to", metavar="SIZE", help="Keep so much (such as 10GB) of what was used last."),
     days: float = typer.Option(None, min=0, help="Keep what was used in the last N days."),
-    all: bool = typer.Option(False, "--all", help="Remove all that can be made again."),
+    everything: bool = typer.Option(False, "--all", help="Remove all that can be made again."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be removed, and remove nothing."),
     yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
     json: bool = JSON,
 ) -> None:
-    """Remove what was not used for longest, down to REVISIT_CACHE_LIMIT or as told; it is made again when needed.
+    """Remove what was not used for longest.
 
-    That is evidence, converted networks and copies of clips for the browser. Answers of judges and weights stay.
+    Down to REVISIT_CACHE_LIMIT, or as the options say. Evidence, converted networks and copies of clips for the browser
+    go, and are made again when needed; answers of judges and weights stay.
     """
     import sys
 
@@ -70,29 +72,29 @@ def prune(
     from revisit.engine.cache import cache_root
     from revisit.engine.cache_pruning import LIMIT, cache_limit, size_of, size_text, unused
 
-    if all and (to or days is not None):
+    if everything and (to or days is not None):
         raise UsageError("--all keeps nothing, --to SIZE and --days N keep what was used last: say one of them")
     room = size_of(to) if to else None
-    if not (all or to or days is not None):
+    if not (everything or to or days is not None):
         room = cache_limit()
         if room is None:
             raise UsageError(f"say what to keep: --to SIZE, --days N or {LIMIT}=SIZE; or --all, to keep nothing")
-    found = unused(cache_root(), to=room, days=days)
-    freed, kept = sum(one.bytes for one in found.old), sum(one.bytes for one in found.kept)
-    told = f"{len(found.old)} pieces ({size_text(freed)}); {len(found.kept)} stay ({size_text(kept)})"
-    torn = sum(one.bytes for one in found.torn)
-    if found.torn:
-        told += f"; and {len(found.torn)} unfinished files that a kill left ({size_text(torn)})"
-    facts = {"removed": len(found.old), "bytes": freed, "kept": len(found.kept), "kept_bytes": kept}
-    facts |= {"torn": len(found.torn), "torn_bytes": torn}
+    files = unused(cache_root(), to=room, days=days)
+    bytes_freed, bytes_left = sum(file.bytes for file in files.old), sum(file.bytes for file in files.kept)
+    text = f"{len(files.old)} pieces ({size_text(bytes_freed)}); {len(files.kept)} stay ({size_text(bytes_left)})"
+    bytes_unfinished = sum(file.bytes for file in files.torn)
+    if files.torn:
+        text += f"; and {len(files.torn)} unfinished files that a kill left ({size_text(bytes_unfinished)})"
+    facts = {"removed": len(files.old), "bytes": bytes_freed, "kept": len(files.kept), "kept_bytes": bytes_left}
+    facts |= {"torn": len(files.torn), "torn_bytes": bytes_unfinished}
     if dry_run:
-        console.data({**facts, "dry_run": True}) if json else typer.echo(f"would remove {told}")
+        console.data({**facts, "dry_run": True}) if json else typer.echo(f"would remove {text}")
         return
-    gone = [*found.old, *found.torn]
-    if gone and not yes:
+    removals = [*files.old, *files.torn]
+    if removals and not yes:
         if not sys.stdin.isatty():
-            raise UsageError(f"this would remove {told}: pass --yes to do it, or --dry-run to look first")
-        typer.confirm(f"Remove {told}?", abort=True, err=True)
-    for one in gone:
-        one.path.unlink(missing_ok=True)
-    console.data(facts) if json else typer.echo(f"removed {told}")
+            raise UsageError(f"this would remove {text}: pass --yes to do it, or --dry-run to look first")
+        typer.confirm(f"Remove {text}?", abort=True, err=True)
+    for file in removals:
+        file.path.unlink(missing_ok=True)
+    console.data(facts) if json else typer.echo(f"removed {text}")

@@ -1,22 +1,19 @@
-"""`revisit camera`: camera scripts, their form for each generator, and running your own generation command."""
+"""`revisit camera`: camera scripts, and their form for each generator."""
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import typer
 
 from revisit.cli import console
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON, OWN_GENERATORS, out_option
 
-app = typer.Typer(
-    help="Camera scripts: compile, show, convert for generators.", no_args_is_help=True, rich_markup_mode=None
-)
+app = Commands("Show camera scripts, and convert them for generators.")
 
 SCRIPT = typer.Argument(help="A script such as yaw:left:60@40,yaw:right:60@40, or the name of a preset.")
 FRAMES = typer.Option(None, help="Number of frames; that of the script by default.")
-OWN = typer.Option(None, "--generators", help="A YAML file with your own generators.")
-JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
 @app.command()
@@ -48,22 +45,22 @@ def show(
         console.data({"script": plan.script, "frames": len(plan), "peak_yaw": plan.peak_yaw, "poses": rows})
         return
     typer.echo(f"{plan.script}\n{len(plan)} frames, farthest yaw {plan.peak_yaw:+.1f} degrees (right is positive)")
-    chosen = sorted({round(k * (len(rows) - 1) / 12) for k in range(13)})
-    console.table(list(rows[0]), [[f"{value:g}" for value in rows[k].values()] for k in chosen], numbers=True)
+    selection = sorted({round(k * (len(rows) - 1) / 12) for k in range(13)})
+    console.table(list(rows[0]), [[f"{value:g}" for value in rows[k].values()] for k in selection], numbers=True)
 
 
 @app.command(name="compile")
 def compile_(
     script: str = SCRIPT,
     model: str = typer.Option(..., "--model", help="A generator from `revisit camera models`."),
-    out: Path = typer.Option(..., help="Where to write; the family's suffix is added."),
+    out: Path = out_option("Where to write; the family's suffix is added.", required=True),
     frames: int = FRAMES,
     prompt: str = typer.Option("", help="The prompt, if the payload contains one."),
     image: Path = typer.Option(None, help="The first frame, if the payload names it or needs its size."),
-    own: Path = OWN,
+    own: Path = OWN_GENERATORS,
     json: bool = JSON,
 ) -> None:
-    """Write a script in the form that a generator reads, and the path that its clip is compared with."""
+    """Write a script in the form that a generator reads. Also the path that its clip is compared with."""
     import numpy as np
 
     from revisit.control.delivery import deliver, plan_for
@@ -103,22 +100,22 @@ def presets(
 
 
 @app.command()
-def models(own: Path = OWN, json: bool = JSON) -> None:
-    """List the known generators: their inputs, the form of their camera path, and what was checked."""
+def models(own: Path = OWN_GENERATORS, json: bool = JSON) -> None:
+    """List the known generators. Their inputs, the form of their camera path, and what was checked."""
     from dataclasses import asdict
 
     from revisit.control.generators import generators
 
-    known = generators(own)
+    cards = generators(own)
     if json:
-        console.data([asdict(entry) for entry in known.values()])
+        console.data([asdict(entry) for entry in cards.values()])
         return
     rows = [
         [
             entry.id, entry.takes, entry.condition, entry.payload, f"{entry.frames} at {entry.fps:g}",
             "x".join(map(str, entry.size)), f"{entry.gain[0]:g}", entry.checked_told,
         ]
-        for entry in known.values()
+        for entry in cards.values()
     ]  # fmt: skip
     console.table(
         ["model", "takes", "viewpoint condition", "payload", "frames", "size", "gain", "payload checked"], rows
@@ -138,57 +135,6 @@ def families(json: bool = JSON) -> None:
         console.data([dict(zip(("id", "files", "layout"), row, strict=True)) for row in rows])
     else:
         console.table(["payload", "files", "layout"], rows)
-
-
-@app.command()
-def run(
-    records: Path = typer.Argument(help="JSON lines: id, prompt, camera, and image or source_video where needed."),
-    model: str = typer.Option(..., "--model", help="A generator from `revisit camera models`."),
-    command: str = typer.Option(
-        ..., help="Your command, with {prompt} {image} {camera} {line} {seed} {out} and so on."
-    ),
-    out: Path = typer.Option(..., help="Folder for clips, payloads and records of what was delivered."),
-    checkpoint: str = typer.Option("", help="Name of the weights that your command uses, for the record."),
-    timeout: float = typer.Option(3600, help="Seconds after which a command is stopped."),
-    workers: int = typer.Option(1, help="Number of commands to run at the same time."),
-    frames: int = FRAMES,
-    own: Path = OWN,
-    json: bool = JSON,
-) -> None:
-    """Run your generation command for every record that has no clip yet. The same command resumes."""
-    from collections import Counter
-
-    from revisit.control.camera_records import generate, read_records, write_manifest
-    from revisit.control.generators import generator
-    from revisit.core import SUITES
-
-    to, wanted = generator(model, own), read_records(records)
-    ended = []
-    for made in generate(
-        wanted, to, command, out, timeout=timeout, workers=workers, frames=frames, checkpoint=checkpoint
-    ):
-        ended.append(made)
-        console.message(
-            f"{len(ended)}/{len(wanted)} {made.id}: {made.status}{': ' if made.reason else ''}{made.reason}"
-        )
-    for remark, count in Counter(remark for made in ended for remark in made.remarks).items():
-        console.message(f"{count} of {len(wanted)}: {remark}")
-    if to.note:
-        console.message(to.note)
-    manifest = write_manifest(wanted, to, out, ended)
-    for suite in SUITES.values():
-        if suite.accompany is not None and suite.recognises(manifest):
-            for sentence in suite.accompany(manifest):
-                console.message(sentence)
-    counts = dict(sorted(Counter(made.status for made in ended).items()))
-    if json:
-        console.data({"manifest": str(manifest), "counts": counts, "records": [made.__dict__ for made in ended]})
-    else:
-        typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()))
-        # Records of a benchmark carry its task and factor; their manifest is read as that benchmark.
-        as_suite = " --suite wrbench" if any({"task", "factor"} <= set(r.annotations) for r in wanted) else ""
-        typer.echo(f"revisit eval {shlex.quote(str(manifest))}{as_suite}")
-    raise typer.Exit(0 if all(made.good for made in ended) else 1)
 
 
 def _script(text: str, frames: int = 81) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JOB_OPTION, JSON, ONLY, OWN_GENERATORS
 
 SHOWN = 4  # clips that a row of the table names
 
@@ -21,18 +22,17 @@ def check(
     size: str = typer.Option("", help="Width x height."),
     fps: float = typer.Option(None, help="Frames per second."),
     first_frame: bool = typer.Option(True, "--first-frame/--no-first-frame", help="Whether clips have a first frame."),
-    only: list[str] = typer.Option(
-        [], help="Only these subsets, conditions or samples (repeatable, or separated by commas)."
-    ),
+    only: list[str] = ONLY,
     limit: int = typer.Option(None, min=1, help="At most this many clips."),
-    option: list[str] = typer.Option([], help="An option of the suite's jobs, name=value (repeatable)."),
+    option: list[str] = JOB_OPTION,
     workers: int = typer.Option(1, min=1, help="Number of clips to check at the same time."),
-    own: Path = typer.Option(None, "--generators", help="A YAML file with your own generators."),
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    own: Path = OWN_GENERATORS,
+    json: bool = JSON,
 ) -> None:
-    """Look for missing, broken, frozen, black, duplicate and swapped clips, and for wrong camera paths.
+    """Look for missing, broken, frozen, black or swapped clips.
 
-    The exit code is 0 if nothing is wrong, and 1 if anything is. Without any clip only the inputs are checked.
+    Also for duplicates and wrong camera paths. The exit code is 0 if nothing is wrong, and 1 if anything is. Without
+    any clip only the inputs are checked.
     """
     from revisit.core import SUITES, UsageError
     from revisit.preflight.check import KINDS
@@ -47,11 +47,11 @@ def check(
 
         if not model:
             raise UsageError("give --model, the model whose clips are checked")
-        (wanted,) = conditions(
+        (condition,) = conditions(
             model, parts([size]), first_frame, to=card(generator, own) if generator else None, frames=frames, fps=fps,
             only=tuple(parts(only)), limit=limit, options=options_of(option),
         )  # fmt: skip
-        batch = batch_of(what, data, out, wanted)
+        batch = batch_of(what, data, out, condition)
         for sentence in dict.fromkeys(batch.left_out):
             console.message(f"left out: {sentence}")
         expected = of_jobs(batch.jobs, batch.home)
@@ -62,14 +62,14 @@ def check(
     if not expected:
         raise UsageError(f"{what}: there is no clip and no job to check")
     count = console.Counter("looked at")
-    made = checked(expected, workers=workers, tell=lambda done, total: count(done, total, ""))
+    result = checked(expected, workers=workers, tell=lambda done, total: count(done, total, ""))
     if json:
-        faults = [{**vars(fault), "clip": str(fault.clip)} for fault in made.faults]
-        console.data({"clips": made.clips, "there": made.there, "faults": faults, "not_checked": made.unchecked})
-        raise typer.Exit(1 if made.faults else 0)
+        faults = [{**vars(fault), "clip": str(fault.clip)} for fault in result.faults]
+        console.data({"clips": result.clips, "there": result.there, "faults": faults, "not_checked": result.unchecked})
+        raise typer.Exit(1 if result.faults else 0)
     rows = []
     for kind, meaning in KINDS.items():
-        mine = [fault for fault in made.faults if fault.kind == kind]
+        mine = [fault for fault in result.faults if fault.kind == kind]
         if mine:
             rows += [["", "", _named(fault.model, fault.id), fault.sentence] for fault in mine[:SHOWN]]
             rows[-min(len(mine), SHOWN)][:2] = [kind, str(len(mine))]
@@ -77,17 +77,19 @@ def check(
                 rows.append(["", "", f"and {len(mine) - SHOWN} more", meaning])
     if rows:
         console.table(["fault", "clips", "which", "what"], rows)
-    for said, clips in made.unchecked.items():
-        console.message(f"not checked in {clips} of {made.there} clips, {said}")
-    if made.before:
-        typer.echo(f"there are no clips yet; the inputs of {made.clips} clips were checked: {_found(len(made.faults))}")
+    for reason, clips in result.unchecked.items():
+        console.message(f"not checked in {clips} of {result.there} clips, {reason}")
+    if result.before:
+        typer.echo(
+            f"there are no clips yet; the inputs of {result.clips} clips were checked: {_found(len(result.faults))}"
+        )
     else:
-        typer.echo(f"{made.there} of {made.clips} clips exist; {_found(len(made.faults))}")
-    raise typer.Exit(1 if made.faults else 0)
+        typer.echo(f"{result.there} of {result.clips} clips exist; {_found(len(result.faults))}")
+    raise typer.Exit(1 if result.faults else 0)
 
 
-def _named(model: str, id: str) -> str:
-    return f"{model} {id}" if model else id
+def _named(model: str, clip_id: str) -> str:
+    return f"{model} {clip_id}" if model else clip_id
 
 
 def _found(count: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JSON, out_option
 
 SHOWN = 3  # clips to look at, for each direction
 WHAT = "Run directories, RUN:MODEL, or a run and names of its models. The first is what the others are compared with."
@@ -17,16 +18,19 @@ def compare(
     what: list[str] = typer.Argument(help=WHAT),
     metric: list[str] = typer.Option([], "--metric", "-m", help="Only these metrics; those of the verdict by default."),
     by: list[str] = typer.Option([], "--by", help="Also by a part of the clips: scene, condition, 'gap>=2'."),
-    all: bool = typer.Option(False, "--all", help="All metrics that both runs asked."),
+    show_all: bool = typer.Option(False, "--all", help="All metrics that both runs asked."),
     increments: bool = typer.Option(
         False, "--increments", help="Each model against the one that it came from (`from` in models.yaml)."
     ),
     gate: bool = typer.Option(
         False, "--gate", help="Exit with 1 if anything is worse than the first, or less was delivered."
     ),
-    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+    json: bool = JSON,
 ) -> None:
-    """Compare runs, models or checkpoints clip by clip: differences with intervals, corrected p, clips to look at."""
+    """Compare runs, models or checkpoints clip by clip.
+
+    Differences come with intervals, p corrected by Holm, and clips to look at.
+    """
     from dataclasses import asdict
 
     from revisit.core import UsageError, load_all
@@ -35,51 +39,56 @@ def compare(
     from revisit.runs.comparability import groups, headline, matched, refusals, sides
 
     load_all()
-    found = sides(what)
-    if len(found) < 2:
+    entries = sides(what)
+    if len(entries) < 2:
         raise UsageError("one model alone has nothing to be compared with; give another run, or RUN:MODEL")
-    deltas, refused = [], {}
-    for first, others in _increments(found) if increments else matched(found):
-        wanted = metric or (list(first.facts["protocol"]["metrics"]) if all else headline(first.facts))
-        for other in others:
-            why = refusals(first, other, wanted)
-            refused.update({f"{id} of {first.entry.name} and {other.entry.name}": told for id, told in why.items()})
-            kept = [id for id in wanted if id not in why]
-            deltas.append((first, other, kept))
-    asked = [len(kept) for _, _, kept in deltas]
-    if refused and not any(asked):
+    pairs, refused = [], {}
+    for first, rivals in _increments(entries) if increments else matched(entries):
+        metrics = metric or (list(first.facts["protocol"]["metrics"]) if show_all else headline(first.facts))
+        for other in rivals:
+            reasons = refusals(first, other, metrics)
+            refused.update(
+                {
+                    f"{metric_id} of {first.entry.name} and {other.entry.name}": reason
+                    for metric_id, reason in reasons.items()
+                }
+            )
+            comparable = [metric_id for metric_id in metrics if metric_id not in reasons]
+            pairs.append((first, other, comparable))
+    counts = [len(comparable) for _, _, comparable in pairs]
+    if refused and not any(counts):
         listed = "; ".join(sorted(set(refused.values())))
         raise UsageError(f"these runs cannot be subtracted: {listed}")
-    made = [
+    results = [
         delta
-        for first, other, kept in deltas
-        for delta in compared(first.entry, [other.entry], kept, groups(first, by))
+        for first, other, comparable in pairs
+        for delta in compared(first.entry, [other.entry], comparable, groups(first, by))
     ]
-    made = _corrected(made)
-    done = {(delta.first, delta.second) for delta in made}
-    apart = [
+    results = _corrected(results)
+    compared_pairs = {(delta.first, delta.second) for delta in results}
+    disjoint = [
         f"{first.entry.name} and {other.entry.name}"
-        for first, other, kept in deltas
-        if kept and (first.entry.name, other.entry.name) not in done
+        for first, other, comparable in pairs
+        if comparable and (first.entry.name, other.entry.name) not in compared_pairs
     ]
-    coverages = [coverage_of(first.entry, other.entry) for first, other, _ in deltas]
-    if not made and not (gate and any(one.problems for one in coverages)):
-        raise UsageError(f"nothing to compare: no clip has a score of both {'; of both '.join(apart)}")
-    for pair in apart:
+    coverages = [coverage_of(first.entry, other.entry) for first, other, _ in pairs]
+    if not results and not (gate and any(one.problems for one in coverages)):
+        raise UsageError(f"nothing to compare: no clip has a score of both {'; of both '.join(disjoint)}")
+    for pair in disjoint:
         console.message(f"not compared: no clip has a score of both {pair}")
     if json:
         console.data(
             {
-                "deltas": [as_json(delta) for delta in made],
+                "deltas": [as_json(delta) for delta in results],
                 "refused": refused,
                 "coverage": [{**asdict(one), "problems": one.problems} for one in coverages],
             }
         )
     else:
-        _show(made, refused)
+        _show(results, refused)
         _show_coverage(coverages)
     if gate:
-        raise typer.Exit(_gate(made, coverages))
+        raise typer.Exit(_gate(results, coverages))
 
 
 def _gate(deltas: list[Any], coverages: list[Any]) -> int:
@@ -108,18 +117,18 @@ def _gate(deltas: list[Any], coverages: list[Any]) -> int:
     return 1 if problems else 0
 
 
-def _increments(found: list[Any]) -> list[tuple[Any, list[Any]]]:
+def _increments(entries: list[Any]) -> list[tuple[Any, list[Any]]]:
     """Every model that came from another one here, beside that one."""
     from revisit.core import UsageError
     from revisit.results.model_facts import facts_for
 
-    known = facts_for(list(dict.fromkeys(side.run.path for side in found)))
-    names = [side.model for side in found]
-    pairs = [(known.came_from(side.model, names), side) for side in found]
-    made = [(next(one for one in found if one.model == origin), [side]) for origin, side in pairs if origin]
-    if not made:
+    facts = facts_for(list(dict.fromkeys(side.run.path for side in entries)))
+    names = [side.model for side in entries]
+    pairs = [(facts.came_from(side.model, names), side) for side in entries]
+    increments = [(next(one for one in entries if one.model == origin), [side]) for origin, side in pairs if origin]
+    if not increments:
         raise UsageError("no model here says in models.yaml which of the others it came from (`from`)")
-    return made
+    return increments
 
 
 def _corrected(deltas: list[Any]) -> list[Any]:
@@ -156,11 +165,11 @@ def _show(deltas: list[Any], refused: dict[str, str]) -> None:
             higher = METRICS[delta.metric].higher_is_better is not False
             better = [look for look in delta.looks if look.difference and (look.difference > 0) == higher][:SHOWN]
             worse = [look for look in delta.looks if look.difference and (look.difference > 0) != higher][:SHOWN]
-            told = [
+            sentences = [
                 f"{word} {', '.join(map(_clip, some))}" for word, some in (("won", better), ("lost", worse)) if some
             ]
-            if told:
-                console.message(f"{METRICS[delta.metric].title}: {'; '.join(told)}")
+            if sentences:
+                console.message(f"{METRICS[delta.metric].title}: {'; '.join(sentences)}")
             for name, parts in delta.parts.items():
                 rows = [
                     [part.group, signed(part.difference), ends(part.interval) if part.interval else "too few scenes",
@@ -182,15 +191,18 @@ def _show(deltas: list[Any], refused: dict[str, str]) -> None:
 
 def _show_coverage(coverages: list[Any]) -> None:
     """Tell how many clips were delivered, and on how many the camera left and came back, where the sides differ."""
-    for one in coverages:
-        counts = [f"{n} of {of} clips" for n, of in zip(one.delivered, one.asked, strict=True)]
-        told = [f"{one.second} delivered {counts[1]}, {one.first} {counts[0]}"] if counts[0] != counts[1] else []
-        if one.posed is not None and one.posed[0] != one.posed[1]:
-            told.append(
-                f"its camera looked away and came back on {one.posed[1]} clips, that of {one.first} on {one.posed[0]}"
+    for coverage in coverages:
+        counts = [f"{n} of {of} clips" for n, of in zip(coverage.delivered, coverage.asked, strict=True)]
+        sentences = (
+            [f"{coverage.second} delivered {counts[1]}, {coverage.first} {counts[0]}"] if counts[0] != counts[1] else []
+        )
+        if coverage.posed is not None and coverage.posed[0] != coverage.posed[1]:
+            sentences.append(
+                f"its camera looked away and came back on {coverage.posed[1]} clips, "
+                f"that of {coverage.first} on {coverage.posed[0]}"
             )
-        if told:
-            console.message("; ".join(told))
+        if sentences:
+            console.message("; ".join(sentences))
 
 
 def _p(value: float | None) -> str:
@@ -207,10 +219,10 @@ def trend(
     what: list[str] = typer.Argument(help="Run directories or RUN:MODEL, in any order."),
     metric: list[str] = typer.Option([], "--metric", "-m", help="Metrics to follow; those of the verdict by default."),
     by: str = typer.Option("step", help="step (the last number in the model's or the run's name), date, or order."),
-    out: Path = typer.Option(None, help="Write the plot to this SVG file."),
-    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+    out: Path = out_option("Write the plot to this SVG file."),
+    json: bool = JSON,
 ) -> None:
-    """Follow a score over checkpoints or dates, on the clips that all of them have."""
+    """Follow a score over checkpoints or dates. Only the clips that all of them have count."""
     from revisit.core import METRICS, UsageError, load_all
     from revisit.report.trend import as_svg
     from revisit.results.display import NOTHING, column_head, shown
@@ -218,43 +230,44 @@ def trend(
     from revisit.runs.comparability import date_of, headline, refusals, sides, step_of
 
     load_all()
-    found = sides(what)
-    if len(found) < 2:
+    entries = sides(what)
+    if len(entries) < 2:
         raise UsageError("a trend needs at least two runs or models")
     if by not in ("step", "date", "order"):
         raise UsageError(f"--by takes step, date or order, not {by!r}")
-    keys: list[Any] = [step_of(side) if by == "step" else date_of(side) for side in found]
+    keys: list[Any] = [step_of(side) if by == "step" else date_of(side) for side in entries]
     if by == "order":
-        keys = list(range(len(found)))
+        keys = list(range(len(entries)))
     if any(key is None for key in keys):
-        unknown = next(side.entry.name for side, key in zip(found, keys, strict=True) if key is None)
+        unknown = next(side.entry.name for side, key in zip(entries, keys, strict=True) if key is None)
         raise UsageError(f"{unknown!r} has no number in its name; --by date or --by order takes another order")
-    order = sorted(range(len(found)), key=lambda k: keys[k])
-    ordered = [found[k] for k in order]
-    wanted = metric or headline(ordered[0].facts)
+    order = sorted(range(len(entries)), key=lambda k: keys[k])
+    ordered = [entries[k] for k in order]
+    metrics = metric or headline(ordered[0].facts)
     refused: dict[str, str] = {}
     for side in ordered[1:]:
-        refused.update(refusals(ordered[0], side, wanted))
-    kept = [id for id in wanted if id not in refused]
-    if not kept:
+        refused.update(refusals(ordered[0], side, metrics))
+    comparable = [metric_id for metric_id in metrics if metric_id not in refused]
+    if not comparable:
         raise UsageError(f"these runs cannot be put on one curve: {'; '.join(sorted(set(refused.values())))}")
     labels = [
-        str(keys[k]) if by == "step" else str(keys[k])[:16] if by == "date" else found[k].entry.name for k in order
+        str(keys[k]) if by == "step" else str(keys[k])[:16] if by == "date" else entries[k].entry.name for k in order
     ]
-    made = trends([side.entry for side in ordered], kept)
+    curves = trends([side.entry for side in ordered], comparable)
     if json:
-        console.data({"points": labels, "metrics": [one.as_json() for one in made], "refused": refused})
+        console.data({"points": labels, "metrics": [curve.as_json() for curve in curves], "refused": refused})
     else:
-        heads = ["", *(column_head(one.metric) for one in made)]
+        heads = ["", *(column_head(curve.metric) for curve in curves)]
         rows = [
-            [label, *(shown(one.cells[k]) if one.cells else NOTHING for one in made)] for k, label in enumerate(labels)
+            [label, *(shown(curve.cells[k]) if curve.cells else NOTHING for curve in curves)]
+            for k, label in enumerate(labels)
         ]
         console.table(heads, rows, numbers=True)
-        for one in made:
-            console.message(f"{METRICS[one.metric].title}: {one.sentence}")
+        for curve in curves:
+            console.message(f"{METRICS[curve.metric].title}: {curve.sentence}")
         for why in sorted(set(refused.values())):
-            ids = [id for id, told in refused.items() if told == why]
+            ids = [metric_id for metric_id, reason in refused.items() if reason == why]
             console.message(f"not followed: {', '.join(ids)}: {why}")
     if out is not None:
-        out.write_text(as_svg(made, labels), encoding="utf-8")
+        out.write_text(as_svg(curves, labels), encoding="utf-8")
         console.message(f"plot: {out}")

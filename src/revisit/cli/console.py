@@ -15,9 +15,6 @@ from typing import Any
 
 import typer
 
-from revisit.core.grouping import grouped
-from revisit.core.text import counted, shown_text
-
 MODELS_PER_TABLE = 6
 NOTES = 2  # of a verdict, so that it stays within ten lines; all are in summary.json
 NAMED = 8  # metrics that one reason names
@@ -34,7 +31,18 @@ def message(text: str) -> None:
     typer.echo(clean(text), err=True)
 
 
-clean = shown_text  # without control characters, so that a file name cannot drive the terminal
+def clean(text: str) -> str:
+    """Text without control characters, so that a file name cannot drive the terminal."""
+    from revisit.core.text import shown_text
+
+    return shown_text(text)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 clip`, `2 clips`. The library is imported late: it brings numpy, which --help can do without."""
+    from revisit.core.text import counted as with_noun
+
+    return with_noun(count, noun)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> None:
@@ -45,15 +53,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: boo
     from rich.text import Text
 
     console = Console(width=None if sys.stdout.isatty() else 200)
-    made = Table(box=SIMPLE_HEAD, pad_edge=False)
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
     for position, column in enumerate(columns):
-        made.add_column(clean(column), justify="right" if position and numbers else "left", overflow="fold")
+        grid.add_column(clean(column), justify="right" if position and numbers else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(Text(clean(cell)) for cell in row))
-    console.print(made)
+        grid.add_row(*(Text(clean(cell)) for cell in row))
+    console.print(grid)
 
 
-class Bar:
+class ProgressBar:
     """A progress bar with time left, on a terminal."""
 
     def __init__(self) -> None:
@@ -66,35 +74,35 @@ class Bar:
             rich.TextColumn("{task.fields[what]}"), console=Console(stderr=True), transient=True,
         )  # fmt: skip
 
-    def start(self, clips: int, cases: int, done: int) -> None:
-        first = "at the first clip" if done < clips else ""
-        self.task = self.progress.add_task("", total=clips, completed=done, what=first)
+    def start(self, clips: int, cases: int, observed: int) -> None:
+        first = "at the first clip" if observed < clips else ""
+        self.task = self.progress.add_task("", total=clips, completed=observed, what=first)
         self.progress.start()
 
     def advance(self, what: str, failed: int) -> None:
         trouble = f"  {failed} failed" if failed else ""
         self.progress.update(self.task, advance=1, what=clean(what)[:40] + trouble)
 
-    def asked(self, done: int, total: int, said: str) -> None:
-        self.progress.update(self.task, what=f"asked {done} of {total} lists of questions, {said}")
+    def asked(self, count: int, total: int, cost: str) -> None:
+        self.progress.update(self.task, what=f"asked {count} of {total} lists of questions, {cost}")
 
     def finish(self) -> None:
         self.progress.stop()
 
 
-class Lines:
+class ProgressLines:
     """Progress as plain lines, a few per minute, for logs and batch systems."""
 
     def __init__(self, every: float = 10.0) -> None:
         self.every = every
 
-    def start(self, clips: int, cases: int, done: int) -> None:
-        self.clips, self.done, self.begun, self.said = clips, done, time.monotonic(), 0.0
-        self.first = done
-        message(f"{counted(cases, 'case')}, {counted(clips, 'clip')}, {done} already observed")
+    def start(self, clips: int, cases: int, observed: int) -> None:
+        self.clips, self.done, self.begun, self.said = clips, observed, time.monotonic(), 0.0
+        self.first = observed
+        message(f"{counted(cases, 'case')}, {counted(clips, 'clip')}, {observed} already observed")
         self.waiting = threading.Timer(FIRST_WORD, self._waits)
         self.waiting.daemon = True
-        if done < clips:
+        if observed < clips:
             self.waiting.start()
 
     def _waits(self) -> None:
@@ -110,14 +118,14 @@ class Lines:
             return
         self.said = now
         rate = (now - self.begun) / max(self.done - self.first, 1)
-        left = f", about {_duration(rate * (self.clips - self.done))} left" if self.done < self.clips else ""
-        message(f"observed {self.done} of {self.clips} clips{left}" + (f", {failed} failed" if failed else ""))
+        remaining = f", about {_duration(rate * (self.clips - self.done))} left" if self.done < self.clips else ""
+        message(f"observed {self.done} of {self.clips} clips{remaining}" + (f", {failed} failed" if failed else ""))
 
-    def asked(self, done: int, total: int, said: str) -> None:
+    def asked(self, count: int, total: int, cost: str) -> None:
         now = time.monotonic()
-        if now - self.said >= self.every or done == total:
+        if now - self.said >= self.every or count == total:
             self.said = now
-            message(f"asked {done} of {total} lists of questions, {said}")
+            message(f"asked {count} of {total} lists of questions, {cost}")
 
     def finish(self) -> None:
         self.waiting.cancel()
@@ -129,20 +137,20 @@ class Counter:
     def __init__(self, label: str, every: float = 5.0) -> None:
         self.label, self.every, self.said = label, every, 0.0
 
-    def __call__(self, done: int, total: int, what: str) -> None:
+    def __call__(self, count: int, total: int, what: str) -> None:
         now = time.monotonic()
         if sys.stderr.isatty():
-            typer.echo(f"\r\x1b[K{self.label} {done} of {total}", err=True, nl=done == total)
-        elif done == total or now - self.said > self.every:
+            typer.echo(f"\r\x1b[K{self.label} {count} of {total}", err=True, nl=count == total)
+        elif count == total or now - self.said > self.every:
             self.said = now
-            message(f"{self.label} {done} of {total}")
+            message(f"{self.label} {count} of {total}")
 
 
 def progress(quiet: bool = False) -> Any:
     """A bar on a terminal, lines elsewhere, nothing if asked."""
     if quiet:
         return None
-    return Bar() if sys.stderr.isatty() else Lines()
+    return ProgressBar() if sys.stderr.isatty() else ProgressLines()
 
 
 @contextmanager
@@ -159,27 +167,27 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
-def summary(content: Mapping[str, Any], all: bool = False) -> None:
+def summary(content: Mapping[str, Any], show_all: bool = False) -> None:
     """Print what a run found: the verdict and its few columns; with `all`, every metric, part and reason."""
     if content.get("partial"):
         message(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
-    judged = content.get("verdict")
-    if judged and not any(answer["metric"] for answer in judged["answers"]):
-        all = True  # no question could be asked: what there is says why
-    if judged:
-        verdict(judged, content)
+    ranking = content.get("verdict")
+    if ranking and not any(answer["metric"] for answer in ranking["answers"]):
+        show_all = True  # no question could be asked: what there is says why
+    if ranking:
+        verdict(ranking, content)
     for extra in content.get("headline", []):
         further_table(extra)
-    if all or not judged:
+    if show_all or not ranking:
         _all_scores(content)
     for sentence in content.get("sentences", []):
         message(sentence)
-    if all or not judged:
+    if show_all or not ranking:
         parts(content.get("parts", {}), content["metrics"])
         for extra in content.get("tables", []):
             further_table(extra)
     diagnoses(content.get("diagnosis") or {})
-    if all or not judged:
+    if show_all or not ranking:
         _unscored(content["models"])
         _not_asked(content["not_asked"])
     remarks = content.get("notes", [])
@@ -193,40 +201,42 @@ def summary(content: Mapping[str, Any], all: bool = False) -> None:
     for entry in content["failed"]:
         failed.setdefault(entry["reason"], []).append(entry["case"])
     for reason, cases in list(failed.items())[:10]:
-        more = f" and {counted(len(cases) - 1, 'more clip')}" if len(cases) > 1 else ""
-        message(f"failed: {cases[0]}{more}: {reason}")
-    rest = len(content["rejected"][10:]) + sum(len(cases) for cases in list(failed.values())[10:])
-    if rest:
-        message(f"... and {rest} more; see summary.json")
-    if judged and not all:
-        lacking = f", {len(content['not_asked'])} that could not be asked" if content["not_asked"] else ""
-        message(f"--all shows all {len(content['metrics'])} metrics{lacking}, and why clips are unscored")
+        further = f" and {counted(len(cases) - 1, 'more clip')}" if len(cases) > 1 else ""
+        message(f"failed: {cases[0]}{further}: {reason}")
+    remaining = len(content["rejected"][10:]) + sum(len(cases) for cases in list(failed.values())[10:])
+    if remaining:
+        message(f"... and {remaining} more; see summary.json")
+    if ranking and not show_all:
+        unavailable = f", {len(content['not_asked'])} that could not be asked" if content["not_asked"] else ""
+        message(f"--all shows all {len(content['metrics'])} metrics{unavailable}, and why clips are unscored")
 
 
-def verdict(judged: Mapping[str, Any], content: Mapping[str, Any]) -> None:
+def verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> None:
     """Print the answers to the suite's questions, a line each, and a table of models by question."""
-    lines = [(answer["question"]["ask"], answer["sentence"]) for answer in judged["answers"]]
-    lines += [("Overall", judged["sentence"])] if judged["sentence"] else []
-    lines += [("Note", sentence) for sentence in judged["trade_offs"][:NOTES]]
-    if low := judged["low_ceilings"]:
-        named = _named([f"{content['metrics'].get(id, {}).get('title', id)} ({n} clips)" for id, n in low.items()])
-        lines.append(("Note", f"the truth itself scores low in {named}"))
+    lines = [(answer["question"]["ask"], answer["sentence"]) for answer in ranking["answers"]]
+    lines += [("Overall", ranking["sentence"])] if ranking["sentence"] else []
+    lines += [("Note", sentence) for sentence in ranking["trade_offs"][:NOTES]]
+    if low := ranking["low_ceilings"]:
+        metrics = _named(
+            [f"{content['metrics'].get(metric, {}).get('title', metric)} ({n} clips)" for metric, n in low.items()]
+        )
+        lines.append(("Note", f"the truth itself scores low in {metrics}"))
     moments = [
         f"{moment['model']}, {moment['sample']}"
         + (f", frame {moment['frame']}" if moment["frame"] is not None else "")
         + f" ({moment['why']})"
-        for moment in judged["moments"]
+        for moment in ranking["moments"]
     ]
     lines += [("Worst moments", "; ".join(moments))] if moments else []
     indent = max((len(name) for name, _ in lines), default=0) + 2
     for name, sentence in lines:
         typer.echo(_wrapped(clean(f"{name:{indent}}{sentence}"), indent))
-    asked = [answer for answer in judged["answers"] if answer["metric"]]
-    if asked:
-        table(*_by_question(asked, content), numbers=True)
+    answers = [answer for answer in ranking["answers"] if answer["metric"]]
+    if answers:
+        table(*_by_question(answers, content), numbers=True)
 
 
-def _by_question(asked: Sequence[Mapping[str, Any]], content: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def _by_question(answers: Sequence[Mapping[str, Any]], content: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Heads and rows of the table under the verdict: models, and the truth as a row of its own."""
     from revisit.results import Cell
     from revisit.results.display import arrow, shown
@@ -234,35 +244,37 @@ def _by_question(asked: Sequence[Mapping[str, Any]], content: Mapping[str, Any])
 
     counts = {model: posed(entry["funnel"]) for model, entry in content["models"].items()}
     any_posed = any(counts.values())
-    cells = [{place["model"]: Cell.from_json(place["cell"]) for place in answer["places"]} for answer in asked]
-    truths = [Cell.from_json(answer["truth"]) if answer["truth"] else None for answer in asked]
+    cells = [{place["model"]: Cell.from_json(place["cell"]) for place in answer["places"]} for answer in answers]
+    truths = [Cell.from_json(answer["truth"]) if answer["truth"] else None for answer in answers]
 
     def rows(interval: bool) -> list[list[str]]:
-        made = []
+        table_rows = []
         for model, count in counts.items():
             own = [
                 shown(ranked[model], interval)
                 if model in ranked
                 else cell(content["models"][model]["scores"].get(answer["metric"], {"n": 0, "of": 0}))
-                for ranked, answer in zip(cells, asked, strict=True)
+                for ranked, answer in zip(cells, answers, strict=True)
             ]
-            named = _headed(model, content["models"][model])
-            made.append([named, *([f"{count[0]}/{count[1]}" if count else "not asked"] if any_posed else []), *own])
+            name = _headed(model, content["models"][model])
+            table_rows.append(
+                [name, *([f"{count[0]}/{count[1]}" if count else "not asked"] if any_posed else []), *own]
+            )
         if any(truths):
-            made.append(
+            table_rows.append(
                 [
                     _ceiling(content["truth"]),
                     *([""] if any_posed else []),
                     *("" if truth is None else shown(truth, interval) for truth in truths),
                 ]
             )
-        return made
+        return table_rows
 
     heads = ["on common clips", *(["clips that posed the test"] if any_posed else [])]
-    for answer in asked:
-        known = content["metrics"].get(answer["metric"], {})
+    for answer in answers:
+        metric = content["metrics"].get(answer["metric"], {})
         near = ", nearness to the truth" if answer["near_truth"] else ""
-        heads.append(f"{known.get('title', answer['metric'])}{near} {arrow(known.get('higher_is_better'))}".rstrip())
+        heads.append(f"{metric.get('title', answer['metric'])}{near} {arrow(metric.get('higher_is_better'))}".rstrip())
     wide = rows(interval=True)
     lengths = [max(len(row[column]) for row in [*wide, heads[:1] * len(heads)]) for column in range(len(heads))]
     return heads, wide if sum(lengths) + 3 * len(lengths) <= _width() else rows(interval=False)
@@ -307,6 +319,8 @@ def _ceiling(truth: Mapping[str, Any]) -> str:
 
 
 def _not_asked(reasons: Mapping[str, str]) -> None:
+    from revisit.core.grouping import grouped
+
     for reason, ids in sorted(grouped(reasons, lambda id: reasons[id]).items()):
         message(f"not asked: {_named(ids)}: {reason}")
 

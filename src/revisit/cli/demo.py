@@ -7,21 +7,22 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.running import carry_out, tell
+from revisit.cli.options import ALL, JSON, WORKERS, out_option
+from revisit.cli.running import print_summary, run_evaluation
 
 
 def demo(
-    out: Path = typer.Option(None, help="Folder for the videos and the run; demo, or demo-<suite>, by default."),
+    out: Path = out_option("Folder for the videos and the run; demo, or demo-<suite>, by default."),
     suite: str = typer.Option(
         "folder", help="Suite whose layout is used: folder, mind, or a plugin's suite with a demo."
     ),
     scenes: int = typer.Option(4, min=1, max=4, help="How many of the four scenes; only for the suite folder."),
-    workers: int = typer.Option(None, help="Number of processes; one per core by default."),
+    workers: int = WORKERS,
     fresh: bool = typer.Option(False, "--fresh", help="Render and evaluate again from the start."),
-    all: bool = typer.Option(False, "--all", help="Print every metric, part and reason, not only the verdict."),
-    json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+    show_all: bool = ALL,
+    json: bool = JSON,
 ) -> None:
-    """Render small worlds with models that have known failures, and evaluate them."""
+    """Render small worlds and score models with known failures."""
     from revisit.core import UsageError
     from revisit.engine.request import Request
     from revisit.worlds.layouts.film_orders import DEMOS
@@ -30,5 +31,5 @@ def demo(
         raise UsageError(f"there is a demo for {' and '.join(DEMOS)}, not for {suite!r}")
     out = out or Path("demo" if suite == "folder" else f"demo-{suite}")
     source, option = DEMOS[suite](out / "videos", fresh, scenes, console.message, console.Counter("rendered"))
-    run = carry_out(Request.of(source, suite, "lite", options=option), out / "run", fresh=fresh, workers=workers)
-    raise typer.Exit(tell(run, all=all, json=json))
+    run = run_evaluation(Request.of(source, suite, "lite", options=option), out / "run", fresh=fresh, workers=workers)
+    raise typer.Exit(print_summary(run, show_all=show_all, json=json))

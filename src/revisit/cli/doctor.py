@@ -5,16 +5,17 @@ from __future__ import annotations
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JSON
 
 
-def doctor(json: bool = typer.Option(False, "--json", help="Print as JSON.")) -> None:
-    """Check the installation: libraries, decoders, cache, disk, memory, devices, weights, plugins."""
+def doctor(json: bool = JSON) -> None:
+    """Check the installation: libraries, decoders, GPU, weights. Also cache, disk, memory and plugins."""
     from revisit.engine.doctor import checks
 
-    found = checks()
+    results = checks()
     if json:
-        console.data([check.__dict__ for check in found])
+        console.data([check.__dict__ for check in results])
     else:
         marks = {"ok": "ok", "note": "–", "bad": "BAD"}
-        console.table(["check", "state", "finding"], [[c.name, marks[c.state], c.finding] for c in found])
-    raise typer.Exit(3 if any(check.state == "bad" for check in found) else 0)
+        console.table(["check", "state", "finding"], [[c.name, marks[c.state], c.finding] for c in results])
+    raise typer.Exit(3 if any(check.state == "bad" for check in results) else 0)

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from revisit.cli import options
-from revisit.cli.running import carry_out, tell
+from revisit.cli.running import print_summary, run_evaluation
+
+if TYPE_CHECKING:
+    from revisit.results.run import Run
 
 
 def eval_(
+    ctx: typer.Context,
     source: Path = options.SOURCE,
     suite: str = options.SUITE,
-    set: str = options.SET,
+    observer_set: str = options.SET,
     protocol: str = options.PROTOCOL,
     metric: list[str] = options.METRIC,
-    out: Path = typer.Option(None, help="Run directory; runs/<name of the source> by default."),
+    out: Path = options.out_option("Run directory; runs/<name of the source> by default."),
     limit: int = options.LIMIT,
-    workers: int = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only."),
+    workers: int = options.WORKERS,
     executor: str = options.EXECUTOR,
     address: str = options.ADDRESS,
     fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run and start again."),
+    rescore: bool = typer.Option(
+        False, "--rescore", help="SOURCE is a run: score it again from cached evidence; nothing is decoded."
+    ),
     align: str = options.ALIGN,
     root: list[Path] = options.ROOT,
     option: list[str] = options.OPTION,
@@ -39,22 +47,32 @@ def eval_(
     batch: int = typer.Option(None, min=1, help="Frames per batch on a GPU; as many as fit by default."),
     limits: str = typer.Option("", help="Limits for decoding, such as frames=5000,seconds=60,memory=2G."),
     report: bool = typer.Option(True, "--report/--no-report", help="Write the HTML report at the end."),
-    all: bool = typer.Option(False, "--all", help="Print every metric, part and reason, not only the verdict."),
-    json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
-    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+    show_all: bool = options.ALL,
+    json: bool = options.JSON,
+    quiet: bool = options.QUIET,
 ) -> None:
-    """Score a dataset or a folder of videos. The same command resumes."""
+    """Score a dataset or a folder of videos. The same command resumes.
+
+    After a metric or a protocol changed, `--rescore` with the run answers again in seconds.
+    """
     from revisit.engine.executors import executor_named
     from revisit.engine.request import Request
     from revisit.media import Limits
     from revisit.networks import settings
 
+    if rescore:
+        allowed = ("source", "rescore", "report", "show_all", "json", "quiet")
+        options.refuse_others(ctx, allowed, "--rescore, which takes everything from the run")
+        # No remark was printed before: all of them go with the summary.
+        raise typer.Exit(print_summary(_rescore(source), report=report, show_all=show_all, json=json, quiet=True))
     # Workers and the process that runs the networks inherit these.
-    asked = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
-    os.environ.update({name: value for name, value in asked.items() if value})
+    environment = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
+    os.environ.update({name: value for name, value in environment.items() if value})
     settings.check()
-    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param, truth, only)
-    run = carry_out(
+    request = Request.of(
+        source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth, only
+    )
+    run = run_evaluation(
         request,
         out or request.usual_place,
         quiet=quiet,
@@ -63,4 +81,14 @@ def eval_(
         executor=executor_named(executor, address, workers),
         limits=Limits.parse(limits),
     )
-    raise typer.Exit(tell(run, report=report, all=all, json=json, quiet=quiet))
+    raise typer.Exit(print_summary(run, report=report, show_all=show_all, json=json, quiet=quiet))
+
+
+def _rescore(path: Path) -> Run:
+    """Score a run again, as it was asked for."""
+    from revisit.engine.request import Request
+    from revisit.engine.run import rescore
+    from revisit.results.run import Run
+
+    details = Run(path).facts
+    return rescore(Request.from_json(details["request"]).plan(judge=details["protocol"].get("judge")), path)

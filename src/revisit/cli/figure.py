@@ -7,13 +7,15 @@ from typing import Any
 
 import typer
 
+from revisit.cli.options import RUN, out_option
+
 KINDS = ("radar", "horizon", "correlation", "phases", "scatter", "path", "strip")
 ROWS = ("model", "condition", "seed", "subset")
 
 
 def figure(
     kind: str = typer.Argument(help=f"One of {', '.join(KINDS)}."),
-    run: Path = typer.Argument(help="A run directory."),
+    run: Path = RUN,
     metric: list[str] = typer.Option([], "--metric", "-m", help="Metrics; those of the verdict by default."),
     model: list[str] = typer.Option([], "--model", help="Only these models."),
     sample: str = typer.Option(
@@ -21,9 +23,9 @@ def figure(
     ),
     rows: str = typer.Option("model", "--rows", help=f"What the rows of a strip differ in: {', '.join(ROWS)}."),
     frames: str = typer.Option("6", "--frames", help="Columns of a strip: how many, or frame numbers with commas."),
-    out: Path = typer.Option(None, "--out", help="File to write; its ending says the format. <kind>.svg by default."),
+    out: Path = out_option("File to write; its ending says the format. <kind>.svg by default."),
 ) -> None:
-    """Draw a figure from a run: radar, horizon, correlation, bars per phase, scatter, camera path or film strip."""
+    """Draw a figure of a run, such as a radar, path or film strip."""
     from revisit.core import UsageError, load_all
     from revisit.report import figures
     from revisit.results.run import Run
@@ -32,34 +34,36 @@ def figure(
     load_all()
     if kind not in KINDS:
         raise UsageError(f"there is no figure {kind!r}; there are {', '.join(KINDS)}")
-    done = Run(run)
-    results = done.results
+    finished_run = Run(run)
+    results = finished_run.results
     if unknown := [name for name in model if name not in results.models]:
         raise UsageError(f"{run} has no model {unknown[0]!r}; it has {', '.join(results.models)}")
     if unknown := [id for id in metric if id not in results.metrics]:
         raise UsageError(f"{run} did not ask {unknown[0]!r}; it asked {', '.join(results.metrics)}")
     part = results.where(model=model) if model else results
-    chosen = metric or headline(results, done.facts["suite"])
+    metrics = metric or headline(results, finished_run.facts["suite"])
     if kind in ("path", "strip"):
-        made = _of_scene(kind, part, chosen, sample, rows, frames, done)
+        drawing = _of_scene(kind, part, metrics, sample, rows, frames, finished_run)
     else:
-        usual = {"phases": results.metrics, "correlation": results.metrics, "horizon": _over_time(results, chosen)}
-        made = getattr(figures, kind)(part, metric or usual.get(kind, chosen))
+        usual = {"phases": results.metrics, "correlation": results.metrics, "horizon": _over_time(results, metrics)}
+        drawing = getattr(figures, kind)(part, metric or usual.get(kind, metrics))
     out = out or Path(f"{kind}.svg")
-    figures.save(made, out)
+    figures.save(drawing, out)
     typer.echo(str(out))
 
 
-def _over_time(results: Any, chosen: list[str]) -> list[str]:
+def _over_time(results: Any, metrics: list[str]) -> list[str]:
     """Of the verdict's metrics those with values over time; else the plainest that have."""
-    candidates = [*chosen, "psnr", "motion_amount"]
-    found = [
-        id for id in candidates if any((s := results.series(c, id)) is not None and len(s) > 8 for c in results.cases)
+    candidates = [*metrics, "psnr", "motion_amount"]
+    series_metrics = [
+        metric
+        for metric in candidates
+        if any((s := results.series(c, metric)) is not None and len(s) > 8 for c in results.cases)
     ]
-    return found[:3] or chosen[:1]
+    return series_metrics[:3] or metrics[:1]
 
 
-def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: str, frames: str, done: Any) -> Any:
+def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: str, frames: str, run: Any) -> Any:
     from revisit.core import SUITES, UsageError
     from revisit.geometry.camera_script import parse_script
     from revisit.geometry.rotations import to_yaw_pitch
@@ -68,13 +72,13 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
     from revisit.results.ceilings import held_to_truth
     from revisit.results.verdict import verdict, verdict_of, worst_moments
 
-    moments = verdict_of(done)["moments"]
+    moments = verdict_of(run)["moments"]
     samples = list(dict.fromkeys(case.sample for case in results.cases))
     if not sample:
         sample = next((moment["sample"] for moment in moments if moment["sample"] in samples), samples[0])
     if sample not in samples:
         raise UsageError(f"there is no scene {sample!r}; there are {', '.join(samples[:12])}")
-    here = results.where(sample=sample).cases
+    scene_cases = results.where(sample=sample).cases
     if kind == "path":
 
         def asked(case: Any, count: int) -> Any:
@@ -85,33 +89,37 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
             turns = timed_path(parse_script(case.camera), count)[:, :3, :3]
             return np.stack(to_yaw_pitch(turns @ turns[0].T), axis=1)
 
-        return figures.path(results, here, asked)
-    cases = _differing(here, rows)
-    held, suite = held_to_truth(results), done.summary["suite"]
+        return figures.path(results, scene_cases, asked)
+    cases = _differing(scene_cases, rows)
+    corrected, suite = held_to_truth(results), run.summary["suite"]
     answers = verdict(results, SUITES[suite].card if suite in SUITES else {}).answers
-    worst = worst_moments(held.where(sample=sample), answers, count=len(here))
+    worst = worst_moments(corrected.where(sample=sample), answers, count=len(scene_cases))
     failing = {moment.case: moment.frame for moment in worst}
     try:
         numbers = [int(part) for part in frames.split(",")]
     except ValueError:
         raise UsageError(f"--frames takes a number of columns, or frame numbers with commas, not {frames!r}") from None
     if len(numbers) == 1:
-        told = [moment["frame"] for moment in moments if moment["case"] in {case.id for case in cases}]
-        columns = figures.shots(cases[0], max(2, numbers[0]), [frame for frame in told if frame is not None])
+        moment_frames = [moment["frame"] for moment in moments if moment["case"] in {case.id for case in cases}]
+        columns = figures.shots(cases[0], max(2, numbers[0]), [frame for frame in moment_frames if frame is not None])
     else:
         columns = [(f"frame {number}", number) for number in numbers]
-    wanted = [number for _, number in columns]
-    made = [
-        (str(getattr(case, rows)), figures.score_label(held, case, metrics[:2]), figures.pictures(case, wanted),
-         failing.get(case.id))
+    frame_numbers = [number for _, number in columns]
+    strip_rows = [
+        (
+            str(getattr(case, rows)),
+            figures.score_label(corrected, case, metrics[:2]),
+            figures.pictures(case, frame_numbers),
+            failing.get(case.id),
+        )
         for case in cases
-    ]  # fmt: skip
+    ]
     if cases[0].reference is not None:
         from dataclasses import replace
 
         truth = replace(cases[0], clip=cases[0].reference)
-        made.insert(0, ("truth", "", figures.pictures(truth, wanted), None))
-    return figures.strip(made, columns)
+        strip_rows.insert(0, ("truth", "", figures.pictures(truth, frame_numbers), None))
+    return figures.strip(strip_rows, columns)
 
 
 def _differing(cases: Any, rows: str) -> list[Any]:
@@ -120,6 +128,6 @@ def _differing(cases: Any, rows: str) -> list[Any]:
 
     if rows not in ROWS:
         raise UsageError(f"the rows of a strip differ in {', '.join(ROWS)}, not in {rows!r}")
-    same = [name for name in (*ROWS, "camera", "prompt") if name != rows]
+    fixed = [name for name in (*ROWS, "camera", "prompt") if name != rows]
     first = cases[0]
-    return [case for case in cases if all(getattr(case, name) == getattr(first, name) for name in same)]
+    return [case for case in cases if all(getattr(case, name) == getattr(first, name) for name in fixed)]

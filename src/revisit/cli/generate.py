@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JOB_OPTION, JSON, ONLY, OWN_GENERATORS, out_option, refuse_others
+
+if TYPE_CHECKING:
+    from revisit.control.generation import By
+    from revisit.control.generators import Generator
+    from revisit.control.job_runner import Generated, How
+    from revisit.control.jobs import Batch
+
+RECORD_OPTIONS = (
+    "suite", "command", "out", "generator", "frames", "workers", "timeout", "checkpoint", "own", "json"
+)  # fmt: skip
 
 
 def generate(
-    suite: str = typer.Argument(help="The benchmark: mind, memobench, mbench, wrbench, or folder (a manifest)."),
+    ctx: typer.Context,
+    suite: str = typer.Argument(
+        metavar="SUITE|RECORDS", help="mind, memobench, mbench, wrbench or folder (a manifest); or a records.jsonl."
+    ),
     data: Path = typer.Option(
         None, help="The dataset. For wrbench the prompts or a records.jsonl; the built-in scenes by default."
     ),
@@ -25,7 +40,7 @@ def generate(
         "", help="Start this once per worker; it gets a job per line on stdin and answers on stdout."
     ),
     baseline: str = typer.Option("", help="A generator without a network: pan, hold, repeat or world."),
-    out: Path = typer.Option(None, help="Folder for the clips; generated/SUITE, or for mbench the dataset itself."),
+    out: Path = out_option("Folder for the clips; generated/SUITE, or for mbench the dataset itself."),
     generator: str = typer.Option("", help="The generator from `revisit camera models` whose camera format is used."),
     frames: int = typer.Option(
         None, min=2, help="Frames per clip; by default as in the dataset or the generator's card."
@@ -34,11 +49,9 @@ def generate(
     fps: float = typer.Option(None, help="Frames per second."),
     seed: int = typer.Option(0, help="Seed of all jobs."),
     first_frame: bool = typer.Option(True, "--first-frame/--no-first-frame", help="Whether jobs have a first frame."),
-    only: list[str] = typer.Option(
-        [], help="Only these subsets, conditions or samples (repeatable, or separated by commas)."
-    ),
+    only: list[str] = ONLY,
     limit: int = typer.Option(None, min=1, help="At most this many clips, spread over subsets and conditions."),
-    option: list[str] = typer.Option([], help="An option of the suite's jobs, name=value (repeatable)."),
+    option: list[str] = JOB_OPTION,
     workers: int = typer.Option(0, min=0, help="Workers; one, or one for each GPU by default."),
     gpus: str = typer.Option("", help="GPUs by number, such as 0,1,2, shared out among the workers."),
     timeout: float = typer.Option(3600, help="Seconds after which a clip is given up."),
@@ -48,86 +61,155 @@ def generate(
     checkpoint: str = typer.Option("", help="Name of the weights, for the record."),
     price: float = typer.Option(None, min=0, help="What a clip costs, for the model's card and the tables."),
     currency: str = typer.Option("USD", help="Of the price."),
-    own: Path = typer.Option(None, "--generators", help="A YAML file with your own generators."),
+    own: Path = OWN_GENERATORS,
     dry_run: bool = typer.Option(
         False, "--dry-run", help="Print the plan and the disk space it needs, without making clips."
     ),
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    json: bool = JSON,
 ) -> None:
-    """Make the clips of a benchmark's dataset with your generator. The same command resumes."""
-    from collections import Counter
+    """Make the clips of a benchmark with your generator. The same command resumes.
 
-    from revisit.control.generation import (
-        By,
-        batch_of,
-        carry_out,
-        conditions,
-        cost_of,
-        disk_free,
-        how_of,
-        plan_rows,
-        with_ceilings,
-    )
-    from revisit.control.generators import generator as card
-    from revisit.control.job_runner import Generated
+    Instead of a suite, a file of records (JSON lines: id, prompt, camera, and image or source_video where needed) makes
+    one clip of each: it needs --generator, --command and --out.
+    """
+    from revisit.control.generation import By, batch_of, conditions, how_of
+    from revisit.control.generators import generator as generator_card
     from revisit.core import UsageError
     from revisit.core.text import parts
     from revisit.worlds.on_demand import world
 
+    if Path(suite).is_file() or suite.endswith(".jsonl"):
+        refuse_others(ctx, RECORD_OPTIONS, "a file of records")
+        if not generator or not command or out is None:
+            raise UsageError("a file of records needs --generator, --command and --out")
+        card, limits = generator_card(generator, own), (timeout, workers, frames)
+        _generate_records(Path(suite), card, command, out, limits, checkpoint, json)
     if not model and not baseline:
         raise UsageError("give --model, the name of your model in tables and folders")
-    by = By(command, serve, baseline, None, workers, parts([gpus]), load_timeout)
+    maker = By(command, serve, baseline, None, workers, parts([gpus]), load_timeout)
     if not dry_run:
-        by.makers({"world": world})
-    to = card(generator, own) if generator else None
-    how = how_of(
-        by, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, checkpoint=checkpoint,
+        maker.makers({"world": world})
+    to = generator_card(generator, own) if generator else None
+    settings = how_of(
+        maker, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, checkpoint=checkpoint,
         price=price, currency=currency,
     )  # fmt: skip
     batches = [
-        batch_of(suite, data, out, wanted)
-        for wanted in conditions(
+        batch_of(suite, data, out, condition)
+        for condition in conditions(
             model or baseline, parts(size), first_frame, to=to, frames=frames, fps=fps, seed=seed,
             only=tuple(parts(only)), limit=limit, options=options_of(option),
         )
     ]  # fmt: skip
-    ended: list[Generated] = []
-    work = with_ceilings(batches, by, how)
-    total = sum(len(batch.jobs) for batch, _, _ in work)
-    for batch, maker, way in work:
-        for sentence in dict.fromkeys(batch.left_out):
-            console.message(f"left out: {sentence}")
+    if dry_run:
+        _print_plans(batches, maker, settings, json)
+    else:
+        _generate_batches(batches, maker, settings, json)
+
+
+def _print_plans(batches: Sequence[Batch], maker: By, settings: How, json: bool) -> None:
+    """Print what would be made, and the space it needs."""
+    from revisit.control.generation import disk_free, plan_rows, with_ceilings
+
+    for batch, _, _ in with_ceilings(batches, maker, settings):
+        _print_left_out(batch)
         rows = plan_rows(batch.jobs)
-        need, free = sum(row["bytes"] for row in rows), disk_free(batch.home)
-        if dry_run:
-            _show_plan(batch.home, rows, need, free, json)
-            continue
+        _print_plan(batch.home, rows, sum(row["bytes"] for row in rows), disk_free(batch.home), json)
+
+
+def _generate_batches(batches: Sequence[Batch], maker: By, settings: How, json: bool) -> NoReturn:
+    """Make the clips, and print what became of them and the command that scores them."""
+    from revisit.control.generation import carry_out, cost_of, disk_free, plan_rows, with_ceilings
+    from revisit.core import UsageError
+    from revisit.worlds.on_demand import world
+
+    results: list[Generated] = []
+    work = with_ceilings(batches, maker, settings)
+    total = sum(len(batch.jobs) for batch, _, _ in work)
+    for batch, batch_maker, batch_settings in work:
+        _print_left_out(batch)
+        need, free = sum(row["bytes"] for row in plan_rows(batch.jobs)), disk_free(batch.home)
         if need > free:
             raise UsageError(
                 f"the clips need about {need / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free in {batch.home}; "
                 "free some space, or choose another --out"
             )
-        for made in carry_out(batch, maker, way, {"world": world}):
-            ended.append(made)
-            console.message(
-                f"{len(ended)}/{total} {made.id}: {made.status}{': ' if made.reason else ''}{made.reason}"
-                + (f" (tried {made.tries} times)" if made.tries > 1 else "")
-            )
-    if dry_run:
-        return
-    for remark, count in Counter(remark for made in ended for remark in made.remarks).items():
+        _follow(carry_out(batch, batch_maker, batch_settings, {"world": world}), total, results)
+    _print_remarks(results, total)
+    for batch in batches if not maker.baseline else ():
+        console.message(_cost_line(cost_of(batch, settings)))
+    lines = dict.fromkeys(shlex.join(["revisit", "eval", *batch.evaluate]) for batch in batches)
+    content = {"counts": _counts(results), "evaluate": list(lines), "jobs": [result.__dict__ for result in results]}
+    _finish(results, content if json else None, list(lines))
+
+
+def _generate_records(
+    file: Path,
+    card: Generator,
+    command: str,
+    out: Path,
+    limits: tuple[float, int, int | None],
+    checkpoint: str,
+    json: bool,
+) -> NoReturn:
+    """Run the command for every record that has no clip yet, and write a manifest of the clips."""
+    from revisit.control.camera_records import generate, read_records, write_manifest
+    from revisit.core import SUITES
+
+    records = read_records(file)
+    results: list[Generated] = []
+    timeout, workers, frames = limits
+    clips = generate(
+        records, card, command, out, timeout=timeout, workers=workers, frames=frames, checkpoint=checkpoint
+    )
+    _follow(clips, len(records), results)
+    _print_remarks(results, len(records))
+    if card.note:
+        console.message(card.note)
+    manifest = write_manifest(records, card, out, results)
+    for suite in SUITES.values():
+        if suite.accompany is not None and suite.recognises(manifest):
+            for sentence in suite.accompany(manifest):
+                console.message(sentence)
+    rows = [result.__dict__ for result in results]
+    content = {"manifest": str(manifest), "counts": _counts(results), "records": rows}
+    # Records of a benchmark carry its task and factor; their manifest is read as that benchmark.
+    as_suite = " --suite wrbench" if any({"task", "factor"} <= {*record.annotations} for record in records) else ""
+    _finish(results, content if json else None, [f"revisit eval {shlex.quote(str(manifest))}{as_suite}"])
+
+
+def _follow(running: Iterable[Generated], total: int, results: list[Generated]) -> None:
+    """Print a line for every clip as it ends, and add it to the results."""
+    for result in running:
+        results.append(result)
+        reason = f": {result.reason}" if result.reason else ""
+        tries = f" (tried {result.tries} times)" if result.tries > 1 else ""
+        console.message(f"{len(results)}/{total} {result.id}: {result.status}{reason}{tries}")
+
+
+def _print_remarks(results: Sequence[Generated], total: int) -> None:
+    for remark, count in Counter(remark for result in results for remark in result.remarks).items():
         console.message(f"{count} of {total}: {remark}")
-    for batch in batches if not baseline else ():
-        console.message(_cost_line(cost_of(batch, how)))
-    counts = dict(sorted(Counter(made.status for made in ended).items()))
-    score = dict.fromkeys(shlex.join(["revisit", "eval", *batch.evaluate]) for batch in batches)
-    if json:
-        console.data({"counts": counts, "evaluate": list(score), "jobs": [made.__dict__ for made in ended]})
+
+
+def _counts(results: Sequence[Generated]) -> dict[str, int]:
+    return dict(sorted(Counter(result.status for result in results).items()))
+
+
+def _finish(results: Sequence[Generated], content: object, commands: Sequence[str]) -> NoReturn:
+    """Print JSON, or how many clips ended how and the commands that score them; exit code 1 where a clip is missing."""
+    if content is not None:
+        console.data(content)
     else:
-        typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()))
-        for line in score:
-            typer.echo(line)
-    raise typer.Exit(0 if all(made.good for made in ended) else 1)
+        typer.echo(", ".join(f"{count} {status}" for status, count in _counts(results).items()))
+        for command in commands:
+            typer.echo(command)
+    raise typer.Exit(0 if all(result.good for result in results) else 1)
+
+
+def _print_left_out(batch: Batch) -> None:
+    for sentence in dict.fromkeys(batch.left_out):
+        console.message(f"left out: {sentence}")
 
 
 def _cost_line(cost: dict[str, Any]) -> str:
@@ -142,21 +224,21 @@ def _cost_line(cost: dict[str, Any]) -> str:
     return f"cost: {'; '.join(parts)} ({cost['machine']})"
 
 
-def options_of(given: list[str]) -> dict[str, str]:
+def options_of(texts: list[str]) -> dict[str, str]:
     """Options of the suite's jobs by name."""
     from revisit.core import UsageError
 
-    wrong = next((text for text in given if "=" not in text), None)
+    wrong = next((text for text in texts if "=" not in text), None)
     if wrong is not None:
         raise UsageError(f"--option {wrong}: expected name=value")
-    return dict(text.split("=", 1) for text in given)
+    return dict(text.split("=", 1) for text in texts)
 
 
-def _show_plan(home: Path, rows: Sequence[Mapping[str, Any]], need: int, free: int, json: bool) -> None:
+def _print_plan(folder: Path, rows: Sequence[Mapping[str, Any]], need: int, free: int, json: bool) -> None:
     if json:
-        console.data({"home": str(home), "plan": rows, "bytes": need, "free": free})
+        console.data({"home": str(folder), "plan": rows, "bytes": need, "free": free})
         return
-    typer.echo(f"{home}")
+    typer.echo(f"{folder}")
     columns = ["subset", "condition", "jobs", "there", "frames", "fps", "size", "seconds"]
     console.table(columns, [[str(row[name]) for name in columns] for row in rows])
     jobs, there = (sum(row[name] for row in rows) for name in ("jobs", "there"))

@@ -9,18 +9,10 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.benchmarks import OpenGroup
+from revisit.cli.help import Commands
+from revisit.cli.options import out_option
 
-app = typer.Typer(
-    cls=OpenGroup,
-    help="Convert existing files into the formats that Revisit reads.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-@app.callback()
-def import_() -> None:
-    """Convert existing files into the formats that Revisit reads."""
+app = Commands("Convert existing files into the formats that Revisit reads.", cls=OpenGroup)
 
 
 @app.command()
@@ -29,7 +21,7 @@ def scan(
     pattern: str = typer.Option(None, help="Pattern of the paths, such as '{id}_{model}.mp4' or '{model}/{id}.mp4'."),
     reference: str = typer.Option(None, help="The model whose clips are the ground truth."),
     targets: Path = typer.Option(None, help="JSON file: clip name or id to {'box': [x0, y0, x1, y1], 'target': name}."),
-    out: Path = typer.Option(None, help="Where to write; manifest.jsonl in the folder by default, - for stdout."),
+    out: Path = out_option("Where to write; manifest.jsonl in the folder by default, - for stdout."),
     force: bool = typer.Option(False, "--force", help="Overwrite an existing manifest."),
     json: bool = typer.Option(False, "--json", help="Print the manifest's entries as a JSON list."),
 ) -> None:
@@ -59,7 +51,7 @@ def scan(
 @app.command()
 def poses(
     source: Path = typer.Argument(help="Poses of a clip: npz of Depth Anything 3, VGGT, ViPE or MapAnything, COLMAP …"),
-    out: Path = typer.Option(Path("results.npz"), help="The npz file to write."),
+    out: Path = out_option("The npz file to write.", Path("results.npz")),
     format: str = typer.Option("auto", help="da3, vggt, mapanything, vipe, colmap or another of docs/poses.md."),
     intrinsics: str = typer.Option(None, help="A file (ViPE's npz, COLMAP's cameras.txt) or fx,fy,cx,cy in pixels."),
     depth: Path = typer.Option(None, help="An npz with the array depth (N, H, W), if the source has none."),
@@ -68,7 +60,7 @@ def poses(
     force: bool = typer.Option(False, "--force", help="Overwrite an existing file."),
     json: bool = typer.Option(False, "--json", help="Print what is known about the file as JSON."),
 ) -> None:
-    """Write poses, intrinsics and depth as the npz that geometry metrics read; depth in half floats, no pictures."""
+    """Write poses and depth as the npz that geometry metrics read. Depth in half floats, no pictures."""
     from revisit.core import UsageError
     from revisit.observers.geometry_convert import convert
 
@@ -80,11 +72,13 @@ def poses(
         if not (width.isdecimal() and height.isdecimal()):
             raise UsageError(f"--size takes WIDTHxHEIGHT, such as 1280x720, not {size!r}")
         pixels = int(width), int(height)
-    found = convert(source, out, format=format, intrinsics=intrinsics, depth=depth, size=pixels, convention=convention)
+    details = convert(
+        source, out, format=format, intrinsics=intrinsics, depth=depth, size=pixels, convention=convention
+    )
     if json:
-        console.data(found)
+        console.data(details)
         return
     console.message(
-        f"{found['poses']} poses ({found['convention']}, according to {found['said_by']}) for depth maps of "
-        f"{found['grid'][0]} x {found['grid'][1]} in {out}, {found['megabytes']} MB"
+        f"{details['poses']} poses ({details['convention']}, according to {details['said_by']}) for depth maps of "
+        f"{details['grid'][0]} x {details['grid'][1]} in {out}, {details['megabytes']} MB"
     )

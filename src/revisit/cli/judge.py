@@ -10,15 +10,15 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.benchmarks import OpenGroup
+from revisit.cli.help import Commands
 from revisit.cli.judge_check import check
+from revisit.cli.options import JSON, out_option
 
 if TYPE_CHECKING:
     from revisit.judges.batch import Asker
     from revisit.judges.protocol import Frames
 
-app = typer.Typer(
-    cls=OpenGroup, help="Ask a vision-language model about clips, and check its answers.", no_args_is_help=True
-)
+app = Commands("Ask a vision-language model about clips, and check its answers.", cls=OpenGroup)
 app.command("check")(check)
 
 JUDGE = typer.Option(..., "--judge", help="A judge file (YAML), the url of a server, or recorded answers.")
@@ -27,17 +27,17 @@ FRAMES = typer.Option(8, "--frames", min=1, help="Number of frames to show, even
 
 @app.command("models")
 def models(judge: str = JUDGE) -> None:
-    """List the models of a server, which also tests the connection and the key."""
+    """List the models of a server. This also tests the connection and the key."""
     from revisit.judges.chat import ChatJudge
     from revisit.judges.settings import choose_judge
 
-    chosen = choose_judge(judge).judge
-    if not isinstance(chosen, ChatJudge):
-        console.message(f"this judge is {chosen.facts.get('model')}, which is not a server")
+    server = choose_judge(judge).judge
+    if not isinstance(server, ChatJudge):
+        console.message(f"this judge is {server.facts.get('model')}, which is not a server")
         return
-    for name in chosen.models():
-        typer.echo(console.clean(name) + ("  <- the judge" if name == chosen.settings.model else ""))
-    chosen.check()
+    for name in server.models():
+        typer.echo(console.clean(name) + ("  <- the judge" if name == server.settings.model else ""))
+    server.check()
 
 
 @app.command("ask")
@@ -69,10 +69,10 @@ def ask(
 @app.command("replay")
 def replay(
     run: Path = typer.Argument(help="A run that asked a judge."),
-    out: Path = typer.Option(None, help="Run directory of the replay; <run>-replay by default."),
-    json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+    out: Path = out_option("Run directory of the replay; <run>-replay by default."),
+    json: bool = JSON,
 ) -> None:
-    """Run an evaluation again with the answers that were recorded: no network, no cost, the same numbers."""
+    """Run an evaluation again with recorded answers. No network, no cost, the same numbers."""
     from dataclasses import replace
 
     from revisit.engine.request import Request
@@ -85,12 +85,12 @@ def replay(
         folder.mkdir(parents=True, exist_ok=True)
         judge = _replayed_roles(facts["protocol"]["judge"], judge, folder / "judge.yaml")
     request = replace(Request.from_json(facts["request"]), judge=str(judge))
-    done = request.run(folder)
+    finished_run = request.run(folder)
     if json:
-        console.data(done.summary)
+        console.data(finished_run.summary)
     else:
-        console.summary(done.summary, all=True)
-    raise typer.Exit(done.exit_code)
+        console.summary(finished_run.summary, show_all=True)
+    raise typer.Exit(finished_run.exit_code)
 
 
 def _replayed_roles(facts: Mapping[str, Any], answers: Path, out: Path) -> Path:
@@ -100,7 +100,7 @@ def _replayed_roles(facts: Mapping[str, Any], answers: Path, out: Path) -> Path:
     def one(judge: Mapping[str, Any]) -> dict[str, Any]:
         return {"kind": "replay", "path": str(answers), "model": judge.get("model", "")}
 
-    roles = {id.removeprefix("judge."): one(judge) for id, judge in facts["roles"].items()}
+    roles = {role.removeprefix("judge."): one(judge) for role, judge in facts["roles"].items()}
     out.write_text(yaml.safe_dump({**one(facts), "roles": roles}), encoding="utf-8")
     return out.resolve()
 
@@ -111,8 +111,8 @@ def asker_of(judge: str) -> Asker:
     from revisit.judges.settings import choose_judge
     from revisit.judges.store import AnswerStore, shared_store
 
-    chosen = choose_judge(judge)
-    return chosen.asker(AnswerStore(shared_store(cache_root(), chosen.judge.facts)))
+    selection = choose_judge(judge)
+    return selection.asker(AnswerStore(shared_store(cache_root(), selection.judge.facts)))
 
 
 def look_at(clip: Path, frames: int) -> Frames:

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JSON, out_option
 
 
 def check(
@@ -28,10 +29,10 @@ def check(
     blinded: int = typer.Option(
         None, min=0, help="Also ask this many times about another clip's frames; 1 by default with --worlds."
     ),
-    out: Path = typer.Option(None, help="Write the report as JSON to this file."),
-    json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
+    out: Path = out_option("Write the report as JSON to this file."),
+    json: bool = JSON,
 ) -> None:
-    """Compare a judge's answers with labels by people, or with the truth of rendered worlds."""
+    """Compare a judge's answers with people's labels or rendered truth."""
     from revisit.core import UsageError
     from revisit.engine.cache import cache_root
     from revisit.engine.judging import look
@@ -51,21 +52,21 @@ def check(
 
         labels = render_exam(worlds, stories=STORIES[:scenes], progress=console.Counter("rendered scenes"))
     if judge:
-        chosen = choose_judge(judge)
+        selection = choose_judge(judge)
     elif worlds is not None:
         from revisit.judges.instrumented import InstrumentedJudge
 
-        chosen = ChosenJudge(InstrumentedJudge(worlds / "scenes"))
+        selection = ChosenJudge(InstrumentedJudge(worlds / "scenes"))
     else:
         raise UsageError("choose a judge with --judge: a judge file, the url of a server, or recorded answers")
-    budget = Budget(chosen.limit, chosen.price)  # one for all rounds
+    budget = Budget(selection.limit, selection.price)  # one for all rounds
 
     def ask(who: Judge) -> Asker:
         store = AnswerStore(shared_store(cache_root(), who.facts))
-        return Asker(who, store, chosen.patience, budget, chosen.tokens_per_image)
+        return Asker(who, store, selection.patience, budget, selection.tokens_per_image)
 
     plan = Plan(repeats, positions, (1 if worlds else 0) if blinded is None else blinded)
-    report = calibrate(chosen.judge, read_labels(labels), lambda clip: look(clip, at_most=frames), ask, plan)
+    report = calibrate(selection.judge, read_labels(labels), lambda clip: look(clip, at_most=frames), ask, plan)
     if out is not None:
         write_json(out, report)
     if json:
@@ -97,42 +98,42 @@ def show(report: Mapping[str, Any]) -> None:
 
 def sentences(report: Mapping[str, Any]) -> list[str]:
     """What else a report says, in words."""
-    said = []
+    lines = []
     if report["unanswered"] or report["failed"]:
-        said.append(
+        lines.append(
             f"{report['unanswered']} unanswered questions and {report['failed']} that could not be asked are left out "
             "of all rates"
         )
     if report["disputed"]:
-        said.append(f"{report['disputed']} questions were left out: people disagree on them")
+        lines.append(f"{report['disputed']} questions were left out: people disagree on them")
     if report["people"]:
-        said.append(f"people agree with each other on {_number(report['people']['pairs_alike'])} of pairs of labels")
+        lines.append(f"people agree with each other on {_number(report['people']['pairs_alike'])} of pairs of labels")
     polarity = report["polarity"]
     if polarity["n"]:
-        said.append(f"yes bias {polarity['yes_bias']:+.3f} (said yes {polarity['said_yes']:.3f})")
+        lines.append(f"yes bias {polarity['yes_bias']:+.3f} (said yes {polarity['said_yes']:.3f})")
     if polarity["pairs"]:
-        said.append(
+        lines.append(
             f"of {polarity['pairs']} questions and their opposites, both were answered yes {polarity['both_yes']} and "
             f"both no {polarity['both_no']} times"
         )
     if "position" in report:
         position = report["position"]
-        said.append(
+        lines.append(
             f"with the options in the other order {_number(position['changed'])} of the answers change; the first "
             f"option is taken in {_number(position['first_share'])} (0.5 is no bias)"
         )
     if "repeats" in report:
-        times, alike = report["repeats"]["times"], _number(report["repeats"]["always_alike"])
-        said.append(f"asked {times} times, {alike} of the questions always got the same answer")
+        times, share = report["repeats"]["times"], _number(report["repeats"]["always_alike"])
+        lines.append(f"asked {times} times, {share} of the questions always got the same answer")
     if "blinded" in report:
-        said.append("blinded: about another clip's frames; 0.5 balanced is chance")
-    return said
+        lines.append("blinded: about another clip's frames; 0.5 balanced is chance")
+    return lines
 
 
 def _row(name: str, part: Mapping[str, Any]) -> list[str]:
-    found = part.get("yes_no", {})
+    rates = part.get("yes_no", {})
     keys = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "kappa")
-    return [name, f"{part['answered']}/{part['questions']}", *(_number(found.get(key)) for key in keys)]
+    return [name, f"{part['answered']}/{part['questions']}", *(_number(rates.get(key)) for key in keys)]
 
 
 def _number(value: Any) -> str:

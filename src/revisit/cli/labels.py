@@ -8,18 +8,20 @@ from typing import Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON, out_option
 
-app = typer.Typer(help="Labels of people: export and import files.", no_args_is_help=True)
+app = Commands("Export and import labels of people.")
 STORE = typer.Option("", help="The PostgreSQL connection string of the project, if it uses one.")
 
 
 @app.command("export")
 def export(
     source: Path = typer.Argument(help="The folder of a project, or a labels.jsonl."),
-    out: Path = typer.Option(None, "--out", "-o", help="Folder to write to; the project's by default."),
+    out: Path = out_option("Folder to write to; the project's by default."),
     store: str = STORE,
 ) -> None:
-    """Write labels.jsonl, and the same as Parquet, Label Studio, WRBench, MBench, targets and key frames."""
+    """Write labels.jsonl, and files for other tools. Parquet, Label Studio, WRBench, MBench, targets, key frames."""
     from revisit.labels.load import exported_files
 
     for path in exported_files(source, out, store):
@@ -30,7 +32,7 @@ def export(
 def import_(
     source: Path = typer.Argument(help="A file of labels of another tool."),
     shape: str = typer.Option(..., "--from", help="label-studio, wrbench or mbench."),
-    out: Path = typer.Option(..., "--out", "-o", help="The labels.jsonl to write."),
+    out: Path = out_option("The labels.jsonl to write.", required=True),
 ) -> None:
     """Convert labels of another tool into labels.jsonl."""
     from revisit.labels.load import imported
@@ -40,11 +42,14 @@ def import_(
 
 def agree(
     labels: list[Path] = typer.Argument(help="Projects, or files of labels (labels.jsonl)."),
-    out: Path = typer.Option(None, "--out", "-o", help="Write everything as JSON to this file."),
-    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+    out: Path = out_option("Write everything as JSON to this file."),
+    json: bool = JSON,
     store: str = STORE,
 ) -> None:
-    """Measure agreement and quality of raters: Gwet AC1, AC2, Cohen, Fleiss, Krippendorff, by dimension and scene."""
+    """Measure how well raters agree, and the quality of each.
+
+    Gwet's AC1 and AC2, Cohen, Fleiss, Krippendorff, by dimension and scene.
+    """
     from dataclasses import asdict
 
     from revisit.labels.agreement import agreement
@@ -70,18 +75,18 @@ def align(
         [], "--metric", "-m", help="DIMENSION=METRIC: which metric goes with a dimension, instead of the suite's own."
     ),
     seed: int = typer.Option(0, help="Seed for the split of scenes on which tie regions are fitted."),
-    json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
+    json: bool = JSON,
     store: str = STORE,
 ) -> None:
-    """Compare the metrics of a run with people's labels, as tables in the papers' layout."""
+    """Compare the metrics of a run with people's labels. Tables are in the papers' layout."""
     from revisit.labels.load import aligned
 
-    found, page = aligned(run, labels, metric, seed, store)
+    report, page = aligned(run, labels, metric, seed, store)
     if json:
-        console.data(found)
+        console.data(report)
         return
-    _show(found["tables"])
-    for note in found["notes"]:
+    _show(report["tables"])
+    for note in report["notes"]:
         console.message(note)
     typer.echo(str(page))
 

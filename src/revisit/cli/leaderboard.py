@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JSON, out_option
 
 COLUMNS_PER_TABLE = 10
 FORMATS = ("terminal", "markdown", "latex", "csv", "html")
@@ -16,15 +17,15 @@ FORMATS = ("terminal", "markdown", "latex", "csv", "html")
 
 def leaderboard(
     runs: list[Path] = typer.Argument(None, help="Run directories, or folders with MemoBench's own result files."),
-    format: str = typer.Option("terminal", "--format", help=f"One of {', '.join(FORMATS)}."),
+    table_format: str = typer.Option("terminal", "--format", metavar="FORMAT", help=f"One of {', '.join(FORMATS)}."),
     published: bool = typer.Option(False, "--published", help="Also show tables of papers (MemoBench, WRBench, MIND)."),
     supplement: bool = typer.Option(False, "--supplement", help="Also show the tables of its supplement."),
     sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the best come first."),
     subset: str = typer.Option("", "--subset", help="Only one part of the dataset, such as Real or mem_test."),
-    out: Path = typer.Option(None, "--out", help="Write to this file instead of the screen."),
-    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+    out: Path = out_option("Write to this file instead of the screen."),
+    json: bool = JSON,
 ) -> None:
-    """Compare the models of runs, one table per protocol; numbers of two protocols never share a column."""
+    """Compare the models of runs, one table per protocol. Numbers of two protocols never share a column."""
     from dataclasses import asdict
 
     from revisit.core import UsageError
@@ -38,22 +39,22 @@ def leaderboard(
             del cell["clips"]  # what marks are made of
         console.data(content)
         return
-    written_as(boards, format, sort, out)
+    written_as(boards, table_format, sort, out)
 
 
-def written_as(boards: list[Any], format: str, sort: str, out: Path | None = None) -> None:
+def written_as(boards: list[Any], table_format: str, sort: str, out: Path | None = None) -> None:
     """Print boards in a format, or write them to a file; a column to sort by must be there."""
     from revisit.core import UsageError
     from revisit.report import leaderboards as text
 
-    if format not in FORMATS:
-        raise UsageError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
+    if table_format not in FORMATS:
+        raise UsageError(f"unknown format {table_format!r}; choose one of {', '.join(FORMATS)}")
     require_column(boards, sort)
-    as_text = getattr(text, f"as_{'markdown' if format == 'terminal' else format}")
+    as_text = getattr(text, f"as_{'markdown' if table_format == 'terminal' else table_format}")
     if out is not None:
         out.write_text(as_text(boards, sort), encoding="utf-8")
         typer.echo(str(out))
-    elif format == "terminal":
+    elif table_format == "terminal":
         for board in boards:
             _show(board, sort)
     else:
@@ -64,8 +65,8 @@ def require_column(boards: Sequence[Any], sort: str) -> None:
     """Refuse to sort by a column that no board has."""
     from revisit.core import UsageError
 
-    known = {name.lower() for board in boards for column in board.columns for name in (column.key, column.title)}
-    if sort and sort.lower() not in known:
+    names = {name.lower() for board in boards for column in board.columns for name in (column.key, column.title)}
+    if sort and sort.lower() not in names:
         titles = dict.fromkeys(column.title for board in boards for column in board.columns)
         raise UsageError(f"unknown column {sort!r}; choose one of {', '.join(titles)}")
 
@@ -77,18 +78,18 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
 
     own: list[Any] = []
     files: list[Any] = []
-    shown: dict[str, None] = {}
+    suites: dict[str, None] = {}
     for path in runs:
         suite, boards, is_run = _board(path, subset)
-        shown[suite] = None
+        suites[suite] = None
         (own if is_run else files).extend(boards)
     printed: list[Any] = []
     if published or supplement:
-        for id in shown or SUITES:  # the tables of a benchmark say nothing of another one
-            tables = SUITES[id].published if id in SUITES else None
+        for name in suites or SUITES:  # the tables of a benchmark say nothing of another one
+            tables = SUITES[name].published if name in SUITES else None
             printed += tables(supplement) if tables is not None else ()
-            if id in shown and tables is None:
-                console.message(f"{id}: Revisit has no published table of this suite")
+            if name in suites and tables is None:
+                console.message(f"{name}: Revisit has no published table of this suite")
     return [*joined(own), *files, *printed]
 
 
@@ -104,10 +105,10 @@ def _board(path: Path, subset: str) -> tuple[str, Sequence[Any], bool]:
             if board is not None:
                 return suite.id, [board], False
     run = Run(path)
-    id = str(run.facts["suite"])
+    suite_id = str(run.facts["suite"])
     facts = RunFacts(path.resolve().name, run.facts, run.plan, run.results, run.summary)
-    boards = SUITES[id].boards if id in SUITES else None
-    return id, [board_of_run(facts, subset=subset)] if boards is None else boards(facts, subset), True
+    boards = SUITES[suite_id].boards if suite_id in SUITES else None
+    return suite_id, [board_of_run(facts, subset=subset)] if boards is None else boards(facts, subset), True
 
 
 def _show(board: Any, sort: str) -> None:
@@ -119,9 +120,9 @@ def _show(board: Any, sort: str) -> None:
     rows = ordered(board, sort)
     filled = [column for column in board.columns if any(row.cell(column).mean is not None for row in rows)]
     for start in range(0, max(len(filled), 1), COLUMNS_PER_TABLE):
-        shown = filled[start : start + COLUMNS_PER_TABLE]
-        cells = [[row.shown, row.source, *(row.cell(c).shown(c.decimals) for c in shown)] for row in rows]
-        console.table(["model", "source", *map(head, shown)], cells, numbers=True)
+        part = filled[start : start + COLUMNS_PER_TABLE]
+        cells = [[row.shown, row.source, *(row.cell(c).shown(c.decimals) for c in part)] for row in rows]
+        console.table(["model", "source", *map(head, part)], cells, numbers=True)
     for column in board.columns:
         if column not in filled:
             reasons = "; ".join(sorted({row.cell(column).reason for row in rows} - {""}))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JSON
 
 KINDS = ("suites", "metrics", "gates", "observers", "evidence", "sets")
 
 
 def list_(
     kind: str = typer.Argument("metrics", help=f"One of {', '.join(KINDS)}."),
-    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+    json: bool = JSON,
 ) -> None:
-    """List suites, metrics, gates, observers, kinds of evidence or observer sets."""
+    """List metrics, gates, observers, suites, evidence or sets."""
     from revisit import catalog
     from revisit.core import UsageError
 

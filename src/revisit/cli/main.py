@@ -8,44 +8,87 @@ import errno
 import gc
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import typer
 
 from revisit._version import __version__
 from revisit.cli.benchmarks import OpenGroup
+from revisit.cli.help import Commands
 
-COMMANDS = {  # and the module and function of each, in the order of the help
-    "demo": "demo.demo", "eval": "eval_.eval_", "generate": "generate.generate", "describe": "build.describe",
-    "check": "check.check", "verdict": "verdict.verdict", "compare": "compare.compare", "trend": "compare.trend",
-    "table": "table.table", "cite": "cite.cite", "figure": "figure.figure", "models": "models.models",
-    "report": "report.report", "view": "view.view", "leaderboard": "leaderboard.leaderboard", "plan": "plan.plan",
-    "score": "score.score", "list": "list_.list_", "show": "show.show", "audit": "audit.audit", "sweep": "sweep.sweep",
-    "annotate": "annotate.annotate", "agree": "labels.agree", "align": "labels.align", "doctor": "doctor.doctor",
-    "verify": "verify.verify", "poses": "poses.poses", "bundle": "bundle.app", "import": "import_.app",
-    "build": "build.app", "camera": "camera.app", "cache": "cache.app", "judge": "judge.app", "labels": "labels.app",
-    "weights": "weights.app", "world": "world.app",
+PANELS = {  # commands by the heading they stand under, and the module and function of each
+    "Everyday": {
+        "demo": "demo.demo", "eval": "eval_.eval_", "report": "report.report", "view": "view.view",
+        "compare": "compare.compare", "trend": "compare.trend", "list": "list_.list_", "show": "show.show",
+    },
+    "Data": {
+        "generate": "generate.generate", "check": "check.check", "build": "build.app", "import": "import_.app",
+        "describe": "build.describe",
+    },
+    "People and judges": {
+        "annotate": "annotate.annotate", "agree": "labels.agree", "align": "labels.align", "labels": "labels.app",
+        "judge": "judge.app",
+    },
+    "Benchmarks": {"leaderboard": "leaderboard.leaderboard", "bundle": "bundle.app"},  # and those of the suites
+    "Machine": {
+        "doctor": "doctor.doctor", "verify": "verify.verify", "weights": "weights.app", "cache": "cache.app",
+        "plan": "plan.plan",
+    },
+    "Laboratory": {
+        "audit": "audit.app", "world": "world.app", "camera": "camera.app", "poses": "poses.poses",
+        "figure": "figure.figure", "table": "table.table",
+    },
 }  # fmt: skip
+MOVED = {  # old names, which still work, and what they are now
+    "verdict": "show",
+    "cite": "show --bibtex",
+    "models": "show --models",
+    "score": "eval --rescore --no-report",
+    "sweep": "audit sweep",
+    "camera run": "generate",
+}
+RENAMED_OPTIONS = {"camera run": {"--model": "--generator"}, "sweep": {"-o": "--option"}}
 
 
-class Verbs(OpenGroup):
-    """All commands."""
+class MainGroup(OpenGroup):
+    """All commands, in panels."""
 
-    own = COMMANDS
+    own: ClassVar[Mapping[str, str]] = {name: place for panel in PANELS.values() for name, place in panel.items()}
+
+    def panels(self, ctx: Any) -> Mapping[str, Sequence[str]]:
+        names = self.list_commands(ctx)
+        further = [name for name in names if name not in self.own]  # of suites and plugins
+        return {title: [*(further if title == "Benchmarks" else ()), *panel] for title, panel in PANELS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        return super().resolve_command(ctx, _current(args))
 
 
-app = typer.Typer(
+def _current(words: list[str]) -> list[str]:
+    """A command line with the new name of a command that was moved, and a note about it."""
+    for old, new in MOVED.items():
+        length = len(old.split())
+        if words[:length] != old.split():
+            continue
+        typer.echo(f"note: `revisit {old}` is now `revisit {new}`", err=True)
+        options = RENAMED_OPTIONS.get(old, {})
+        remaining = [word.split("=", 1) for word in words[length:]]
+        return [*new.split(), *("=".join([options.get(first, first), *value]) for first, *value in remaining)]
+    return words
+
+
+app = Commands(
+    "How well does a video world model remember? From a folder of videos to a report.",
+    cls=MainGroup,
     name="revisit",
-    cls=Verbs,
-    help="How well does a video world model remember? From a folder of videos to a report.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    epilog="Most commands take --json. Exit codes: 0 done, 1 finished with failures or rejected entries, "
+    "2 wrong usage, 3 something is missing, 130 interrupted (the same command resumes).",
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(flag: bool) -> None:
+    if flag:
         typer.echo(f"revisit {__version__}")
         raise typer.Exit
 
@@ -53,7 +96,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def main(
     version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
     """How well does a video world model remember? From a folder of videos to a report."""

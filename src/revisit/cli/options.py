@@ -1,12 +1,21 @@
-"""Options that all evaluation commands share."""
+"""Arguments and options that several commands share, so that each means one thing."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
 import typer
+
+RUN = typer.Argument(metavar="RUN", help="A run directory.")
+RUNS = typer.Argument(metavar="RUN", help="Run directories.")
 
 SOURCE = typer.Argument(help="A folder of videos, a manifest.jsonl, or a benchmark's dataset folder.")
 SUITE = typer.Option("auto", help="Suite of the source; auto recognises it by its layout.")
-SET = typer.Option("lite", "--set", help="Observer set: a name from `revisit list sets`, or a YAML file.")
+SET = typer.Option(
+    "lite", "--set", metavar="SET", help="Observer set: a name from `revisit list sets`, or a YAML file."
+)
 PROTOCOL = typer.Option(None, help="Protocol of the suite; its first one by default.")
 METRIC = typer.Option(
     [],
@@ -18,13 +27,14 @@ LIMIT = typer.Option(None, help="At most this many cases, spread evenly over mod
 ALIGN = typer.Option("auto", help="How a reference is aligned: auto, index, time or stretch.")
 ROOT = typer.Option([], "--root", help="A further folder that paths in the manifest may point to.")
 OPTION = typer.Option(
-    [], "--option", "-o", help="name=value, an option of the suite (repeatable); `revisit show SUITE` lists them."
+    [], "--option", metavar="NAME=VALUE", help="An option of the suite (repeatable); `revisit show SUITE` lists them."
 )
 PARAM = typer.Option(
     [],
     "--param",
     "-p",
-    help="ID.name=value, a parameter of a metric, gate, evidence or observer, instead of the protocol's (repeatable).",
+    metavar="ID.NAME=VALUE",
+    help="A parameter of a metric, gate, evidence or observer, instead of the protocol's (repeatable).",
 )
 EXECUTOR = typer.Option("local", help="Who observes the clips: local (processes of this machine) or ray (a cluster).")
 ADDRESS = typer.Option("", help="Address of the Ray cluster, such as auto or ray://host:10001; a new one by default.")
@@ -32,3 +42,37 @@ TRUTH = typer.Option(True, "--truth/--no-truth", help="Score each reference, too
 JUDGE = typer.Option(
     "", help="Judge that answers questions about clips: a judge file (YAML), the url of a server, or recorded answers."
 )
+ONLY = typer.Option([], help="Only these subsets, conditions or samples (repeatable, or separated by commas).")
+JOB_OPTION = typer.Option([], "--option", metavar="NAME=VALUE", help="An option of the jobs of the suite (repeatable).")
+WORKERS = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only.")
+ALL = typer.Option(False, "--all", help="Print every metric, part and reason, not only the verdict.")
+QUIET = typer.Option(False, "--quiet", help="No progress.")
+JSON = typer.Option(False, "--json", help="Print JSON.")
+OWN_GENERATORS = typer.Option(None, "--generators", metavar="YAML", help="A file with your own generators.")
+
+
+def out_option(help: str, default: Path | None = None, *, required: bool = False) -> Any:
+    """`-o, --out PATH`: where a command writes."""
+    initial = ... if required else default
+    return typer.Option(initial, "--out", "-o", metavar="PATH", help=help, callback=_refuse_suite_option)
+
+
+def _refuse_suite_option(path: Path | None) -> Path | None:
+    """Refuse `-o gt=data`: -o was short for --option once, and a folder of that name is not what was meant."""
+    name, equals, _ = str(path).partition("=")
+    if equals:
+        from revisit.core import SUITES, UsageError
+
+        if any(name in suite.options for suite in SUITES.values()):
+            raise UsageError(f"-o is the path to write to; an option of a suite is given as --option {path}")
+    return path
+
+
+def refuse_others(ctx: typer.Context, allowed: Collection[str], what: str) -> None:
+    """Raise UsageError where a parameter was given that does not go with what was asked for."""
+    from revisit.core import UsageError
+
+    for param in ctx.command.params:
+        source = ctx.get_parameter_source(str(param.name))
+        if param.name not in allowed and source is not None and source.name == "COMMANDLINE":
+            raise UsageError(f"{param.opts[0]} does not go with {what}")

@@ -6,76 +6,73 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-import typer
-
-from revisit.cli import console
-from revisit.cli.options import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE, TRUTH
+from revisit.cli import console, options
 
 
 def plan(
-    source: Path = SOURCE,
-    suite: str = SUITE,
-    set: str = SET,
-    protocol: str = PROTOCOL,
-    metric: list[str] = METRIC,
-    limit: int = LIMIT,
-    align: str = ALIGN,
-    root: list[Path] = ROOT,
-    option: list[str] = OPTION,
-    judge: str = JUDGE,
-    param: list[str] = PARAM,
-    truth: bool = TRUTH,
-    json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
+    source: Path = options.SOURCE,
+    suite: str = options.SUITE,
+    observer_set: str = options.SET,
+    protocol: str = options.PROTOCOL,
+    metric: list[str] = options.METRIC,
+    limit: int = options.LIMIT,
+    align: str = options.ALIGN,
+    root: list[Path] = options.ROOT,
+    option: list[str] = options.OPTION,
+    judge: str = options.JUDGE,
+    param: list[str] = options.PARAM,
+    truth: bool = options.TRUTH,
+    json: bool = options.JSON,
 ) -> None:
-    """Show what would be decoded, observed and scored, and what is already done."""
+    """Show what an evaluation would do, and what is already done."""
     from revisit.engine.availability import caption
     from revisit.engine.cache import EvidenceCache, cache_root
     from revisit.engine.costs import known_costs
     from revisit.engine.judging import forecast
     from revisit.engine.request import Request
 
-    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param, truth)
-    chosen = request.chosen_judge()
-    made = request.plan(judge=chosen.facts if chosen else None)
+    request = Request.of(source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth)
+    selection = request.chosen_judge()
+    work = request.plan(judge=selection.facts if selection else None)
     cache = EvidenceCache(cache_root())
-    asking = forecast(made, cache, chosen) if chosen else None
-    missing = [key for key in made.tasks if key not in cache]
-    jobs = made.jobs(missing)
+    asking = forecast(work, cache, selection) if selection else None
+    missing = [key for key in work.tasks if key not in cache]
+    jobs = work.jobs(missing)
     if json:
-        asked = {"judge": asdict(asking)} if asking else {}
-        console.data({**made.as_json(), "evidence": len(made.tasks), "missing": len(missing), **asked})
+        forecast_rows = {"judge": asdict(asking)} if asking else {}
+        console.data({**work.as_json(), "evidence": len(work.tasks), "missing": len(missing), **forecast_rows})
         return
-    models = Counter(case.model for case in made.cases)
+    models = Counter(case.model for case in work.cases)
     console.table(["model", "cases"], [[model, str(n)] for model, n in sorted(models.items())])
-    needed = Counter(task.observer for _, _, task in made.tasks.values())
-    todo = Counter(made.tasks[key][2].observer for key in missing)
-    rows = [[id, str(count), str(count - todo[id])] for id, count in sorted(needed.items())]
+    needed = Counter(task.observer for _, _, task in work.tasks.values())
+    todo = Counter(work.tasks[key][2].observer for key in missing)
+    rows = [[name, str(count), str(count - todo[name])] for name, count in sorted(needed.items())]
     console.table(["observer", "clips", "already observed"], rows)
     console.message(
-        f"suite {made.suite.id}, protocol {made.protocol}, set {made.observers.id}, observers "
-        f"{caption(made.as_json())}: {len(made.cases)} cases x "
-        f"{len(made.metrics)} metrics; {sum(len(job.clips) for job in jobs)} clips to decode, once each"
+        f"suite {work.suite.id}, protocol {work.protocol}, set {work.observers.id}, observers "
+        f"{caption(work.as_json())}: {len(work.cases)} cases x "
+        f"{len(work.metrics)} metrics; {sum(len(job.clips) for job in jobs)} clips to decode, once each"
     )
-    if missing_here := made.availability.sentence:
+    if missing_here := work.availability.sentence:
         console.message(missing_here)
     if jobs:
         costs = known_costs(cache)
-        wanted = [(clip.clip, task) for job in jobs for clip in job.clips for task in clip.observers]
-        unknown = len({task.observer for _, task in wanted} - costs.per_frame.keys())
+        tasks = [(clip.clip, task) for job in jobs for clip in job.clips for task in clip.observers]
+        unknown = len({task.observer for _, task in tasks} - costs.per_frame.keys())
         guess = f"; {unknown} observers never ran here, and are guessed" if unknown else ""
-        console.message(f"about {_duration(costs.seconds(wanted))} of one processor, by earlier runs here{guess}")
-    if asking and chosen:
-        console.message(f"judge {chosen.judge.facts.get('model')}: {asking.said()}")
-        if asking.exceeds(chosen.limit):
+        console.message(f"about {_duration(costs.seconds(tasks))} of one processor, by earlier runs here{guess}")
+    if asking and selection:
+        console.message(f"judge {selection.judge.facts.get('model')}: {asking.said()}")
+        if asking.exceeds(selection.limit):
             console.message("that is more than the judge's budget: the run will stop there, and can be resumed")
-    reasons = Counter(reason for wanted in made.wanted.values() for reason in wanted.absent.values())
+    reasons = Counter(reason for tasks in work.wanted.values() for reason in tasks.absent.values())
     for reason, count in reasons.most_common():
         console.message(f"{count} x {reason}")
-    for remark in made.remarks:
+    for remark in work.remarks:
         console.message(f"note: {remark}")
-    for id, why in made.unreadable.items():
-        console.message(f"unreadable: {id}: {why}")
-    for entry in made.rejected:
+    for name, why in work.unreadable.items():
+        console.message(f"unreadable: {name}: {why}")
+    for entry in work.rejected:
         console.message(f"rejected: {entry.id}: {entry.reason}")
 
 

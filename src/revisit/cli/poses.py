@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import LIMIT, OPTION, ROOT, SOURCE, SUITE
+from revisit.cli.options import JSON, LIMIT, OPTION, QUIET, ROOT, SOURCE, SUITE, out_option
 
 if TYPE_CHECKING:
     from revisit.engine.request import Request
@@ -35,13 +35,13 @@ CONVENTION = typer.Option(
     "auto", help="Pose convention of your own command: w2c, c2w, or auto to find out from its depth."
 )
 TIMEOUT = typer.Option(None, min=1, help="Time limit per clip in seconds.")
-WORKERS = typer.Option(None, help="Number of processes of the built-in odometry.")
+ODOMETRY_WORKERS = typer.Option(None, "--workers", help="Number of processes of the built-in odometry.")
 
 
 def poses(
     source: Path = SOURCE,
     with_: str = WITH,
-    out: Path = typer.Option(..., help="Folder for <model>/<clip>.npz; give it to a suite as --option poses=FOLDER."),
+    out: Path = out_option("Folder for <model>/<clip>.npz; a suite takes it as --option poses=PATH.", required=True),
     python: str = PYTHON,
     model: str = MODEL,
     device: str = DEVICE,
@@ -53,10 +53,10 @@ def poses(
     option: list[str] = OPTION,
     root: list[Path] = ROOT,
     limit: int = LIMIT,
-    workers: int = WORKERS,
+    workers: int = ODOMETRY_WORKERS,
     fresh: bool = typer.Option(False, "--fresh", help="Make existing files again."),
-    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
-    json: bool = typer.Option(False, "--json", help="Print what was done as JSON."),
+    quiet: bool = QUIET,
+    json: bool = JSON,
 ) -> None:
     """Estimate the camera path of every clip, one file each. The same command resumes."""
     from dataclasses import asdict
@@ -67,14 +67,14 @@ def poses(
     request = Request.of(source, suite, "lite", None, ["camera_path"], limit, "auto", root, option, truth=False)
     estimator = estimator_of(with_, python, model, device, frames, convention, timeout, workers)
     tasks = tasks_of(request, out, first)
-    done = estimate(tasks, estimator, fresh=fresh, tell=None if quiet or json else console.Counter("posed"))
+    outcome = estimate(tasks, estimator, fresh=fresh, tell=None if quiet or json else console.Counter("posed"))
     if json:
-        console.data(asdict(done))
+        console.data(asdict(outcome))
     else:
-        for line in done.failed:
+        for line in outcome.failed:
             console.message(line)
-        console.message(f"{done.made} made, {done.kept} kept, {len(done.failed)} failed in {out}")
-    raise typer.Exit(1 if done.failed else 0)
+        console.message(f"{outcome.made} made, {outcome.kept} kept, {len(outcome.failed)} failed in {out}")
+    raise typer.Exit(1 if outcome.failed else 0)
 
 
 def estimator_of(

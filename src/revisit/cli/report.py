@@ -7,10 +7,11 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import RUN
 
 
 def report(
-    run: Path = typer.Argument(help="A run directory."),
+    run: Path = RUN,
     by: list[str] = typer.Option(
         [],
         "--by",
@@ -24,18 +25,18 @@ def report(
     ),
     json: bool = typer.Option(False, "--json", help="Print the run's summary as JSON as well."),
 ) -> None:
-    """Write RUN/report/index.html and print its path; with --by, also the tables by group."""
+    """Write the HTML report of a run, and tables by group of clips. Its path is printed: RUN/report/index.html."""
     from revisit.report.write_html import write_report
     from revisit.results.run import Run
     from revisit.runs.group_by import tables_by
 
-    done = Run(run)
-    groups = {expression: tables_by(done, expression, metric) for expression in by}
-    page = write_report(done, copy_clips=copy_clips, by=groups)
+    finished_run = Run(run)
+    groups = {expression: tables_by(finished_run, expression, metric) for expression in by}
+    page = write_report(finished_run, copy_clips=copy_clips, by=groups)
     if json:
-        console.data({"report": str(page), "summary": done.summary, "by": groups})
+        console.data({"report": str(page), "summary": finished_run.summary, "by": groups})
         return
     for expression, tables in groups.items():
         console.message(f"by {expression}")
-        console.parts(tables, done.summary["metrics"])
+        console.parts(tables, finished_run.summary["metrics"])
     typer.echo(str(page))

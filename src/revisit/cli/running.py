@@ -14,22 +14,24 @@ if TYPE_CHECKING:
     from revisit.results.run import Run
 
 
-def carry_out(request: Request, out: Path, *, quiet: bool = False, command: str = "", **how: Any) -> Run:
+def run_evaluation(request: Request, out: Path, *, quiet: bool = False, command: str = "", **settings: Any) -> Run:
     """The finished run; `how` goes to `evaluate`."""
     from revisit.engine.cache import cache_root
     from revisit.engine.cache_pruning import cache_limit, over_limit
 
     limit = cache_limit()
     command = command or shlex.join(["revisit", *sys.argv[1:]])
-    told = (lambda _: None) if quiet else (lambda remark: console.message(f"note: {remark}"))
+    note = (lambda _: None) if quiet else (lambda remark: console.message(f"note: {remark}"))
     with console.resumable():
-        run = request.run(out, told, console.message, progress=console.progress(quiet), command=command, **how)
+        run = request.run(out, note, console.message, progress=console.progress(quiet), command=command, **settings)
     if limit is not None and (over := over_limit(cache_root(), limit)):
-        told(over)
+        note(over)
     return run
 
 
-def tell(run: Run, *, report: bool = True, all: bool = False, json: bool = False, quiet: bool = False) -> int:
+def print_summary(
+    run: Run, *, report: bool = True, show_all: bool = False, json: bool = False, quiet: bool = False
+) -> int:
     """Write the page and print the summary; the exit code."""
     if report:
         from revisit.report.write_html import write_report
@@ -38,9 +40,9 @@ def tell(run: Run, *, report: bool = True, all: bool = False, json: bool = False
     if json:
         console.data(run.summary)
     else:
-        told = () if quiet else run.plan["remarks"]  # before the work
+        printed = () if quiet else run.plan["remarks"]  # before the work
         console.summary(
-            {**run.summary, "notes": [note for note in run.summary.get("notes", ()) if note not in told]}, all
+            {**run.summary, "notes": [note for note in run.summary.get("notes", ()) if note not in printed]}, show_all
         )
         console.notes(run.plan, run.facts["notes"])
     if report:

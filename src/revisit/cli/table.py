@@ -7,13 +7,15 @@ from typing import Any
 
 import typer
 
+from revisit.cli.options import out_option
+
 FORMATS = ("markdown", "latex", "csv")
 
 
 def table(
     runs: list[Path] = typer.Argument(help="Run directories; runs whose numbers compare share a table."),
     metric: list[str] = typer.Option([], "--metric", "-m", help="Columns; those of the verdict by default."),
-    format: str = typer.Option("markdown", "--format", help=f"One of {', '.join(FORMATS)}."),
+    table_format: str = typer.Option("markdown", "--format", metavar="FORMAT", help=f"One of {', '.join(FORMATS)}."),
     interval: bool = typer.Option(True, "--interval/--no-interval", help="With both ends of each 95 % interval."),
     by: str = typer.Option("", "--by", help="Best and second within groups of models: a fact of models.yaml."),
     sort: str = typer.Option("", "--sort", help="Column to sort by; the better ones come first."),
@@ -22,28 +24,28 @@ def table(
     ),
     cost: bool = typer.Option(False, "--cost", help="With what generating a clip costs, where models.yaml says it."),
     models: Path = typer.Option(None, help="A file of facts of models; models.yaml beside the run by default."),
-    out: Path = typer.Option(None, "--out", help="Write to this file instead of the screen."),
+    out: Path = out_option("Write to this file instead of the screen."),
 ) -> None:
-    """Write a table of models by metric; the best and the second are marked by the same rule as everywhere."""
+    """Write a table of models by metric, for a paper. The best and second are marked by the same rule as everywhere."""
     from revisit.core import UsageError, load_all
     from revisit.report import leaderboards as text
     from revisit.results.display import BEST_RULE
 
     load_all()
-    if format not in FORMATS:
-        raise UsageError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
-    made = _grouped(_boards(runs, metric, measured), by, runs, models)
-    made = _with_cost(made, runs, models) if cost else made
-    told = getattr(text, f"as_{format}")(made, sort, interval)
-    if format == "markdown":
-        told += f"\n{BEST_RULE}\n"
-    elif format == "latex":
-        told += f"% {BEST_RULE}\n"
+    if table_format not in FORMATS:
+        raise UsageError(f"there is no format {table_format!r}; there are {', '.join(FORMATS)}")
+    boards = _grouped(_boards(runs, metric, measured), by, runs, models)
+    boards = _with_cost(boards, runs, models) if cost else boards
+    content = getattr(text, f"as_{table_format}")(boards, sort, interval)
+    if table_format == "markdown":
+        content += f"\n{BEST_RULE}\n"
+    elif table_format == "latex":
+        content += f"% {BEST_RULE}\n"
     if out is not None:
-        out.write_text(told, encoding="utf-8")
+        out.write_text(content, encoding="utf-8")
         typer.echo(str(out))
     else:
-        typer.echo(told, nl=False)
+        typer.echo(content, nl=False)
 
 
 def _boards(runs: list[Path], metric: list[str], measured: bool) -> list[Any]:
@@ -53,21 +55,21 @@ def _boards(runs: list[Path], metric: list[str], measured: bool) -> list[Any]:
     from revisit.results.run import Run
     from revisit.results.verdict import headline
 
-    made = []
+    boards = []
     for path in runs:
         run = Run(path)
         facts = run.facts
-        asked = facts["protocol"]["metrics"]
-        if unknown := [id for id in metric if id not in asked]:
-            raise UsageError(f"{path} did not ask {unknown[0]!r}; it asked {', '.join(asked)}")
+        metrics = facts["protocol"]["metrics"]
+        if unknown := [name for name in metric if name not in metrics]:
+            raise UsageError(f"{path} did not ask {unknown[0]!r}; it asked {', '.join(metrics)}")
         results = run.results if measured else held_to_truth(run.results)
-        wanted = metric or headline(results, facts["suite"])
-        if not wanted:
+        columns = metric or headline(results, facts["suite"])
+        if not columns:
             raise UsageError(f"{path} has no score of what its suite asks; name columns with --metric")
-        known = RunFacts(path.resolve().name, facts, run.plan, results, run.summary)
-        board = board_of_run(known, [column_of(id) for id in wanted])
-        made.append(board if measured else near_truth(board))
-    return joined(made)
+        details = RunFacts(path.resolve().name, facts, run.plan, results, run.summary)
+        board = board_of_run(details, [column_of(name) for name in columns])
+        boards.append(board if measured else near_truth(board))
+    return joined(boards)
 
 
 def _grouped(boards: list[Any], by: str, runs: list[Path], models: Path | None) -> list[Any]:
@@ -78,9 +80,9 @@ def _grouped(boards: list[Any], by: str, runs: list[Path], models: Path | None) 
 
     from revisit.results.model_facts import facts_for
 
-    known = facts_for(runs, models)
+    model_facts = facts_for(runs, models)
     return [
-        replace(board, rows=tuple(replace(row, group=known.value(row.model, by)) for row in board.rows))
+        replace(board, rows=tuple(replace(row, group=model_facts.value(row.model, by)) for row in board.rows))
         for board in boards
     ]
 
@@ -93,26 +95,28 @@ def _with_cost(boards: list[Any], runs: list[Path], models: Path | None) -> list
     from revisit.results.leaderboards import Column, printed
     from revisit.results.model_facts import COSTS, facts_for
 
-    known = facts_for(runs, models)
+    model_facts = facts_for(runs, models)
     rows = [row for board in boards for row in board.rows]
-    names = [name for name in COSTS if any(known.cost(row.model, name) is not None for row in rows)]
+    names = [name for name in COSTS if any(model_facts.cost(row.model, name) is not None for row in rows)]
     if not names:
         raise UsageError(
             "nobody says what generating costs; `revisit generate` measures it, or write a model's "
             "`cost: {seconds_per_clip: 42}` into models.yaml beside the run"
         )
     units = {name: f", {unit}" if unit else "" for name, (_, unit) in COSTS.items()}
-    paid = {str(known.of(row.model).get("cost", {}).get("currency", "")) for row in rows} - {""}
-    if len(paid) > 1 and "price_per_clip" in names:
-        raise UsageError(f"prices in {' and '.join(sorted(paid))} do not compare; write them in one currency")
-    units["price_per_clip"] = f", {paid.pop()}" if paid else ""
+    currencies = {str(model_facts.of(row.model).get("cost", {}).get("currency", "")) for row in rows} - {""}
+    if len(currencies) > 1 and "price_per_clip" in names:
+        raise UsageError(f"prices in {' and '.join(sorted(currencies))} do not compare; write them in one currency")
+    units["price_per_clip"] = f", {currencies.pop()}" if currencies else ""
     columns = [Column(name, f"{COSTS[name][0]}{units[name]}", higher_is_better=False) for name in names]
     return [
         replace(
             board,
             columns=(*board.columns, *columns),
             rows=tuple(
-                replace(row, cells={**row.cells, **{name: printed(known.cost(row.model, name)) for name in names}})
+                replace(
+                    row, cells={**row.cells, **{name: printed(model_facts.cost(row.model, name)) for name in names}}
+                )
                 for row in board.rows
             ),
         )

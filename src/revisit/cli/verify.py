@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import typer
 
+from revisit.cli.options import JSON, WORKERS
+
 
 def verify(
-    workers: int = typer.Option(None, help="Number of processes; one per core by default."),
-    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+    workers: int = WORKERS,
+    json: bool = JSON,
 ) -> None:
-    """Score bundled clips on this machine and compare with stored scores; exit code 1 if any differs too much."""
+    """Score bundled clips and compare with stored scores. Exit code 1 if any differs too much."""
     from dataclasses import asdict
 
     from revisit.audit.golden import replay
@@ -18,11 +20,11 @@ def verify(
     from revisit.core import load_all
 
     load_all()
-    found = replay(workers)
+    spreads = replay(workers)
     if json:
-        console.data([{**asdict(spread), "kept": spread.kept} for spread in found])
+        console.data([{**asdict(spread), "kept": spread.kept} for spread in spreads])
     else:
-        told = [spread for spread in found if spread.clips]
+        compared = [spread for spread in spreads if spread.clips]
         rows = [
             (
                 spread.question,
@@ -31,17 +33,17 @@ def verify(
                 f"{spread.tolerance:g}",
                 "kept" if spread.kept else "BEYOND",
             )
-            for spread in sorted(told, key=lambda spread: spread.kept)
+            for spread in sorted(compared, key=lambda spread: spread.kept)
         ]
         console.table(("question", "clips", "largest difference", "tolerance", ""), rows, numbers=True)
-        beyond = [spread.question for spread in told if not spread.kept]
-        changed = [spread.question for spread in found if spread.changed]
+        beyond = [spread.question for spread in compared if not spread.kept]
+        changed = [spread.question for spread in spreads if spread.changed]
         if changed:
             console.message(f"newer than the stored scores, and not compared: {', '.join(changed)}")
         console.message(f"no tolerance on the card, and not compared: {', '.join(NOT_COMPARED)}")
         if beyond:
-            console.message(f"{len(beyond)} of {len(told)} are beyond their tolerance: {', '.join(beyond)}")
+            console.message(f"{len(beyond)} of {len(compared)} are beyond their tolerance: {', '.join(beyond)}")
         else:
-            console.message(f"all {len(told)} metrics and gates that can be compared are within their tolerance")
-    if any(not spread.kept for spread in found) or not any(spread.clips for spread in found):
+            console.message(f"all {len(compared)} metrics and gates that can be compared are within their tolerance")
+    if any(not spread.kept for spread in spreads) or not any(spread.clips for spread in spreads):
         raise typer.Exit(1)

@@ -7,13 +7,14 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import RUNS
 
 
 def view(
-    runs: list[Path] = typer.Argument(help="Run directories."),
+    runs: list[Path] = RUNS,
     port: int = typer.Option(0, min=0, max=65535, help="The port to listen on; any free one by default."),
 ) -> None:
-    """Show runs in a browser on this machine; pages follow a run that is still going. Ctrl-C ends it."""
+    """Show runs in a browser, also while they are still going. Ctrl-C ends it."""
     from revisit.media.cache_folders import SHOWN, cache_root
     from revisit.report.live_server import application
     from revisit.web.server import Where, serve

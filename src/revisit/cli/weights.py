@@ -10,62 +10,65 @@ from typing import Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON
 
-app = typer.Typer(help="Weights of networks: list, pull, verify, path.", no_args_is_help=True, rich_markup_mode=None)
+app = Commands("List, fetch and verify the weights of networks.")
 IDS = typer.Argument(None, help="Ids from `revisit weights list`; by default those chosen by the options.")
-SET = typer.Option("", "--set", help="Weights of an observer set: a name from `revisit list sets`, or a YAML file.")
+SET = typer.Option(
+    "", "--set", metavar="SET", help="Weights of an observer set: a name from `revisit list sets`, or a YAML file."
+)
 SUITE = typer.Option("", "--suite", help="Weights that a suite's metrics need, in the set (small by default).")
 METRIC = typer.Option([], "--metric", "-m", help="Weights that a metric needs, in the set (small by default).")
-JSON = typer.Option(False, "--json", help="Print as JSON.")
 DEFAULT_SET = "small"
 STALE_EVIDENCE = (
     "evidence made with damaged files is still in the cache; to remove all of it: revisit cache prune --all"
 )
 
 
-def chosen(ids: list[str] | None, set: str, suite: str, metric: list[str], *, everything: bool) -> list[str]:
+def chosen(ids: list[str] | None, observer_set: str, suite: str, metric: list[str], *, everything: bool) -> list[str]:
     """The ids that the arguments mean."""
     from revisit.core import UsageError
     from revisit.weights.lock import entries, entry
 
-    known = entries()
+    lock = entries()
     if ids:
-        if set or suite or metric:
+        if observer_set or suite or metric:
             raise UsageError("give either ids or --set, --suite and --metric, not both")
-        return [entry(id).id for id in ids]
+        return [entry(name).id for name in ids]
     if suite or metric:
         from revisit.engine.required_weights import weights_used
 
-        used = weights_used(set or DEFAULT_SET, suite, metric)
+        used = weights_used(observer_set or DEFAULT_SET, suite, metric)
         if not used:
-            raise UsageError(f"the chosen metrics need no weights in the set {set or DEFAULT_SET!r}")
-        return [entry(id).id for id in used]
-    if set:
+            raise UsageError(f"the chosen metrics need no weights in the set {observer_set or DEFAULT_SET!r}")
+        return [entry(name).id for name in used]
+    if observer_set:
         from revisit.engine.required_weights import weights_used
 
-        used = weights_used(set)
-        return [id for id, one in known.items() if set in one.sets or id in used]
+        used = weights_used(observer_set)
+        return [name for name, one in lock.items() if observer_set in one.sets or name in used]
     if not everything:
         raise UsageError(
             "choose weights: ids, --set small, --suite NAME or --metric NAME; `revisit weights list` shows all"
         )
-    return list(known)
+    return list(lock)
 
 
 @app.command("list")
 def list_(
-    ids: list[str] = IDS, set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
+    ids: list[str] = IDS, observer_set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
 ) -> None:
-    """List weights: whether they are installed, size, licence, and the observers that use them."""
+    """List weights with state, size, licence and who uses them."""
     from revisit.engine.required_weights import users_of_weights
     from revisit.weights.pull import forecast
 
     users = users_of_weights()
-    rows = [facts(id, users) for id in chosen(ids, set, suite, metric, everything=True)]
+    rows = [facts(name, users) for name in chosen(ids, observer_set, suite, metric, everything=True)]
     if json:
         console.data(rows)
         return
-    shown = [
+    cells = [
         [
             row["id"],
             row["state"] if row["sources"] or row["state"] != "missing" else "missing (by hand only)",
@@ -76,22 +79,22 @@ def list_(
         ]
         for row in rows
     ]
-    console.table(["id", "state", "size", "licence", "sets", "used by"], shown)
-    here = sum(row["state"] in ("here", "by hand") for row in rows)
-    console.message(f"{here} of {len(rows)} installed; {to_fetch(forecast([row['id'] for row in rows]))}")
+    console.table(["id", "state", "size", "licence", "sets", "used by"], cells)
+    installed = sum(row["state"] in ("here", "by hand") for row in rows)
+    console.message(f"{installed} of {len(rows)} installed; {to_fetch(forecast([row['id'] for row in rows]))}")
 
 
-def facts(id: str, users: dict[str, list[str]]) -> dict[str, Any]:
+def facts(name: str, users: dict[str, list[str]]) -> dict[str, Any]:
     """What there is to say about an entry of the lock."""
     from revisit.weights.directories import look, root, source_digest
     from revisit.weights.lock import entry
 
-    one, here = entry(id), look(entry(id))
+    one, local = entry(name), look(entry(name))
     return {
-        "id": id,
+        "id": name,
         "title": one.title,
-        "state": "gated" if one.gated and here.state == "missing" else here.state,
-        "path": str(here.first) if not isinstance(here, str) else str(root() / id / one.files[0].becomes),
+        "state": "gated" if one.gated and local.state == "missing" else local.state,
+        "path": str(local.first) if not isinstance(local, str) else str(root() / name / one.files[0].becomes),
         "size": one.size,
         "sha256": source_digest(one),
         "licence": one.licence,
@@ -99,7 +102,7 @@ def facts(id: str, users: dict[str, list[str]]) -> dict[str, Any]:
         "sets": list(one.sets),
         "needs": list(one.needs),
         "sources": [str(source) for source in one.sources],
-        "used_by": users.get(id, []),
+        "used_by": users.get(name, []),
         "note": one.note,
     }
 
@@ -107,7 +110,7 @@ def facts(id: str, users: dict[str, list[str]]) -> dict[str, Any]:
 @app.command()
 def pull(
     ids: list[str] = IDS,
-    set: str = SET,
+    observer_set: str = SET,
     suite: str = SUITE,
     metric: list[str] = METRIC,
     offline: bool = typer.Option(False, "--offline", help="Do not download; use only files on this machine."),
@@ -121,9 +124,9 @@ def pull(
     from revisit.weights.pull import forecast
     from revisit.weights.pull import pull as fetch
 
-    wanted = chosen(ids, set, suite, metric, everything=False)
+    names = chosen(ids, observer_set, suite, metric, everything=False)
     if dry_run:
-        rows = forecast(wanted, again=again)
+        rows = forecast(names, again=again)
         if json:
             console.data(rows)
             return
@@ -136,7 +139,7 @@ def pull(
     bar = Transfer()
     begun = time.monotonic()
     with console.resumable(), closing(bar):
-        outcomes = fetch(wanted, offline=offline, again=again, progress=bar, say=bar.say)
+        outcomes = fetch(names, offline=offline, again=again, progress=bar, say=bar.say)
     if json:
         console.data([outcome.__dict__ for outcome in outcomes])
     for outcome in outcomes:
@@ -144,19 +147,19 @@ def pull(
             console.message(f"revisit: {outcome.said}")
     failed = [outcome.exit_code for outcome in outcomes if outcome.state == "failed"]
     if not json:
-        done = sum(outcome.state == "pulled" for outcome in outcomes)
+        count = sum(outcome.state == "pulled" for outcome in outcomes)
         console.message(
-            f"{done} pulled, {len(outcomes) - done - len(failed)} already installed, {len(failed)} failed in "
+            f"{count} pulled, {len(outcomes) - count - len(failed)} already installed, {len(failed)} failed in "
             f"{time.monotonic() - begun:.0f} s"
         )
-    if mended := [outcome.id for outcome in outcomes if outcome.mended]:
-        console.message(f"replaced damaged files: {', '.join(mended)}; {STALE_EVIDENCE}")
+    if replaced := [outcome.id for outcome in outcomes if outcome.mended]:
+        console.message(f"replaced damaged files: {', '.join(replaced)}; {STALE_EVIDENCE}")
     raise typer.Exit(min(failed) if failed else 0)
 
 
 @app.command()
 def verify(
-    ids: list[str] = IDS, set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
+    ids: list[str] = IDS, observer_set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
 ) -> None:
     """Compare installed weights with their digests."""
     from revisit.weights.directories import root
@@ -164,16 +167,16 @@ def verify(
     from revisit.weights.verify import on_this_machine
     from revisit.weights.verify import verify as check
 
-    asked = bool(ids or set or suite or metric)
-    wanted = chosen(ids, set, suite, metric, everything=False) if asked else on_this_machine()
-    found = [check(id) for id in wanted]
+    selected = bool(ids or observer_set or suite or metric)
+    names = chosen(ids, observer_set, suite, metric, everything=False) if selected else on_this_machine()
+    results = [check(name) for name in names]
     if json:
-        console.data([one.__dict__ for one in found])
+        console.data([result.__dict__ for result in results])
     else:
-        console.table(["id", "state", "finding"], [[one.id, one.state, one.said] for one in found])
-    if not asked:
-        console.message(f"verified what is in {root()}: {len(found)} of {len(entries())} weights that the lock names")
-    states = [one.state for one in found]
+        console.table(["id", "state", "finding"], [[result.id, result.state, result.said] for result in results])
+    if not selected:
+        console.message(f"verified what is in {root()}: {len(results)} of {len(entries())} weights that the lock names")
+    states = [result.state for result in results]
     if "damaged" in states:
         console.message(STALE_EVIDENCE)
     wrong = "damaged" in states or "outdated" in states
@@ -182,15 +185,16 @@ def verify(
 
 @app.command()
 def path(
-    id: str = typer.Argument(None, help="An id; without it, the folder of all weights."), json: bool = JSON
+    name: str = typer.Argument(None, metavar="ID", help="An id; without it, the folder of all weights."),
+    json: bool = JSON,
 ) -> None:
     """Print the folder of the weights."""
     from revisit.weights.directories import root
     from revisit.weights.local_files import file
     from revisit.weights.lock import entry
 
-    found = file(entry(id).id) if id else root()
-    console.data({"path": str(found)}) if json else typer.echo(str(found))
+    folder = file(entry(name).id) if name else root()
+    console.data({"path": str(folder)}) if json else typer.echo(str(folder))
 
 
 def amount(count: int | None) -> str:
@@ -209,9 +213,9 @@ def to_fetch(rows: list[dict[str, Any]]) -> str:
     """What a pull would fetch in all."""
     unknown = sum(row["bytes"] is None for row in rows)
     by_hand = sum(row["state"] == "by hand only" for row in rows)
-    rest = f", and {unknown} of unknown size" if unknown else ""
-    rest += f"; {by_hand} by hand only" if by_hand else ""
-    return f"{amount(sum(row['bytes'] or 0 for row in rows))} to fetch{rest}"
+    remarks = f", and {unknown} of unknown size" if unknown else ""
+    remarks += f"; {by_hand} by hand only" if by_hand else ""
+    return f"{amount(sum(row['bytes'] or 0 for row in rows))} to fetch{remarks}"
 
 
 class Transfer:
@@ -220,13 +224,13 @@ class Transfer:
     def __init__(self, every: float = 5.0) -> None:
         self.every, self.said, self.terminal, self.open = every, time.monotonic(), sys.stderr.isatty(), False
 
-    def __call__(self, what: str, done: int, total: int | None) -> None:
+    def __call__(self, what: str, received: int, total: int | None) -> None:
         now = time.monotonic()
         if now - self.said < (0.1 if self.terminal else self.every):
             return
         self.said = now
         of = f" of {total / 1e6:.1f}" if total else ""
-        line = console.clean(f"{what}: {done / 1e6:.1f}{of} MB")
+        line = console.clean(f"{what}: {received / 1e6:.1f}{of} MB")
         if self.terminal:
             self.open = True
             typer.echo(f"\r\x1b[K{line}", err=True, nl=False)

@@ -7,13 +7,10 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON, WORKERS, out_option
 
-app = typer.Typer(help="Rendered worlds with known truth.", no_args_is_help=True)
-
-
-@app.callback()
-def world() -> None:
-    """Rendered worlds with known truth, and models with known failures."""
+app = Commands("Render worlds with known truth.")
 
 
 @app.command("render")
@@ -22,7 +19,7 @@ def render(
         ["all"],
         help="Layouts to write: all, or names such as folder, mind, mbench (actions) or mbench-t (text); repeatable.",
     ),
-    out: Path = typer.Option(Path("worlds"), help="Folder to write to, with one folder per suite."),
+    out: Path = out_option("Folder to write to, with one folder per suite.", Path("worlds")),
     seeds: int = typer.Option(2, min=1, max=1000, help="Number of places; each suite makes one to four films of each."),
     size: str = typer.Option("240x416", help="Height x width; MIND gets half of it."),
     frames: int = typer.Option(
@@ -33,11 +30,11 @@ def render(
         [],
         help="Models, such as perfect or vanish@0.5 (repeatable, or separated by commas). Each suite has its own set.",
     ),
-    workers: int = typer.Option(None, help="Number of processes; one per core by default."),
+    workers: int = WORKERS,
     fresh: bool = typer.Option(False, "--fresh", help="Render again from the start."),
-    json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
+    json: bool = JSON,
 ) -> None:
-    """Render films and the clips of models with known failures, in benchmark layouts. The same command resumes."""
+    """Render films and clips of models with known failures. In the layouts of benchmarks. The same command resumes."""
     from revisit.core.text import parts
     from revisit.worlds.layouts.common import Model
     from revisit.worlds.layouts.film_orders import LAYOUTS, evaluation
@@ -45,10 +42,10 @@ def render(
 
     suites = parts(suite)
     models = [Model.parse(part) for part in parts(failures)]
-    chosen = list(LAYOUTS) if "all" in suites else suites
-    console.message(f"rendering {', '.join(chosen)} into {out}")
+    layouts = list(LAYOUTS) if "all" in suites else suites
+    console.message(f"rendering {', '.join(layouts)} into {out}")
     folders = rendered(
-        out, chosen, seeds=seeds, size=_size(size), frames=frames, models=models, workers=workers, fresh=fresh,
+        out, layouts, seeds=seeds, size=_size(size), frames=frames, models=models, workers=workers, fresh=fresh,
         progress=console.Counter("rendered"),
     )  # fmt: skip
     commands = {name: evaluation(name, folder) for name, folder in folders.items()}

@@ -1,4 +1,4 @@
-"""Records of camera requests (`revisit camera run`): JSON lines, made into jobs for one generator and carried out."""
+"""Records of camera requests (`revisit generate RECORDS`): JSON lines, each a job for one generator."""
 
 from __future__ import annotations
 

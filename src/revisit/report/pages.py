@@ -81,7 +81,7 @@ class Book:
         try:
             known = facts_for([self.run.path])
         except UsageError:
-            return marked  # `revisit models` and `table` name the fault; a page is not lost for it
+            return marked  # `revisit show --models` and `table` name the fault; a page is not lost for it
         return marked | {model for model in self.results.models if known.of(model).get("category") == FLOOR}
 
     @cached_property

@@ -17,14 +17,15 @@ import typer
 
 from revisit.cli import console
 from revisit.cli import judge as judging
-from revisit.cli.options import PARAM
-from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, PYTHON, TIMEOUT, WORKERS, estimator_of
-from revisit.cli.running import carry_out
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON, PARAM, QUIET, WORKERS, out_option
+from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, ODOMETRY_WORKERS, PYTHON, TIMEOUT, estimator_of
+from revisit.cli.running import run_evaluation
 
 if TYPE_CHECKING:
     from revisit.results.run import Run
 
-app = typer.Typer(help="MBench: the commands of its public evaluator.", no_args_is_help=True, rich_markup_mode=None)
+app = Commands("MBench: the commands of its public evaluator.")
 
 SOURCE = typer.Argument(help="A dataset: the folder with dataset.yaml, samples/ and models/.")
 METRICS = typer.Option(
@@ -47,13 +48,8 @@ KEY = "MBENCH_VLM_API_KEY"
 ENDPOINT = "/chat/completions"
 
 
-@app.callback()
-def mbench() -> None:
-    """MBench: the commands of its public evaluator."""
-
-
 @app.command("list-metrics")
-def list_metrics(json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+def list_metrics(json: bool = JSON) -> None:
     """List the 23 metrics and what each measures."""
     from revisit.core import METRICS as KNOWN
     from revisit.suites.mbench.names import registered
@@ -80,9 +76,9 @@ def validate(
     limit: int = typer.Option(None, min=1, help="At most this many items per model and subset."),
     root: list[Path] = ROOT,
     artifacts: list[Path] = ARTIFACTS,
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    json: bool = JSON,
 ) -> None:
-    """List what the dataset lacks for these metrics, with file and line; exit code 1 if there is anything."""
+    """List what the dataset lacks for metrics, with file and line. Exit code 1 if there is anything."""
     from dataclasses import asdict
 
     from revisit.core.text import parts
@@ -130,7 +126,7 @@ def eval_(
     vlm_endpoint_path: str = typer.Option(
         ENDPOINT, envvar="MBENCH_VLM_ENDPOINT_PATH", help="Path of the server's endpoint."
     ),
-    workers: int = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only."),
+    workers: int = WORKERS,
     questions: Path = typer.Option(
         None, help="YAML or JSON file with the wording of the judge's questions, by question id."
     ),
@@ -139,7 +135,7 @@ def eval_(
     ),
     protocol: str = typer.Option(None, help="corrected (default), paper or readme."),
     param: list[str] = PARAM,
-    set: str = typer.Option("lite", "--set", help="Observer set."),
+    observer_set: str = typer.Option("lite", "--set", metavar="SET", help="Observer set."),
     root: list[Path] = ROOT,
     artifacts: list[Path] = ARTIFACTS,
     fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run."),
@@ -150,7 +146,7 @@ def eval_(
     log_file: Path = typer.Option(None, help="Log file; eval.log in the run by default."),
     no_log_file: bool = typer.Option(False, "--no-log-file", help="Write no log."),
 ) -> None:
-    """Score a dataset; items that cannot be used are reported. The same command resumes; other metrics are added."""
+    """Score a dataset. Items that cannot be used are reported. The same command resumes; other metrics are added."""
     from dataclasses import replace
 
     import yaml
@@ -164,32 +160,36 @@ def eval_(
 
     data = open_dataset(source, root)
     names = parts(metrics)
-    alone = "trigger" in names  # whether clips pose the test, of all subsets: for a machine that has the judge
-    if alone and (data.setting == "A" or ignore_trigger or not vlm_judge):
+    trigger_only = "trigger" in names  # whether clips pose the test, of all subsets: for a machine that has the judge
+    if trigger_only and (data.setting == "A" or ignore_trigger or not vlm_judge):
         raise UsageError("the metric `trigger` needs a dataset of setting T and --vlm-judge, without --ignore-trigger")
-    named = [name for name in names if name != "trigger"]
-    dimensions = chosen(named, data.setting) if named or not alone else []
+    metric_names = [name for name in names if name != "trigger"]
+    dimensions = chosen(metric_names, data.setting) if metric_names or not trigger_only else []
     gates = [MOVED] if data.setting == "A" else [TRIGGER] if vlm_judge and not ignore_trigger else []
-    judge = ""
+    judge = vlm_judge
     if vlm_judge == "openai-compatible":
         _only(vlm_api_style, "chat_completions", "--vlm-api-style")
         _only(vlm_endpoint_path, ENDPOINT, "MBENCH_VLM_ENDPOINT_PATH")
         settings = _judge_settings(vlm_base_url, vlm_model, vlm_api_key, vlm_max_retries, vlm_max_tokens)
         judge = str(output / "judge.yaml")
         write_text(Path(judge), yaml.safe_dump(settings, sort_keys=True))
-    elif vlm_judge:
-        judge = vlm_judge
-    asked_of = "" if alone or not named else ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
+    asked_of = (
+        ""
+        if trigger_only or not metric_names
+        else ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
+    )
     filters = {"models": models, "subsets": subsets or asked_of, "conditions": conditions}
     folders = ",".join(str(folder.resolve()) for folder in artifacts)
     asked_with = str(questions.resolve()) if questions else ""
-    given = {**filters, "samples": sample_ids, "artifacts": folders, "questions": asked_with}
-    options = [f"{name}={value}" for name, value in given.items() if value]
+    settings_by_name = {**filters, "samples": sample_ids, "artifacts": folders, "questions": asked_with}
+    options = [f"{name}={value}" for name, value in settings_by_name.items() if value]
     ids = [*gates, *(dimension.id for dimension in dimensions)]
-    request = Request.of(source, "mbench", set, protocol, ids, limit, "auto", root, options, judge, param, truth=False)
+    request = Request.of(
+        source, "mbench", observer_set, protocol, ids, limit, "auto", root, options, judge, param, truth=False
+    )
     if vlm_n_frames != 8 and JUDGED & {*ids}:
         request = replace(request, parameters=merged({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters))
-    run = carry_out(
+    run = run_evaluation(
         request,
         output,
         quiet=quiet or no_progress_bar,
@@ -205,11 +205,11 @@ def eval_(
 
         write_report(run)
     if not quiet:
-        console.summary(run.summary, all=True)
+        console.summary(run.summary, show_all=True)
         console.notes(run.plan, run.facts["notes"])
         console.message(f"results: {output / 'metrics'}")
-    answered = ("scored", "open", "closed") if not dimensions else ("scored",)
-    scored = any(record.status in answered for record in run.results.records)
+    valid = ("scored", "open", "closed") if not dimensions else ("scored",)
+    scored = any(record.status in valid for record in run.results.records)
     raise typer.Exit(0 if scored else 1)
 
 
@@ -231,9 +231,9 @@ def prepare(
     subsets: str = SUBSETS,
     conditions: str = CONDITIONS,
     sample_ids: str = SAMPLES,
-    workers: int = WORKERS,
+    workers: int = ODOMETRY_WORKERS,
     root: list[Path] = ROOT,
-    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+    quiet: bool = QUIET,
 ) -> None:
     """Make camera-pose artifacts for clips that have none. The same command resumes.
 
@@ -251,21 +251,23 @@ def prepare(
     data = open_dataset(source, root)
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
     estimator = estimator_of(command or producer, python, model, device, frames, convention, timeout, workers)
-    found = [entry for name in keep.models for entry in data.items(name)]
-    items = [entry for entry in found if not isinstance(entry, Problem) and keep.takes(entry)]
+    entries = [entry for name in keep.models for entry in data.items(name)]
+    items = [entry for entry in entries if not isinstance(entry, Problem) and keep.takes(entry)]
     tasks = [
         Task(f"{item.id}@{item.model}", Clip(item.video), data.poses_of(item, output))
         for item in items
         if item.video is not None
     ]
-    done = estimate(tasks, estimator, tell=None if quiet else console.Counter("prepared"))
-    for line in done.failed:
+    outcome = estimate(tasks, estimator, tell=None if quiet else console.Counter("prepared"))
+    for line in outcome.failed:
         console.message(line)
-    if output is not None and done.made + done.kept:
+    if output is not None and outcome.made + outcome.kept:
         console.message(note_artifacts(data, output))
     missing = len(items) - len(tasks)
-    console.message(f"{done.made} made, {done.kept} kept, {len(done.failed)} failed, {missing} without a video")
-    raise typer.Exit(1 if done.failed else 0)
+    console.message(
+        f"{outcome.made} made, {outcome.kept} kept, {len(outcome.failed)} failed, {missing} without a video"
+    )
+    raise typer.Exit(1 if outcome.failed else 0)
 
 
 @app.command()
@@ -274,10 +276,10 @@ def submit(
     model: str = typer.Option(..., help="Name of the model in the run."),
     link: str = typer.Option(..., help="Web address of the model's description."),
     name: str = typer.Option("", help="Its name on the leaderboard; that of the run by default."),
-    out: Path = typer.Option(None, help="The zip file; <model>.zip by default."),
+    out: Path = out_option("The zip file; <model>.zip by default."),
     dataset: Path = typer.Option(None, help="The dataset, if it has moved since the run."),
 ) -> None:
-    """Write the zip file for the public leaderboard, from a run with all items of a model."""
+    """Write the zip file for the public leaderboard. It needs a run with all items of a model."""
     from revisit.core import UsageError
     from revisit.results.run import Run as RunFolder
     from revisit.results.stand_ins import stand_ins
@@ -285,42 +287,44 @@ def submit(
     from revisit.suites.mbench.submission import content_of, made_with, problems, why_partial, write_submission
 
     path = out or Path(f"{model}.zip")
-    done = RunFolder(run)
-    if done.facts["suite"] != "mbench" or model not in done.summary["models"]:
-        content_of(done.summary, model, name, link)  # says what is wrong
-    source = dataset or Path(str((done.facts.get("request") or {}).get("source")))
+    finished_run = RunFolder(run)
+    if finished_run.facts["suite"] != "mbench" or model not in finished_run.summary["models"]:
+        content_of(finished_run.summary, model, name, link)  # says what is wrong
+    source = dataset or Path(str((finished_run.facts.get("request") or {}).get("source")))
     if not source.is_dir():
         raise UsageError(
             f"{source}: the dataset of this run is missing, so its completeness cannot be checked; --dataset"
         )
-    roots = [Path(folder) for folder in (done.facts.get("request") or {}).get("roots", ())]
-    partial = why_partial(open_dataset(source, roots), done.facts, done.plan, done.results, model)
+    roots = [Path(folder) for folder in (finished_run.facts.get("request") or {}).get("roots", ())]
+    partial = why_partial(
+        open_dataset(source, roots), finished_run.facts, finished_run.plan, finished_run.results, model
+    )
     if partial:
         raise UsageError(f"{model} cannot be submitted, because the run is partial: {partial}")
-    content = content_of(done.summary, model, name, link)
-    if others := stand_ins(done.results.where(model=model)):
-        told = "; ".join(one.sentence for one in others)
-        raise UsageError(f"{model} cannot be submitted, because the leaderboard takes no stand-ins: {told}")
-    write_submission(run, path, content, model, done.summary["mbench"]["setting"])
-    found = problems(path)
-    if found:
+    content = content_of(finished_run.summary, model, name, link)
+    if replacements := stand_ins(finished_run.results.where(model=model)):
+        sentences = "; ".join(one.sentence for one in replacements)
+        raise UsageError(f"{model} cannot be submitted, because the leaderboard takes no stand-ins: {sentences}")
+    write_submission(run, path, content, model, finished_run.summary["mbench"]["setting"])
+    faults = problems(path)
+    if faults:
         path.unlink()
-        raise UsageError(found[0])
-    for line in made_with(done.plan, done.summary["mbench"]["setting"]):
+        raise UsageError(faults[0])
+    for line in made_with(finished_run.plan, finished_run.summary["mbench"]["setting"]):
         console.message(line)
     typer.echo(str(path))
 
 
 @app.command("check-submission")
 def check_submission(path: Path = typer.Argument(help="The submission's zip file.")) -> None:
-    """List what is wrong with a submission; exit code 1 if there is anything."""
+    """List what is wrong with a submission. Exit code 1 if there is anything."""
     from revisit.suites.mbench.submission import problems
 
-    found = problems(path)
-    for problem in found:
+    faults = problems(path)
+    for problem in faults:
         typer.echo(console.clean(problem))
-    console.message(f"{len(found)} problems" if found else "valid")
-    raise typer.Exit(1 if found else 0)
+    console.message(f"{len(faults)} problems" if faults else "valid")
+    raise typer.Exit(1 if faults else 0)
 
 
 def _only(value: str, allowed: str, name: str) -> None:
@@ -363,8 +367,8 @@ def _log(run: Run, path: Path) -> None:
     results = run.results
     lines = [f"{now} {run.facts['suite']} protocol {run.summary['protocol']}"]
     for record in results.records:
-        told = record.sentence if record.value is None else f"score {record.value:.6g}"
-        lines.append(f"{now} {record.case.id} {record.question} {record.status} {told}".rstrip())
+        outcome = record.sentence if record.value is None else f"score {record.value:.6g}"
+        lines.append(f"{now} {record.case.id} {record.question} {record.status} {outcome}".rstrip())
     lines += [f"{now} {entry.id} rejected {entry.reason}" for entry in results.rejected]
     write_text(path, "".join(console.clean(line) + "\n" for line in lines))
 
@@ -380,9 +384,9 @@ def import_videos(
     pattern: str = typer.Option(
         "", help="Path of a video, such as '{sample_id}/{condition_id}.mp4'; common layouts by default."
     ),
-    json: bool = typer.Option(False, "--json", help="Print what was done as JSON."),
+    json: bool = JSON,
 ) -> None:
-    """Add a model's videos to an MBench dataset; running it again adds new videos."""
+    """Add a model's videos to an MBench dataset. Running it again adds new videos."""
     from dataclasses import asdict
 
     from revisit.core import UsageError
@@ -391,55 +395,56 @@ def import_videos(
 
     data = open_dataset(dataset)
     if assignments is None:
-        others = [name for name in data.models if name != model]
-        if len(others) != 1:
-            raise UsageError(f"{dataset} has {len(others)} other models; name a list with --assignments")
-        assignments = data.root / "models" / others[0] / LIST
-    done = package(data, model, videos, assignments, mode, pattern)
+        other_models = [name for name in data.models if name != model]
+        if len(other_models) != 1:
+            raise UsageError(f"{dataset} has {len(other_models)} other models; name a list with --assignments")
+        assignments = data.root / "models" / other_models[0] / LIST
+    outcome = package(data, model, videos, assignments, mode, pattern)
     if json:
-        console.data(asdict(done))
+        console.data(asdict(outcome))
         return
     console.message(
-        f"{done.placed} videos placed, {done.kept} kept, {len(done.missing)} missing in {data.root / 'models' / model}"
+        f"{outcome.placed} videos placed, {outcome.kept} kept, {len(outcome.missing)} missing in "
+        f"{data.root / 'models' / model}"
     )
-    for id in done.missing[:10]:
-        console.message(f"missing: {id}")
-    if len(done.missing) > 10:
-        console.message(f"... and {len(done.missing) - 10} more")
+    for item in outcome.missing[:10]:
+        console.message(f"missing: {item}")
+    if len(outcome.missing) > 10:
+        console.message(f"... and {len(outcome.missing) - 10} more")
 
 
 def build(
     videos: Path = typer.Argument(help="A folder of videos."),
-    out: Path = typer.Option(..., help="An empty folder; MBench-A and MBench-T are made in it."),
+    out: Path = out_option("An empty folder; MBench-A and MBench-T are made in it.", required=True),
     judge: str = judging.JUDGE,
     frames: int = judging.FRAMES,
     licence: str = typer.Option(..., "--licence", help="Of the videos, such as CC-BY-4.0; it goes onto the card."),
     source: str = typer.Option(..., help="Where the videos are from; it goes onto the card."),
 ) -> None:
-    """Choose, describe and caption videos with a judge, and write MBench-A and MBench-T."""
+    """Choose and caption videos with a judge; write MBench-A and MBench-T."""
     from revisit.core import RevisitError, UsageError
     from revisit.suites.authoring import empty_folder, videos_in
     from revisit.suites.mbench.build import ask, write
 
-    found = videos_in(videos)
+    files = videos_in(videos)
     empty_folder(out)
-    told = []
+    descriptions = []
     with judging.asker_of(judge) as asker:
-        for video in found:
+        for video in files:
             try:
-                said = ask(asker, video, lambda path: judging.look_at(path, frames))
+                answer = ask(asker, video, lambda path: judging.look_at(path, frames))
             except RevisitError as error:
-                said = str(error)
-            if isinstance(said, str):
-                console.message(f"left out: {said}")
+                answer = str(error)
+            if isinstance(answer, str):
+                console.message(f"left out: {answer}")
             else:
-                told.append(said)
-                console.message(f"{video.name}: {said.subset}, {said.name}")
-    if not told:
+                descriptions.append(answer)
+                console.message(f"{video.name}: {answer.subset}, {answer.name}")
+    if not descriptions:
         raise UsageError("no video was chosen; the reasons are above")
-    made = write(out, told, licence=licence, source=source)
-    console.message(f"{len(told)} of {len(found)} videos chosen")
-    for place in made:
+    places = write(out, descriptions, licence=licence, source=source)
+    console.message(f"{len(descriptions)} of {len(files)} videos chosen")
+    for place in places:
         typer.echo(f"revisit build check {place}")
 
 

@@ -17,28 +17,24 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
-from revisit.cli.running import carry_out
+from revisit.cli.help import Commands
+from revisit.cli.options import WORKERS
+from revisit.cli.running import run_evaluation
 from revisit.suites.memobench.commands_build import build
 from revisit.suites.memobench.commands_judge import questions, review, wording
 
 if TYPE_CHECKING:
     from revisit.engine.request import Request
 
-app = typer.Typer(help="MemoBench: the commands of its public scripts.", no_args_is_help=True, rich_markup_mode=None)
+app = Commands("MemoBench: the commands of its public scripts.")
 
 DATA = typer.Option(Path("data"), help="The dataset, with Synthetic_processed and Real_Raw.")
-SET = typer.Option("lite", "--set", help="Observer set.")
+SET = typer.Option("lite", "--set", metavar="SET", help="Observer set.")
 PROTOCOL = typer.Option(None, help="corrected (default), upstream or paper.")
 RUN = typer.Option(Path("runs/memobench"), help="Folder of the runs.")
-WORKERS = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only.")
 OUTPUT = Path("output")  # where the public scripts look for clips
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"  # whom llm-vqa.py asks, as a server of our protocol
 GEMINI_KEY, GEMINI_MODEL = "GEMINI_API_KEY", "gemini-3.1-pro-preview"
-
-
-@app.callback()
-def memobench() -> None:
-    """MemoBench: the commands of its public scripts."""
 
 
 @app.command("eval")
@@ -75,12 +71,12 @@ def eval_(
     camera_ctrl: bool = typer.Option(True, "--camera_ctrl/--no-camera_ctrl", help="Also evaluate camera control."),
     model: str = typer.Option("", help="Name of the model; the name of the folder above the split by default."),
     data: Path = DATA,
-    set: str = SET,
+    observer_set: str = SET,
     protocol: str = PROTOCOL,
     run: Path = RUN,
     workers: int = WORKERS,
 ) -> None:
-    """Score the automated metrics of a model's clips, as run_eval.py does; one CSV file with a row per clip."""
+    """Score the automated metrics of clips, as run_eval.py does. One CSV file with a row per clip."""
     from revisit.core import UsageError
     from revisit.networks import settings
     from revisit.suites.memobench.metrics import OWN
@@ -94,7 +90,7 @@ def eval_(
         "real": gen_root_real or gen_root or OUTPUT / "Real",
     }
     left_out = {"memo_ors", *(() if camera_ctrl else ("memo_camera",))}
-    metrics = [id for id in OWN if id not in left_out and not id.startswith("memo_vqa")]
+    metrics = [metric for metric in OWN if metric not in left_out and not metric.startswith("memo_vqa")]
     only = [f"only={','.join(filter(None, (clip, scene)))}"] if clip or scene else []
     prompts = {"synthetic": ("--prompt_src_syn", prompt_src_syn), "real": ("--prompt_src_real", prompt_src_real)}
     sampling = {"long_side": max_side, "step": sample_step}
@@ -102,11 +98,13 @@ def eval_(
     for split in ("synthetic", "real") if mode == "both" else (mode,):
         name = model or _model_of(roots[split])
         options, place = [*only, *_prompts(*prompts[split])], run / name / f"eval-{split}"
-        done = _run(roots[split], name, data, metrics, options, set, protocol, place, workers, sampling=sampling)
-        rows.append(done / "memobench_csv/outputs")
-    written = out_csv or Path("outputs") / name / f"eval_{mode}.csv"
-    _joined([path for folder in rows for path in sorted(folder.rglob("eval_*.csv"))], written)
-    console.message(f"results: {written}")
+        results = _run(
+            roots[split], name, data, metrics, options, observer_set, protocol, place, workers, sampling=sampling
+        )
+        rows.append(results / "memobench_csv/outputs")
+    csv_path = out_csv or Path("outputs") / name / f"eval_{mode}.csv"
+    _joined([path for folder in rows for path in sorted(folder.rglob("eval_*.csv"))], csv_path)
+    console.message(f"results: {csv_path}")
 
 
 @app.command("ors")
@@ -119,17 +117,17 @@ def ors(
     ),
     detections: str = typer.Option("", help="Folder of detections by another program; the set's detector by default."),
     data: Path = DATA,
-    set: str = typer.Option("paper", "--set", help="Observer set."),
+    observer_set: str = typer.Option("paper", "--set", metavar="SET", help="Observer set."),
     protocol: str = PROTOCOL,
     run: Path = RUN,
     workers: int = WORKERS,
 ) -> None:
-    """Score the object reappearance of a model's clips, as compute_ors.py does."""
+    """Score the object reappearance of clips, as compute_ors.py does."""
     options = [f"detections={detections}"] if detections else []
     for folder in _folders(model_name, video_dirs):
         name = _model_of(folder) if model_name == "all" else model_name
-        done = _run(folder, name, data, ["memo_ors"], options, set, protocol, run / name / "ors", workers)
-        _copied(done / "memobench_csv/ors_results", output_dir / name)
+        results = _run(folder, name, data, ["memo_ors"], options, observer_set, protocol, run / name / "ors", workers)
+        _copied(results / "memobench_csv/ors_results", output_dir / name)
 
 
 @app.command("vqa")
@@ -148,12 +146,12 @@ def vqa(
         "", "--judge", help="A judge file (YAML), a url, or recorded answers; Gemini by default, with $GEMINI_API_KEY."
     ),
     data: Path = DATA,
-    set: str = SET,
+    observer_set: str = SET,
     protocol: str = PROTOCOL,
     run: Path = RUN,
     workers: int = WORKERS,
 ) -> None:
-    """Ask a judge the questions about a model's clips, as llm-vqa.py does."""
+    """Ask a judge the questions about clips, as llm-vqa.py does."""
     from revisit.suites.memobench.question_bank import read_failure_cases
 
     if model_id:
@@ -164,8 +162,8 @@ def vqa(
         options.append(f"only={','.join(case.clip for case in read_failure_cases(cases_csv))}")
     for number, folder in enumerate(_folders(model_name, [*video_dirs, *(further or [])])):
         place = run / model_name / f"vqa-{number}"
-        done = _run(folder, model_name, data, ["vqa"], options, set, protocol, place, workers, judge)
-        _copied(done / "memobench_csv/vqa_results", output_dir / model_name)
+        results = _run(folder, model_name, data, ["vqa"], options, observer_set, protocol, place, workers, judge)
+        _copied(results / "memobench_csv/vqa_results", output_dir / model_name)
 
 
 @app.command("leaderboard")
@@ -177,7 +175,9 @@ def leaderboard(
         None, "--load", help="A table that --output or leaderboard.py wrote, instead of result files."
     ),
     output: Path = typer.Option(None, "--output", help="Write the table as CSV, a row per model."),
-    format: str = typer.Option("terminal", "--format", help="terminal, markdown, latex, csv or html."),
+    table_format: str = typer.Option(
+        "terminal", "--format", metavar="FORMAT", help="terminal, markdown, latex, csv or html."
+    ),
     sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the best come first."),
     subset: str = typer.Option("", "--subset", help="synthetic, real or all."),
     merge: bool = typer.Option(False, "--merge", help="MyModel and my-model are one model; leaderboard.py says two."),
@@ -194,16 +194,17 @@ def leaderboard(
     if output is not None:
         output.write_text(as_csv(board, sort=sort), encoding="utf-8")
         console.message(f"written: {output}")
-    if format != "csv":
-        written_as([board], format, sort)
+    if table_format != "csv":
+        written_as([board], table_format, sort)
         return
     console.message(board.note)
     typer.echo(as_csv(board, decimals=2, sort=sort))
 
 
 def _run(
-    source: Path, model: str, data: Path, metrics: list[str], options: list[str], set: str, protocol: str | None,
-    out: Path, workers: int | None, judge: str = "", sampling: Mapping[str, int | None] | None = None,
+    source: Path, model: str, data: Path, metrics: list[str], options: list[str], observer_set: str,
+    protocol: str | None, out: Path, workers: int | None, judge: str = "",
+    sampling: Mapping[str, int | None] | None = None,
 ) -> Path:  # fmt: skip
     """Score a folder of clips and print what came of it; the folder of the run."""
     from revisit.core import UsageError
@@ -211,23 +212,27 @@ def _run(
 
     if not source.is_dir():
         raise UsageError(f"{source}: there is no such folder of generated clips")
-    named = [f"gt={data.resolve()}", f"model={model}", *options]
-    request = Request.of(source, "memobench", set, protocol, metrics, None, "auto", [], named, judge, truth=False)
-    done = carry_out(_sampled(request, sampling or {}), out, workers=workers)
-    console.summary(done.summary, all=True)
-    return done.path
+    suite_options = [f"gt={data.resolve()}", f"model={model}", *options]
+    request = Request.of(
+        source, "memobench", observer_set, protocol, metrics, None, "auto", [], suite_options, judge, truth=False
+    )
+    finished_run = run_evaluation(_sampled(request, sampling or {}), out, workers=workers)
+    console.summary(finished_run.summary, show_all=True)
+    return finished_run.path
 
 
 def _sampled(request: Request, sampling: Mapping[str, int | None]) -> Request:
     """The request with a size or a step of frames for everything in it that has one."""
     from revisit.engine.parameters import tunable
 
-    given = {name: value for name, value in sampling.items() if value is not None}
-    if not given:
+    values_by_name = {name: value for name, value in sampling.items() if value is not None}
+    if not values_by_name:
         return request
     uses = tunable(request.plan())
-    chosen = {id: {name: value for name, value in given.items() if name in has} for id, has in uses.items()}
-    return replace(request, parameters={id: values for id, values in chosen.items() if values})
+    parameters = {
+        check: {name: value for name, value in values_by_name.items() if name in has} for check, has in uses.items()
+    }
+    return replace(request, parameters={check: values for check, values in parameters.items() if values})
 
 
 def _prompts(flag: str, file: Path | None) -> list[str]:
@@ -256,20 +261,20 @@ def _model_of(folder: Path) -> str:
     return resolved.parent.name if resolved.name in ("Synthetic", "Real") else resolved.name
 
 
-def _folders(model: str, given: list[Path]) -> list[Path]:
+def _folders(model: str, paths: list[Path]) -> list[Path]:
     """The folders of a model's clips, or of all models in output/."""
     from revisit.core import UsageError
     from revisit.suites.memobench.leaderboard import model_key
 
-    if given:
-        return given
+    if paths:
+        return paths
     folders = sorted(entry for entry in OUTPUT.iterdir() if entry.is_dir()) if OUTPUT.is_dir() else []
     if model == "all":
         return folders
-    found = {model_key(entry.name): entry for entry in folders}.get(model_key(model))
-    if found is None:
+    match = {model_key(entry.name): entry for entry in folders}.get(model_key(model))
+    if match is None:
         raise UsageError(f"there is no {OUTPUT / model}; give the folder of its clips with --video-dirs")
-    return [found]
+    return [match]
 
 
 def _copied(results: Path, place: Path) -> None:

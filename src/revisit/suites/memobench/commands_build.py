@@ -9,6 +9,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.judge import FRAMES, asker_of, look_at
+from revisit.cli.options import out_option
 
 WIDTH = 384  # pixels: what odometry works with
 
@@ -16,7 +17,7 @@ WIDTH = 384  # pixels: what odometry works with
 def build(
     videos: Path = typer.Argument(help="A folder of mp4 files that look away and come back."),
     marks: Path = typer.Option(..., help="CSV or xlsx: video, exits, returns, and where known subject and prompt."),
-    out: Path = typer.Option(..., help="An empty folder; the dataset is made in data/."),
+    out: Path = out_option("An empty folder; the dataset is made in data/.", required=True),
     judge: str = typer.Option("", "--judge", help="A judge file, url or recorded answers, for subjects and questions."),
     frames: int = FRAMES,
     questions: bool = typer.Option(True, "--questions/--no-questions", help="Write question banks with the judge."),
@@ -24,7 +25,10 @@ def build(
     licence: str = typer.Option(..., "--licence", help="Of the recordings; it goes onto the card."),
     source: str = typer.Option(..., help="Where the recordings are from; it goes onto the card."),
 ) -> None:
-    """Number the recordings, estimate their camera, write sheets, subjects, question banks and sheets for review."""
+    """Make a dataset in MemoBench's layout from recordings.
+
+    Numbers them, estimates their camera, writes sheets, subjects, question banks and sheets for review.
+    """
     from contextlib import ExitStack
 
     from revisit.suites.memobench.build import read, told, write
@@ -32,11 +36,11 @@ def build(
     recordings = read(marks, videos)
     with ExitStack() as stack:
         asker: Any = stack.enter_context(asker_of(judge)) if judge else None
-        named = [told(asker, one, lambda path: look_at(path, frames)) for one in recordings]
+        described = [told(asker, one, lambda path: look_at(path, frames)) for one in recordings]
         banks = (lambda data: _banks(asker, data, frames)) if asker is not None and questions else None
         estimate = turns_of if poses else lambda video: "no poses were estimated"
-        data, said = write(out, named, estimate, licence=licence, source=source, banks=banks)
-    for sentence in said if poses else ():
+        data, notes = write(out, described, estimate, licence=licence, source=source, banks=banks)
+    for sentence in notes if poses else ():
         console.message(sentence)
     typer.echo(f"revisit build check {data}")
 
@@ -73,21 +77,21 @@ def turns_of(video: Path) -> Any:
             height = round(frame.rgb.shape[0] * WIDTH / frame.rgb.shape[1])
             fits = frame.rgb.shape[1] <= WIDTH
             small.append(frame.rgb if fits else cv2.resize(frame.rgb, (WIDTH, height), interpolation=cv2.INTER_AREA))
-    shown = np.stack(small)
+    rgb_frames = np.stack(small)
     try:
-        there, back = (OBSERVERS["lite.odometry"](rgb) for rgb in (shown, shown[::-1].copy()))
+        there, back = (OBSERVERS["lite.odometry"](rgb) for rgb in (rgb_frames, rgb_frames[::-1].copy()))
     except RevisitError as error:
         return f"its poses are left out: {error}"
     if not (there.reliable.all() and back.reliable.all()):
         return "its poses are left out: odometry loses the picture somewhere"
 
-    def over_all(seen: Any) -> Any:
-        path = np.tile(np.eye(4), (len(seen.index), 1, 1))
-        path[:, :3, :3] = seen.rotation
-        return resample(trajectory(path, seen.index), np.arange(len(shown))).c2w
+    def over_all(odometry: Any) -> Any:
+        path = np.tile(np.eye(4), (len(odometry.index), 1, 1))
+        path[:, :3, :3] = odometry.rotation
+        return resample(trajectory(path, odometry.index), np.arange(len(rgb_frames))).c2w
 
     forward, backward = over_all(there), over_all(back)[::-1]
-    again = backward[0, :3, :3].T @ backward[:, :3, :3]
+    reversed_turns = backward[0, :3, :3].T @ backward[:, :3, :3]
     focal = info.width / 2 / np.tan(np.radians(there.field_of_view) / 2)
     K = np.array([[focal, 0, info.width / 2], [0, focal, info.height / 2], [0, 0, 1.0]])
-    return Estimate(forward, float(geodesic(forward[:, :3, :3], again).max()), K, "odometry, turns only")
+    return Estimate(forward, float(geodesic(forward[:, :3, :3], reversed_turns).max()), K, "odometry, turns only")

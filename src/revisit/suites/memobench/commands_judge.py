@@ -10,6 +10,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.judge import FRAMES, JUDGE, asker_of, look_at
+from revisit.cli.options import out_option
 
 ASKED_TWICE = 0.9  # likeness of two questions, by MiniLM
 
@@ -28,13 +29,13 @@ def questions(
     judge: str = JUDGE,
     frames: int = FRAMES,
     wording: Path = typer.Option(None, help="YAML file with your own wording; `revisit judge wording` makes one."),
-    out: Path = typer.Option(Path("questions"), help="Folder for the banks and the sheets for review."),
+    out: Path = out_option("Folder for the banks and the sheets for review.", Path("questions")),
     limit: int = typer.Option(None, min=1, help="At most this many clips of a dataset."),
     fresh: bool = typer.Option(False, "--fresh", help="Write existing banks again."),
 ) -> None:
-    """Write and filter MemoBench questions: a question bank and a sheet for human review per clip.
+    """Write and filter MemoBench questions with a judge.
 
-    With a dataset, the same command resumes.
+    Makes a question bank and a sheet for human review per clip. With a dataset, the same command resumes.
     """
     from revisit.core import Clip, RevisitError, UsageError
     from revisit.suites.memobench.ground_truth import Dataset, dataset_root
@@ -89,8 +90,8 @@ def _write_bank(asker: Any, task: Any, frames: int, out: Path, words: Mapping[st
 
     failure = None if task.failure is None else look_at(task.failure, frames)
     path = task.truth.path
-    shown = Shown(look_at(path, 1), look_at(path, frames), failure, task.hint)
-    bank = make_bank(asker, task.scene, task.name.number, task.prompt, shown, wording=words)
+    pictures = Shown(look_at(path, 1), look_at(path, frames), failure, task.hint)
+    bank = make_bank(asker, task.scene, task.name.number, task.prompt, pictures, wording=words)
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{bank.key}-questions.csv").write_bytes(write_bank(bank).encode())
     (out / f"{bank.key}-review.csv").write_bytes(review_sheet(bank).encode())
@@ -127,9 +128,9 @@ def _asked_twice(texts: Mapping[int, str]) -> list[str]:
 
 def wording(
     repository: Path = typer.Argument(help="Your copy of MemoBench's repository."),
-    out: Path = typer.Option(Path("memobench-wording.yaml"), help="The file to write."),
+    out: Path = out_option("The file to write.", Path("memobench-wording.yaml")),
 ) -> None:
-    """Extract the wording of MemoBench's questions from your copy of its repository."""
+    """Extract the wording of MemoBench's questions from its repository."""
     from revisit.core import UsageError
     from revisit.suites.memobench.wording import as_yaml, from_repository
 
@@ -144,9 +145,9 @@ def review(
         help="A file of questions, *-questions.csv, with its *-review.csv beside it; a folder of them with --reviews."
     ),
     reviews: Path = typer.Option(None, help="What raters of `revisit annotate --task review` said: reviews.json."),
-    out: Path = typer.Option(None, "--out", "-o", help="Folder for the reviewed banks, with --reviews."),
+    out: Path = out_option("Folder for the reviewed banks, with --reviews."),
 ) -> None:
-    """Keep the questions of a bank that were approved in its sheet, or those that most raters keep."""
+    """Keep the questions of a bank that people approved. In its sheet, or those that most raters keep."""
     from dataclasses import replace
 
     from revisit.core import UsageError
@@ -162,7 +163,7 @@ def review(
     sheet = bank.with_name(bank.name.replace("-questions.csv", "-review.csv"))
     if sheet == bank or not sheet.is_file():
         raise UsageError(f"{sheet}: no such review sheet; `revisit judge questions` writes it beside the bank")
-    made = read_bank(bank)
-    final = review_filter(made.final, read_reviews(sheet.read_text(encoding="utf-8-sig")))
-    bank.write_bytes(write_bank(replace(made, final=final)).encode())
-    console.message(f"{len(final)} of {len(made.final)} questions were approved")
+    questions = read_bank(bank)
+    final = review_filter(questions.final, read_reviews(sheet.read_text(encoding="utf-8-sig")))
+    bank.write_bytes(write_bank(replace(questions, final=final)).encode())
+    console.message(f"{len(final)} of {len(questions.final)} questions were approved")

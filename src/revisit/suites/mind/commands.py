@@ -16,7 +16,8 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.judge import FRAMES, asker_of, look_at
-from revisit.cli.running import carry_out, tell
+from revisit.cli.options import QUIET, WORKERS, out_option
+from revisit.cli.running import print_summary, run_evaluation
 
 DINO = "dinov3-base"
 DINO_PATH = Path("dinov3_vitb16")  # where the public evaluator looks
@@ -39,14 +40,14 @@ def mind(
     metrics: str = typer.Option(GROUPS, "--metrics", help="Groups or metrics, separated by commas."),
     poses: str = typer.Option("", help="Folder of estimated camera poses that `revisit poses` wrote, for action."),
     protocol: str = typer.Option(None, help="corrected (default) or upstream."),
-    set: str = typer.Option("paper", "--set", help="Observer set."),
+    observer_set: str = typer.Option("paper", "--set", metavar="SET", help="Observer set."),
     run: Path = typer.Option(None, help="Run directory; runs/<name of the predictions> by default."),
-    workers: int = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only."),
+    workers: int = WORKERS,
     fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run."),
     report: bool = typer.Option(False, "--report/--no-report", help="Also write the HTML report."),
-    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+    quiet: bool = QUIET,
 ) -> None:
-    """Score the predictions of a model as MIND's public evaluator does. The same command resumes."""
+    """MIND: score a model's predictions, as its evaluator does. The same command resumes."""
     from dataclasses import replace
 
     from revisit.core import METRICS, SUITES, UsageError
@@ -60,20 +61,24 @@ def mind(
             raise UsageError(f"{flag} {folder}: there is no such folder")
     name = test_root.resolve().name
     options = [f"gt={gt_root.resolve()}", f"model={name}", *([f"poses={poses}"] if poses else [])]
-    request = Request.of(test_root, "mind", set, protocol, [metrics], None, "auto", [], options, truth=False)
+    request = Request.of(test_root, "mind", observer_set, protocol, [metrics], None, "auto", [], options, truth=False)
     if video_max_time is not None:
-        asked = [METRICS[id] for id in SUITES["mind"].chosen([metrics]) if id in METRICS]
+        metrics_used = [METRICS[metric] for metric in SUITES["mind"].chosen([metrics]) if metric in METRICS]
         limit = {"video_max_time": video_max_time}
-        request = replace(request, parameters={one.id: limit for one in asked if limit.keys() <= one.params.keys()})
-    written = output or Path(f"result_{name}_{datetime.now():%Y-%m-%d-%H:%M:%S}.json")
+        request = replace(
+            request, parameters={one.id: limit for one in metrics_used if limit.keys() <= one.params.keys()}
+        )
+    json_path = output or Path(f"result_{name}_{datetime.now():%Y-%m-%d-%H:%M:%S}.json")
 
     def copy(folder: Path) -> None:
-        with replacing(written) as temporary:
+        with replacing(json_path) as temporary:
             shutil.copyfile(folder / "result.json", temporary)
 
-    done = carry_out(request, run or Path("runs") / name, quiet=quiet, fresh=fresh, workers=workers, exported=copy)
-    code = tell(done, report=report, all=True)
-    console.message(f"results: {written}")
+    finished_run = run_evaluation(
+        request, run or Path("runs") / name, quiet=quiet, fresh=fresh, workers=workers, exported=copy
+    )
+    code = print_summary(finished_run, report=report, show_all=True)
+    console.message(f"results: {json_path}")
     raise typer.Exit(code)
 
 
@@ -82,9 +87,9 @@ def _dino(folder: Path | None) -> None:
     from revisit.core import UsageError
     from revisit.weights.directories import variable_of
 
-    chosen = folder or DINO_PATH
-    if chosen.is_dir():
-        os.environ[variable_of(DINO)] = str(chosen.resolve())
+    weights_folder = folder or DINO_PATH
+    if weights_folder.is_dir():
+        os.environ[variable_of(DINO)] = str(weights_folder.resolve())
     elif folder is not None:
         raise UsageError(f"--dino_path {folder}: there is no such folder; it holds model.safetensors and config.json")
 
@@ -100,16 +105,16 @@ def _gpus(number: int) -> None:
         return
     import torch
 
-    here = torch.cuda.device_count()
-    if here < number:
-        console.message(f"--num_gpus {number}: only {counted(here, 'GPU')} available; networks run on these")
-    if here:
-        os.environ[settings.DEVICE] = ",".join(f"cuda:{k}" for k in range(min(number, here)))
+    available = torch.cuda.device_count()
+    if available < number:
+        console.message(f"--num_gpus {number}: only {counted(available, 'GPU')} available; networks run on these")
+    if available:
+        os.environ[settings.DEVICE] = ",".join(f"cuda:{k}" for k in range(min(number, available)))
 
 
 def build(
     recordings: Path = typer.Argument(help="A folder of <name>.mp4 with <name>.keys.csv or <name>.poses.npy."),
-    out: Path = typer.Option(..., help="An empty folder; the dataset is made in MIND-Data/."),
+    out: Path = out_option("An empty folder; the dataset is made in MIND-Data/.", required=True),
     perspective: str = typer.Option("1st_data", help="1st_data or 3rd_data."),
     mark: float = typer.Option(0.5, help="Share of a recording that is context; the rest is to be predicted."),
     metres: float = typer.Option(0.05, help="What a key walks in a frame, where only keys are known."),
@@ -120,18 +125,21 @@ def build(
     licence: str = typer.Option(..., "--licence", help="Of the recordings; it goes onto the card."),
     source: str = typer.Option(..., help="Where they are from; it goes onto the card."),
 ) -> None:
-    """Write action.json and images.txt for recordings, and the ten go-and-return tests from their first frames."""
+    """Make a dataset in MIND's layout from recordings.
+
+    Writes action.json and images.txt, and the ten go-and-return tests from the first frames.
+    """
     from revisit.suites.authoring import videos_in
     from revisit.suites.mind.build import write
     from revisit.suites.mind.read import scene_kinds
     from revisit.suites.mind.world_keys import Steps
 
     videos = videos_in(recordings)
-    known = {name: kind for (_, name), kind in scene_kinds(None, scenes).items()} if scenes is not None else {}
+    kinds_by_name = {name: kind for (_, name), kind in scene_kinds(None, scenes).items()} if scenes is not None else {}
     captions, kinds, trouble = _described(videos, judge, frames) if judge else ({}, {}, [])
     data, left_out = write(
         out, videos, perspective=perspective, mark=mark, steps=Steps(metres, degrees), licence=licence, source=source,
-        captions=captions, kinds={**kinds, **known},
+        captions=captions, kinds={**kinds, **kinds_by_name},
     )  # fmt: skip
     for sentence in trouble:
         console.message(sentence)
@@ -149,8 +157,8 @@ def _described(videos: Sequence[Path], judge: str, frames: int) -> tuple[dict[st
     kinds: dict[str, str] = {}
     trouble = []
     with asker_of(judge) as asker:
-        asked = {video.stem: asker.submit(look_at(video, frames), [caption_question()])[0] for video in videos}
-        for name, future in asked.items():
+        answers = {video.stem: asker.submit(look_at(video, frames), [caption_question()])[0] for video in videos}
+        for name, future in answers.items():
             answer = future.result()
             if answer.status == "answered":
                 captions[name], kinds[name] = answer.value["caption"], answer.value["kind"]

@@ -8,14 +8,16 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
+from revisit.cli.help import Commands
+from revisit.cli.options import JSON, OWN_GENERATORS, out_option
 from revisit.suites.wrbench.commands_writing import IMAGES, SIZE, drawn_by, first_frames, prompts, scenes
 
-app = typer.Typer(help="WRBench: records to generate; published results.", no_args_is_help=True, rich_markup_mode=None)
+app = Commands("WRBench: records to generate, and published results.")
 
 
 @app.command()
 def records(
-    out: Path = typer.Option(..., help="Where to write records.jsonl, which `revisit camera run` reads."),
+    out: Path = out_option("Where to write records.jsonl, which `revisit generate` reads.", required=True),
     data: Path = typer.Option(
         None, help="Folder of the published Natural-25 files; the 25 built-in scenes by default."
     ),
@@ -31,11 +33,11 @@ def records(
     no_first_frame: bool = typer.Option(False, "--no-first-frame", help="For generators that get only text."),
     first_frames: Path = typer.Option(None, help="Folder of first frames: <record>, <task> or <family> .png or .jpg."),
     source_videos: Path = typer.Option(None, help="Folder of source videos: <record>, <task> or <family> .mp4."),
-    own: Path = typer.Option(None, "--generators", help="A YAML file with your own generators."),
+    own: Path = OWN_GENERATORS,
     wrbench: Path = typer.Option(None, help="Your copy of WRBench, if --data does not lie in it; for its wording."),
-    json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
+    json: bool = JSON,
 ) -> None:
-    """Write the records from which a generator makes clips, and say which of them it will refuse."""
+    """Write records for a generator, and say which it will refuse."""
     from collections import Counter
 
     from revisit.control.generators import generator
@@ -88,14 +90,15 @@ def records(
 @app.command()
 def export(
     source: Path = typer.Argument(help="Clips as `revisit eval` reads them: a folder with records, or a manifest."),
-    out: Path = typer.Option(
-        ..., help="Manifest for WRBench's evaluator: a JSON list for `eval run`, JSON lines (.jsonl) for `eval d1`."
+    out: Path = out_option(
+        "Manifest for WRBench's evaluator: a JSON list for `eval run`, JSON lines (.jsonl) for `eval d1`.",
+        required=True,
     ),
     records: Path = typer.Option(None, help="File that listed the records, if it does not lie beside the clips."),
     root: list[Path] = typer.Option([], "--root", help="Another folder that the manifest may name files of."),
-    json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
+    json: bool = JSON,
 ) -> None:
-    """Write what WRBench's own evaluator needs: sidecars beside each clip, and its manifest."""
+    """Write what WRBench's own evaluator needs. Sidecars beside each clip, and its manifest."""
     import json as json_
 
     from revisit.core import UsageError
@@ -104,24 +107,24 @@ def export(
 
     if out.suffix not in (".json", ".jsonl"):
         raise UsageError(f"--out {out}: give a name that ends in .json or .jsonl")
-    made = hand_over(source, root, records=str(records) if records is not None else None)
+    handover = hand_over(source, root, records=str(records) if records is not None else None)
     if out.suffix == ".jsonl":
-        write_lines(out, made.rows)
+        write_lines(out, handover.rows)
     else:
-        write_text(out, json_.dumps(made.rows, indent=1, ensure_ascii=False) + "\n")
+        write_text(out, json_.dumps(handover.rows, indent=1, ensure_ascii=False) + "\n")
     if json:
-        facts = {"rows": len(made.rows), "sidecars": made.written, "without": dict(made.without)}
-        console.data({**facts, "profiles": dict(made.profiles), "missing": made.missing, "manifest": str(out)})
+        facts = {"rows": len(handover.rows), "sidecars": handover.written, "without": dict(handover.without)}
+        console.data({**facts, "profiles": dict(handover.profiles), "missing": handover.missing, "manifest": str(out)})
         return
-    typer.echo(f"{len(made.rows)} rows in {out}; {made.written} clips have sidecars")
-    for sentence in made.sentences():
+    typer.echo(f"{len(handover.rows)} rows in {out}; {handover.written} clips have sidecars")
+    for sentence in handover.sentences():
         console.message(sentence)
 
 
 @app.command()
 def published(
     t2v: bool = typer.Option(False, "--t2v", help="The addendum for text to video instead of the main table."),
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    json: bool = JSON,
 ) -> None:
     """Print the paper's table with support, daggers and averages. Its protocol differs from that of your runs."""
     from revisit.suites.wrbench.display import TITLES, main_table
@@ -156,14 +159,14 @@ def published(
             }
         )  # fmt: skip
         return
-    made = main_table(rows, source, counts=False)
-    typer.echo(f"{made['title']}; {made['note']}")
-    console.table(["model", *made["columns"]], [[row["name"], *row["cells"]] for row in made["rows"]], numbers=True)
+    table = main_table(rows, source, counts=False)
+    typer.echo(f"{table['title']}; {table['note']}")
+    console.table(["model", *table["columns"]], [[row["name"], *row["cells"]] for row in table["rows"]], numbers=True)
 
 
 def build(
     scenes: Path = typer.Argument(help="YAML with families of scenes, as the suite's own scenes.yaml has them."),
-    out: Path = typer.Option(..., help="An empty folder for families, variants, layouts, tails and first frames."),
+    out: Path = out_option("An empty folder for families, variants, layouts, tails and first frames.", required=True),
     t2i: str = typer.Option("", help="Your text-to-image command: 'python draw.py --prompt {prompt} --out {out}'."),
     images: str = IMAGES,
     size: str = SIZE,
@@ -171,7 +174,10 @@ def build(
     licence: str = typer.Option(..., "--licence", help="Of the scenes and pictures; it goes onto the card."),
     source: str = typer.Option(..., help="Where they are from; it goes onto the card."),
 ) -> None:
-    """Write prompts for image- and text-to-video from scenes, draw first frames, and refuse what tells the end."""
+    """Write WRBench's prompts from scenes, and draw first frames.
+
+    For image- and text-to-video; what tells the end is refused.
+    """
     from revisit.core import UsageError
     from revisit.suites.wrbench.build import Draw, read, write
 
@@ -179,12 +185,12 @@ def build(
         raise UsageError("first frames are drawn by --t2i, a command, or by --images, a server; give one of them")
     families = read(scenes)
     draw: Draw | None = _by_command(t2i, timeout) if t2i else _by_server(images, size) if images else None
-    place, said = write(out, families, licence=licence, source=source, draw=draw)
-    for sentence in said:
+    place, problems = write(out, families, licence=licence, source=source, draw=draw)
+    for sentence in problems:
         console.message(sentence)
     console.message(f"{len(families)} families, {4 * len(families)} events")
     typer.echo(f"revisit build check {place}")
-    raise typer.Exit(1 if said else 0)
+    raise typer.Exit(1 if problems else 0)
 
 
 def _by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:

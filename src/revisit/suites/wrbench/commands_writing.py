@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import JSON, out_option
 
 if TYPE_CHECKING:
     from revisit.judges.batch import Asker
@@ -21,7 +22,6 @@ SIZE = typer.Option("", "--size", help="Width x height to ask for; that of the s
 WRITER = typer.Option(
     ..., "--writer", help="A language model: a judge file (YAML), the url of a server, or recorded answers."
 )
-JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
 def first_frames(
@@ -30,7 +30,7 @@ def first_frames(
         help="Scenes (YAML), a folder with families.jsonl, or JSON lines of id and prompt; our own 25 scenes else.",
     ),
     images: str = typer.Option(..., "--images", help=IMAGES.help),
-    out: Path = typer.Option(..., help="Folder for the pictures, <id>.png, and for drawings.jsonl."),
+    out: Path = out_option("Folder for the pictures, <id>.png, and for drawings.jsonl.", required=True),
     size: str = SIZE,
     each: int = typer.Option(1, min=1, max=16, help="Pictures of every prompt: <id>.png, <id>-2.png and so on."),
     only: list[str] = typer.Option([], help="Only these ids (repeatable, or separated by commas)."),
@@ -39,21 +39,21 @@ def first_frames(
     dry_run: bool = typer.Option(False, "--dry-run", help="Print what would be drawn and what it costs."),
     json: bool = JSON,
 ) -> None:
-    """Draw the first frames of scenes or records with a text-to-image server. The same command resumes."""
+    """Draw first frames of scenes or records with a text-to-image server. The same command resumes."""
     from revisit.core import UsageError
     from revisit.core.text import parts
 
     prompts = picture_prompts(source)
-    named = parts(only)
-    unknown = [name for name in named if name not in prompts]
+    ids = parts(only)
+    unknown = [name for name in ids if name not in prompts]
     if unknown:
         raise UsageError(f"--only {unknown[0]}: there is no prompt of that id")
-    chosen = {id: text for id, text in prompts.items() if not named or id in named}
-    chosen = dict(list(chosen.items())[:limit])
+    selection = {id: text for id, text in prompts.items() if not ids or id in ids}
+    selection = dict(list(selection.items())[:limit])
     if dry_run:
-        _plan(images, chosen, out, size, each, json)
+        _plan(images, selection, out, size, each, json)
         return
-    ended = drawn_by(images, chosen, out, size, each=each, replace=replace)
+    ended = drawn_by(images, selection, out, size, each=each, replace=replace)
     counts = {status: sum(one.status == status for one in ended) for status in dict.fromkeys(o.status for o in ended)}
     if json:
         console.data({"counts": counts, "folder": str(out), "pictures": [_row(one) for one in ended]})
@@ -64,7 +64,7 @@ def first_frames(
 
 
 def scenes(
-    out: Path = typer.Option(..., help="The YAML file; the answers are kept beside it, in <name>.answers.jsonl."),
+    out: Path = out_option("The YAML file; the answers are kept beside it, in <name>.answers.jsonl.", required=True),
     writer: str = WRITER,
     count: int = typer.Option(25, min=1, max=1000, help="Number of scenes."),
     about: str = typer.Option("", help="What the scenes shall be about, in a few words."),
@@ -74,29 +74,29 @@ def scenes(
     from revisit.suites.wrbench.generated_text import save, write_scenes
 
     with _writing(writer, out) as asker:
-        found, trouble = write_scenes(asker, count, about)
-        if found:
-            save(out, found)
-    _tell(out, len(found), "scenes", trouble, asker, json)
+        families, trouble = write_scenes(asker, count, about)
+        if families:
+            save(out, families)
+    _tell(out, len(families), "scenes", trouble, asker, json)
 
 
 def prompts(
     source: Path = typer.Argument(help="YAML with families of scenes."),
-    out: Path = typer.Option(..., help="The YAML file; the answers are kept beside it, in <name>.answers.jsonl."),
+    out: Path = out_option("The YAML file; the answers are kept beside it, in <name>.answers.jsonl.", required=True),
     writer: str = WRITER,
     json: bool = JSON,
 ) -> None:
-    """Let a language model write the prompts of scenes: one for the first picture, and one for each event."""
+    """Let a language model write the prompts of scenes. One for the first picture, and one for each event."""
     from revisit.suites.wrbench.build import read
     from revisit.suites.wrbench.generated_text import save, write_prompts
 
     families = read(source)
     with _writing(writer, out) as asker:
-        found, trouble = write_prompts(asker, families)
-        done = {name: facts for name, facts in found.items() if "picture" in facts}
-        if done:
-            save(out, done)
-    _tell(out, len(done), "scenes with prompts", trouble, asker, json)
+        prompts_by_scene, trouble = write_prompts(asker, families)
+        complete = {name: facts for name, facts in prompts_by_scene.items() if "picture" in facts}
+        if complete:
+            save(out, complete)
+    _tell(out, len(complete), "scenes with prompts", trouble, asker, json)
 
 
 def picture_prompts(source: Path | None) -> dict[str, str]:
@@ -112,21 +112,21 @@ def picture_prompts(source: Path | None) -> dict[str, str]:
         with as_file(files("revisit.suites.wrbench") / "scenes.yaml") as own:
             return {name: first_frame_prompt(facts) for name, facts in read(own).items()}
     if source.is_dir():
-        found = {row["family_id"]: str(row["t2i_scene"]) for row in lines(source / "families.jsonl", "t2i_scene")}
+        texts = {row["family_id"]: str(row["t2i_scene"]) for row in lines(source / "families.jsonl", "t2i_scene")}
     elif source.suffix == ".jsonl":
         rows = lines(source, "id")
         without = next((row["id"] for row in rows if not (row.get("image_prompt") or row.get("prompt"))), None)
         if without is not None:
             raise UsageError(f"{source}: {without!r} has neither image_prompt nor prompt")
-        found = {str(row["id"]): str(row.get("image_prompt") or row["prompt"]) for row in rows}
+        texts = {str(row["id"]): str(row.get("image_prompt") or row["prompt"]) for row in rows}
     else:
-        found = {name: first_frame_prompt(facts) for name, facts in read(source).items()}
-    wrong = next((name for name in found if not is_plain(name)), None)
+        texts = {name: first_frame_prompt(facts) for name, facts in read(source).items()}
+    wrong = next((name for name in texts if not is_plain(name)), None)
     if wrong is not None:
         raise UsageError(f"{source}: {wrong!r} cannot be the name of a picture; use letters, digits, _, ., @ and -")
-    if not found:
+    if not texts:
         raise UsageError(f"{source}: there is no prompt in it")
-    return found
+    return texts
 
 
 def drawn_by(
@@ -140,18 +140,18 @@ def drawn_by(
     from revisit.servers.images import choose_images
 
     painter = choose_images(images)
-    asked = _requests(painter, prompts, size, each)
+    requests = _requests(painter, prompts, size, each)
     album = Album(folder, cache_root())
     spending = Spending(painter.settings.budget, painter.settings.price)
     ended = []
     with closing(painter):
-        for one in draw_all(asked, painter, album, replace=replace, spending=spending):
+        for one in draw_all(requests, painter, album, replace=replace, spending=spending):
             ended.append(one)
-            said = one.reason or one.remark
-            console.message(f"{len(ended)}/{len(asked)} {one.id}: {one.status}{': ' if said else ''}{said}")
+            remark = one.reason or one.remark
+            console.message(f"{len(ended)}/{len(requests)} {one.id}: {one.status}{': ' if remark else ''}{remark}")
     if spending.pictures:
-        paid = f", {spending.money:.4g} {spending.price.currency}" if spending.money else ""
-        console.message(f"drawn now: {spending.pictures} pictures{paid}")
+        price = f", {spending.money:.4g} {spending.price.currency}" if spending.money else ""
+        console.message(f"drawn now: {spending.pictures} pictures{price}")
     return ended
 
 
@@ -159,11 +159,11 @@ def _requests(painter: Any, prompts: Mapping[str, str], size: str, each: int) ->
     from revisit.servers.images import Request, size_of
     from revisit.suites.wrbench.build import SIZE as PUBLISHED
 
-    said = size or painter.settings.size
-    wanted = size_of(said) if said else PUBLISHED
+    size_text = size or painter.settings.size
+    picture_size = size_of(size_text) if size_text else PUBLISHED
     return [
-        Request(id if k == 0 else f"{id}-{k + 1}", prompt, wanted, k)
-        for id, prompt in prompts.items()
+        Request(name if k == 0 else f"{name}-{k + 1}", prompt, picture_size, k)
+        for name, prompt in prompts.items()
         for k in range(each)
     ]
 
@@ -174,13 +174,13 @@ def _plan(images: str, prompts: Mapping[str, str], folder: Path, size: str, each
     from revisit.servers.images import choose_images
 
     painter = choose_images(images)
-    asked = _requests(painter, prompts, size, each)
-    new, money, currency = expected_cost(asked, painter, Album(folder, cache_root()))
+    requests = _requests(painter, prompts, size, each)
+    new, money, currency = expected_cost(requests, painter, Album(folder, cache_root()))
     if json:
-        console.data({"pictures": len(asked), "to_draw": new, "money": money, "currency": currency})
+        console.data({"pictures": len(requests), "to_draw": new, "money": money, "currency": currency})
         return
     price = f", about {money:.4g} {currency}" if money else ""
-    typer.echo(f"{len(asked)} pictures, {len(asked) - new} already drawn; {new} to draw{price}")
+    typer.echo(f"{len(requests)} pictures, {len(requests) - new} already drawn; {new} to draw{price}")
 
 
 def _writing(writer: str, out: Path) -> Asker:
@@ -189,9 +189,9 @@ def _writing(writer: str, out: Path) -> Asker:
     from revisit.judges.store import AnswerStore, shared_store
     from revisit.media.cache_folders import cache_root
 
-    chosen = choose_judge(writer)
+    selection = choose_judge(writer)
     copy = out.with_suffix(".answers.jsonl")
-    return chosen.asker(AnswerStore(shared_store(cache_root(), chosen.judge.facts), copy))
+    return selection.asker(AnswerStore(shared_store(cache_root(), selection.judge.facts), copy))
 
 
 def _tell(out: Path, count: int, what: str, trouble: Sequence[str], asker: Asker, json: bool) -> None:

@@ -1,6 +1,6 @@
 """Cases from clips of event-view records.
 
-- what `revisit camera run` wrote: a folder with manifest.jsonl, or folders of several models with one each;
+- what `revisit generate` wrote: a folder with manifest.jsonl, or folders of several models with one each;
 - any tree <model>/<record>.mp4 with the records (records.jsonl beside it, or --option records=...);
 - what WRBench's own tools wrote (see `upstream`): manifests in shards, or a JSON list of videos.
 
@@ -176,7 +176,7 @@ def _from_manifests(
 def _from_tree(source: Path, records_by_id: Mapping[str, RecordLine]) -> Iterator[Case | Rejected]:
     if not records_by_id and not upstream.has_sidecars(source):
         raise UsageError(
-            f"{source}: no records found; expected a manifest.jsonl that `revisit camera run` wrote, a {RECORDS}, "
+            f"{source}: no records found; expected a manifest.jsonl that `revisit generate` wrote, a {RECORDS}, "
             "or --option records=FILE"
         )
     records_by_model: dict[str, set[str]] = {}

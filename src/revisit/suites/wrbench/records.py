@@ -58,7 +58,7 @@ class EventView:
     first_frame: bool = True  # whether the generator starts from one
 
     def as_json(self, script: str, seed: int = 0, source_video: Path | None = None) -> RecordLine:
-        """A line of records.jsonl, as `revisit camera run` reads it."""
+        """A line of records.jsonl, as `revisit generate` reads it."""
         image = self.task.first_frame if self.first_frame else None
         return {
             "id": self.id,
