@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from revisit.audit.results import card_of, results
+from revisit.audit.schema import KindAudit, MetricAudit
 
 
 def lines(metric: str, version: int) -> dict[str, str]:
@@ -47,19 +45,19 @@ def _grid() -> str:
     return f"rendered worlds, {len(grid['seeds'])} scenes, set {grid['set']}"
 
 
-def _levels(found: Mapping[str, Any]) -> str:
+def _levels(found: MetricAudit) -> str:
     levels = {"truth": found["ceiling"], "perfect memory": found["perfect"], **found["floors"]}
     named = [f"{name.replace('_', ' ')} {figure(level.get('mean'))}" for name, level in levels.items()]
     return f"Means: {', '.join(named)}"
 
 
-def _figures(cell: Mapping[str, Any]) -> str:
+def _figures(cell: KindAudit) -> str:
     if cell["auc"] is None:
         return f"{cell['n']}/{cell['of']} clips scored"
     return f"AUC {figure(cell['auc'])}, tau {figure(cell['tau'])}, {cell['n']}/{cell['of']} clips scored"
 
 
-def _effect(cell: Mapping[str, Any]) -> str:
+def _effect(cell: KindAudit) -> str:
     effect = cell["effect"]
     if effect is None:
         return "–"

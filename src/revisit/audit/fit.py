@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -39,9 +39,41 @@ RIDGE = 0.3  # weight of the squared weights: signs lie in 0 to 1, so a weight o
 HEAVIEST = 6.0  # most that a clip with the failure counts against one without
 RARITY = 0.35  # share of the rest that all clips with a failure count as, up to that
 
-Line = dict[str, Any]
-Found = Mapping[str, Mapping[str, float]]
+Signs = Mapping[str, Mapping[str, float]]  # group -> sign -> 0 to 1
 Box = tuple[float, float, float, float]
+
+
+class Line(TypedDict):
+    """The signs of one rendered clip."""
+
+    seed: int
+    kind: str
+    strength: float
+    signs: Signs
+
+
+class Model(TypedDict):
+    """A logistic model of one kind of failure."""
+
+    offset: float
+    weights: dict[str, float]
+
+
+class KindScore(TypedDict):
+    """How well one kind of failure is found."""
+
+    clips: int
+    found: int
+    wrongly: int
+    f1: float | None
+
+
+class Examination(TypedDict):
+    """F1 of every kind, and the confusion matrix."""
+
+    macro_f1: float
+    kinds: dict[str, KindScore]
+    confusion: dict[str, dict[str, object]]
 
 
 def asked() -> list[str]:
@@ -79,12 +111,12 @@ def lines_of(seed: int, strengths: Sequence[float], done: Iterable[tuple[int, st
         yield {"seed": seed, "kind": kind, "strength": strength, "signs": signs(Scores(records))}
 
 
-def closed(found: Found) -> bool:
+def closed(found: Signs) -> bool:
     """Whether memory was not put to the test."""
     return CAMERA in found and found[CAMERA]["way"] < LEFT
 
 
-def vector(id: str, found: Found) -> np.ndarray | None:
+def vector(id: str, found: Signs) -> np.ndarray | None:
     """The signs that a kind is read from, as numbers; None where it is not asked."""
     if KINDS[id].memory and closed(found):
         return None
@@ -92,9 +124,9 @@ def vector(id: str, found: Found) -> np.ndarray | None:
     return None if known is None else np.array(list(known.values()))
 
 
-def fit(lines: Sequence[Line]) -> dict[str, dict[str, Any]]:
+def fit(lines: Sequence[Line]) -> dict[str, Model]:
     """One logistic model per kind: an offset and a weight for each sign it looks at."""
-    models = {}
+    models: dict[str, Model] = {}
     for id, kind in KINDS.items():
         names = signs_of(kind)
         rows = [(vector(id, line["signs"]), float(line["kind"] == id)) for line in lines]
@@ -131,7 +163,7 @@ def logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray, speaks_for: np.nd
     return solved
 
 
-def predicted(models: Mapping[str, Mapping[str, Any]], found: Found) -> dict[str, float]:
+def predicted(models: Mapping[str, Model], found: Signs) -> dict[str, float]:
     """Confidence in every kind that can be asked."""
     made = {}
     for id, model in models.items():
@@ -142,18 +174,18 @@ def predicted(models: Mapping[str, Mapping[str, Any]], found: Found) -> dict[str
     return made
 
 
-def examined(models: Mapping[str, Mapping[str, Any]], lines: Sequence[Line]) -> dict[str, Any]:
+def examined(models: Mapping[str, Model], lines: Sequence[Line]) -> Examination:
     """F1 of every kind, their mean, and how often clips of a kind (rows) were found to show each kind (columns)."""
     judged = [line for line in lines if line["strength"] >= SURE_ENOUGH or line["kind"] == "perfect"]
     found = [{id for id, sure in predicted(models, line["signs"]).items() if sure >= SURE_ENOUGH} for line in judged]
     clips, said = Counter(line["kind"] for line in judged), Counter(id for ids in found for id in ids)
     shown = Counter((line["kind"], id) for line, ids in zip(judged, found, strict=True) for id in ids or ("",))
-    kinds: dict[str, dict[str, Any]] = {}
+    kinds: dict[str, KindScore] = {}
     for id in models:
         f1 = round(2 * shown[id, id] / (clips[id] + said[id]), 3) if clips[id] else None
         right = shown[id, id]
         kinds[id] = {"clips": clips[id], "found": right, "wrongly": said[id] - right, "f1": f1}
-    confusion = {
+    confusion: dict[str, dict[str, object]] = {
         row: {
             "clips": clips[row],
             "found": {id: n for id in models if (n := shown[row, id])},
@@ -165,7 +197,7 @@ def examined(models: Mapping[str, Mapping[str, Any]], lines: Sequence[Line]) -> 
     return {"macro_f1": round(float(np.mean(scores)), 3), "kinds": kinds, "confusion": confusion}
 
 
-def main(table: Path, out: Path) -> dict[str, Any]:
+def main(table: Path, out: Path) -> dict[str, Examination]:
     """Complete the table, fit, write the responses, and return how they did."""
     lines = [json.loads(line) for line in table.read_text(encoding="utf-8").splitlines()] if table.is_file() else []
     with table.open("a", encoding="utf-8") as file:

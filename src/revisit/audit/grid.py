@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import revisit
 from revisit.core import UsageError
@@ -25,7 +25,7 @@ from revisit.media import encode_mp4
 from revisit.results.record_files import write_json
 from revisit.worlds.events import EVENTS
 from revisit.worlds.exam import Story
-from revisit.worlds.film import Film, play
+from revisit.worlds.film import ClipLine, Film, SceneLine, play
 from revisit.worlds.layouts.common import true_frames
 from revisit.worlds.places import make_world
 from revisit.worlds.scripts import script_text
@@ -135,7 +135,21 @@ class Job:
     away: int
 
 
-def _same_films(folder: Path, facts: dict[str, Any], fresh: bool) -> None:
+class GridLine(ClipLine):
+    """A clip's line of the manifest, with the fault of its model."""
+
+    annotations: dict[str, object]
+
+
+class SceneCard(TypedDict):
+    """What the manifest says of a scene, and which failures have nothing to fail at in it."""
+
+    scene: SceneLine
+    frames: int
+    does_not_apply: list[str]
+
+
+def _same_films(folder: Path, facts: Mapping[str, object], fresh: bool) -> None:
     """Throw away the clips of an earlier grid that was rendered otherwise."""
     path = folder / "grid.json"
     if path.is_file() and (fresh or json.loads(path.read_text(encoding="utf-8")) != facts):
@@ -144,7 +158,7 @@ def _same_films(folder: Path, facts: dict[str, Any], fresh: bool) -> None:
     write_json(path, facts)
 
 
-def _shoot(job: Job, tell: Tell) -> list[dict[str, Any]]:
+def _shoot(job: Job, tell: Tell) -> list[GridLine]:
     """Render what is missing of a scene, and return its lines of the manifest; where nothing is, no film is made."""
     from revisit.worlds.failures import generate
 
@@ -157,7 +171,7 @@ def _shoot(job: Job, tell: Tell) -> list[dict[str, Any]]:
         save_truth(shown, truth.with_suffix(".npz"))
         encode_mp4(truth, true_frames(shown), FPS)
         write_json(card, _card(shown, name, job.seed))
-    facts = json.loads(card.read_text(encoding="utf-8"))
+    facts: SceneCard = json.loads(card.read_text(encoding="utf-8"))
     tell(f"{name}: truth")
     lines = [_line(facts, TRUTH, 0.0)]
     for kind, strength in job.cells:
@@ -174,8 +188,7 @@ def _shoot(job: Job, tell: Tell) -> list[dict[str, Any]]:
     return lines
 
 
-def _card(shown: Film, name: str, seed: int) -> dict[str, Any]:
-    """What the manifest says of a scene, and which failures have nothing to fail at in it."""
+def _card(shown: Film, name: str, seed: int) -> SceneCard:
     from revisit.worlds.failures import FAILURES
 
     return {
@@ -185,11 +198,11 @@ def _card(shown: Film, name: str, seed: int) -> dict[str, Any]:
     }
 
 
-def _line(facts: dict[str, Any], kind: str, strength: float) -> dict[str, Any]:
+def _line(facts: SceneCard, kind: str, strength: float) -> GridLine:
     """A clip's line of the manifest."""
     scene, model = facts["scene"], model_name(kind, strength)
     folder = TRUTH if kind == TRUTH else model
-    fault = {"kind": kind, "strength": strength}
+    annotations: dict[str, object] = {"kind": kind, "strength": strength}
     # what MemoBench's metrics ask of a case
-    fault |= {"frames": facts["frames"], "gt_frames": facts["frames"], "gt_phases": scene["phases"]}
-    return {**scene, "model": model, "video": f"{folder}/{scene['id']}.mp4", "annotations": fault}
+    annotations |= {"frames": facts["frames"], "gt_frames": facts["frames"], "gt_phases": scene["phases"]}
+    return {**scene, "model": model, "video": f"{folder}/{scene['id']}.mp4", "annotations": annotations}

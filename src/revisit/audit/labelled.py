@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.grouping import grouped
@@ -98,7 +97,7 @@ def _clip(folder: Path, name: str) -> Path:
     raise UsageError(f"{folder}: {name} is labelled, and there is no video of that name")
 
 
-def _scenes(folder: Path, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def _scenes(folder: Path, rows: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
     """Name -> scene: as the row says, by a common source in manifest.json, or by a numbered name (Real_007_wan)."""
     source: dict[str, str] = {}
     if (folder / MANIFEST).is_file():

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from revisit.audit.labelled import UNSURE, VERDICTS, Labelled, read_labelled
+from revisit.audit.schema import ByClipAndScene, ConfidenceLevel, FrameErrors, LabelledRow, Outcomes, RealContent
 from revisit.audit.steadiness import disturbed_cases, encode_for, flips
 from revisit.core import GATES, METRICS, SUITES, Case, Clip, Rejected, Target
 from revisit.core.grouping import grouped
@@ -44,7 +44,7 @@ def real(
     workers: int | None = None,
     fresh: bool = False,
     observed: Watching | None = None,
-) -> dict[str, Any]:
+) -> RealContent:
     """Evaluate the clips of labelled folders; return the content of real.json.
 
     `questions` are the gates and metrics asked, by default all that the diagnosis reads.
@@ -64,11 +64,12 @@ def real(
     plan = make_plan(replace(SUITES["folder"], read=read), folders[0], observer_set(set), metrics=asked)
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
     results = run.results.only(lambda entry: isinstance(entry, Case) and not entry.annotations.get("disturbed"))
-    found = {"set": plan.observers.id, "folders": [str(folder) for folder in folders], **against(clips, results)}
+    content: RealContent = {"set": plan.observers.id, "folders": [str(folder) for folder in folders]}
+    content.update(against(clips, results))
     if with_flips:
-        found["flips"] = flips(run.results)["verdicts"]
-    write_json(out / "real.json", found)
-    return found
+        content["flips"] = flips(run.results)
+    write_json(out / "real.json", content)
+    return content
 
 
 def _case(clip: Labelled) -> Case:
@@ -78,12 +79,12 @@ def _case(clip: Labelled) -> Case:
     )  # fmt: skip
 
 
-def against(clips: Sequence[Labelled], results: Results) -> dict[str, Any]:
+def against(clips: Sequence[Labelled], results: Results) -> RealContent:
     """Gates, metrics and diagnosis against the labels."""
     said = {clip.name: results.answer(clip.name, TARGET) for clip in clips}
     told = {name: UNSURE if record is None or not record.label else record.label for name, record in said.items()}
     clear = [clip for clip in clips if clip.verdict]
-    rows = [
+    rows: list[LabelledRow] = [
         {
             "clip": clip.name, "scene": clip.scene, "kind": clip.kind, "label": clip.verdict or "borderline",
             "said": told[clip.name], "outcome": outcome(clip.verdict, told[clip.name]) if clip.verdict else "",
@@ -120,7 +121,7 @@ def outcome(label: str, said: str) -> str:
     return UNDECIDED if said == UNSURE else RIGHT if said == label else WRONG
 
 
-def counted(clips: Sequence[Labelled], said: Callable[[Labelled], str], label: str = "verdict") -> dict[str, Any]:
+def counted(clips: Sequence[Labelled], said: Callable[[Labelled], str], label: str = "verdict") -> ByClipAndScene:
     """Right, wrong and undecided by clips and by scenes, with Wilson's interval of the share that is wrong."""
     outcomes = [(clip.scene, outcome(getattr(clip, label), said(clip))) for clip in clips]
     scenes = grouped(outcomes, lambda one: one[0]).values()
@@ -128,22 +129,21 @@ def counted(clips: Sequence[Labelled], said: Callable[[Labelled], str], label: s
     return {"clips": _shares([one for _, one in outcomes]), "scenes": _shares(worst)}
 
 
-def _shares(outcomes: Sequence[str]) -> dict[str, Any]:
-    n = Counter(outcomes)
-    counts = {name: n[name] for name in (RIGHT, WRONG, UNDECIDED)}
-    return {"n": len(outcomes), **counts, "wrong_interval": share_interval(n[WRONG], len(outcomes))}
+def _shares(outcomes: Sequence[str]) -> Outcomes:
+    right, wrong, undecided = (outcomes.count(name) for name in (RIGHT, WRONG, UNDECIDED))
+    interval = share_interval(wrong, len(outcomes))
+    return {"n": len(outcomes), "right": right, "wrong": wrong, "undecided": undecided, "wrong_interval": interval}
 
 
-def calibration(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def calibration(rows: Iterable[LabelledRow]) -> list[ConfidenceLevel]:
     """How often verdicts of each confidence are right."""
     decided = [row for row in rows if row["outcome"] in (RIGHT, WRONG) and row["confidence"] is not None]
-    made = []
-    for level in sorted({row["confidence"] for row in decided}):
-        some = [row["outcome"] == RIGHT for row in decided if row["confidence"] == level]
-        made.append(
-            {"confidence": level, "n": len(some), "right": sum(some), "interval": share_interval(sum(some), len(some))}
-        )
-    return made
+    levels: list[ConfidenceLevel] = []
+    for confidence, some in sorted(grouped(decided, lambda row: row["confidence"] or 0.0).items()):
+        right = sum(row["outcome"] == RIGHT for row in some)
+        interval = share_interval(right, len(some))
+        levels.append({"confidence": confidence, "n": len(some), "right": right, "interval": interval})
+    return levels
 
 
 def _label(results: Results, clip: Labelled, gate: str) -> str:
@@ -153,16 +153,16 @@ def _label(results: Results, clip: Labelled, gate: str) -> str:
 
 def _frames(
     clips: Sequence[Labelled],
-    facts: Mapping[str, Mapping[str, Any]],
+    facts: Mapping[str, Mapping[str, object]],
     name: str,
     frame: Callable[[Labelled], int | None],
     results: Results,
-) -> dict[str, Any]:
+) -> FrameErrors:
     """How far the frames of leaving or returning are from those that people saw, in seconds."""
     apart = []
     for clip in clips:
         wanted, found = frame(clip), facts[clip.name].get(name)
-        if wanted is not None and found is not None:
+        if wanted is not None and isinstance(found, int | float):
             apart.append(abs(found - wanted) * _step(results, clip))
     return {
         "n": len(apart),
@@ -190,7 +190,7 @@ def _reappearance(clips: Sequence[Labelled], results: Results) -> dict[str, int]
     return dict(right)
 
 
-def _diagnosis(clips: Sequence[Labelled], results: Results) -> dict[str, Any]:
+def _diagnosis(clips: Sequence[Labelled], results: Results) -> dict[str, dict[str, int]]:
     """Of each labelled kind of failure: how often it was found where it is, and where it is not."""
     found: dict[str, Counter[str]] = {}
     for clip in clips:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from revisit.audit.schema import SteadinessContent, VerdictFlips
 from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Record, Rejected, Remark, digest
 from revisit.core.records import GATE_STATES
 from revisit.diagnosis.diagnose import diagnose
@@ -51,7 +51,7 @@ def steadiness(
     workers: int | None = None,
     fresh: bool = False,
     observed: Watching | None = None,
-) -> dict[str, Any]:
+) -> SteadinessContent:
     """Evaluate the clips of a folder, undisturbed and disturbed, and return the content of steadiness.json.
 
     Asked are the gates and all that the diagnosis reads, of every clip under every disturbance.
@@ -68,9 +68,13 @@ def steadiness(
     asked = [id for id in (*GATES, *METRICS) if id in READ]
     plan = make_plan(replace(folder, read=read), source, observer_set(set), metrics=asked)
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
-    found = {"set": plan.observers.id, "source": str(source), **flips(run.results)}
-    write_json(out / "steadiness.json", found)
-    return found
+    content: SteadinessContent = {
+        "set": plan.observers.id,
+        "source": str(source),
+        "verdicts": flips(run.results),
+    }
+    write_json(out / "steadiness.json", content)
+    return content
 
 
 def _encoded(case: Case, folder: Path) -> Path:
@@ -118,16 +122,19 @@ def _frames(clip: Clip) -> int:
         return stream.info.count
 
 
-def flips(results: Results) -> dict[str, Any]:
-    """Of each verdict: how often it was tried, how often it flipped, and how often it could not be told undisturbed."""
+def flips(results: Results) -> dict[str, VerdictFlips]:
+    """By verdict: how often it was tried, how often it flipped, and how often it could not be told undisturbed."""
     known = {case.id: case for case in results.cases if results.of(case)}
     said = {id: verdicts(results.of(id)) for id in known}
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, VerdictFlips] = {}
     for id, case in known.items():
         name = str(case.annotations.get("disturbed", AS_IT_IS))
         before = said[id.removesuffix(f"~{name}") if name else id]
         for question, answers in said[id].items():
-            row = found.setdefault(question, {"clips": 0, "asked": 0, "untold": 0, "tried": 0, "flips": []})
+            row = found.setdefault(
+                question,
+                {"clips": 0, "asked": 0, "untold": 0, "tried": 0, "flips": [], "rate": 0.0, "interval": None},
+            )
             if not name:
                 row["clips"] += 1
                 row["asked"] += len(answers)
@@ -144,7 +151,7 @@ def flips(results: Results) -> dict[str, Any]:
     for row in found.values():
         row["rate"] = len(row["flips"]) / max(row["tried"], 1)
         row["interval"] = share_interval(len(row["flips"]), row["tried"])
-    return {"verdicts": found}
+    return found
 
 
 def verdicts(records: Mapping[str, Record]) -> dict[str, dict[str, str]]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from revisit.audit.schema import SweepContent, SweepRow, SweptMetric
 from revisit.core import METRICS, UsageError
 from revisit.engine.dependencies import Parameters, protocol_facts
 from revisit.engine.parameters import alike, called, check_used, known
@@ -38,9 +39,9 @@ class Parameter:
     def __str__(self) -> str:
         return "+".join(f"{id}.{name}" for id, name in self.targets)
 
-    def overrides(self, value: Any) -> dict[str, dict[str, Any]]:
+    def overrides(self, value: Any) -> Parameters:
         """What takes the place of the protocol's parameters at one of the values."""
-        made: dict[str, dict[str, Any]] = defaultdict(dict)
+        made: dict[str, dict[str, object]] = defaultdict(dict)
         for (id, name), one in zip(self.targets, self.each(value), strict=True):
             made[id][name] = one
         return dict(made)
@@ -76,7 +77,7 @@ def sweep(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> SweepContent:
     """Scores per model at the default and at each value, with the rank stability against the default.
 
     Reported are the metrics whose answers can depend on the parameter.
@@ -96,15 +97,9 @@ def sweep(
     for number, plan in enumerate(plans):
         folder = out / ("default" if number == 0 else f"value-{number}")
         at.append(evaluate(plan, folder, workers=workers, progress=progress).results)
-    rows = []
+    rows: list[SweepRow] = []
     for number, value in enumerate(values):
-        metrics = {
-            id: {
-                "models": {model: part.cell(id).as_json() for model, part in at[number].groups().items()},
-                **_stability(at[0], at[number], id),
-            }
-            for id in touched
-        }
+        metrics = {id: _swept(at[0], at[number], id) for id in touched}
         rows.append({"value": value, "default": number == 0, "metrics": metrics})
     order = {value: position for position, value in enumerate(parameter.values)}
     rows.sort(key=lambda row: order.get(row["value"], -1))
@@ -139,8 +134,8 @@ def _facts(plan: Plan, metric: str) -> Any:
     return protocol_facts(METRICS[metric], plan.observers, plan.parameters)
 
 
-def _stability(before: Results, after: Results, metric: str) -> dict[str, Any]:
-    """Kendall's tau over models and over clips that are scored both times."""
+def _swept(before: Results, after: Results, metric: str) -> SweptMetric:
+    """Scores per model, and Kendall's tau over models and over clips that are scored both times."""
     scores = [{record.case.id: record for record in results.scores(metric)} for results in (before, after)]
     clips = [id for id in scores[0] if id in scores[1]]
     models = sorted({scores[0][id].case.model for id in clips})
@@ -151,6 +146,7 @@ def _stability(before: Results, after: Results, metric: str) -> dict[str, Any]:
 
     means = [[sum(some) / len(some) for some in (values(which, model) for model in models)] for which in (0, 1)]
     return {
+        "models": {model: part.cell(metric).as_json() for model, part in after.groups().items()},
         "tau_models": kendall_tau(*means),
         "tau_clips": kendall_tau(values(0), values(1)),
         "models_compared": len(models),

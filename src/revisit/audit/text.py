@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from revisit.audit.cards import figure
+from revisit.audit.schema import (
+    AuditContent,
+    Best,
+    CellJson,
+    HorizonContent,
+    KindAudit,
+    RealContent,
+    SteadinessContent,
+    SweepContent,
+)
 from revisit.core.grouping import grouped
 from revisit.results import Cell
 from revisit.results.display import arrow, shown
@@ -23,7 +32,7 @@ PROBLEMS = {
 }
 
 
-def matrix(found: Mapping[str, Any]) -> str:
+def matrix(found: AuditContent) -> str:
     """Metrics down, failures across, the AUC of each; then the diagonal and the metrics that fail."""
     grid, kinds, metrics = found["grid"], list(found["kinds"]), found["metrics"]
     short = abbreviations(kinds)
@@ -46,22 +55,21 @@ def matrix(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def by_reason(found: Mapping[str, Any]) -> dict[str, list[str]]:
+def by_reason(found: AuditContent) -> dict[str, list[str]]:
     """Reason -> everything that was not asked for it."""
     return grouped(found["not_asked"], lambda id: found["not_asked"][id])
 
 
-def cell_text(cell: Mapping[str, Any]) -> str:
+def cell_text(cell: KindAudit) -> str:
     """Six characters: the AUC, in brackets where it is claimed, starred where it follows the strength."""
     if cell["response"] in ("unscored", "no clips"):
         inside = "."
     else:
-        follows = cell["tau"] is not None and cell["tau"] >= 0.8 and cell["auc"] >= 0.95
-        inside = f"{100 * cell['auc']:.0f}{'*' if follows else ''}"
+        inside = f"{100 * (cell['auc'] or 0.0):.0f}{'*' if cell['response'] == 'responds' else ''}"
     return f"{f'[{inside}]' if cell['claimed'] else inside + ' ':>{CELL + 1}}"
 
 
-def diagonal_lines(found: Mapping[str, Any]) -> list[str]:
+def diagonal_lines(found: AuditContent) -> list[str]:
     """Which metrics respond to each failure in the order of its strength."""
     rows = found["diagonal"]
     passed = sum(row["passes"] for row in rows.values())
@@ -76,7 +84,7 @@ def diagonal_lines(found: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def failing_lines(found: Mapping[str, Any]) -> list[str]:
+def failing_lines(found: AuditContent) -> list[str]:
     """The metrics that do not do what they claim, by what is wrong."""
     lines = []
     for problem, meaning in PROBLEMS.items():
@@ -106,7 +114,7 @@ def abbreviations(kinds: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def sweep_table(found: Mapping[str, Any]) -> str:
+def sweep_table(found: SweepContent) -> str:
     """Models down, values across, for each metric that depends on the parameter; then the taus of each value."""
     rows = found["rows"]
     heads = [_clipped(f"{row['value']}{' *' if row['default'] else ''}", 17) for row in rows]
@@ -119,13 +127,13 @@ def sweep_table(found: Mapping[str, Any]) -> str:
         for model in found["models"]:
             means = "".join(f"{_mean(cell['models'][model]):>18}" for cell in cells)
             lines.append(f"  {_clipped(model, width):<{width}}{means}")
-        for name in ("models", "clips"):
-            taus = "".join(f"{figure(cell[f'tau_{name}']):>18}" for cell in cells)
-            lines.append(f"  {f'tau, {name}':<{width}}{taus}")
+        stability = {"models": [cell["tau_models"] for cell in cells], "clips": [cell["tau_clips"] for cell in cells]}
+        for name, taus in stability.items():
+            lines.append(f"  {f'tau, {name}':<{width}}" + "".join(f"{figure(tau):>18}" for tau in taus))
     return "\n".join([*lines, "", f"  * default. {found['read']}."])
 
 
-def steadiness_table(found: Mapping[str, Any]) -> str:
+def steadiness_table(found: SteadinessContent) -> str:
     """Verdicts down: how often each flipped, its interval, how often it could not be told; then the flips."""
     lines = [
         f"{'verdict':<16}{'clips':>7}{'disturbed':>11}{'flips':>7}{'rate':>8}{'95 % interval':>18}{'cannot tell':>13}"
@@ -147,7 +155,7 @@ def steadiness_table(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def real_table(found: Mapping[str, Any]) -> str:
+def real_table(found: RealContent) -> str:
     """The target gate against people, by kind, and whatever else was labelled."""
     target = found["target"]
     lines = [
@@ -163,30 +171,30 @@ def real_table(found: Mapping[str, Any]) -> str:
             f"{_clipped(name, 21):<22}{clips['n']:>6}{clips['right']:>7}{clips['wrong']:>7}{clips['undecided']:>11}"
             f"{between:>18}{scenes['wrong']:>9} of {scenes['n']}"
         )
-    for row in found["clips"]:
-        if row["outcome"] in ("wrong", "undecided"):
-            lines.append(f"  {row['outcome']}: {row['clip']} is {row['label']!r}, said {row['said']!r} ({row['why']})")
+    for one in found["clips"]:
+        if one["outcome"] in ("wrong", "undecided"):
+            lines.append(f"  {one['outcome']}: {one['clip']} is {one['label']!r}, said {one['said']!r} ({one['why']})")
     for level in target["calibration"]:
         low, high = level["interval"] or (0.0, 1.0)
         lines.append(
             f"confidence {level['confidence']:.2f}: {level['right']} of {level['n']} right ({low:.0%} to {high:.0%})"
         )
-    for name, row in found["frames"].items():
-        if row["n"]:
-            lines.append(f"frame {name}: off by {row['median_seconds']:.2f} s in the median of {row['n']}")
+    for name, errors in found["frames"].items():
+        if errors["n"]:
+            lines.append(f"frame {name}: off by {errors['median_seconds']:.2f} s in the median of {errors['n']}")
     if found["view"]["clips"]["n"]:
         view = found["view"]["clips"]
         lines.append(f"view gate: {view['right']} right, {view['wrong']} wrong, {view['undecided']} undecided")
-    for name in ("target_reappearance", "diagnosis"):
-        for about, count in found[name].items():
-            told = ", ".join(f"{n} {what}" for what, n in count.items()) if isinstance(count, Mapping) else count
-            lines.append(f"{name}, {about}: {told}")
-    for name, row in found.get("flips", {}).items():
-        lines.append(f"{name}: {len(row['flips'])} of {row['tried']} flipped under changes that nobody sees")
+    for outcome, count in found["target_reappearance"].items():
+        lines.append(f"target_reappearance, {outcome}: {count}")
+    for kind, counts in found["diagnosis"].items():
+        lines.append(f"diagnosis, {kind}: {', '.join(f'{n} {outcome}' for outcome, n in counts.items())}")
+    for name, verdict in found.get("flips", {}).items():
+        lines.append(f"{name}: {len(verdict['flips'])} of {verdict['tried']} flipped under changes that nobody sees")
     return "\n".join(lines)
 
 
-def horizon_table(found: Mapping[str, Any]) -> str:
+def horizon_table(found: HorizonContent) -> str:
     """Models down, gaps across, for each metric."""
     lines = [
         f"Score over the hidden interval, {len(found['scenes'])} scenes; "
@@ -202,11 +210,11 @@ def horizon_table(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _mean(cell: Mapping[str, Any]) -> str:
+def _mean(cell: CellJson) -> str:
     return shown(Cell.from_json(cell), interval=False)
 
 
-def _figures(best: Mapping[str, Any]) -> str:
+def _figures(best: Best) -> str:
     return f"AUC {best['auc']:.2f}, tau {figure(best['tau'])}"
 
 

@@ -66,7 +66,7 @@ def audit(
         SUITES[id]
     grid = run.Grid(tuple(parts([kinds])), tuple(map(_number, parts([strengths]))), seeds, first_seed)
     rendered = None if quiet else console.Counter("rendered")
-    found: dict[str, Any] = {}
+    found: Any
     show: Callable[[Any], str]
     how: dict[str, Any] = {"set": set, "workers": workers, "fresh": fresh, "observed": console.progress(quiet)}
     with console.resumable(out):

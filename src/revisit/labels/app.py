@@ -18,8 +18,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from revisit.core import RevisitError, UsageError
 from revisit.core.text import counted
 from revisit.labels import forms
@@ -32,6 +30,7 @@ from revisit.labels.store import Rater, Store, StoreUnavailable
 from revisit.labels.tables import rater_rows
 from revisit.web.media import media_response
 from revisit.web.server import Rates, needs, static_files
+from revisit.web.templates import templates
 
 WORDS = {
     "left": "left is better", "right": "right is better", "tie": "equally good", "both_bad": "both bad",
@@ -61,10 +60,7 @@ class Pages:
         self.name = project.name  # cookies know no ports: two projects, two names
         self.static = static_files(Path(__file__).parent / "static")
         self.asking, self.guessing = Rates(20, 60), Rates(0.2, 12)
-        self.templates = Environment(
-            loader=PackageLoader("revisit.labels"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-            lstrip_blocks=True,
-        )  # fmt: skip
+        self.templates = templates("revisit.labels")
 
     def application(self) -> Any:
         """The application, for any server."""

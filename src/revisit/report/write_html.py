@@ -20,7 +20,7 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+from jinja2 import FileSystemBytecodeCache
 from markupsafe import Markup
 
 from revisit.core import load_all
@@ -32,6 +32,7 @@ from revisit.report.page_data import page
 from revisit.report.pages import Book
 from revisit.report.videos import Videos
 from revisit.results.run import Run
+from revisit.web.templates import templates
 
 
 def write_report(run: Run, *, copy_clips: bool = False, by: Mapping[str, Mapping[str, Any]] | None = None) -> Path:
@@ -86,14 +87,6 @@ def rendered(book: Book, by: Mapping[str, Mapping[str, Any]], live: Mapping[str,
     scripts = ("common.js", "list.js", "scene.js", *(("live.js",) if live is not None else ()))
     player = (files("revisit.web") / "static" / "player.js").read_text(encoding="utf-8")
     script = "\n".join([player, *map(_asset, scripts)])
-    environment = Environment(
-        loader=PackageLoader("revisit.report"),
-        bytecode_cache=_compiled(),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     # 'self' covers a page on a web server, `file:` one on disk, where browsers do not agree on what 'self' is.
     # 'strict-dynamic': the one script that is allowed by its digest may load the scenes, and no markup may.
     policy = "; ".join(
@@ -114,8 +107,10 @@ def rendered(book: Book, by: Mapping[str, Mapping[str, Any]], live: Mapping[str,
         "files": "files" if live is not None else "..",
         "index": data_block({**book.index(), "live": live}),
     }
-    html = environment.get_template("page.html").render(
-        policy=policy, style=Markup(style), script=Markup(script), **content
+    html = (
+        templates("revisit.report", _compiled())
+        .get_template("page.html")
+        .render(policy=policy, style=Markup(style), script=Markup(script), **content)
     )
     return html, policy
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -87,7 +86,7 @@ def truth_of(film: Film, kind: str) -> dict[str, bool]:
     return found
 
 
-def questions_of(film: Film, kind: str) -> Iterator[dict[str, Any]]:
+def questions_of(film: Film, kind: str) -> Iterator[dict[str, object]]:
     """The questions about a clip as lines of a label file, without the clip."""
     right = truth_of(film, kind)
     for text, (ask, negate) in questions_about(film).items():
@@ -111,7 +110,7 @@ def render_exam(
     progress: Progress | None = None,
 ) -> Path:
     """Write clips, descriptions and labels, and return the path of the labels; clips that are there are kept."""
-    lines: list[dict[str, Any]] = []
+    lines: list[dict[str, object]] = []
     for done, (number, story) in enumerate(enumerate(stories)):
         if progress is not None:
             progress(done, len(stories), story.name)

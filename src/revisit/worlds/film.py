@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -102,7 +102,7 @@ class Film:
         edges = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
         return tuple(round(float(edge), 4) for edge in edges)  # type: ignore[return-value]
 
-    def line(self, name: str, seed: int) -> dict[str, Any]:
+    def line(self, name: str, seed: int) -> SceneLine:
         """What a manifest says of the scene, whoever makes a clip of it; the truth lies beside the clips."""
         return {
             "id": name,
@@ -114,6 +114,26 @@ class Film:
             "group": name,
             "seed": seed,
         }
+
+
+class SceneLine(TypedDict):
+    """What a manifest says of a scene, whoever makes a clip of it."""
+
+    id: str
+    reference: str
+    prompt: str
+    target: dict[str, object]
+    camera: str
+    phases: tuple[int, int]
+    group: str
+    seed: int
+
+
+class ClipLine(SceneLine):
+    """A clip's line of a manifest."""
+
+    model: str
+    video: str
 
 
 def play(

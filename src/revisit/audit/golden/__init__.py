@@ -15,14 +15,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from revisit.audit.machines import NOT_COMPARED, tolerance
 from revisit.core import KINDS, METRICS
 from revisit.engine.request import Request
 
 SCORES = Path(__file__).with_name("scores.json")
-Answers = dict[str, dict[str, dict[str, Any]]]  # clip -> question -> answer and protocol
+
+
+class GoldenAnswer(TypedDict):
+    """A score, or why there is none, and the protocol under which it was made."""
+
+    answer: float | str | None
+    protocol: str
+
+
+Answers = dict[str, dict[str, GoldenAnswer]]  # clip -> question -> answer
 
 
 @dataclass(frozen=True)
@@ -79,10 +88,10 @@ def _spread(question: str, stored: Answers, here: Answers) -> Spread:
     return Spread(question, len(alike), largest, allowed, changed=sum(map(any, pairs)) - len(alike))
 
 
-def _difference(old: float | str, new: float | str) -> float:
-    if isinstance(old, str) or isinstance(new, str):
-        return 0.0 if old == new else float("inf")
-    return abs(old - new)
+def _difference(old: float | str | None, new: float | str | None) -> float:
+    if isinstance(old, int | float) and isinstance(new, int | float):
+        return abs(old - new)
+    return 0.0 if old == new else float("inf")
 
 
 @contextmanager

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from revisit._version import __version__
 from revisit.core import UsageError
@@ -97,7 +96,7 @@ def _jobs(
             yield Job(suite, folder, tuple(same), chosen, size, frames)
 
 
-def _same_settings(folder: Path, suites: Sequence[str], settings: dict[str, Any], fresh: bool) -> None:
+def _same_settings(folder: Path, suites: Sequence[str], settings: Mapping[str, object], fresh: bool) -> None:
     """Refuse to mix clips of two kinds in one folder."""
     path = folder / SETTINGS
     if path.is_file() and fresh:
