@@ -50,7 +50,7 @@ OWN_MEANING: Mapping[tuple[str, str], tuple[str, ...]] = {("lighting_consistency
 
 RETURN_GATES = {"view_return", "target_return"}
 # Signs of one fault each, which only the diagnosis reads together: no second target is no proof of memory.
-SIGNS = ("target_departure", "camera_departure", "look_departure")
+SIGNS = ("target_difference", "camera_difference", "appearance_difference")
 OF_MEMORY = {"vanish", *IDENTITY, "state_reset", "state_frozen", "teleport", "duplicate", "background"}
 
 

@@ -31,7 +31,7 @@ from revisit.engine.in_memory import plan_of, score_cases
 from revisit.engine.request import observer_set
 from revisit.worlds.failures import FAILURES, generate
 
-FAMILIES = ("camera_departure", "look_departure", "target_departure")
+FAMILIES = ("camera_difference", "appearance_difference", "target_difference")
 TRAINING = (0, 1, 2, 4, 5, 8, 9, 103, 107, 110, 111, 114, 123, 124, 127)
 HELD_OUT = (200, 203, 205, 206, 209, 211)  # rendered and looked at once, after everything else was settled
 STRENGTHS = (0.5, 1.0)

@@ -41,7 +41,7 @@ class Again:
 
     def __init__(self, judge: Judge, time: int) -> None:
         self._judge, self.batch = judge, judge.batch
-        self.facts: Mapping[str, Any] = {**judge.facts, "asked_again": time}
+        self.facts: Mapping[str, object] = {**judge.facts, "asked_again": time}
 
     def check(self) -> None:
         self._judge.check()
@@ -89,7 +89,7 @@ def _asked(asker: Asker, frames: Sequence[Frames], questions: Sequence[Question]
     return [under_way[k].result() for k in range(len(questions))]
 
 
-def _agreement(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:
+def _agreement(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, object]:
     """Counts and agreement, in all and per subset."""
     subsets = grouped((k for k, row in enumerate(rows) if row.subset), lambda k: rows[k].subset)
     return {
@@ -100,10 +100,10 @@ def _agreement(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, An
     }
 
 
-def _scores(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:
+def _scores(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, object]:
     """Counts of what was answered, and agreement by the form of the questions; no form is mixed with another."""
     known = [(row, answer.value) for row, answer in zip(rows, answers, strict=True) if answer.status == "answered"]
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "questions": len(rows),
         "answered": len(known),
         "unanswered": sum(answer.status == "unanswered" for answer in answers),
@@ -146,7 +146,7 @@ def _columns(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 
-def _people(labels: Labels) -> dict[str, Any] | None:
+def _people(labels: Labels) -> dict[str, float] | None:
     """How far people agree with each other on what several of them labelled; None where one person did all."""
     found = repeat_agreement(list(labels.raters.values()))
     if found is None:
@@ -154,18 +154,18 @@ def _people(labels: Labels) -> dict[str, Any] | None:
     return {"questions": len(labels.raters), "always_alike": found[0], "pairs_alike": found[1]}
 
 
-def _polarity(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:
+def _polarity(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, float | None]:
     """How much more often the judge says yes than is right, and how often it contradicts itself on a pair."""
     plain = [
         (row, answer.value)
         for row, answer in zip(rows, answers, strict=True)
         if answer.status == "answered" and isinstance(row.question.schema, YesNo)
     ]
-    found: dict[str, Any] = {"n": len(plain)}
+    found: dict[str, float | None] = {"n": len(plain)}
     if plain:
-        found["said_yes"] = sum(value for _, value in plain) / len(plain)
-        found["right_yes"] = sum(row.right for row, _ in plain) / len(plain)
-        found["yes_bias"] = found["said_yes"] - found["right_yes"]
+        said_yes = sum(value for _, value in plain) / len(plain)
+        right_yes = sum(row.right for row, _ in plain) / len(plain)
+        found |= {"said_yes": said_yes, "right_yes": right_yes, "yes_bias": said_yes - right_yes}
     for polarity in ("positive", "negative"):
         right = [value == row.right for row, value in plain if row.polarity == polarity]
         found[f"{polarity}_accuracy"] = sum(right) / len(right) if right else None
@@ -182,7 +182,7 @@ def _polarity(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any
     return found
 
 
-def _position(asker: Asker, rows: Sequence[Label], frames: Sequence[Frames]) -> dict[str, Any]:
+def _position(asker: Asker, rows: Sequence[Label], frames: Sequence[Frames]) -> dict[str, float | None]:
     """How often a choice changes with the order of the options, and how often it is the first one named."""
     options = [_options(row.question) for row in rows]
     asked = [(k, order) for k, order in enumerate(options) if order]
@@ -220,7 +220,7 @@ def _word(answer: Answer) -> str:
     return {True: "yes", False: "no"}.get(answer.value, str(answer.value))
 
 
-def _blinded(asker: Asker, rows: Sequence[Label], frames: Mapping[Path, Frames], plan: Plan) -> dict[str, Any]:
+def _blinded(asker: Asker, rows: Sequence[Label], frames: Mapping[Path, Frames], plan: Plan) -> dict[str, object]:
     """Agreement where every question is asked about the frames of a clip drawn at random."""
     draws, every, answers = random.Random(plan.seed), list(rows) * plan.blinded, list[Answer]()
     for _ in range(plan.blinded):
@@ -232,7 +232,7 @@ def _blinded(asker: Asker, rows: Sequence[Label], frames: Mapping[Path, Frames],
 
 def _repeats(
     judge: Judge, rows: Sequence[Label], frames: Sequence[Frames], first: Sequence[Answer], ask: Ask, times: int
-) -> dict[str, Any]:
+) -> dict[str, float | None]:
     """How stable the answers are when every question is asked several times."""
     rounds = [first]
     for time in range(1, times):

@@ -20,7 +20,7 @@ from revisit.judges.budget import words_of
 from revisit.judges.pictures import as_video
 from revisit.judges.probability import p_yes
 from revisit.judges.protocol import CUT_OFF, Frames, NoReply, Reply, Usage
-from revisit.judges.questions import Many, Question, Record, YesNo
+from revisit.judges.questions import JsonSchema, Many, Question, Record, YesNo
 from revisit.judges.wording import RULES, after, before, fingerprint
 from revisit.servers.endpoint import Endpoint, EndpointSettings
 
@@ -55,7 +55,7 @@ class ChatJudge(Endpoint):
     def __init__(self, settings: ChatSettings) -> None:
         super().__init__(settings)
         self.settings = settings
-        self.facts: Mapping[str, Any] = {
+        self.facts: Mapping[str, object] = {
             "judge": "openai",
             "model": settings.model,
             # Two servers may serve different weights, or cut them down differently, under one name.
@@ -78,9 +78,9 @@ class ChatJudge(Endpoint):
             if answer is not None:
                 return self._read(question, answer)
 
-    def body(self, frames: Frames, question: Question, note: str = "") -> dict[str, Any]:
+    def body(self, frames: Frames, question: Question, note: str = "") -> dict[str, object]:
         """What is sent: rules, frames, then the question."""
-        images: list[dict[str, Any]] = [
+        images: list[dict[str, object]] = [
             {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"}}
             for jpeg in frames.jpegs
         ]
@@ -90,7 +90,7 @@ class ChatJudge(Endpoint):
         shown = [{"type": "text", "text": before(frames.times)}, *images] if images else []
         content = [*shown, {"type": "text", "text": after(question, note)}]
         settings = self.settings
-        body: dict[str, Any] = {
+        body: dict[str, object] = {
             "model": settings.model,
             "messages": [{"role": "system", "content": question.rules or RULES}, {"role": "user", "content": content}],
             **{name: value for name, value in settings.parameters.items() if value is not None},
@@ -125,7 +125,7 @@ class ChatJudge(Endpoint):
         return Reply(text, probability, how, _usage(content.get("usage")), model, fault)
 
 
-def _object_schema(question: Question) -> dict[str, Any]:
+def _object_schema(question: Question) -> JsonSchema:
     """The schema of a reply, which servers want to be an object."""
     schema = question.schema.json()
     if isinstance(question.schema, Record):

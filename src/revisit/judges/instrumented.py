@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -268,7 +267,7 @@ class InstrumentedJudge:
         made = hashlib.sha256()
         for path in paths:
             made.update(hashlib.sha256(path.read_bytes()).digest())
-        self.facts: Mapping[str, Any] = {
+        self.facts: Mapping[str, object] = {
             "judge": "instrumented", "model": "instrumented", "version": 1, "scenes": made.hexdigest()[:24],
         }  # fmt: skip
         self._stories: dict[tuple[str, str], Story | None] = {}
@@ -447,7 +446,7 @@ def word(yes: bool) -> str:
     return "yes" if yes else "no"
 
 
-def from_settings(settings: dict[str, Any], folder: Path) -> Judge:
+def from_settings(settings: Mapping[str, object], folder: Path) -> Judge:
     """The judge that a judge file describes."""
     if set(settings) != {"scenes"}:
         raise UsageError("a judge of kind instrumented takes only `scenes:`, a folder of scene descriptions")

@@ -78,7 +78,7 @@ def schema_of(form: str) -> Schema:
     return Choice(options)
 
 
-def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
+def _json_rows(path: Path, text: str) -> list[dict[str, object]]:
     rows = []
     for number, row in json_lines(text):
         if not isinstance(row, dict):
@@ -87,7 +87,7 @@ def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _label(row: Mapping[str, Any], path: Path, number: int) -> Label:
+def _label(row: Mapping[str, object], path: Path, number: int) -> Label:
     where = f"{path}, line {number}"
     given = {str(name).strip(): value for name, value in row.items() if value not in (None, "")}
     missing = [name for name in ("clip", "question", "label") if name not in given]

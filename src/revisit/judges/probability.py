@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from revisit.judges.questions import Malformed, YesNo, locate_answer
 from revisit.judges.replies import AROUND_TOKEN, Passage, fold, without_thinking
@@ -22,7 +21,7 @@ MASKED = -9000.0  # servers write -9999 for a token that a grammar forbids
 ANSWER = re.compile(r"(?<![a-z])(yes|no)(?![a-z])", re.IGNORECASE)
 
 
-def p_yes(reply: str, logprobs: Mapping[str, Any] | None) -> tuple[float | None, str]:
+def p_yes(reply: str, logprobs: Mapping[str, object] | None) -> tuple[float | None, str]:
     """The probability of yes and how it was got; None, and why, where the server does not tell."""
     entries = (logprobs or {}).get("content")
     if not isinstance(entries, list) or not entries:
@@ -32,9 +31,10 @@ def p_yes(reply: str, logprobs: Mapping[str, Any] | None) -> tuple[float | None,
         return None, "none: the reply is no plain answer, or the log-probabilities do not show where the answer begins"
     seen: dict[str, list[float]] = {"yes": [], "no": []}
     listed = []
-    alternatives: list[Mapping[str, Any]] = [
-        found for found in entry.get("top_logprobs") or () if isinstance(found, dict)
-    ]
+    top = entry.get("top_logprobs")
+    alternatives: list[Mapping[str, object]] = (
+        [one for one in top if isinstance(one, dict)] if isinstance(top, list) else []
+    )
     if not any(found.get("token") == entry.get("token") for found in alternatives):
         alternatives.append(entry)
     for found in alternatives:
@@ -77,7 +77,7 @@ def at_first_word(reply: str, passage: Passage) -> bool:
     return found is not None and found.start() == _word_start(passage)
 
 
-def _at_answer(reply: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _at_answer(reply: str, entries: Sequence[Mapping[str, object]]) -> Mapping[str, object] | None:
     """The entry that holds the word of the answer; None where the reply is no answer or its word is split."""
     texts = [str(entry.get("token", "")).replace("Ġ", " ").replace("▁", " ") for entry in entries]
     joined = "".join(texts)

@@ -81,7 +81,7 @@ class Answer:
     model: str = ""
     tries: int = 0  # replies it took
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return asdict(self)
 
     @classmethod
@@ -95,7 +95,7 @@ class Answer:
 class Judge(Protocol):
     """Anybody who answers questions about frames."""
 
-    facts: Mapping[str, Any]  # everything its answers depend on (kind, model, parameters); part of their address
+    facts: Mapping[str, object]  # everything its answers depend on (kind, model, parameters); part of their address
     batch: int  # questions about the same frames that it takes in one call
 
     def check(self) -> None:

@@ -17,6 +17,8 @@ from typing import Any, Protocol
 from revisit.core import digest
 from revisit.judges.replies import Passage, fold, json_passage, parse_object, passages, plain_forms, statements
 
+JsonSchema = dict[str, object]
+
 
 class Malformed(ValueError):
     """A reply that is no valid answer; the message says what a valid one looks like."""
@@ -25,7 +27,7 @@ class Malformed(ValueError):
 class Schema(Protocol):
     """What a valid answer looks like."""
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         """As JSON Schema."""
 
     def says(self) -> str:
@@ -39,7 +41,7 @@ class Schema(Protocol):
 class YesNo:
     """True or False."""
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {"type": "string", "enum": ["yes", "no"]}
 
     def says(self) -> str:
@@ -61,7 +63,7 @@ class Rating:
     low: int = 1
     high: int = 5
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {"type": "integer", "minimum": self.low, "maximum": self.high}
 
     def says(self) -> str:
@@ -81,7 +83,7 @@ class Number:
     low: float = 0.0
     high: float = 1.0
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {"type": "number", "minimum": self.low, "maximum": self.high}
 
     def says(self) -> str:
@@ -100,7 +102,7 @@ class Choice:
 
     options: tuple[str, ...]
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {"type": "string", "enum": list(self.options)}
 
     def says(self) -> str:
@@ -121,7 +123,7 @@ class Text:
 
     at_most: int = 500
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {"type": "string"}
 
     def says(self) -> str:
@@ -141,7 +143,7 @@ class Many:
     at_least: int = 1
     at_most: int = 100
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {"type": "array", "items": self.item.json(), "minItems": self.at_least, "maxItems": self.at_most}
 
     def says(self) -> str:
@@ -161,7 +163,7 @@ class Record:
 
     fields: Mapping[str, Schema]
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {
             "type": "object",
             "properties": {name: schema.json() for name, schema in self.fields.items()},
@@ -198,7 +200,7 @@ class Question:
     id: str
     text: str
     schema: Schema = field(default_factory=YesNo)
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, object] = field(default_factory=dict)
     rules: str = ""  # what a language model is told before, where it is not shown frames but writes something
 
     @property

@@ -254,7 +254,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _named_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise TwoAnswers("one name stands in it twice")

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,28 +24,15 @@ from revisit.judges.protocol import Judge
 from revisit.judges.replay import ReplayJudge
 from revisit.judges.store import AnswerStore
 
+Settings = dict[str, object]  # what a judge file says
 # kind of judge -> what makes it from the rest of its file; a relative path in there starts at the file's folder
-JUDGES: Registry[Callable[[dict[str, Any], Path], Judge]] = Registry("judge")
+JUDGES: Registry[Callable[[Settings, Path], Judge]] = Registry("judge")
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Limit(_Part):
-    calls: int | None = Field(default=None, ge=0)
-    tokens: int | None = Field(default=None, ge=0)
-    money: float | None = Field(default=None, ge=0)
-
-
-class _Price(_Part):
-    input: float = Field(default=0.0, ge=0)
-    output: float = Field(default=0.0, ge=0)
-    currency: str = "USD"
-
-
-class _Common(_Part):
+class _Common(BaseModel):
     """What every judge file may say."""
+
+    model_config = ConfigDict(extra="forbid")
 
     kind: str = "openai"
     concurrency: int = Field(default=8, ge=1, le=256)
@@ -56,8 +42,8 @@ class _Common(_Part):
     ask_unanswered: bool = False
     canaries: bool = True
     tokens_per_image: int | None = Field(default=None, gt=0)
-    budget: _Limit = _Limit()
-    price: _Price = _Price()
+    budget: Limit = Limit()
+    price: Price = Price()
 
 
 @dataclass(frozen=True)
@@ -73,7 +59,7 @@ class ChosenJudge:
     roles: Mapping[str, ChosenJudge] = field(default_factory=dict)  # observer -> the judge that it asks instead
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Everything that answers depend on, of this judge and of those of the roles."""
         roles = {id: other.judge.facts for id, other in sorted(self.roles.items())}
         return {**self.judge.facts, **({"roles": roles} if roles else {})}
@@ -106,7 +92,7 @@ def choose_judge(said: str, *, for_role: bool = False) -> ChosenJudge:
     return _from_settings(content, said, path.parent)
 
 
-def _from_settings(content: Mapping[str, Any], where: str, folder: Path) -> ChosenJudge:
+def _from_settings(content: Mapping[str, object], where: str, folder: Path) -> ChosenJudge:
     secret = [name for name in content if str(name).lower() in ("key", "api_key", "token", "password", "secret")]
     if secret:
         raise UsageError(f"{where}: do not write the key here; use `key_env: NAME` or `key_file: path`")
@@ -115,7 +101,7 @@ def _from_settings(content: Mapping[str, Any], where: str, folder: Path) -> Chos
     common = {name: value for name, value in content.items() if name in _Common.model_fields}
     rest = {str(name): value for name, value in content.items() if name not in _Common.model_fields}
     try:
-        shared = _Common(**common)
+        shared = _Common.model_validate(common)
         judge = JUDGES[shared.kind](rest, folder)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
@@ -124,15 +110,15 @@ def _from_settings(content: Mapping[str, Any], where: str, folder: Path) -> Chos
     return ChosenJudge(
         judge,
         Patience(shared.concurrency, shared.tries, shared.again, shared.pause, ask_unanswered=shared.ask_unanswered),
-        Limit(**shared.budget.model_dump()),
-        Price(**shared.price.model_dump()),
+        shared.budget,
+        shared.price,
         shared.canaries,
         shared.tokens_per_image,
         roles,
     )
 
 
-def _roles(content: Any, where: str, folder: Path) -> dict[str, ChosenJudge]:
+def _roles(content: object, where: str, folder: Path) -> dict[str, ChosenJudge]:
     """Observer -> its own judge, from a mapping of roles to files, urls or settings."""
     if not isinstance(content, dict):
         raise UsageError(f"{where}: roles must be a mapping, such as `roles: {{gate: gate.yaml}}`")
@@ -154,7 +140,7 @@ def _roles(content: Any, where: str, folder: Path) -> dict[str, ChosenJudge]:
     return found
 
 
-def _from_environment(url: str) -> dict[str, Any]:
+def _from_environment(url: str) -> Settings:
     model = os.environ.get("REVISIT_JUDGE_MODEL", "")
     if not model:
         raise UsageError("$REVISIT_JUDGE_MODEL is not set; set it to the model's name, or use a judge file")
@@ -162,14 +148,14 @@ def _from_environment(url: str) -> dict[str, Any]:
     return {"url": url, "model": model, **key}
 
 
-def _chat(settings: dict[str, Any], folder: Path) -> Judge:
-    made = ChatSettings(**settings)
+def _chat(settings: Settings, folder: Path) -> Judge:
+    made = ChatSettings.model_validate(settings)
     if made.key_file is not None:
         made = made.model_copy(update={"key_file": folder / made.key_file.expanduser()})
     return ChatJudge(made)
 
 
-def _replay(settings: dict[str, Any], folder: Path) -> Judge:
+def _replay(settings: Settings, folder: Path) -> Judge:
     unknown = sorted(set(settings) - {"path", "model", "server"})
     if unknown or "path" not in settings:
         raise UsageError(
@@ -179,13 +165,13 @@ def _replay(settings: dict[str, Any], folder: Path) -> Judge:
     return ReplayJudge(folder / str(settings["path"]), *which)
 
 
-def _local(settings: dict[str, Any], folder: Path) -> Judge:
+def _local(settings: Settings, folder: Path) -> Judge:
     from revisit.judges import local
 
     return local.from_settings(settings, folder)
 
 
-def _instrumented(settings: dict[str, Any], folder: Path) -> Judge:
+def _instrumented(settings: Settings, folder: Path) -> Judge:
     from revisit.judges import instrumented
 
     return instrumented.from_settings(settings, folder)

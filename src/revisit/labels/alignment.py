@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from revisit.core import METRICS, UsageError
 from revisit.core.grouping import grouped
+from revisit.labels.agreement import table
 from revisit.labels.formats import SIGNS
 from revisit.labels.items import JUDGEABLE, Dimension, dimensions_of, people_of
 from revisit.labels.label import CANNOT, Label
@@ -21,6 +22,8 @@ from revisit.results import Results
 from revisit.stats.agreement import cohen_kappa, gwet_ac, majority, with_interval, yes_no_agreement
 from revisit.stats.alignment import (
     Compared,
+    Decisions,
+    WinRatios,
     by_win_ratio,
     decisions,
     fit_tie_region,
@@ -30,6 +33,7 @@ from revisit.stats.alignment import (
 )
 from revisit.stats.bradley_terry import Preference, bradley_terry, tie
 
+Figures = dict[str, float | None]
 HALF = 0.5
 FEWEST = 4  # scenes below which no tie region is fitted
 
@@ -56,13 +60,41 @@ class Bridge:
     metric: str
     pairs: int  # with a verdict of people
     bridged: int  # of these, with a score of both clips
-    win_ratios: Mapping[str, Any] | None
+    win_ratios: WinRatios | None
     rho: float | None
     fitted_on: int  # pairs of the scenes on which the tie region was fitted
     holdout_rho: float | None
-    holdout: Mapping[str, Any] | None  # decisions on the other scenes
+    holdout: Decisions | None  # decisions on the other scenes
     agreement: float | None  # AC1 of the raters
-    judgeable: Mapping[str, Any] | None = None
+    judgeable: Mapping[str, float | None] | None = None
+
+
+class BankAgreement(TypedDict):
+    """People's majority against the answers of the bank, on the truth."""
+
+    questions: int
+    agreement: float
+    kappa: float | None
+    left_out: int
+    heat: dict[str, dict[str, tuple[float, int]]]  # scene -> dimension -> (share alike, questions)
+
+
+class ModelStrength(TypedDict):
+    """A model's Bradley-Terry strength."""
+
+    model: str
+    strength: float
+    low: float | None
+    high: float | None
+    share: float
+    comparisons: float
+
+
+class Strengths(TypedDict):
+    """Bradley-Terry strengths in one dimension."""
+
+    prior: float
+    models: list[ModelStrength]
 
 
 @dataclass(frozen=True)
@@ -70,10 +102,10 @@ class Alignment:
     """What `revisit align` says."""
 
     bridges: tuple[Bridge, ...] = ()
-    triggers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # subset -> agreement with people
+    triggers: Mapping[str, Figures] = field(default_factory=dict)  # subset -> agreement with people
     trigger_gate: str = ""
-    answers: Mapping[str, Any] = field(default_factory=dict)
-    strengths: Mapping[str, Any] = field(default_factory=dict)  # dimension -> models
+    answers: BankAgreement | None = None
+    strengths: Mapping[str, Strengths] = field(default_factory=dict)  # dimension -> models
     split_votes: int = 0  # full ties that were left out
     notes: tuple[str, ...] = ()
 
@@ -177,21 +209,19 @@ def _bridge(
         calibration = [pair for pair in pairs if pair.scene in chosen]
         rest = [pair for pair in pairs if pair.scene not in chosen]
         fitted_on = len(calibration)
-        held = asdict(decisions(rest, fit_tie_region(calibration)))
+        held = decisions(rest, fit_tie_region(calibration))
         found = pair_rho(rest)
         held_rho = found[0] if found else None
     told = list(judged.values()) if judged is not None else []
-    from revisit.labels.agreement import table
-
     return Bridge(
-        votes[0].dimension, metric, len(decided), len(pairs), asdict(ratios) if ratios else None,
+        votes[0].dimension, metric, len(decided), len(pairs), ratios,
         rho[0] if rho else None, fitted_on, held_rho, held,
         with_interval(lambda some: gwet_ac(some, categories=[-1, 0, 1]), table(labels)[0]).value if labels else None,
         judgeability([g for g, _ in told], [p for _, p in told]) if told else None,
     )  # fmt: skip
 
 
-def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str, dict[str, Any]]:
+def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str, Figures]:
     """A gate against people's majority on whether a clip poses the test, by subset and in all."""
     told = (label for label in labels if label.task == "trigger" and label.answer != CANNOT)
     said = grouped(told, lambda label: label.case)
@@ -206,7 +236,7 @@ def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str,
             continue
         for name in dict.fromkeys((votes[0].subset or "clips", "all")):
             rows[name].append((record.status == "open", most == "yes"))
-    found = {
+    found: dict[str, Figures] = {
         name: asdict(yes_no_agreement([g for g, _ in pairs], [p for _, p in pairs])) for name, pairs in rows.items()
     }
     if "all" in found:
@@ -216,7 +246,7 @@ def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str,
     return dict(sorted(found.items(), key=lambda item: item[0] == "all"))
 
 
-def _answers(labels: Sequence[Label]) -> dict[str, Any]:
+def _answers(labels: Sequence[Label]) -> BankAgreement | None:
     """People's majority against the answer that the bank holds for right of the truth, by scene and dimension."""
     told = [one for one in labels if one.task == "answer" and one.answer != CANNOT and one.model == "reference"]
     groups = grouped(told, lambda label: (label.scene, label.dimension, f"{label.case} {label.question}"))
@@ -229,7 +259,7 @@ def _answers(labels: Sequence[Label]) -> dict[str, Any]:
             pairs.append((most, right))
             cells[scene][dimension].append(most == right)
     if not pairs:
-        return {}
+        return None
     heat = {
         scene: {name: (sum(same) / len(same), len(same)) for name, same in row.items()} for scene, row in cells.items()
     }
@@ -242,9 +272,9 @@ def _answers(labels: Sequence[Label]) -> dict[str, Any]:
     }
 
 
-def _strengths(votes: Sequence[Vote]) -> dict[str, Any]:
+def _strengths(votes: Sequence[Vote]) -> dict[str, Strengths]:
     """Bradley-Terry strengths by dimension, from people's verdicts; clusters are scenes."""
-    found: dict[str, Any] = {}
+    found: dict[str, Strengths] = {}
     for name in dict.fromkeys(vote.dimension for vote in votes):
         some = [vote for vote in votes if vote.dimension == name and vote.verdict is not None]
         scenes = len({vote.scene for vote in some})

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from revisit.core import Case, MissingPrerequisite
 from revisit.core.grouping import grouped
@@ -42,7 +41,10 @@ def _labels(project: Project, answer: Answer, names: Mapping[str, str]) -> list[
     case = project.cases[item.cases[0]]
     other = project.cases[item.cases[1]] if len(item.cases) == 2 else None
     known = {question.id: question for question in item.questions}
-    boxes = tuple(Box(str(b["name"]), tuple(b["box"]), int(b["frame"])) for b in answer.boxes)
+    boxes = []
+    for box in answer.boxes:
+        x0, y0, x1, y1 = box["box"]
+        boxes.append(Box(box["name"], (x0, y0, x1, y1), box["frame"]))
     made = []
     for id, said in answer.answers.items():
         question = known.get(id) or item.questions[0]  # kinds of failure are answers to one question
@@ -54,8 +56,8 @@ def _labels(project: Project, answer: Answer, names: Mapping[str, str]) -> list[
                 other_clip=str(other.clip.path) if other else "",
                 other_digest=project.digests.get(other.id, "") if other else "",
                 dimension=question.dimension, text=answer.texts.get(id) or question.text, polarity=question.polarity,
-                frames=dict(answer.frames), boxes=boxes, comment=answer.comment, swapped=answer.swapped, form=item.form,
-                right=item.gold.get(id, ""), example=item.example, seconds=answer.seconds, at=answer.at,
+                frames=dict(answer.frames), boxes=tuple(boxes), comment=answer.comment, swapped=answer.swapped,
+                form=item.form, right=item.gold.get(id, ""), example=item.example, seconds=answer.seconds, at=answer.at,
             )
         )  # fmt: skip
     return made
@@ -112,7 +114,7 @@ def parquet(labels: Sequence[Label], folder: Path) -> bytes:
     return made.getvalue()
 
 
-def targets(labels: Sequence[Label]) -> dict[str, dict[str, Any]]:
+def targets(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     """Clip -> box of its target in the first frame and what becomes of it, as `import scan --targets` and suites read.
 
     A clip is called by its file's name; by model/name where several models' files are called alike; MemoBench's by
@@ -125,14 +127,15 @@ def targets(labels: Sequence[Label]) -> dict[str, dict[str, Any]]:
     for (_, model, _, stem), said in by_clip.items():
         verdicts = [label.answer for label in said]
         boxes = [box for label in said for box in label.boxes if box.frame == 0]
-        entry: dict[str, Any] = {"gate": majority(verdicts) or "borderline", "raters": len(said)}
-        if entry["gate"] == "cannot tell":
-            entry["gate"] = "borderline"
+        gate = majority(verdicts)
+        if gate in (None, "cannot tell"):
+            gate = "borderline"
+        entry: dict[str, object] = {"gate": gate, "raters": len(said)}
         if boxes:
             middle = [round(statistics.median(box.box[k] for box in boxes), 4) for k in range(4)]
             entry = {"box": middle, "target": Counter(box.name for box in boxes).most_common(1)[0][0], **entry}
         for name, frame in ((GONE, "first_hidden_frame"), (BACK, "first_returned_frame")):
-            marked = [label.frames[name] for label in said if name in label.frames and label.answer == entry["gate"]]
+            marked = [label.frames[name] for label in said if name in label.frames and label.answer == gate]
             if marked:
                 entry[frame] = round(statistics.median(marked))
         notes = " / ".join(dict.fromkeys(label.comment for label in said if label.comment))
@@ -158,7 +161,7 @@ def marks_sheet(labels: Sequence[Label]) -> str:
     return csv_text(["video_folder", "exits", "re-enter"], rows, "\n") if rows else ""
 
 
-def judge_labels(labels: Sequence[Label], folder: Path) -> list[dict[str, Any]]:
+def judge_labels(labels: Sequence[Label], folder: Path) -> list[dict[str, str]]:
     """Rows that `revisit judge check` reads: yes and no of each rater; who could not judge is left out."""
     rows = []
     for label in labels:
@@ -170,12 +173,12 @@ def judge_labels(labels: Sequence[Label], folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def preferences(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict[str, Any]]:
+def preferences(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict[str, object]]:
     """Pairs for training: the clip that most raters prefer and the other one, with prompts, digests and the rule.
 
     Only where more than half of all who were asked prefer the same one. Gold questions are in it, examples are not.
     """
-    made = []
+    made: list[dict[str, object]] = []
     asked = (label for label in labels if label.task == "pairwise" and label.question != JUDGEABLE)
     pairs = grouped(asked, lambda label: (label.case, label.other, label.question))
     for (case, other, question), said in pairs.items():
@@ -201,9 +204,9 @@ def preferences(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict
     return made
 
 
-def reviews(labels: Sequence[Label]) -> dict[str, dict[str, Any]]:
+def reviews(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     """Sample -> number of a question -> what reviewers decide, the new words and their reasons."""
-    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    found: dict[str, dict[str, object]] = defaultdict(dict)
     reviews = (label for label in labels if label.task == "review")
     for (sample, question), said in grouped(reviews, lambda label: (label.sample, label.question)).items():
         edits = [label.text for label in said if label.answer == "edit"]
@@ -216,11 +219,11 @@ def reviews(labels: Sequence[Label]) -> dict[str, dict[str, Any]]:
     return dict(found)
 
 
-def _json(content: Any) -> str:
+def _json(content: object) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n" if content else ""
 
 
-def _dumps(row: Mapping[str, Any]) -> str:
+def _dumps(row: Mapping[str, object]) -> str:
     return json.dumps(row, ensure_ascii=False, allow_nan=False)
 
 

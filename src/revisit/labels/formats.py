@@ -19,10 +19,11 @@ from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import BACK, CANNOT, GONE, TASKS, Box, Label
 
 SIGNS = {"a": 1, "tie": 0, "both_bad": 0, "b": -1}
+Row = dict[str, object]  # of a file that another tool reads
 FORMATS = ("labels", "wrbench", "mbench", "label-studio")
 
 
-def to_wrbench(labels: Iterable[Label]) -> list[dict[str, Any]]:
+def to_wrbench(labels: Iterable[Label]) -> list[Row]:
     """A row per rater, pair and dimension."""
     return [
         {
@@ -43,9 +44,9 @@ def to_wrbench(labels: Iterable[Label]) -> list[dict[str, Any]]:
     ]
 
 
-def to_mbench(labels: Iterable[Label]) -> list[dict[str, Any]]:
+def to_mbench(labels: Iterable[Label]) -> list[Row]:
     """A row per rater and clip (trigger), or per rater, pair and dimension."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for label in labels:
         ids = {
             "subset": label.subset,
@@ -90,29 +91,28 @@ def _from_wrbench(row: Mapping[str, Any]) -> Label:
 
 def _from_mbench(row: Mapping[str, Any]) -> Label:
     """Cases are called as the suite calls them."""
-    ids = [str(row[name]) for name in ("subset", "sample_id", "condition_id")]
-    who, item = str(row["annotator"]), ":".join(ids)
-    facts: dict[str, Any] = {"subset": ids[0], "sample": ids[1], "condition": ids[2]}
+    subset, sample, condition = (str(row[name]) for name in ("subset", "sample_id", "condition_id"))
+    who, item = str(row["annotator"]), f"{subset}:{sample}:{condition}"
     if row.get("type") == "trigger" or "triggered" in row:
         model = str(row["model_id"])
         case = f"{item}@{model}"
         said = "yes" if row["triggered"] else "no"
-        return Label("trigger", case, who, "trigger", said, case, model, dimension="trigger", **facts)
+        return Label("trigger", case, who, "trigger", said, case, model, sample, subset, condition, dimension="trigger")
     one, other, dimension = str(row["model_a"]), str(row["model_b"]), str(row["dimension"])
     answer = {"a": "a", "b": "b", "tie": "tie"}[str(row["preference"]).lower()]
     return Label(
-        "pairwise", f"{item}@{one}@{other}", who, dimension, answer, f"{item}@{one}", one, other=f"{item}@{other}",
-        other_model=other, dimension=dimension, **facts,
+        "pairwise", f"{item}@{one}@{other}", who, dimension, answer, f"{item}@{one}", one, sample, subset, condition,
+        other=f"{item}@{other}", other_model=other, dimension=dimension,
     )  # fmt: skip
 
 
-def to_label_studio(labels: Iterable[Label]) -> list[dict[str, Any]]:
+def to_label_studio(labels: Iterable[Label]) -> list[Row]:
     """Tasks with the annotations of every rater."""
-    tasks = []
+    tasks: list[Row] = []
     for number, said in enumerate(grouped(labels, lambda label: label.item).values(), 1):
         first = said[0]
         names = ("task", "item", "case", "model", "sample", "subset", "condition", "other", "other_model")
-        data: dict[str, Any] = {name: getattr(first, name) for name in names if getattr(first, name)}
+        data: Row = {name: getattr(first, name) for name in names if getattr(first, name)}
         data |= {"video": first.clip} | ({"video_b": first.other_clip} if first.other_clip else {})
         by_rater = grouped(said, lambda label: label.rater)
         annotations = [
@@ -128,7 +128,7 @@ def to_label_studio(labels: Iterable[Label]) -> list[dict[str, Any]]:
     return tasks
 
 
-def _choice(label: Label) -> dict[str, Any]:
+def _choice(label: Label) -> Row:
     meta = {"dimension": label.dimension, "text": label.text, "polarity": label.polarity}
     kept = {name: value for name, value in meta.items() if value}
     return {
@@ -141,11 +141,11 @@ def _choice(label: Label) -> dict[str, Any]:
     }
 
 
-def _regions(label: Label) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
+def _regions(label: Label) -> list[Row]:
+    made: list[Row] = []
     for k, box in enumerate(label.boxes):
         x0, y0, x1, y1 = (100 * value for value in box.box)
-        place: dict[str, Any] = {"frame": box.frame + 1, "enabled": True, "rotation": 0, "time": 0}
+        place: Row = {"frame": box.frame + 1, "enabled": True, "rotation": 0, "time": 0}
         place |= {"x": x0, "y": y0, "width": x1 - x0, "height": y1 - y0}
         value = {"sequence": [place], "labels": [box.name]}
         made.append(
@@ -188,7 +188,7 @@ def from_label_studio(tasks: Any) -> list[Label]:
 
 
 def _of_annotation(
-    kind: str, item: str, case: str, facts: Mapping[str, Any], annotation: Mapping[str, Any]
+    kind: str, item: str, case: str, facts: dict[str, Any], annotation: Mapping[str, Any]
 ) -> list[Label]:
     results = annotation.get("result") or []
     frames: dict[str, int] = {}
@@ -215,7 +215,7 @@ def _of_annotation(
     for part in results:
         if part["type"] == "choices":
             for choice in part["value"]["choices"]:
-                about: dict[str, Any] = {
+                about = {
                     name: str(value)
                     for name, value in (part.get("meta") or {}).items()
                     if name in ("dimension", "text", "polarity")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import parse_qs
 
 from revisit.core import UsageError
@@ -12,12 +12,21 @@ from revisit.core.text import parse_json
 from revisit.labels.items import JUDGEABLE, Asked, Item
 from revisit.labels.label import BACK, CANNOT, GONE
 from revisit.labels.project import Shot
-from revisit.labels.store import Answer
+from revisit.labels.store import Answer, BoxJson
 
 LONGEST = 4000  # characters of a comment or of a question
 MOST_FIELDS, MOST_BOXES = 200, 20
 SIDES = {"left": "a", "right": "b"}
 Fields = Mapping[str, Sequence[str]]
+
+
+class AnswerParts(TypedDict):
+    """What goes with the answers of a form."""
+
+    frames: dict[str, int]
+    boxes: list[BoxJson]
+    comment: str
+    texts: dict[str, str]
 
 
 def fields_of(body: bytes) -> Fields:
@@ -109,7 +118,7 @@ def turned(item: Item, answer: str, swapped: bool) -> str:
     return "left" if (answer == "a") != swapped else "right"
 
 
-def _rest(item: Item, fields: Fields, shots: Sequence[Shot]) -> dict[str, Any]:
+def _rest(item: Item, fields: Fields, shots: Sequence[Shot]) -> AnswerParts:
     """Frames, boxes, new words and the comment."""
     frames = {}
     for name in (GONE, BACK, "worst"):
@@ -118,14 +127,14 @@ def _rest(item: Item, fields: Fields, shots: Sequence[Shot]) -> dict[str, Any]:
             if not text.isdecimal() or len(text) > 9 or int(text) >= shots[0].frames:
                 raise UsageError(f"the frame {text[:20]!r} is not in this clip, which has {shots[0].frames} frames")
             frames[name] = int(text)
-    made: dict[str, Any] = {
+    made: AnswerParts = {
         "frames": frames,
         "boxes": _boxes(one(fields, "boxes")),
         "comment": _text(one(fields, "comment")),
+        "texts": {},
     }
     if item.task == "marks":
         _check_marks(one(fields, "q.target"), made)
-    made["texts"] = {}
     for question in item.questions:
         if item.task == "review":
             choice, words = one(fields, f"q.{question.id}"), _text(one(fields, f"text.{question.id}"))
@@ -137,7 +146,7 @@ def _rest(item: Item, fields: Fields, shots: Sequence[Shot]) -> dict[str, Any]:
     return made
 
 
-def _check_marks(verdict: str, made: Mapping[str, Any]) -> None:
+def _check_marks(verdict: str, made: AnswerParts) -> None:
     gone, back = made["frames"].get(GONE), made["frames"].get(BACK)
     wanted = {"never hidden": (False, False), "hidden, returned": (True, True), "hidden, not returned": (True, False)}
     if verdict in wanted and (gone is not None, back is not None) != wanted[verdict]:
@@ -148,12 +157,12 @@ def _check_marks(verdict: str, made: Mapping[str, Any]) -> None:
         raise UsageError("draw a box around the target in the first frame")
 
 
-def _boxes(text: str) -> list[dict[str, Any]]:
+def _boxes(text: str) -> list[BoxJson]:
     try:
         given = parse_json(text) if text else []
         if not isinstance(given, list) or len(given) > MOST_BOXES:
             raise ValueError
-        made = []
+        made: list[BoxJson] = []
         for entry in given:
             box = [round(float(value), 4) for value in entry["box"]]
             if len(box) != 4 or not (0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):

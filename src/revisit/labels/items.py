@@ -128,7 +128,7 @@ def couples(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
     ]
 
 
-def bank_of(case: Case) -> list[Mapping[str, Any]]:
+def bank_of(case: Case) -> list[Mapping[str, object]]:
     """The questions of a case's bank: id, dimension, positive, text."""
     return list(case.annotations.get("questions") or ())
 
@@ -169,7 +169,7 @@ def _forms(case: Case, forms: int) -> list[Item]:
     ]
 
 
-def _of_bank(question: Mapping[str, Any], answers: tuple[str, ...]) -> Asked:
+def _of_bank(question: Mapping[str, object], answers: tuple[str, ...]) -> Asked:
     polarity = "positive" if question["positive"] else "negative"
     return Asked(str(question["id"]), str(question["text"]), answers, str(question["dimension"]), polarity)
 

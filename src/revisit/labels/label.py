@@ -72,7 +72,7 @@ class Label:
 NAMES = tuple(part.name for part in fields(Label))
 
 
-def to_line(label: Label) -> dict[str, Any]:
+def to_line(label: Label) -> dict[str, object]:
     """The content of a label's line: schema, and every field that says something."""
     made = {"schema": SCHEMA, **asdict(label)}
     made["boxes"] = [{"name": one.name, "frame": one.frame, "box": list(one.box)} for one in label.boxes]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from revisit.core import UsageError
 from revisit.labels import formats
@@ -58,7 +57,7 @@ def imported(source: Path, shape: str, out: Path) -> int:
 
 def aligned(
     run: Path, paths: Sequence[Path], chosen: Sequence[str], seed: int, store: str = ""
-) -> tuple[dict[str, Any], Path]:
+) -> tuple[dict[str, object], Path]:
     """Agreement and alignment of a run, kept in its people.json and shown in its report, the page."""
     from revisit.report.write_html import write_report
 
@@ -72,7 +71,7 @@ def aligned(
     labels = labels_in(paths, store)
     report = agreement(labels)
     found = alignment(opened.results, labels, metrics, seed)
-    content = {
+    content: dict[str, object] = {
         "schema": 1,
         "records": file_digest(run / "records.jsonl"),  # the scores that were compared
         "tables": [*alignment_tables(found), *agreement_tables(report)],
@@ -81,7 +80,7 @@ def aligned(
             *found.notes,
             *([f"{found.split_votes} pairs with a full tie of votes are left out"] if found.split_votes else []),
         ],
-        "alignment": asdict(found),
+        "alignment": {**asdict(found), "answers": found.answers or {}},
         "agreement": asdict(report),
     }
     write_json(run / PEOPLE, content)

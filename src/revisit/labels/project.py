@@ -74,7 +74,7 @@ class Project:
     secret: str
     guide: str = ""
     runs: tuple[str, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
 
     def item(self, id: str) -> Item | None:
         return self._by_id.get(id)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from revisit.core import UsageError
 from revisit.web.server import needs
@@ -64,6 +64,14 @@ class Rater:
     closed: bool = False
 
 
+class BoxJson(TypedDict):
+    """A target in a frame: x0, y0, x1, y1 as fractions."""
+
+    name: str
+    frame: int
+    box: list[float]
+
+
 @dataclass(frozen=True)
 class Answer:
     """All that one rater said of one item: answers by question, and what goes with them."""
@@ -72,7 +80,7 @@ class Answer:
     rater: str
     answers: Mapping[str, str] = field(default_factory=dict)
     frames: Mapping[str, int] = field(default_factory=dict)
-    boxes: Sequence[Mapping[str, Any]] = ()
+    boxes: Sequence[BoxJson] = ()
     texts: Mapping[str, str] = field(default_factory=dict)  # question -> its new words
     comment: str = ""
     seconds: float = 0.0

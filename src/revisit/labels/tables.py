@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 from revisit.labels.agreement import Quality, Report, qualities
-from revisit.labels.alignment import Alignment
+from revisit.labels.alignment import Alignment, BankAgreement
 from revisit.labels.export import labels_of
 from revisit.labels.project import Project
 from revisit.labels.store import Store
@@ -51,7 +51,7 @@ def _rater(one: Quality) -> list[str]:
     return [str(one.items), *figures]
 
 
-def rater_rows(project: Project, store: Store) -> list[dict[str, Any]]:
+def rater_rows(project: Project, store: Store) -> list[dict[str, object]]:
     """A row per rater for the page of the project."""
     known = {one.rater: _rater(one) for one in qualities(labels_of(project, store))}
     names, nothing = ("answers", "seconds", "agrees", "kappa", "gold", "left", "cannot"), ["0", *[NONE] * 6]
@@ -85,37 +85,44 @@ def alignment_tables(found: Alignment) -> list[Table]:
     return made
 
 
-def figures(report: Report | None, found: Alignment | None) -> dict[str, Any]:
+def figures(report: Report, found: Alignment) -> dict[str, list[dict[str, object]]]:
     """Numbers of the figures: heat maps and win ratios."""
-    made: dict[str, Any] = {"heat": [], "ratios": []}
-    if report is not None and len(report.heat) > 1:
-        made["heat"].append({"title": "Raters alike, by scene and dimension", **_heat(report.heat)})
-    if found is not None:
-        if found.answers:
-            title = "People's majority and the bank's answer alike, by scene and dimension"
-            made["heat"].append({"title": title, **_heat(found.answers["heat"])})
-        for bridge in found.bridges:
-            if bridge.win_ratios:
-                people, metric = bridge.win_ratios["people"], bridge.win_ratios["metric"]
-                points = [[model, people[model], metric[model]] for model in people]
-                made["ratios"].append({"title": f"{bridge.dimension}: {metric_title(bridge.metric)}", "points": points})
-    return made
+    heat: list[dict[str, object]] = []
+    ratios: list[dict[str, object]] = []
+    if len(report.heat) > 1:
+        heat.append({"title": "Raters alike, by scene and dimension", **_heat(report.heat)})
+    if found.answers:
+        title = "People's majority and the bank's answer alike, by scene and dimension"
+        heat.append({"title": title, **_heat(found.answers["heat"])})
+    for bridge in found.bridges:
+        if bridge.win_ratios:
+            people, metric = bridge.win_ratios.people, bridge.win_ratios.metric
+            points = [[model, people[model], metric[model]] for model in people]
+            ratios.append({"title": f"{bridge.dimension}: {metric_title(bridge.metric)}", "points": points})
+    return {"heat": heat, "ratios": ratios}
 
 
-def _heat(cells: Mapping[str, Mapping[str, tuple[float, int]]]) -> dict[str, Any]:
+class HeatMap(TypedDict):
+    """Shares by scene (rows) and dimension (columns)."""
+
+    columns: list[str]
+    rows: list[tuple[str, list[tuple[float, int] | None]]]
+
+
+def _heat(cells: Mapping[str, Mapping[str, tuple[float, int]]]) -> HeatMap:
     columns = list(dict.fromkeys(name for row in cells.values() for name in row))
-    rows = [
-        [scene, [list(row[name]) if name in row else None for name in columns]] for scene, row in sorted(cells.items())
-    ]
+    rows = [(scene, [row.get(name) for name in columns]) for scene, row in sorted(cells.items())]
     return {"columns": columns, "rows": rows}
 
 
 def _correlations(found: Alignment) -> Table:
     rows = []
     for bridge in found.bridges:
-        ratios = bridge.win_ratios or {}
-        over = [within(ratios.get(name), ratios.get(f"{name}_interval")) for name in ("rho", "tau")]
-        counts = [str(len(ratios.get("people", ()))), str(bridge.bridged)]
+        ratios = bridge.win_ratios
+        over = (
+            [within(ratios.rho, ratios.rho_interval), within(ratios.tau, ratios.tau_interval)] if ratios else [NONE] * 2
+        )
+        counts = [str(len(ratios.people) if ratios else 0), str(bridge.bridged)]
         rows.append((bridge.dimension, [metric_title(bridge.metric), *over, *counts]))
     return table(
         "Metric and people: win ratios of models",
@@ -129,7 +136,8 @@ def _correlations(found: Alignment) -> Table:
 def _bridge(found: Alignment) -> Table:
     rows = []
     for bridge in found.bridges:
-        held, judged = bridge.holdout or {}, bridge.judgeable or {}
+        held: Mapping[str, float | None] = vars(bridge.holdout) if bridge.holdout else {}
+        judged = bridge.judgeable or {}
         cells = [
             metric_title(bridge.metric),
             number(bridge.agreement),
@@ -155,19 +163,18 @@ def _bridge(found: Alignment) -> Table:
     )  # fmt: skip
 
 
-def _slashed(facts: Mapping[str, Any], *names: str) -> str:
+def _slashed(facts: Mapping[str, float | None], *names: str) -> str:
     return "/".join(number(facts.get(name)) for name in names) if facts else NONE
 
 
 def _ratios(found: Alignment) -> Table:
-    models = list(
-        dict.fromkeys(model for bridge in found.bridges for model in (bridge.win_ratios or {}).get("people", {}))
-    )
+    ratios = [bridge.win_ratios for bridge in found.bridges if bridge.win_ratios]
+    models = list(dict.fromkeys(model for one in ratios for model in one.people))
     rows = []
     for bridge in found.bridges:
-        ratios = bridge.win_ratios or {"people": {}, "metric": {}}
-        for who, name in (("people", "people"), ("metric", metric_title(bridge.metric))):
-            rows.append((f"{bridge.dimension}: {name}", [number(ratios[who].get(model)) for model in models]))
+        shares = (bridge.win_ratios.people, bridge.win_ratios.metric) if bridge.win_ratios else ({}, {})
+        for name, won in zip(("people", metric_title(bridge.metric)), shares, strict=True):
+            rows.append((f"{bridge.dimension}: {name}", [number(won.get(model)) for model in models]))
     note = (
         "share of comparisons won, a tie half; people's are over the pairs for which the metric below them has scores"
     )
@@ -182,11 +189,11 @@ def _triggers(found: Alignment) -> Table:
         "as MBench's table 6: the majority of raters is right"
         + (f"; {gone} clips that the gate could not decide are left out" if gone else ""),
         ["clips", "accuracy", "precision", "recall", "F1", "κ"],
-        [(name, [str(one["n"]), *(number(one[key]) for key in keys)]) for name, one in found.triggers.items()],
+        [(name, [f"{one['n']:g}", *(number(one[key]) for key in keys)]) for name, one in found.triggers.items()],
     )
 
 
-def _answers(answers: Mapping[str, Any]) -> Table:
+def _answers(answers: BankAgreement) -> Table:
     heat = _heat(answers["heat"])
     return table(
         "Questions of the bank: people and the bank's own answers",
@@ -218,7 +225,7 @@ def told(one: Agreement | None) -> str:
     return NONE if one is None else within(one.value, one.interval)
 
 
-def within(value: float | None, interval: Sequence[float] | None) -> str:
+def within(value: float | None, interval: Sequence[float | None] | None) -> str:
     """0.71 (0.52 to 0.84)."""
     if value is None:
         return NONE

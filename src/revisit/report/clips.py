@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from revisit.core import METRICS, Case, Series, digest
-from revisit.report.film import GONE, Film, clock_of, clock_of_file
+from revisit.core import METRICS, Case, Clip, Series, digest
+from revisit.report.film import GONE, Clock, Film, clock_of, clock_of_file
 from revisit.report.overlays import judged, overlays
-from revisit.report.phases import first_frames, from_starts, phases_of
+from revisit.report.phases import Phase, first_frames, from_starts, phases_of
 from revisit.report.series import drawn, read_series
 from revisit.report.tables import finding
 from revisit.report.wording import gate_name
 from revisit.results.ceilings import measured
 from revisit.results.display import number
+from revisit.web.templates import Context
 
 if TYPE_CHECKING:
+    from revisit.report.page_data import MetricCard
     from revisit.report.pages import Book
 
 MOST_PAIRS = 3
@@ -33,11 +35,18 @@ SIGHTS = {
 }
 
 
+class Lane(TypedDict):
+    """The phases of a clip, and who says so."""
+
+    name: str
+    phases: list[Phase]
+
+
 class Entry:
     """One clip being described."""
 
-    def __init__(self, book: Book, case: Case, planned: Mapping[str, Any]) -> None:
-        self.book, self.case, self.planned = book, case, planned
+    def __init__(self, book: Book, case: Case, evidence: Mapping[str, str]) -> None:
+        self.book, self.case, self.evidence = book, case, evidence
         self.records, self.held = book.results.of(case), book.held.of(case)
         self.anchor = digest(case.id, 10)
 
@@ -50,8 +59,8 @@ class Entry:
         return self.book.films.of(str(self.case.reference.path)) if self.case.reference else None
 
     @cached_property
-    def clock(self) -> dict[str, Any] | None:
-        return clock_of(self.planned.get("evidence", {}), self.book.cache)
+    def clock(self) -> Clock | None:
+        return clock_of(self.evidence, self.book.cache)
 
     @cached_property
     def series(self) -> dict[str, Series]:
@@ -64,36 +73,30 @@ class Entry:
     def failure(self) -> str | None:
         return next((record.sentence for record in self.records.values() if record.failed), None)
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Context:
         """What the list of clips shows and searches."""
         found = self.book.diagnoses.get(self.case.id)
         return {
             "anchor": self.anchor,
             **{name: getattr(self.case, name) for name in FACTS},
             "target": self.case.target.name if self.case.target else self.case.target_name,
-            "film": self._strip(),
+            "film": _strip(self.film, self.book),
             "last": self._last(),
-            "phases": [
-                [kind, first, last] for kind, _, first, last in (self._lanes() or [{"phases": []}])[-1]["phases"]
-            ],
+            "phases": [[kind, first, last] for lane in self._lanes()[-1:] for kind, _, first, last in lane["phases"]],
             "found": [self._label(id) for id in self.book.gates],
             "words": found["words"] if found else None,
             "scores": [self._value(id) for id in self.book.cards],
             "failure": self.failure,
         }
 
-    def whole(self) -> dict[str, Any]:
+    def whole(self) -> Context:
         """Everything about the clip."""
-        case = self.case
         return {
+            **_basics(self.book, self.case, self.case.clip, self.film),
             "anchor": self.anchor,
             "truth": False,
-            **{name: getattr(case, name) for name in FACTS},
-            "camera": case.camera,
-            "target": {"name": case.target.name, "box": case.target.box} if case.target else None,
             "clock": self.clock,
             "last": self._last(),
-            "film": self._strip(),
             "film_note": None if self.film or self.failure else GONE,
             "findings": [self._finding(id) for id in self.book.gates],
             "diagnosis": self._diagnosis(),
@@ -101,23 +104,22 @@ class Entry:
             "series": [self._line(id, series) for id, series in self.series.items()],
             "hurt": self._hurt(),
             "scores": [self._score(id) for id in self.book.cards],
-            "overlays": overlays(self.planned.get("evidence", {}), self.book.cache),
-            "judged": judged(self.planned.get("evidence", {}), self.book.cache, self.book.videos),
-            "video": self.book.videos.place(case.clip),
+            "overlays": overlays(self.evidence, self.book.cache),
+            "judged": judged(self.evidence, self.book.cache, self.book.videos),
             "failure": self.failure,
         }
 
-    def moment(self, metric: str, frame: int | None) -> list[dict[str, Any]]:
+    def moment(self, metric: str, frame: int | None) -> list[Context]:
         """Two pictures: what should be there, by the truth or as it was before, and what is."""
         series = self._one_series(metric)
         row = None if series is None or frame is None else _at(series, frame)
         other = None if series is None or row is None else _other(series, row)
-        card = self.book.cards.get(metric, {})
+        paired = metric in self.book.cards and self.book.cards[metric]["against_reference"]
         at = 0 if frame is None else frame
-        if self.reference_film is not None and not (other is not None and not card.get("against_reference")):
+        if self.reference_film is not None and (other is None or paired):
             same = self.reference_film.at_share(at / max(self._last(), 1))
             return self._pictures((self.reference_film, same if other is None else other, "visible", "truth"), at)
-        return self._pair(at, other, bool(card.get("against_reference")))
+        return self._pair(at, other, paired)
 
     def _last(self) -> int:
         """Number of the last frame: of the clip, or the last one anything is known of."""
@@ -129,14 +131,14 @@ class Entry:
             known += [phase[3] for phase in phases_of({"phases": self._facts(id).get("phases", [])}, None, FAR)]
         return max(known, default=0)
 
-    def _facts(self, id: str) -> Mapping[str, Any]:
+    def _facts(self, id: str) -> Mapping[str, object]:
         return self.records[id].facts if id in self.records else {}
 
     def _label(self, id: str) -> str | None:
         record = self.records.get(id)
         return None if record is None or record.failed else finding(record)
 
-    def _finding(self, id: str) -> dict[str, Any] | None:
+    def _finding(self, id: str) -> Context | None:
         record = self.records.get(id)
         if record is None or record.failed:
             return None
@@ -152,7 +154,7 @@ class Entry:
             "seconds": seconds[:2],
         }
 
-    def _diagnosis(self) -> dict[str, Any] | None:
+    def _diagnosis(self) -> Context | None:
         """What the clip is found to show, in words, with a sentence for each finding; None where nobody asked."""
         found = self.book.diagnoses.get(self.case.id)
         if found is None:
@@ -166,9 +168,9 @@ class Entry:
             "frames": sorted({int(frame) for entry in found["findings"] for frame in entry["frames"]}),
         }
 
-    def _lanes(self) -> list[dict[str, Any]]:
+    def _lanes(self) -> list[Lane]:
         """Phases by who says so; the same phases are shown once."""
-        lanes: list[dict[str, Any]] = []
+        lanes: list[Lane] = []
         given = self.case.phases
         said = [("Given", from_starts(given[0], given[1], self._last()))] if given else []
         said += [
@@ -183,9 +185,9 @@ class Entry:
                 lanes.append({"name": name, "phases": phases})
         return lanes
 
-    def _hurt(self) -> list[dict[str, Any]]:
+    def _hurt(self) -> list[Context]:
         """The unit of each memory metric that cost it most, worst first, each pair of frames once."""
-        found: dict[tuple[int, int | None], dict[str, Any]] = {}
+        found: dict[tuple[int, int | None], tuple[float, Context]] = {}  # loss, and what is shown
         for id, card in self.book.cards.items():
             series = self.series.get(id)
             if card["group"] != "Memory" or card["higher_is_better"] is None or series is None:
@@ -194,32 +196,34 @@ class Entry:
             if row is None or not self.records[id].scored:
                 continue
             frame, other, value = int(series["frame"][row]), _other(series, row), float(series["value"][row])
-            loss = _loss(value, card)
-            if (frame, other) in found and found[frame, other]["loss"] >= loss:
+            loss = round(_loss(value, card), 4)
+            if (frame, other) in found and found[frame, other][0] >= loss:
                 continue
-            found[frame, other] = {
-                "title": card["title"],
-                "frame": frame,
-                "value": number(value),
-                "loss": round(loss, 4),
-                "pictures": self._pair(frame, other, card["against_reference"]),
-            }
-        return sorted(found.values(), key=lambda entry: -entry["loss"])[:MOST_PAIRS]
+            found[frame, other] = (
+                loss,
+                {
+                    "title": card["title"],
+                    "frame": frame,
+                    "value": number(value),
+                    "loss": loss,
+                    "pictures": self._pair(frame, other, card["against_reference"]),
+                },
+            )
+        worst_first = sorted(found.values(), key=lambda entry: -entry[0])
+        return [content for _, content in worst_first[:MOST_PAIRS]]
 
-    def _pair(self, frame: int, other: int | None, against_reference: bool) -> list[dict[str, Any]]:
+    def _pair(self, frame: int, other: int | None, against_reference: bool) -> list[Context]:
         """The two frames side by side, in the order of reading: what it should look like, what it does look like."""
         before = (self.film, other or 0, "visible", "at the start" if other is None else "as it was")
         if other is not None and against_reference:
             before = (self.reference_film, other, "visible", "truth")
         return self._pictures(before, frame, "here" if other is None else "as it returned")
 
-    def _pictures(
-        self, before: tuple[Film | None, int, str, str], frame: int, words: str = "here"
-    ) -> list[dict[str, Any]]:
+    def _pictures(self, before: tuple[Film | None, int, str, str], frame: int, words: str = "here") -> list[Context]:
         pair = (before, (self.film, frame, "returned", words))
         return [{"words": said, "kind": kind, **self._picture(film, at)} for film, at, kind, said in pair]
 
-    def _picture(self, film: Film | None, frame: int) -> dict[str, Any]:
+    def _picture(self, film: Film | None, frame: int) -> Context:
         """The picture nearest to a frame, written into the report; no address where there is none."""
         if film is None:
             return {"frame": frame, "shown": None, "src": None}
@@ -227,10 +231,7 @@ class Entry:
         film.write([shown], self.book.videos)
         return {"frame": frame, "shown": shown, "src": film.address(shown)}
 
-    def _strip(self) -> dict[str, Any] | None:
-        return _strip(self.film, self.book)
-
-    def _line(self, id: str, series: Series) -> dict[str, Any]:
+    def _line(self, id: str, series: Series) -> Context:
         """A series with its title; those of gates and of memory come first on the page."""
         if id in self.book.cards:
             card = self.book.cards[id]
@@ -274,20 +275,18 @@ class Truth:
         self.film = book.films.of(str(self.clip.path))
         self.clock = clock_of_file(self.clip)
 
-    def whole(self) -> dict[str, Any]:
+    def whole(self) -> Context:
+        """Everything about the reference."""
         last = self.clock["frames"] - 1 if self.clock else 0
         given = self.case.phases
         lanes = [{"name": "Given", "phases": from_starts(given[0], given[1], last)}] if given else []
         return {
-            **{name: getattr(self.case, name) for name in FACTS},
+            **_basics(self.book, self.case, self.clip, self.film),
             "anchor": "truth",
             "id": f"{self.case.sample}@truth",
             "seed": 0,
-            "camera": self.case.camera,
-            "target": {"name": self.case.target.name, "box": self.case.target.box} if self.case.target else None,
             "clock": self.clock,
             "last": last,
-            "film": _strip(self.film, self.book),
             "film_note": None,
             "findings": [None] * len(self.book.gates),
             "diagnosis": None,
@@ -297,12 +296,22 @@ class Truth:
             "scores": [None] * len(self.book.cards),
             "overlays": [],
             "judged": [],
-            "video": self.book.videos.place(self.clip),
             "failure": None,
         }
 
 
-def _strip(film: Film | None, book: Book) -> dict[str, Any] | None:
+def _basics(book: Book, case: Case, clip: Clip, film: Film | None) -> Context:
+    """What is said of clips and of references: the case, its target, small pictures and the video."""
+    return {
+        **{name: getattr(case, name) for name in FACTS},
+        "camera": case.camera,
+        "target": {"name": case.target.name, "box": case.target.box} if case.target else None,
+        "film": _strip(film, book),
+        "video": book.videos.place(clip),
+    }
+
+
+def _strip(film: Film | None, book: Book) -> Context | None:
     """A dozen pictures: where they lie, and of which frames."""
     if film is None:
         return None
@@ -326,7 +335,7 @@ def _other(series: Series, row: int) -> int | None:
     return int(other) if np.isfinite(other) and other >= 0 else None
 
 
-def _loss(value: float, card: Mapping[str, Any]) -> float:
+def _loss(value: float, card: MetricCard) -> float:
     """How far a value is from the good end of its range, 0 to 1; a half where the range has no ends."""
     low, high = card["range"]
     if low is None or high is None or high <= low:

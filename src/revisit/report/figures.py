@@ -52,7 +52,7 @@ def save(figure: Any, path: Path) -> None:
     library().close(figure)
 
 
-def _style(place: int) -> dict[str, Any]:
+def _style(place: int) -> dict[str, str]:
     return {"color": PALETTE[place % len(PALETTE)], "linestyle": DASHES[place // len(PALETTE) % len(DASHES)]}
 
 

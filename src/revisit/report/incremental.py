@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,6 +22,7 @@ from revisit.core import digest
 from revisit.core.text import parse_json
 from revisit.media.files import replacing
 from revisit.report.overlays import SHOWN
+from revisit.web.templates import Context
 
 if TYPE_CHECKING:
     from revisit.report.pages import Book, Scene
@@ -37,7 +38,7 @@ class Part:
 
     made_of: str
     size: int
-    rows: Mapping[str, Any]  # by case
+    rows: Mapping[str, Context]  # by case
     pictures: tuple[str, ...]  # addresses
 
 

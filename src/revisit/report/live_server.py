@@ -22,6 +22,7 @@ from revisit.report.write_html import chunk, rendered
 from revisit.results.run import Run
 from revisit.web.media import media_response, shown
 from revisit.web.server import Application, needs
+from revisit.web.templates import Context
 
 FILES = {"summary.json": "application/json", "run.json": "application/json", "records.jsonl": "text/plain"}
 WATCHED = ("run.json", "plan.json", "records.jsonl", "summary.json")
@@ -79,7 +80,7 @@ class Shelf:
         with self.lock:
             return chunk(book.scene(key)) if key in book.scenes else None
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Context:
         """How far the run is. No book is made for it: this is asked every few seconds."""
         facts = self.run.facts
         finished = bool(facts["invocations"]) and bool(facts["invocations"][-1]["finished"])

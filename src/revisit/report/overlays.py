@@ -19,6 +19,7 @@ from revisit.engine.cache import EvidenceCache
 from revisit.evidence.answers import NO, YES, JudgeAnswers
 from revisit.report.film import plain_key
 from revisit.report.videos import Videos
+from revisit.web.templates import Context
 
 BOXES = 240  # along a clip
 MASKS = 48
@@ -32,7 +33,7 @@ SHOWN = {
 }  # all evidence that a scene is made from; `kept` looks whether it is there
 
 
-def overlays(evidence: Mapping[str, str], cache: EvidenceCache) -> list[dict[str, Any]]:
+def overlays(evidence: Mapping[str, str], cache: EvidenceCache) -> list[Context]:
     """Boxes, masks and matches of a clip, each kind with its title."""
     found = []
     track = _load("target_track", evidence, cache)
@@ -52,7 +53,7 @@ def overlays(evidence: Mapping[str, str], cache: EvidenceCache) -> list[dict[str
     return [one for one in found if one["frame"]]
 
 
-def judged(evidence: Mapping[str, str], cache: EvidenceCache, places: Videos) -> list[dict[str, Any]]:
+def judged(evidence: Mapping[str, str], cache: EvidenceCache, places: Videos) -> list[Context]:
     """What judges said of a clip: questions with their answers, and the pictures they saw."""
     shots = _shots(evidence, cache, places)
     found = []
@@ -73,7 +74,7 @@ def _load(id: str, evidence: Mapping[str, str], cache: EvidenceCache) -> Any:
     return cache.load(EVIDENCE[id], key) if key and id in EVIDENCE else None
 
 
-def _boxes(title: str, index: np.ndarray, box: np.ndarray, seen: np.ndarray) -> dict[str, Any]:
+def _boxes(title: str, index: np.ndarray, box: np.ndarray, seen: np.ndarray) -> Context:
     """Boxes in fractions of the frame; null where the target is not in it."""
     rows = _spread(len(index), BOXES)
     shown = [
@@ -82,7 +83,7 @@ def _boxes(title: str, index: np.ndarray, box: np.ndarray, seen: np.ndarray) -> 
     return {"kind": "boxes", "title": title, "frame": [int(index[k]) for k in rows], "box": shown}
 
 
-def _masks(title: str, index: np.ndarray, mask: np.ndarray) -> dict[str, Any]:
+def _masks(title: str, index: np.ndarray, mask: np.ndarray) -> Context:
     """Masks as runs of a coarse grid: row, first column, length."""
     step = max(1, -(-max(mask.shape[1:]) // MASK_SIDE))
     rows = _spread(len(index), MASKS)
@@ -101,7 +102,7 @@ def _runs(mask: np.ndarray) -> list[list[int]]:
     return [[int(row), int(first), int(last - first)] for (row, first), (_, last) in zip(starts, ends, strict=True)]
 
 
-def _matches(found: Any, geometry: Any) -> dict[str, Any]:
+def _matches(found: Any, geometry: Any) -> Context:
     """The pairs with the most matches, points in fractions of the frame."""
     size = np.array([geometry.width, geometry.height] * 2, float)
     chosen = sorted(np.argsort(-np.diff(found.offsets), kind="stable")[:PAIRS].tolist())
@@ -114,7 +115,7 @@ def _matches(found: Any, geometry: Any) -> dict[str, Any]:
     return {"kind": "matches", "title": f"matches by {found.matcher}", "frame": frames, "pairs": pairs}
 
 
-def _answers(record: JudgeAnswers) -> list[dict[str, Any]]:
+def _answers(record: JudgeAnswers) -> list[Context]:
     words = {YES: "yes", NO: "no"}
     answers, positive, p_yes = record.answer.tolist(), record.positive.tolist(), record.p_yes.tolist()
     return [
@@ -129,7 +130,7 @@ def _answers(record: JudgeAnswers) -> list[dict[str, Any]]:
     ]
 
 
-def _facts(record: Any) -> list[dict[str, Any]]:
+def _facts(record: Any) -> list[Context]:
     """The plain fields of what a judge said."""
     told = {f.name: getattr(record, f.name) for f in fields(record)}
     hidden = ("judge", "frames", "canary", "problems")

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, evidence_id
 from revisit.core.text import counted, parse_json
@@ -17,15 +17,42 @@ from revisit.report.verdict import verdict_view
 from revisit.report.wording import direction, is_bounded, span
 from revisit.results.display import HEADINGS, arrow, heading, metric_title, observed_by
 from revisit.results.model_facts import cost_table, facts_for
+from revisit.web.templates import Context
 
 if TYPE_CHECKING:
     from revisit.report.pages import Book
 
 
-def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+class MetricCard(TypedDict):
+    """What the page says of a metric."""
+
+    id: str
+    group: str
+    title: str
+    unit: str
+    range: list[float | None]
+    version: int
+    protocol: str
+    higher_is_better: bool | None
+    arrow: str
+    direction: str
+    span: str
+    bounded: bool
+    description: list[str]
+    needs: list[str]
+    gates: list[str]
+    gate_titles: list[str]
+    paper: str
+    responds_to: list[str]
+    blind_to: list[str]
+    against_reference: bool
+    sampling: list[str]
+
+
+def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, MetricCard]:
     """A card per metric of the summary, in the order of the table; what is not installed here says so."""
     observers = facts["protocol"]["observers"]
-    cards = {}
+    cards: dict[str, MetricCard] = {}
     for id, column in summary.get("metrics", {}).items():
         installed = id in METRICS
         known = METRICS[id] if installed else None
@@ -73,7 +100,7 @@ def gate_titles(plan: Mapping[str, Any]) -> dict[str, str]:
     return {id: GATES[id].title if id in GATES else id.replace("_", " ") for id in plan["gates"]}
 
 
-def page(book: Book, by: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def page(book: Book, by: Mapping[str, Mapping[str, Any]]) -> Context:
     """Everything the template shows."""
     facts, summary, results, cards, gates = book.facts, book.summary, book.results, book.cards, book.gates
     models = summary.get("models", {})
@@ -123,7 +150,7 @@ def _costs(book: Book) -> list[dict[str, Any]]:
 STALE = "The run has been scored again since; `revisit align` brings this up to date."
 
 
-def _people(run: Path) -> dict[str, Any] | None:
+def _people(run: Path) -> Context | None:
     """What people say of the run (`revisit align`): tables of texts, and figures from numbers."""
     path = run / "people.json"
     if not path.is_file():
@@ -143,7 +170,7 @@ def _part(summary: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]
     return {"models": part["models"], "metrics": {id: summary["metrics"][id] for id in part["metrics"]}}
 
 
-def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, scenes: int) -> dict[str, Any]:
+def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, scenes: int) -> Context:
     suite = SUITES[facts["suite"]].title if facts["suite"] in SUITES else facts["suite"]
     request = facts.get("request") or {}
     badges = []
@@ -171,7 +198,7 @@ def _date(facts: Mapping[str, Any]) -> str:
     return f"{datetime.fromisoformat(stamps[-1]):%Y-%m-%d %H:%M} UTC" if stamps else "not recorded"
 
 
-def _trouble(summary: Mapping[str, Any]) -> dict[str, Any]:
+def _trouble(summary: Mapping[str, Any]) -> Context:
     not_asked: dict[str, list[str]] = defaultdict(list)
     for id, reason in summary.get("not_asked", {}).items():
         not_asked[reason].append(metric_title(id))
@@ -185,10 +212,10 @@ def _trouble(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def _protocol(
     facts: Mapping[str, Any],
-    cards: Mapping[str, Mapping[str, Any]],
+    cards: Mapping[str, MetricCard],
     gates: Mapping[str, str],
     summary: Mapping[str, Any],
-) -> dict[str, Any]:
+) -> Context:
     protocol, environment = facts["protocol"], facts["environment"]
     return {
         "commands": list(dict.fromkeys(entry["command"] for entry in facts["invocations"] if entry["command"])),

@@ -5,7 +5,7 @@ A scene is what models can be compared on: one sample under one condition, with 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,10 +25,11 @@ from revisit.results.model_facts import facts_for
 from revisit.results.results import Results
 from revisit.results.run import Run
 from revisit.results.verdict import Verdict, verdict, worst_moments
+from revisit.web.templates import Context
 
 GALLERY = 24  # moments
 AT_ONCE = 48  # clips described in memory
-Rows = dict[str, tuple[int, dict[str, Any]]]  # case id -> number of answers, and its row
+Rows = dict[str, tuple[int, Context]]  # case id -> number of answers, and its row
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Book:
         return {case.id: scene.key for scene in self.scenes.values() for case in scene.cases}
 
     def entry(self, case: Case) -> Entry:
-        entry = self._entries.pop(case.id, None) or Entry(self, case, self.planned[case.id])
+        entry = self._entries.pop(case.id, None) or Entry(self, case, self.planned[case.id].get("evidence", {}))
         self._entries[case.id] = entry
         while len(self._entries) > AT_ONCE:
             del self._entries[next(iter(self._entries))]
@@ -113,27 +114,28 @@ class Book:
         truth = self.results.truth_of(case)
         return len(self.results.of(case)) + (len(self.results.of(truth)) if truth is not None else 0)
 
-    def row(self, case: Case) -> dict[str, Any]:
+    def row(self, case: Case) -> Context:
         """What the list shows of a clip, made once for as many answers as there are of it."""
         answers = self.answers(case)
         if self.rows.get(case.id, (-1, {}))[0] != answers:
             self.rows[case.id] = answers, {**self.entry(case).row(), "scene": self.scene_of[case.id]}
         return self.rows[case.id][1]
 
-    def index(self) -> dict[str, Any]:
+    def index(self) -> Context:
         """What the page knows of all clips before a scene is opened."""
-        shown = ("title", "unit", "group", "arrow", "range", "bounded")
+        names = ("id", "title", "unit", "group", "arrow", "range", "bounded")
+        cards: Collection[Mapping[str, object]] = self.cards.values()
         return {
-            "metrics": [{"id": id, **{name: card[name] for name in shown}} for id, card in self.cards.items()],
+            "metrics": [{name: card[name] for name in names} for card in cards],
             "gates": [{"id": id, "title": title, "short": gate_name(id, title)} for id, title in self.gates.items()],
             "headline": [id for id in dict.fromkeys(answer.metric for answer in self.verdict.answers) if id],
             "clips": [self.row(case) for case in self.results.cases],
         }
 
-    def scene(self, key: str) -> dict[str, Any]:
+    def scene(self, key: str) -> Context:
         """All that the view of one scene needs: the truth first, then every clip."""
         scene = self.scenes[key]
-        truths: dict[tuple[Any, ...], dict[str, Any]] = {}
+        truths: dict[tuple[Path, int, int | None], Context] = {}
         for case in scene.cases:
             if case.reference is not None:
                 place = (case.reference.path, case.reference.start, case.reference.count)
@@ -141,7 +143,7 @@ class Book:
                     own = self.results.truth_of(case)
                     truths[place] = self.entry(own).whole() if own is not None else Truth(self, case).whole()
         names = ("truth", *(f"truth {k}" for k in range(2, len(truths) + 1)))
-        clips = [
+        clips: list[Context] = [
             {**entry, "model": name, "truth": True} for name, entry in zip(names, truths.values(), strict=False)
         ] + [self.entry(case).whole() for case in scene.cases]
         return {"key": key, "title": scene.title, "align": self._align(scene), "clips": clips}
@@ -151,11 +153,11 @@ class Book:
         rules = {case.align for case in scene.cases} - {""} or {self.facts["protocol"]["align"]}
         return {"stretch": "share", "time": "time", "index": "time"}.get(min(rules), "auto")
 
-    def moments(self) -> list[dict[str, Any]]:
+    def moments(self) -> list[Context]:
         """The worst moments, each as two pictures: what should be there, and what is."""
         cases = {case.id: case for case in self.results.cases}
         found = worst_moments(self.held, self.verdict.answers, GALLERY)
-        shown = []
+        shown: list[Context] = []
         for moment in found:
             entry = self.entry(cases[moment.case])
             shown.append(

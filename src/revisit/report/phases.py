@@ -26,7 +26,7 @@ UNKNOWN = "cannot tell"
 Phase = list[Any]  # kind, name as the gate says it, first frame, last frame
 
 
-def phases_of(facts: Mapping[str, Any], series: Series | None, last: int) -> list[Phase]:
+def phases_of(facts: Mapping[str, object], series: Series | None, last: int) -> list[Phase]:
     """Phases as a gate says them, cut to frames 0 to `last`; empty where it says none."""
     said = facts.get("phases")
     if isinstance(said, Sequence) and not isinstance(said, str):
@@ -37,7 +37,7 @@ def phases_of(facts: Mapping[str, Any], series: Series | None, last: int) -> lis
     return from_starts(starts.get("hidden"), starts.get("returned"), last)
 
 
-def first_frames(facts: Mapping[str, Any]) -> dict[str, int]:
+def first_frames(facts: Mapping[str, object]) -> dict[str, int]:
     """The first frame of each kind of phase, from facts called first_..._frame."""
     starts: dict[str, int] = {}
     for key, frame in facts.items():

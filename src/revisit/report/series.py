@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from revisit.core import Case, MediaError, Series
 from revisit.results import Results
+from revisit.web.templates import Context
 
 COLUMNS = ("frame", "other", "value", "phase", "hidden")
 
@@ -31,7 +31,7 @@ def read_series(results: Results, case: Case, question: str) -> Series | None:
     return series if np.isfinite(series["value"]).any() else None
 
 
-def drawn(series: Series, limits: Sequence[float | None], higher_is_better: bool | None, most: int) -> dict[str, Any]:
+def drawn(series: Series, limits: Sequence[float | None], higher_is_better: bool | None, most: int) -> Context:
     """What the page draws: frames, values (null where unknown), the scale, and the frame with the worst value."""
     frame, value = series["frame"].astype(int), series["value"]
     rows = np.union1d(np.arange(0, len(frame), -(-len(frame) // most)), [len(frame) - 1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from revisit.core import METRICS
 from revisit.report.leaderboards import as_html, escape
@@ -120,7 +119,7 @@ def write_site(
 
 def _provenance(bundle: Bundle, checked: Checked | None) -> str:
     about, started = bundle.about, [str(call["started"]) for call in bundle.run.get("invocations", ())]
-    machine: Mapping[str, Any] = bundle.run["environment"]
+    machine: Mapping[str, object] = bundle.run["environment"]
     made = f"Revisit {about['revisit']}, Python {machine.get('python', '')}, {machine.get('platform', '')}"
     told = "not checked"
     if checked is not None:

@@ -12,12 +12,13 @@ from revisit.results import Cell
 from revisit.results.display import coverage, ends, metric_title, number, unscored
 from revisit.results.funnel import posed
 from revisit.results.verdict import Answer, Place, Verdict
+from revisit.web.templates import Context
 
 QUESTION = "Which model remembers best?"
 ROWS = 9  # models drawn in a card; the table has all of them
 
 
-def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collection[str] = ()) -> dict[str, Any]:
+def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collection[str] = ()) -> Context:
     """The first screen and the table below it; `floors` are baselines without memory."""
     verdict = replace(verdict, answers=tuple(_ties_broken(answer, verdict.answers) for answer in verdict.answers))
     asked = [answer for answer in verdict.answers if answer.metric]
@@ -58,10 +59,10 @@ def _ceiling(summary: Mapping[str, Any]) -> str:
     return str((summary.get("truth") or {}).get("name", "truth"))
 
 
-def _card(answer: Answer, floors: Collection[str], truth: str) -> dict[str, Any]:
+def _card(answer: Answer, floors: Collection[str], truth: str) -> Context:
     """One question: who leads and how sure that is, and every model as a dot with its interval."""
     state, lead = _lead(answer)
-    card = {
+    card: Context = {
         "ask": answer.question.ask,
         "memory": answer.question.memory,
         "state": state,
@@ -123,12 +124,12 @@ def _scale(answer: Answer) -> tuple[float, float]:
     return (high, low) if metric.higher_is_better is False else (low, high)
 
 
-def _table(asked: list[Answer], summary: Mapping[str, Any], floors: Collection[str]) -> dict[str, Any]:
+def _table(asked: list[Answer], summary: Mapping[str, Any], floors: Collection[str]) -> Context:
     """Models by question: mean, interval, coverage and place; ordered as the first question ranks them."""
     models = summary.get("models", {})
     order = [place.model for answer in asked for place in answer.places]
     names = [name for name in dict.fromkeys([*order, *models]) if name in models]
-    rows = []
+    rows: list[Context] = []
     for name in names:
         count = posed(models[name].get("funnel", ()))
         cells = [_cell(answer, name, models[name].get("scores", {})) for answer in asked]
@@ -143,7 +144,7 @@ def _table(asked: list[Answer], summary: Mapping[str, Any], floors: Collection[s
     }
 
 
-def _cell(answer: Answer, model: str, scores: Mapping[str, Any]) -> dict[str, Any]:
+def _cell(answer: Answer, model: str, scores: Mapping[str, Any]) -> Context:
     place: Place | None = next((place for place in answer.places if place.model == model), None)
     if place is not None:
         span = str(place.low) if place.low == place.high else f"{place.low}–{place.high}"
@@ -153,7 +154,7 @@ def _cell(answer: Answer, model: str, scores: Mapping[str, Any]) -> dict[str, An
     return {**_numbers(own), "place": "", "best": False}
 
 
-def _numbers(cell: Cell) -> dict[str, Any]:
+def _numbers(cell: Cell) -> Context:
     return {
         "text": number(cell.mean),
         "interval": ends(cell.interval) if cell.interval else "",

@@ -81,7 +81,9 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
     return folder / "index.html"
 
 
-def rendered(book: Book, by: Mapping[str, Mapping[str, Any]], live: Mapping[str, Any] | None = None) -> tuple[str, str]:
+def rendered(
+    book: Book, by: Mapping[str, Mapping[str, Any]], live: Mapping[str, object] | None = None
+) -> tuple[str, str]:
     """The page, and the policy that it is under. `live` is what a server says of a run that may still be going."""
     style = _asset("report.css") + (files("revisit.web") / "static" / "player.css").read_text(encoding="utf-8")
     scripts = ("common.js", "list.js", "scene.js", *(("live.js",) if live is not None else ()))

@@ -45,11 +45,10 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]  # of ASGI, whose scope is one too
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ class Guard:
     def __init__(self, app: Application, hosts: frozenset[str], largest_body: int = LARGEST_BODY) -> None:
         self.app, self.hosts, self.largest_body = app, hosts, largest_body
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
@@ -163,7 +162,7 @@ class Guard:
             more = message.get("more_body", False)
         return body
 
-    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+    def _refusal(self, scope: Message, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         host = headers.get(b"host", b"").decode("latin-1")
         if name_of(host) not in self.hosts:
             return 421, "This server is not known by that name."
