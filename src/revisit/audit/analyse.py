@@ -40,22 +40,24 @@ def analyse(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> Au
                 by_gate[gate][kind][record.status] += 1
     metrics: dict[str, MetricAudit] = {}
     not_asked: dict[str, str] = {}
-    for id in results.metrics:
+    for metric_id in results.metrics:
         answers: dict[tuple[str, float], dict[int, Record]] = defaultdict(dict)
-        for record in results.about(id):
+        for record in results.about(metric_id):
             answers[_fault(record.case)][record.case.seed] = record
         reason = _never_scored(answers)
         if reason is not None:
-            not_asked[id] = reason
+            not_asked[metric_id] = reason
         else:
-            metrics[id] = audit_metric(METRICS[id], answers, kinds, floors)
+            metrics[metric_id] = audit_metric(METRICS[metric_id], answers, kinds, floors)
     return {
         "kinds": {kind: {"title": FAILURES[kind].title, "what": FAILURES[kind].what} for kind in kinds},
         "floors": {kind: {"title": FLOORS[kind].title, "what": FLOORS[kind].what} for kind in floors},
         "metrics": metrics,
-        "gates": {gate: {kind: dict(found) for kind, found in kinds.items()} for gate, kinds in by_gate.items()},
+        "gates": {gate: {kind: dict(counts) for kind, counts in kinds.items()} for gate, kinds in by_gate.items()},
         "diagonal": {kind: _diagonal(kind, metrics) for kind in kinds},
-        "failing": [{"metric": id, **found} for id, metric in metrics.items() for found in metric["failing"]],
+        "failing": [
+            {"metric": metric_id, **counts} for metric_id, metric in metrics.items() for counts in metric["failing"]
+        ],
         "not_asked": not_asked,
         "rules": {
             "responds": RESPONDS,
@@ -79,8 +81,8 @@ def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors:
     grounds = {kind: _level(metric, answers, kind) for kind in floors}
     if FROZEN in kinds:
         grounds[FROZEN] = _level(metric, answers, FROZEN)
-    asked = {kind: cell for kind, cell in cells.items() if not cell["claimed"] and cell["response"] != "unscored"}
-    quiet = [kind for kind, cell in asked.items() if cell["response"] == "quiet"]
+    unclaimed = {kind: cell for kind, cell in cells.items() if not cell["claimed"] and cell["response"] != "unscored"}
+    quiet = [kind for kind, cell in unclaimed.items() if cell["response"] == "quiet"]
     audit: MetricAudit = {
         "title": metric.title,
         "family": metric.family,
@@ -94,7 +96,11 @@ def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors:
         "perfect": _mean(answers.get(("perfect", 0.0), {})),
         "floors": grounds,
         "kinds": cells,
-        "specificity": {"quiet": quiet, "of": len(asked), "share": len(quiet) / len(asked) if asked else None},
+        "specificity": {
+            "quiet": quiet,
+            "of": len(unclaimed),
+            "share": len(quiet) / len(unclaimed) if unclaimed else None,
+        },
         "failing": [],
     }
     audit["failing"] = list(_failing(metric, audit))
@@ -115,21 +121,21 @@ def _cell(metric: Metric, answers: Answers, kind: str, claimed: bool) -> KindAud
                 strengths.append(strength)
                 worse.append(-sign * value)
                 scenes.append(seed)
-    asked = answers.get((kind, 1.0), {})
+    records = answers.get((kind, 1.0), {})
     separation = auc([sign * value for value in perfect.values()], [sign * value for value in full.values()])
     tau = kendall_tau(strengths, worse, scenes) if separation is not None else None
-    reasons = Counter(record.reason.kind for record in asked.values() if record.reason is not None)
+    reasons = Counter(record.reason.kind for record in records.values() if record.reason is not None)
     return {
         "claimed": claimed,
         "n": len(full),
-        "of": len(asked),
+        "of": len(records),
         "auc": separation,
         "tau": tau,
         "effect": None if effect is None else asdict(effect),
         "read": side,
         "means": _by_strength(answers, kind),
         "unscored": dict(reasons.most_common()),
-        "response": _response(len(full), len(asked), separation, tau),
+        "response": _response(len(full), len(records), separation, tau),
     }
 
 
@@ -205,10 +211,10 @@ def _wrong_levels(metric: Metric, audit: MetricAudit) -> Iterator[Problem]:
     for kind, level in audit["floors"].items():
         if level["auc"] is not None and level["auc"] <= 0.5 and level["n"]:
             title = {**FLOORS, **FAILURES}[kind].title
-            said = " (its card says that it is blind to this)" if _admits(metric, kind, title) else ""
+            admission = " (its card says that it is blind to this)" if _admits(metric, kind, title) else ""
             beats = "scores no worse than" if level["auc"] > 0.05 else "scores better than"
-            text = f"{title}: {beats} perfect memory, AUC {level['auc']:.2f}{said}"
-            yield {"problem": "a floor wins", "kind": kind, "sentence": text, "admitted": bool(said)}
+            text = f"{title}: {beats} perfect memory, AUC {level['auc']:.2f}{admission}"
+            yield {"problem": "a floor wins", "kind": kind, "sentence": text, "admitted": bool(admission)}
     frozen = audit["floors"].get(FROZEN)
     if audit["memory"] and frozen and frozen["n"] and (frozen["auc"] is None or frozen["auc"] < RESPONDS):
         text = f"measures memory, but scores a frozen camera ({frozen['n']} of {frozen['of']} clips) as good memory"
@@ -217,27 +223,27 @@ def _wrong_levels(metric: Metric, audit: MetricAudit) -> Iterator[Problem]:
 
 def _admits(metric: Metric, kind: str, title: str) -> bool:
     words = {kind.replace("_", " "), title, *kind.split("_")[:1]}
-    return any(word in said for said in metric.blind_to for word in words)
+    return any(word in phrase for phrase in metric.blind_to for word in words)
 
 
 def _diagonal(kind: str, metrics: Mapping[str, MetricAudit]) -> Diagonal:
     """The metrics that respond to a kind in the order of its strength, the most separate first."""
-    found = [(id, metric["kinds"][kind]) for id, metric in metrics.items()]
-    passing = [(id, cell) for id, cell in found if cell["response"] == "responds"]
-    claimed = [id for id, cell in passing if cell["claimed"]]
-    ranked = sorted(found, key=lambda item: (-(item[1]["auc"] or 0), -(item[1]["tau"] or -1), item[0]))
-    best = next(((id, cell) for id, cell in ranked if cell["response"] != "unscored"), None)
+    cells = [(metric_id, metric["kinds"][kind]) for metric_id, metric in metrics.items()]
+    passing = [(metric_id, cell) for metric_id, cell in cells if cell["response"] == "responds"]
+    claimed = [metric_id for metric_id, cell in passing if cell["claimed"]]
+    ranked = sorted(cells, key=lambda item: (-(item[1]["auc"] or 0), -(item[1]["tau"] or -1), item[0]))
+    best = next(((metric_id, cell) for metric_id, cell in ranked if cell["response"] != "unscored"), None)
     return {
         "passes": bool(passing),
-        "metrics": [*claimed, *(id for id, _ in passing if id not in claimed)],
+        "metrics": [*claimed, *(metric_id for metric_id, _ in passing if metric_id not in claimed)],
         "claimed": claimed,
         "best": None if best is None else {"metric": best[0], "auc": best[1]["auc"], "tau": best[1]["tau"]},
     }
 
 
 def _scores(answers: Answers, kind: str, strength: float) -> dict[int, float]:
-    found = answers.get((kind, strength), {})
-    return {seed: record.value for seed, record in sorted(found.items()) if record.value is not None}
+    records = answers.get((kind, strength), {})
+    return {seed: record.value for seed, record in sorted(records.items()) if record.value is not None}
 
 
 def _mean(records: Mapping[int, Record]) -> Level:
@@ -255,7 +261,7 @@ def _by_strength(answers: Answers, kind: str) -> dict[str, Level]:
 
 def _never_scored(answers: Answers) -> str | None:
     """Why a metric was scored on no clip at all, not even the truth."""
-    records = [record for found in answers.values() for record in found.values()]
+    records = [record for by_seed in answers.values() for record in by_seed.values()]
     if any(record.scored for record in records):
         return None
     return Counter(record.sentence for record in records).most_common(1)[0][0]

@@ -59,18 +59,20 @@ def story(seed: int) -> Story:
 
 def film(seed: int, *, size: tuple[int, int] = SIZE, away: int = 0) -> Film:
     """The film of a seed: 33 frames at 8 a second, and `away` more in the middle of the time away."""
-    chosen = story(seed)
-    world = make_world(WORLDS + seed, chosen.place, chosen.kind, block=EVENTS[chosen.event].needs_perch)
-    steps = script_text(world, chosen.script, FRAMES).split(",")
+    story_of_seed = story(seed)
+    world = make_world(
+        WORLDS + seed, story_of_seed.place, story_of_seed.kind, block=EVENTS[story_of_seed.event].needs_perch
+    )
+    steps = script_text(world, story_of_seed.script, FRAMES).split(",")
     if away:
         steps.insert(len(steps) // 2, f"hold@{away}")
-    return play(world, ",".join(steps), chosen.event, size, fps=FPS)
+    return play(world, ",".join(steps), story_of_seed.event, size, fps=FPS)
 
 
 def scene_name(seed: int) -> str:
     """The name of a seed's scene, as the manifest and the folders call it."""
-    chosen = story(seed)
-    return f"{seed:03d}-{chosen.kind}-{chosen.event}-{chosen.script}"
+    story_of_seed = story(seed)
+    return f"{seed:03d}-{story_of_seed.kind}-{story_of_seed.event}-{story_of_seed.script}"
 
 
 def model_name(kind: str, strength: float) -> str:
@@ -113,8 +115,8 @@ def render_grid(
     ]
     steps = sum(len(job.cells) + 1 for job in jobs)
     with one_thread_each():
-        made = side_by_side(_shoot, jobs, workers, steps, progress)
-    lines = [line for some in made for line in some]
+        lines_by_scene = side_by_side(_shoot, jobs, workers, steps, progress)
+    lines = [line for some in lines_by_scene for line in some]
     order = {model_name(*cell): position for position, cell in enumerate([(TRUTH, 0.0), *cells])}
     lines.sort(key=lambda line: (order[line["model"]], line["id"]))
     manifest = folder / "manifest.jsonl"
@@ -165,12 +167,12 @@ def _shoot(job: Job, tell: Tell) -> list[GridLine]:
     name = scene_name(job.seed)
     truth = job.folder / TRUTH / f"{name}.mp4"
     card = truth.with_suffix(".json")  # written last: with it, the truth is there
-    shown: Film | None = None
+    scene_film: Film | None = None
     if not card.is_file():
-        shown = film(job.seed, size=job.size, away=job.away)
-        save_truth(shown, truth.with_suffix(".npz"))
-        encode_mp4(truth, true_frames(shown), FPS)
-        write_json(card, _card(shown, name, job.seed))
+        scene_film = film(job.seed, size=job.size, away=job.away)
+        save_truth(scene_film, truth.with_suffix(".npz"))
+        encode_mp4(truth, true_frames(scene_film), FPS)
+        write_json(card, _card(scene_film, name, job.seed))
     facts: SceneCard = json.loads(card.read_text(encoding="utf-8"))
     tell(f"{name}: truth")
     lines = [_line(facts, TRUTH, 0.0)]
@@ -181,20 +183,20 @@ def _shoot(job: Job, tell: Tell) -> list[GridLine]:
             continue
         line = _line(facts, kind, strength)
         if not (job.folder / line["video"]).is_file():
-            shown = shown or film(job.seed, size=job.size, away=job.away)
-            encode_mp4(job.folder / line["video"], generate(kind, shown, strength, job.seed), FPS)
+            scene_film = scene_film or film(job.seed, size=job.size, away=job.away)
+            encode_mp4(job.folder / line["video"], generate(kind, scene_film, strength, job.seed), FPS)
         lines.append(line)
         tell(f"{name}: {model}")
     return lines
 
 
-def _card(shown: Film, name: str, seed: int) -> SceneCard:
+def _card(scene_film: Film, name: str, seed: int) -> SceneCard:
     from revisit.worlds.failures import FAILURES
 
     return {
-        "scene": shown.line(name, seed),
-        "frames": len(shown),
-        "does_not_apply": [kind for kind, failure in FAILURES.items() if not failure.applies(shown)],
+        "scene": scene_film.line(name, seed),
+        "frames": len(scene_film),
+        "does_not_apply": [kind for kind, failure in FAILURES.items() if not failure.applies(scene_film)],
     }
 
 

@@ -55,9 +55,9 @@ def horizon(
     if len(seeds) < 2:
         raise UsageError("a horizon needs two scenes or more")
     lines: list[HorizonLine] = []
-    for rest in AWAY:
-        folder = out / "horizon" / f"away-{rest}"
-        manifest = render_grid(folder, kinds, (1.0,), seeds, away=rest, workers=workers, fresh=fresh, progress=rendered)
+    for away in AWAY:
+        folder = out / "horizon" / f"away-{away}"
+        manifest = render_grid(folder, kinds, (1.0,), seeds, away=away, workers=workers, fresh=fresh, progress=rendered)
         entries: list[GridLine] = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
         entries += [_faded(folder, line) for line in entries if line["model"] == f"{PERFECT}@0"]
         lines += [_moved(line, folder.name) for line in entries if not line["model"].startswith(TRUTH)]
@@ -80,29 +80,29 @@ def curves(results: Results, fps: float) -> dict[str, Curve]:
 
     Cases of one condition make one point, at the mean of their gaps; any run whose cases have phases will do.
     """
-    known = results.only(lambda entry: isinstance(entry, Case) and entry.phases is not None)
-    models = {model: list(mine.groups("condition").values()) for model, mine in known.groups().items()}
+    with_phases = results.only(lambda entry: isinstance(entry, Case) and entry.phases is not None)
+    models = {model: list(mine.groups("condition").values()) for model, mine in with_phases.groups().items()}
     return {
-        id: {
-            "title": METRICS[id].title,
-            "higher_is_better": METRICS[id].higher_is_better,
-            "range": list(METRICS[id].range),
-            "models": {model: _curve(id, groups, fps) for model, groups in models.items()},
+        metric: {
+            "title": METRICS[metric].title,
+            "higher_is_better": METRICS[metric].higher_is_better,
+            "range": list(METRICS[metric].range),
+            "models": {model: _curve(metric, groups, fps) for model, groups in models.items()},
         }
-        for id in known.metrics
-        if known.scores(id)
+        for metric in with_phases.metrics
+        if with_phases.scores(metric)
     }
 
 
 def _curve(metric: str, groups: Iterable[Results], fps: float) -> ModelCurve:
     points, gaps, scores, scenes = [], [], [], []
     for part in groups:
-        found = part.scores(metric)
+        records = part.scores(metric)
         cell = part.cell(metric).as_json()
         points.append({"gap": sum(_gap(case, fps) for case in part.cases) / len(part.cases), **cell})
-        gaps += [_gap(record.case, fps) for record in found]
-        scores += [record.value for record in found if record.value is not None]
-        scenes += [record.case.sample for record in found]
+        gaps += [_gap(record.case, fps) for record in records]
+        scores += [record.value for record in records if record.value is not None]
+        scenes += [record.case.sample for record in records]
     points.sort(key=lambda point: point["gap"])
     return {"points": points, "tau": kendall_tau(gaps, scores, scenes) if scores else None}
 

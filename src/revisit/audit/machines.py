@@ -58,8 +58,8 @@ def lines(metric: str) -> list[str]:
     """What a metric's card says of it."""
     row = results()["metrics"].get(metric)
     if metric in NOT_COMPARED:
-        seen = [] if row is None else [f"{_measured(row)}, and more on others"]
-        return [*seen, NO_PROMISE]
+        measured = [] if row is None else [f"{_measured(row)}, and more on others"]
+        return [*measured, NO_PROMISE]
     rests = [BY_ODOMETRY] if CameraPath in observed_kinds(METRICS[metric]) else []
     return [*_promise(metric, row), *rests]
 

@@ -50,36 +50,42 @@ WORDS = {
 }
 
 
-def write_page(out: Path, found: AuditContent) -> Path:
+def write_page(out: Path, audit: AuditContent) -> Path:
     """Write <out>/index.html from the content of audit.json and return its path."""
-    columns = _columns(found["kinds"])
-    groups = {id: heading(id) for id in sorted(found["metrics"], key=lambda id: display.HEADINGS.index(heading(id)))}
-    rewarded = [e["metric"] for e in found["failing"] if e["problem"] == "frozen camera scored as memory"]
+    columns = _columns(audit["kinds"])
+    groups = {
+        metric_id: heading(metric_id)
+        for metric_id in sorted(audit["metrics"], key=lambda metric_id: display.HEADINGS.index(heading(metric_id)))
+    }
+    rewarded = [e["metric"] for e in audit["failing"] if e["problem"] == "frozen camera scored as memory"]
     content = {
-        "found": found,
+        "found": audit,
         "columns": columns,
-        "rows": [_row(id, found["metrics"][id], columns, opens) for id, opens in _openings(groups).items()],
-        "diagonal": [_diagonal(kind, row, found) for kind, row in found["diagonal"].items()],
-        "passed": sum(row["passes"] for row in found["diagonal"].values()),
-        "memory": [metric["title"] for metric in found["metrics"].values() if metric["memory"]],
+        "rows": [
+            _row(metric_id, audit["metrics"][metric_id], columns, opens)
+            for metric_id, opens in _openings(groups).items()
+        ],
+        "diagonal": [_diagonal(kind, row, audit) for kind, row in audit["diagonal"].items()],
+        "passed": sum(row["passes"] for row in audit["diagonal"].values()),
+        "memory": [metric["title"] for metric in audit["metrics"].values() if metric["memory"]],
         "rewarded": rewarded,
-        "problems": _problems(found),
-        "levels": [_levels(metric, found) for metric in found["metrics"].values()],
-        "gates": _gates(found, columns),
-        "not_asked": by_reason(found),
+        "problems": _problems(audit),
+        "levels": [_levels(metric, audit) for metric in audit["metrics"].values()],
+        "gates": _gates(audit, columns),
+        "not_asked": by_reason(audit),
     }
     return _write(out / "index.html", "audit.html", "Do the metrics do what they say?", content)
 
 
-def write_sweep(out: Path, found: Sequence[SweepContent]) -> Path:
+def write_sweep(out: Path, sweeps: Sequence[SweepContent]) -> Path:
     """Write <out>/index.html from the content of sweep.json and return its path."""
     plots = [
         {
-            "title": f"{sweep['metrics'][id]['title']} over {sweep['parameter']}",
+            "title": f"{sweep['metrics'][metric_id]['title']} over {sweep['parameter']}",
             "plot": _lines(
                 [str(row["value"]) for row in sweep["rows"]],
                 {
-                    model: [Cell.from_json(row["metrics"][id]["models"][model]) for row in sweep["rows"]]
+                    model: [Cell.from_json(row["metrics"][metric_id]["models"][model]) for row in sweep["rows"]]
                     for model in sweep["models"]
                 },
             ),
@@ -87,31 +93,31 @@ def write_sweep(out: Path, found: Sequence[SweepContent]) -> Path:
                 {
                     "value": row["value"],
                     "default": row["default"],
-                    "cells": [row["metrics"][id]["models"][model] for model in sweep["models"]],
-                    "tau_models": row["metrics"][id]["tau_models"],
-                    "tau_clips": row["metrics"][id]["tau_clips"],
+                    "cells": [row["metrics"][metric_id]["models"][model] for model in sweep["models"]],
+                    "tau_models": row["metrics"][metric_id]["tau_models"],
+                    "tau_clips": row["metrics"][metric_id]["tau_clips"],
                 }
                 for row in sweep["rows"]
             ],
             "models": sweep["models"],
-            "arrow": arrow(sweep["metrics"][id]["higher_is_better"]),
+            "arrow": arrow(sweep["metrics"][metric_id]["higher_is_better"]),
             "sweep": sweep,
         }
-        for sweep in found
-        for id in sweep["metrics"]
+        for sweep in sweeps
+        for metric_id in sweep["metrics"]
     ]
     return _write(out / "index.html", "sweep.html", "Does the ranking hold?", {"plots": plots, "number": number})
 
 
-def write_horizon(out: Path, found: HorizonContent) -> Path:
+def write_horizon(out: Path, horizon: HorizonContent) -> Path:
     """Write <out>/horizon.html from the content of horizon.json and return its path."""
     plots = []
-    for id, curve in found["curves"].items():
+    for metric_id, curve in horizon["curves"].items():
         models = curve["models"]
         gaps = [f"{point['gap']:.1f} s" for point in next(iter(models.values()))["points"]]
         plots.append(
             {
-                "id": id,
+                "id": metric_id,
                 "title": f"{curve['title']} {arrow(curve['higher_is_better'])}",
                 "gaps": gaps,
                 "plot": _lines(
@@ -120,7 +126,7 @@ def write_horizon(out: Path, found: HorizonContent) -> Path:
                 "models": models,
             }
         )
-    content = {"found": found, "plots": plots, "number": number}
+    content = {"found": horizon, "plots": plots, "number": number}
     return _write(out / "horizon.html", "horizon.html", "How long does it remember?", content)
 
 
@@ -146,13 +152,13 @@ def _openings(groups: Mapping[str, str]) -> dict[str, bool]:
     return {member: first[group] == member for member, group in groups.items()}
 
 
-def _row(id: str, metric: MetricAudit, columns: Sequence[_Column], opens: bool) -> Context:
+def _row(metric_id: str, metric: MetricAudit, columns: Sequence[_Column], opens: bool) -> Context:
     return {
-        "id": id,
+        "id": metric_id,
         "title": metric["title"],
         "arrow": arrow(metric["higher_is_better"]),
         "memory": metric["memory"],
-        "group": heading(id),
+        "group": heading(metric_id),
         "opens": opens,
         "cells": [
             _heat(metric["title"], column["title"], metric["kinds"][column["kind"]]) | {"opens": column["opens"]}
@@ -164,50 +170,50 @@ def _row(id: str, metric: MetricAudit, columns: Sequence[_Column], opens: bool) 
 def _heat(title: str, failure: str, cell: KindAudit) -> Context:
     """A cell of the heat map: its colour class, its figure, and everything about it in words."""
     separation = cell["auc"] if cell["response"] not in ("unscored", "no clips") else None
-    said = [f"{title} on '{failure}': {WORDS[cell['response']]}"]
+    sentences = [f"{title} on '{failure}': {WORDS[cell['response']]}"]
     if cell["auc"] is not None:
-        said.append(f"AUC {cell['auc']:.2f}, tau {_plain(cell['tau'])}")
+        sentences.append(f"AUC {cell['auc']:.2f}, tau {_plain(cell['tau'])}")
     effect = cell["effect"]
     if effect is not None:
         size = "unbounded" if effect["size"] is None else f"{effect['size']:.1f}"
         if effect["low"] is not None:
             size += f" ({effect['low']:.1f} to {effect['high']:.1f})"
-        said.append(f"effect {size}, mean difference {number(effect['difference'])}")
-    said.append(f"{cell['n']} of {cell['of']} clips scored")
-    said += [f"{n} × {display.title(kind)}" for kind, n in list(cell["unscored"].items())[:2]]
+        sentences.append(f"effect {size}, mean difference {number(effect['difference'])}")
+    sentences.append(f"{cell['n']} of {cell['of']} clips scored")
+    sentences += [f"{n} × {display.title(kind)}" for kind, n in list(cell["unscored"].items())[:2]]
     if cell["read"].startswith("describes"):
-        said.append(cell["read"])
+        sentences.append(cell["read"])
     if cell["claimed"]:
-        said.append("its card claims this")
+        sentences.append("its card claims this")
     return {
         "text": "" if separation is None else f"{separation:.2f}".lstrip("0"),
         "level": "none" if separation is None else f"l{round(10 * separation)}",
         "claimed": cell["claimed"],
         "ordered": cell["response"] == "responds",
-        "said": "\n".join(said),
+        "said": "\n".join(sentences),
     }
 
 
-def _diagonal(kind: str, row: Diagonal, found: AuditContent) -> Context:
-    titles = [found["metrics"][id]["title"] for id in row["metrics"]]
+def _diagonal(kind: str, row: Diagonal, audit: AuditContent) -> Context:
+    titles = [audit["metrics"][metric_id]["title"] for metric_id in row["metrics"]]
     best = row["best"]
     return {
-        **found["kinds"][kind],
+        **audit["kinds"][kind],
         "passes": row["passes"],
         "metrics": titles,
-        "claimed": [found["metrics"][id]["title"] for id in row["claimed"]],
-        "nearest": f"{found['metrics'][best['metric']]['title']}, AUC {best['auc']:.2f}, tau {_plain(best['tau'])}"
+        "claimed": [audit["metrics"][metric_id]["title"] for metric_id in row["claimed"]],
+        "nearest": f"{audit['metrics'][best['metric']]['title']}, AUC {best['auc']:.2f}, tau {_plain(best['tau'])}"
         if best and best["auc"] is not None
         else "",
     }
 
 
-def _problems(found: AuditContent) -> list[Context]:
+def _problems(audit: AuditContent) -> list[Context]:
     grouped: list[Context] = []
     for problem, meaning in PROBLEMS.items():
         entries = [
-            {"title": found["metrics"][entry["metric"]]["title"], "sentence": entry["sentence"]}
-            for entry in found["failing"]
+            {"title": audit["metrics"][entry["metric"]]["title"], "sentence": entry["sentence"]}
+            for entry in audit["failing"]
             if entry["problem"] == problem
         ]
         if entries:
@@ -215,9 +221,9 @@ def _problems(found: AuditContent) -> list[Context]:
     return grouped
 
 
-def _levels(metric: MetricAudit, found: AuditContent) -> Context:
+def _levels(metric: MetricAudit, audit: AuditContent) -> Context:
     """Ceiling, perfect memory and floors of a metric, as text."""
-    grounds = ["frozen_camera", *found["floors"]] if "frozen_camera" in found["kinds"] else list(found["floors"])
+    grounds = ["frozen_camera", *audit["floors"]] if "frozen_camera" in audit["kinds"] else list(audit["floors"])
 
     def shown(level: Level) -> Context:
         separation, cell = level.get("auc"), Cell.from_json(level)
@@ -231,10 +237,10 @@ def _levels(metric: MetricAudit, found: AuditContent) -> Context:
     }
 
 
-def _gates(found: AuditContent, columns: Sequence[_Column]) -> list[Context]:
+def _gates(audit: AuditContent, columns: Sequence[_Column]) -> list[Context]:
     """How often each gate was open, per failure at full strength."""
     rows: list[Context] = []
-    for gate, kinds in found["gates"].items():
+    for gate, kinds in audit["gates"].items():
         cells = []
         for kind in ("perfect", *(column["kind"] for column in columns)):
             counts = kinds.get(kind, {})

@@ -60,8 +60,8 @@ def real(
             if with_flips:
                 yield from disturbed_cases(case, out / "encoded")
 
-    asked = list(questions) or [id for id in (*GATES, *METRICS) if id in READ]
-    plan = make_plan(replace(SUITES["folder"], read=read), folders[0], observer_set(set), metrics=asked)
+    question_ids = list(questions) or [question for question in (*GATES, *METRICS) if question in READ]
+    plan = make_plan(replace(SUITES["folder"], read=read), folders[0], observer_set(set), metrics=question_ids)
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
     results = run.results.only(lambda entry: isinstance(entry, Case) and not entry.annotations.get("disturbed"))
     content: RealContent = {"set": plan.observers.id, "folders": [str(folder) for folder in folders]}
@@ -81,28 +81,32 @@ def _case(clip: Labelled) -> Case:
 
 def against(clips: Sequence[Labelled], results: Results) -> RealContent:
     """Gates, metrics and diagnosis against the labels."""
-    said = {clip.name: results.answer(clip.name, TARGET) for clip in clips}
-    told = {name: UNSURE if record is None or not record.label else record.label for name, record in said.items()}
+    records = {clip.name: results.answer(clip.name, TARGET) for clip in clips}
+    verdicts = {
+        name: UNSURE if record is None or not record.label else record.label for name, record in records.items()
+    }
     clear = [clip for clip in clips if clip.verdict]
     rows: list[LabelledRow] = [
         {
             "clip": clip.name, "scene": clip.scene, "kind": clip.kind, "label": clip.verdict or "borderline",
-            "said": told[clip.name], "outcome": outcome(clip.verdict, told[clip.name]) if clip.verdict else "",
-            "confidence": record.facts.get("confidence") if (record := said[clip.name]) else None,
+            "said": verdicts[clip.name], "outcome": outcome(clip.verdict, verdicts[clip.name]) if clip.verdict else "",
+            "confidence": record.facts.get("confidence") if (record := records[clip.name]) else None,
             "why": record.facts.get("sentence") if record else None,
         }
         for clip in clips
     ]  # fmt: skip
     kinds = sorted({clip.kind for clip in clear})
-    facts = {name: record.facts if record else {} for name, record in said.items()}
+    facts = {name: record.facts if record else {} for name, record in records.items()}
     return {
         "clips": rows,
         "target": {
-            "all": counted(clear, lambda clip: told[clip.name]),
-            "kinds": {kind: counted([c for c in clear if c.kind == kind], lambda c: told[c.name]) for kind in kinds},
+            "all": counted(clear, lambda clip: verdicts[clip.name]),
+            "kinds": {
+                kind: counted([c for c in clear if c.kind == kind], lambda c: verdicts[c.name]) for kind in kinds
+            },
             "always never hidden": counted(clear, lambda clip: NEVER),
             "confusion": {
-                label: dict(Counter(told[c.name] for c in clear if c.verdict == label)) for label in VERDICTS
+                label: dict(Counter(verdicts[c.name] for c in clear if c.verdict == label)) for label in VERDICTS
             },
             "calibration": calibration(rows),
         },
@@ -116,16 +120,19 @@ def against(clips: Sequence[Labelled], results: Results) -> RealContent:
     }
 
 
-def outcome(label: str, said: str) -> str:
+def outcome(label: str, verdict: str) -> str:
     """Right, wrong, or undecided."""
-    return UNDECIDED if said == UNSURE else RIGHT if said == label else WRONG
+    return UNDECIDED if verdict == UNSURE else RIGHT if verdict == label else WRONG
 
 
-def counted(clips: Sequence[Labelled], said: Callable[[Labelled], str], label: str = "verdict") -> ByClipAndScene:
+def counted(clips: Sequence[Labelled], verdict_of: Callable[[Labelled], str], label: str = "verdict") -> ByClipAndScene:
     """Right, wrong and undecided by clips and by scenes, with Wilson's interval of the share that is wrong."""
-    outcomes = [(clip.scene, outcome(getattr(clip, label), said(clip))) for clip in clips]
+    outcomes = [(clip.scene, outcome(getattr(clip, label), verdict_of(clip))) for clip in clips]
     scenes = grouped(outcomes, lambda one: one[0]).values()
-    worst = [next(one for one in (WRONG, UNDECIDED, RIGHT) if one in {said for _, said in some}) for some in scenes]
+    worst = [
+        next(one for one in (WRONG, UNDECIDED, RIGHT) if one in {verdict_of for _, verdict_of in some})
+        for some in scenes
+    ]
     return {"clips": _shares([one for _, one in outcomes]), "scenes": _shares(worst)}
 
 
@@ -161,9 +168,9 @@ def _frames(
     """How far the frames of leaving or returning are from those that people saw, in seconds."""
     apart = []
     for clip in clips:
-        wanted, found = frame(clip), facts[clip.name].get(name)
-        if wanted is not None and isinstance(found, int | float):
-            apart.append(abs(found - wanted) * _step(results, clip))
+        true_frame, gate_frame = frame(clip), facts[clip.name].get(name)
+        if true_frame is not None and isinstance(gate_frame, int | float):
+            apart.append(abs(gate_frame - true_frame) * _step(results, clip))
     return {
         "n": len(apart),
         "median_seconds": round(float(np.median(apart)), 3) if apart else None,
@@ -192,14 +199,14 @@ def _reappearance(clips: Sequence[Labelled], results: Results) -> dict[str, int]
 
 def _diagnosis(clips: Sequence[Labelled], results: Results) -> dict[str, dict[str, int]]:
     """Of each labelled kind of failure: how often it was found where it is, and where it is not."""
-    found: dict[str, Counter[str]] = {}
+    counts_by_kind: dict[str, Counter[str]] = {}
     for clip in clips:
         if not clip.failures or not results.of(clip.name):
             continue
-        told = diagnose(results.of(clip.name))
-        seen = {finding.kind for finding in told.findings}
+        diagnosis = diagnose(results.of(clip.name))
+        kinds = {finding.kind for finding in diagnosis.findings}
         for kind, there in clip.failures.items():
-            open_question = kind in told.untold or kind in {finding.kind for finding in told.doubtful}
-            said = "found" if kind in seen else "untold" if open_question else "denied"
-            found.setdefault(kind, Counter())[f"{'there' if there else 'not there'}, {said}"] += 1
-    return {kind: dict(sorted(counts.items())) for kind, counts in sorted(found.items())}
+            open_question = kind in diagnosis.untold or kind in {finding.kind for finding in diagnosis.doubtful}
+            answer = "found" if kind in kinds else "untold" if open_question else "denied"
+            counts_by_kind.setdefault(kind, Counter())[f"{'there' if there else 'not there'}, {answer}"] += 1
+    return {kind: dict(sorted(counts.items())) for kind, counts in sorted(counts_by_kind.items())}

@@ -102,14 +102,18 @@ def audit(
 
 def plan_of(folder: Path, set: str, suites: Sequence[str], metrics: Sequence[str] = ()) -> Plan:
     """The plan that asks all metrics of the suites of a rendered folder, each under its suite's first protocol."""
-    chosen = [SUITES[id] for id in dict.fromkeys(suites)]
-    asked = list(metrics) or list(dict.fromkeys(id for suite in chosen for id in suite.metrics()))
-    only_folder = [suite.id for suite in chosen] == ["folder"] and not metrics
+    suites_of_plan = [SUITES[suite_id] for suite_id in dict.fromkeys(suites)]
+    metric_ids = list(metrics) or list(
+        dict.fromkeys(suite_id for suite in suites_of_plan for suite_id in suite.metrics())
+    )
+    only_folder = [suite.id for suite in suites_of_plan] == ["folder"] and not metrics
     overrides: dict[str, Mapping[str, object]] = {}
-    for suite in chosen:
+    for suite in suites_of_plan:
         overrides |= suite.protocols[next(iter(suite.protocols))] or {}
-    asked = [] if only_folder else asked
-    return make_plan(SUITES["folder"], folder, observer_set(set), metrics=asked, align="index", overrides=overrides)
+    metric_ids = [] if only_folder else metric_ids
+    return make_plan(
+        SUITES["folder"], folder, observer_set(set), metrics=metric_ids, align="index", overrides=overrides
+    )
 
 
 def analysed(plan: Plan, run: Run, grid: Grid) -> AuditContent:
@@ -132,26 +136,26 @@ def analysed(plan: Plan, run: Run, grid: Grid) -> AuditContent:
     return {"grid": facts, **analyse(results, grid.failures, grid.floors)}
 
 
-def save_results(found: AuditContent) -> Path:
+def save_results(audit_content: AuditContent) -> Path:
     """Write what the metrics' cards show into the package and return the file's path."""
     from revisit.audit import results
 
-    kept = ("auc", "tau", "effect", "n", "of", "claimed", "response", "read")
-    facts = ("version", "memory", "claims", "untested_claims", "ceiling", "perfect", "floors", "failing")
+    cell_names = ("auc", "tau", "effect", "n", "of", "claimed", "response", "read")
+    metric_names = ("version", "memory", "claims", "untested_claims", "ceiling", "perfect", "floors", "failing")
     content = {
-        "grid": found["grid"],
-        "kinds": found["kinds"],
+        "grid": audit_content["grid"],
+        "kinds": audit_content["kinds"],
         "metrics": {
-            id: {
-                **_parts(metric, facts),
-                "kinds": {kind: _rounded(_parts(cell, kept)) for kind, cell in metric["kinds"].items()},
+            metric_id: {
+                **_parts(metric, metric_names),
+                "kinds": {kind: _rounded(_parts(cell, cell_names)) for kind, cell in metric["kinds"].items()},
             }
-            for id, metric in found["metrics"].items()
+            for metric_id, metric in audit_content["metrics"].items()
         },
-        "diagonal": found["diagonal"],
-        "not_asked": found["not_asked"],
+        "diagonal": audit_content["diagonal"],
+        "not_asked": audit_content["not_asked"],
     }
-    path = Path(str(results.__file__)).with_name(f"{found['grid']['set']}.json")
+    path = Path(str(results.__file__)).with_name(f"{audit_content['grid']['set']}.json")
     write_text(path, json.dumps(_rounded(content), separators=(",", ":"), allow_nan=False) + "\n")
     return path
 

@@ -65,8 +65,8 @@ def steadiness(
             if isinstance(entry, Case):
                 yield from disturbed_cases(entry, out / "encoded")
 
-    asked = [id for id in (*GATES, *METRICS) if id in READ]
-    plan = make_plan(replace(folder, read=read), source, observer_set(set), metrics=asked)
+    question_ids = [question for question in (*GATES, *METRICS) if question in READ]
+    plan = make_plan(replace(folder, read=read), source, observer_set(set), metrics=question_ids)
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
     content: SteadinessContent = {
         "set": plan.observers.id,
@@ -124,14 +124,14 @@ def _frames(clip: Clip) -> int:
 
 def flips(results: Results) -> dict[str, VerdictFlips]:
     """By verdict: how often it was tried, how often it flipped, and how often it could not be told undisturbed."""
-    known = {case.id: case for case in results.cases if results.of(case)}
-    said = {id: verdicts(results.of(id)) for id in known}
-    found: dict[str, VerdictFlips] = {}
-    for id, case in known.items():
+    cases_by_id = {case.id: case for case in results.cases if results.of(case)}
+    verdicts_by_case = {case_id: verdicts(results.of(case_id)) for case_id in cases_by_id}
+    rows: dict[str, VerdictFlips] = {}
+    for case_id, case in cases_by_id.items():
         name = str(case.annotations.get("disturbed", AS_IT_IS))
-        before = said[id.removesuffix(f"~{name}") if name else id]
-        for question, answers in said[id].items():
-            row = found.setdefault(
+        before = verdicts_by_case[case_id.removesuffix(f"~{name}") if name else case_id]
+        for question, answers in verdicts_by_case[case_id].items():
+            row = rows.setdefault(
                 question,
                 {"clips": 0, "asked": 0, "untold": 0, "tried": 0, "flips": [], "rate": 0.0, "interval": None},
             )
@@ -142,27 +142,27 @@ def flips(results: Results) -> dict[str, VerdictFlips]:
                 continue
             row["tried"] += 1
             turned = {
-                about: [before[question][about], answer]
-                for about, answer in answers.items()
-                if UNSURE not in (answer, before[question][about]) and answer != before[question][about]
+                topic: [before[question][topic], answer]
+                for topic, answer in answers.items()
+                if UNSURE not in (answer, before[question][topic]) and answer != before[question][topic]
             }
             if turned:
-                row["flips"].append({"case": id.removesuffix(f"~{name}"), "disturbed": name, "from_to": turned})
-    for row in found.values():
+                row["flips"].append({"case": case_id.removesuffix(f"~{name}"), "disturbed": name, "from_to": turned})
+    for row in rows.values():
         row["rate"] = len(row["flips"]) / max(row["tried"], 1)
         row["interval"] = share_interval(len(row["flips"]), row["tried"])
-    return found
+    return rows
 
 
 def verdicts(records: Mapping[str, Record]) -> dict[str, dict[str, str]]:
     """Question -> what it is about -> answer: a gate has one answer, the diagnosis one for each kind of failure."""
-    found = {
-        id: {"": UNSURE if record.status == "unsure" else record.label}
-        for id, record in records.items()
+    answers_by_question = {
+        question: {"": UNSURE if record.status == "unsure" else record.label}
+        for question, record in records.items()
         if record.status in GATE_STATES
     }
-    told = diagnose(records)
-    answers = {finding.kind: "found" for finding in told.findings}
-    answers |= dict.fromkeys([*told.untold, *(finding.kind for finding in told.doubtful)], UNSURE)
-    found[DIAGNOSIS] = {kind: answers.get(kind, "denied") for kind in KINDS}
-    return found
+    diagnosis = diagnose(records)
+    answers = {finding.kind: "found" for finding in diagnosis.findings}
+    answers |= dict.fromkeys([*diagnosis.untold, *(finding.kind for finding in diagnosis.doubtful)], UNSURE)
+    answers_by_question[DIAGNOSIS] = {kind: answers.get(kind, "denied") for kind in KINDS}
+    return answers_by_question

@@ -87,8 +87,8 @@ class ChatJudge(Endpoint):
         if self.settings.video and len(images) > 1:
             film = base64.b64encode(as_video(frames.jpegs)).decode()
             images = [{"type": "video_url", "video_url": {"url": f"data:video/mp4;base64,{film}"}}]
-        shown = [{"type": "text", "text": before(frames.times)}, *images] if images else []
-        content = [*shown, {"type": "text", "text": after(question, note)}]
+        pictures = [{"type": "text", "text": before(frames.times)}, *images] if images else []
+        content = [*pictures, {"type": "text", "text": after(question, note)}]
         settings = self.settings
         body: dict[str, object] = {
             "model": settings.model,
@@ -116,13 +116,13 @@ class ChatJudge(Endpoint):
             raise NoReply("the server's reply is not a chat completion") from None
         text = message.get("content") if isinstance(message, dict) else None
         text = self.secret.redact(text if isinstance(text, str) else "")
-        probability, how = None, ""
+        probability, source = None, ""
         if isinstance(question.schema, YesNo):
             logprobs = choice.get("logprobs")
-            probability, how = p_yes(text, logprobs if isinstance(logprobs, dict) else None)
+            probability, source = p_yes(text, logprobs if isinstance(logprobs, dict) else None)
         model = self.secret.redact(str(content.get("model", "")))
         fault = self.secret.redact(_fault(choice.get("finish_reason"), message))
-        return Reply(text, probability, how, _usage(content.get("usage")), model, fault)
+        return Reply(text, probability, source, _usage(content.get("usage")), model, fault)
 
 
 def _object_schema(question: Question) -> JsonSchema:
@@ -144,8 +144,8 @@ def _fault(finish: Any, message: Any) -> str:
     return f"the judge refused: {' '.join(refusal.split())[:200]}" if isinstance(refusal, str) and refusal else ""
 
 
-def _usage(counted: Any) -> Usage:
-    found = counted if isinstance(counted, dict) else {}
-    tokens = [found.get(name) for name in ("prompt_tokens", "completion_tokens")]
+def _usage(usage: Any) -> Usage:
+    counts = usage if isinstance(usage, dict) else {}
+    tokens = [counts.get(name) for name in ("prompt_tokens", "completion_tokens")]
     tokens_in, tokens_out = (value if isinstance(value, int) and value >= 0 else 0 for value in tokens)
     return Usage(1, tokens_in, tokens_out)

@@ -36,11 +36,11 @@ class Frames:
     @classmethod
     def of(cls, jpegs: Sequence[bytes], times: Sequence[float] = (), size: tuple[int, int] = (0, 0)) -> Frames:
         """Frames named by their own bytes."""
-        made = hashlib.sha256()
+        sha = hashlib.sha256()
         for jpeg in jpegs:
-            made.update(f"{len(jpeg)}\n".encode() + jpeg)
-        given = tuple(times) or tuple(float(i) for i in range(len(jpegs)))
-        return cls(tuple(jpegs), given, made.hexdigest()[:40], size)
+            sha.update(f"{len(jpeg)}\n".encode() + jpeg)
+        seconds = tuple(times) or tuple(float(i) for i in range(len(jpegs)))
+        return cls(tuple(jpegs), seconds, sha.hexdigest()[:40], size)
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ class Answer:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Answer:
-        made = cls(**{**content, "usage": Usage(**content.get("usage", {}))})
-        if made.status not in get_args(Status) or not isinstance(made.reply, str):
+        answer = cls(**{**content, "usage": Usage(**content.get("usage", {}))})
+        if answer.status not in get_args(Status) or not isinstance(answer.reply, str):
             raise ValueError("this is no answer")
-        return made
+        return answer
 
 
 class Judge(Protocol):

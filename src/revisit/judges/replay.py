@@ -21,8 +21,8 @@ class ReplayJudge:
         lines = read_answers(path)
         if not lines:
             raise UsageError(f"{path}: no recorded answers found; a run with a judge writes them to answers.jsonl")
-        wanted = {name: value for name, value in (("model", model), ("server", server)) if value}
-        judges = [judge for judge in known_judges(lines) if all(judge.get(k) == v for k, v in wanted.items())]
+        criteria = {name: value for name, value in (("model", model), ("server", server)) if value}
+        judges = [judge for judge in known_judges(lines) if all(judge.get(k) == v for k, v in criteria.items())]
         if len(judges) != 1:
             names = ", ".join(sorted({_named(judge) for judge in known_judges(lines)}))
             raise UsageError(

@@ -111,23 +111,23 @@ def read_answers(path: Path) -> list[AnswerLine]:
     """The whole lines of an answer file; a line torn by a kill is passed over, and the last of a key counts."""
     if not path.is_file():
         return []
-    found: dict[str, AnswerLine] = {}
+    lines: dict[str, AnswerLine] = {}
     for line in path.read_bytes().split(b"\n")[:-1]:
         try:
             content = parse_json(line)
         except ValueError:
             continue
         if _whole(content):
-            found[str(content["key"])] = content
-    return list(found.values())
+            lines[str(content["key"])] = content
+    return list(lines.values())
 
 
 def _whole(line: Any) -> bool:
     """Whether a line has all that an answer is kept with; what it lacks is asked again."""
     if not isinstance(line, dict) or not isinstance(line.get("key"), str) or not isinstance(line.get("frames"), str):
         return False
-    asked = line.get("question")
-    if not isinstance(asked, dict) or not isinstance(asked.get("digest"), str):
+    question = line.get("question")
+    if not isinstance(question, dict) or not isinstance(question.get("digest"), str):
         return False
     try:
         Answer.from_json(line["answer"])
@@ -146,9 +146,9 @@ def _open_mended(path: Path) -> int:
     """The file, open for appending, without a last line that a kill left torn."""
     if path.is_file():
         content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(path, whole)
+        complete = content.rfind(b"\n") + 1
+        if complete < len(content):
+            os.truncate(path, complete)
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
 

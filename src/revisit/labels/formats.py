@@ -66,15 +66,15 @@ def to_mbench(labels: Iterable[Label]) -> list[Row]:
 def from_rows(rows: Sequence[Mapping[str, Any]], shape: str) -> list[Label]:
     """Labels of rows as `to_wrbench` or `to_mbench` writes them."""
     read_row, name = {"wrbench": (_from_wrbench, "WRBench"), "mbench": (_from_mbench, "MBench")}[shape]
-    made = []
+    labels = []
     for number, row in enumerate(rows, 1):
         try:
-            made.append(read_row(row))
+            labels.append(read_row(row))
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(
                 f"row {number} is not a label in {name}'s format: {error!s} is missing or invalid"
             ) from None
-    return made
+    return labels
 
 
 def _from_wrbench(row: Mapping[str, Any]) -> Label:
@@ -96,8 +96,10 @@ def _from_mbench(row: Mapping[str, Any]) -> Label:
     if row.get("type") == "trigger" or "triggered" in row:
         model = str(row["model_id"])
         case = f"{item}@{model}"
-        said = "yes" if row["triggered"] else "no"
-        return Label("trigger", case, who, "trigger", said, case, model, sample, subset, condition, dimension="trigger")
+        answer_text = "yes" if row["triggered"] else "no"
+        return Label(
+            "trigger", case, who, "trigger", answer_text, case, model, sample, subset, condition, dimension="trigger"
+        )
     one, other, dimension = str(row["model_a"]), str(row["model_b"]), str(row["dimension"])
     answer = {"a": "a", "b": "b", "tie": "tie"}[str(row["preference"]).lower()]
     return Label(
@@ -109,12 +111,12 @@ def _from_mbench(row: Mapping[str, Any]) -> Label:
 def to_label_studio(labels: Iterable[Label]) -> list[Row]:
     """Tasks with the annotations of every rater."""
     tasks: list[Row] = []
-    for number, said in enumerate(grouped(labels, lambda label: label.item).values(), 1):
-        first = said[0]
+    for number, labels_of_item in enumerate(grouped(labels, lambda label: label.item).values(), 1):
+        first = labels_of_item[0]
         names = ("task", "item", "case", "model", "sample", "subset", "condition", "other", "other_model")
         data: Row = {name: getattr(first, name) for name in names if getattr(first, name)}
         data |= {"video": first.clip} | ({"video_b": first.other_clip} if first.other_clip else {})
-        by_rater = grouped(said, lambda label: label.rater)
+        by_rater = grouped(labels_of_item, lambda label: label.rater)
         annotations = [
             {
                 "completed_by": {"email": rater},
@@ -130,43 +132,43 @@ def to_label_studio(labels: Iterable[Label]) -> list[Row]:
 
 def _choice(label: Label) -> Row:
     meta = {"dimension": label.dimension, "text": label.text, "polarity": label.polarity}
-    kept = {name: value for name, value in meta.items() if value}
+    meta_set = {name: value for name, value in meta.items() if value}
     return {
         "id": f"q-{label.question}",
         "from_name": label.question,
         "to_name": "video",
         "type": "choices",
         "value": {"choices": [label.answer]},
-        **({"meta": kept} if kept else {}),
+        **({"meta": meta_set} if meta_set else {}),
     }
 
 
 def _regions(label: Label) -> list[Row]:
-    made: list[Row] = []
+    regions: list[Row] = []
     for k, box in enumerate(label.boxes):
         x0, y0, x1, y1 = (100 * value for value in box.box)
         place: Row = {"frame": box.frame + 1, "enabled": True, "rotation": 0, "time": 0}
         place |= {"x": x0, "y": y0, "width": x1 - x0, "height": y1 - y0}
         value = {"sequence": [place], "labels": [box.name]}
-        made.append(
+        regions.append(
             {"id": f"box-{k}", "from_name": "box", "to_name": "video", "type": "videorectangle", "value": value}
         )
     for name, frame in label.frames.items():
         value_ = {"ranges": [{"start": frame + 1, "end": frame + 1}], "timelinelabels": [name]}
-        made.append(
+        regions.append(
             {"id": f"at-{name}", "from_name": "frames", "to_name": "video", "type": "timelinelabels", "value": value_}
         )
     if label.comment:
         text = {"text": [label.comment]}
-        made.append({"id": "comment", "from_name": "comment", "to_name": "video", "type": "textarea", "value": text})
-    return made
+        regions.append({"id": "comment", "from_name": "comment", "to_name": "video", "type": "textarea", "value": text})
+    return regions
 
 
 def from_label_studio(tasks: Any) -> list[Label]:
     """Labels of Label Studio's JSON: choices, boxes, ranges of frames and texts of each annotation."""
     if not isinstance(tasks, list):
         raise UsageError("expected the JSON list that Label Studio exports")
-    made: list[Label] = []
+    labels: list[Label] = []
     for number, task in enumerate(tasks, 1):
         try:
             data = task["data"]
@@ -179,12 +181,12 @@ def from_label_studio(tasks: Any) -> list[Label]:
             facts |= {"clip": str(data.get("video") or ""), "other_clip": str(data.get("video_b") or "")}
             for annotation in task.get("annotations") or ():
                 if not annotation.get("was_cancelled"):
-                    made += _of_annotation(kind, str(data.get("item") or case), case, facts, annotation)
+                    labels += _of_annotation(kind, str(data.get("item") or case), case, facts, annotation)
         except UsageError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UsageError(f"task {number} is not in Label Studio's format: {error!s}") from None
-    return made
+    return labels
 
 
 def _of_annotation(
@@ -211,23 +213,23 @@ def _of_annotation(
     rater = str(
         (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who if who is not None else "unknown"
     )
-    made = []
+    labels = []
     for part in results:
         if part["type"] == "choices":
             for choice in part["value"]["choices"]:
-                about = {
+                meta = {
                     name: str(value)
                     for name, value in (part.get("meta") or {}).items()
                     if name in ("dimension", "text", "polarity")
                 }
-                made.append(
+                labels.append(
                     Label(
                         kind, item, rater, str(part["from_name"]), str(choice), case, frames=frames, boxes=tuple(boxes),
                         comment=comment, seconds=float(annotation.get("lead_time") or 0),
-                        at=str(annotation.get("created_at") or ""), **{**facts, **about},
+                        at=str(annotation.get("created_at") or ""), **{**facts, **meta},
                     )
                 )  # fmt: skip
-    return made
+    return labels
 
 
 def read(path: Path, shape: str) -> list[Label]:

@@ -25,16 +25,16 @@ PEOPLE = "people.json"  # in a run: what people say of it, for its report
 
 def labels_in(paths: Sequence[Path], store: str = "") -> list[Label]:
     """The labels of projects, straight from their stores, and of files."""
-    found: list[Label] = []
+    labels: list[Label] = []
     for path in paths:
         if (path / FILE).is_file():
             project = open_project(path)
-            found += labels_of(project, Store(store or project.store, project.name))
+            labels += labels_of(project, Store(store or project.store, project.name))
         else:
-            found += read_labels([path])
-    if not found:
+            labels += read_labels([path])
+    if not labels:
         raise UsageError("there are no labels yet")
-    return found
+    return labels
 
 
 def exported_files(source: Path, out: Path | None, store: str = "") -> list[Path]:
@@ -49,20 +49,20 @@ def exported_files(source: Path, out: Path | None, store: str = "") -> list[Path
 
 def imported(source: Path, shape: str, out: Path) -> int:
     """Write the labels of another tool as labels.jsonl; return how many there are."""
-    found = formats.read(source, shape)
+    labels = formats.read(source, shape)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, "".join(f"{line}\n" for line in lines(found, out.parent)))
-    return len(found)
+    write_text(out, "".join(f"{line}\n" for line in lines(labels, out.parent)))
+    return len(labels)
 
 
 def aligned(
-    run: Path, paths: Sequence[Path], chosen: Sequence[str], seed: int, store: str = ""
+    run: Path, paths: Sequence[Path], metric_options: Sequence[str], seed: int, store: str = ""
 ) -> tuple[dict[str, object], Path]:
     """Agreement and alignment of a run, kept in its people.json and shown in its report, the page."""
     from revisit.report.write_html import write_report
 
     metrics: dict[str, list[str]] = {}
-    for text in chosen:
+    for text in metric_options:
         dimension, equals, metric = text.partition("=")
         if not equals or not dimension or not metric:
             raise UsageError(f"--metric is DIMENSION=METRIC, such as same_look=return_consistency, not {text!r}")
@@ -70,17 +70,21 @@ def aligned(
     opened = Run(run)
     labels = labels_in(paths, store)
     report = agreement(labels)
-    found = alignment(opened.results, labels, metrics, seed)
+    alignment_of_run = alignment(opened.results, labels, metrics, seed)
     content: dict[str, object] = {
         "schema": 1,
         "records": file_digest(run / "records.jsonl"),  # the scores that were compared
-        "tables": [*alignment_tables(found), *agreement_tables(report)],
-        "figures": figures(report, found),
+        "tables": [*alignment_tables(alignment_of_run), *agreement_tables(report)],
+        "figures": figures(report, alignment_of_run),
         "notes": [
-            *found.notes,
-            *([f"{found.split_votes} pairs with a full tie of votes are left out"] if found.split_votes else []),
+            *alignment_of_run.notes,
+            *(
+                [f"{alignment_of_run.split_votes} pairs with a full tie of votes are left out"]
+                if alignment_of_run.split_votes
+                else []
+            ),
         ],
-        "alignment": {**asdict(found), "answers": found.answers or {}},
+        "alignment": {**asdict(alignment_of_run), "answers": alignment_of_run.answers or {}},
         "agreement": asdict(report),
     }
     write_json(run / PEOPLE, content)

@@ -53,10 +53,11 @@ def _rater(one: Quality) -> list[str]:
 
 def rater_rows(project: Project, store: Store) -> list[dict[str, object]]:
     """A row per rater for the page of the project."""
-    known = {one.rater: _rater(one) for one in qualities(labels_of(project, store))}
+    figures_by_rater = {one.rater: _rater(one) for one in qualities(labels_of(project, store))}
     names, nothing = ("answers", "seconds", "agrees", "kappa", "gold", "left", "cannot"), ["0", *[NONE] * 6]
     return [
-        {**vars(rater), **dict(zip(names, known.get(rater.name, nothing), strict=True))} for rater in store.raters()
+        {**vars(rater), **dict(zip(names, figures_by_rater.get(rater.name, nothing), strict=True))}
+        for rater in store.raters()
     ]
 
 
@@ -70,31 +71,31 @@ def heat_table(report: Report) -> list[Table]:
     return [table("Raters alike, by scene", note, heat["columns"], rows)]
 
 
-def alignment_tables(found: Alignment) -> list[Table]:
+def alignment_tables(alignment: Alignment) -> list[Table]:
     """Win ratios, the bridge, triggers, answers and strengths; those that there are."""
-    made = []
-    if found.bridges:
-        made += [_correlations(found), _bridge(found)]
-        made += [_ratios(found)] if any(bridge.win_ratios for bridge in found.bridges) else []
-    if found.triggers:
-        made.append(_triggers(found))
-    if found.answers:
-        made.append(_answers(found.answers))
-    if found.strengths:
-        made.append(_strengths(found))
-    return made
+    tables = []
+    if alignment.bridges:
+        tables += [_correlations(alignment), _bridge(alignment)]
+        tables += [_ratios(alignment)] if any(bridge.win_ratios for bridge in alignment.bridges) else []
+    if alignment.triggers:
+        tables.append(_triggers(alignment))
+    if alignment.answers:
+        tables.append(_answers(alignment.answers))
+    if alignment.strengths:
+        tables.append(_strengths(alignment))
+    return tables
 
 
-def figures(report: Report, found: Alignment) -> dict[str, list[dict[str, object]]]:
+def figures(report: Report, alignment: Alignment) -> dict[str, list[dict[str, object]]]:
     """Numbers of the figures: heat maps and win ratios."""
     heat: list[dict[str, object]] = []
     ratios: list[dict[str, object]] = []
     if len(report.heat) > 1:
         heat.append({"title": "Raters alike, by scene and dimension", **_heat(report.heat)})
-    if found.answers:
+    if alignment.answers:
         title = "People's majority and the bank's answer alike, by scene and dimension"
-        heat.append({"title": title, **_heat(found.answers["heat"])})
-    for bridge in found.bridges:
+        heat.append({"title": title, **_heat(alignment.answers["heat"])})
+    for bridge in alignment.bridges:
         if bridge.win_ratios:
             people, metric = bridge.win_ratios.people, bridge.win_ratios.metric
             points = [[model, people[model], metric[model]] for model in people]
@@ -115,9 +116,9 @@ def _heat(cells: Mapping[str, Mapping[str, tuple[float, int]]]) -> HeatMap:
     return {"columns": columns, "rows": rows}
 
 
-def _correlations(found: Alignment) -> Table:
+def _correlations(alignment: Alignment) -> Table:
     rows = []
-    for bridge in found.bridges:
+    for bridge in alignment.bridges:
         ratios = bridge.win_ratios
         over = (
             [within(ratios.rho, ratios.rho_interval), within(ratios.tau, ratios.tau_interval)] if ratios else [NONE] * 2
@@ -133,10 +134,10 @@ def _correlations(found: Alignment) -> Table:
     )
 
 
-def _bridge(found: Alignment) -> Table:
+def _bridge(alignment: Alignment) -> Table:
     rows = []
-    for bridge in found.bridges:
-        held: Mapping[str, float | None] = vars(bridge.holdout) if bridge.holdout else {}
+    for bridge in alignment.bridges:
+        holdout: Mapping[str, float | None] = vars(bridge.holdout) if bridge.holdout else {}
         judged = bridge.judgeable or {}
         cells = [
             metric_title(bridge.metric),
@@ -144,11 +145,11 @@ def _bridge(found: Alignment) -> Table:
             f"{bridge.bridged} of {bridge.pairs}",
             number(bridge.rho),
             number(bridge.holdout_rho),
-            number(held.get("tau"), 3),
-            number(held.get("kappa")),
-            number(held.get("weighted_kappa")),
-            _slashed(held, "exact", "strict", "tie"),
-            f"{held['reversals']} of {held['preferred']}" if held else NONE,
+            number(holdout.get("tau"), 3),
+            number(holdout.get("kappa")),
+            number(holdout.get("weighted_kappa")),
+            _slashed(holdout, "exact", "strict", "tie"),
+            f"{holdout['reversals']} of {holdout['preferred']}" if holdout else NONE,
             _slashed(judged, "judgeable", "not_judgeable", "balanced"),
         ]
         rows.append((bridge.dimension, cells))
@@ -167,11 +168,11 @@ def _slashed(facts: Mapping[str, float | None], *names: str) -> str:
     return "/".join(number(facts.get(name)) for name in names) if facts else NONE
 
 
-def _ratios(found: Alignment) -> Table:
-    ratios = [bridge.win_ratios for bridge in found.bridges if bridge.win_ratios]
+def _ratios(alignment: Alignment) -> Table:
+    ratios = [bridge.win_ratios for bridge in alignment.bridges if bridge.win_ratios]
     models = list(dict.fromkeys(model for one in ratios for model in one.people))
     rows = []
-    for bridge in found.bridges:
+    for bridge in alignment.bridges:
         shares = (bridge.win_ratios.people, bridge.win_ratios.metric) if bridge.win_ratios else ({}, {})
         for name, won in zip(("people", metric_title(bridge.metric)), shares, strict=True):
             rows.append((f"{bridge.dimension}: {name}", [number(won.get(model)) for model in models]))
@@ -181,15 +182,15 @@ def _ratios(found: Alignment) -> Table:
     return table("Win ratios", note, models, rows)
 
 
-def _triggers(found: Alignment) -> Table:
+def _triggers(alignment: Alignment) -> Table:
     keys = ("accuracy", "precision", "recall", "f1", "kappa")
-    gone = found.triggers.get("all", {}).get("undecided", 0)
+    undecided = alignment.triggers.get("all", {}).get("undecided", 0)
     return table(
-        f"Does it pose the test? {found.trigger_gate} and people",
+        f"Does it pose the test? {alignment.trigger_gate} and people",
         "as MBench's table 6: the majority of raters is right"
-        + (f"; {gone} clips that the gate could not decide are left out" if gone else ""),
+        + (f"; {undecided} clips that the gate could not decide are left out" if undecided else ""),
         ["clips", "accuracy", "precision", "recall", "F1", "κ"],
-        [(name, [f"{one['n']:g}", *(number(one[key]) for key in keys)]) for name, one in found.triggers.items()],
+        [(name, [f"{one['n']:g}", *(number(one[key]) for key in keys)]) for name, one in alignment.triggers.items()],
     )
 
 
@@ -207,10 +208,10 @@ def _answers(answers: BankAgreement) -> Table:
     )
 
 
-def _strengths(found: Alignment) -> Table:
-    models = sorted({one["model"] for fit in found.strengths.values() for one in fit["models"]})
+def _strengths(alignment: Alignment) -> Table:
+    models = sorted({one["model"] for fit in alignment.strengths.values() for one in fit["models"]})
     rows, steadied = [], []
-    for dimension, fit in found.strengths.items():
+    for dimension, fit in alignment.strengths.items():
         by = {one["model"]: one for one in fit["models"]}
         steadied += [dimension] if fit["prior"] else []
         cells = [within(by[m]["strength"], (by[m]["low"], by[m]["high"])) if m in by else NONE for m in models]

@@ -64,10 +64,10 @@ class Entry:
 
     @cached_property
     def series(self) -> dict[str, Series]:
-        return {id: s for id in (*self.book.gates, *self.book.cards) if (s := self._one_series(id))}
+        return {question: s for question in (*self.book.gates, *self.book.cards) if (s := self._one_series(question))}
 
-    def _one_series(self, id: str) -> Series | None:
-        return read_series(self.book.results, self.case, id)
+    def _one_series(self, question: str) -> Series | None:
+        return read_series(self.book.results, self.case, question)
 
     @cached_property
     def failure(self) -> str | None:
@@ -75,7 +75,7 @@ class Entry:
 
     def row(self) -> Context:
         """What the list of clips shows and searches."""
-        found = self.book.diagnoses.get(self.case.id)
+        diagnosis = self.book.diagnoses.get(self.case.id)
         return {
             "anchor": self.anchor,
             **{name: getattr(self.case, name) for name in FACTS},
@@ -83,9 +83,9 @@ class Entry:
             "film": _strip(self.film, self.book),
             "last": self._last(),
             "phases": [[kind, first, last] for lane in self._lanes()[-1:] for kind, _, first, last in lane["phases"]],
-            "found": [self._label(id) for id in self.book.gates],
-            "words": found["words"] if found else None,
-            "scores": [self._value(id) for id in self.book.cards],
+            "found": [self._label(question) for question in self.book.gates],
+            "words": diagnosis["words"] if diagnosis else None,
+            "scores": [self._value(question) for question in self.book.cards],
             "failure": self.failure,
         }
 
@@ -98,12 +98,12 @@ class Entry:
             "clock": self.clock,
             "last": self._last(),
             "film_note": None if self.film or self.failure else GONE,
-            "findings": [self._finding(id) for id in self.book.gates],
+            "findings": [self._finding(question) for question in self.book.gates],
             "diagnosis": self._diagnosis(),
             "lanes": self._lanes(),
-            "series": [self._line(id, series) for id, series in self.series.items()],
+            "series": [self._line(question, series) for question, series in self.series.items()],
             "hurt": self._hurt(),
-            "scores": [self._score(id) for id in self.book.cards],
+            "scores": [self._score(question) for question in self.book.cards],
             "overlays": overlays(self.evidence, self.book.cache),
             "judged": judged(self.evidence, self.book.cache, self.book.videos),
             "failure": self.failure,
@@ -117,89 +117,89 @@ class Entry:
         paired = metric in self.book.cards and self.book.cards[metric]["against_reference"]
         at = 0 if frame is None else frame
         if self.reference_film is not None and (other is None or paired):
-            same = self.reference_film.at_share(at / max(self._last(), 1))
-            return self._pictures((self.reference_film, same if other is None else other, "visible", "truth"), at)
+            true_frame = self.reference_film.at_share(at / max(self._last(), 1))
+            return self._pictures((self.reference_film, true_frame if other is None else other, "visible", "truth"), at)
         return self._pair(at, other, paired)
 
     def _last(self) -> int:
         """Number of the last frame: of the clip, or the last one anything is known of."""
         if self.clock:
             return int(self.clock["frames"]) - 1
-        known = [int(series["frame"].max()) for series in self.series.values()]
-        for id in self.book.gates:
-            known += first_frames(self._facts(id)).values()
-            known += [phase[3] for phase in phases_of({"phases": self._facts(id).get("phases", [])}, None, FAR)]
-        return max(known, default=0)
+        last_frames = [int(series["frame"].max()) for series in self.series.values()]
+        for gate in self.book.gates:
+            last_frames += first_frames(self._facts(gate)).values()
+            last_frames += [phase[3] for phase in phases_of({"phases": self._facts(gate).get("phases", [])}, None, FAR)]
+        return max(last_frames, default=0)
 
-    def _facts(self, id: str) -> Mapping[str, object]:
-        return self.records[id].facts if id in self.records else {}
+    def _facts(self, question: str) -> Mapping[str, object]:
+        return self.records[question].facts if question in self.records else {}
 
-    def _label(self, id: str) -> str | None:
-        record = self.records.get(id)
+    def _label(self, gate: str) -> str | None:
+        record = self.records.get(gate)
         return None if record is None or record.failed else finding(record)
 
-    def _finding(self, id: str) -> Context | None:
-        record = self.records.get(id)
+    def _finding(self, gate: str) -> Context | None:
+        record = self.records.get(gate)
         if record is None or record.failed:
             return None
         seconds = [
             f"{name.removesuffix('_seconds').replace('_', ' ')} {value:.1f} s"
-            for name, value in self._facts(id).items()
+            for name, value in self._facts(gate).items()
             if name.endswith("_seconds") and isinstance(value, int | float) and value > 0
         ]
         return {
             "state": record.status,
             "label": finding(record),
-            "reason": record.sentence or self._facts(id).get("sentence", ""),
+            "reason": record.sentence or self._facts(gate).get("sentence", ""),
             "seconds": seconds[:2],
         }
 
     def _diagnosis(self) -> Context | None:
         """What the clip is found to show, in words, with a sentence for each finding; None where nobody asked."""
-        found = self.book.diagnoses.get(self.case.id)
-        if found is None:
+        diagnosis = self.book.diagnoses.get(self.case.id)
+        if diagnosis is None:
             return None
         return {
-            "words": found["words"],
+            "words": diagnosis["words"],
             "sentences": [
                 f"{entry['sentence']}: strength {entry['strength']:.2f}, confidence {entry['confidence']:.2f}"
-                for entry in found["findings"]
+                for entry in diagnosis["findings"]
             ],
-            "frames": sorted({int(frame) for entry in found["findings"] for frame in entry["frames"]}),
+            "frames": sorted({int(frame) for entry in diagnosis["findings"] for frame in entry["frames"]}),
         }
 
     def _lanes(self) -> list[Lane]:
         """Phases by who says so; the same phases are shown once."""
         lanes: list[Lane] = []
-        given = self.case.phases
-        said = [("Given", from_starts(given[0], given[1], self._last()))] if given else []
-        said += [
-            (gate_name(id, title), phases_of(self._facts(id), self._one_series(id), self._last()))
-            for id, title in self.book.gates.items()
+        case_phases = self.case.phases
+        phases_by_name = [("Given", from_starts(case_phases[0], case_phases[1], self._last()))] if case_phases else []
+        phases_by_name += [
+            (gate_name(gate, title), phases_of(self._facts(gate), self._one_series(gate), self._last()))
+            for gate, title in self.book.gates.items()
         ]
-        for name, phases in said:
-            same = next((lane for lane in lanes if lane["phases"] == phases), None)
-            if same:
-                same["name"] += f", {name.lower()}"
+        for name, phases in phases_by_name:
+            equal_lane = next((lane for lane in lanes if lane["phases"] == phases), None)
+            if equal_lane:
+                equal_lane["name"] += f", {name.lower()}"
             elif phases:
                 lanes.append({"name": name, "phases": phases})
         return lanes
 
     def _hurt(self) -> list[Context]:
         """The unit of each memory metric that cost it most, worst first, each pair of frames once."""
-        found: dict[tuple[int, int | None], tuple[float, Context]] = {}  # loss, and what is shown
-        for id, card in self.book.cards.items():
-            series = self.series.get(id)
+        worst: dict[tuple[int, int | None], tuple[float, Context]] = {}  # loss, and what is shown
+        for metric, card in self.book.cards.items():
+            series = self.series.get(metric)
             if card["group"] != "Memory" or card["higher_is_better"] is None or series is None:
                 continue
             row = series.worst(card["higher_is_better"])
-            if row is None or not self.records[id].scored:
+            if row is None or not self.records[metric].scored:
                 continue
             frame, other, value = int(series["frame"][row]), _other(series, row), float(series["value"][row])
             loss = round(_loss(value, card), 4)
-            if (frame, other) in found and found[frame, other][0] >= loss:
+            if (frame, other) in worst and worst[frame, other][0] >= loss:
                 continue
-            found[frame, other] = (
+            worst[frame, other] = (
                 loss,
                 {
                     "title": card["title"],
@@ -209,7 +209,7 @@ class Entry:
                     "pictures": self._pair(frame, other, card["against_reference"]),
                 },
             )
-        worst_first = sorted(found.values(), key=lambda entry: -entry[0])
+        worst_first = sorted(worst.values(), key=lambda entry: -entry[0])
         return [content for _, content in worst_first[:MOST_PAIRS]]
 
     def _pair(self, frame: int, other: int | None, against_reference: bool) -> list[Context]:
@@ -221,44 +221,44 @@ class Entry:
 
     def _pictures(self, before: tuple[Film | None, int, str, str], frame: int, words: str = "here") -> list[Context]:
         pair = (before, (self.film, frame, "returned", words))
-        return [{"words": said, "kind": kind, **self._picture(film, at)} for film, at, kind, said in pair]
+        return [{"words": caption, "kind": kind, **self._picture(film, at)} for film, at, kind, caption in pair]
 
     def _picture(self, film: Film | None, frame: int) -> Context:
         """The picture nearest to a frame, written into the report; no address where there is none."""
         if film is None:
             return {"frame": frame, "shown": None, "src": None}
-        shown = film.nearest(frame)
-        film.write([shown], self.book.videos)
-        return {"frame": frame, "shown": shown, "src": film.address(shown)}
+        nearest = film.nearest(frame)
+        film.write([nearest], self.book.videos)
+        return {"frame": frame, "shown": nearest, "src": film.address(nearest)}
 
-    def _line(self, id: str, series: Series) -> Context:
+    def _line(self, question: str, series: Series) -> Context:
         """A series with its title; those of gates and of memory come first on the page."""
-        if id in self.book.cards:
-            card = self.book.cards[id]
+        if question in self.book.cards:
+            card = self.book.cards[question]
             low, high = card["range"]
             # A range such as 0-99 dB is mostly empty: only what ends at 1 is drawn on all of its range.
             limits = (low, high if card["bounded"] else None)
             main = card["group"] == "Memory"
             line = drawn(series, limits, card["higher_is_better"], POINTS if main else POINTS // 2)
-            return {"id": id, "title": card["title"], "main": main, **line}
-        title, high = SIGHTS.get(id, (self.book.gates[id], None))
-        return {"id": id, "title": title, "main": True, **drawn(series, (0.0, high), None, POINTS)}
+            return {"id": question, "title": card["title"], "main": main, **line}
+        title, high = SIGHTS.get(question, (self.book.gates[question], None))
+        return {"id": question, "title": title, "main": True, **drawn(series, (0.0, high), None, POINTS)}
 
-    def _value(self, id: str) -> float | None:
+    def _value(self, metric: str) -> float | None:
         """The score that counts, or None."""
-        record = self.held.get(id)
+        record = self.held.get(metric)
         return None if record is None or not record.scored else float(f"{record.value:.4g}")
 
-    def _score(self, id: str) -> list[Any] | None:
+    def _score(self, metric: str) -> list[Any] | None:
         """[value, text] where scored, [None, reason] where not, None where it was never asked.
 
         The value is the one that counts; where that is not the measured one, a third entry says what was measured.
         """
-        record, held = self.records.get(id), self.held.get(id)
+        record, held = self.records.get(metric), self.held.get(metric)
         if record is None or held is None:
             return None
-        if self.case.truth and record.scored and id in METRICS and METRICS[id].rewards_unchanged:
-            best = METRICS[id].range[1]  # the others count by their nearness to it
+        if self.case.truth and record.scored and metric in METRICS and METRICS[metric].rewards_unchanged:
+            best = METRICS[metric].range[1]  # the others count by their nearness to it
             return [best, number(best), f"measured {number(record.value)}, which the others are held to"]
         other = [] if held.value == record.value else [measured(held)]
         if held.scored:
@@ -278,8 +278,8 @@ class Truth:
     def whole(self) -> Context:
         """Everything about the reference."""
         last = self.clock["frames"] - 1 if self.clock else 0
-        given = self.case.phases
-        lanes = [{"name": "Given", "phases": from_starts(given[0], given[1], last)}] if given else []
+        case_phases = self.case.phases
+        lanes = [{"name": "Given", "phases": from_starts(case_phases[0], case_phases[1], last)}] if case_phases else []
         return {
             **_basics(self.book, self.case, self.clip, self.film),
             "anchor": "truth",

@@ -77,8 +77,8 @@ class Book:
     @cached_property
     def floors(self) -> set[str]:
         """Models that stand for no memory at all, as their clips or a models.yaml beside videos or run say."""
-        told = self.summary.get("models", {})
-        marked = {model for model, facts in told.items() if facts.get("category") == FLOOR}
+        model_facts = self.summary.get("models", {})
+        marked = {model for model, facts in model_facts.items() if facts.get("category") == FLOOR}
         try:
             known = facts_for([self.run.path])
         except UsageError:
@@ -88,14 +88,14 @@ class Book:
     @cached_property
     def scenes(self) -> dict[str, Scene]:
         """By key, in the order of the plan."""
-        found: dict[tuple[str, str, str], list[Case]] = {}
+        cases_by_scene: dict[tuple[str, str, str], list[Case]] = {}
         for case in self.results.cases:
-            found.setdefault((case.subset, case.condition, case.sample), []).append(case)
-        made = (
+            cases_by_scene.setdefault((case.subset, case.condition, case.sample), []).append(case)
+        scenes = (
             Scene(digest("\0".join(place), 10), tuple(sorted(cases, key=lambda case: (case.model, case.seed))))
-            for place, cases in found.items()
+            for place, cases in cases_by_scene.items()
         )
-        return {scene.key: scene for scene in made}
+        return {scene.key: scene for scene in scenes}
 
     @cached_property
     def scene_of(self) -> dict[str, str]:
@@ -127,8 +127,10 @@ class Book:
         cards: Collection[Mapping[str, object]] = self.cards.values()
         return {
             "metrics": [{name: card[name] for name in names} for card in cards],
-            "gates": [{"id": id, "title": title, "short": gate_name(id, title)} for id, title in self.gates.items()],
-            "headline": [id for id in dict.fromkeys(answer.metric for answer in self.verdict.answers) if id],
+            "gates": [
+                {"id": gate, "title": title, "short": gate_name(gate, title)} for gate, title in self.gates.items()
+            ],
+            "headline": [gate for gate in dict.fromkeys(answer.metric for answer in self.verdict.answers) if gate],
             "clips": [self.row(case) for case in self.results.cases],
         }
 
@@ -156,11 +158,11 @@ class Book:
     def moments(self) -> list[Context]:
         """The worst moments, each as two pictures: what should be there, and what is."""
         cases = {case.id: case for case in self.results.cases}
-        found = worst_moments(self.held, self.verdict.answers, GALLERY)
-        shown: list[Context] = []
-        for moment in found:
+        worst = worst_moments(self.held, self.verdict.answers, GALLERY)
+        gallery: list[Context] = []
+        for moment in worst:
             entry = self.entry(cases[moment.case])
-            shown.append(
+            gallery.append(
                 {
                     "scene": self.scene_of[moment.case],
                     "clip": entry.anchor,
@@ -171,7 +173,7 @@ class Book:
                     "pictures": entry.moment(moment.metric, moment.frame),
                 }
             )
-        return shown
+        return gallery
 
 
 def _shown(planned: list[dict[str, Any]]) -> dict[str, Mapping[str, str]]:

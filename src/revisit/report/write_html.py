@@ -56,12 +56,12 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
     (folder / "scenes").mkdir(parents=True, exist_ok=True)
     videos = Videos(folder, copy_clips)
     book = Book(run, SoFar(run.results, run.summary, run.diagnosis, True), videos)
-    basis, lines, lost = basis_of(book), run.lines, lost_units(book)
+    basis, lines, missing = basis_of(book), run.lines, lost_units(book)
     there = files_of(folder)
     earlier = read_parts(folder, basis, there)
     parts: dict[str, Part] = {}
     for key, scene in book.scenes.items():
-        made_from, part = made_of(book, scene, lines, lost), earlier.get(key)
+        made_from, part = made_of(book, scene, lines, missing), earlier.get(key)
         if part is None or part.made_of != made_from or copy_clips:  # a clip is copied anew
             videos.kept.clear()
             content = chunk(book.scene(key)).encode(errors="replace")

@@ -100,12 +100,12 @@ class Rates:
 
     def allow(self, name: str) -> bool:
         now = time.monotonic()
-        left, since = self._left.get(name, (float(self.at_once), now))
-        left = min(float(self.at_once), left + (now - since) * self.per_second)
+        tokens, since = self._left.get(name, (float(self.at_once), now))
+        tokens = min(float(self.at_once), tokens + (now - since) * self.per_second)
         if len(self._left) > 10_000:  # forget who has been quiet: their buckets are full
-            self._left = {key: kept for key, kept in self._left.items() if now - kept[1] < 60}
-        self._left[name] = (left - 1 if left >= 1 else left, now)
-        return left >= 1
+            self._left = {key: bucket for key, bucket in self._left.items() if now - bucket[1] < 60}
+        self._left[name] = (tokens - 1 if tokens >= 1 else tokens, now)
+        return tokens >= 1
 
 
 class Guard:
@@ -145,8 +145,8 @@ class Guard:
 
         async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":
-                known = {bytes(name).lower() for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in known)]
+                names = {bytes(name).lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in names)]
             await send(message)
 
         await self.app(scope, received, answered)
@@ -172,8 +172,8 @@ class Guard:
             origin = headers.get(b"origin") or headers.get(b"referer")
             if origin is None or place_of(origin.decode("latin-1")) != host.lower():
                 return 403, "The request does not come from a page of this server."
-            told = headers.get(b"content-length", b"0")
-            if not told.isdigit() or len(told) > 18 or int(told) > self.largest_body:
+            length = headers.get(b"content-length", b"0")
+            if not length.isdigit() or len(length) > 18 or int(length) > self.largest_body:
                 return 413, "The request is too large."
         return None
 
@@ -223,11 +223,11 @@ def _listening(where: Where) -> Any:
 
     try:
         family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
-        made = socket.socket(family, socket.SOCK_STREAM)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((where.host, where.port))
-        made.listen(256)
-        return made
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((where.host, where.port))
+        listener.listen(256)
+        return listener
     except OSError as error:
         raise UsageError(
             f"cannot listen on {where.host}:{where.port}: {error.strerror}; choose another --port"

@@ -73,17 +73,17 @@ def exam_film(number: int, story: Story, size: tuple[int, int] = SIZE, frames: i
 
 def truth_of(film: Film, kind: str) -> dict[str, bool]:
     """The right answers about what a model with a failure makes of a film; open ones are left out."""
-    taken = seen_from(film, camera_path(kind, film))
-    seen = [_seen(taken, frame, kind) for frame in range(len(film))]
-    found: dict[str, bool] = {}
-    if None in seen:
-        return found
-    gone = seen.index(False) if False in seen else None
-    found["hidden"] = gone is not None
-    found["returned"] = gone is not None and True in seen[gone:]
-    if found["returned"]:
-        found |= _memory(film, kind)
-    return found
+    film_of_model = seen_from(film, camera_path(kind, film))
+    visible = [_seen(film_of_model, frame, kind) for frame in range(len(film))]
+    answers: dict[str, bool] = {}
+    if None in visible:
+        return answers
+    hidden_at = visible.index(False) if False in visible else None
+    answers["hidden"] = hidden_at is not None
+    answers["returned"] = hidden_at is not None and True in visible[hidden_at:]
+    if answers["returned"]:
+        answers |= _memory(film, kind)
+    return answers
 
 
 def questions_of(film: Film, kind: str) -> Iterator[dict[str, object]]:
@@ -134,15 +134,15 @@ def render_exam(
     return path
 
 
-def _seen(taken: Film, frame: int, kind: str) -> bool | None:
+def _seen(film: Film, frame: int, kind: str) -> bool | None:
     """Whether a frame shows the target; None where that depends on when a sudden event is put off."""
-    if kind == "vanish" and frame >= sum(taken.phases) // 2:
+    if kind == "vanish" and frame >= sum(film.phases) // 2:
         return False
-    either = {taken.target_visible(frame, state) for state in (taken.states[0], taken.states[frame])}
-    same_path = np.array_equal(taken.states[0].place, taken.states[frame].place)
+    either = {film.target_visible(frame, state) for state in (film.states[0], film.states[frame])}
+    same_path = np.array_equal(film.states[0].place, film.states[frame].place)
     if len(either) > 1 and not same_path and failure(kind).path is not None:
         return None
-    return taken.target_visible(frame)
+    return film.target_visible(frame)
 
 
 def _memory(film: Film, kind: str) -> dict[str, bool]:
@@ -150,13 +150,13 @@ def _memory(film: Film, kind: str) -> dict[str, bool]:
     first, last = film.states[0], film.states[-1]
     goes = float(np.linalg.norm(np.subtract(first.place, last.place))) > 0.1
     changes = first.look != last.look or abs(first.amount - last.amount) > 0.1
-    found = {"spatial": True, "state": True}
+    answers = {"spatial": True, "state": True}
     if kind == "teleport":
-        found["spatial"] = False
+        answers["spatial"] = False
     elif kind in ("state_reset", "state_frozen"):
-        found = {"spatial": not goes, "state": not changes}
+        answers = {"spatial": not goes, "state": not changes}
     elif kind == "colour_drift":
-        found["state"] = False
+        answers["state"] = False
     if film.event in ("rolling", "falling"):
-        del found["state"]  # its place is all that these change, so wrong and right states are a matter of words
-    return found
+        del answers["state"]  # its place is all that these change, so wrong and right states are a matter of words
+    return answers

@@ -82,8 +82,10 @@ class Film:
         names = {**world.instances, TARGET: own.instances[TARGET]}
         there = replace(world, kind=own.kind, target_seed=own.target_seed, instances=names, _drawn={}, _made={})
         hybrid = replace(there, perch=own.perch, places=own.places)
-        seen: dict[bytes, View] = {}
-        return replace(self, world=hybrid, views=_views(hybrid, self.K, self.size, self.poses, seen), _seen=seen)
+        views_by_pose: dict[bytes, View] = {}
+        return replace(
+            self, world=hybrid, views=_views(hybrid, self.K, self.size, self.poses, views_by_pose), _seen=views_by_pose
+        )
 
     @property
     def prompt(self) -> str:
@@ -153,11 +155,25 @@ def play(
     poses = camera_path(steps, world.start, pivot=np.array(before.place))
     K = intrinsics(size, world.fov)
     light, screen = levels(steps, "light", 1.0), levels(steps, "screen")
-    seen: dict[bytes, View] = {}
-    views = _views(world, K, size, poses, seen)
+    views_by_pose: dict[bytes, View] = {}
+    views = _views(world, K, size, poses, views_by_pose)
     still = (before,) * len(poses)
     film = Film(
-        world, event, script, K, poses, still, (0, 0), views, fps, 0.0, light, screen, size, told(world, steps), seen
+        world,
+        event,
+        script,
+        K,
+        poses,
+        still,
+        (0, 0),
+        views,
+        fps,
+        0.0,
+        light,
+        screen,
+        size,
+        told(world, steps),
+        views_by_pose,
     )
     if happening.in_view:  # well before the target leaves the view
         begins = max(1, int(BEGINS * _absence(film, {before})[0]))
@@ -169,15 +185,15 @@ def play(
 
 
 def _views(
-    world: World, K: np.ndarray, size: tuple[int, int], poses: np.ndarray, seen: dict[bytes, View]
+    world: World, K: np.ndarray, size: tuple[int, int], poses: np.ndarray, views_by_pose: dict[bytes, View]
 ) -> tuple[View, ...]:
     """A view for each pose; equal poses share one, also with the views seen before."""
     views = []
     for pose in poses:
         key = (np.round(pose, 9) + 0.0).tobytes()  # adding zero makes -0.0 and 0.0 one key
-        if key not in seen:
-            seen[key] = View(world, Camera(K, pose, size))
-        views.append(seen[key])
+        if key not in views_by_pose:
+            views_by_pose[key] = View(world, Camera(K, pose, size))
+        views.append(views_by_pose[key])
     return tuple(views)
 
 
@@ -197,17 +213,17 @@ def _phases(film: Film) -> tuple[int, int]:
 
 def _absence(film: Film, states: set[State]) -> tuple[int, int]:
     """The first stretch in which the target would be seen in none of the states: its first frame and its end."""
-    seen = np.array([any(film.target_visible(frame, state) for state in states) for frame in range(len(film))])
-    if not seen[0]:
+    visible = np.array([any(film.target_visible(frame, state) for state in states) for frame in range(len(film))])
+    if not visible[0]:
         raise UsageError("the target is not in the first view; begin where it can be seen")
-    if seen.all():
+    if visible.all():
         raise UsageError(
             f"the camera script {film.script!r} never loses sight of the target; turn further away, such as 60"
         )
-    leaves = int(np.argmin(seen))
-    if not seen[leaves:].any():
+    leaves = int(np.argmin(visible))
+    if not visible[leaves:].any():
         raise UsageError(f"the camera script {film.script!r} never comes back to the target; add moves back")
-    return leaves, leaves + int(np.argmax(seen[leaves:]))
+    return leaves, leaves + int(np.argmax(visible[leaves:]))
 
 
 def _dimmed(rgb: np.ndarray, light: float) -> np.ndarray:

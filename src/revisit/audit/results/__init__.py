@@ -22,5 +22,5 @@ def results(set: str = "lite") -> AuditContent:
 
 def card_of(metric: str, version: int, set: str = "lite") -> MetricAudit | None:
     """What the audit found of a metric in this version, or None."""
-    found = results(set).get("metrics", {}).get(metric)
-    return found if found is not None and found["version"] == version else None
+    audit = results(set).get("metrics", {}).get(metric)
+    return audit if audit is not None and audit["version"] == version else None

@@ -74,8 +74,8 @@ def render(
     jobs = [job for suite in suites for job in _jobs(folder / suite, suite, seeds, size, frames, tuple(models))]
     rows: dict[str, list[Row]] = {suite: [] for suite in suites}
     shot = side_by_side(_shoot, jobs, workers, sum(job.steps for job in jobs), progress)
-    for job, made in zip(jobs, shot, strict=True):
-        rows[job.suite] += made
+    for job, film_rows in zip(jobs, shot, strict=True):
+        rows[job.suite] += film_rows
     for suite in suites:
         layout = LAYOUTS[suite]
         if isinstance(layout, Layout):
@@ -90,10 +90,10 @@ def _jobs(
     if isinstance(layout, OwnFilms):
         yield Job(suite, folder, (), (), (size[0] // 2, size[1] // 2), frames)
         return
-    chosen = models or tuple(map(Model.parse, layout.models))
+    models_of_job = models or tuple(map(Model.parse, layout.models))
     for seed in range(seeds):
-        for _, same in groupby(layout.films(seed), lambda order: (order.seed, order.place, order.kind)):
-            yield Job(suite, folder, tuple(same), chosen, size, frames)
+        for _, orders in groupby(layout.films(seed), lambda order: (order.seed, order.place, order.kind)):
+            yield Job(suite, folder, tuple(orders), models_of_job, size, frames)
 
 
 def _same_settings(folder: Path, suites: Sequence[str], settings: Mapping[str, object], fresh: bool) -> None:
