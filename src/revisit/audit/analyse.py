@@ -1,4 +1,4 @@
-"""Analyse: from the scores of a grid to what each metric does, kind of failure by kind of failure.
+"""Analysis of the scores of a grid: AUC, effect and tau of every metric on every kind of failure.
 
 All comparisons (AUC, effect and tau: docs/audit.md) are with the same scenes under perfect memory. A metric that
 describes without saying what is better is read in the direction that separates better, which is said. An unscored clip

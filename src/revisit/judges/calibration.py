@@ -37,7 +37,7 @@ class Plan:
 
 
 class Again:
-    """The same judge under another address, so that it is asked again and not looked up."""
+    """A judge whose answers have other keys, so that it is asked again and not looked up."""
 
     def __init__(self, judge: Judge, time: int) -> None:
         self._judge, self.batch = judge, judge.batch

@@ -312,13 +312,13 @@ class InstrumentedJudge:
         for some in (candidates, self.scenes):
             key = frames.digest, ",".join(scene.name for scene in some)
             if some and key not in self._stories:
-                self._stories[key] = _told(some, pictures, frames.times)
+                self._stories[key] = _story_of(some, pictures, frames.times)
             if some and self._stories[key] is not None:
                 return self._stories[key]
         return None
 
 
-def _told(scenes: Sequence[Scene], pictures: Sequence[np.ndarray], times: Sequence[float]) -> Story | None:
+def _story_of(scenes: Sequence[Scene], pictures: Sequence[np.ndarray], times: Sequence[float]) -> Story | None:
     """The story of the scene that looks most like the pictures; None where none does."""
     unlike = [float(np.median([scene.find(picture)[1] for picture in pictures])) for scene in scenes]
     if min(unlike) > UNLIKE:

@@ -1,6 +1,6 @@
 """The protocol of judges: what they are given, what they give back, and what may go wrong.
 
-A judge makes one attempt at a time and never decides what a bad reply means: `asker` validates, asks again,
+A judge makes one attempt at a time and never decides what a bad reply means: `batch` validates, asks again,
 keeps the budget and records. What goes wrong is one of three: NoReply (try again), Refused (this question cannot
 be asked so), and Stopped (ask nothing further: a wrong key, a spent budget).
 """

@@ -154,7 +154,7 @@ class Pages:
             self.store.submit(answer)
         except StoreUnavailable as error:
             with suppress(StoreUnavailable):  # the page with all that was entered, where that much can still be read
-                return self.item(request, fields, problem=self._told(request, error), status=503)
+                return self.item(request, fields, problem=self._failure_text(request, error), status=503)
             raise
         return self._redirect(f"/right/{item.id}" if item.example else f"/work?task={item.task}")
 
@@ -243,7 +243,7 @@ class Pages:
                 rater, token = self.store.add_rater(name)
                 links[rater.name] = self._address(request, f"/r/{token}")
             except StoreUnavailable as error:  # the links of those before are shown nowhere else
-                problem = self._told(request, error)
+                problem = self._failure_text(request, error)
                 break
             except UsageError as error:
                 problem = str(error)
@@ -292,14 +292,14 @@ class Pages:
             try:
                 return await run_in_threadpool(answered, request, fields)
             except StoreUnavailable as error:
-                raise refused(503, self._told(request, error)) from None
+                raise refused(503, self._failure_text(request, error)) from None
             except RevisitError as error:
                 raise refused(422, str(error)) from None
 
         return endpoint
 
-    def _told(self, request: Any, error: StoreUnavailable) -> str:
-        """What is said where labels cannot be read or written; the console of the server is told more."""
+    def _failure_text(self, request: Any, error: StoreUnavailable) -> str:
+        """Message for raters where labels cannot be read or written; details go to the log."""
         place = getattr(request.scope.get("route"), "path", "")  # a path itself may hold a token
         logging.getLogger(__name__).warning("%s %s: %s", request.method, place, error)
         after = "tell whoever runs the project if that does not help"

@@ -1,4 +1,4 @@
-"""Reading: labels of projects and files, and what the commands make of them."""
+"""Labels of projects and files: loading, export, import, and alignment with a run."""
 
 from __future__ import annotations
 

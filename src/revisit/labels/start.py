@@ -1,4 +1,4 @@
-"""Starting: a project from what was asked, or the one that is there, and its server."""
+"""Making or opening a labelling project, and starting its server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from revisit.web.server import Where, checked, needs, serve
 
 @dataclass(frozen=True)
 class Wish:
-    """What was asked on the command line."""
+    """Options of `revisit annotate`."""
 
     runs: tuple[Path, ...]
     settings: Settings = field(default_factory=Settings)

@@ -30,7 +30,7 @@ JUDGES = ("judge_answers", "probe_answers", "trigger_answer", "progress_ratings"
 SHOWN = {
     *("thumbnails", "frame_facts", "target_track", "object_region", "object_masks", "pair_matches", "geometry_track"),
     *("judge_frames", *JUDGES),
-}  # all evidence that a scene is made from; `kept` looks whether it is there
+}  # all evidence that a scene is made from; `incremental` checks that it is there
 
 
 def overlays(evidence: Mapping[str, str], cache: EvidenceCache) -> list[Context]:

@@ -1,4 +1,4 @@
-"""A run as a book: its clips by scene, each described once, for a page on disk and for one that is served.
+"""The pages of a run: its clips by scene, each described once, for a page on disk and for one that is served.
 
 A scene is what models can be compared on: one sample under one condition, with the truth where there is one.
 """

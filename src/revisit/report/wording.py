@@ -1,4 +1,4 @@
-"""Words as the report writes them, the same on the page and in its data."""
+"""Ranges, directions and gates in words, for the page and its data."""
 
 from __future__ import annotations
 

@@ -111,8 +111,8 @@ class Rates:
 class Guard:
     """Refuses what no page of ours would ask, before the application sees it."""
 
-    def __init__(self, app: Application, hosts: frozenset[str], largest_body: int = LARGEST_BODY) -> None:
-        self.app, self.hosts, self.largest_body = app, hosts, largest_body
+    def __init__(self, app: Application, hosts: frozenset[str]) -> None:
+        self.app, self.hosts = app, hosts
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -135,7 +135,7 @@ class Guard:
                 return
             except ConnectionError:
                 return  # half a form is none
-            if len(body) > self.largest_body:
+            if len(body) > LARGEST_BODY:
                 await _refuse(send, 413, "The request is too large.")
                 return
         waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -154,7 +154,7 @@ class Guard:
     async def _body(self, receive: Receive) -> bytes:
         """The whole body, before anybody is asked; of one that is too large, a part that shows it."""
         body, more = b"", True
-        while more and len(body) <= self.largest_body:
+        while more and len(body) <= LARGEST_BODY:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ConnectionError
@@ -173,7 +173,7 @@ class Guard:
             if origin is None or place_of(origin.decode("latin-1")) != host.lower():
                 return 403, "The request does not come from a page of this server."
             length = headers.get(b"content-length", b"0")
-            if not length.isdigit() or len(length) > 18 or int(length) > self.largest_body:
+            if not length.isdigit() or len(length) > 18 or int(length) > LARGEST_BODY:
                 return 413, "The request is too large."
         return None
 

@@ -1,4 +1,4 @@
-"""Workers: jobs done side by side in processes of their own, each with a word for every step."""
+"""Jobs in parallel processes, with a progress message for every step."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def results(set: str = "lite") -> AuditContent:
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def card_of(metric: str, version: int, set: str = "lite") -> MetricAudit | None:
+def card_of(metric: str, version: int) -> MetricAudit | None:
     """What the audit found of a metric in this version, or None."""
-    audit = results(set).get("metrics", {}).get(metric)
+    audit = results().get("metrics", {}).get(metric)
     return audit if audit is not None and audit["version"] == version else None
