@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TypedDict
 
 from revisit.core import UsageError
 from revisit.labels import formats
@@ -19,8 +20,21 @@ from revisit.media import file_digest
 from revisit.media.files import write_text
 from revisit.results.record_files import write_json
 from revisit.results.run import Run
+from revisit.results.tables import Table
 
 PEOPLE = "people.json"  # in a run: what people say of it, for its report
+
+
+class PeopleContent(TypedDict):
+    """people.json."""
+
+    schema: int
+    records: str
+    tables: list[Table]
+    figures: dict[str, list[dict[str, object]]]
+    notes: list[str]
+    alignment: dict[str, object]
+    agreement: dict[str, object]
 
 
 def labels_in(paths: Sequence[Path], store: str = "") -> list[Label]:
@@ -57,7 +71,7 @@ def imported(source: Path, shape: str, out: Path) -> int:
 
 def aligned(
     run: Path, paths: Sequence[Path], metric_options: Sequence[str], seed: int, store: str = ""
-) -> tuple[dict[str, object], Path]:
+) -> tuple[PeopleContent, Path]:
     """Agreement and alignment of a run, kept in its people.json and shown in its report, the page."""
     from revisit.report.write_html import write_report
 
@@ -71,7 +85,7 @@ def aligned(
     labels = labels_in(paths, store)
     report = agreement(labels)
     alignment_of_run = alignment(opened.results, labels, metrics, seed)
-    content: dict[str, object] = {
+    content: PeopleContent = {
         "schema": 1,
         "records": file_digest(run / "records.jsonl"),  # the scores that were compared
         "tables": [*alignment_tables(alignment_of_run), *agreement_tables(report)],
