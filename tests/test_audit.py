@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from revisit.audit.horizon import curves
 from revisit.audit.page import write_horizon, write_page
 from revisit.audit.results import results
 from revisit.audit.run import Grid, audit
+from revisit.audit.schema import AuditContent
 from revisit.core import METRICS, Case, Clip, Reason, Record, UsageError, evidence_id
 from revisit.engine.dependencies import observed_kinds
 from revisit.observers.sets import load_roles
@@ -128,7 +128,7 @@ def answers(metric: str, score: Scores, kinds: list[str], seeds: int = 4) -> Res
     return Results([record.case for record in records], records)
 
 
-def audited(metric: str, score: Scores, kinds: list[str]) -> dict[str, Any]:
+def audited(metric: str, score: Scores, kinds: list[str]) -> AuditContent:
     return analyse(answers(metric, score, kinds), kinds, tuple(FLOORS))
 
 
@@ -248,7 +248,7 @@ def test_curves_follow_the_gap() -> None:
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, Any]]]:
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, AuditContent]]:
     """An audit of three metrics that are cheap to observe, on two scenes."""
     out = tmp_path_factory.mktemp("audit")
     with pytest.MonkeyPatch.context() as patch:
@@ -264,7 +264,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_audit_finds_what_the_metrics_are_for(small: tuple[Path, dict[str, Any]]) -> None:
+def test_the_audit_finds_what_the_metrics_are_for(small: tuple[Path, AuditContent]) -> None:
     out, found = small
     metrics = found["metrics"]
     assert found["grid"]["failed"] == 0 and not found["not_asked"]
@@ -279,7 +279,7 @@ def test_the_audit_finds_what_the_metrics_are_for(small: tuple[Path, dict[str, A
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_matrix_and_the_page_show_every_metric(small: tuple[Path, dict[str, Any]]) -> None:
+def test_the_matrix_and_the_page_show_every_metric(small: tuple[Path, AuditContent]) -> None:
     out, found = small
     shown = text.matrix(found)
     assert max(map(len, shown.splitlines()[:8])) <= 160

@@ -70,12 +70,12 @@ def test_a_planted_ranking_is_recovered_with_its_intervals():
     found = alignment(run, labels)
     bridge: Any = found.bridges[0]
     assert (bridge.dimension, bridge.metric) == (DIMENSION, METRIC)
-    assert bridge.win_ratios["rho"] == pytest.approx(1) and bridge.win_ratios["tau"] == pytest.approx(1)
-    strengths = {one["model"]: one for one in found.strengths[DIMENSION]["models"]}
+    assert bridge.win_ratios.rho == pytest.approx(1) and bridge.win_ratios.tau == pytest.approx(1)
+    strengths: Any = {one["model"]: one for one in found.strengths[DIMENSION]["models"]}
     assert [one["model"] for one in found.strengths[DIMENSION]["models"]] == list(MODELS)
     assert strengths["a"]["low"] > strengths["c"]["high"] > strengths["e"]["high"]
-    assert bridge.holdout["n"] + bridge.fitted_on == bridge.bridged
-    assert bridge.holdout["reversals"] / bridge.holdout["preferred"] < 0.1
+    assert bridge.holdout.n + bridge.fitted_on == bridge.bridged
+    assert bridge.holdout.reversals / bridge.holdout.preferred < 0.1
     assert bridge.rho > 0.6 and bridge.holdout_rho > 0.6
     noise: Any = alignment(
         run.mapped(lambda r: Record(r.case, METRIC, False, "scored", hash(r.case.id) % 97 / 97)), labels
@@ -118,8 +118,8 @@ def test_votes_in_closed_form():
     assert found.split_votes == 2
     bridge = found.bridges[0]
     assert (bridge.pairs, bridge.bridged) == (4, 4)
-    assert bridge.win_ratios["people"] == {"x": 2.5 / 3, "y": 0.5 / 3, "z": 0.5}
-    assert bridge.win_ratios["metric"] == {"x": 1.0, "y": 1 / 3, "z": 0.0}
+    assert bridge.win_ratios.people == {"x": 2.5 / 3, "y": 0.5 / 3, "z": 0.5}
+    assert bridge.win_ratios.metric == {"x": 1.0, "y": 1 / 3, "z": 0.0}
     assert bridge.holdout is None  # two scenes cannot be split to fit and to report
 
 
@@ -132,7 +132,7 @@ def test_less_is_better_is_turned_round():
 
     assert METRICS["flicker"].higher_is_better is False
     found = alignment(Results(cases, records), labels, {"integrity": ["flicker"]})
-    assert found.bridges[0].win_ratios["metric"] == {"x": 1.0, "y": 0.0}
+    assert found.bridges[0].win_ratios.metric == {"x": 1.0, "y": 0.0}
 
 
 def test_judgeable_or_not_follows_the_gate():

@@ -203,7 +203,8 @@ def test_a_browser_is_given_an_upright_copy(stored: Path, tmp_path: Path) -> Non
     seen, expected = frames_of(copy.path)[0][0], frames_of(flipped)[0][0]
     assert np.abs(seen.astype(int) - expected).mean() < 8
     placed = Videos(tmp_path / "report").place(Clip(flipped))
-    assert placed["src"] is None and "mirrored" in placed["note"] and "revisit view" in placed["note"]
+    note = str(placed["note"])
+    assert placed["src"] is None and "mirrored" in note and "revisit view" in note
     assert Videos(tmp_path / "report").place(Clip(stored / "h264-mp4.mp4"))["src"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,8 @@ def test_masks_are_runs_of_a_coarse_grid(cache: EvidenceCache) -> None:
     box = np.array([[0.25, 0.3, 0.6, 0.6], [np.nan] * 4])
     region = EVIDENCE["object_region"](np.array([3, 9]), np.array([True, False]), box, mask, "test")
     cache.save("ab" * 20, region)
-    boxes, masks = overlays({"object_region": "ab" * 20}, cache)
+    found: list[Any] = list(overlays({"object_region": "ab" * 20}, cache))
+    boxes, masks = found
     assert boxes["frame"] == [3, 9] and boxes["box"] == [[0.25, 0.3, 0.6, 0.6], None]
     wide, high = masks["grid"]
     drawn = np.zeros((high, wide), bool)

@@ -80,6 +80,7 @@ ALLOWED = {
         "labels",
         "report",
         "results",
+        "web",
         "worlds",
     },
 }

@@ -67,7 +67,7 @@ def test_flips_are_counted_and_cannot_tell_is_none() -> None:
         Record(case(id), "view_return", True, "unsure" if label == "cannot tell" else "closed", label=label)
         for id, label in said.items()
     ]
-    row = flips(Results([record.case for record in records], records))["verdicts"]["view_return"]
+    row = flips(Results([record.case for record in records], records))["view_return"]
     assert (row["clips"], row["untold"], row["tried"]) == (2, 1, 5)
     assert row["flips"] == [{"case": "a", "disturbed": "noise", "from_to": {"": ["never left", "left, returned"]}}]
     assert row["rate"] == pytest.approx(0.2)

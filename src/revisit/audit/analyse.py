@@ -1,4 +1,4 @@
-"""Analyse: from the scores of a grid to what each metric does, kind of failure by kind of failure.
+"""Analysis of the scores of a grid: AUC, effect and tau of every metric on every kind of failure.
 
 All comparisons (AUC, effect and tau: docs/audit.md) are with the same scenes under perfect memory. A metric that
 describes without saying what is better is read in the direction that separates better, which is said. An unscored clip
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import asdict
 
 from revisit.audit.claims import claims_of, is_memory
+from revisit.audit.schema import AuditContent, Diagonal, KindAudit, Level, MetricAudit, Problem
 from revisit.core import METRICS, Case, Metric, Record
 from revisit.results import Results
 from revisit.results.display import title as reason_title
@@ -29,7 +30,7 @@ FROZEN = "frozen_camera"
 Answers = Mapping[tuple[str, float], Mapping[int, Record]]  # (kind, strength) -> seed -> record
 
 
-def analyse(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> dict[str, Any]:
+def analyse(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> AuditContent:
     """The audit of all metrics and gates in the results of a grid."""
     by_gate: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for gate in results.gates:
@@ -37,23 +38,26 @@ def analyse(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> di
             kind, strength = _fault(record.case)
             if strength in (0.0, 1.0):
                 by_gate[gate][kind][record.status] += 1
-    metrics, not_asked = {}, {}
-    for id in results.metrics:
+    metrics: dict[str, MetricAudit] = {}
+    not_asked: dict[str, str] = {}
+    for metric_id in results.metrics:
         answers: dict[tuple[str, float], dict[int, Record]] = defaultdict(dict)
-        for record in results.about(id):
+        for record in results.about(metric_id):
             answers[_fault(record.case)][record.case.seed] = record
         reason = _never_scored(answers)
         if reason is not None:
-            not_asked[id] = reason
+            not_asked[metric_id] = reason
         else:
-            metrics[id] = audit_metric(METRICS[id], answers, kinds, floors)
+            metrics[metric_id] = audit_metric(METRICS[metric_id], answers, kinds, floors)
     return {
         "kinds": {kind: {"title": FAILURES[kind].title, "what": FAILURES[kind].what} for kind in kinds},
         "floors": {kind: {"title": FLOORS[kind].title, "what": FLOORS[kind].what} for kind in floors},
         "metrics": metrics,
-        "gates": {gate: {kind: dict(found) for kind, found in kinds.items()} for gate, kinds in by_gate.items()},
+        "gates": {gate: {kind: dict(counts) for kind, counts in kinds.items()} for gate, kinds in by_gate.items()},
         "diagonal": {kind: _diagonal(kind, metrics) for kind in kinds},
-        "failing": [{"metric": id, **found} for id, metric in metrics.items() for found in metric["failing"]],
+        "failing": [
+            {"metric": metric_id, **counts} for metric_id, metric in metrics.items() for counts in metric["failing"]
+        ],
         "not_asked": not_asked,
         "rules": {
             "responds": RESPONDS,
@@ -70,16 +74,16 @@ def _fault(case: Case) -> tuple[str, float]:
     return case.annotations["kind"], float(case.annotations["strength"])
 
 
-def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors: Sequence[str]) -> dict[str, Any]:
+def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors: Sequence[str]) -> MetricAudit:
     """What one metric does on every kind of failure and every floor."""
     claims = claims_of(metric)
     cells = {kind: _cell(metric, answers, kind, kind in claims.kinds) for kind in kinds}
     grounds = {kind: _level(metric, answers, kind) for kind in floors}
     if FROZEN in kinds:
         grounds[FROZEN] = _level(metric, answers, FROZEN)
-    asked = {kind: cell for kind, cell in cells.items() if not cell["claimed"] and cell["response"] != "unscored"}
-    quiet = [kind for kind, cell in asked.items() if cell["response"] == "quiet"]
-    found: dict[str, Any] = {
+    unclaimed = {kind: cell for kind, cell in cells.items() if not cell["claimed"] and cell["response"] != "unscored"}
+    quiet = [kind for kind, cell in unclaimed.items() if cell["response"] == "quiet"]
+    audit: MetricAudit = {
         "title": metric.title,
         "family": metric.family,
         "version": metric.version,
@@ -92,12 +96,18 @@ def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors:
         "perfect": _mean(answers.get(("perfect", 0.0), {})),
         "floors": grounds,
         "kinds": cells,
-        "specificity": {"quiet": quiet, "of": len(asked), "share": len(quiet) / len(asked) if asked else None},
+        "specificity": {
+            "quiet": quiet,
+            "of": len(unclaimed),
+            "share": len(quiet) / len(unclaimed) if unclaimed else None,
+        },
+        "failing": [],
     }
-    return {**found, "failing": list(_failing(metric, found))}
+    audit["failing"] = list(_failing(metric, audit))
+    return audit
 
 
-def _cell(metric: Metric, answers: Answers, kind: str, claimed: bool) -> dict[str, Any]:
+def _cell(metric: Metric, answers: Answers, kind: str, claimed: bool) -> KindAudit:
     """AUC, effect and tau of a metric on one kind of failure, and what they amount to."""
     perfect, full = _scores(answers, "perfect", 0.0), _scores(answers, kind, 1.0)
     sign, side = _direction(metric, perfect, full)
@@ -111,22 +121,22 @@ def _cell(metric: Metric, answers: Answers, kind: str, claimed: bool) -> dict[st
                 strengths.append(strength)
                 worse.append(-sign * value)
                 scenes.append(seed)
-    asked = answers.get((kind, 1.0), {})
+    records = answers.get((kind, 1.0), {})
     separation = auc([sign * value for value in perfect.values()], [sign * value for value in full.values()])
     tau = kendall_tau(strengths, worse, scenes) if separation is not None else None
-    reasons = Counter(record.reason.kind for record in asked.values() if record.reason is not None)
-    cell: dict[str, Any] = {
+    reasons = Counter(record.reason.kind for record in records.values() if record.reason is not None)
+    return {
         "claimed": claimed,
         "n": len(full),
-        "of": len(asked),
+        "of": len(records),
         "auc": separation,
         "tau": tau,
-        "effect": None if effect is None else effect.__dict__,
+        "effect": None if effect is None else asdict(effect),
         "read": side,
         "means": _by_strength(answers, kind),
         "unscored": dict(reasons.most_common()),
+        "response": _response(len(full), len(records), separation, tau),
     }
-    return {**cell, "response": _response(cell)}
 
 
 def _direction(metric: Metric, perfect: Mapping[int, float], full: Mapping[int, float]) -> tuple[int, str]:
@@ -139,19 +149,20 @@ def _direction(metric: Metric, perfect: Mapping[int, float], full: Mapping[int, 
     return -1, "describes; read as: rises"
 
 
-def _response(cell: Mapping[str, Any]) -> str:
-    if not cell["of"]:
+def _response(scored: int, clips: int, separation: float | None, tau: float | None) -> str:
+    """The finding for one kind of failure, as a word."""
+    if not clips:
         return "no clips"
-    if cell["auc"] is None or cell["n"] < LEAST_SCORED * cell["of"]:
+    if separation is None or scored < LEAST_SCORED * clips:
         return "unscored"
-    if cell["auc"] >= RESPONDS:
-        return "responds" if cell["tau"] is not None and cell["tau"] >= MONOTONE else "responds, not in order"
-    if cell["auc"] >= QUIET:
+    if separation >= RESPONDS:
+        return "responds" if tau is not None and tau >= MONOTONE else "responds, not in order"
+    if separation >= QUIET:
         return "in part"
-    return "quiet" if cell["auc"] > 1 - QUIET else "rewards"
+    return "quiet" if separation > 1 - QUIET else "rewards"
 
 
-def _level(metric: Metric, answers: Answers, kind: str) -> dict[str, Any]:
+def _level(metric: Metric, answers: Answers, kind: str) -> Level:
     """Where a floor lies, and the chance that perfect memory scores better."""
     perfect, scored = _scores(answers, "perfect", 0.0), _scores(answers, kind, 1.0)
     sign = {True: 1, False: -1, None: 0}[metric.higher_is_better]
@@ -159,11 +170,11 @@ def _level(metric: Metric, answers: Answers, kind: str) -> dict[str, Any]:
     return {**_mean(answers.get((kind, 1.0), {})), "auc": better}
 
 
-def _failing(metric: Metric, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _failing(metric: Metric, audit: MetricAudit) -> Iterator[Problem]:
     """What a metric does that it should not, or does not do that it should, as sentences."""
-    yield from _broken_claims(found)
-    yield from _wrong_levels(metric, found)
-    specific = found["specificity"]
+    yield from _broken_claims(audit)
+    yield from _wrong_levels(metric, audit)
+    specific = audit["specificity"]
     if specific["of"] and not specific["quiet"]:
         text = (
             f"responds to all {specific['of']} failures it does not claim: it shows that something is wrong, not what"
@@ -171,8 +182,8 @@ def _failing(metric: Metric, found: Mapping[str, Any]) -> Iterator[dict[str, Any
         yield {"problem": "quiet nowhere", "kind": None, "sentence": text}
 
 
-def _broken_claims(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for kind, cell in found["kinds"].items():
+def _broken_claims(audit: MetricAudit) -> Iterator[Problem]:
+    for kind, cell in audit["kinds"].items():
         if not cell["claimed"] or not cell["of"]:
             continue
         title = FAILURES[kind].title
@@ -180,7 +191,7 @@ def _broken_claims(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             why = next(map(reason_title, cell["unscored"]), "no reason given")
             text = f"claims to notice '{title}', but scored {cell['n']} of {cell['of']} such clips ({why})"
             yield {"problem": "claimed, not asked", "kind": kind, "sentence": text}
-        elif cell["auc"] < RESPONDS:
+        elif cell["auc"] is not None and cell["auc"] < RESPONDS:
             text = f"claims to notice '{title}', but at full strength its AUC is {cell['auc']:.2f}"
             yield {"problem": "claimed, not noticed", "kind": kind, "sentence": text}
         elif cell["response"] != "responds":
@@ -189,68 +200,68 @@ def _broken_claims(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"problem": "claimed, not in order", "kind": kind, "sentence": text}
 
 
-def _wrong_levels(metric: Metric, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _wrong_levels(metric: Metric, audit: MetricAudit) -> Iterator[Problem]:
     low, high = metric.range
-    ceiling = found["ceiling"].get("mean")
-    if metric.higher_is_better and None not in (low, high, ceiling):
-        reached = (ceiling - (low or 0)) / ((high or 0) - (low or 0))
-        if reached < LEAST_CEILING:
-            text = f"gives the truth only {ceiling:.2f} on average, on a scale up to {high:g}"
-            yield {"problem": "low ceiling", "kind": None, "sentence": text}
-    for kind, level in found["floors"].items():
+    ceiling = audit["ceiling"].get("mean")
+    if low is None or high is None or ceiling is None or not metric.higher_is_better:
+        pass
+    elif (ceiling - low) / (high - low) < LEAST_CEILING:
+        text = f"gives the truth only {ceiling:.2f} on average, on a scale up to {high:g}"
+        yield {"problem": "low ceiling", "kind": None, "sentence": text}
+    for kind, level in audit["floors"].items():
         if level["auc"] is not None and level["auc"] <= 0.5 and level["n"]:
             title = {**FLOORS, **FAILURES}[kind].title
-            said = " (its card says that it is blind to this)" if _admits(metric, kind, title) else ""
+            admission = " (its card says that it is blind to this)" if _admits(metric, kind, title) else ""
             beats = "scores no worse than" if level["auc"] > 0.05 else "scores better than"
-            text = f"{title}: {beats} perfect memory, AUC {level['auc']:.2f}{said}"
-            yield {"problem": "a floor wins", "kind": kind, "sentence": text, "admitted": bool(said)}
-    frozen = found["floors"].get(FROZEN)
-    if found["memory"] and frozen and frozen["n"] and (frozen["auc"] is None or frozen["auc"] < RESPONDS):
+            text = f"{title}: {beats} perfect memory, AUC {level['auc']:.2f}{admission}"
+            yield {"problem": "a floor wins", "kind": kind, "sentence": text, "admitted": bool(admission)}
+    frozen = audit["floors"].get(FROZEN)
+    if audit["memory"] and frozen and frozen["n"] and (frozen["auc"] is None or frozen["auc"] < RESPONDS):
         text = f"measures memory, but scores a frozen camera ({frozen['n']} of {frozen['of']} clips) as good memory"
         yield {"problem": "frozen camera scored as memory", "kind": FROZEN, "sentence": text}
 
 
 def _admits(metric: Metric, kind: str, title: str) -> bool:
     words = {kind.replace("_", " "), title, *kind.split("_")[:1]}
-    return any(word in said for said in metric.blind_to for word in words)
+    return any(word in phrase for phrase in metric.blind_to for word in words)
 
 
-def _diagonal(kind: str, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _diagonal(kind: str, metrics: Mapping[str, MetricAudit]) -> Diagonal:
     """The metrics that respond to a kind in the order of its strength, the most separate first."""
-    found = [(id, metric["kinds"][kind]) for id, metric in metrics.items()]
-    passing = [(id, cell) for id, cell in found if cell["response"] == "responds"]
-    claimed = [id for id, cell in passing if cell["claimed"]]
-    ranked = sorted(found, key=lambda item: (-(item[1]["auc"] or 0), -(item[1]["tau"] or -1), item[0]))
-    best = next(((id, cell) for id, cell in ranked if cell["response"] != "unscored"), None)
+    cells = [(metric_id, metric["kinds"][kind]) for metric_id, metric in metrics.items()]
+    passing = [(metric_id, cell) for metric_id, cell in cells if cell["response"] == "responds"]
+    claimed = [metric_id for metric_id, cell in passing if cell["claimed"]]
+    ranked = sorted(cells, key=lambda item: (-(item[1]["auc"] or 0), -(item[1]["tau"] or -1), item[0]))
+    best = next(((metric_id, cell) for metric_id, cell in ranked if cell["response"] != "unscored"), None)
     return {
         "passes": bool(passing),
-        "metrics": [*claimed, *(id for id, _ in passing if id not in claimed)],
+        "metrics": [*claimed, *(metric_id for metric_id, _ in passing if metric_id not in claimed)],
         "claimed": claimed,
         "best": None if best is None else {"metric": best[0], "auc": best[1]["auc"], "tau": best[1]["tau"]},
     }
 
 
 def _scores(answers: Answers, kind: str, strength: float) -> dict[int, float]:
-    found = answers.get((kind, strength), {})
-    return {seed: record.value for seed, record in sorted(found.items()) if record.value is not None}
+    records = answers.get((kind, strength), {})
+    return {seed: record.value for seed, record in sorted(records.items()) if record.value is not None}
 
 
-def _mean(found: Mapping[int, Record]) -> dict[str, Any]:
-    scores = [record.value for _, record in sorted(found.items()) if record.value is not None]
-    facts: dict[str, Any] = {"n": len(scores), "of": len(found)}
-    if scores:
-        facts |= {"mean": sum(scores) / len(scores), "interval": mean_interval(scores)}
-    return facts
+def _mean(records: Mapping[int, Record]) -> Level:
+    scores = [record.value for _, record in sorted(records.items()) if record.value is not None]
+    if not scores:
+        return {"n": 0, "of": len(records)}
+    mean, interval = sum(scores) / len(scores), mean_interval(scores)
+    return {"n": len(scores), "of": len(records), "mean": mean, "interval": interval}
 
 
-def _by_strength(answers: Answers, kind: str) -> dict[str, dict[str, Any]]:
+def _by_strength(answers: Answers, kind: str) -> dict[str, Level]:
     strengths = sorted(at for name, at in answers if name == kind)
     return {f"{at:g}": _mean(answers[kind, at]) for at in strengths}
 
 
 def _never_scored(answers: Answers) -> str | None:
     """Why a metric was scored on no clip at all, not even the truth."""
-    records = [record for found in answers.values() for record in found.values()]
+    records = [record for by_seed in answers.values() for record in by_seed.values()]
     if any(record.scored for record in records):
         return None
     return Counter(record.sentence for record in records).most_common(1)[0][0]

@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from revisit.audit.results import card_of, results
+from revisit.audit.schema import KindAudit, MetricAudit
 
 
 def lines(metric: str, version: int) -> dict[str, str]:
     """The audit of a metric, a line for the grid, the levels, each failure and each fault; empty without one."""
-    found = card_of(metric, version)
-    if found is None:
+    audit = card_of(metric, version)
+    if audit is None:
         return {}
     kinds = results()["kinds"]
-    said = {"grid": _grid(), "levels": _levels(found)}
-    for kind, cell in found["kinds"].items():
+    text_by_name = {"grid": _grid(), "levels": _levels(audit)}
+    for kind, cell in audit["kinds"].items():
         claimed = " (claimed)" if cell["claimed"] else ""
-        said[kinds[kind]["title"]] = f"{_figures(cell)}: {cell['response']}{claimed}"
-    said |= {f"fault {number}": fault["sentence"] for number, fault in enumerate(found["failing"], start=1)}
-    return said
+        text_by_name[kinds[kind]["title"]] = f"{_figures(cell)}: {cell['response']}{claimed}"
+    text_by_name |= {f"fault {number}": fault["sentence"] for number, fault in enumerate(audit["failing"], start=1)}
+    return text_by_name
 
 
 def table(metric: str, version: int) -> str:
     """The audit of a metric for the page of cards; empty without one."""
-    found = card_of(metric, version)
-    if found is None:
+    audit = card_of(metric, version)
+    if audit is None:
         return ""
     kinds = results()["kinds"]
-    text = f"\nAudit ({_grid()}). {_levels(found)}.\n\n"
+    text = f"\nAudit ({_grid()}). {_levels(audit)}.\n\n"
     text += "| failure | claimed | AUC | tau | effect | scored | finding |\n|---|---|---|---|---|---|---|\n"
-    for kind, cell in found["kinds"].items():
+    for kind, cell in audit["kinds"].items():
         claimed = "yes" if cell["claimed"] else ""
         text += (
             f"| {kinds[kind]['title']} | {claimed} | {figure(cell['auc'])} | {figure(cell['tau'])} | {_effect(cell)} "
             f"| {cell['n']}/{cell['of']} | {cell['response']} |\n"
         )
-    if found["failing"]:
+    if audit["failing"]:
         text += "\nDoes not do what it should:\n\n"
-        text += "".join(f"- {fault['sentence']}\n" for fault in found["failing"])
+        text += "".join(f"- {fault['sentence']}\n" for fault in audit["failing"])
     return text
 
 
@@ -47,19 +45,19 @@ def _grid() -> str:
     return f"rendered worlds, {len(grid['seeds'])} scenes, set {grid['set']}"
 
 
-def _levels(found: Mapping[str, Any]) -> str:
-    levels = {"truth": found["ceiling"], "perfect memory": found["perfect"], **found["floors"]}
-    named = [f"{name.replace('_', ' ')} {figure(level.get('mean'))}" for name, level in levels.items()]
-    return f"Means: {', '.join(named)}"
+def _levels(audit: MetricAudit) -> str:
+    levels = {"truth": audit["ceiling"], "perfect memory": audit["perfect"], **audit["floors"]}
+    means = [f"{name.replace('_', ' ')} {figure(level.get('mean'))}" for name, level in levels.items()]
+    return f"Means: {', '.join(means)}"
 
 
-def _figures(cell: Mapping[str, Any]) -> str:
+def _figures(cell: KindAudit) -> str:
     if cell["auc"] is None:
         return f"{cell['n']}/{cell['of']} clips scored"
     return f"AUC {figure(cell['auc'])}, tau {figure(cell['tau'])}, {cell['n']}/{cell['of']} clips scored"
 
 
-def _effect(cell: Mapping[str, Any]) -> str:
+def _effect(cell: KindAudit) -> str:
     effect = cell["effect"]
     if effect is None:
         return "–"

@@ -68,10 +68,10 @@ def claims_of(metric: Metric) -> Claims:
     kinds: dict[str, None] = {}
     untested = []
     for word in metric.responds_to:
-        meant = OWN_MEANING.get((metric.id, word), MEANS.get(word, ()))
-        meant = meant or ((word,) if word in FAILURES else ()) or ((titles[word],) if word in titles else ())
-        kinds.update(dict.fromkeys(kind for kind in meant if kind in FAILURES))
-        if not meant:
+        failures = OWN_MEANING.get((metric.id, word), MEANS.get(word, ()))
+        failures = failures or ((word,) if word in FAILURES else ()) or ((titles[word],) if word in titles else ())
+        kinds.update(dict.fromkeys(kind for kind in failures if kind in FAILURES))
+        if not failures:
             untested.append(word)
     return Claims(tuple(kind for kind in FAILURES if kind in kinds), tuple(untested))
 

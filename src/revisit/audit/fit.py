@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -39,14 +39,46 @@ RIDGE = 0.3  # weight of the squared weights: signs lie in 0 to 1, so a weight o
 HEAVIEST = 6.0  # most that a clip with the failure counts against one without
 RARITY = 0.35  # share of the rest that all clips with a failure count as, up to that
 
-Line = dict[str, Any]
-Found = Mapping[str, Mapping[str, float]]
+Signs = Mapping[str, Mapping[str, float]]  # group -> sign -> 0 to 1
 Box = tuple[float, float, float, float]
+
+
+class Line(TypedDict):
+    """The signs of one rendered clip."""
+
+    seed: int
+    kind: str
+    strength: float
+    signs: Signs
+
+
+class Model(TypedDict):
+    """A logistic model of one kind of failure."""
+
+    offset: float
+    weights: dict[str, float]
+
+
+class KindScore(TypedDict):
+    """How well one kind of failure is found."""
+
+    clips: int
+    found: int
+    wrongly: int
+    f1: float | None
+
+
+class Examination(TypedDict):
+    """F1 of every kind, and the confusion matrix."""
+
+    macro_f1: float
+    kinds: dict[str, KindScore]
+    confusion: dict[str, dict[str, object]]
 
 
 def asked() -> list[str]:
     """The metrics that the diagnosis reads."""
-    return [id for id in METRICS if METRICS[id].family in FAMILIES]
+    return [metric_id for metric_id in METRICS if METRICS[metric_id].family in FAMILIES]
 
 
 def records_of(
@@ -70,42 +102,42 @@ def lines_of(seed: int, strengths: Sequence[float], done: Iterable[tuple[int, st
     todo = [(kind, strength) for kind, strength in cells if (seed, kind, strength) not in done]
     if not todo:
         return
-    shown = film(seed)
-    truth = [shown.truth(frame).rgb for frame in range(len(shown))]
+    scene = film(seed)
+    truth = [scene.truth(frame).rgb for frame in range(len(scene))]
     for kind, strength in todo:
-        if kind != "perfect" and not FAILURES[kind].applies(shown):
+        if kind != "perfect" and not FAILURES[kind].applies(scene):
             continue
-        records = records_of(generate(kind, shown, strength, seed), truth, shown.phases, shown.target_box())
+        records = records_of(generate(kind, scene, strength, seed), truth, scene.phases, scene.target_box())
         yield {"seed": seed, "kind": kind, "strength": strength, "signs": signs(Scores(records))}
 
 
-def closed(found: Found) -> bool:
+def closed(signs_of_clip: Signs) -> bool:
     """Whether memory was not put to the test."""
-    return CAMERA in found and found[CAMERA]["way"] < LEFT
+    return CAMERA in signs_of_clip and signs_of_clip[CAMERA]["way"] < LEFT
 
 
-def vector(id: str, found: Found) -> np.ndarray | None:
+def vector(kind_id: str, signs_of_clip: Signs) -> np.ndarray | None:
     """The signs that a kind is read from, as numbers; None where it is not asked."""
-    if KINDS[id].memory and closed(found):
+    if KINDS[kind_id].memory and closed(signs_of_clip):
         return None
-    known = evidence_for(KINDS[id], found)
-    return None if known is None else np.array(list(known.values()))
+    evidence = evidence_for(KINDS[kind_id], signs_of_clip)
+    return None if evidence is None else np.array(list(evidence.values()))
 
 
-def fit(lines: Sequence[Line]) -> dict[str, dict[str, Any]]:
+def fit(lines: Sequence[Line]) -> dict[str, Model]:
     """One logistic model per kind: an offset and a weight for each sign it looks at."""
-    models = {}
-    for id, kind in KINDS.items():
+    models: dict[str, Model] = {}
+    for kind_id, kind in KINDS.items():
         names = signs_of(kind)
-        rows = [(vector(id, line["signs"]), float(line["kind"] == id)) for line in lines]
+        rows = [(vector(kind_id, line["signs"]), float(line["kind"] == kind_id)) for line in lines]
         x = np.array([row for row, _ in rows if row is not None])
         y = np.array([label for row, label in rows if row is not None])
         if not y.any():
-            raise ValueError(f"no training clip shows {id}; train on seeds in which it can happen")
+            raise ValueError(f"no training clip shows {kind_id}; train on seeds in which it can happen")
         weight = np.where(y > 0, float(np.clip(RARITY * (len(y) - y.sum()) / y.sum(), 1, HEAVIEST)), 1.0)
         solved = logistic(x, y, weight, np.array([name in kind.speaks for name in names]))
         weights = {name: round(float(w), 3) for name, w in zip(names, solved[1:], strict=True)}
-        models[id] = {"offset": round(float(solved[0]), 3), "weights": weights}
+        models[kind_id] = {"offset": round(float(solved[0]), 3), "weights": weights}
     return models
 
 
@@ -131,33 +163,41 @@ def logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray, speaks_for: np.nd
     return solved
 
 
-def predicted(models: Mapping[str, Mapping[str, Any]], found: Found) -> dict[str, float]:
+def predicted(models: Mapping[str, Model], signs_of_clip: Signs) -> dict[str, float]:
     """Confidence in every kind that can be asked."""
-    made = {}
-    for id, model in models.items():
-        row = vector(id, found)
+    confidences = {}
+    for kind_id, model in models.items():
+        row = vector(kind_id, signs_of_clip)
         if row is not None:
             total = model["offset"] + float(row @ np.array(list(model["weights"].values())))
-            made[id] = float(1 / (1 + np.exp(-total)))
-    return made
+            confidences[kind_id] = float(1 / (1 + np.exp(-total)))
+    return confidences
 
 
-def examined(models: Mapping[str, Mapping[str, Any]], lines: Sequence[Line]) -> dict[str, Any]:
+def examined(models: Mapping[str, Model], lines: Sequence[Line]) -> Examination:
     """F1 of every kind, their mean, and how often clips of a kind (rows) were found to show each kind (columns)."""
     judged = [line for line in lines if line["strength"] >= SURE_ENOUGH or line["kind"] == "perfect"]
-    found = [{id for id, sure in predicted(models, line["signs"]).items() if sure >= SURE_ENOUGH} for line in judged]
-    clips, said = Counter(line["kind"] for line in judged), Counter(id for ids in found for id in ids)
-    shown = Counter((line["kind"], id) for line, ids in zip(judged, found, strict=True) for id in ids or ("",))
-    kinds: dict[str, dict[str, Any]] = {}
-    for id in models:
-        f1 = round(2 * shown[id, id] / (clips[id] + said[id]), 3) if clips[id] else None
-        right = shown[id, id]
-        kinds[id] = {"clips": clips[id], "found": right, "wrongly": said[id] - right, "f1": f1}
-    confusion = {
+    kinds_by_clip = [
+        {kind_id for kind_id, sure in predicted(models, line["signs"]).items() if sure >= SURE_ENOUGH}
+        for line in judged
+    ]
+    clips, counts = (
+        Counter(line["kind"] for line in judged),
+        Counter(kind_id for ids in kinds_by_clip for kind_id in ids),
+    )
+    pairs = Counter(
+        (line["kind"], kind_id) for line, ids in zip(judged, kinds_by_clip, strict=True) for kind_id in ids or ("",)
+    )
+    kinds: dict[str, KindScore] = {}
+    for kind_id in models:
+        f1 = round(2 * pairs[kind_id, kind_id] / (clips[kind_id] + counts[kind_id]), 3) if clips[kind_id] else None
+        right = pairs[kind_id, kind_id]
+        kinds[kind_id] = {"clips": clips[kind_id], "found": right, "wrongly": counts[kind_id] - right, "f1": f1}
+    confusion: dict[str, dict[str, object]] = {
         row: {
             "clips": clips[row],
-            "found": {id: n for id in models if (n := shown[row, id])},
-            "nothing": shown[row, ""],
+            "found": {kind_id: n for kind_id in models if (n := pairs[row, kind_id])},
+            "nothing": pairs[row, ""],
         }
         for row in ("perfect", *models)
     }
@@ -165,7 +205,7 @@ def examined(models: Mapping[str, Mapping[str, Any]], lines: Sequence[Line]) -> 
     return {"macro_f1": round(float(np.mean(scores)), 3), "kinds": kinds, "confusion": confusion}
 
 
-def main(table: Path, out: Path) -> dict[str, Any]:
+def main(table: Path, out: Path) -> dict[str, Examination]:
     """Complete the table, fit, write the responses, and return how they did."""
     lines = [json.loads(line) for line in table.read_text(encoding="utf-8").splitlines()] if table.is_file() else []
     with table.open("a", encoding="utf-8") as file:
@@ -186,7 +226,7 @@ def main(table: Path, out: Path) -> dict[str, Any]:
         "training_seeds": list(TRAINING),
         "held_out_seeds": list(HELD_OUT),
         "strengths": list(STRENGTHS),
-        "metrics": {id: METRICS[id].version for id in asked()},
+        "metrics": {metric_id: METRICS[metric_id].version for metric_id in asked()},
         "table": digest(lines),
         "macro_f1": {name: result["macro_f1"] for name, result in results.items()},
     }

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import revisit
 from revisit.core import UsageError
@@ -25,7 +25,7 @@ from revisit.media import encode_mp4
 from revisit.results.record_files import write_json
 from revisit.worlds.events import EVENTS
 from revisit.worlds.exam import Story
-from revisit.worlds.film import Film, play
+from revisit.worlds.film import ClipLine, Film, SceneLine, play
 from revisit.worlds.layouts.common import true_frames
 from revisit.worlds.places import make_world
 from revisit.worlds.scripts import script_text
@@ -59,18 +59,20 @@ def story(seed: int) -> Story:
 
 def film(seed: int, *, size: tuple[int, int] = SIZE, away: int = 0) -> Film:
     """The film of a seed: 33 frames at 8 a second, and `away` more in the middle of the time away."""
-    chosen = story(seed)
-    world = make_world(WORLDS + seed, chosen.place, chosen.kind, block=EVENTS[chosen.event].needs_perch)
-    steps = script_text(world, chosen.script, FRAMES).split(",")
+    story_of_seed = story(seed)
+    world = make_world(
+        WORLDS + seed, story_of_seed.place, story_of_seed.kind, block=EVENTS[story_of_seed.event].needs_perch
+    )
+    steps = script_text(world, story_of_seed.script, FRAMES).split(",")
     if away:
         steps.insert(len(steps) // 2, f"hold@{away}")
-    return play(world, ",".join(steps), chosen.event, size, fps=FPS)
+    return play(world, ",".join(steps), story_of_seed.event, size, fps=FPS)
 
 
 def scene_name(seed: int) -> str:
     """The name of a seed's scene, as the manifest and the folders call it."""
-    chosen = story(seed)
-    return f"{seed:03d}-{chosen.kind}-{chosen.event}-{chosen.script}"
+    story_of_seed = story(seed)
+    return f"{seed:03d}-{story_of_seed.kind}-{story_of_seed.event}-{story_of_seed.script}"
 
 
 def model_name(kind: str, strength: float) -> str:
@@ -113,8 +115,8 @@ def render_grid(
     ]
     steps = sum(len(job.cells) + 1 for job in jobs)
     with one_thread_each():
-        made = side_by_side(_shoot, jobs, workers, steps, progress)
-    lines = [line for some in made for line in some]
+        lines_by_scene = side_by_side(_shoot, jobs, workers, steps, progress)
+    lines = [line for some in lines_by_scene for line in some]
     order = {model_name(*cell): position for position, cell in enumerate([(TRUTH, 0.0), *cells])}
     lines.sort(key=lambda line: (order[line["model"]], line["id"]))
     manifest = folder / "manifest.jsonl"
@@ -135,7 +137,21 @@ class Job:
     away: int
 
 
-def _same_films(folder: Path, facts: dict[str, Any], fresh: bool) -> None:
+class GridLine(ClipLine):
+    """A clip's line of the manifest, with the fault of its model."""
+
+    annotations: dict[str, object]
+
+
+class SceneCard(TypedDict):
+    """What the manifest says of a scene, and which failures have nothing to fail at in it."""
+
+    scene: SceneLine
+    frames: int
+    does_not_apply: list[str]
+
+
+def _same_films(folder: Path, facts: Mapping[str, object], fresh: bool) -> None:
     """Throw away the clips of an earlier grid that was rendered otherwise."""
     path = folder / "grid.json"
     if path.is_file() and (fresh or json.loads(path.read_text(encoding="utf-8")) != facts):
@@ -144,20 +160,20 @@ def _same_films(folder: Path, facts: dict[str, Any], fresh: bool) -> None:
     write_json(path, facts)
 
 
-def _shoot(job: Job, tell: Tell) -> list[dict[str, Any]]:
+def _shoot(job: Job, tell: Tell) -> list[GridLine]:
     """Render what is missing of a scene, and return its lines of the manifest; where nothing is, no film is made."""
     from revisit.worlds.failures import generate
 
     name = scene_name(job.seed)
     truth = job.folder / TRUTH / f"{name}.mp4"
     card = truth.with_suffix(".json")  # written last: with it, the truth is there
-    shown: Film | None = None
+    scene_film: Film | None = None
     if not card.is_file():
-        shown = film(job.seed, size=job.size, away=job.away)
-        save_truth(shown, truth.with_suffix(".npz"))
-        encode_mp4(truth, true_frames(shown), FPS)
-        write_json(card, _card(shown, name, job.seed))
-    facts = json.loads(card.read_text(encoding="utf-8"))
+        scene_film = film(job.seed, size=job.size, away=job.away)
+        save_truth(scene_film, truth.with_suffix(".npz"))
+        encode_mp4(truth, true_frames(scene_film), FPS)
+        write_json(card, _card(scene_film, name, job.seed))
+    facts: SceneCard = json.loads(card.read_text(encoding="utf-8"))
     tell(f"{name}: truth")
     lines = [_line(facts, TRUTH, 0.0)]
     for kind, strength in job.cells:
@@ -167,29 +183,28 @@ def _shoot(job: Job, tell: Tell) -> list[dict[str, Any]]:
             continue
         line = _line(facts, kind, strength)
         if not (job.folder / line["video"]).is_file():
-            shown = shown or film(job.seed, size=job.size, away=job.away)
-            encode_mp4(job.folder / line["video"], generate(kind, shown, strength, job.seed), FPS)
+            scene_film = scene_film or film(job.seed, size=job.size, away=job.away)
+            encode_mp4(job.folder / line["video"], generate(kind, scene_film, strength, job.seed), FPS)
         lines.append(line)
         tell(f"{name}: {model}")
     return lines
 
 
-def _card(shown: Film, name: str, seed: int) -> dict[str, Any]:
-    """What the manifest says of a scene, and which failures have nothing to fail at in it."""
+def _card(scene_film: Film, name: str, seed: int) -> SceneCard:
     from revisit.worlds.failures import FAILURES
 
     return {
-        "scene": shown.line(name, seed),
-        "frames": len(shown),
-        "does_not_apply": [kind for kind, failure in FAILURES.items() if not failure.applies(shown)],
+        "scene": scene_film.line(name, seed),
+        "frames": len(scene_film),
+        "does_not_apply": [kind for kind, failure in FAILURES.items() if not failure.applies(scene_film)],
     }
 
 
-def _line(facts: dict[str, Any], kind: str, strength: float) -> dict[str, Any]:
+def _line(facts: SceneCard, kind: str, strength: float) -> GridLine:
     """A clip's line of the manifest."""
     scene, model = facts["scene"], model_name(kind, strength)
     folder = TRUTH if kind == TRUTH else model
-    fault = {"kind": kind, "strength": strength}
+    annotations: dict[str, object] = {"kind": kind, "strength": strength}
     # what MemoBench's metrics ask of a case
-    fault |= {"frames": facts["frames"], "gt_frames": facts["frames"], "gt_phases": scene["phases"]}
-    return {**scene, "model": model, "video": f"{folder}/{scene['id']}.mp4", "annotations": fault}
+    annotations |= {"frames": facts["frames"], "gt_frames": facts["frames"], "gt_phases": scene["phases"]}
+    return {**scene, "model": model, "video": f"{folder}/{scene['id']}.mp4", "annotations": annotations}

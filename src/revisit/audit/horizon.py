@@ -10,12 +10,12 @@ shows the target to the first that shows it again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from revisit.audit.grid import FPS, PERFECT, TRUTH, film, render_grid, scene_name
+from revisit.audit.grid import FPS, PERFECT, TRUTH, GridLine, film, render_grid, scene_name
 from revisit.audit.run import plan_of
+from revisit.audit.schema import Curve, HorizonContent, ModelCurve
 from revisit.core import METRICS, Case, UsageError
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
@@ -33,6 +33,12 @@ FADING = "colour_drift"
 FORGOTTEN = 6.0  # seconds after which a fading model has nothing left
 
 
+class HorizonLine(GridLine):
+    """A clip's line of the manifest of all gaps."""
+
+    condition: str
+
+
 def horizon(
     out: Path,
     *,
@@ -44,59 +50,59 @@ def horizon(
     fresh: bool = False,
     rendered: Progress | None = None,
     observed: Watching | None = None,
-) -> dict[str, Any]:
+) -> HorizonContent:
     """Render, evaluate and return the curves; they are written to horizon.json as well."""
     if len(seeds) < 2:
         raise UsageError("a horizon needs two scenes or more")
-    lines = []
-    for rest in AWAY:
-        folder = out / "horizon" / f"away-{rest}"
-        manifest = render_grid(folder, kinds, (1.0,), seeds, away=rest, workers=workers, fresh=fresh, progress=rendered)
-        entries = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
+    lines: list[HorizonLine] = []
+    for away in AWAY:
+        folder = out / "horizon" / f"away-{away}"
+        manifest = render_grid(folder, kinds, (1.0,), seeds, away=away, workers=workers, fresh=fresh, progress=rendered)
+        entries: list[GridLine] = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
         entries += [_faded(folder, line) for line in entries if line["model"] == f"{PERFECT}@0"]
         lines += [_moved(line, folder.name) for line in entries if not line["model"].startswith(TRUTH)]
     write_lines(out / "horizon" / "manifest.jsonl", lines, ascii=True)
     plan = plan_of(out / "horizon", set, ("folder",), metrics)
     run = evaluate(plan, out / "horizon-run", workers=workers, fresh=fresh, progress=observed)
-    found = {
+    content: HorizonContent = {
         "set": plan.observers.id,
         "fps": FPS,
         "scenes": sorted({case.sample for case in plan.cases}),
         "forgotten_after": FORGOTTEN,
         "curves": curves(run.results, FPS),
     }
-    write_json(out / "horizon.json", found)
-    return found
+    write_json(out / "horizon.json", content)
+    return content
 
 
-def curves(results: Results, fps: float) -> dict[str, Any]:
+def curves(results: Results, fps: float) -> dict[str, Curve]:
     """Metric -> model -> points of (gap in seconds, mean, interval, n), with tau of the score in the gap.
 
     Cases of one condition make one point, at the mean of their gaps; any run whose cases have phases will do.
     """
-    known = results.only(lambda entry: isinstance(entry, Case) and entry.phases is not None)
-    models = {model: list(mine.groups("condition").values()) for model, mine in known.groups().items()}
+    with_phases = results.only(lambda entry: isinstance(entry, Case) and entry.phases is not None)
+    models = {model: list(mine.groups("condition").values()) for model, mine in with_phases.groups().items()}
     return {
-        id: {
-            "title": METRICS[id].title,
-            "higher_is_better": METRICS[id].higher_is_better,
-            "range": list(METRICS[id].range),
-            "models": {model: _curve(id, groups, fps) for model, groups in models.items()},
+        metric: {
+            "title": METRICS[metric].title,
+            "higher_is_better": METRICS[metric].higher_is_better,
+            "range": list(METRICS[metric].range),
+            "models": {model: _curve(metric, groups, fps) for model, groups in models.items()},
         }
-        for id in known.metrics
-        if known.scores(id)
+        for metric in with_phases.metrics
+        if with_phases.scores(metric)
     }
 
 
-def _curve(metric: str, groups: Iterable[Results], fps: float) -> dict[str, Any]:
+def _curve(metric: str, groups: Iterable[Results], fps: float) -> ModelCurve:
     points, gaps, scores, scenes = [], [], [], []
     for part in groups:
-        found = part.scores(metric)
+        records = part.scores(metric)
         cell = part.cell(metric).as_json()
         points.append({"gap": sum(_gap(case, fps) for case in part.cases) / len(part.cases), **cell})
-        gaps += [_gap(record.case, fps) for record in found]
-        scores += [record.value for record in found if record.value is not None]
-        scenes += [record.case.sample for record in found]
+        gaps += [_gap(record.case, fps) for record in records]
+        scores += [record.value for record in records if record.value is not None]
+        scenes += [record.case.sample for record in records]
     points.sort(key=lambda point: point["gap"])
     return {"points": points, "tau": kendall_tau(gaps, scores, scenes) if scores else None}
 
@@ -106,7 +112,7 @@ def _gap(case: Case, fps: float) -> float:
     return (case.phases[1] - case.phases[0]) / fps
 
 
-def _faded(folder: Path, line: Mapping[str, Any]) -> dict[str, Any]:
+def _faded(folder: Path, line: GridLine) -> GridLine:
     """The line of a model that fades, rendered if it is not there: its failure is as strong as the gap is long."""
     hidden, returned = line["phases"]
     strength = min(1.0, (returned - hidden) / FPS / FORGOTTEN)
@@ -117,8 +123,13 @@ def _faded(folder: Path, line: Mapping[str, Any]) -> dict[str, Any]:
     return {**line, "model": "fades@1", "video": clip, "annotations": {"kind": "fades", "strength": strength}}
 
 
-def _moved(line: Mapping[str, Any], folder: str) -> dict[str, Any]:
+def _moved(line: GridLine, folder: str) -> HorizonLine:
     """A line of one gap's manifest as a line of the manifest of all gaps."""
-    model = line["model"].rpartition("@")[0]
-    paths = {name: f"{folder}/{line[name]}" for name in ("video", "reference")}
-    return {**line, **paths, "id": f"{scene_name(line['seed'])}-{folder}", "model": model, "condition": folder}
+    return {
+        **line,
+        "video": f"{folder}/{line['video']}",
+        "reference": f"{folder}/{line['reference']}",
+        "id": f"{scene_name(line['seed'])}-{folder}",
+        "model": line["model"].rpartition("@")[0],
+        "condition": folder,
+    }

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.grouping import grouped
@@ -46,18 +45,18 @@ class Labelled:
 
 def read_labelled(folders: Sequence[Path]) -> list[Labelled]:
     """The labelled clips of some folders; names must differ."""
-    found: list[Labelled] = []
+    clips: list[Labelled] = []
     for folder in folders:
         if (folder / LINES).is_file():
-            found += _from_lines(folder)
+            clips += _from_lines(folder)
         elif (folder / BY_HAND).is_file():
-            found += _by_hand(folder)
+            clips += _by_hand(folder)
         else:
             raise UsageError(f"{folder}: no {LINES} and no {BY_HAND}; docs/labels.md says what they hold")
-    twice = [name for name, count in Counter(one.name for one in found).items() if count > 1]
+    twice = [name for name, count in Counter(one.name for one in clips).items() if count > 1]
     if twice:
         raise UsageError(f"two labelled clips are called {twice[0]!r}; rename one of them")
-    return found
+    return clips
 
 
 def _by_hand(folder: Path) -> list[Labelled]:
@@ -67,7 +66,7 @@ def _by_hand(folder: Path) -> list[Labelled]:
         raise UsageError(f"{folder / BY_HAND}: not JSON ({error})") from None
     rows = {name: row for name, row in content.items() if not name.startswith("_")}
     scenes = _scenes(folder, rows)
-    found = []
+    clips = []
     for name, row in rows.items():
         if not isinstance(row, Mapping) or "box" not in row or "gate" not in row:
             raise UsageError(f"{folder / BY_HAND}: {name} needs a `box` of the first frame and a `gate`, the verdict")
@@ -81,14 +80,14 @@ def _by_hand(folder: Path) -> list[Labelled]:
         if state and not failures:  # "reset (...)" or "changed (...)"
             failures = {"state_reset": state.startswith("reset")}
         x0, y0, x1, y1 = (float(value) for value in row["box"])
-        found.append(
+        clips.append(
             Labelled(
                 name, clip, scenes[name], (x0, y0, x1, y1), str(row.get("target", "target")),
                 verdict if verdict in VERDICTS else "", str(row.get("class", "")), row.get("first_hidden_frame"),
                 row.get("first_returned_frame"), str(row.get("view", "")), failures, truth if truth != clip else None,
             )
         )  # fmt: skip
-    return found
+    return clips
 
 
 def _clip(folder: Path, name: str) -> Path:
@@ -98,49 +97,49 @@ def _clip(folder: Path, name: str) -> Path:
     raise UsageError(f"{folder}: {name} is labelled, and there is no video of that name")
 
 
-def _scenes(folder: Path, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def _scenes(folder: Path, rows: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
     """Name -> scene: as the row says, by a common source in manifest.json, or by a numbered name (Real_007_wan)."""
     source: dict[str, str] = {}
     if (folder / MANIFEST).is_file():
         manifest = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
-        named = manifest.items() if isinstance(manifest, Mapping) else ()
-        source = {name: str(row.get("path", "")) for name, row in named if isinstance(row, Mapping)}
+        entries = manifest.items() if isinstance(manifest, Mapping) else ()
+        source = {name: str(row.get("path", "")) for name, row in entries if isinstance(row, Mapping)}
     shared = Counter(path for name, path in source.items() if name in rows and path)
     stems = Counter(name.rpartition("_")[0] for name in rows)
-    found = {}
+    scenes = {}
     for name, row in rows.items():
         stem, path = name.rpartition("_")[0], source.get(name, "")
         by_source = path if shared[path] > 1 else ""
         by_name = stem if stem[-1:].isdigit() and stems[stem] > 1 else ""
-        found[name] = str(row.get("scene") or by_source or by_name or name)
-    return found
+        scenes[name] = str(row.get("scene") or by_source or by_name or name)
+    return scenes
 
 
 def _from_lines(folder: Path) -> list[Labelled]:
-    told = [one for one in read_labels([folder]) if one.task in ("marks", "failure") and not one.example and one.clip]
-    by_clip = grouped(told, lambda label: label.clip)
+    usable = [one for one in read_labels([folder]) if one.task in ("marks", "failure") and not one.example and one.clip]
+    by_clip = grouped(usable, lambda label: label.clip)
     if not by_clip:
         raise UsageError(f"{folder / LINES}: no line of the tasks `marks` or `failure` names a clip")
-    found = []
+    clips = []
     for clip, labels in by_clip.items():
         marks = [label for label in labels if label.task == "marks"]
         box = next((one.box for label in marks for one in label.boxes if one.frame == 0), None)
         if box is None:
             continue  # without a box in the first frame nobody can be asked about the target
-        said = majority([label.answer for label in marks])
+        verdict = majority([label.answer for label in marks])
         first = marks[0]
-        told = [label for label in labels if label.task == "failure"]
-        found.append(
+        usable = [label for label in labels if label.task == "failure"]
+        clips.append(
             Labelled(
                 first.case, Path(clip), first.scene or first.case, box,
                 next(one.name for label in marks for one in label.boxes),
-                said if said in VERDICTS else "", first.condition,
+                verdict if verdict in VERDICTS else "", first.condition,
                 _middle([label.frames[GONE] for label in marks if GONE in label.frames]),
                 _middle([label.frames[BACK] for label in marks if BACK in label.frames]),
-                failures={label.question: True for label in told if label.question != "none"},
+                failures={label.question: True for label in usable if label.question != "none"},
             )
         )  # fmt: skip
-    return found
+    return clips
 
 
 def _middle(frames: Sequence[int]) -> int | None:

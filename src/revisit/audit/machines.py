@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TypedDict
 
 from revisit.core import METRICS, OBSERVERS, Metric
 from revisit.engine.dependencies import observed_kinds
@@ -37,24 +37,34 @@ NO_PROMISE = (
 BY_ODOMETRY = "no tolerance where the camera is estimated from the video and not given as poses: see camera_path"
 
 
+Difference = TypedDict("Difference", {"difference": float, "cases": int, "from": float, "to": float})
+
+
+class Measured(TypedDict):
+    """The machines that were compared, and for each metric its largest difference and range of scores."""
+
+    machines: str
+    metrics: dict[str, Difference]
+
+
 @cache
-def results() -> dict[str, Any]:
-    """What was measured: the machines, and for each metric its largest difference and range of scores."""
-    found: dict[str, Any] = json.loads((files("revisit.audit.results") / "machines.json").read_text(encoding="utf-8"))
-    return found
+def results() -> Measured:
+    """What was measured on two machines."""
+    content: Measured = json.loads((files("revisit.audit.results") / "machines.json").read_text(encoding="utf-8"))
+    return content
 
 
 def lines(metric: str) -> list[str]:
     """What a metric's card says of it."""
     row = results()["metrics"].get(metric)
     if metric in NOT_COMPARED:
-        seen = [] if row is None else [f"{_measured(row)}, and more on others"]
-        return [*seen, NO_PROMISE]
+        measured = [] if row is None else [f"{_measured(row)}, and more on others"]
+        return [*measured, NO_PROMISE]
     rests = [BY_ODOMETRY] if CameraPath in observed_kinds(METRICS[metric]) else []
     return [*_promise(metric, row), *rests]
 
 
-def _promise(metric: str, row: dict[str, Any] | None) -> list[str]:
+def _promise(metric: str, row: Difference | None) -> list[str]:
     other = results()["metrics"].get(SHARED.get(metric, ""))
     if row is None and other is not None:
         return [
@@ -67,7 +77,7 @@ def _promise(metric: str, row: dict[str, Any] | None) -> list[str]:
     return []
 
 
-def _measured(row: dict[str, Any]) -> str:
+def _measured(row: Difference) -> str:
     """The machines, the clips and the largest difference."""
     low, high = f"{row['from']:.4g}", f"{row['to']:.4g}"
     scores = low if low == high else f"{low} to {high}"
@@ -86,7 +96,7 @@ def tolerance(metric: str) -> float | None:
     return None if sees_pixels(METRICS[metric]) else ARITHMETIC
 
 
-def _tolerance(row: dict[str, Any]) -> float:
+def _tolerance(row: Difference) -> float:
     return numeric_spread.tolerance(float(row["difference"]))
 
 

@@ -8,16 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from revisit.audit.schema import (
+    AuditContent,
+    Diagonal,
+    HorizonContent,
+    KindAudit,
+    KindTitle,
+    Level,
+    MetricAudit,
+    SweepContent,
+)
 from revisit.audit.text import PROBLEMS, by_reason
 from revisit.media.files import replacing
 from revisit.report.write_html import policy_hash
 from revisit.results import Cell, display
 from revisit.results.display import arrow, coverage, heading, number
+from revisit.web.templates import Context, templates
 
 # Failures under the headings of the heat map; a new one comes last.
 HEADINGS = {
@@ -41,97 +50,116 @@ WORDS = {
 }
 
 
-def write_page(out: Path, found: Mapping[str, Any]) -> Path:
+def write_page(out: Path, audit: AuditContent) -> Path:
     """Write <out>/index.html from the content of audit.json and return its path."""
-    columns = _columns(found["kinds"])
-    rows = sorted(
-        (_row(id, metric, columns) for id, metric in found["metrics"].items()),
-        key=lambda row: (display.HEADINGS.index(row["group"]), list(found["metrics"]).index(row["id"])),
-    )
-    for before, row in zip([None, *rows], rows, strict=False):
-        row["opens"] = before is None or before["group"] != row["group"]
-    rewarded = [e["metric"] for e in found["failing"] if e["problem"] == "frozen camera scored as memory"]
+    columns = _columns(audit["kinds"])
+    groups = {
+        metric_id: heading(metric_id)
+        for metric_id in sorted(audit["metrics"], key=lambda metric_id: display.HEADINGS.index(heading(metric_id)))
+    }
+    rewarded = [e["metric"] for e in audit["failing"] if e["problem"] == "frozen camera scored as memory"]
     content = {
-        "found": found,
+        "found": audit,
         "columns": columns,
-        "rows": rows,
-        "diagonal": [_diagonal(kind, row, found) for kind, row in found["diagonal"].items()],
-        "passed": sum(row["passes"] for row in found["diagonal"].values()),
-        "memory": [metric["title"] for metric in found["metrics"].values() if metric["memory"]],
+        "rows": [
+            _row(metric_id, audit["metrics"][metric_id], columns, opens)
+            for metric_id, opens in _openings(groups).items()
+        ],
+        "diagonal": [_diagonal(kind, row, audit) for kind, row in audit["diagonal"].items()],
+        "passed": sum(row["passes"] for row in audit["diagonal"].values()),
+        "memory": [metric["title"] for metric in audit["metrics"].values() if metric["memory"]],
         "rewarded": rewarded,
-        "problems": _problems(found),
-        "levels": [_levels(metric, found) for metric in found["metrics"].values()],
-        "gates": _gates(found, columns),
-        "not_asked": by_reason(found),
+        "problems": _problems(audit),
+        "levels": [_levels(metric, audit) for metric in audit["metrics"].values()],
+        "gates": _gates(audit, columns),
+        "not_asked": by_reason(audit),
     }
     return _write(out / "index.html", "audit.html", "Do the metrics do what they say?", content)
 
 
-def write_sweep(out: Path, found: Sequence[Mapping[str, Any]]) -> Path:
+def write_sweep(out: Path, sweeps: Sequence[SweepContent]) -> Path:
     """Write <out>/index.html from the content of sweep.json and return its path."""
     plots = [
         {
-            "title": f"{sweep['metrics'][id]['title']} over {sweep['parameter']}",
+            "title": f"{sweep['metrics'][metric_id]['title']} over {sweep['parameter']}",
             "plot": _lines(
                 [str(row["value"]) for row in sweep["rows"]],
-                {model: [row["metrics"][id]["models"][model] for row in sweep["rows"]] for model in sweep["models"]},
+                {
+                    model: [Cell.from_json(row["metrics"][metric_id]["models"][model]) for row in sweep["rows"]]
+                    for model in sweep["models"]
+                },
             ),
             "rows": [
                 {
                     "value": row["value"],
                     "default": row["default"],
-                    "cells": [row["metrics"][id]["models"][model] for model in sweep["models"]],
-                    "tau_models": row["metrics"][id]["tau_models"],
-                    "tau_clips": row["metrics"][id]["tau_clips"],
+                    "cells": [row["metrics"][metric_id]["models"][model] for model in sweep["models"]],
+                    "tau_models": row["metrics"][metric_id]["tau_models"],
+                    "tau_clips": row["metrics"][metric_id]["tau_clips"],
                 }
                 for row in sweep["rows"]
             ],
             "models": sweep["models"],
-            "arrow": arrow(sweep["metrics"][id]["higher_is_better"]),
+            "arrow": arrow(sweep["metrics"][metric_id]["higher_is_better"]),
             "sweep": sweep,
         }
-        for sweep in found
-        for id in sweep["metrics"]
+        for sweep in sweeps
+        for metric_id in sweep["metrics"]
     ]
     return _write(out / "index.html", "sweep.html", "Does the ranking hold?", {"plots": plots, "number": number})
 
 
-def write_horizon(out: Path, found: Mapping[str, Any]) -> Path:
+def write_horizon(out: Path, horizon: HorizonContent) -> Path:
     """Write <out>/horizon.html from the content of horizon.json and return its path."""
     plots = []
-    for id, curve in found["curves"].items():
+    for metric_id, curve in horizon["curves"].items():
         models = curve["models"]
         gaps = [f"{point['gap']:.1f} s" for point in next(iter(models.values()))["points"]]
         plots.append(
             {
-                "id": id,
+                "id": metric_id,
                 "title": f"{curve['title']} {arrow(curve['higher_is_better'])}",
                 "gaps": gaps,
-                "plot": _lines(gaps, {model: facts["points"] for model, facts in models.items()}),
+                "plot": _lines(
+                    gaps, {model: list(map(Cell.from_json, one["points"])) for model, one in models.items()}
+                ),
                 "models": models,
             }
         )
-    content = {"found": found, "plots": plots, "number": number}
+    content = {"found": horizon, "plots": plots, "number": number}
     return _write(out / "horizon.html", "horizon.html", "How long does it remember?", content)
 
 
-def _columns(kinds: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
+class _Column(KindTitle):
+    """A failure in the heat map; `opens` where its heading begins."""
+
+    kind: str
+    heading: str
+    opens: bool
+
+
+def _columns(kinds: Mapping[str, KindTitle]) -> list[_Column]:
     """The failures in the order of their headings."""
-    headed = [(name, kind) for name, members in HEADINGS.items() for kind in members if kind in kinds]
-    headed += [("Other", kind) for kind in kinds if kind not in {kind for _, kind in headed}]
-    columns: list[dict[str, Any]] = [{"kind": kind, "heading": name, **kinds[kind]} for name, kind in headed]
-    for before, column in zip([None, *columns], columns, strict=False):
-        column["opens"] = before is None or before["heading"] != column["heading"]
-    return columns
+    headings = {kind: name for name, members in HEADINGS.items() for kind in members if kind in kinds}
+    headings |= {kind: "Other" for kind in kinds if kind not in headings}
+    opens = _openings(headings)
+    return [{"kind": kind, "heading": name, "opens": opens[kind], **kinds[kind]} for kind, name in headings.items()]
 
 
-def _row(id: str, metric: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _openings(groups: Mapping[str, str]) -> dict[str, bool]:
+    """Whether each member is the first of its group; members of a group stand together."""
+    first = {group: member for member, group in reversed(list(groups.items()))}
+    return {member: first[group] == member for member, group in groups.items()}
+
+
+def _row(metric_id: str, metric: MetricAudit, columns: Sequence[_Column], opens: bool) -> Context:
     return {
-        "id": id,
+        "id": metric_id,
         "title": metric["title"],
         "arrow": arrow(metric["higher_is_better"]),
         "memory": metric["memory"],
-        "group": heading(id),
+        "group": heading(metric_id),
+        "opens": opens,
         "cells": [
             _heat(metric["title"], column["title"], metric["kinds"][column["kind"]]) | {"opens": column["opens"]}
             for column in columns
@@ -139,53 +167,53 @@ def _row(id: str, metric: Mapping[str, Any], columns: Sequence[Mapping[str, Any]
     }
 
 
-def _heat(title: str, failure: str, cell: Mapping[str, Any]) -> dict[str, Any]:
+def _heat(title: str, failure: str, cell: KindAudit) -> Context:
     """A cell of the heat map: its colour class, its figure, and everything about it in words."""
-    scored = cell["response"] not in ("unscored", "no clips")
-    said = [f"{title} on '{failure}': {WORDS[cell['response']]}"]
+    separation = cell["auc"] if cell["response"] not in ("unscored", "no clips") else None
+    sentences = [f"{title} on '{failure}': {WORDS[cell['response']]}"]
     if cell["auc"] is not None:
-        said.append(f"AUC {cell['auc']:.2f}, tau {_plain(cell['tau'])}")
+        sentences.append(f"AUC {cell['auc']:.2f}, tau {_plain(cell['tau'])}")
     effect = cell["effect"]
     if effect is not None:
         size = "unbounded" if effect["size"] is None else f"{effect['size']:.1f}"
         if effect["low"] is not None:
             size += f" ({effect['low']:.1f} to {effect['high']:.1f})"
-        said.append(f"effect {size}, mean difference {number(effect['difference'])}")
-    said.append(f"{cell['n']} of {cell['of']} clips scored")
-    said += [f"{n} × {display.title(kind)}" for kind, n in list(cell["unscored"].items())[:2]]
+        sentences.append(f"effect {size}, mean difference {number(effect['difference'])}")
+    sentences.append(f"{cell['n']} of {cell['of']} clips scored")
+    sentences += [f"{n} × {display.title(kind)}" for kind, n in list(cell["unscored"].items())[:2]]
     if cell["read"].startswith("describes"):
-        said.append(cell["read"])
+        sentences.append(cell["read"])
     if cell["claimed"]:
-        said.append("its card claims this")
+        sentences.append("its card claims this")
     return {
-        "text": f"{cell['auc']:.2f}".lstrip("0") if scored else "",
-        "level": f"l{round(10 * cell['auc'])}" if scored else "none",
+        "text": "" if separation is None else f"{separation:.2f}".lstrip("0"),
+        "level": "none" if separation is None else f"l{round(10 * separation)}",
         "claimed": cell["claimed"],
         "ordered": cell["response"] == "responds",
-        "said": "\n".join(said),
+        "said": "\n".join(sentences),
     }
 
 
-def _diagonal(kind: str, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    titles = [found["metrics"][id]["title"] for id in row["metrics"]]
+def _diagonal(kind: str, row: Diagonal, audit: AuditContent) -> Context:
+    titles = [audit["metrics"][metric_id]["title"] for metric_id in row["metrics"]]
     best = row["best"]
     return {
-        **found["kinds"][kind],
+        **audit["kinds"][kind],
         "passes": row["passes"],
         "metrics": titles,
-        "claimed": [found["metrics"][id]["title"] for id in row["claimed"]],
-        "nearest": f"{found['metrics'][best['metric']]['title']}, AUC {best['auc']:.2f}, tau {_plain(best['tau'])}"
+        "claimed": [audit["metrics"][metric_id]["title"] for metric_id in row["claimed"]],
+        "nearest": f"{audit['metrics'][best['metric']]['title']}, AUC {best['auc']:.2f}, tau {_plain(best['tau'])}"
         if best and best["auc"] is not None
         else "",
     }
 
 
-def _problems(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    grouped = []
+def _problems(audit: AuditContent) -> list[Context]:
+    grouped: list[Context] = []
     for problem, meaning in PROBLEMS.items():
         entries = [
-            {"title": found["metrics"][entry["metric"]]["title"], "sentence": entry["sentence"]}
-            for entry in found["failing"]
+            {"title": audit["metrics"][entry["metric"]]["title"], "sentence": entry["sentence"]}
+            for entry in audit["failing"]
             if entry["problem"] == problem
         ]
         if entries:
@@ -193,27 +221,26 @@ def _problems(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     return grouped
 
 
-def _levels(metric: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+def _levels(metric: MetricAudit, audit: AuditContent) -> Context:
     """Ceiling, perfect memory and floors of a metric, as text."""
-    grounds = ["frozen_camera", *found["floors"]] if "frozen_camera" in found["kinds"] else list(found["floors"])
+    grounds = ["frozen_camera", *audit["floors"]] if "frozen_camera" in audit["kinds"] else list(audit["floors"])
 
-    def shown(level: Mapping[str, Any]) -> dict[str, Any]:
-        wins = level.get("auc") is not None and level["auc"] <= 0.5
-        cell = Cell.from_json(level)
+    def shown(level: Level) -> Context:
+        separation, cell = level.get("auc"), Cell.from_json(level)
+        wins = separation is not None and separation <= 0.5
         return {"text": number(cell.mean), "coverage": coverage(cell), "wins": wins}
 
     return {
         "title": metric["title"],
         "arrow": arrow(metric["higher_is_better"]),
-        "cells": [shown(metric[name]) for name in ("ceiling", "perfect")]
-        + [shown(metric["floors"][kind]) for kind in grounds],
+        "cells": [*map(shown, (metric["ceiling"], metric["perfect"], *(metric["floors"][kind] for kind in grounds)))],
     }
 
 
-def _gates(found: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _gates(audit: AuditContent, columns: Sequence[_Column]) -> list[Context]:
     """How often each gate was open, per failure at full strength."""
-    rows = []
-    for gate, kinds in found["gates"].items():
+    rows: list[Context] = []
+    for gate, kinds in audit["gates"].items():
         cells = []
         for kind in ("perfect", *(column["kind"] for column in columns)):
             counts = kinds.get(kind, {})
@@ -222,7 +249,7 @@ def _gates(found: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> li
     return rows
 
 
-def _lines(ticks: Sequence[str], models: Mapping[str, Sequence[Mapping[str, Any]]]) -> Markup:
+def _lines(ticks: Sequence[str], models: Mapping[str, Sequence[Cell]]) -> Markup:
     """An SVG of one line per model with its intervals; none where there are too many models to tell apart.
 
     It is made of numbers and escaped names only.
@@ -230,7 +257,7 @@ def _lines(ticks: Sequence[str], models: Mapping[str, Sequence[Mapping[str, Any]
     if len(models) > MOST_LINES:
         return Markup("")
     width, height, left, right, top, bottom = 760, 260, 52, 170, 12, 30
-    ends = [value for points in models.values() for point in points if "mean" in point for value in _span(point)]
+    ends = [value for cells in models.values() for cell in cells for value in _span(cell)]
     low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
     pad = 0.06 * (high - low) or 0.5
     low, high = low - pad, high + pad
@@ -253,21 +280,21 @@ def _lines(ticks: Sequence[str], models: Mapping[str, Sequence[Mapping[str, Any]
     for position, tick in enumerate(ticks):
         draw('<text class="tick" x="{:.1f}" y="{}" text-anchor="middle">{}</text>', x(position), height - 8, tick)
     ends_at: dict[str, tuple[int, float, float]] = {}  # model -> colour, x and y of its last point
-    for k, (model, points) in enumerate(models.items()):
-        seen = [(x(i), point) for i, point in enumerate(points) if "mean" in point]
-        if not seen:
+    for k, (model, cells) in enumerate(models.items()):
+        means = [(x(i), cell.mean, cell.interval) for i, cell in enumerate(cells) if cell.mean is not None]
+        if not means:
             continue
         colour = k % 6
         shift = 3.0 * (k - (len(models) - 1) / 2)  # so that intervals of equal values do not hide each other
-        for at, point in seen:
-            if point.get("interval"):
-                ends = [y(max(min(end, high), low)) for end in point["interval"]]
+        for at, mean, interval in means:
+            if interval:
+                ends = [y(max(min(end, high), low)) for end in interval]
                 reach = '<line class="reach m{}" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>'
                 draw(reach, colour, at + shift, at + shift, *ends)
-            draw('<circle class="m{}" cx="{:.1f}" cy="{:.1f}" r="3.5"/>', colour, at + shift, y(point["mean"]))
-        joined = " L".join(f"{at + shift:.1f} {y(point['mean']):.1f}" for at, point in seen)
+            draw('<circle class="m{}" cx="{:.1f}" cy="{:.1f}" r="3.5"/>', colour, at + shift, y(mean))
+        joined = " L".join(f"{at + shift:.1f} {y(mean):.1f}" for at, mean, _ in means)
         draw('<path class="m{}" d="M{}"/>', colour, joined)
-        ends_at[model] = colour, seen[-1][0], y(seen[-1][1]["mean"]) + 4
+        ends_at[model] = colour, means[-1][0], y(means[-1][1]) + 4
     lowest = 0.0
     for model, (colour, at, label) in sorted(ends_at.items(), key=lambda item: item[1][2]):
         lowest = max(label, lowest + 13)  # names stand below each other
@@ -277,27 +304,24 @@ def _lines(ticks: Sequence[str], models: Mapping[str, Sequence[Mapping[str, Any]
     )
 
 
-def _span(point: Mapping[str, Any]) -> list[float]:
+def _span(cell: Cell) -> list[float]:
     """The mean, and its interval where that does not dwarf everything else."""
-    interval = point.get("interval")
-    if interval and interval[1] - interval[0] < 4 * max(abs(point["mean"]), 0.25):
-        return [point["mean"], *interval]
-    return [point["mean"]]
+    if cell.mean is None:
+        return []
+    wide = cell.interval is None or cell.interval[1] - cell.interval[0] >= 4 * max(abs(cell.mean), 0.25)
+    return [cell.mean] if wide or cell.interval is None else [cell.mean, *cell.interval]
 
 
 def _plain(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}"
 
 
-def _write(path: Path, template: str, question: str, content: Mapping[str, Any]) -> Path:
+def _write(path: Path, template: str, question: str, content: Context) -> Path:
     style = (files("revisit.report") / "templates" / "report.css").read_text(encoding="utf-8")
     style += (files("revisit.audit") / "templates" / "audit.css").read_text(encoding="utf-8")
-    environment = Environment(
-        loader=PackageLoader("revisit.audit"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
     policy = f"default-src 'none'; img-src data:; style-src '{policy_hash(style)}'; base-uri 'none'; form-action 'none'"
-    html = environment.get_template(template).render(policy=policy, style=Markup(style), question=question, **content)
+    page = templates("revisit.audit").get_template(template)
+    html = page.render(policy=policy, style=Markup(style), question=question, **content)
     with replacing(path) as temporary:
         temporary.write_text(html, encoding="utf-8", errors="replace")
     return path

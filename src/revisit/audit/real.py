@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from revisit.audit.labelled import UNSURE, VERDICTS, Labelled, read_labelled
+from revisit.audit.schema import ByClipAndScene, ConfidenceLevel, FrameErrors, LabelledRow, Outcomes, RealContent
 from revisit.audit.steadiness import disturbed_cases, encode_for, flips
 from revisit.core import GATES, METRICS, SUITES, Case, Clip, Rejected, Target
 from revisit.core.grouping import grouped
@@ -44,7 +44,7 @@ def real(
     workers: int | None = None,
     fresh: bool = False,
     observed: Watching | None = None,
-) -> dict[str, Any]:
+) -> RealContent:
     """Evaluate the clips of labelled folders; return the content of real.json.
 
     `questions` are the gates and metrics asked, by default all that the diagnosis reads.
@@ -60,15 +60,16 @@ def real(
             if with_flips:
                 yield from disturbed_cases(case, out / "encoded")
 
-    asked = list(questions) or [id for id in (*GATES, *METRICS) if id in READ]
-    plan = make_plan(replace(SUITES["folder"], read=read), folders[0], observer_set(set), metrics=asked)
+    question_ids = list(questions) or [question for question in (*GATES, *METRICS) if question in READ]
+    plan = make_plan(replace(SUITES["folder"], read=read), folders[0], observer_set(set), metrics=question_ids)
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
     results = run.results.only(lambda entry: isinstance(entry, Case) and not entry.annotations.get("disturbed"))
-    found = {"set": plan.observers.id, "folders": [str(folder) for folder in folders], **against(clips, results)}
+    content: RealContent = {"set": plan.observers.id, "folders": [str(folder) for folder in folders]}
+    content.update(against(clips, results))
     if with_flips:
-        found["flips"] = flips(run.results)["verdicts"]
-    write_json(out / "real.json", found)
-    return found
+        content["flips"] = flips(run.results)
+    write_json(out / "real.json", content)
+    return content
 
 
 def _case(clip: Labelled) -> Case:
@@ -78,30 +79,34 @@ def _case(clip: Labelled) -> Case:
     )  # fmt: skip
 
 
-def against(clips: Sequence[Labelled], results: Results) -> dict[str, Any]:
+def against(clips: Sequence[Labelled], results: Results) -> RealContent:
     """Gates, metrics and diagnosis against the labels."""
-    said = {clip.name: results.answer(clip.name, TARGET) for clip in clips}
-    told = {name: UNSURE if record is None or not record.label else record.label for name, record in said.items()}
+    records = {clip.name: results.answer(clip.name, TARGET) for clip in clips}
+    verdicts = {
+        name: UNSURE if record is None or not record.label else record.label for name, record in records.items()
+    }
     clear = [clip for clip in clips if clip.verdict]
-    rows = [
+    rows: list[LabelledRow] = [
         {
             "clip": clip.name, "scene": clip.scene, "kind": clip.kind, "label": clip.verdict or "borderline",
-            "said": told[clip.name], "outcome": outcome(clip.verdict, told[clip.name]) if clip.verdict else "",
-            "confidence": record.facts.get("confidence") if (record := said[clip.name]) else None,
+            "said": verdicts[clip.name], "outcome": outcome(clip.verdict, verdicts[clip.name]) if clip.verdict else "",
+            "confidence": record.facts.get("confidence") if (record := records[clip.name]) else None,
             "why": record.facts.get("sentence") if record else None,
         }
         for clip in clips
     ]  # fmt: skip
     kinds = sorted({clip.kind for clip in clear})
-    facts = {name: record.facts if record else {} for name, record in said.items()}
+    facts = {name: record.facts if record else {} for name, record in records.items()}
     return {
         "clips": rows,
         "target": {
-            "all": counted(clear, lambda clip: told[clip.name]),
-            "kinds": {kind: counted([c for c in clear if c.kind == kind], lambda c: told[c.name]) for kind in kinds},
+            "all": counted(clear, lambda clip: verdicts[clip.name]),
+            "kinds": {
+                kind: counted([c for c in clear if c.kind == kind], lambda c: verdicts[c.name]) for kind in kinds
+            },
             "always never hidden": counted(clear, lambda clip: NEVER),
             "confusion": {
-                label: dict(Counter(told[c.name] for c in clear if c.verdict == label)) for label in VERDICTS
+                label: dict(Counter(verdicts[c.name] for c in clear if c.verdict == label)) for label in VERDICTS
             },
             "calibration": calibration(rows),
         },
@@ -115,35 +120,37 @@ def against(clips: Sequence[Labelled], results: Results) -> dict[str, Any]:
     }
 
 
-def outcome(label: str, said: str) -> str:
+def outcome(label: str, verdict: str) -> str:
     """Right, wrong, or undecided."""
-    return UNDECIDED if said == UNSURE else RIGHT if said == label else WRONG
+    return UNDECIDED if verdict == UNSURE else RIGHT if verdict == label else WRONG
 
 
-def counted(clips: Sequence[Labelled], said: Callable[[Labelled], str], label: str = "verdict") -> dict[str, Any]:
+def counted(clips: Sequence[Labelled], verdict_of: Callable[[Labelled], str], label: str = "verdict") -> ByClipAndScene:
     """Right, wrong and undecided by clips and by scenes, with Wilson's interval of the share that is wrong."""
-    outcomes = [(clip.scene, outcome(getattr(clip, label), said(clip))) for clip in clips]
+    outcomes = [(clip.scene, outcome(getattr(clip, label), verdict_of(clip))) for clip in clips]
     scenes = grouped(outcomes, lambda one: one[0]).values()
-    worst = [next(one for one in (WRONG, UNDECIDED, RIGHT) if one in {said for _, said in some}) for some in scenes]
+    worst = [
+        next(one for one in (WRONG, UNDECIDED, RIGHT) if one in {verdict_of for _, verdict_of in some})
+        for some in scenes
+    ]
     return {"clips": _shares([one for _, one in outcomes]), "scenes": _shares(worst)}
 
 
-def _shares(outcomes: Sequence[str]) -> dict[str, Any]:
-    n = Counter(outcomes)
-    counts = {name: n[name] for name in (RIGHT, WRONG, UNDECIDED)}
-    return {"n": len(outcomes), **counts, "wrong_interval": share_interval(n[WRONG], len(outcomes))}
+def _shares(outcomes: Sequence[str]) -> Outcomes:
+    right, wrong, undecided = (outcomes.count(name) for name in (RIGHT, WRONG, UNDECIDED))
+    interval = share_interval(wrong, len(outcomes))
+    return {"n": len(outcomes), "right": right, "wrong": wrong, "undecided": undecided, "wrong_interval": interval}
 
 
-def calibration(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def calibration(rows: Iterable[LabelledRow]) -> list[ConfidenceLevel]:
     """How often verdicts of each confidence are right."""
     decided = [row for row in rows if row["outcome"] in (RIGHT, WRONG) and row["confidence"] is not None]
-    made = []
-    for level in sorted({row["confidence"] for row in decided}):
-        some = [row["outcome"] == RIGHT for row in decided if row["confidence"] == level]
-        made.append(
-            {"confidence": level, "n": len(some), "right": sum(some), "interval": share_interval(sum(some), len(some))}
-        )
-    return made
+    levels: list[ConfidenceLevel] = []
+    for confidence, some in sorted(grouped(decided, lambda row: row["confidence"] or 0.0).items()):
+        right = sum(row["outcome"] == RIGHT for row in some)
+        interval = share_interval(right, len(some))
+        levels.append({"confidence": confidence, "n": len(some), "right": right, "interval": interval})
+    return levels
 
 
 def _label(results: Results, clip: Labelled, gate: str) -> str:
@@ -153,17 +160,17 @@ def _label(results: Results, clip: Labelled, gate: str) -> str:
 
 def _frames(
     clips: Sequence[Labelled],
-    facts: Mapping[str, Mapping[str, Any]],
+    facts: Mapping[str, Mapping[str, object]],
     name: str,
     frame: Callable[[Labelled], int | None],
     results: Results,
-) -> dict[str, Any]:
+) -> FrameErrors:
     """How far the frames of leaving or returning are from those that people saw, in seconds."""
     apart = []
     for clip in clips:
-        wanted, found = frame(clip), facts[clip.name].get(name)
-        if wanted is not None and found is not None:
-            apart.append(abs(found - wanted) * _step(results, clip))
+        true_frame, gate_frame = frame(clip), facts[clip.name].get(name)
+        if true_frame is not None and isinstance(gate_frame, int | float):
+            apart.append(abs(gate_frame - true_frame) * _step(results, clip))
     return {
         "n": len(apart),
         "median_seconds": round(float(np.median(apart)), 3) if apart else None,
@@ -190,16 +197,16 @@ def _reappearance(clips: Sequence[Labelled], results: Results) -> dict[str, int]
     return dict(right)
 
 
-def _diagnosis(clips: Sequence[Labelled], results: Results) -> dict[str, Any]:
+def _diagnosis(clips: Sequence[Labelled], results: Results) -> dict[str, dict[str, int]]:
     """Of each labelled kind of failure: how often it was found where it is, and where it is not."""
-    found: dict[str, Counter[str]] = {}
+    counts_by_kind: dict[str, Counter[str]] = {}
     for clip in clips:
         if not clip.failures or not results.of(clip.name):
             continue
-        told = diagnose(results.of(clip.name))
-        seen = {finding.kind for finding in told.findings}
+        diagnosis = diagnose(results.of(clip.name))
+        kinds = {finding.kind for finding in diagnosis.findings}
         for kind, there in clip.failures.items():
-            open_question = kind in told.untold or kind in {finding.kind for finding in told.doubtful}
-            said = "found" if kind in seen else "untold" if open_question else "denied"
-            found.setdefault(kind, Counter())[f"{'there' if there else 'not there'}, {said}"] += 1
-    return {kind: dict(sorted(counts.items())) for kind, counts in sorted(found.items())}
+            open_question = kind in diagnosis.untold or kind in {finding.kind for finding in diagnosis.doubtful}
+            answer = "found" if kind in kinds else "untold" if open_question else "denied"
+            counts_by_kind.setdefault(kind, Counter())[f"{'there' if there else 'not there'}, {answer}"] += 1
+    return {kind: dict(sorted(counts.items())) for kind, counts in sorted(counts_by_kind.items())}

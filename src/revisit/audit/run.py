@@ -17,6 +17,7 @@ from typing import Any
 import revisit
 from revisit.audit.analyse import analyse
 from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
+from revisit.audit.schema import AuditContent, GridFacts
 from revisit.core import SUITES, UsageError
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.request import observer_set
@@ -83,7 +84,7 @@ def audit(
     rendered: Progress | None = None,
     observed: Watching | None = None,
     command: str = "",
-) -> dict[str, Any]:
+) -> AuditContent:
     """Render, evaluate and analyse what is not there yet; return the content of audit.json."""
     render_grid(
         out / "grid", [*grid.failures, *grid.floors], grid.strengths, grid.scenes, middle=grid.middle, size=grid.size,
@@ -94,27 +95,31 @@ def audit(
         plan, out / "run", workers=workers, fresh=fresh, progress=observed, command=command,
         request={"source": str((out / "grid").resolve()), "suite": "folder", "set": set, "metrics": list(metrics)},
     )  # fmt: skip
-    found = analysed(plan, run, grid)
-    write_json(out / "audit.json", found)
-    return found
+    content = analysed(plan, run, grid)
+    write_json(out / "audit.json", content)
+    return content
 
 
 def plan_of(folder: Path, set: str, suites: Sequence[str], metrics: Sequence[str] = ()) -> Plan:
     """The plan that asks all metrics of the suites of a rendered folder, each under its suite's first protocol."""
-    chosen = [SUITES[id] for id in dict.fromkeys(suites)]
-    asked = list(metrics) or list(dict.fromkeys(id for suite in chosen for id in suite.metrics()))
-    only_folder = [suite.id for suite in chosen] == ["folder"] and not metrics
-    overrides: dict[str, Mapping[str, Any]] = {}
-    for suite in chosen:
+    suites_of_plan = [SUITES[suite_id] for suite_id in dict.fromkeys(suites)]
+    metric_ids = list(metrics) or list(
+        dict.fromkeys(suite_id for suite in suites_of_plan for suite_id in suite.metrics())
+    )
+    only_folder = [suite.id for suite in suites_of_plan] == ["folder"] and not metrics
+    overrides: dict[str, Mapping[str, object]] = {}
+    for suite in suites_of_plan:
         overrides |= suite.protocols[next(iter(suite.protocols))] or {}
-    asked = [] if only_folder else asked
-    return make_plan(SUITES["folder"], folder, observer_set(set), metrics=asked, align="index", overrides=overrides)
+    metric_ids = [] if only_folder else metric_ids
+    return make_plan(
+        SUITES["folder"], folder, observer_set(set), metrics=metric_ids, align="index", overrides=overrides
+    )
 
 
-def analysed(plan: Plan, run: Run, grid: Grid) -> dict[str, Any]:
+def analysed(plan: Plan, run: Run, grid: Grid) -> AuditContent:
     """What the records of a run on a grid say of its metrics."""
     results = run.results
-    facts = {
+    facts: GridFacts = {
         "revisit": revisit.__version__,
         "set": plan.observers.id,
         "protocol": f"{plan.protocol}:{hash_of(plan.as_json())}",
@@ -131,28 +136,32 @@ def analysed(plan: Plan, run: Run, grid: Grid) -> dict[str, Any]:
     return {"grid": facts, **analyse(results, grid.failures, grid.floors)}
 
 
-def save_results(found: Mapping[str, Any]) -> Path:
+def save_results(audit_content: AuditContent) -> Path:
     """Write what the metrics' cards show into the package and return the file's path."""
     from revisit.audit import results
 
-    kept = ("auc", "tau", "effect", "n", "of", "claimed", "response", "read")
-    facts = ("version", "memory", "claims", "untested_claims", "ceiling", "perfect", "floors", "failing")
+    cell_names = ("auc", "tau", "effect", "n", "of", "claimed", "response", "read")
+    metric_names = ("version", "memory", "claims", "untested_claims", "ceiling", "perfect", "floors", "failing")
     content = {
-        "grid": found["grid"],
-        "kinds": found["kinds"],
+        "grid": audit_content["grid"],
+        "kinds": audit_content["kinds"],
         "metrics": {
-            id: {
-                **{name: metric[name] for name in facts},
-                "kinds": {kind: _rounded({k: cell[k] for k in kept}) for kind, cell in metric["kinds"].items()},
+            metric_id: {
+                **_parts(metric, metric_names),
+                "kinds": {kind: _rounded(_parts(cell, cell_names)) for kind, cell in metric["kinds"].items()},
             }
-            for id, metric in found["metrics"].items()
+            for metric_id, metric in audit_content["metrics"].items()
         },
-        "diagonal": found["diagonal"],
-        "not_asked": found["not_asked"],
+        "diagonal": audit_content["diagonal"],
+        "not_asked": audit_content["not_asked"],
     }
-    path = Path(str(results.__file__)).with_name(f"{found['grid']['set']}.json")
+    path = Path(str(results.__file__)).with_name(f"{audit_content['grid']['set']}.json")
     write_text(path, json.dumps(_rounded(content), separators=(",", ":"), allow_nan=False) + "\n")
     return path
+
+
+def _parts(content: Mapping[str, object], names: Sequence[str]) -> dict[str, object]:
+    return {name: content[name] for name in names}
 
 
 def _rounded(value: Any) -> Any:

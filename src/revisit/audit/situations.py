@@ -39,9 +39,9 @@ class Situation:
     event: str = "none"
 
 
-def grows(film: Film, frame: int, done: float) -> Shot:
+def grows(film: Film, frame: int, share: float) -> Shot:
     """The first view all along, with a target that changes in place."""
-    return film.shot(0, replace(film.world.first_state, amount=done))
+    return film.shot(0, replace(film.world.first_state, amount=share))
 
 
 def aside(film: Film, share: float, turn: float = 0.0) -> State:
@@ -50,28 +50,28 @@ def aside(film: Film, share: float, turn: float = 0.0) -> State:
     return replace(film.world.first_state, place=(x + share * float(np.copysign(OUT_OF_VIEW, x)), y, z), turn=turn)
 
 
-def is_moved(film: Film, frame: int, done: float) -> Shot:
+def is_moved(film: Film, frame: int, share: float) -> Shot:
     """The first view all along; the target is pushed a little to the side and back."""
-    return film.shot(0, aside(film, 0.06 * float(np.sin(np.pi * done))))
+    return film.shot(0, aside(film, 0.06 * float(np.sin(np.pi * share))))
 
 
-def walks_out(film: Film, frame: int, done: float) -> Shot:
+def walks_out(film: Film, frame: int, share: float) -> Shot:
     """The first view all along; the target leaves it and does not come back."""
-    return film.shot(0, aside(film, min(max(done - 0.25, 0.0) / 0.3, 1.0)))
+    return film.shot(0, aside(film, min(max(share - 0.25, 0.0) / 0.3, 1.0)))
 
 
-def walks_out_and_back(film: Film, frame: int, done: float) -> Shot:
+def walks_out_and_back(film: Film, frame: int, share: float) -> Shot:
     """The first view all along; the target leaves, and comes back turned round."""
-    way = min(max(done - 0.15, 0.0) / 0.25, 1.0, max(0.85 - done, 0.0) / 0.25)
-    return film.shot(0, aside(film, way, 180.0 if done > 0.5 else 0.0))
+    distance = min(max(share - 0.15, 0.0) / 0.25, 1.0, max(0.85 - share, 0.0) / 0.25)
+    return film.shot(0, aside(film, distance, 180.0 if share > 0.5 else 0.0))
 
 
-def as_it_is(film: Film, frame: int, done: float) -> Shot:
+def as_it_is(film: Film, frame: int, share: float) -> Shot:
     """What the film shows."""
     return film.truth(frame)
 
 
-def forgotten(film: Film, frame: int, done: float) -> Shot:
+def forgotten(film: Film, frame: int, share: float) -> Shot:
     """The film without the target from the moment on at which it is hidden."""
     return film.truth(frame) if frame < film.phases[0] else film.shot(frame, None)
 
@@ -95,8 +95,8 @@ SITUATIONS = {
 def render_situations(folder: Path, seeds: Sequence[int] = (0,), *, fresh: bool = False) -> Path:
     """Render the situations in the places of some seeds; return the labelled folder. What is there is kept."""
     folder.mkdir(parents=True, exist_ok=True)
-    known = folder / BY_HAND
-    rows = json.loads(known.read_text(encoding="utf-8")) if known.is_file() and not fresh else {}
+    labels_path = folder / BY_HAND
+    rows = json.loads(labels_path.read_text(encoding="utf-8")) if labels_path.is_file() and not fresh else {}
     for seed in seeds:
         for number, (name, situation) in enumerate(SITUATIONS.items()):
             title = f"{name}-{seed:02d}"
@@ -110,16 +110,19 @@ def render_situations(folder: Path, seeds: Sequence[int] = (0,), *, fresh: bool 
             shots = [situation.shown(film, frame, frame / (len(film) - 1)) for frame in range(len(film))]
             encode_mp4(folder / f"{title}.mp4", (shot.rgb for shot in shots), fps=film.fps)
             rows[title] = _label(film, name, situation, shots)
-            known.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+            labels_path.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return folder
 
 
 def _label(film: Film, name: str, situation: Situation, shots: Sequence[Shot]) -> dict[str, object]:
-    seen = np.array([bool((shot.mask == TARGET).any()) for shot in shots])
-    gone = int(seen.argmin()) if not seen.all() else None
-    back = None if gone is None or not seen[gone:].any() else gone + int(seen[gone:].argmax())
-    verdict = "never hidden" if gone is None else "hidden, not returned" if back is None else "hidden, returned"
+    visible = np.array([bool((shot.mask == TARGET).any()) for shot in shots])
+    hidden_at = int(visible.argmin()) if not visible.all() else None
+    back_at = (
+        None if hidden_at is None or not visible[hidden_at:].any() else hidden_at + int(visible[hidden_at:].argmax())
+    )
+    verdict = "never hidden" if hidden_at is None else "hidden, not returned" if back_at is None else "hidden, returned"
     return {
         "box": list(film.target_box()), "gate": verdict, "class": name, "target": situation.kind,
-        "scene": film.world.name, "view": situation.view, "first_hidden_frame": gone, "first_returned_frame": back,
+        "scene": film.world.name, "view": situation.view, "first_hidden_frame": hidden_at,
+        "first_returned_frame": back_at,
     }  # fmt: skip

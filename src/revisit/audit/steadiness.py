@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from revisit.audit.schema import SteadinessContent, VerdictFlips
 from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Record, Rejected, Remark, digest
 from revisit.core.records import GATE_STATES
 from revisit.diagnosis.diagnose import diagnose
@@ -51,7 +51,7 @@ def steadiness(
     workers: int | None = None,
     fresh: bool = False,
     observed: Watching | None = None,
-) -> dict[str, Any]:
+) -> SteadinessContent:
     """Evaluate the clips of a folder, undisturbed and disturbed, and return the content of steadiness.json.
 
     Asked are the gates and all that the diagnosis reads, of every clip under every disturbance.
@@ -65,12 +65,16 @@ def steadiness(
             if isinstance(entry, Case):
                 yield from disturbed_cases(entry, out / "encoded")
 
-    asked = [id for id in (*GATES, *METRICS) if id in READ]
-    plan = make_plan(replace(folder, read=read), source, observer_set(set), metrics=asked)
+    question_ids = [question for question in (*GATES, *METRICS) if question in READ]
+    plan = make_plan(replace(folder, read=read), source, observer_set(set), metrics=question_ids)
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
-    found = {"set": plan.observers.id, "source": str(source), **flips(run.results)}
-    write_json(out / "steadiness.json", found)
-    return found
+    content: SteadinessContent = {
+        "set": plan.observers.id,
+        "source": str(source),
+        "verdicts": flips(run.results),
+    }
+    write_json(out / "steadiness.json", content)
+    return content
 
 
 def _encoded(case: Case, folder: Path) -> Path:
@@ -118,16 +122,19 @@ def _frames(clip: Clip) -> int:
         return stream.info.count
 
 
-def flips(results: Results) -> dict[str, Any]:
-    """Of each verdict: how often it was tried, how often it flipped, and how often it could not be told undisturbed."""
-    known = {case.id: case for case in results.cases if results.of(case)}
-    said = {id: verdicts(results.of(id)) for id in known}
-    found: dict[str, dict[str, Any]] = {}
-    for id, case in known.items():
+def flips(results: Results) -> dict[str, VerdictFlips]:
+    """By verdict: how often it was tried, how often it flipped, and how often it could not be told undisturbed."""
+    cases_by_id = {case.id: case for case in results.cases if results.of(case)}
+    verdicts_by_case = {case_id: verdicts(results.of(case_id)) for case_id in cases_by_id}
+    rows: dict[str, VerdictFlips] = {}
+    for case_id, case in cases_by_id.items():
         name = str(case.annotations.get("disturbed", AS_IT_IS))
-        before = said[id.removesuffix(f"~{name}") if name else id]
-        for question, answers in said[id].items():
-            row = found.setdefault(question, {"clips": 0, "asked": 0, "untold": 0, "tried": 0, "flips": []})
+        before = verdicts_by_case[case_id.removesuffix(f"~{name}") if name else case_id]
+        for question, answers in verdicts_by_case[case_id].items():
+            row = rows.setdefault(
+                question,
+                {"clips": 0, "asked": 0, "untold": 0, "tried": 0, "flips": [], "rate": 0.0, "interval": None},
+            )
             if not name:
                 row["clips"] += 1
                 row["asked"] += len(answers)
@@ -135,27 +142,27 @@ def flips(results: Results) -> dict[str, Any]:
                 continue
             row["tried"] += 1
             turned = {
-                about: [before[question][about], answer]
-                for about, answer in answers.items()
-                if UNSURE not in (answer, before[question][about]) and answer != before[question][about]
+                topic: [before[question][topic], answer]
+                for topic, answer in answers.items()
+                if UNSURE not in (answer, before[question][topic]) and answer != before[question][topic]
             }
             if turned:
-                row["flips"].append({"case": id.removesuffix(f"~{name}"), "disturbed": name, "from_to": turned})
-    for row in found.values():
+                row["flips"].append({"case": case_id.removesuffix(f"~{name}"), "disturbed": name, "from_to": turned})
+    for row in rows.values():
         row["rate"] = len(row["flips"]) / max(row["tried"], 1)
         row["interval"] = share_interval(len(row["flips"]), row["tried"])
-    return {"verdicts": found}
+    return rows
 
 
 def verdicts(records: Mapping[str, Record]) -> dict[str, dict[str, str]]:
     """Question -> what it is about -> answer: a gate has one answer, the diagnosis one for each kind of failure."""
-    found = {
-        id: {"": UNSURE if record.status == "unsure" else record.label}
-        for id, record in records.items()
+    answers_by_question = {
+        question: {"": UNSURE if record.status == "unsure" else record.label}
+        for question, record in records.items()
         if record.status in GATE_STATES
     }
-    told = diagnose(records)
-    answers = {finding.kind: "found" for finding in told.findings}
-    answers |= dict.fromkeys([*told.untold, *(finding.kind for finding in told.doubtful)], UNSURE)
-    found[DIAGNOSIS] = {kind: answers.get(kind, "denied") for kind in KINDS}
-    return found
+    diagnosis = diagnose(records)
+    answers = {finding.kind: "found" for finding in diagnosis.findings}
+    answers |= dict.fromkeys([*diagnosis.untold, *(finding.kind for finding in diagnosis.doubtful)], UNSURE)
+    answers_by_question[DIAGNOSIS] = {kind: answers.get(kind, "denied") for kind in KINDS}
+    return answers_by_question

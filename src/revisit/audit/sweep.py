@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from revisit.audit.schema import SweepContent, SweepRow, SweptMetric
 from revisit.core import METRICS, UsageError
 from revisit.engine.dependencies import Parameters, protocol_facts
 from revisit.engine.parameters import alike, called, check_used, known
@@ -36,14 +37,14 @@ class Parameter:
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        return "+".join(f"{id}.{name}" for id, name in self.targets)
+        return "+".join(f"{owner}.{name}" for owner, name in self.targets)
 
-    def overrides(self, value: Any) -> dict[str, dict[str, Any]]:
+    def overrides(self, value: Any) -> Parameters:
         """What takes the place of the protocol's parameters at one of the values."""
-        made: dict[str, dict[str, Any]] = defaultdict(dict)
-        for (id, name), one in zip(self.targets, self.each(value), strict=True):
-            made[id][name] = one
-        return dict(made)
+        overrides: dict[str, dict[str, object]] = defaultdict(dict)
+        for (owner, name), one in zip(self.targets, self.each(value), strict=True):
+            overrides[owner][name] = one
+        return dict(overrides)
 
     def each(self, value: Any) -> tuple[Any, ...]:
         """The value of each parameter."""
@@ -55,17 +56,17 @@ def parse(text: str) -> Parameter:
 
     Several move together in `ID.name+ID.name=v1/w1,v2/w2,...`.
     """
-    target, equals, given = text.partition("=")
+    target, equals, values = text.partition("=")
     parts = [part.strip().rpartition(".") for part in target.split("+")]
     rows = [
         tuple(yaml.safe_load(one.strip() or '""') for one in (value.split("/") if len(parts) > 1 else [value]))
-        for value in given.split(",")
+        for value in values.split(",")
     ]
-    if not equals or not all(id and dot and name for id, dot, name in parts) or any("" in row for row in rows):
+    if not equals or not all(owner and dot and name for owner, dot, name in parts) or any("" in row for row in rows):
         raise UsageError(f"--param takes ID.name=value,value, such as motion_smoothness.tau=0.1,0.15,0.2, not {text!r}")
     if any(len(row) != len(parts) for row in rows):
         raise UsageError(f"--param {text}: a value has {len(parts)} parts with a slash between them, such as 0.1/0.5")
-    targets = tuple((id, name) for id, _, name in parts)
+    targets = tuple((owner, name) for owner, _, name in parts)
     return Parameter(targets, tuple(row[0] if len(parts) == 1 else row for row in rows))
 
 
@@ -76,7 +77,7 @@ def sweep(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> SweepContent:
     """Scores per model at the default and at each value, with the rank stability against the default.
 
     Reported are the metrics whose answers can depend on the parameter.
@@ -96,15 +97,9 @@ def sweep(
     for number, plan in enumerate(plans):
         folder = out / ("default" if number == 0 else f"value-{number}")
         at.append(evaluate(plan, folder, workers=workers, progress=progress).results)
-    rows = []
+    rows: list[SweepRow] = []
     for number, value in enumerate(values):
-        metrics = {
-            id: {
-                "models": {model: part.cell(id).as_json() for model, part in at[number].groups().items()},
-                **_stability(at[0], at[number], id),
-            }
-            for id in touched
-        }
+        metrics = {metric_id: _swept(at[0], at[number], metric_id) for metric_id in touched}
         rows.append({"value": value, "default": number == 0, "metrics": metrics})
     order = {value: position for position, value in enumerate(parameter.values)}
     rows.sort(key=lambda row: order.get(row["value"], -1))
@@ -117,7 +112,8 @@ def sweep(
         "cases": len(default.cases),
         "models": at[0].models,
         "metrics": {
-            id: {"title": METRICS[id].title, "higher_is_better": METRICS[id].higher_is_better} for id in touched
+            metric_id: {"title": METRICS[metric_id].title, "higher_is_better": METRICS[metric_id].higher_is_better}
+            for metric_id in touched
         },
         "rows": rows,
         "read": "tau: Kendall's tau-b against the default, over models with a score at both, and over clips",
@@ -126,12 +122,12 @@ def sweep(
 
 def _default(plan: Plan, parameter: Parameter) -> Any:
     """The value that the plan has without us; refuses what the plan does not use, or has another kind of value."""
-    check_used(plan, {id: {} for id, _ in parameter.targets})
-    standing = tuple(plan.parameters.get(id, {}).get(name, known(id, name)) for id, name in parameter.targets)
+    check_used(plan, {owner: {} for owner, _ in parameter.targets})
+    standing = tuple(plan.parameters.get(owner, {}).get(name, known(owner, name)) for owner, name in parameter.targets)
     for value in parameter.values:
-        for one, usual, (id, name) in zip(parameter.each(value), standing, parameter.targets, strict=True):
+        for one, usual, (owner, name) in zip(parameter.each(value), standing, parameter.targets, strict=True):
             if not alike(one, usual):
-                raise UsageError(f"{id}.{name} is {usual!r} by default; {one!r} is not a {called(usual)}")
+                raise UsageError(f"{owner}.{name} is {usual!r} by default; {one!r} is not a {called(usual)}")
     return standing if len(standing) > 1 else standing[0]
 
 
@@ -139,18 +135,19 @@ def _facts(plan: Plan, metric: str) -> Any:
     return protocol_facts(METRICS[metric], plan.observers, plan.parameters)
 
 
-def _stability(before: Results, after: Results, metric: str) -> dict[str, Any]:
-    """Kendall's tau over models and over clips that are scored both times."""
+def _swept(before: Results, after: Results, metric: str) -> SweptMetric:
+    """Scores per model, and Kendall's tau over models and over clips that are scored both times."""
     scores = [{record.case.id: record for record in results.scores(metric)} for results in (before, after)]
-    clips = [id for id in scores[0] if id in scores[1]]
-    models = sorted({scores[0][id].case.model for id in clips})
+    clips = [case_id for case_id in scores[0] if case_id in scores[1]]
+    models = sorted({scores[0][case_id].case.model for case_id in clips})
 
     def values(which: int, model: str | None = None) -> list[float]:
-        found = (scores[which][id] for id in clips if model in (None, scores[which][id].case.model))
-        return [record.value for record in found if record.value is not None]
+        records = (scores[which][case_id] for case_id in clips if model in (None, scores[which][case_id].case.model))
+        return [record.value for record in records if record.value is not None]
 
     means = [[sum(some) / len(some) for some in (values(which, model) for model in models)] for which in (0, 1)]
     return {
+        "models": {model: part.cell(metric).as_json() for model, part in after.groups().items()},
         "tau_models": kendall_tau(*means),
         "tau_clips": kendall_tau(values(0), values(1)),
         "models_compared": len(models),

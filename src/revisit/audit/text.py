@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from revisit.audit.cards import figure
+from revisit.audit.schema import (
+    AuditContent,
+    Best,
+    CellJson,
+    HorizonContent,
+    KindAudit,
+    RealContent,
+    SteadinessContent,
+    SweepContent,
+)
 from revisit.core.grouping import grouped
 from revisit.results import Cell
 from revisit.results.display import arrow, shown
@@ -23,9 +32,9 @@ PROBLEMS = {
 }
 
 
-def matrix(found: Mapping[str, Any]) -> str:
+def matrix(audit: AuditContent) -> str:
     """Metrics down, failures across, the AUC of each; then the diagonal and the metrics that fail."""
-    grid, kinds, metrics = found["grid"], list(found["kinds"]), found["metrics"]
+    grid, kinds, metrics = audit["grid"], list(audit["kinds"]), audit["metrics"]
     short = abbreviations(kinds)
     lines = [
         f"AUC x 100 against perfect memory at full strength: 100 always noticed, 50 not noticed, 0 rewarded; "
@@ -34,61 +43,60 @@ def matrix(found: Mapping[str, Any]) -> str:
         "",
         " " * WIDTH + "".join(f"{short[kind]:>{CELL + 1}}" for kind in kinds),
     ]
-    for id, metric in metrics.items():
-        name = f"{id}{' (memory)' if metric['memory'] else ''}"[: WIDTH - 1]
+    for metric_id, metric in metrics.items():
+        name = f"{metric_id}{' (memory)' if metric['memory'] else ''}"[: WIDTH - 1]
         lines.append(f"{name:<{WIDTH}}" + "".join(cell_text(metric["kinds"][kind]) for kind in kinds))
-    lines += ["", "Failures: " + ", ".join(f"{short[kind]} {found['kinds'][kind]['title']}" for kind in kinds), ""]
-    lines += diagonal_lines(found)
-    lines += ["", *failing_lines(found)]
-    lines += [f"Not asked: {', '.join(ids)} ({reason})" for reason, ids in by_reason(found).items()]
+    lines += ["", "Failures: " + ", ".join(f"{short[kind]} {audit['kinds'][kind]['title']}" for kind in kinds), ""]
+    lines += diagonal_lines(audit)
+    lines += ["", *failing_lines(audit)]
+    lines += [f"Not asked: {', '.join(ids)} ({reason})" for reason, ids in by_reason(audit).items()]
     if grid["failed"]:
         lines.append(f"{grid['failed']} answers failed and are missing here; the same command tries them again")
     return "\n".join(lines)
 
 
-def by_reason(found: Mapping[str, Any]) -> dict[str, list[str]]:
+def by_reason(audit: AuditContent) -> dict[str, list[str]]:
     """Reason -> everything that was not asked for it."""
-    return grouped(found["not_asked"], lambda id: found["not_asked"][id])
+    return grouped(audit["not_asked"], lambda metric_id: audit["not_asked"][metric_id])
 
 
-def cell_text(cell: Mapping[str, Any]) -> str:
+def cell_text(cell: KindAudit) -> str:
     """Six characters: the AUC, in brackets where it is claimed, starred where it follows the strength."""
     if cell["response"] in ("unscored", "no clips"):
         inside = "."
     else:
-        follows = cell["tau"] is not None and cell["tau"] >= 0.8 and cell["auc"] >= 0.95
-        inside = f"{100 * cell['auc']:.0f}{'*' if follows else ''}"
+        inside = f"{100 * (cell['auc'] or 0.0):.0f}{'*' if cell['response'] == 'responds' else ''}"
     return f"{f'[{inside}]' if cell['claimed'] else inside + ' ':>{CELL + 1}}"
 
 
-def diagonal_lines(found: Mapping[str, Any]) -> list[str]:
+def diagonal_lines(audit: AuditContent) -> list[str]:
     """Which metrics respond to each failure in the order of its strength."""
-    rows = found["diagonal"]
+    rows = audit["diagonal"]
     passed = sum(row["passes"] for row in rows.values())
     lines = [f"{passed} of {len(rows)} failures have a metric with AUC >= 0.95 that follows the strength (tau >= 0.8):"]
     for kind, row in rows.items():
-        others = ", ".join(row["metrics"][:4]) + (
+        metric_names = ", ".join(row["metrics"][:4]) + (
             f" and {len(row['metrics']) - 4} more" if len(row["metrics"]) > 4 else ""
         )
         best = row["best"]
         nearest = f"none; nearest is {best['metric']}, {_figures(best)}" if best else "none: nothing was scored"
-        lines.append(f"  {found['kinds'][kind]['title']:<28} {others or nearest}")
+        lines.append(f"  {audit['kinds'][kind]['title']:<28} {metric_names or nearest}")
     return lines
 
 
-def failing_lines(found: Mapping[str, Any]) -> list[str]:
+def failing_lines(audit: AuditContent) -> list[str]:
     """The metrics that do not do what they claim, by what is wrong."""
     lines = []
     for problem, meaning in PROBLEMS.items():
-        entries = [entry for entry in found["failing"] if entry["problem"] == problem]
+        entries = [entry for entry in audit["failing"] if entry["problem"] == problem]
         if not entries:
             continue
         lines.append(f"{meaning} ({len({entry['metric'] for entry in entries})} metrics):")
         lines += [f"  {entry['metric']}: {entry['sentence']}" for entry in entries]
-    memory = [id for id, metric in found["metrics"].items() if metric["memory"]]
-    if "frozen_camera" in found["kinds"]:
+    memory = [metric_id for metric_id, metric in audit["metrics"].items() if metric["memory"]]
+    if "frozen_camera" in audit["kinds"]:
         rewarded = {
-            entry["metric"] for entry in found["failing"] if entry["problem"] == "frozen camera scored as memory"
+            entry["metric"] for entry in audit["failing"] if entry["problem"] == "frozen camera scored as memory"
         }
         verdict = "none scores a frozen camera as good memory" if not rewarded else f"{len(rewarded)} of them fail"
         lines.append(f"Memory metrics ({len(memory)}): {', '.join(memory)}; {verdict}.")
@@ -97,65 +105,65 @@ def failing_lines(found: Mapping[str, Any]) -> list[str]:
 
 def abbreviations(kinds: Sequence[str]) -> dict[str, str]:
     """Five letters for each failure: of its only word, or two of the first and two of the last."""
-    found: dict[str, str] = {}
+    short_names: dict[str, str] = {}
     for kind in kinds:
         words = kind.split("_")
         short = words[0][:CELL] if len(words) == 1 else f"{words[0][:2]}.{words[-1][:2]}"
         tries = [short, *(f"{short[: CELL - 1]}{number}" for number in range(2, 10)), kind]
-        found[kind] = next(word for word in tries if word not in found.values())
-    return found
+        short_names[kind] = next(word for word in tries if word not in short_names.values())
+    return short_names
 
 
-def sweep_table(found: Mapping[str, Any]) -> str:
+def sweep_table(sweep: SweepContent) -> str:
     """Models down, values across, for each metric that depends on the parameter; then the taus of each value."""
-    rows = found["rows"]
+    rows = sweep["rows"]
     heads = [_clipped(f"{row['value']}{' *' if row['default'] else ''}", 17) for row in rows]
-    width = max([12, *map(len, found["models"])])
-    lines = [f"{found['parameter']} (default {found['default']}), suite {found['suite']}, {found['cases']} clips"]
-    for id, metric in found["metrics"].items():
-        cells = [row["metrics"][id] for row in rows]
-        lines += ["", f"{metric['title']} ({id}) {arrow(metric['higher_is_better'])}: mean (scored/all)"]
+    width = max([12, *map(len, sweep["models"])])
+    lines = [f"{sweep['parameter']} (default {sweep['default']}), suite {sweep['suite']}, {sweep['cases']} clips"]
+    for metric_id, metric in sweep["metrics"].items():
+        cells = [row["metrics"][metric_id] for row in rows]
+        lines += ["", f"{metric['title']} ({metric_id}) {arrow(metric['higher_is_better'])}: mean (scored/all)"]
         lines.append(f"  {'':<{width}}" + "".join(f"{head:>18}" for head in heads))
-        for model in found["models"]:
+        for model in sweep["models"]:
             means = "".join(f"{_mean(cell['models'][model]):>18}" for cell in cells)
             lines.append(f"  {_clipped(model, width):<{width}}{means}")
-        for name in ("models", "clips"):
-            taus = "".join(f"{figure(cell[f'tau_{name}']):>18}" for cell in cells)
-            lines.append(f"  {f'tau, {name}':<{width}}{taus}")
-    return "\n".join([*lines, "", f"  * default. {found['read']}."])
+        stability = {"models": [cell["tau_models"] for cell in cells], "clips": [cell["tau_clips"] for cell in cells]}
+        for name, taus in stability.items():
+            lines.append(f"  {f'tau, {name}':<{width}}" + "".join(f"{figure(tau):>18}" for tau in taus))
+    return "\n".join([*lines, "", f"  * default. {sweep['read']}."])
 
 
-def steadiness_table(found: Mapping[str, Any]) -> str:
+def steadiness_table(steadiness: SteadinessContent) -> str:
     """Verdicts down: how often each flipped, its interval, how often it could not be told; then the flips."""
     lines = [
         f"{'verdict':<16}{'clips':>7}{'disturbed':>11}{'flips':>7}{'rate':>8}{'95 % interval':>18}{'cannot tell':>13}"
     ]
-    for name, row in found["verdicts"].items():
+    for name, row in steadiness["verdicts"].items():
         low, high = row["interval"] or (0.0, 1.0)
-        untold = f"{row['untold']}/{row['asked']}"
+        undecided = f"{row['untold']}/{row['asked']}"
         lines.append(
             f"{name:<16}{row['clips']:>7}{row['tried']:>11}{len(row['flips']):>7}{row['rate']:>8.1%}"
-            f"{f'{low:.1%} to {high:.1%}':>18}{untold:>13}"
+            f"{f'{low:.1%} to {high:.1%}':>18}{undecided:>13}"
         )
-    for name, row in found["verdicts"].items():
+    for name, row in steadiness["verdicts"].items():
         for flip in row["flips"]:
             turned = "; ".join(
-                f"{about + ': ' if about else ''}{before} → {after}"
-                for about, (before, after) in flip["from_to"].items()
+                f"{topic + ': ' if topic else ''}{before} → {after}"
+                for topic, (before, after) in flip["from_to"].items()
             )
             lines.append(f"  {name}, {flip['case']}, {flip['disturbed']}: {turned}")
     return "\n".join(lines)
 
 
-def real_table(found: Mapping[str, Any]) -> str:
+def real_table(content: RealContent) -> str:
     """The target gate against people, by kind, and whatever else was labelled."""
-    target = found["target"]
+    target = content["target"]
     lines = [
-        f"target gate with the set {found['set']}, against {target['all']['clips']['n']} clear labels",
+        f"target gate with the set {content['set']}, against {target['all']['clips']['n']} clear labels",
         f"{'kind':<22}{'clips':>6}{'right':>7}{'wrong':>7}{'undecided':>11}{'wrong, 95 %':>18}{'scenes wrong':>15}",
     ]
-    named = {**{kind or "(none)": row for kind, row in target["kinds"].items()}, "all": target["all"]}
-    for name, row in {**named, "always 'never hidden'": target["always never hidden"]}.items():
+    rows_by_kind = {**{kind or "(none)": row for kind, row in target["kinds"].items()}, "all": target["all"]}
+    for name, row in {**rows_by_kind, "always 'never hidden'": target["always never hidden"]}.items():
         clips, scenes = row["clips"], row["scenes"]
         low, high = clips["wrong_interval"] or (0.0, 1.0)
         between = f"{low:.0%} to {high:.0%}"
@@ -163,38 +171,38 @@ def real_table(found: Mapping[str, Any]) -> str:
             f"{_clipped(name, 21):<22}{clips['n']:>6}{clips['right']:>7}{clips['wrong']:>7}{clips['undecided']:>11}"
             f"{between:>18}{scenes['wrong']:>9} of {scenes['n']}"
         )
-    for row in found["clips"]:
-        if row["outcome"] in ("wrong", "undecided"):
-            lines.append(f"  {row['outcome']}: {row['clip']} is {row['label']!r}, said {row['said']!r} ({row['why']})")
+    for one in content["clips"]:
+        if one["outcome"] in ("wrong", "undecided"):
+            lines.append(f"  {one['outcome']}: {one['clip']} is {one['label']!r}, said {one['said']!r} ({one['why']})")
     for level in target["calibration"]:
         low, high = level["interval"] or (0.0, 1.0)
         lines.append(
             f"confidence {level['confidence']:.2f}: {level['right']} of {level['n']} right ({low:.0%} to {high:.0%})"
         )
-    for name, row in found["frames"].items():
-        if row["n"]:
-            lines.append(f"frame {name}: off by {row['median_seconds']:.2f} s in the median of {row['n']}")
-    if found["view"]["clips"]["n"]:
-        view = found["view"]["clips"]
+    for name, errors in content["frames"].items():
+        if errors["n"]:
+            lines.append(f"frame {name}: off by {errors['median_seconds']:.2f} s in the median of {errors['n']}")
+    if content["view"]["clips"]["n"]:
+        view = content["view"]["clips"]
         lines.append(f"view gate: {view['right']} right, {view['wrong']} wrong, {view['undecided']} undecided")
-    for name in ("target_reappearance", "diagnosis"):
-        for about, count in found[name].items():
-            told = ", ".join(f"{n} {what}" for what, n in count.items()) if isinstance(count, Mapping) else count
-            lines.append(f"{name}, {about}: {told}")
-    for name, row in found.get("flips", {}).items():
-        lines.append(f"{name}: {len(row['flips'])} of {row['tried']} flipped under changes that nobody sees")
+    for outcome, count in content["target_reappearance"].items():
+        lines.append(f"target_reappearance, {outcome}: {count}")
+    for kind, counts in content["diagnosis"].items():
+        lines.append(f"diagnosis, {kind}: {', '.join(f'{n} {outcome}' for outcome, n in counts.items())}")
+    for name, verdict in content.get("flips", {}).items():
+        lines.append(f"{name}: {len(verdict['flips'])} of {verdict['tried']} flipped under changes that nobody sees")
     return "\n".join(lines)
 
 
-def horizon_table(found: Mapping[str, Any]) -> str:
+def horizon_table(horizon: HorizonContent) -> str:
     """Models down, gaps across, for each metric."""
     lines = [
-        f"Score over the hidden interval, {len(found['scenes'])} scenes; "
-        f"the model 'fades' forgets in {found['forgotten_after']:g} s"
+        f"Score over the hidden interval, {len(horizon['scenes'])} scenes; "
+        f"the model 'fades' forgets in {horizon['forgotten_after']:g} s"
     ]
-    for id, curve in found["curves"].items():
+    for metric_id, curve in horizon["curves"].items():
         gaps = next(iter(curve["models"].values()))["points"]
-        lines += ["", f"{curve['title']} ({id})"]
+        lines += ["", f"{curve['title']} ({metric_id})"]
         lines.append(f"  {'model':<16}" + "".join(f"{point['gap']:>13.1f} s" for point in gaps) + f"{'tau in gap':>14}")
         for model, facts in curve["models"].items():
             text = f"  {_clipped(model, 15):<16}" + "".join(f"{_mean(point):>15}" for point in facts["points"])
@@ -202,11 +210,11 @@ def horizon_table(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _mean(cell: Mapping[str, Any]) -> str:
+def _mean(cell: CellJson) -> str:
     return shown(Cell.from_json(cell), interval=False)
 
 
-def _figures(best: Mapping[str, Any]) -> str:
+def _figures(best: Best) -> str:
     return f"AUC {best['auc']:.2f}, tau {figure(best['tau'])}"
 
 

@@ -100,7 +100,7 @@ def audit(
     raise typer.Exit(1 if findings.get("grid", {}).get("failed") else 0)
 
 
-Findings = tuple[dict[str, Any], Path, Callable[[Any], str]]  # the results, where they are written, and their table
+Findings = tuple[Any, Path, Callable[[Any], str]]  # the results, where they are written, and their table
 
 
 class AuditSettings(TypedDict):
@@ -120,7 +120,7 @@ def _on_clips(
         from revisit.audit.real import real as against_people
         from revisit.audit.text import real_table
 
-        findings = against_people(real, out / "real", questions=metrics, with_flips=with_flips, **settings)
+        findings: Any = against_people(real, out / "real", questions=metrics, with_flips=with_flips, **settings)
         return findings, out / "real" / "real.json", real_table
     from revisit.audit.steadiness import steadiness
     from revisit.audit.text import steadiness_table

@@ -93,7 +93,7 @@ class Asker:
 
     def submit(self, frames: Frames, questions: Sequence[Question]) -> list[Future[Answer]]:
         """Begin to ask. What is recorded, or under way already, costs no further call."""
-        found: list[Future[Answer]] = []
+        futures: list[Future[Answer]] = []
         new: list[tuple[Question, Future[Answer]]] = []
         for question in questions:
             key = answer_key(frames.digest, question.digest, self.judge.facts)
@@ -104,12 +104,12 @@ class Asker:
                     if not future.done():
                         self._under_way[key] = future
                         new.append((question, future))
-            found.append(future)
+            futures.append(future)
         for start in range(0, len(new), self.judge.batch):
             if len(self._threads) < self.patience.concurrency:
                 self._threads.append(started(self._serve, name="ask"))
             self._jobs.put((frames, new[start : start + self.judge.batch]))
-        return found
+        return futures
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None and not self._quit.is_set():
@@ -117,24 +117,24 @@ class Asker:
 
     def recorded(self, frames: Frames, questions: Sequence[Question]) -> list[Answer] | None:
         """The recorded answers, or None where one is missing; nothing is asked."""
-        found = [self._known(frames, question) for question in questions]
-        known = [answer for answer in found if answer is not None]
-        return known if len(known) == len(questions) else None
+        answers = [self._known(frames, question) for question in questions]
+        recorded = [answer for answer in answers if answer is not None]
+        return recorded if len(recorded) == len(questions) else None
 
     def _recorded(self, frames: Frames, question: Question) -> Future[Answer]:
         """A future that holds the recorded answer, or waits for one."""
         future: Future[Answer] = Future()
-        known = self._known(frames, question)
-        if known is not None and not (known.status == "unanswered" and self.patience.ask_unanswered):
+        answer = self._known(frames, question)
+        if answer is not None and not (answer.status == "unanswered" and self.patience.ask_unanswered):
             self.from_store += 1
-            self.models.add(known.model)
-            future.set_result(known)
+            self.models.add(answer.model)
+            future.set_result(answer)
         return future
 
     def _known(self, frames: Frames, question: Question) -> Answer | None:
         """The recorded answer, its reply read anew; None where there is none, or where the reply is no answer."""
-        known = self.store.get(frames, question, self.judge.facts)
-        return known if known is None or known.status != "answered" else _read_anew(question, known)
+        answer = self.store.get(frames, question, self.judge.facts)
+        return answer if answer is None or answer.status != "answered" else _read_anew(question, answer)
 
     def _work(self, frames: Frames, batch: Batch) -> None:
         try:
@@ -151,7 +151,7 @@ class Asker:
     def _answers(self, frames: Frames, questions: Sequence[Question]) -> list[Answer]:
         """Answers of one batch: every question answered, unanswered or failed."""
         open_, notes = dict(enumerate(questions)), dict.fromkeys(range(len(questions)), "")
-        found: dict[int, Answer] = {}
+        answers: dict[int, Answer] = {}
         spent = dict.fromkeys(open_, Usage())
         try:
             for attempt in range(1 + self.patience.again):
@@ -163,15 +163,15 @@ class Asker:
                     notes[i] = answer.reason
                     self.models.add(answer.model)
                     if answer.status == "answered" or attempt == self.patience.again:
-                        found[i] = answer
+                        answers[i] = answer
                         self.store.put(frames, open_.pop(i), self.judge.facts, answer)
                 if not open_:
                     break
         except (NoReply, Refused, Stopped) as error:
             if isinstance(error, Stopped):
                 self._stopped = error
-            found |= {i: Answer("failed", reason=str(error), usage=spent[i]) for i in open_}
-        return [found[i] for i in range(len(questions))]
+            answers |= {i: Answer("failed", reason=str(error), usage=spent[i]) for i in open_}
+        return [answers[i] for i in range(len(questions))]
 
     def _check(self) -> None:
         """Look at the judge before the first call, once; raise what stopped the asking."""
@@ -230,13 +230,13 @@ def _checked(question: Question, reply: Reply) -> Answer:
         return replace(answer, status="unanswered", p_yes=None, reason=str(error))
 
 
-def _read_anew(question: Question, known: Answer) -> Answer | None:
+def _read_anew(question: Question, answer: Answer) -> Answer | None:
     """A recorded answer as its reply is read today; None where the reply is no answer."""
     try:
-        value, passage = locate_answer(question.schema, known.reply)
+        value, passage = locate_answer(question.schema, answer.reply)
     except Malformed:
         return None
-    if isinstance(question.schema, YesNo) and known.p_yes is not None and not at_first_word(known.reply, passage):
+    if isinstance(question.schema, YesNo) and answer.p_yes is not None and not at_first_word(answer.reply, passage):
         # Earlier versions took the probability at the first yes or no of the reply, wherever it stood.
-        return replace(known, value=value, p_yes=None, p_from="none: it was recorded for another word of the reply")
-    return replace(known, value=value)
+        return replace(answer, value=value, p_yes=None, p_from="none: it was recorded for another word of the reply")
+    return replace(answer, value=value)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from revisit.judges.protocol import Frames, Stopped, Usage
 from revisit.judges.questions import Many, Question, Record, Schema, Text
@@ -18,25 +19,27 @@ PIXELS_PER_TOKEN = 28 * 28  # Qwen-VL's patches; other models differ, and `token
 OVERHEAD = 260  # tokens of the rules and of the frame of a message
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(BaseModel):
     """What a million tokens cost."""
 
-    input: float = 0.0
-    output: float = 0.0
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input: float = Field(default=0.0, ge=0)
+    output: float = Field(default=0.0, ge=0)
     currency: str = "USD"
 
     def of(self, usage: Usage) -> float:
         return (usage.tokens_in * self.input + usage.tokens_out * self.output) / 1e6
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(BaseModel):
     """What may be spent; None for as much as it takes."""
 
-    calls: int | None = None
-    tokens: int | None = None
-    money: float | None = None
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    calls: int | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
+    money: float | None = Field(default=None, ge=0)
 
 
 def expected(frames: Frames, question: Question, tokens_per_image: int | None = None) -> Usage:

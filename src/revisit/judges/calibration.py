@@ -37,11 +37,11 @@ class Plan:
 
 
 class Again:
-    """The same judge under another address, so that it is asked again and not looked up."""
+    """A judge whose answers have other keys, so that it is asked again and not looked up."""
 
     def __init__(self, judge: Judge, time: int) -> None:
         self._judge, self.batch = judge, judge.batch
-        self.facts: Mapping[str, Any] = {**judge.facts, "asked_again": time}
+        self.facts: Mapping[str, object] = {**judge.facts, "asked_again": time}
 
     def check(self) -> None:
         self._judge.check()
@@ -89,7 +89,7 @@ def _asked(asker: Asker, frames: Sequence[Frames], questions: Sequence[Question]
     return [under_way[k].result() for k in range(len(questions))]
 
 
-def _agreement(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:
+def _agreement(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, object]:
     """Counts and agreement, in all and per subset."""
     subsets = grouped((k for k, row in enumerate(rows) if row.subset), lambda k: rows[k].subset)
     return {
@@ -100,37 +100,41 @@ def _agreement(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, An
     }
 
 
-def _scores(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:
+def _scores(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, object]:
     """Counts of what was answered, and agreement by the form of the questions; no form is mixed with another."""
-    known = [(row, answer.value) for row, answer in zip(rows, answers, strict=True) if answer.status == "answered"]
-    found: dict[str, Any] = {
+    answered = [(row, answer.value) for row, answer in zip(rows, answers, strict=True) if answer.status == "answered"]
+    scores: dict[str, object] = {
         "questions": len(rows),
-        "answered": len(known),
+        "answered": len(answered),
         "unanswered": sum(answer.status == "unanswered" for answer in answers),
         "failed": sum(answer.status == "failed" for answer in answers),
         "with_p_yes": sum(answer.p_yes is not None for answer in answers),
     }
-    plain = [_upright(row, value) for row, value in known if isinstance(row.question.schema, YesNo)]
-    rated = [(value, row.right) for row, value in known if isinstance(row.question.schema, Rating)]
-    chosen = [(value, row.right) for row, value in known if isinstance(row.question.schema, Choice)]
+    plain = [_upright(row, value) for row, value in answered if isinstance(row.question.schema, YesNo)]
+    rated = [(value, row.right) for row, value in answered if isinstance(row.question.schema, Rating)]
+    choices = [(value, row.right) for row, value in answered if isinstance(row.question.schema, Choice)]
     if plain:
-        found["yes_no"] = asdict(yes_no_agreement(*_columns(plain)))
+        scores["yes_no"] = asdict(yes_no_agreement(*_columns(plain)))
     if rated:
-        said, right = _columns(rated)
+        given_answers, right = _columns(rated)
         off = [a - b for a, b in rated]
-        found["ratings"] = {
+        scores["ratings"] = {
             "n": len(rated),
             "exact": sum(x == 0 for x in off) / len(off),
             "within_one": sum(abs(x) <= 1 for x in off) / len(off),
             "mean_difference": statistics.fmean(off),
-            "kappa_linear": cohen_kappa(said, right, "linear"),
-            "kappa_quadratic": cohen_kappa(said, right, "quadratic"),
+            "kappa_linear": cohen_kappa(given_answers, right, "linear"),
+            "kappa_quadratic": cohen_kappa(given_answers, right, "quadratic"),
         }
-    if chosen:
-        said, right = _columns(chosen)
-        same = sum(a == b for a, b in chosen)
-        found["choices"] = {"n": len(chosen), "accuracy": same / len(chosen), "kappa": cohen_kappa(said, right)}
-    return found
+    if choices:
+        given_answers, right = _columns(choices)
+        equal = sum(a == b for a, b in choices)
+        scores["choices"] = {
+            "n": len(choices),
+            "accuracy": equal / len(choices),
+            "kappa": cohen_kappa(given_answers, right),
+        }
+    return scores
 
 
 def _upright(row: Label, value: bool) -> tuple[bool, bool]:
@@ -146,58 +150,62 @@ def _columns(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 
-def _people(labels: Labels) -> dict[str, Any] | None:
+def _people(labels: Labels) -> dict[str, float] | None:
     """How far people agree with each other on what several of them labelled; None where one person did all."""
-    found = repeat_agreement(list(labels.raters.values()))
-    if found is None:
+    agreement = repeat_agreement(list(labels.raters.values()))
+    if agreement is None:
         return None
-    return {"questions": len(labels.raters), "always_alike": found[0], "pairs_alike": found[1]}
+    return {"questions": len(labels.raters), "always_alike": agreement[0], "pairs_alike": agreement[1]}
 
 
-def _polarity(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:
+def _polarity(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, float | None]:
     """How much more often the judge says yes than is right, and how often it contradicts itself on a pair."""
     plain = [
         (row, answer.value)
         for row, answer in zip(rows, answers, strict=True)
         if answer.status == "answered" and isinstance(row.question.schema, YesNo)
     ]
-    found: dict[str, Any] = {"n": len(plain)}
+    figures: dict[str, float | None] = {"n": len(plain)}
     if plain:
-        found["said_yes"] = sum(value for _, value in plain) / len(plain)
-        found["right_yes"] = sum(row.right for row, _ in plain) / len(plain)
-        found["yes_bias"] = found["said_yes"] - found["right_yes"]
+        said_yes = sum(value for _, value in plain) / len(plain)
+        right_yes = sum(row.right for row, _ in plain) / len(plain)
+        figures |= {"said_yes": said_yes, "right_yes": right_yes, "yes_bias": said_yes - right_yes}
     for polarity in ("positive", "negative"):
         right = [value == row.right for row, value in plain if row.polarity == polarity]
-        found[f"{polarity}_accuracy"] = sum(right) / len(right) if right else None
+        figures[f"{polarity}_accuracy"] = sum(right) / len(right) if right else None
     pairs: dict[str, dict[str, bool]] = defaultdict(dict)
     for row, value in plain:
         if row.pair and row.polarity:
             pairs[row.pair][row.polarity] = value
-    whole = [(said["positive"], said["negative"]) for said in pairs.values() if len(said) == 2]
-    found |= {
-        "pairs": len(whole),
-        "both_yes": sum(a and b for a, b in whole),
-        "both_no": sum(not a and not b for a, b in whole),
+    complete = [
+        (answers_of_pair["positive"], answers_of_pair["negative"])
+        for answers_of_pair in pairs.values()
+        if len(answers_of_pair) == 2
+    ]
+    figures |= {
+        "pairs": len(complete),
+        "both_yes": sum(a and b for a, b in complete),
+        "both_no": sum(not a and not b for a, b in complete),
     }
-    return found
+    return figures
 
 
-def _position(asker: Asker, rows: Sequence[Label], frames: Sequence[Frames]) -> dict[str, Any]:
+def _position(asker: Asker, rows: Sequence[Label], frames: Sequence[Frames]) -> dict[str, float | None]:
     """How often a choice changes with the order of the options, and how often it is the first one named."""
     options = [_options(row.question) for row in rows]
-    asked = [(k, order) for k, order in enumerate(options) if order]
+    orders_by_row = [(k, order) for k, order in enumerate(options) if order]
     both = []
     for turned in (False, True):
-        orders = [tuple(reversed(order)) if turned else order for _, order in asked]
+        orders = [tuple(reversed(order)) if turned else order for _, order in orders_by_row]
         questions = [
-            replace(rows[k].question, schema=Choice(order)) for (k, _), order in zip(asked, orders, strict=True)
+            replace(rows[k].question, schema=Choice(order)) for (k, _), order in zip(orders_by_row, orders, strict=True)
         ]
-        answers = _asked(asker, [frames[k] for k, _ in asked], questions)
+        answers = _asked(asker, [frames[k] for k, _ in orders_by_row], questions)
         both.append([(order, answer) for order, answer in zip(orders, answers, strict=True)])
     pairs = [(one, other) for one, other in zip(*both, strict=True) if _known(one[1]) and _known(other[1])]
     first = [_word(answer) == order[0] for pair in pairs for order, answer in pair]
     return {
-        "questions": len(asked),
+        "questions": len(orders_by_row),
         "answered": len(pairs),
         "changed": sum(_word(one[1]) != _word(other[1]) for one, other in pairs) / len(pairs) if pairs else None,
         # Each question was asked in both orders: a judge who does not mind the order takes the first half of the time.
@@ -220,7 +228,7 @@ def _word(answer: Answer) -> str:
     return {True: "yes", False: "no"}.get(answer.value, str(answer.value))
 
 
-def _blinded(asker: Asker, rows: Sequence[Label], frames: Mapping[Path, Frames], plan: Plan) -> dict[str, Any]:
+def _blinded(asker: Asker, rows: Sequence[Label], frames: Mapping[Path, Frames], plan: Plan) -> dict[str, object]:
     """Agreement where every question is asked about the frames of a clip drawn at random."""
     draws, every, answers = random.Random(plan.seed), list(rows) * plan.blinded, list[Answer]()
     for _ in range(plan.blinded):
@@ -232,7 +240,7 @@ def _blinded(asker: Asker, rows: Sequence[Label], frames: Mapping[Path, Frames],
 
 def _repeats(
     judge: Judge, rows: Sequence[Label], frames: Sequence[Frames], first: Sequence[Answer], ask: Ask, times: int
-) -> dict[str, Any]:
+) -> dict[str, float | None]:
     """How stable the answers are when every question is asked several times."""
     rounds = [first]
     for time in range(1, times):

@@ -61,8 +61,8 @@ def finding(answers: Sequence[Answer]) -> str:
         if answer.status != "answered":
             return "a control question about an added picture has no valid answer"
         if answer.value is not right:
-            said = "yes" if answer.value else "no"
-            return f"a control question about an added picture was answered {said}, which is wrong"
+            answer_text = "yes" if answer.value else "no"
+            return f"a control question about an added picture was answered {answer_text}, which is wrong"
     return PASSED
 
 

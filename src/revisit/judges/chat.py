@@ -20,7 +20,7 @@ from revisit.judges.budget import words_of
 from revisit.judges.pictures import as_video
 from revisit.judges.probability import p_yes
 from revisit.judges.protocol import CUT_OFF, Frames, NoReply, Reply, Usage
-from revisit.judges.questions import Many, Question, Record, YesNo
+from revisit.judges.questions import JsonSchema, Many, Question, Record, YesNo
 from revisit.judges.wording import RULES, after, before, fingerprint
 from revisit.servers.endpoint import Endpoint, EndpointSettings
 
@@ -55,7 +55,7 @@ class ChatJudge(Endpoint):
     def __init__(self, settings: ChatSettings) -> None:
         super().__init__(settings)
         self.settings = settings
-        self.facts: Mapping[str, Any] = {
+        self.facts: Mapping[str, object] = {
             "judge": "openai",
             "model": settings.model,
             # Two servers may serve different weights, or cut them down differently, under one name.
@@ -78,19 +78,19 @@ class ChatJudge(Endpoint):
             if answer is not None:
                 return self._read(question, answer)
 
-    def body(self, frames: Frames, question: Question, note: str = "") -> dict[str, Any]:
+    def body(self, frames: Frames, question: Question, note: str = "") -> dict[str, object]:
         """What is sent: rules, frames, then the question."""
-        images: list[dict[str, Any]] = [
+        images: list[dict[str, object]] = [
             {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"}}
             for jpeg in frames.jpegs
         ]
         if self.settings.video and len(images) > 1:
             film = base64.b64encode(as_video(frames.jpegs)).decode()
             images = [{"type": "video_url", "video_url": {"url": f"data:video/mp4;base64,{film}"}}]
-        shown = [{"type": "text", "text": before(frames.times)}, *images] if images else []
-        content = [*shown, {"type": "text", "text": after(question, note)}]
+        pictures = [{"type": "text", "text": before(frames.times)}, *images] if images else []
+        content = [*pictures, {"type": "text", "text": after(question, note)}]
         settings = self.settings
-        body: dict[str, Any] = {
+        body: dict[str, object] = {
             "model": settings.model,
             "messages": [{"role": "system", "content": question.rules or RULES}, {"role": "user", "content": content}],
             **{name: value for name, value in settings.parameters.items() if value is not None},
@@ -116,16 +116,16 @@ class ChatJudge(Endpoint):
             raise NoReply("the server's reply is not a chat completion") from None
         text = message.get("content") if isinstance(message, dict) else None
         text = self.secret.redact(text if isinstance(text, str) else "")
-        probability, how = None, ""
+        probability, source = None, ""
         if isinstance(question.schema, YesNo):
             logprobs = choice.get("logprobs")
-            probability, how = p_yes(text, logprobs if isinstance(logprobs, dict) else None)
+            probability, source = p_yes(text, logprobs if isinstance(logprobs, dict) else None)
         model = self.secret.redact(str(content.get("model", "")))
         fault = self.secret.redact(_fault(choice.get("finish_reason"), message))
-        return Reply(text, probability, how, _usage(content.get("usage")), model, fault)
+        return Reply(text, probability, source, _usage(content.get("usage")), model, fault)
 
 
-def _object_schema(question: Question) -> dict[str, Any]:
+def _object_schema(question: Question) -> JsonSchema:
     """The schema of a reply, which servers want to be an object."""
     schema = question.schema.json()
     if isinstance(question.schema, Record):
@@ -144,8 +144,8 @@ def _fault(finish: Any, message: Any) -> str:
     return f"the judge refused: {' '.join(refusal.split())[:200]}" if isinstance(refusal, str) and refusal else ""
 
 
-def _usage(counted: Any) -> Usage:
-    found = counted if isinstance(counted, dict) else {}
-    tokens = [found.get(name) for name in ("prompt_tokens", "completion_tokens")]
+def _usage(usage: Any) -> Usage:
+    counts = usage if isinstance(usage, dict) else {}
+    tokens = [counts.get(name) for name in ("prompt_tokens", "completion_tokens")]
     tokens_in, tokens_out = (value if isinstance(value, int) and value >= 0 else 0 for value in tokens)
     return Usage(1, tokens_in, tokens_out)

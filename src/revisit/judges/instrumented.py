@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -121,8 +120,8 @@ class Scene:
         if self.lit[view] < DARK or foreign.mean() < LEAST:
             return Reading(time, False, place_seen, False)
         well = bool(foreign.mean() >= WHOLE * self.usual)
-        known = zip(self.pictures[:, view], self.outlines[:, view], strict=True)
-        explained = [_explained(frame, empty, picture, foreign | outline) for picture, outline in known]
+        states = zip(self.pictures[:, view], self.outlines[:, view], strict=True)
+        explained = [_explained(frame, empty, picture, foreign | outline) for picture, outline in states]
         best = int(np.argmax(explained))
         if explained[best] >= KNOWN:
             return Reading(time, True, place_seen, well, best, best)
@@ -139,18 +138,18 @@ class Scene:
 
     def _on_the_way(self, state: int) -> int:
         """The state of the event with the same place, if there is one."""
-        same = [k for k in np.flatnonzero(self.went >= 0).tolist() if self.same_place(k, state)]
-        return min(same, key=lambda k: float(np.linalg.norm(self.place[k] - self.place[state])), default=state)
+        candidates = [k for k in np.flatnonzero(self.went >= 0).tolist() if self.same_place(k, state)]
+        return min(candidates, key=lambda k: float(np.linalg.norm(self.place[k] - self.place[state])), default=state)
 
     def _elsewhere(self, frame: np.ndarray, view: int, foreign: np.ndarray) -> int:
         """The state that a target in an unknown place looks like, by its colours and its size."""
         colours, size = _colours(frame, foreign), foreign.sum()
-        found = []
+        likeness = []
         for picture, outline in zip(self.pictures[:, view], self.outlines[:, view], strict=True):
             common = float(np.minimum(colours, _colours(picture, outline)).sum())
-            found.append(common * min(size, outline.sum()) / max(size, outline.sum()))
-        best = int(np.argmax(found))
-        return best if found[best] >= ALIKE else ELSEWHERE
+            likeness.append(common * min(size, outline.sum()) / max(size, outline.sum()))
+        best = int(np.argmax(likeness))
+        return best if likeness[best] >= ALIKE else ELSEWHERE
 
 
 @dataclass(frozen=True)
@@ -188,8 +187,8 @@ class Story:
         there = [reading.place_seen for reading in self.known]
         if True not in there or False not in there[there.index(True) :]:
             return False
-        gone = there.index(False, there.index(True))
-        return any(there[gone:])
+        hidden_from = there.index(False, there.index(True))
+        return any(there[hidden_from:])
 
     @cached_property
     def before(self) -> Reading | None:
@@ -209,9 +208,9 @@ class Story:
     def _went_on(self, now: Reading, state: int) -> bool:
         """Whether a lasting event has gone on, since it was last seen, for at least half of what the time allows."""
         then = self.before
-        known = then is not None and then.place >= 0
+        placed = then is not None and then.place >= 0
         share = (
-            max(float(self.scene.went[then.state if then.state >= 0 else then.place]), 0.0) if known and then else 0.0
+            max(float(self.scene.went[then.state if then.state >= 0 else then.place]), 0.0) if placed and then else 0.0
         )
         since = now.time - then.time if then is not None else now.time
         return bool(self.scene.went[state] >= min(share + PACE * since / self.scene.seconds, 0.9))
@@ -265,11 +264,11 @@ class InstrumentedJudge:
                 f"{folder}: no scene descriptions (*.npz) found; `revisit judge check --worlds` writes some"
             )
         self.paths = paths
-        made = hashlib.sha256()
+        sha = hashlib.sha256()
         for path in paths:
-            made.update(hashlib.sha256(path.read_bytes()).digest())
-        self.facts: Mapping[str, Any] = {
-            "judge": "instrumented", "model": "instrumented", "version": 1, "scenes": made.hexdigest()[:24],
+            sha.update(hashlib.sha256(path.read_bytes()).digest())
+        self.facts: Mapping[str, object] = {
+            "judge": "instrumented", "model": "instrumented", "version": 1, "scenes": sha.hexdigest()[:24],
         }  # fmt: skip
         self._stories: dict[tuple[str, str], Story | None] = {}
 
@@ -303,19 +302,23 @@ class InstrumentedJudge:
 
     def _story(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> Story | None:
         """The frames as a story of the scene they show; None where they show none that is described."""
-        named = str(question.about.get("scene", ""))
-        meant = [scene for scene in self.scenes if scene.name == named or (not named and scene.prompt in question.text)]
+        scene_name = str(question.about.get("scene", ""))
+        candidates = [
+            scene
+            for scene in self.scenes
+            if scene.name == scene_name or (not scene_name and scene.prompt in question.text)
+        ]
         # Frames of another scene than the one that is asked about are read as what they show.
-        for some in (meant, self.scenes):
+        for some in (candidates, self.scenes):
             key = frames.digest, ",".join(scene.name for scene in some)
             if some and key not in self._stories:
-                self._stories[key] = _told(some, pictures, frames.times)
+                self._stories[key] = _story_of(some, pictures, frames.times)
             if some and self._stories[key] is not None:
                 return self._stories[key]
         return None
 
 
-def _told(scenes: Sequence[Scene], pictures: Sequence[np.ndarray], times: Sequence[float]) -> Story | None:
+def _story_of(scenes: Sequence[Scene], pictures: Sequence[np.ndarray], times: Sequence[float]) -> Story | None:
     """The story of the scene that looks most like the pictures; None where none does."""
     unlike = [float(np.median([scene.find(picture)[1] for picture in pictures])) for scene in scenes]
     if min(unlike) > UNLIKE:
@@ -349,7 +352,7 @@ def answering(question: Question, scenes: Sequence[Scene]) -> Answering | None:
         ask, negate = next(of_scenes, ("", False))
     if ask in FACTS:
         return lambda story: word(FACTS[ask](story) != negate)
-    return next((found for known in KNOWN_QUESTIONS.values() if (found := known(question)) is not None), None)
+    return next((answer for lookup in KNOWN_QUESTIONS.values() if (answer := lookup(question)) is not None), None)
 
 
 FACTS: dict[str, Callable[[Story], bool]] = {
@@ -363,22 +366,22 @@ FACTS: dict[str, Callable[[Story], bool]] = {
 
 def read_scene(path: Path) -> Scene:
     """A scene description from its file."""
-    found = load_npz(path)
-    missing = [name for name in ARRAYS if name not in found]
+    arrays = load_npz(path)
+    missing = [name for name in ARRAYS if name not in arrays]
     if missing:
         raise UsageError(
             f"{path}: not a scene description: {missing[0]!r} is missing; `revisit judge check --worlds` writes some"
         )
     return Scene(
         name=path.stem,
-        **{name: found[name] for name in ("views", "lit", "place", "look", "amount", "went")},
-        pictures=found["views"] + found["marks"],
-        prompt=str(found["prompt"]),
-        kind=str(found["kind"]),
-        seconds=float(found["seconds"]),
+        **{name: arrays[name] for name in ("views", "lit", "place", "look", "amount", "went")},
+        pictures=arrays["views"] + arrays["marks"],
+        prompt=str(arrays["prompt"]),
+        kind=str(arrays["kind"]),
+        seconds=float(arrays["seconds"]),
         questions={
             str(text): (str(ask), bool(negate))
-            for text, ask, negate in zip(*(found[name] for name in ("questions", "asks", "negate")), strict=True)
+            for text, ask, negate in zip(*(arrays[name] for name in ("questions", "asks", "negate")), strict=True)
         },
     )
 
@@ -428,8 +431,10 @@ def _largest(mask: np.ndarray) -> np.ndarray:
 
 def _explained(frame: np.ndarray, empty: np.ndarray, picture: np.ndarray, where: np.ndarray) -> float:
     """The share of what sets a frame apart from the empty place that a known picture explains."""
-    left, whole = (np.abs(frame[where].astype(np.float32) - known[where]).mean() for known in (picture, empty))
-    return float(1 - left / max(whole, 1e-6))
+    remaining, total = (
+        np.abs(frame[where].astype(np.float32) - reference[where]).mean() for reference in (picture, empty)
+    )
+    return float(1 - remaining / max(total, 1e-6))
 
 
 def _colours(picture: np.ndarray, where: np.ndarray) -> np.ndarray:
@@ -447,7 +452,7 @@ def word(yes: bool) -> str:
     return "yes" if yes else "no"
 
 
-def from_settings(settings: dict[str, Any], folder: Path) -> Judge:
+def from_settings(settings: Mapping[str, object], folder: Path) -> Judge:
     """The judge that a judge file describes."""
     if set(settings) != {"scenes"}:
         raise UsageError("a judge of kind instrumented takes only `scenes:`, a folder of scene descriptions")

@@ -55,14 +55,14 @@ def read_labels(path: Path) -> Labels:
         for number, row in enumerate(rows, 2 if path.suffix == ".csv" else 1):
             label = _label(row, path, number)
             groups[str(label.clip), label.question.digest].append(label)
-    found: list[Label] = []
+    rows_with_answer: list[Label] = []
     disputed = 0
     for labels in groups.values():
         right = majority([label.right for label in labels])
         disputed += right is None
-        found += [label for label in labels if right is not None and label.right == right][:1]
+        rows_with_answer += [label for label in labels if right is not None and label.right == right][:1]
     raters = {key: tuple(label.right for label in labels) for key, labels in groups.items() if len(labels) > 1}
-    return Labels(tuple(found), disputed, raters)
+    return Labels(tuple(rows_with_answer), disputed, raters)
 
 
 def schema_of(form: str) -> Schema:
@@ -78,7 +78,7 @@ def schema_of(form: str) -> Schema:
     return Choice(options)
 
 
-def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
+def _json_rows(path: Path, text: str) -> list[dict[str, object]]:
     rows = []
     for number, row in json_lines(text):
         if not isinstance(row, dict):
@@ -87,25 +87,25 @@ def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _label(row: Mapping[str, Any], path: Path, number: int) -> Label:
+def _label(row: Mapping[str, object], path: Path, number: int) -> Label:
     where = f"{path}, line {number}"
-    given = {str(name).strip(): value for name, value in row.items() if value not in (None, "")}
-    missing = [name for name in ("clip", "question", "label") if name not in given]
-    unknown = sorted(set(given) - set(KNOWN))
+    values = {str(name).strip(): value for name, value in row.items() if value not in (None, "")}
+    missing = [name for name in ("clip", "question", "label") if name not in values]
+    unknown = sorted(set(values) - set(KNOWN))
     if missing or unknown:
         what = f"{missing[0]!r} is missing" if missing else f"unknown column {unknown[0]!r}"
         raise UsageError(f"{where}: {what}; the columns are {', '.join(KNOWN)}")
-    polarity = str(given.get("polarity", ""))
+    polarity = str(values.get("polarity", ""))
     if polarity not in ("", "positive", "negative"):
         raise UsageError(f"{where}: polarity must be positive or negative, not {polarity!r}")
-    about = given.get("about", {})
+    about = values.get("about", {})
     if not isinstance(about, dict):
         raise UsageError(f"{where}: `about` must be a JSON object, which is only possible in a .jsonl file")
-    schema = schema_of(str(given.get("form", "yes-no")))
+    schema = schema_of(str(values.get("form", "yes-no")))
     try:
-        right = schema.check(given["label"])
+        right = schema.check(values["label"])
     except Malformed as error:
         raise UsageError(f"{where}: the label does not fit the form: {error}") from None
-    question = Question(f"label.{number}", str(given["question"]).strip(), schema, about)
-    subset, pair = str(given.get("subset", "")), str(given.get("pair", ""))
-    return Label(path.parent / str(given["clip"]), question, right, subset, polarity, pair)
+    question = Question(f"label.{number}", str(values["question"]).strip(), schema, about)
+    subset, pair = str(values.get("subset", "")), str(values.get("pair", ""))
+    return Label(path.parent / str(values["clip"]), question, right, subset, polarity, pair)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from revisit.judges.questions import Malformed, YesNo, locate_answer
 from revisit.judges.replies import AROUND_TOKEN, Passage, fold, without_thinking
@@ -22,7 +21,7 @@ MASKED = -9000.0  # servers write -9999 for a token that a grammar forbids
 ANSWER = re.compile(r"(?<![a-z])(yes|no)(?![a-z])", re.IGNORECASE)
 
 
-def p_yes(reply: str, logprobs: Mapping[str, Any] | None) -> tuple[float | None, str]:
+def p_yes(reply: str, logprobs: Mapping[str, object] | None) -> tuple[float | None, str]:
     """The probability of yes and how it was got; None, and why, where the server does not tell."""
     entries = (logprobs or {}).get("content")
     if not isinstance(entries, list) or not entries:
@@ -30,39 +29,40 @@ def p_yes(reply: str, logprobs: Mapping[str, Any] | None) -> tuple[float | None,
     entry = _at_answer(reply, [entry for entry in entries if isinstance(entry, dict)])
     if entry is None:
         return None, "none: the reply is no plain answer, or the log-probabilities do not show where the answer begins"
-    seen: dict[str, list[float]] = {"yes": [], "no": []}
+    values_by_word: dict[str, list[float]] = {"yes": [], "no": []}
     listed = []
-    alternatives: list[Mapping[str, Any]] = [
-        found for found in entry.get("top_logprobs") or () if isinstance(found, dict)
-    ]
-    if not any(found.get("token") == entry.get("token") for found in alternatives):
+    top = entry.get("top_logprobs")
+    alternatives: list[Mapping[str, object]] = (
+        [one for one in top if isinstance(one, dict)] if isinstance(top, list) else []
+    )
+    if not any(alternative.get("token") == entry.get("token") for alternative in alternatives):
         alternatives.append(entry)
-    for found in alternatives:
-        value = found.get("logprob")
+    for alternative in alternatives:
+        value = alternative.get("logprob")
         if not isinstance(value, int | float) or math.isnan(value):
             continue
         masked = value <= MASKED
         if not masked:
             listed.append(float(value))
-        word = _plain(str(found.get("token", "")))
-        if word in seen:
-            seen[word].append(-math.inf if masked else float(value))
-    return _weigh(seen["yes"], seen["no"], listed)
+        word = _plain(str(alternative.get("token", "")))
+        if word in values_by_word:
+            values_by_word[word].append(-math.inf if masked else float(value))
+    return _weigh(values_by_word["yes"], values_by_word["no"], listed)
 
 
 def _weigh(yes: Sequence[float], no: Sequence[float], listed: Sequence[float]) -> tuple[float | None, str]:
     """The share of yes, where the log-probabilities of its spellings and of no's are known."""
     if not (yes or no) or not listed:
         return None, "none: neither yes nor no is among the alternatives"
-    how = "log-probabilities"
+    source = "log-probabilities"
     if not yes or not no:
-        how += f"; {'no' if yes else 'yes'} is not among {len(listed)} alternatives, and less likely than these"
-    rest = 1 - sum(math.exp(value) for value in listed)
-    unlisted = min(min(listed), math.log(rest)) if rest > 0 else min(listed)
+        source += f"; {'no' if yes else 'yes'} is not among {len(listed)} alternatives, and less likely than these"
+    unlisted_mass = 1 - sum(math.exp(value) for value in listed)
+    unlisted = min(min(listed), math.log(unlisted_mass)) if unlisted_mass > 0 else min(listed)
     high, low = log_sum_exp(yes or [unlisted]), log_sum_exp(no or [unlisted])
     if max(high, low) == -math.inf:
         return None, "none: yes and no are both masked"
-    return round(1 / (1 + math.exp(min(low - high, 700.0))), 6), how
+    return round(1 / (1 + math.exp(min(low - high, 700.0))), 6), source
 
 
 def log_sum_exp(values: Sequence[float]) -> float:
@@ -73,11 +73,11 @@ def log_sum_exp(values: Sequence[float]) -> float:
 
 def at_first_word(reply: str, passage: Passage) -> bool:
     """Whether the answer's word is the first yes or no behind the thoughts of a reply."""
-    found = ANSWER.search(reply, len(reply) - len(without_thinking(reply)))
-    return found is not None and found.start() == _word_start(passage)
+    match = ANSWER.search(reply, len(reply) - len(without_thinking(reply)))
+    return match is not None and match.start() == _word_start(passage)
 
 
-def _at_answer(reply: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _at_answer(reply: str, entries: Sequence[Mapping[str, object]]) -> Mapping[str, object] | None:
     """The entry that holds the word of the answer; None where the reply is no answer or its word is split."""
     texts = [str(entry.get("token", "")).replace("Ġ", " ").replace("▁", " ") for entry in entries]
     joined = "".join(texts)
@@ -100,9 +100,9 @@ def _at_answer(reply: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str,
 
 def _word_start(passage: Passage) -> int | None:
     """Where the yes or no of a passage begins in the reply; None where it is written otherwise, or stands twice."""
-    named = re.search(r'"(?:final[ _])?answer"\s*:\s*"?', passage.text, re.IGNORECASE)
-    found = ANSWER.match(passage.text, named.end()) if named else ANSWER.search(passage.text)
-    return passage.start + found.start() if found is not None else None
+    marker = re.search(r'"(?:final[ _])?answer"\s*:\s*"?', passage.text, re.IGNORECASE)
+    match = ANSWER.match(passage.text, marker.end()) if marker else ANSWER.search(passage.text)
+    return passage.start + match.start() if match is not None else None
 
 
 def _plain(token: str) -> str:

@@ -1,6 +1,6 @@
 """The protocol of judges: what they are given, what they give back, and what may go wrong.
 
-A judge makes one attempt at a time and never decides what a bad reply means: `asker` validates, asks again,
+A judge makes one attempt at a time and never decides what a bad reply means: `batch` validates, asks again,
 keeps the budget and records. What goes wrong is one of three: NoReply (try again), Refused (this question cannot
 be asked so), and Stopped (ask nothing further: a wrong key, a spent budget).
 """
@@ -36,11 +36,11 @@ class Frames:
     @classmethod
     def of(cls, jpegs: Sequence[bytes], times: Sequence[float] = (), size: tuple[int, int] = (0, 0)) -> Frames:
         """Frames named by their own bytes."""
-        made = hashlib.sha256()
+        sha = hashlib.sha256()
         for jpeg in jpegs:
-            made.update(f"{len(jpeg)}\n".encode() + jpeg)
-        given = tuple(times) or tuple(float(i) for i in range(len(jpegs)))
-        return cls(tuple(jpegs), given, made.hexdigest()[:40], size)
+            sha.update(f"{len(jpeg)}\n".encode() + jpeg)
+        seconds = tuple(times) or tuple(float(i) for i in range(len(jpegs)))
+        return cls(tuple(jpegs), seconds, sha.hexdigest()[:40], size)
 
 
 @dataclass(frozen=True)
@@ -81,21 +81,21 @@ class Answer:
     model: str = ""
     tries: int = 0  # replies it took
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Answer:
-        made = cls(**{**content, "usage": Usage(**content.get("usage", {}))})
-        if made.status not in get_args(Status) or not isinstance(made.reply, str):
+        answer = cls(**{**content, "usage": Usage(**content.get("usage", {}))})
+        if answer.status not in get_args(Status) or not isinstance(answer.reply, str):
             raise ValueError("this is no answer")
-        return made
+        return answer
 
 
 class Judge(Protocol):
     """Anybody who answers questions about frames."""
 
-    facts: Mapping[str, Any]  # everything its answers depend on (kind, model, parameters); part of their address
+    facts: Mapping[str, object]  # everything its answers depend on (kind, model, parameters); part of their address
     batch: int  # questions about the same frames that it takes in one call
 
     def check(self) -> None:

@@ -17,6 +17,8 @@ from typing import Any, Protocol
 from revisit.core import digest
 from revisit.judges.replies import Passage, fold, json_passage, parse_object, passages, plain_forms, statements
 
+JsonSchema = dict[str, object]
+
 
 class Malformed(ValueError):
     """A reply that is no valid answer; the message says what a valid one looks like."""
@@ -25,7 +27,7 @@ class Malformed(ValueError):
 class Schema(Protocol):
     """What a valid answer looks like."""
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         """As JSON Schema."""
 
     def says(self) -> str:
@@ -39,7 +41,7 @@ class Schema(Protocol):
 class YesNo:
     """True or False."""
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {"type": "string", "enum": ["yes", "no"]}
 
     def says(self) -> str:
@@ -61,17 +63,17 @@ class Rating:
     low: int = 1
     high: int = 5
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {"type": "integer", "minimum": self.low, "maximum": self.high}
 
     def says(self) -> str:
         return f"a whole number from {self.low} to {self.high}"
 
     def check(self, value: Any) -> int:
-        found = _number(value)
-        if found is None or found != int(found) or not self.low <= found <= self.high:
+        number = _number(value)
+        if number is None or number != int(number) or not self.low <= number <= self.high:
             raise Malformed(f"expected {self.says()}, got {_short(value)}")
-        return int(found)
+        return int(number)
 
 
 @dataclass(frozen=True)
@@ -81,17 +83,17 @@ class Number:
     low: float = 0.0
     high: float = 1.0
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {"type": "number", "minimum": self.low, "maximum": self.high}
 
     def says(self) -> str:
         return f"a number from {self.low:g} to {self.high:g}"
 
     def check(self, value: Any) -> float:
-        found = _number(value)
-        if found is None or not self.low <= found <= self.high:
+        number = _number(value)
+        if number is None or not self.low <= number <= self.high:
             raise Malformed(f"expected {self.says()}, got {_short(value)}")
-        return found
+        return number
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Choice:
 
     options: tuple[str, ...]
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {"type": "string", "enum": list(self.options)}
 
     def says(self) -> str:
@@ -108,10 +110,10 @@ class Choice:
 
     def check(self, value: Any) -> str:
         for form in _forms(value):
-            same = [option for option in self.options if option == form]
-            alike = [option for option in self.options if _phrase(option) == _phrase(form)]
-            if len(same or alike) == 1:
-                return (same or alike)[0]
+            exact = [option for option in self.options if option == form]
+            similar = [option for option in self.options if _phrase(option) == _phrase(form)]
+            if len(exact or similar) == 1:
+                return (exact or similar)[0]
         raise Malformed(f"expected {self.says()}, got {_short(value)}")
 
 
@@ -121,7 +123,7 @@ class Text:
 
     at_most: int = 500
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {"type": "string"}
 
     def says(self) -> str:
@@ -141,7 +143,7 @@ class Many:
     at_least: int = 1
     at_most: int = 100
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {"type": "array", "items": self.item.json(), "minItems": self.at_least, "maxItems": self.at_most}
 
     def says(self) -> str:
@@ -150,8 +152,8 @@ class Many:
 
     def check(self, value: Any) -> list[Any]:
         if not isinstance(value, list) or not self.at_least <= len(value) <= self.at_most:
-            found = f"a list of {len(value)}" if isinstance(value, list) else _short(value)
-            raise Malformed(f"expected {self.says()}; got {found}")
+            received = f"a list of {len(value)}" if isinstance(value, list) else _short(value)
+            raise Malformed(f"expected {self.says()}; got {received}")
         return [self.item.check(item) for item in value]
 
 
@@ -161,7 +163,7 @@ class Record:
 
     fields: Mapping[str, Schema]
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> JsonSchema:
         return {
             "type": "object",
             "properties": {name: schema.json() for name, schema in self.fields.items()},
@@ -179,13 +181,13 @@ class Record:
         missing = [name for name in self.fields if name not in value]
         if missing:
             raise Malformed(f"the field {missing[0]!r} is missing; expected {self.says()}")
-        found = {}
+        values = {}
         for name, schema in self.fields.items():
             try:
-                found[name] = schema.check(value[name])
+                values[name] = schema.check(value[name])
             except Malformed as error:
                 raise Malformed(f"{name}: {error}") from None
-        return found
+        return values
 
 
 @dataclass(frozen=True)
@@ -198,13 +200,13 @@ class Question:
     id: str
     text: str
     schema: Schema = field(default_factory=YesNo)
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, object] = field(default_factory=dict)
     rules: str = ""  # what a language model is told before, where it is not shown frames but writes something
 
     @property
     def digest(self) -> str:
-        said = {"rules": self.rules} if self.rules else {}
-        return digest({"text": self.text, "schema": self.schema.json(), "about": dict(self.about), **said}, 24)
+        rules = {"rules": self.rules} if self.rules else {}
+        return digest({"text": self.text, "schema": self.schema.json(), "about": dict(self.about), **rules}, 24)
 
     def read(self, reply: str) -> Any:
         """The answer that a reply is, alone or behind an agreed marker; Malformed where it is none."""
@@ -246,13 +248,13 @@ def read_reply(schema: Schema, reply: str) -> Any:
 def locate_answer(schema: Schema, reply: str) -> tuple[Any, Passage]:
     """The answer that a reply is, and the passage that holds it and nothing else; Malformed where it is none."""
     last: Malformed | None = None
-    for found in passages(reply, _markers(schema)):
+    for candidates in passages(reply, _markers(schema)):
         try:
-            values = [_value(schema, passage.text) for passage in found]
+            values = [_value(schema, passage.text) for passage in candidates]
         except Malformed as error:
             last = error
             continue
-        first = found[0]
+        first = candidates[0]
         if all(value == values[0] for value in values) and not _contradicted(schema, values[0], first.before):
             return values[0], first
         raise Malformed(f"expected {schema.says()} and nothing else, got more than one answer: {_short(reply)}")
@@ -294,11 +296,11 @@ def _named_answer(text: str, names: Sequence[str]) -> Any:
         content = parse_object(text)
     except ValueError:
         raise Malformed(f"expected an object with an answer, got {_short(text)}") from None
-    known = {*names, *(f"final {name}" for name in names)}
-    given = [value for name, value in content.items() if str(name).strip().lower().replace("_", " ") in known]
-    if not given or any(value != given[0] for value in given):
+    markers = {*names, *(f"final {name}" for name in names)}
+    values = [value for name, value in content.items() if str(name).strip().lower().replace("_", " ") in markers]
+    if not values or any(value != values[0] for value in values):
         raise Malformed(f"expected an object with one answer, got {_short(text)}")
-    return given[0]
+    return values[0]
 
 
 def _contradicted(schema: Schema, value: Any, before: str) -> bool:
@@ -332,10 +334,10 @@ def _number(value: Any) -> float | None:
         return None
     text = next((form for form in _forms(value) if NUMBER.fullmatch(form)), "nan")
     try:
-        found = float(text if isinstance(value, str) else value)
+        number = float(text if isinstance(value, str) else value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def _short(value: Any) -> str:

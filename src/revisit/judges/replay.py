@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.text import reading
@@ -22,14 +21,14 @@ class ReplayJudge:
         lines = read_answers(path)
         if not lines:
             raise UsageError(f"{path}: no recorded answers found; a run with a judge writes them to answers.jsonl")
-        wanted = {name: value for name, value in (("model", model), ("server", server)) if value}
-        judges = [judge for judge in known_judges(lines) if all(judge.get(k) == v for k, v in wanted.items())]
+        criteria = {name: value for name, value in (("model", model), ("server", server)) if value}
+        judges = [judge for judge in known_judges(lines) if all(judge.get(k) == v for k, v in criteria.items())]
         if len(judges) != 1:
             names = ", ".join(sorted({_named(judge) for judge in known_judges(lines)}))
             raise UsageError(
                 f"{path}: it holds answers of {names}; choose one with `model:` and `server:` in a judge file"
             )
-        self.facts: Mapping[str, Any] = judges[0]
+        self.facts: Mapping[str, object] = judges[0]
         self.path = path
         with reading(path, "a file of recorded answers"):
             self.answers = {
@@ -58,5 +57,5 @@ class ReplayJudge:
         pass
 
 
-def _named(judge: Mapping[str, Any]) -> str:
+def _named(judge: Mapping[str, object]) -> str:
     return " at ".join(str(judge[name]) for name in ("model", "server") if judge.get(name))

@@ -81,7 +81,7 @@ def fold(text: str) -> str:
 
 def without_thinking(reply: str) -> str:
     """What follows the thoughts of a model that writes them down; nothing where the thoughts never end."""
-    ends = [found.end() for found in _THOUGHTS.finditer(reply)]
+    ends = [match.end() for match in _THOUGHTS.finditer(reply)]
     if ends:
         return reply[ends[-1] :]
     return "" if _THOUGHTS_BEGIN.match(reply) else reply
@@ -119,15 +119,15 @@ def passages(reply: str, names: Sequence[str]) -> Iterator[list[Passage]]:
     `names` are the markers: `Answer: ...`. All passages of a reading must hold the same answer.
     """
     body = fold(without_thinking(reply))
-    whole = _trimmed(Passage(_without_end_of_turn(body), len(reply) - len(body)))
-    if not whole.text:
+    body_passage = _trimmed(Passage(_without_end_of_turn(body), len(reply) - len(body)))
+    if not body_passage.text:
         return
-    yield [whole]
-    block = _BLOCK.fullmatch(whole.text)
+    yield [body_passage]
+    block = _BLOCK.fullmatch(body_passage.text)
     if block is not None and block.group(1) is not None:
-        whole = _trimmed(Passage(block.group(1), whole.start + block.start(1)))
-    for one in dict.fromkeys((whole, _without_remark(whole, names))):
-        if one is not whole:
+        body_passage = _trimmed(Passage(block.group(1), body_passage.start + block.start(1)))
+    for one in dict.fromkeys((body_passage, _without_remark(body_passage, names))):
+        if one is not body_passage:
             yield [one]
         yield from _marked(one, names)
 
@@ -154,15 +154,15 @@ def _marked(body: Passage, names: Sequence[str]) -> Iterator[list[Passage]]:
             for mark, end in zip(marks, ends, strict=True)
         ]
         return
-    found = _json_at_end(body.text)
-    if found and (_complete(body.text[:found]) or _leads_in(body.text[:found])):
-        yield [Passage(body.text[found:], body.start + found, body.text[:found])]
+    start = _json_at_end(body.text)
+    if start and (_complete(body.text[:start]) or _leads_in(body.text[:start])):
+        yield [Passage(body.text[start:], body.start + start, body.text[:start])]
 
 
 def _marker(names: Iterable[str]) -> re.Pattern[str]:
     """`Answer:`, `**Final answer:**`, `The answer is`, `### Answer`: at the start of a line, or after a sentence."""
-    named = "|".join(re.escape(name) for name in names)
-    name = rf"(?:final[ \t]+)?(?:{named})"
+    alternatives = "|".join(re.escape(name) for name in names)
+    name = rf"(?:final[ \t]+)?(?:{alternatives})"
     return re.compile(
         rf"(?:^|(?<=[.!?]))[ \t]*(?:"
         rf"(?P<around>|\*\*|__|\*|_)(?P<bold>\*\*|__|\*|_|)(?:(?:the|my)[ \t]+)?{name}"
@@ -212,8 +212,8 @@ def _json_at_end(text: str) -> int:
 
 def _without_remark(body: Passage, names: Sequence[str]) -> Passage:
     """The passage without a last paragraph that is named an explanation; the passage itself where it has none."""
-    for found in islice(_REMARK.finditer(body.text), MOST_REMARKS):
-        head, tail = body.text[: found.start()], body.text[found.start() :]
+    for match in islice(_REMARK.finditer(body.text), MOST_REMARKS):
+        head, tail = body.text[: match.start()], body.text[match.start() :]
         if head.strip() and not re.search(r"\n[ \t]*\n", tail) and not _marker(names).search(tail):
             return Passage(head.rstrip(), body.start)
     return body
@@ -222,8 +222,8 @@ def _without_remark(body: Passage, names: Sequence[str]) -> Passage:
 def _without_end_of_turn(text: str) -> str:
     """The text without control tokens at its end, which some servers write out."""
     text = text.rstrip()
-    while found := _END_OF_TURN.search(text, max(0, len(text) - 24)):
-        text = text[: found.start()].rstrip()
+    while match := _END_OF_TURN.search(text, max(0, len(text) - 24)):
+        text = text[: match.start()].rstrip()
     return text
 
 
@@ -254,8 +254,8 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _named_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
         raise TwoAnswers("one name stands in it twice")
-    return found
+    return content

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,28 +24,15 @@ from revisit.judges.protocol import Judge
 from revisit.judges.replay import ReplayJudge
 from revisit.judges.store import AnswerStore
 
+Settings = dict[str, object]  # what a judge file says
 # kind of judge -> what makes it from the rest of its file; a relative path in there starts at the file's folder
-JUDGES: Registry[Callable[[dict[str, Any], Path], Judge]] = Registry("judge")
+JUDGES: Registry[Callable[[Settings, Path], Judge]] = Registry("judge")
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Limit(_Part):
-    calls: int | None = Field(default=None, ge=0)
-    tokens: int | None = Field(default=None, ge=0)
-    money: float | None = Field(default=None, ge=0)
-
-
-class _Price(_Part):
-    input: float = Field(default=0.0, ge=0)
-    output: float = Field(default=0.0, ge=0)
-    currency: str = "USD"
-
-
-class _Common(_Part):
+class _Common(BaseModel):
     """What every judge file may say."""
+
+    model_config = ConfigDict(extra="forbid")
 
     kind: str = "openai"
     concurrency: int = Field(default=8, ge=1, le=256)
@@ -56,8 +42,8 @@ class _Common(_Part):
     ask_unanswered: bool = False
     canaries: bool = True
     tokens_per_image: int | None = Field(default=None, gt=0)
-    budget: _Limit = _Limit()
-    price: _Price = _Price()
+    budget: Limit = Limit()
+    price: Price = Price()
 
 
 @dataclass(frozen=True)
@@ -73,9 +59,9 @@ class ChosenJudge:
     roles: Mapping[str, ChosenJudge] = field(default_factory=dict)  # observer -> the judge that it asks instead
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Everything that answers depend on, of this judge and of those of the roles."""
-        roles = {id: other.judge.facts for id, other in sorted(self.roles.items())}
+        roles = {observer: other.judge.facts for observer, other in sorted(self.roles.items())}
         return {**self.judge.facts, **({"roles": roles} if roles else {})}
 
     def of_role(self, observer: str) -> ChosenJudge:
@@ -87,36 +73,37 @@ class ChosenJudge:
         return Asker(self.judge, store, self.patience, Budget(self.limit, self.price), self.tokens_per_image)
 
 
-def choose_judge(said: str, *, for_role: bool = False) -> ChosenJudge:
+def choose_judge(source: str, *, for_role: bool = False) -> ChosenJudge:
     """The judge that `--judge` names; that of a role has no roles itself."""
-    if said.startswith(("http://", "https://")):
-        return _from_settings(_from_environment(said), "--judge", Path())
-    path = Path(said)
+    if source.startswith(("http://", "https://")):
+        return _from_settings(_from_environment(source), "--judge", Path())
+    path = Path(source)
     if not path.is_file():
         raise UsageError(
-            f"{said}: no such file; --judge takes a YAML file, a url such as http://127.0.0.1:8000/v1, or answers.jsonl"
+            f"{source}: no such file; --judge takes a YAML file, a url such as http://127.0.0.1:8000/v1, "
+            "or answers.jsonl"
         )
     if path.suffix == ".jsonl":
-        return _from_settings({"kind": "replay", "path": path.name}, said, path.parent)
+        return _from_settings({"kind": "replay", "path": path.name}, source, path.parent)
     content = yaml_file(path)
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected names and values, such as `url: http://127.0.0.1:8000/v1`")
     if for_role and content.get("roles"):
         raise UsageError(f"{path}: the judge of a role cannot have roles itself; name all roles in one file")
-    return _from_settings(content, said, path.parent)
+    return _from_settings(content, source, path.parent)
 
 
-def _from_settings(content: Mapping[str, Any], where: str, folder: Path) -> ChosenJudge:
+def _from_settings(content: Mapping[str, object], where: str, folder: Path) -> ChosenJudge:
     secret = [name for name in content if str(name).lower() in ("key", "api_key", "token", "password", "secret")]
     if secret:
         raise UsageError(f"{where}: do not write the key here; use `key_env: NAME` or `key_file: path`")
     roles = _roles(content.get("roles") or {}, where, folder)
     content = {name: value for name, value in content.items() if name != "roles"}
     common = {name: value for name, value in content.items() if name in _Common.model_fields}
-    rest = {str(name): value for name, value in content.items() if name not in _Common.model_fields}
+    specific = {str(name): value for name, value in content.items() if name not in _Common.model_fields}
     try:
-        shared = _Common(**common)
-        judge = JUDGES[shared.kind](rest, folder)
+        shared = _Common.model_validate(common)
+        judge = JUDGES[shared.kind](specific, folder)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         name = ".".join(str(part) for part in first["loc"])
@@ -124,37 +111,42 @@ def _from_settings(content: Mapping[str, Any], where: str, folder: Path) -> Chos
     return ChosenJudge(
         judge,
         Patience(shared.concurrency, shared.tries, shared.again, shared.pause, ask_unanswered=shared.ask_unanswered),
-        Limit(**shared.budget.model_dump()),
-        Price(**shared.price.model_dump()),
+        shared.budget,
+        shared.price,
         shared.canaries,
         shared.tokens_per_image,
         roles,
     )
 
 
-def _roles(content: Any, where: str, folder: Path) -> dict[str, ChosenJudge]:
+def _roles(content: object, where: str, folder: Path) -> dict[str, ChosenJudge]:
     """Observer -> its own judge, from a mapping of roles to files, urls or settings."""
     if not isinstance(content, dict):
         raise UsageError(f"{where}: roles must be a mapping, such as `roles: {{gate: gate.yaml}}`")
-    asking = [id for id in OBSERVERS if OBSERVERS[id].kind == "judge"]
-    opening = tuple(id for id in asking if any(OBSERVERS[id].makes in gate.needs for gate in GATES.values()))
-    known: dict[str, tuple[str, ...]] = {"gate": opening, **{id.removeprefix("judge."): (id,) for id in asking}}
-    found: dict[str, ChosenJudge] = {}
+    asking = [observer for observer in OBSERVERS if OBSERVERS[observer].kind == "judge"]
+    opening = tuple(
+        observer for observer in asking if any(OBSERVERS[observer].makes in gate.needs for gate in GATES.values())
+    )
+    observers_of_role: dict[str, tuple[str, ...]] = {
+        "gate": opening,
+        **{observer.removeprefix("judge."): (observer,) for observer in asking},
+    }
+    judges_by_observer: dict[str, ChosenJudge] = {}
     # `gate` first: a role that is named by itself goes before it.
     for role in sorted(content, key=lambda name: name != "gate"):
-        if role not in known:
-            raise UsageError(f"{where}: there is no role {role!r}; roles are {', '.join(known)}")
-        said = content[role]
-        if isinstance(said, dict):
-            made = _from_settings({**said, "roles": {}}, f"{where}, role {role}", folder)
+        if role not in observers_of_role:
+            raise UsageError(f"{where}: there is no role {role!r}; roles are {', '.join(observers_of_role)}")
+        source = content[role]
+        if isinstance(source, dict):
+            chosen = _from_settings({**source, "roles": {}}, f"{where}, role {role}", folder)
         else:
-            is_url = str(said).startswith(("http://", "https://"))
-            made = choose_judge(str(said) if is_url else str(folder / str(said)), for_role=True)
-        found |= dict.fromkeys(known[role], made)
-    return found
+            is_url = str(source).startswith(("http://", "https://"))
+            chosen = choose_judge(str(source) if is_url else str(folder / str(source)), for_role=True)
+        judges_by_observer |= dict.fromkeys(observers_of_role[role], chosen)
+    return judges_by_observer
 
 
-def _from_environment(url: str) -> dict[str, Any]:
+def _from_environment(url: str) -> Settings:
     model = os.environ.get("REVISIT_JUDGE_MODEL", "")
     if not model:
         raise UsageError("$REVISIT_JUDGE_MODEL is not set; set it to the model's name, or use a judge file")
@@ -162,14 +154,14 @@ def _from_environment(url: str) -> dict[str, Any]:
     return {"url": url, "model": model, **key}
 
 
-def _chat(settings: dict[str, Any], folder: Path) -> Judge:
-    made = ChatSettings(**settings)
-    if made.key_file is not None:
-        made = made.model_copy(update={"key_file": folder / made.key_file.expanduser()})
-    return ChatJudge(made)
+def _chat(settings: Settings, folder: Path) -> Judge:
+    chat_settings = ChatSettings.model_validate(settings)
+    if chat_settings.key_file is not None:
+        chat_settings = chat_settings.model_copy(update={"key_file": folder / chat_settings.key_file.expanduser()})
+    return ChatJudge(chat_settings)
 
 
-def _replay(settings: dict[str, Any], folder: Path) -> Judge:
+def _replay(settings: Settings, folder: Path) -> Judge:
     unknown = sorted(set(settings) - {"path", "model", "server"})
     if unknown or "path" not in settings:
         raise UsageError(
@@ -179,17 +171,17 @@ def _replay(settings: dict[str, Any], folder: Path) -> Judge:
     return ReplayJudge(folder / str(settings["path"]), *which)
 
 
-def _local(settings: dict[str, Any], folder: Path) -> Judge:
+def _local(settings: Settings, folder: Path) -> Judge:
     from revisit.judges import local
 
     return local.from_settings(settings, folder)
 
 
-def _instrumented(settings: dict[str, Any], folder: Path) -> Judge:
+def _instrumented(settings: Settings, folder: Path) -> Judge:
     from revisit.judges import instrumented
 
     return instrumented.from_settings(settings, folder)
 
 
-for kind, made in {"openai": _chat, "replay": _replay, "local": _local, "instrumented": _instrumented}.items():
-    JUDGES.add(kind, made)
+for kind, factory in {"openai": _chat, "replay": _replay, "local": _local, "instrumented": _instrumented}.items():
+    JUDGES.add(kind, factory)

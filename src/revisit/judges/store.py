@@ -13,7 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from revisit.core import digest
 from revisit.core.text import parse_json
@@ -22,9 +22,28 @@ from revisit.judges.questions import Question
 from revisit.media.files import append
 
 
-def answer_key(frames: str, question: str, judge: Mapping[str, Any]) -> str:
+def answer_key(frames: str, question: str, judge: Mapping[str, object]) -> str:
     """Address of an answer: the digests of the frames and of the question, and the facts of the judge."""
     return digest({"frames": frames, "question": question, "judge": dict(judge)}, 40)
+
+
+class QuestionLine(TypedDict):
+    """A question as it is recorded."""
+
+    id: str
+    digest: str
+    text: str
+
+
+class AnswerLine(TypedDict):
+    """A line of an answer file."""
+
+    key: str
+    frames: str
+    question: QuestionLine
+    judge: Mapping[str, object]
+    answer: Mapping[str, Any]
+    asked: str
 
 
 class AnswerStore:
@@ -40,7 +59,7 @@ class AnswerStore:
             self._lines |= lines
             self._files[_open_mended(path)] = set(lines)
 
-    def get(self, frames: Frames, question: Question, judge: Mapping[str, Any]) -> Answer | None:
+    def get(self, frames: Frames, question: Question, judge: Mapping[str, object]) -> Answer | None:
         """The recorded answer, or None; the copy of this run gets the line too."""
         key = answer_key(frames.digest, question.digest, judge)
         with self._lock:
@@ -50,7 +69,7 @@ class AnswerStore:
             self._append(key, line)
         return Answer.from_json(parse_json(line)["answer"])
 
-    def put(self, frames: Frames, question: Question, judge: Mapping[str, Any], answer: Answer) -> None:
+    def put(self, frames: Frames, question: Question, judge: Mapping[str, object], answer: Answer) -> None:
         """Record an answer; one that failed is not kept."""
         if answer.status == "failed":
             return
@@ -84,31 +103,31 @@ class AnswerStore:
                 holds.add(key)
 
 
-def _text(line: Mapping[str, Any]) -> bytes:
+def _text(line: Mapping[str, object]) -> bytes:
     return (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "replace")
 
 
-def read_answers(path: Path) -> list[dict[str, Any]]:
+def read_answers(path: Path) -> list[AnswerLine]:
     """The whole lines of an answer file; a line torn by a kill is passed over, and the last of a key counts."""
     if not path.is_file():
         return []
-    found: dict[str, dict[str, Any]] = {}
+    lines: dict[str, AnswerLine] = {}
     for line in path.read_bytes().split(b"\n")[:-1]:
         try:
             content = parse_json(line)
         except ValueError:
             continue
         if _whole(content):
-            found[str(content["key"])] = content
-    return list(found.values())
+            lines[str(content["key"])] = content
+    return list(lines.values())
 
 
 def _whole(line: Any) -> bool:
     """Whether a line has all that an answer is kept with; what it lacks is asked again."""
     if not isinstance(line, dict) or not isinstance(line.get("key"), str) or not isinstance(line.get("frames"), str):
         return False
-    asked = line.get("question")
-    if not isinstance(asked, dict) or not isinstance(asked.get("digest"), str):
+    question = line.get("question")
+    if not isinstance(question, dict) or not isinstance(question.get("digest"), str):
         return False
     try:
         Answer.from_json(line["answer"])
@@ -118,7 +137,7 @@ def _whole(line: Any) -> bool:
         return False
 
 
-def shared_store(cache: Path, judge: Mapping[str, Any]) -> Path:
+def shared_store(cache: Path, judge: Mapping[str, object]) -> Path:
     """Where the answers of a judge lie in the cache."""
     return cache / "answers" / f"{digest(dict(judge), 16)}.jsonl"
 
@@ -127,12 +146,12 @@ def _open_mended(path: Path) -> int:
     """The file, open for appending, without a last line that a kill left torn."""
     if path.is_file():
         content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(path, whole)
+        complete = content.rfind(b"\n") + 1
+        if complete < len(content):
+            os.truncate(path, complete)
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
 
-def known_judges(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def known_judges(lines: Sequence[AnswerLine]) -> list[Mapping[str, object]]:
     """The distinct judges in an answer file, in the order they appear."""
     return list({digest(line["judge"]): line["judge"] for line in lines}.values())

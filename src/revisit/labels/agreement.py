@@ -68,21 +68,21 @@ class Report:
 
 def agreement(labels: Sequence[Label]) -> Report:
     """The agreement of all raters; examples, which show their answers, are left out."""
-    counted = [label for label in labels if not label.example]
-    groups = grouped(counted, lambda label: (label.task, dimension_of(label)))
+    rated = [label for label in labels if not label.example]
+    groups = grouped(rated, lambda label: (label.task, dimension_of(label)))
     rows = [_row(task, dimension, some) for (task, dimension), some in groups.items()]
     for task in dict.fromkeys(task for task, _ in groups):
         several = [name for kind, name in groups if kind == task and name != JUDGEABLE]
         if len(several) > 1:
-            rows.append(_row(task, ALL, [one for one in counted if one.task == task and one.question != JUDGEABLE]))
+            rows.append(_row(task, ALL, [one for one in rated if one.task == task and one.question != JUDGEABLE]))
     heat: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
-    cells = grouped(counted, lambda label: (label.scene, dimension_of(label)))
+    cells = grouped(rated, lambda label: (label.scene, dimension_of(label)))
     for (scene, dimension), some in cells.items():
-        alike = _alike(table(some)[0])
-        if alike is not None:
-            heat[scene][dimension] = alike
+        agreeing = _alike(table(some)[0])
+        if agreeing is not None:
+            heat[scene][dimension] = agreeing
     order = sorted(rows, key=lambda row: (row.task, row.dimension == ALL))
-    return Report(tuple(order), dict(heat), tuple(qualities(labels)), len(counted), len(labels) - len(counted))
+    return Report(tuple(order), dict(heat), tuple(qualities(labels)), len(rated), len(labels) - len(rated))
 
 
 def dimension_of(label: Label) -> str:
@@ -118,34 +118,36 @@ def _kinds(labels: Sequence[Label]) -> list[Label]:
     """A yes or no of each rater to every kind of failure that somebody named for the item."""
     from dataclasses import replace
 
-    named: dict[str, set[str]] = defaultdict(set)
-    said: dict[tuple[str, str], list[Label]] = defaultdict(list)
+    kinds_of_item: dict[str, set[str]] = defaultdict(set)
+    labels_of_rater: dict[tuple[str, str], list[Label]] = defaultdict(list)
     for label in labels:
-        named[label.item].add(label.question)
-        said[label.item, label.rater].append(label)
-    made = []
-    for (item, _), own in said.items():
+        kinds_of_item[label.item].add(label.question)
+        labels_of_rater[label.item, label.rater].append(label)
+    answers = []
+    for (item, _), own in labels_of_rater.items():
         kinds = {label.question for label in own}
-        made += [replace(own[0], question=k, answer="yes" if k in kinds else "no") for k in named[item] - {"none"}]
-    return made
+        answers += [
+            replace(own[0], question=k, answer="yes" if k in kinds else "no") for k in kinds_of_item[item] - {"none"}
+        ]
+    return answers
 
 
 def _row(task: str, dimension: str, labels: Sequence[Label]) -> Row:
     ratings, scenes = table(labels)
     clusters = scenes if len(set(scenes)) >= 3 else None
-    found = [[rating for rating in row if rating is not None] for row in ratings]
+    rated = [[rating for rating in row if rating is not None] for row in ratings]
     ordered = task == "pairwise" and dimension != JUDGEABLE
-    alike = _alike(ratings)
-    most = [majority(row) for row in found if row]
+    agreeing = _alike(ratings)
+    most = [majority(row) for row in rated if row]
 
     def told(coefficient: Any) -> Agreement:
         return with_interval(coefficient, ratings, clusters)
 
     categories = [-1, 0, 1] if ordered else None
     return Row(
-        task, dimension, sum(bool(row) for row in found), sum(len(row) > 1 for row in found), sum(map(len, found)),
+        task, dimension, sum(bool(row) for row in rated), sum(len(row) > 1 for row in rated), sum(map(len, rated)),
         sum(label.answer in (CANNOT, "cannot tell") for label in labels), sum(one is not None for one in most),
-        sum(one is None for one in most), None if alike is None else alike[0],
+        sum(one is None for one in most), None if agreeing is None else agreeing[0],
         told(partial(gwet_ac, categories=categories)),
         told(partial(gwet_ac, scale="ordinal", categories=categories)) if ordered else None,
         told(light_kappa), told(fleiss_kappa), told(krippendorff_alpha),
@@ -155,8 +157,8 @@ def _row(task: str, dimension: str, labels: Sequence[Label]) -> Row:
 
 def _alike(ratings: Ratings) -> tuple[float, int] | None:
     """The share of pairs of ratings of one thing that are the same, and how many pairs there are."""
-    same = [a == b for row in ratings for a, b in combinations([rating for rating in row if rating is not None], 2)]
-    return (sum(same) / len(same), len(same)) if same else None
+    equal = [a == b for row in ratings for a, b in combinations([rating for rating in row if rating is not None], 2)]
+    return (sum(equal) / len(equal), len(equal)) if equal else None
 
 
 @dataclass(frozen=True)
@@ -179,34 +181,38 @@ class Quality:
 
 def qualities(labels: Sequence[Label]) -> list[Quality]:
     """The figures of every rater; examples, which are for practice, are in none of them."""
-    asked: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    answers_by_question: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     by_rater: dict[str, list[Label]] = defaultdict(list)
     for label in labels:
         if not label.example:
-            asked[label.item, label.question][label.rater] = label.answer
+            answers_by_question[label.item, label.question][label.rater] = label.answer
             by_rater[label.rater].append(label)
-    found = []
+    rows = []
     for rater, own in sorted(by_rater.items()):
         pairs = []
         for label in own:
-            others = [answer for who, answer in asked[label.item, label.question].items() if who != rater]
-            most = majority(others)
+            other_answers = [
+                answer for who, answer in answers_by_question[label.item, label.question].items() if who != rater
+            ]
+            most = majority(other_answers)
             if most is not None:
                 pairs.append((label.answer, most))
         gold = [label.answer == label.right for label in own if label.right]
         took = {label.item: label.seconds for label in own if label.seconds}
-        chosen = [
+        left_choices = [
             (label.answer == "a") != label.swapped
             for label in own
             if label.task == "pairwise" and label.question != JUDGEABLE and label.answer in ("a", "b")
         ]
-        said, most_ = zip(*pairs, strict=True) if pairs else ((), ())
-        found.append(
+        own_answers, most_ = zip(*pairs, strict=True) if pairs else ((), ())
+        rows.append(
             Quality(
                 rater, len({label.item for label in own}), len(own), statistics.median(took.values()) if took else None,
-                len(pairs), sum(a == b for a, b in pairs) / len(pairs) if pairs else None, cohen_kappa(said, most_),
-                len(gold), sum(gold) / len(gold) if gold else None, share_interval(sum(gold), len(gold)),
-                sum(chosen) / len(chosen) if chosen else None, sum(label.answer == CANNOT for label in own) / len(own),
+                len(pairs), sum(a == b for a, b in pairs) / len(pairs) if pairs else None,
+                cohen_kappa(own_answers, most_), len(gold), sum(gold) / len(gold) if gold else None,
+                share_interval(sum(gold), len(gold)),
+                sum(left_choices) / len(left_choices) if left_choices else None,
+                sum(label.answer == CANNOT for label in own) / len(own),
             )
         )  # fmt: skip
-    return found
+    return rows

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from revisit.core import METRICS, UsageError
 from revisit.core.grouping import grouped
+from revisit.labels.agreement import table
 from revisit.labels.formats import SIGNS
 from revisit.labels.items import JUDGEABLE, Dimension, dimensions_of, people_of
 from revisit.labels.label import CANNOT, Label
@@ -21,6 +22,8 @@ from revisit.results import Results
 from revisit.stats.agreement import cohen_kappa, gwet_ac, majority, with_interval, yes_no_agreement
 from revisit.stats.alignment import (
     Compared,
+    Decisions,
+    WinRatios,
     by_win_ratio,
     decisions,
     fit_tie_region,
@@ -30,6 +33,7 @@ from revisit.stats.alignment import (
 )
 from revisit.stats.bradley_terry import Preference, bradley_terry, tie
 
+Figures = dict[str, float | None]
 HALF = 0.5
 FEWEST = 4  # scenes below which no tie region is fitted
 
@@ -56,13 +60,41 @@ class Bridge:
     metric: str
     pairs: int  # with a verdict of people
     bridged: int  # of these, with a score of both clips
-    win_ratios: Mapping[str, Any] | None
+    win_ratios: WinRatios | None
     rho: float | None
     fitted_on: int  # pairs of the scenes on which the tie region was fitted
     holdout_rho: float | None
-    holdout: Mapping[str, Any] | None  # decisions on the other scenes
+    holdout: Decisions | None  # decisions on the other scenes
     agreement: float | None  # AC1 of the raters
-    judgeable: Mapping[str, Any] | None = None
+    judgeable: Mapping[str, float | None] | None = None
+
+
+class BankAgreement(TypedDict):
+    """People's majority against the answers of the bank, on the truth."""
+
+    questions: int
+    agreement: float
+    kappa: float | None
+    left_out: int
+    heat: dict[str, dict[str, tuple[float, int]]]  # scene -> dimension -> (share alike, questions)
+
+
+class ModelStrength(TypedDict):
+    """A model's Bradley-Terry strength."""
+
+    model: str
+    strength: float
+    low: float | None
+    high: float | None
+    share: float
+    comparisons: float
+
+
+class Strengths(TypedDict):
+    """Bradley-Terry strengths in one dimension."""
+
+    prior: float
+    models: list[ModelStrength]
 
 
 @dataclass(frozen=True)
@@ -70,10 +102,10 @@ class Alignment:
     """What `revisit align` says."""
 
     bridges: tuple[Bridge, ...] = ()
-    triggers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # subset -> agreement with people
+    triggers: Mapping[str, Figures] = field(default_factory=dict)  # subset -> agreement with people
     trigger_gate: str = ""
-    answers: Mapping[str, Any] = field(default_factory=dict)
-    strengths: Mapping[str, Any] = field(default_factory=dict)  # dimension -> models
+    answers: BankAgreement | None = None
+    strengths: Mapping[str, Strengths] = field(default_factory=dict)  # dimension -> models
     split_votes: int = 0  # full ties that were left out
     notes: tuple[str, ...] = ()
 
@@ -84,12 +116,12 @@ def alignment(
     """A run's metrics and gates against people's labels. `metrics` says which metrics go with which dimension."""
     if not results.cases:
         raise UsageError("the run has no clips")
-    known = [label for label in labels if not label.example]
+    rated = [label for label in labels if not label.example]
     cases = {case.id for case in results.cases}
-    ours = [label for label in known if label.case in cases or label.model == "reference"]
+    ours = [label for label in rated if label.case in cases or label.model == "reference"]
     notes = []
-    if len(ours) < len(known):
-        notes.append(f"{len(known) - len(ours)} of {len(known)} labels are about clips that are not in the run")
+    if len(ours) < len(rated):
+        notes.append(f"{len(rated) - len(ours)} of {len(rated)} labels are about clips that are not in the run")
     if not ours:
         raise UsageError("none of the labels is about a clip of this run; clips are matched by id, such as cup@model")
     suite = results.cases[0].suite
@@ -100,9 +132,9 @@ def alignment(
     bridges: list[Bridge] = []
     for name in dict.fromkeys(vote.dimension for vote in votes):
         dimension = dimensions.get(name) or Dimension(name, name, "")
-        chosen = list((metrics or {}).get(name, dimension.metrics))
+        metric_ids = list((metrics or {}).get(name, dimension.metrics))
         own = [label for label in ours if label.task == "pairwise" and label.question == name]
-        made = [
+        compared = [
             _bridge(
                 results,
                 [v for v in votes if v.dimension == name],
@@ -111,13 +143,13 @@ def alignment(
                 judged if dimension.returned else None,
                 seed,
             )
-            for metric in chosen
+            for metric in metric_ids
             if metric in results.metrics and METRICS[metric].higher_is_better is not None
         ]
-        without = [metric for metric in chosen if metric not in [one.metric for one in made if one.bridged]]
-        if without or not chosen:
+        without = [metric for metric in metric_ids if metric not in [one.metric for one in compared if one.bridged]]
+        if without or not metric_ids:
             notes.append(f"{name}: no two clips of a pair have a score of {', '.join(without) or 'a metric for it'}")
-        bridges += [one for one in made if one.bridged]
+        bridges += [one for one in compared if one.bridged]
     if gate and any(bridge.judgeable for bridge in bridges):
         notes.append(f"judgeable or not: people against the gate {gate}")
     return Alignment(
@@ -130,28 +162,28 @@ def votes_of(labels: Sequence[Label]) -> list[Vote]:
     """The verdict of people on every pair and dimension that somebody could judge."""
     judged = [one for one in labels if one.task == "pairwise" and one.question != JUDGEABLE and one.answer in SIGNS]
     groups = grouped(judged, lambda label: (label.case, label.other, label.question))
-    made = []
-    for (case, other, dimension), said in groups.items():
-        verdict = majority([SIGNS[label.answer] for label in said])
-        first = said[0]
-        made.append(Vote(case, other, first.model, first.other_model, dimension, first.scene, verdict, len(said)))
-    return made
+    votes = []
+    for (case, other, dimension), ratings in groups.items():
+        verdict = majority([SIGNS[label.answer] for label in ratings])
+        first = ratings[0]
+        votes.append(Vote(case, other, first.model, first.other_model, dimension, first.scene, verdict, len(ratings)))
+    return votes
 
 
 def judgeable_clips(results: Results, labels: Sequence[Label], gate: str) -> dict[str, tuple[bool, bool]]:
     """Clip -> (the gate lets it pass, people can judge its return), where both are known."""
-    said: dict[str, list[bool]] = defaultdict(list)
+    votes_by_clip: dict[str, list[bool]] = defaultdict(list)
     for label in labels:
         if label.task == "pairwise" and label.question == JUDGEABLE:
-            said[label.case].append(label.answer in ("both", "a"))
-            said[label.other].append(label.answer in ("both", "b"))
-    found = {}
-    for case, votes in said.items():
+            votes_by_clip[label.case].append(label.answer in ("both", "a"))
+            votes_by_clip[label.other].append(label.answer in ("both", "b"))
+    judgeable = {}
+    for case, votes in votes_by_clip.items():
         most = majority(votes)
         record = results.answer(case, gate) if gate else None
         if most is not None and record is not None and record.status in ("open", "closed"):
-            found[case] = (record.status == "open", bool(most))
-    return found
+            judgeable[case] = (record.status == "open", bool(most))
+    return judgeable
 
 
 def _bridge(
@@ -171,33 +203,31 @@ def _bridge(
             pairs.append(Compared(vote.model, vote.other_model, vote.verdict, sign * (one - other), vote.scene))
     ratios, rho = by_win_ratio(pairs, seed), pair_rho(pairs)
     scenes = {pair.scene for pair in pairs}
-    fitted_on, held, held_rho = 0, None, None
+    fitted_on, holdout, holdout_rho = 0, None, None
     if len(scenes) >= FEWEST:
-        chosen = split(list(scenes), HALF, seed)
-        calibration = [pair for pair in pairs if pair.scene in chosen]
-        rest = [pair for pair in pairs if pair.scene not in chosen]
+        fitting_scenes = split(list(scenes), HALF, seed)
+        calibration = [pair for pair in pairs if pair.scene in fitting_scenes]
+        reported = [pair for pair in pairs if pair.scene not in fitting_scenes]
         fitted_on = len(calibration)
-        held = asdict(decisions(rest, fit_tie_region(calibration)))
-        found = pair_rho(rest)
-        held_rho = found[0] if found else None
-    told = list(judged.values()) if judged is not None else []
-    from revisit.labels.agreement import table
-
+        holdout = decisions(reported, fit_tie_region(calibration))
+        correlation = pair_rho(reported)
+        holdout_rho = correlation[0] if correlation else None
+    pairs_judged = list(judged.values()) if judged is not None else []
     return Bridge(
-        votes[0].dimension, metric, len(decided), len(pairs), asdict(ratios) if ratios else None,
-        rho[0] if rho else None, fitted_on, held_rho, held,
+        votes[0].dimension, metric, len(decided), len(pairs), ratios,
+        rho[0] if rho else None, fitted_on, holdout_rho, holdout,
         with_interval(lambda some: gwet_ac(some, categories=[-1, 0, 1]), table(labels)[0]).value if labels else None,
-        judgeability([g for g, _ in told], [p for _, p in told]) if told else None,
+        judgeability([g for g, _ in pairs_judged], [p for _, p in pairs_judged]) if pairs_judged else None,
     )  # fmt: skip
 
 
-def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str, dict[str, Any]]:
+def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str, Figures]:
     """A gate against people's majority on whether a clip poses the test, by subset and in all."""
-    told = (label for label in labels if label.task == "trigger" and label.answer != CANNOT)
-    said = grouped(told, lambda label: label.case)
+    ratings = (label for label in labels if label.task == "trigger" and label.answer != CANNOT)
+    ratings_by_clip = grouped(ratings, lambda label: label.case)
     rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     unknown = 0
-    for case, votes in said.items():
+    for case, votes in ratings_by_clip.items():
         most, record = majority([label.answer for label in votes]), results.answer(case, gate) if gate else None
         if most is None:
             continue
@@ -206,32 +236,33 @@ def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str,
             continue
         for name in dict.fromkeys((votes[0].subset or "clips", "all")):
             rows[name].append((record.status == "open", most == "yes"))
-    found = {
+    figures: dict[str, Figures] = {
         name: asdict(yes_no_agreement([g for g, _ in pairs], [p for _, p in pairs])) for name, pairs in rows.items()
     }
-    if "all" in found:
-        found["all"]["undecided"] = unknown
-    if len(found) == 2:
-        found = {"all": found["all"]}
-    return dict(sorted(found.items(), key=lambda item: item[0] == "all"))
+    if "all" in figures:
+        figures["all"]["undecided"] = unknown
+    if len(figures) == 2:
+        figures = {"all": figures["all"]}
+    return dict(sorted(figures.items(), key=lambda item: item[0] == "all"))
 
 
-def _answers(labels: Sequence[Label]) -> dict[str, Any]:
+def _answers(labels: Sequence[Label]) -> BankAgreement | None:
     """People's majority against the answer that the bank holds for right of the truth, by scene and dimension."""
-    told = [one for one in labels if one.task == "answer" and one.answer != CANNOT and one.model == "reference"]
-    groups = grouped(told, lambda label: (label.scene, label.dimension, f"{label.case} {label.question}"))
+    ratings = [one for one in labels if one.task == "answer" and one.answer != CANNOT and one.model == "reference"]
+    groups = grouped(ratings, lambda label: (label.scene, label.dimension, f"{label.case} {label.question}"))
     cells: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     pairs = []
-    for (scene, dimension, _), said in groups.items():
-        most = majority([label.answer for label in said])
+    for (scene, dimension, _), votes in groups.items():
+        most = majority([label.answer for label in votes])
         if most is not None:
-            right = "yes" if said[0].polarity == "positive" else "no"
+            right = "yes" if votes[0].polarity == "positive" else "no"
             pairs.append((most, right))
             cells[scene][dimension].append(most == right)
     if not pairs:
-        return {}
+        return None
     heat = {
-        scene: {name: (sum(same) / len(same), len(same)) for name, same in row.items()} for scene, row in cells.items()
+        scene: {name: (sum(equal) / len(equal), len(equal)) for name, equal in row.items()}
+        for scene, row in cells.items()
     }
     return {
         "questions": len(pairs),
@@ -242,26 +273,26 @@ def _answers(labels: Sequence[Label]) -> dict[str, Any]:
     }
 
 
-def _strengths(votes: Sequence[Vote]) -> dict[str, Any]:
+def _strengths(votes: Sequence[Vote]) -> dict[str, Strengths]:
     """Bradley-Terry strengths by dimension, from people's verdicts; clusters are scenes."""
-    found: dict[str, Any] = {}
+    strengths: dict[str, Strengths] = {}
     for name in dict.fromkeys(vote.dimension for vote in votes):
         some = [vote for vote in votes if vote.dimension == name and vote.verdict is not None]
         scenes = len({vote.scene for vote in some})
-        seen: list[Preference] = []
+        preferences: list[Preference] = []
         for vote in some:
             cluster = vote.scene if scenes > 2 else None
             if vote.verdict == 0:
-                seen += tie(vote.model, vote.other_model, cluster)
+                preferences += tie(vote.model, vote.other_model, cluster)
             else:
                 won = (vote.model, vote.other_model) if vote.verdict == 1 else (vote.other_model, vote.model)
-                seen.append(Preference(*won, cluster=cluster))
+                preferences.append(Preference(*won, cluster=cluster))
         for prior in (0.0, 0.5):
             try:
-                fit = bradley_terry(seen, prior=prior)
+                fit = bradley_terry(preferences, prior=prior)
             except UsageError:
                 continue
-            found[name] = {
+            strengths[name] = {
                 "prior": prior,
                 "models": [
                     {"model": one.name, "strength": one.value, "low": one.low, "high": one.high, "share": one.share,
@@ -270,4 +301,4 @@ def _strengths(votes: Sequence[Vote]) -> dict[str, Any]:
                 ],
             }  # fmt: skip
             break
-    return found
+    return strengths

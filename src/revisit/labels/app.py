@@ -18,8 +18,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from revisit.core import RevisitError, UsageError
 from revisit.core.text import counted
 from revisit.labels import forms
@@ -32,6 +30,7 @@ from revisit.labels.store import Rater, Store, StoreUnavailable
 from revisit.labels.tables import rater_rows
 from revisit.web.media import media_response
 from revisit.web.server import Rates, needs, static_files
+from revisit.web.templates import templates
 
 WORDS = {
     "left": "left is better", "right": "right is better", "tie": "equally good", "both_bad": "both bad",
@@ -61,10 +60,7 @@ class Pages:
         self.name = project.name  # cookies know no ports: two projects, two names
         self.static = static_files(Path(__file__).parent / "static")
         self.asking, self.guessing = Rates(20, 60), Rates(0.2, 12)
-        self.templates = Environment(
-            loader=PackageLoader("revisit.labels"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-            lstrip_blocks=True,
-        )  # fmt: skip
+        self.templates = templates("revisit.labels")
 
     def application(self) -> Any:
         """The application, for any server."""
@@ -72,7 +68,7 @@ class Pages:
         from starlette.applications import Starlette
         from starlette.routing import Route
 
-        ways: list[tuple[str, str, Callable[[Any, forms.Fields], Any]]] = [
+        routes: list[tuple[str, str, Callable[[Any, forms.Fields], Any]]] = [
             ("/", "GET", self.home),
             ("/r/{token}", "GET", self.enter),
             ("/work", "GET", self.work),
@@ -90,7 +86,7 @@ class Pages:
             ("/admin/raters/{id}/{what}", "POST", self.change_rater),
             ("/admin/labels.zip", "GET", self.download),
         ]
-        return Starlette(routes=[Route(path, self._guarded(does), methods=[method]) for path, method, does in ways])
+        return Starlette(routes=[Route(path, self._guarded(does), methods=[method]) for path, method, does in routes])
 
     # For raters
 
@@ -125,8 +121,8 @@ class Pages:
         item = self._own_item(rater, request.path_params["id"])
         turned = swapped(self.project, item, rater.id)
         draft = self.store.drafted(item.id, rater.id)
-        given = dict(fields) if problem else forms.filled(item, draft, turned)
-        cases = [self.project.cases[id] for id in (reversed(item.cases) if turned else item.cases)]
+        values = dict(fields) if problem else forms.filled(item, draft, turned)
+        cases = [self.project.cases[case_id] for case_id in (reversed(item.cases) if turned else item.cases)]
         shots = [self.project.shots[case.id] for case in cases]
         names = ("left", "right") if len(shots) == 2 else ("",)
         videos = [
@@ -136,7 +132,7 @@ class Pages:
         first = cases[0]
         target = None if first.target is None else {"name": first.target.name, "box": list(first.target.box)}
         context = {
-            "rater": rater, "item": item, "videos": videos, "given": given, "problem": problem, "words": _words(item),
+            "rater": rater, "item": item, "videos": videos, "given": values, "problem": problem, "words": _words(item),
             "title": TITLES[item.task], "progress": self.queue.progress(rater, item.task), "target": target,
             "aspect": [shots[0].width, shots[0].height], "judgeable": JUDGEABLE, "gone": GONE, "back": BACK,
             "guide": self.project.guide, "can_undo": bool(self.store.answered(rater.id)),
@@ -149,14 +145,16 @@ class Pages:
         item = self._own_item(rater, request.path_params["id"])
         turned = swapped(self.project, item, rater.id)
         try:
-            answer = forms.answer_of(item, rater.id, fields, turned, [self.project.shots[id] for id in item.cases])
+            answer = forms.answer_of(
+                item, rater.id, fields, turned, [self.project.shots[case_id] for case_id in item.cases]
+            )
         except UsageError as error:
             return self.item(request, fields, problem=str(error), status=422)
         try:
             self.store.submit(answer)
         except StoreUnavailable as error:
             with suppress(StoreUnavailable):  # the page with all that was entered, where that much can still be read
-                return self.item(request, fields, problem=self._told(request, error), status=503)
+                return self.item(request, fields, problem=self._failure_text(request, error), status=503)
             raise
         return self._redirect(f"/right/{item.id}" if item.example else f"/work?task={item.task}")
 
@@ -219,11 +217,11 @@ class Pages:
     def admin(self, request: Any, fields: forms.Fields, links: dict[str, str] | None = None, problem: str = "") -> Any:
         self._need_admin(request)
         counts = self.store.counts()
-        wanted = self.project.settings.raters
+        raters = self.project.settings.raters
         items = [item for item in self.project.items if not item.example]
-        full = sum(counts.get(item.id, 0) >= wanted for item in items)
+        full = sum(counts.get(item.id, 0) >= raters for item in items)
         facts = [
-            f"{counted(len(items), 'item')}, {full} with {wanted} or more answers",
+            f"{counted(len(items), 'item')}, {full} with {raters} or more answers",
             f"{counted(sum(counts.values()), 'answer')} so far",
             *(
                 f"{TITLES[task]}: {counted(sum(i.task == task for i in items), 'item')}"
@@ -245,7 +243,7 @@ class Pages:
                 rater, token = self.store.add_rater(name)
                 links[rater.name] = self._address(request, f"/r/{token}")
             except StoreUnavailable as error:  # the links of those before are shown nowhere else
-                problem = self._told(request, error)
+                problem = self._failure_text(request, error)
                 break
             except UsageError as error:
                 problem = str(error)
@@ -266,12 +264,12 @@ class Pages:
         from starlette.responses import Response
 
         self._need_admin(request)
-        made = io.BytesIO()
-        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in exported(self.project, self.store, self.project.folder).items():
                 archive.writestr(name, content)
         headers = {"content-disposition": 'attachment; filename="labels.zip"', "cache-control": "no-store"}
-        return Response(made.getvalue(), media_type="application/zip", headers=headers)
+        return Response(buffer.getvalue(), media_type="application/zip", headers=headers)
 
     # What they share
 
@@ -294,20 +292,20 @@ class Pages:
             try:
                 return await run_in_threadpool(answered, request, fields)
             except StoreUnavailable as error:
-                raise refused(503, self._told(request, error)) from None
+                raise refused(503, self._failure_text(request, error)) from None
             except RevisitError as error:
                 raise refused(422, str(error)) from None
 
         return endpoint
 
-    def _told(self, request: Any, error: StoreUnavailable) -> str:
-        """What is said where labels cannot be read or written; the console of the server is told more."""
+    def _failure_text(self, request: Any, error: StoreUnavailable) -> str:
+        """Message for raters where labels cannot be read or written; details go to the log."""
         place = getattr(request.scope.get("route"), "path", "")  # a path itself may hold a token
         logging.getLogger(__name__).warning("%s %s: %s", request.method, place, error)
         after = "tell whoever runs the project if that does not help"
         if request.method == "POST":
-            said = "Keep this page open, send it again in a minute"
-            return f"This could not be stored: {error.problem}. {said}, and {after}."
+            advice = "Keep this page open, send it again in a minute"
+            return f"This could not be stored: {error.problem}. {advice}, and {after}."
         return f"This page cannot be shown: {error.problem}. Load it again in a minute, and {after}."
 
     def _page(self, request: Any, template: str, status: int = 200, **content: Any) -> Any:
@@ -351,11 +349,11 @@ class Pages:
                 self._slow_down(request)
             raise refused(403, "This page is for the project's owner. Open the link that was printed at the start.")
 
-    def _own_item(self, rater: Rater, id: str) -> Item:
+    def _own_item(self, rater: Rater, item_id: str) -> Item:
         """An item that is shown to this rater, or that they have answered."""
-        item = self.project.item(id)
+        item = self.project.item(item_id)
         mine = item is not None and (
-            self.store.held_since(id, rater.id) is not None or id in self.store.answered(rater.id)
+            self.store.held_since(item_id, rater.id) is not None or item_id in self.store.answered(rater.id)
         )
         if item is None or not mine:
             raise refused(404, "This is not one of your items. Continue from the first page.")
@@ -381,7 +379,7 @@ def _words(item: Item) -> dict[str, str]:
     """Answers as they are shown."""
     from revisit.diagnosis.kinds import KINDS
 
-    kinds = {id: kind.title for id, kind in KINDS.items()} | {"none": "nothing goes wrong"}
+    kinds = {kind_id: kind.title for kind_id, kind in KINDS.items()} | {"none": "nothing goes wrong"}
     if item.task == "failure":
         return kinds
     judged = {"left": "left only", "right": "right only"}

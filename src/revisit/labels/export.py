@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from revisit.core import Case, MissingPrerequisite
 from revisit.core.grouping import grouped
@@ -41,24 +40,30 @@ def _labels(project: Project, answer: Answer, names: Mapping[str, str]) -> list[
         return []
     case = project.cases[item.cases[0]]
     other = project.cases[item.cases[1]] if len(item.cases) == 2 else None
-    known = {question.id: question for question in item.questions}
-    boxes = tuple(Box(str(b["name"]), tuple(b["box"]), int(b["frame"])) for b in answer.boxes)
-    made = []
-    for id, said in answer.answers.items():
-        question = known.get(id) or item.questions[0]  # kinds of failure are answers to one question
-        made.append(
+    questions = {question.id: question for question in item.questions}
+    boxes = []
+    for box in answer.boxes:
+        x0, y0, x1, y1 = box["box"]
+        boxes.append(Box(box["name"], (x0, y0, x1, y1), box["frame"]))
+    labels = []
+    for question_id, text in answer.answers.items():
+        question = questions.get(question_id) or item.questions[0]  # kinds of failure are answers to one question
+        labels.append(
             Label(
-                item.task, item.id, names.get(answer.rater, answer.rater), id, said, case.id, case.model, case.sample,
-                case.subset, case.condition, case.seed, str(case.clip.path), project.digests.get(case.id, ""),
-                other=other.id if other else "", other_model=other.model if other else "",
+                item.task, item.id, names.get(answer.rater, answer.rater), question_id, text, case.id, case.model,
+                case.sample, case.subset, case.condition, case.seed, str(case.clip.path),
+                project.digests.get(case.id, ""), other=other.id if other else "",
+                other_model=other.model if other else "",
                 other_clip=str(other.clip.path) if other else "",
                 other_digest=project.digests.get(other.id, "") if other else "",
-                dimension=question.dimension, text=answer.texts.get(id) or question.text, polarity=question.polarity,
-                frames=dict(answer.frames), boxes=boxes, comment=answer.comment, swapped=answer.swapped, form=item.form,
-                right=item.gold.get(id, ""), example=item.example, seconds=answer.seconds, at=answer.at,
+                dimension=question.dimension, text=answer.texts.get(question_id) or question.text,
+                polarity=question.polarity, frames=dict(answer.frames), boxes=tuple(boxes),
+                comment=answer.comment, swapped=answer.swapped,
+                form=item.form, right=item.gold.get(question_id, ""), example=item.example,
+                seconds=answer.seconds, at=answer.at,
             )
         )  # fmt: skip
-    return made
+    return labels
 
 
 def exported(project: Project, store: Store, folder: Path) -> Files:
@@ -68,21 +73,21 @@ def exported(project: Project, store: Store, folder: Path) -> Files:
 
 def files_of(labels: Sequence[Label], folder: Path, cases: Mapping[str, Case] | None = None) -> Files:
     """Name -> content of every file that these labels give."""
-    counted = [label for label in labels if not label.example]
-    made: Files = {"labels.jsonl": _text(lines(labels, folder))}
+    rated = [label for label in labels if not label.example]
+    files: Files = {"labels.jsonl": _text(lines(labels, folder))}
     with suppress(MissingPrerequisite):
-        made["labels.parquet"] = parquet(labels, folder)
-    made["label_studio.json"] = json.dumps(formats.to_label_studio(labels), indent=1, ensure_ascii=False) + "\n"
+        files["labels.parquet"] = parquet(labels, folder)
+    files["label_studio.json"] = json.dumps(formats.to_label_studio(labels), indent=1, ensure_ascii=False) + "\n"
     by = {
-        "targets.json": lambda: _json(targets(counted)),
-        "marks.csv": lambda: marks_sheet(counted),
-        "judge_labels.jsonl": lambda: _text(map(_dumps, judge_labels(counted, folder))),
-        "wrbench_labels.jsonl": lambda: _text(map(_dumps, formats.to_wrbench(counted))),
-        "mbench_labels.jsonl": lambda: _text(map(_dumps, formats.to_mbench(counted))),
-        "preferences.jsonl": lambda: _text(map(_dumps, preferences(counted, cases or {}))),
-        "reviews.json": lambda: _json(reviews(counted)),
+        "targets.json": lambda: _json(targets(rated)),
+        "marks.csv": lambda: marks_sheet(rated),
+        "judge_labels.jsonl": lambda: _text(map(_dumps, judge_labels(rated, folder))),
+        "wrbench_labels.jsonl": lambda: _text(map(_dumps, formats.to_wrbench(rated))),
+        "mbench_labels.jsonl": lambda: _text(map(_dumps, formats.to_mbench(rated))),
+        "preferences.jsonl": lambda: _text(map(_dumps, preferences(rated, cases or {}))),
+        "reviews.json": lambda: _json(reviews(rated)),
     }
-    return made | {name: text for name, make in by.items() if (text := make())}
+    return files | {name: text for name, make in by.items() if (text := make())}
 
 
 def write(files: Files, folder: Path) -> list[Path]:
@@ -107,12 +112,12 @@ def parquet(labels: Sequence[Label], folder: Path) -> bytes:
     for row in rows:
         row |= {name: json.dumps(row[name]) for name in ("frames", "boxes") if row[name]}
     schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in (*NAMES, "schema")])
-    made = io.BytesIO()
-    writer.write_table(pyarrow.Table.from_pylist(rows, schema), made)
-    return made.getvalue()
+    buffer = io.BytesIO()
+    writer.write_table(pyarrow.Table.from_pylist(rows, schema), buffer)
+    return buffer.getvalue()
 
 
-def targets(labels: Sequence[Label]) -> dict[str, dict[str, Any]]:
+def targets(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     """Clip -> box of its target in the first frame and what becomes of it, as `import scan --targets` and suites read.
 
     A clip is called by its file's name; by model/name where several models' files are called alike; MemoBench's by
@@ -121,44 +126,49 @@ def targets(labels: Sequence[Label]) -> dict[str, dict[str, Any]]:
     marks = (label for label in labels if label.task == "marks")
     by_clip = grouped(marks, lambda one: (one.case, one.model, one.sample, Path(one.clip).stem or one.sample))
     stems = Counter(stem for _, _, _, stem in by_clip)
-    found = {}
-    for (_, model, _, stem), said in by_clip.items():
-        verdicts = [label.answer for label in said]
-        boxes = [box for label in said for box in label.boxes if box.frame == 0]
-        entry: dict[str, Any] = {"gate": majority(verdicts) or "borderline", "raters": len(said)}
-        if entry["gate"] == "cannot tell":
-            entry["gate"] = "borderline"
+    entries = {}
+    for (_, model, _, stem), marks_of_clip in by_clip.items():
+        verdicts = [label.answer for label in marks_of_clip]
+        boxes = [box for label in marks_of_clip for box in label.boxes if box.frame == 0]
+        gate = majority(verdicts)
+        if gate in (None, "cannot tell"):
+            gate = "borderline"
+        entry: dict[str, object] = {"gate": gate, "raters": len(marks_of_clip)}
         if boxes:
             middle = [round(statistics.median(box.box[k] for box in boxes), 4) for k in range(4)]
             entry = {"box": middle, "target": Counter(box.name for box in boxes).most_common(1)[0][0], **entry}
         for name, frame in ((GONE, "first_hidden_frame"), (BACK, "first_returned_frame")):
-            marked = [label.frames[name] for label in said if name in label.frames and label.answer == entry["gate"]]
+            marked = [label.frames[name] for label in marks_of_clip if name in label.frames and label.answer == gate]
             if marked:
                 entry[frame] = round(statistics.median(marked))
-        notes = " / ".join(dict.fromkeys(label.comment for label in said if label.comment))
-        found[stem if stems[stem] == 1 else f"{model}/{stem}"] = entry | ({"note": notes} if notes else {})
-    return found
+        notes = " / ".join(dict.fromkeys(label.comment for label in marks_of_clip if label.comment))
+        entries[stem if stems[stem] == 1 else f"{model}/{stem}"] = entry | ({"note": notes} if notes else {})
+    return entries
 
 
 def marks_sheet(labels: Sequence[Label]) -> str:
     """MemoBench's sheet of key frames: video_folder, exits, re-enter; of clips whose target is hidden and returns."""
     marks = (label for label in labels if label.task == "marks")
     rows = []
-    for sample, said in sorted(grouped(marks, lambda label: label.sample).items()):
-        models = {label.model for label in said}
-        chosen = [label for label in said if label.model == "reference"] if "reference" in models else said
+    for sample, marks_of_sample in sorted(grouped(marks, lambda label: label.sample).items()):
+        models = {label.model for label in marks_of_sample}
+        of_truth = (
+            [label for label in marks_of_sample if label.model == "reference"]
+            if "reference" in models
+            else marks_of_sample
+        )
         if (
-            len({label.model for label in chosen}) > 1
-            or majority([label.answer for label in chosen]) != "hidden, returned"
+            len({label.model for label in of_truth}) > 1
+            or majority([label.answer for label in of_truth]) != "hidden, returned"
         ):
             continue  # key frames are of one clip, the ground truth
-        agreeing = [label for label in chosen if label.answer == "hidden, returned"]
+        agreeing = [label for label in of_truth if label.answer == "hidden, returned"]
         exits, returns = (round(statistics.median(label.frames[name] for label in agreeing)) for name in (GONE, BACK))
         rows.append([sample, exits, returns])
     return csv_text(["video_folder", "exits", "re-enter"], rows, "\n") if rows else ""
 
 
-def judge_labels(labels: Sequence[Label], folder: Path) -> list[dict[str, Any]]:
+def judge_labels(labels: Sequence[Label], folder: Path) -> list[dict[str, str]]:
     """Rows that `revisit judge check` reads: yes and no of each rater; who could not judge is left out."""
     rows = []
     for label in labels:
@@ -170,57 +180,57 @@ def judge_labels(labels: Sequence[Label], folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def preferences(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict[str, Any]]:
+def preferences(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict[str, object]]:
     """Pairs for training: the clip that most raters prefer and the other one, with prompts, digests and the rule.
 
     Only where more than half of all who were asked prefer the same one. Gold questions are in it, examples are not.
     """
-    made = []
-    asked = (label for label in labels if label.task == "pairwise" and label.question != JUDGEABLE)
-    pairs = grouped(asked, lambda label: (label.case, label.other, label.question))
-    for (case, other, question), said in pairs.items():
-        votes = Counter(label.answer for label in said)
-        winner = next((side for side in ("a", "b") if votes[side] * 2 > len(said)), None)
+    pairs_of_clips: list[dict[str, object]] = []
+    compared = (label for label in labels if label.task == "pairwise" and label.question != JUDGEABLE)
+    pairs = grouped(compared, lambda label: (label.case, label.other, label.question))
+    for (case, other, question), votes_of_pair in pairs.items():
+        votes = Counter(label.answer for label in votes_of_pair)
+        winner = next((side for side in ("a", "b") if votes[side] * 2 > len(votes_of_pair)), None)
         if winner is None:
             continue
-        first = said[0]
+        first = votes_of_pair[0]
         sides = {
             "a": {"case": case, "model": first.model, "video": first.clip, "digest": first.digest},
             "b": {"case": other, "model": first.other_model, "video": first.other_clip, "digest": first.other_digest},
         }
-        made.append(
+        pairs_of_clips.append(
             {
                 "prompt": cases[case].prompt if case in cases else "",
                 "dimension": question,
                 "chosen": sides[winner],
                 "rejected": sides["b" if winner == "a" else "a"],
                 "votes": dict(sorted(votes.items())),
-                "rule": {"by": "people", "majority": "more than half of all votes", "raters": len(said)},
+                "rule": {"by": "people", "majority": "more than half of all votes", "raters": len(votes_of_pair)},
             }
         )
-    return made
+    return pairs_of_clips
 
 
-def reviews(labels: Sequence[Label]) -> dict[str, dict[str, Any]]:
+def reviews(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     """Sample -> number of a question -> what reviewers decide, the new words and their reasons."""
-    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    decisions: dict[str, dict[str, object]] = defaultdict(dict)
     reviews = (label for label in labels if label.task == "review")
-    for (sample, question), said in grouped(reviews, lambda label: (label.sample, label.question)).items():
-        edits = [label.text for label in said if label.answer == "edit"]
-        found[sample][question] = {
-            "decision": majority([label.answer for label in said]) or "undecided",
-            "votes": dict(Counter(label.answer for label in said)),
+    for (sample, question), votes in grouped(reviews, lambda label: (label.sample, label.question)).items():
+        edits = [label.text for label in votes if label.answer == "edit"]
+        decisions[sample][question] = {
+            "decision": majority([label.answer for label in votes]) or "undecided",
+            "votes": dict(Counter(label.answer for label in votes)),
             **({"text": Counter(edits).most_common(1)[0][0]} if edits else {}),
-            "reasons": [f"{label.rater}: {label.comment}" for label in said if label.comment],
+            "reasons": [f"{label.rater}: {label.comment}" for label in votes if label.comment],
         }
-    return dict(found)
+    return dict(decisions)
 
 
-def _json(content: Any) -> str:
+def _json(content: object) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n" if content else ""
 
 
-def _dumps(row: Mapping[str, Any]) -> str:
+def _dumps(row: Mapping[str, object]) -> str:
     return json.dumps(row, ensure_ascii=False, allow_nan=False)
 
 

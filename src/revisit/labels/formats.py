@@ -19,10 +19,11 @@ from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import BACK, CANNOT, GONE, TASKS, Box, Label
 
 SIGNS = {"a": 1, "tie": 0, "both_bad": 0, "b": -1}
+Row = dict[str, object]  # of a file that another tool reads
 FORMATS = ("labels", "wrbench", "mbench", "label-studio")
 
 
-def to_wrbench(labels: Iterable[Label]) -> list[dict[str, Any]]:
+def to_wrbench(labels: Iterable[Label]) -> list[Row]:
     """A row per rater, pair and dimension."""
     return [
         {
@@ -43,9 +44,9 @@ def to_wrbench(labels: Iterable[Label]) -> list[dict[str, Any]]:
     ]
 
 
-def to_mbench(labels: Iterable[Label]) -> list[dict[str, Any]]:
+def to_mbench(labels: Iterable[Label]) -> list[Row]:
     """A row per rater and clip (trigger), or per rater, pair and dimension."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for label in labels:
         ids = {
             "subset": label.subset,
@@ -65,15 +66,15 @@ def to_mbench(labels: Iterable[Label]) -> list[dict[str, Any]]:
 def from_rows(rows: Sequence[Mapping[str, Any]], shape: str) -> list[Label]:
     """Labels of rows as `to_wrbench` or `to_mbench` writes them."""
     read_row, name = {"wrbench": (_from_wrbench, "WRBench"), "mbench": (_from_mbench, "MBench")}[shape]
-    made = []
+    labels = []
     for number, row in enumerate(rows, 1):
         try:
-            made.append(read_row(row))
+            labels.append(read_row(row))
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(
                 f"row {number} is not a label in {name}'s format: {error!s} is missing or invalid"
             ) from None
-    return made
+    return labels
 
 
 def _from_wrbench(row: Mapping[str, Any]) -> Label:
@@ -90,31 +91,32 @@ def _from_wrbench(row: Mapping[str, Any]) -> Label:
 
 def _from_mbench(row: Mapping[str, Any]) -> Label:
     """Cases are called as the suite calls them."""
-    ids = [str(row[name]) for name in ("subset", "sample_id", "condition_id")]
-    who, item = str(row["annotator"]), ":".join(ids)
-    facts: dict[str, Any] = {"subset": ids[0], "sample": ids[1], "condition": ids[2]}
+    subset, sample, condition = (str(row[name]) for name in ("subset", "sample_id", "condition_id"))
+    who, item = str(row["annotator"]), f"{subset}:{sample}:{condition}"
     if row.get("type") == "trigger" or "triggered" in row:
         model = str(row["model_id"])
         case = f"{item}@{model}"
-        said = "yes" if row["triggered"] else "no"
-        return Label("trigger", case, who, "trigger", said, case, model, dimension="trigger", **facts)
+        answer_text = "yes" if row["triggered"] else "no"
+        return Label(
+            "trigger", case, who, "trigger", answer_text, case, model, sample, subset, condition, dimension="trigger"
+        )
     one, other, dimension = str(row["model_a"]), str(row["model_b"]), str(row["dimension"])
     answer = {"a": "a", "b": "b", "tie": "tie"}[str(row["preference"]).lower()]
     return Label(
-        "pairwise", f"{item}@{one}@{other}", who, dimension, answer, f"{item}@{one}", one, other=f"{item}@{other}",
-        other_model=other, dimension=dimension, **facts,
+        "pairwise", f"{item}@{one}@{other}", who, dimension, answer, f"{item}@{one}", one, sample, subset, condition,
+        other=f"{item}@{other}", other_model=other, dimension=dimension,
     )  # fmt: skip
 
 
-def to_label_studio(labels: Iterable[Label]) -> list[dict[str, Any]]:
+def to_label_studio(labels: Iterable[Label]) -> list[Row]:
     """Tasks with the annotations of every rater."""
-    tasks = []
-    for number, said in enumerate(grouped(labels, lambda label: label.item).values(), 1):
-        first = said[0]
+    tasks: list[Row] = []
+    for number, labels_of_item in enumerate(grouped(labels, lambda label: label.item).values(), 1):
+        first = labels_of_item[0]
         names = ("task", "item", "case", "model", "sample", "subset", "condition", "other", "other_model")
-        data: dict[str, Any] = {name: getattr(first, name) for name in names if getattr(first, name)}
+        data: Row = {name: getattr(first, name) for name in names if getattr(first, name)}
         data |= {"video": first.clip} | ({"video_b": first.other_clip} if first.other_clip else {})
-        by_rater = grouped(said, lambda label: label.rater)
+        by_rater = grouped(labels_of_item, lambda label: label.rater)
         annotations = [
             {
                 "completed_by": {"email": rater},
@@ -128,45 +130,45 @@ def to_label_studio(labels: Iterable[Label]) -> list[dict[str, Any]]:
     return tasks
 
 
-def _choice(label: Label) -> dict[str, Any]:
+def _choice(label: Label) -> Row:
     meta = {"dimension": label.dimension, "text": label.text, "polarity": label.polarity}
-    kept = {name: value for name, value in meta.items() if value}
+    meta_set = {name: value for name, value in meta.items() if value}
     return {
         "id": f"q-{label.question}",
         "from_name": label.question,
         "to_name": "video",
         "type": "choices",
         "value": {"choices": [label.answer]},
-        **({"meta": kept} if kept else {}),
+        **({"meta": meta_set} if meta_set else {}),
     }
 
 
-def _regions(label: Label) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
+def _regions(label: Label) -> list[Row]:
+    regions: list[Row] = []
     for k, box in enumerate(label.boxes):
         x0, y0, x1, y1 = (100 * value for value in box.box)
-        place: dict[str, Any] = {"frame": box.frame + 1, "enabled": True, "rotation": 0, "time": 0}
+        place: Row = {"frame": box.frame + 1, "enabled": True, "rotation": 0, "time": 0}
         place |= {"x": x0, "y": y0, "width": x1 - x0, "height": y1 - y0}
         value = {"sequence": [place], "labels": [box.name]}
-        made.append(
+        regions.append(
             {"id": f"box-{k}", "from_name": "box", "to_name": "video", "type": "videorectangle", "value": value}
         )
     for name, frame in label.frames.items():
         value_ = {"ranges": [{"start": frame + 1, "end": frame + 1}], "timelinelabels": [name]}
-        made.append(
+        regions.append(
             {"id": f"at-{name}", "from_name": "frames", "to_name": "video", "type": "timelinelabels", "value": value_}
         )
     if label.comment:
         text = {"text": [label.comment]}
-        made.append({"id": "comment", "from_name": "comment", "to_name": "video", "type": "textarea", "value": text})
-    return made
+        regions.append({"id": "comment", "from_name": "comment", "to_name": "video", "type": "textarea", "value": text})
+    return regions
 
 
 def from_label_studio(tasks: Any) -> list[Label]:
     """Labels of Label Studio's JSON: choices, boxes, ranges of frames and texts of each annotation."""
     if not isinstance(tasks, list):
         raise UsageError("expected the JSON list that Label Studio exports")
-    made: list[Label] = []
+    labels: list[Label] = []
     for number, task in enumerate(tasks, 1):
         try:
             data = task["data"]
@@ -179,16 +181,16 @@ def from_label_studio(tasks: Any) -> list[Label]:
             facts |= {"clip": str(data.get("video") or ""), "other_clip": str(data.get("video_b") or "")}
             for annotation in task.get("annotations") or ():
                 if not annotation.get("was_cancelled"):
-                    made += _of_annotation(kind, str(data.get("item") or case), case, facts, annotation)
+                    labels += _of_annotation(kind, str(data.get("item") or case), case, facts, annotation)
         except UsageError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UsageError(f"task {number} is not in Label Studio's format: {error!s}") from None
-    return made
+    return labels
 
 
 def _of_annotation(
-    kind: str, item: str, case: str, facts: Mapping[str, Any], annotation: Mapping[str, Any]
+    kind: str, item: str, case: str, facts: dict[str, Any], annotation: Mapping[str, Any]
 ) -> list[Label]:
     results = annotation.get("result") or []
     frames: dict[str, int] = {}
@@ -211,23 +213,23 @@ def _of_annotation(
     rater = str(
         (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who if who is not None else "unknown"
     )
-    made = []
+    labels = []
     for part in results:
         if part["type"] == "choices":
             for choice in part["value"]["choices"]:
-                about: dict[str, Any] = {
+                meta = {
                     name: str(value)
                     for name, value in (part.get("meta") or {}).items()
                     if name in ("dimension", "text", "polarity")
                 }
-                made.append(
+                labels.append(
                     Label(
                         kind, item, rater, str(part["from_name"]), str(choice), case, frames=frames, boxes=tuple(boxes),
                         comment=comment, seconds=float(annotation.get("lead_time") or 0),
-                        at=str(annotation.get("created_at") or ""), **{**facts, **about},
+                        at=str(annotation.get("created_at") or ""), **{**facts, **meta},
                     )
                 )  # fmt: skip
-    return made
+    return labels
 
 
 def read(path: Path, shape: str) -> list[Label]:

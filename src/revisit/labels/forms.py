@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import parse_qs
 
 from revisit.core import UsageError
@@ -12,12 +12,21 @@ from revisit.core.text import parse_json
 from revisit.labels.items import JUDGEABLE, Asked, Item
 from revisit.labels.label import BACK, CANNOT, GONE
 from revisit.labels.project import Shot
-from revisit.labels.store import Answer
+from revisit.labels.store import Answer, BoxJson
 
 LONGEST = 4000  # characters of a comment or of a question
 MOST_FIELDS, MOST_BOXES = 200, 20
 SIDES = {"left": "a", "right": "b"}
 Fields = Mapping[str, Sequence[str]]
+
+
+class AnswerParts(TypedDict):
+    """What goes with the answers of a form."""
+
+    frames: dict[str, int]
+    boxes: list[BoxJson]
+    comment: str
+    texts: dict[str, str]
 
 
 def fields_of(body: bytes) -> Fields:
@@ -49,8 +58,8 @@ def draft_of(item: Item, fields: Fields) -> str:
     """What a half-filled form says, as it stands: fields of the item's own, not yet un-swapped."""
     names = {f"q.{q.id}" for q in item.questions} | {f"text.{q.id}" for q in item.questions}
     names |= {f"frame.{name}" for name in (GONE, BACK, "worst")} | {"boxes", "comment", "seconds"}
-    kept = {name: [value[:LONGEST] for value in values[:40]] for name, values in fields.items() if name in names}
-    return json.dumps({"form": kept}, ensure_ascii=False)
+    own_fields = {name: [value[:LONGEST] for value in values[:40]] for name, values in fields.items() if name in names}
+    return json.dumps({"form": own_fields}, ensure_ascii=False)
 
 
 def filled(item: Item, draft: Mapping[str, Any], swapped: bool) -> dict[str, list[str]]:
@@ -61,13 +70,13 @@ def filled(item: Item, draft: Mapping[str, Any], swapped: bool) -> dict[str, lis
         return {}
     made: dict[str, list[str]] = {}
     for question in item.questions:
-        given = draft["answers"].get(question.id)
+        answer = draft["answers"].get(question.id)
         if question.several:
             made[f"q.{question.id}"] = [kind for kind in question.answers if kind in draft["answers"]]
-        elif given is not None:
-            made[f"q.{question.id}"] = [turned(item, given, swapped)]
+        elif answer is not None:
+            made[f"q.{question.id}"] = [turned(item, answer, swapped)]
     made |= {f"frame.{name}": [str(frame)] for name, frame in draft["frames"].items()}
-    made |= {f"text.{id}": [text] for id, text in draft["texts"].items()}
+    made |= {f"text.{question_id}": [text] for question_id, text in draft["texts"].items()}
     return made | {"boxes": [json.dumps(draft["boxes"])], "comment": [draft["comment"]]}
 
 
@@ -81,22 +90,22 @@ def seconds_of(fields: Fields) -> float:
 
 
 def _answers(item: Item, question: Asked, fields: Fields, swapped: bool) -> dict[str, str]:
-    given = list(fields.get(f"q.{question.id}", ()))
+    values = list(fields.get(f"q.{question.id}", ()))
     allowed = question.answers
     if question.several:
-        if not given:
+        if not values:
             raise UsageError("choose at least one answer; there is one for 'nothing of the kind'")
-        if "none" in given and len(given) > 1:
+        if "none" in values and len(values) > 1:
             raise UsageError("'nothing goes wrong' cannot be combined with other answers")
-        wrong = [value for value in given if value not in allowed]
+        wrong = [value for value in values if value not in allowed]
         if wrong:
             raise UsageError(f"unknown answer {wrong[0][:40]!r}")
-        return dict.fromkeys(given, "yes")
-    value = SIDES.get(given[0], given[0]) if given and item.task == "pairwise" else given[0] if given else ""
+        return dict.fromkeys(values, "yes")
+    value = SIDES.get(values[0], values[0]) if values and item.task == "pairwise" else values[0] if values else ""
     if not value:
         raise UsageError(f"this question has no answer yet: {question.text}")
-    if value not in allowed or (given[0] in ("a", "b") and item.task == "pairwise"):
-        raise UsageError(f"unknown answer {given[0][:40]!r}")
+    if value not in allowed or (values[0] in ("a", "b") and item.task == "pairwise"):
+        raise UsageError(f"unknown answer {values[0][:40]!r}")
     if swapped:
         value = {"a": "b", "b": "a"}.get(value, value)
     return {question.id: value}
@@ -109,7 +118,7 @@ def turned(item: Item, answer: str, swapped: bool) -> str:
     return "left" if (answer == "a") != swapped else "right"
 
 
-def _rest(item: Item, fields: Fields, shots: Sequence[Shot]) -> dict[str, Any]:
+def _rest(item: Item, fields: Fields, shots: Sequence[Shot]) -> AnswerParts:
     """Frames, boxes, new words and the comment."""
     frames = {}
     for name in (GONE, BACK, "worst"):
@@ -118,54 +127,54 @@ def _rest(item: Item, fields: Fields, shots: Sequence[Shot]) -> dict[str, Any]:
             if not text.isdecimal() or len(text) > 9 or int(text) >= shots[0].frames:
                 raise UsageError(f"the frame {text[:20]!r} is not in this clip, which has {shots[0].frames} frames")
             frames[name] = int(text)
-    made: dict[str, Any] = {
+    parts: AnswerParts = {
         "frames": frames,
         "boxes": _boxes(one(fields, "boxes")),
         "comment": _text(one(fields, "comment")),
+        "texts": {},
     }
     if item.task == "marks":
-        _check_marks(one(fields, "q.target"), made)
-    made["texts"] = {}
+        _check_marks(one(fields, "q.target"), parts)
     for question in item.questions:
         if item.task == "review":
             choice, words = one(fields, f"q.{question.id}"), _text(one(fields, f"text.{question.id}"))
             if choice == "edit" and words in ("", question.text):
                 raise UsageError("to edit a question, change its words")
-            if choice in ("edit", "drop") and not made["comment"]:
+            if choice in ("edit", "drop") and not parts["comment"]:
                 raise UsageError("give a short reason")
-            made["texts"] |= {question.id: words} if choice == "edit" else {}
-    return made
+            parts["texts"] |= {question.id: words} if choice == "edit" else {}
+    return parts
 
 
-def _check_marks(verdict: str, made: Mapping[str, Any]) -> None:
-    gone, back = made["frames"].get(GONE), made["frames"].get(BACK)
-    wanted = {"never hidden": (False, False), "hidden, returned": (True, True), "hidden, not returned": (True, False)}
-    if verdict in wanted and (gone is not None, back is not None) != wanted[verdict]:
+def _check_marks(verdict: str, parts: AnswerParts) -> None:
+    gone, back = parts["frames"].get(GONE), parts["frames"].get(BACK)
+    expected = {"never hidden": (False, False), "hidden, returned": (True, True), "hidden, not returned": (True, False)}
+    if verdict in expected and (gone is not None, back is not None) != expected[verdict]:
         raise UsageError(f"“{verdict}” does not fit the marked frames")
     if gone is not None and back is not None and gone >= back:
         raise UsageError("the target must disappear before it returns")
-    if verdict in wanted and not made["boxes"]:
+    if verdict in expected and not parts["boxes"]:
         raise UsageError("draw a box around the target in the first frame")
 
 
-def _boxes(text: str) -> list[dict[str, Any]]:
+def _boxes(text: str) -> list[BoxJson]:
     try:
-        given = parse_json(text) if text else []
-        if not isinstance(given, list) or len(given) > MOST_BOXES:
+        entries = parse_json(text) if text else []
+        if not isinstance(entries, list) or len(entries) > MOST_BOXES:
             raise ValueError
-        made = []
-        for entry in given:
+        boxes: list[BoxJson] = []
+        for entry in entries:
             box = [round(float(value), 4) for value in entry["box"]]
             if len(box) != 4 or not (0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):
                 raise ValueError
-            made.append(
+            boxes.append(
                 {
                     "name": _text(str(entry.get("name") or "target"))[:200],
                     "frame": int(entry.get("frame", 0)),
                     "box": box,
                 }
             )
-        return made
+        return boxes
     except UsageError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):

@@ -72,8 +72,8 @@ class Dimension:
 def people_of(suite: str) -> Mapping[str, Any]:
     """What a suite asks people: `people` of its card, or that of plain folders."""
     card = SUITES[suite].card if suite in SUITES else {}
-    found: Mapping[str, Any] = card.get("people") or SUITES["folder"].card["people"]
-    return found
+    questions: Mapping[str, Any] = card.get("people") or SUITES["folder"].card["people"]
+    return questions
 
 
 def dimensions_of(suite: str) -> tuple[Dimension, ...]:
@@ -83,15 +83,17 @@ def dimensions_of(suite: str) -> tuple[Dimension, ...]:
 
 def of_reference(cases: Iterable[Case]) -> list[Case]:
     """The references of cases as cases of their own, once each."""
-    found: dict[str, Case] = {}
+    references: dict[str, Case] = {}
     for case in cases:
-        if case.reference is not None and str(case.reference.path) not in found:
+        if case.reference is not None and str(case.reference.path) not in references:
             name = "/".join(part for part in (case.subset, case.sample) if part)
-            made = replace(case, id=f"{name}@reference", model="reference", clip=case.reference, reference=None, seed=0)
-            found[str(case.reference.path)] = made
-    if not found:
+            reference = replace(
+                case, id=f"{name}@reference", model="reference", clip=case.reference, reference=None, seed=0
+            )
+            references[str(case.reference.path)] = reference
+    if not references:
         raise UsageError("no clip of these runs has a reference; leave --of out to label the clips themselves")
-    return list(found.values())
+    return list(references.values())
 
 
 def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Sequence[str] = ()) -> list[Item]:
@@ -99,22 +101,22 @@ def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Se
     if task not in TASKS:
         raise UsageError(f"unknown task {task!r}; choose one of {', '.join(TASKS)}")
     if task == "pairwise":
-        made = [_pair(one, other, dimensions) for one, other in couples(cases)]
-        if not made:
+        items = [_pair(one, other, dimensions) for one, other in couples(cases)]
+        if not items:
             raise UsageError("no two models have a clip of the same case, so there is nothing to compare")
-        return [item for item in made if len(item.questions) > 1 or item.questions[0].id != JUDGEABLE]
+        return [item for item in items if len(item.questions) > 1 or item.questions[0].id != JUDGEABLE]
     if task == "answer":
-        made = [item for case in cases for item in _forms(case, forms)]
+        items = [item for case in cases for item in _forms(case, forms)]
     elif task == "review":
-        asked = [(case, question) for case in cases for question in bank_of(case)]
-        made = [_item(task, (case,), [_of_bank(one, REVIEWS)], str(one["id"])) for case, one in asked]
+        questions = [(case, question) for case in cases for question in bank_of(case)]
+        items = [_item(task, (case,), [_of_bank(one, REVIEWS)], str(one["id"])) for case, one in questions]
     else:
-        made = [{"trigger": _trigger, "marks": _marks, "failure": _failure}[task](case) for case in cases]
-    if not made:
+        items = [{"trigger": _trigger, "marks": _marks, "failure": _failure}[task](case) for case in cases]
+    if not items:
         raise UsageError(
             f"no clip of these runs has questions of a bank, which the task {task} asks (docs/memobench.md)"
         )
-    return made
+    return items
 
 
 def couples(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
@@ -122,35 +124,36 @@ def couples(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
     by = grouped(cases, lambda case: (case.suite, *case.pairing_key))
     return [
         (one, other)
-        for same in by.values()
-        for one, other in combinations(sorted(same, key=lambda case: case.model), 2)
+        for clips in by.values()
+        for one, other in combinations(sorted(clips, key=lambda case: case.model), 2)
         if one.model != other.model
     ]
 
 
-def bank_of(case: Case) -> list[Mapping[str, Any]]:
+def bank_of(case: Case) -> list[Mapping[str, object]]:
     """The questions of a case's bank: id, dimension, positive, text."""
     return list(case.annotations.get("questions") or ())
 
 
-def _pair(one: Case, other: Case, wanted: Sequence[str]) -> Item:
-    known = dimensions_of(one.suite)
-    unknown = sorted(set(wanted) - {dimension.id for dimension in known})
+def _pair(one: Case, other: Case, dimension_ids: Sequence[str]) -> Item:
+    dimensions = dimensions_of(one.suite)
+    unknown = sorted(set(dimension_ids) - {dimension.id for dimension in dimensions})
     if unknown:
-        raise UsageError(f"unknown dimension {unknown[0]!r}; choose one of {', '.join(d.id for d in known)}")
-    chosen = [
+        raise UsageError(f"unknown dimension {unknown[0]!r}; choose one of {', '.join(d.id for d in dimensions)}")
+    selected = [
         dimension
-        for dimension in known
-        if (not wanted or dimension.id in wanted) and dimension.subset in ("", one.subset or dimension.subset)
+        for dimension in dimensions
+        if (not dimension_ids or dimension.id in dimension_ids)
+        and dimension.subset in ("", one.subset or dimension.subset)
     ]
     name = target_of(one)
-    asked = [
+    questions = [
         Asked(one_.id, one_.text.replace("{target}", name), PREFERENCES, one_.id, returned=one_.returned)
-        for one_ in chosen
+        for one_ in selected
     ]
-    if any(dimension.returned for dimension in chosen):
-        asked.insert(0, Asked(JUDGEABLE, WATCHED.replace("{target}", name), WHOSE, JUDGEABLE))
-    return _item("pairwise", (one, other), asked)
+    if any(dimension.returned for dimension in selected):
+        questions.insert(0, Asked(JUDGEABLE, WATCHED.replace("{target}", name), WHOSE, JUDGEABLE))
+    return _item("pairwise", (one, other), questions)
 
 
 def _trigger(case: Case) -> Item:
@@ -169,7 +172,7 @@ def _forms(case: Case, forms: int) -> list[Item]:
     ]
 
 
-def _of_bank(question: Mapping[str, Any], answers: tuple[str, ...]) -> Asked:
+def _of_bank(question: Mapping[str, object], answers: tuple[str, ...]) -> Asked:
     polarity = "positive" if question["positive"] else "negative"
     return Asked(str(question["id"]), str(question["text"]), answers, str(question["dimension"]), polarity)
 
@@ -187,30 +190,32 @@ def _failure(case: Case) -> Item:
 
 def target_of(case: Case) -> str:
     """The target in words."""
-    named = case.target.name if case.target is not None else case.target_name
-    return f"the {named}" if named and named != "target" else "what matters"
+    name = case.target.name if case.target is not None else case.target_name
+    return f"the {name}" if name and name != "target" else "what matters"
 
 
-def _item(task: str, cases: Sequence[Case], asked: Sequence[Asked], part: str = "") -> Item:
+def _item(task: str, cases: Sequence[Case], questions: Sequence[Asked], part: str = "") -> Item:
     first = cases[0]
     scene = "/".join(one for one in (first.subset, first.sample) if one)
     stratum = " | ".join((" against ".join(case.model for case in cases), first.subset, first.condition))
-    id = digest("\n".join([task, part, *(case.id for case in cases)]), 16)
+    item_id = digest("\n".join([task, part, *(case.id for case in cases)]), 16)
     captions = tuple(str(one) for one in first.annotations.get("caption_segments") or ())
-    return Item(id, task, tuple(case.id for case in cases), tuple(asked), scene, stratum, context_of(first), captions)
+    return Item(
+        item_id, task, tuple(case.id for case in cases), tuple(questions), scene, stratum, context_of(first), captions
+    )
 
 
 def context_of(case: Case) -> tuple[tuple[str, str], ...]:
     """What a rater is told of a case, whoever made the clip."""
     notes = case.annotations
-    told = [
+    entries = [
         ("Asked for", "" if notes.get("caption_segments") else case.prompt),
         ("Camera", camera_words(case)),
         ("Target", case.target.name if case.target is not None else case.target_name),
         ("Event", str(notes.get("event") or "")),
         ("Expected", str(notes.get("expected") or "")),
     ]
-    return tuple((heading, text) for heading, text in told if text and text != "target")
+    return tuple((heading, text) for heading, text in entries if text and text != "target")
 
 
 def camera_words(case: Case) -> str:

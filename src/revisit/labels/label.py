@@ -72,12 +72,14 @@ class Label:
 NAMES = tuple(part.name for part in fields(Label))
 
 
-def to_line(label: Label) -> dict[str, Any]:
+def to_line(label: Label) -> dict[str, object]:
     """The content of a label's line: schema, and every field that says something."""
-    made = {"schema": SCHEMA, **asdict(label)}
-    made["boxes"] = [{"name": one.name, "frame": one.frame, "box": list(one.box)} for one in label.boxes]
+    content = {"schema": SCHEMA, **asdict(label)}
+    content["boxes"] = [{"name": one.name, "frame": one.frame, "box": list(one.box)} for one in label.boxes]
     needed = ("schema", "task", "item", "rater", "question", "answer", "case")
-    return {name: value for name, value in made.items() if name in needed or value not in ("", {}, [], 0, 0.0, False)}
+    return {
+        name: value for name, value in content.items() if name in needed or value not in ("", {}, [], 0, 0.0, False)
+    }
 
 
 def from_line(line: Any, where: str) -> Label:
@@ -99,13 +101,13 @@ def from_line(line: Any, where: str) -> Label:
     try:
         boxes = tuple(_box(entry, where) for entry in line.get("boxes", ()))
         frames = {str(name): _frame(frame) for name, frame in dict(line.get("frames", {})).items()}
-        told = {name: value for name, value in line.items() if name in NAMES and name not in ("boxes", "frames")}
+        values = {name: value for name, value in line.items() if name in NAMES and name not in ("boxes", "frames")}
         for name in ("seed", "form"):
-            told[name] = int(told.get(name, 0))
-        told["seconds"] = float(told.get("seconds", 0.0))
+            values[name] = int(values.get(name, 0))
+        values["seconds"] = float(values.get("seconds", 0.0))
         texts = set(NAMES) - {"boxes", "frames", "seed", "form", "seconds", "swapped", "example"}
-        told |= {name: str(value) for name, value in told.items() if name in texts}
-        return Label(**{"item": told["case"], **told}, boxes=boxes, frames=frames)
+        values |= {name: str(value) for name, value in values.items() if name in texts}
+        return Label(**{"item": values["case"], **values}, boxes=boxes, frames=frames)
     except UsageError:
         raise
     except (TypeError, ValueError) as error:
@@ -114,7 +116,7 @@ def from_line(line: Any, where: str) -> Label:
 
 def read_labels(paths: Sequence[Path]) -> list[Label]:
     """The labels of files or of folders with a labels.jsonl, clips as paths from here on."""
-    found: list[Label] = []
+    labels: list[Label] = []
     for given in paths:
         path = given / "labels.jsonl" if given.is_dir() else given
         if not path.is_file():
@@ -124,8 +126,8 @@ def read_labels(paths: Sequence[Path]) -> list[Label]:
                 where = f"{path}, line {number}"
                 if content is None:
                     raise UsageError(f"{where}: not JSON; expected a label per line")
-                found.append(_moved(from_line(content, where), path.parent.joinpath))
-    return found
+                labels.append(_moved(from_line(content, where), path.parent.joinpath))
+    return labels
 
 
 def lines(labels: Iterable[Label], folder: Path) -> Iterator[str]:

@@ -1,11 +1,11 @@
-"""Reading: labels of projects and files, and what the commands make of them."""
+"""Labels of projects and files: loading, export, import, and alignment with a run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from revisit.core import UsageError
 from revisit.labels import formats
@@ -20,22 +20,35 @@ from revisit.media import file_digest
 from revisit.media.files import write_text
 from revisit.results.record_files import write_json
 from revisit.results.run import Run
+from revisit.results.tables import Table
 
 PEOPLE = "people.json"  # in a run: what people say of it, for its report
 
 
+class PeopleContent(TypedDict):
+    """people.json."""
+
+    schema: int
+    records: str
+    tables: list[Table]
+    figures: dict[str, list[dict[str, object]]]
+    notes: list[str]
+    alignment: dict[str, object]
+    agreement: dict[str, object]
+
+
 def labels_in(paths: Sequence[Path], store: str = "") -> list[Label]:
     """The labels of projects, straight from their stores, and of files."""
-    found: list[Label] = []
+    labels: list[Label] = []
     for path in paths:
         if (path / FILE).is_file():
             project = open_project(path)
-            found += labels_of(project, Store(store or project.store, project.name))
+            labels += labels_of(project, Store(store or project.store, project.name))
         else:
-            found += read_labels([path])
-    if not found:
+            labels += read_labels([path])
+    if not labels:
         raise UsageError("there are no labels yet")
-    return found
+    return labels
 
 
 def exported_files(source: Path, out: Path | None, store: str = "") -> list[Path]:
@@ -50,20 +63,20 @@ def exported_files(source: Path, out: Path | None, store: str = "") -> list[Path
 
 def imported(source: Path, shape: str, out: Path) -> int:
     """Write the labels of another tool as labels.jsonl; return how many there are."""
-    found = formats.read(source, shape)
+    labels = formats.read(source, shape)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, "".join(f"{line}\n" for line in lines(found, out.parent)))
-    return len(found)
+    write_text(out, "".join(f"{line}\n" for line in lines(labels, out.parent)))
+    return len(labels)
 
 
 def aligned(
-    run: Path, paths: Sequence[Path], chosen: Sequence[str], seed: int, store: str = ""
-) -> tuple[dict[str, Any], Path]:
+    run: Path, paths: Sequence[Path], metric_options: Sequence[str], seed: int, store: str = ""
+) -> tuple[PeopleContent, Path]:
     """Agreement and alignment of a run, kept in its people.json and shown in its report, the page."""
     from revisit.report.write_html import write_report
 
     metrics: dict[str, list[str]] = {}
-    for text in chosen:
+    for text in metric_options:
         dimension, equals, metric = text.partition("=")
         if not equals or not dimension or not metric:
             raise UsageError(f"--metric is DIMENSION=METRIC, such as same_look=return_consistency, not {text!r}")
@@ -71,17 +84,21 @@ def aligned(
     opened = Run(run)
     labels = labels_in(paths, store)
     report = agreement(labels)
-    found = alignment(opened.results, labels, metrics, seed)
-    content = {
+    alignment_of_run = alignment(opened.results, labels, metrics, seed)
+    content: PeopleContent = {
         "schema": 1,
         "records": file_digest(run / "records.jsonl"),  # the scores that were compared
-        "tables": [*alignment_tables(found), *agreement_tables(report)],
-        "figures": figures(report, found),
+        "tables": [*alignment_tables(alignment_of_run), *agreement_tables(report)],
+        "figures": figures(report, alignment_of_run),
         "notes": [
-            *found.notes,
-            *([f"{found.split_votes} pairs with a full tie of votes are left out"] if found.split_votes else []),
+            *alignment_of_run.notes,
+            *(
+                [f"{alignment_of_run.split_votes} pairs with a full tie of votes are left out"]
+                if alignment_of_run.split_votes
+                else []
+            ),
         ],
-        "alignment": asdict(found),
+        "alignment": {**asdict(alignment_of_run), "answers": alignment_of_run.answers or {}},
         "agreement": asdict(report),
     }
     write_json(run / PEOPLE, content)

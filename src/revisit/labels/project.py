@@ -74,10 +74,10 @@ class Project:
     secret: str
     guide: str = ""
     runs: tuple[str, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
 
-    def item(self, id: str) -> Item | None:
-        return self._by_id.get(id)
+    def item(self, item_id: str) -> Item | None:
+        return self._by_id.get(item_id)
 
     @cached_property
     def _by_id(self) -> dict[str, Item]:
@@ -111,19 +111,20 @@ def make(
     used = list(dict.fromkeys(case for item in items for case in item.cases))
     folder.mkdir(parents=True, exist_ok=True)
     shots, files = {}, {}
-    for done, id in enumerate(used, 1):
-        found = shown(cases[id].clip, folder / COPIES)
+    for done, case_id in enumerate(used, 1):
+        playable = shown(cases[case_id].clip, folder / COPIES)
         name = secrets.token_urlsafe(12)
-        shots[id] = Shot(name, found.fps, found.frames, found.width, found.height)
-        files[name] = found.path.resolve()
-        progress(done, len(used), id)
-    made = Project(
-        folder, settings, {id: cases[id] for id in used}, {id: digests.get(id, "") for id in used}, shots, files,
+        shots[case_id] = Shot(name, playable.fps, playable.frames, playable.width, playable.height)
+        files[name] = playable.path.resolve()
+        progress(done, len(used), case_id)
+    project = Project(
+        folder, settings, {case_id: cases[case_id] for case_id in used},
+        {case_id: digests.get(case_id, "") for case_id in used}, shots, files,
         tuple(items), secrets.token_hex(32), guide, tuple(str(run.resolve()) for run in runs),
         {"created": datetime.now(timezone.utc).isoformat(timespec="seconds")},
     )  # fmt: skip
-    _write(made)
-    return made
+    _write(project)
+    return project
 
 
 def open_project(folder: Path) -> Project:
@@ -162,7 +163,7 @@ def _write(project: Project) -> None:
             "secret": project.secret,
             "cases": [case_to_json(case) for case in project.cases.values()],
             "digests": dict(project.digests),
-            "shots": {id: asdict(shot) for id, shot in project.shots.items()},
+            "shots": {case_id: asdict(shot) for case_id, shot in project.shots.items()},
             "files": {name: str(file) for name, file in project.files.items()},
             "items": [asdict(item) for item in project.items],
         },
@@ -178,70 +179,75 @@ def _cases(runs: Sequence[Path], of: str) -> tuple[dict[str, Case], dict[str, st
         run = Run(path)
         plan = run.plan
         results.append(run.results)
-        found = [case_from_json(entry) for entry in plan["cases"] if not entry.get("truth")]
-        told = {entry["id"]: entry.get("digest") or "" for entry in plan["cases"]}
+        run_cases = [case_from_json(entry) for entry in plan["cases"] if not entry.get("truth")]
+        digests_of_run = {entry["id"]: entry.get("digest") or "" for entry in plan["cases"]}
         if of == "reference":
             truth = {
                 entry["reference"]["path"]: entry.get("reference_digest") or ""
                 for entry in plan["cases"]
                 if entry.get("reference")
             }
-            found = of_reference(found)
-            told = {case.id: truth.get(str(case.clip.path), "") for case in found}
-        for case in found:
-            if case.id in cases and told[case.id] != digests[case.id]:
+            run_cases = of_reference(run_cases)
+            digests_of_run = {case.id: truth.get(str(case.clip.path), "") for case in run_cases}
+        for case in run_cases:
+            if case.id in cases and digests_of_run[case.id] != digests[case.id]:
                 raise UsageError(
                     f"{case.id} is a different clip in {path} than in another run; give the models of several runs "
                     "different names"
                 )
-            cases[case.id], digests[case.id] = case, told[case.id]
+            cases[case.id], digests[case.id] = case, digests_of_run[case.id]
     if not cases:
         raise UsageError("these runs have no clip that could be shown")
     return cases, digests, results
 
 
 def _items(settings: Settings, cases: Sequence[Case], results: Sequence[Any]) -> list[Item]:
-    chosen: list[Item] = []
+    items_of_tasks: list[Item] = []
     for task in settings.tasks:
         forms = 1 if settings.per_scene else settings.forms
         items = items_of(task, cases, forms=forms, dimensions=settings.dimensions)
         if task == "answer" and settings.per_scene:
-            chosen += survey(items, settings.per_scene, settings.forms, settings.seed)
+            items_of_tasks += survey(items, settings.per_scene, settings.forms, settings.seed)
         elif settings.sampling == "uncertain":
             gates = list(dict.fromkeys(gate for one in results for gate in one.gates))
-            chosen += least_certain(items, results, settings.metric, settings.count, gates)
+            items_of_tasks += least_certain(items, results, settings.metric, settings.count, gates)
         else:
-            chosen += sample(items, settings.sampling, settings.count, settings.seed)
-    return chosen
+            items_of_tasks += sample(items, settings.sampling, settings.count, settings.seed)
+    return items_of_tasks
 
 
 def with_gold(items: Sequence[Item], gold: Sequence[Label], cases: Sequence[Case], settings: Settings) -> list[Item]:
     """The items with the answers that are known; known ones that were not drawn are added."""
-    told = (label for label in gold if label.task in TASKS)
-    known = grouped(told, lambda label: (label.task, tuple(c for c in (label.case, label.other) if c)))
-    made, found = [], set()
+    usable = (label for label in gold if label.task in TASKS)
+    gold_by_clips = grouped(usable, lambda label: (label.task, tuple(c for c in (label.case, label.other) if c)))
+    items_with_gold, matched = [], set()
     every = list(items)
-    for task in {task for task, _ in known}:
+    for task in {task for task, _ in gold_by_clips}:
         have = {(item.task, item.cases, item.form) for item in every}
-        more = items_of(task, cases, forms=settings.forms, dimensions=settings.dimensions)
-        every += [item for item in more if (task, item.cases) in known and (task, item.cases, item.form) not in have]
+        candidates = items_of(task, cases, forms=settings.forms, dimensions=settings.dimensions)
+        every += [
+            item
+            for item in candidates
+            if (task, item.cases) in gold_by_clips and (task, item.cases, item.form) not in have
+        ]
     for item in every:
         labels = [
             label
-            for label in known.get((item.task, item.cases), ())
+            for label in gold_by_clips.get((item.task, item.cases), ())
             if any(q.id == label.question for q in item.questions)
         ]
         if labels:
-            found |= {id(label) for label in labels}
+            matched |= {id(label) for label in labels}
             note = " ".join(dict.fromkeys(label.comment for label in labels if label.comment))
             item = replace(
                 item, gold={label.question: label.right or label.answer for label in labels},
                 example=any(label.example for label in labels), note=note,
             )  # fmt: skip
-        made.append(item)
-    lost = [label for label in gold if id(label) not in found]
-    if lost:
+        items_with_gold.append(item)
+    unmatched = [label for label in gold if id(label) not in matched]
+    if unmatched:
         raise UsageError(
-            f"the gold label of {lost[0].case} ({lost[0].task}, {lost[0].question}) fits no clip of these runs"
+            f"the gold label of {unmatched[0].case} ({unmatched[0].task}, {unmatched[0].question}) "
+            "fits no clip of these runs"
         )
-    return made
+    return items_with_gold

@@ -46,11 +46,11 @@ class Queue:
         ]
         examples = [item for item in items if item.example]
         gold = [item for item in items if item.gold and not item.example]
-        rest = [item for item in items if not item.gold]
+        plain = [item for item in items if not item.gold]
         random.Random(f"{self.project.settings.seed} {rater.id}").shuffle(gold)
         every = max(2, self.project.settings.gold_every)
         mixed: list[Item] = []
-        for item in rest:
+        for item in plain:
             if gold and len(mixed) % every == every - 1:
                 mixed.append(gold.pop(0))
             mixed.append(item)
@@ -59,23 +59,23 @@ class Queue:
     def next(self, rater: Rater, task: str = "") -> Item | None:
         """The next item for a rater, held for them; None when there is nothing left."""
         order = self.mine(rater, task)
-        known = {item.id: item for item in order}
-        wanted = self.project.settings.raters
+        items_by_id = {item.id: item for item in order}
+        raters = self.project.settings.raters
         finished = self._agreed(order)
 
         def choose(answered: set[str], busy: dict[str, int], held: list[str]) -> str | None:
-            for id in held:  # what was shown and not answered comes again
-                if id in known and id not in answered:
-                    return id
+            for item_id in held:  # what was shown and not answered comes again
+                if item_id in items_by_id and item_id not in answered:
+                    return item_id
             for item in order:
                 if item.id in answered or item.id in finished:
                     continue
-                if item.id in self.multiple or busy.get(item.id, 0) < wanted:
+                if item.id in self.multiple or busy.get(item.id, 0) < raters:
                     return item.id
             return None
 
-        id = self.store.take(rater.id, choose)
-        return known.get(id) if id else None
+        chosen_id = self.store.take(rater.id, choose)
+        return items_by_id.get(chosen_id) if chosen_id else None
 
     def progress(self, rater: Rater, task: str = "") -> Progress:
         """How many of the items that a rater may get are answered by them; those done by others count as gone."""
@@ -84,9 +84,10 @@ class Queue:
         busy = self.store.counts()
         agreed = self._agreed(self.project.items)
         open_ = [
-            id
-            for id in order - answered
-            if id not in agreed and (id in self.multiple or busy.get(id, 0) < self.project.settings.raters)
+            item_id
+            for item_id in order - answered
+            if item_id not in agreed
+            and (item_id in self.multiple or busy.get(item_id, 0) < self.project.settings.raters)
         ]
         return Progress(len(answered), len(answered) + len(open_))
 
@@ -95,17 +96,19 @@ class Queue:
         least = self.project.settings.agree
         if not least:
             return set()
-        given = self.store.contents([item.id for item in items if not item.gold])
-        return {item.id for item in items if item.id in given and agreed(item, given[item.id], least)}
+        answers_by_item = self.store.contents([item.id for item in items if not item.gold])
+        return {
+            item.id for item in items if item.id in answers_by_item and agreed(item, answers_by_item[item.id], least)
+        }
 
 
-def agreed(item: Item, given: Sequence[Mapping[str, str]], least: int) -> bool:
+def agreed(item: Item, answers_of_raters: Sequence[Mapping[str, str]], least: int) -> bool:
     """Whether so many raters agree on every question of an item."""
     for question in item.questions:
         if question.several:
-            counts = Counter(",".join(sorted(answers)) for answers in given)
+            counts = Counter(",".join(sorted(answers)) for answers in answers_of_raters)
         else:
-            counts = Counter(answers[question.id] for answers in given if question.id in answers)
+            counts = Counter(answers[question.id] for answers in answers_of_raters if question.id in answers)
         if not counts or counts.most_common(1)[0][1] < least:
             return False
     return True

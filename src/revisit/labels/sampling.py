@@ -28,10 +28,10 @@ def sample(items: Sequence[Item], rule: str, count: int | None, seed: int = 0) -
     shuffled = list(items)
     random.Random(seed).shuffle(shuffled)
     if rule == "scenes":
-        chosen = _in_turn(shuffled, lambda item: item.scene, lambda item: item.stratum)
+        order = _in_turn(shuffled, lambda item: item.scene, lambda item: item.stratum)
     else:
-        chosen = _in_turn(shuffled, lambda item: (item.task, item.stratum), lambda item: item.scene)
-    return chosen if count is None else chosen[:count]
+        order = _in_turn(shuffled, lambda item: (item.task, item.stratum), lambda item: item.scene)
+    return order if count is None else order[:count]
 
 
 def least_certain(
@@ -64,19 +64,19 @@ def survey(items: Sequence[Item], per_scene: int, forms: int, seed: int = 0) -> 
     by_scene: dict[str, list[tuple[Item, Asked]]] = defaultdict(list)
     for item in items:
         by_scene[item.scene].extend((item, question) for question in item.questions)
-    made: list[Item] = []
+    items_of_forms: list[Item] = []
     generator = random.Random(seed)
     for scene in sorted(by_scene):
-        asked = list(by_scene[scene])
-        generator.shuffle(asked)
-        chosen = _in_turn(asked, lambda one: one[1].dimension, lambda one: one[1].polarity)[:per_scene]
+        questions = list(by_scene[scene])
+        generator.shuffle(questions)
+        questions_of_scene = _in_turn(questions, lambda one: one[1].dimension, lambda one: one[1].polarity)[:per_scene]
         for form in range(forms):
-            mine = chosen[form::forms]
+            mine = questions_of_scene[form::forms]
             for case in dict.fromkeys(item.cases for item, _ in mine):
                 own = tuple(question for item, question in mine if item.cases == case)
                 item = next(item for item, _ in mine if item.cases == case)
-                made.append(replace(item, id=f"{item.id[:-2]}{form:02d}", questions=own, form=form))
-    return made
+                items_of_forms.append(replace(item, id=f"{item.id[:-2]}{form:02d}", questions=own, form=form))
+    return items_of_forms
 
 
 def _in_turn(things: Sequence[Any], outer: Callable[[Any], Hashable], inner: Callable[[Any], Hashable]) -> list[Any]:

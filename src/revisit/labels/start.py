@@ -1,4 +1,4 @@
-"""Starting: a project from what was asked, or the one that is there, and its server."""
+"""Making or opening a labelling project, and starting its server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from revisit.web.server import Where, checked, needs, serve
 
 @dataclass(frozen=True)
 class Wish:
-    """What was asked on the command line."""
+    """Options of `revisit annotate`."""
 
     runs: tuple[Path, ...]
     settings: Settings = field(default_factory=Settings)
@@ -28,31 +28,31 @@ class Wish:
     store: str = ""
 
 
-def project_of(wish: Wish, progress: Callable[[int, int, str], None]) -> Project:
+def project_of(request: Wish, progress: Callable[[int, int, str], None]) -> Project:
     """The project that is there, or a new one."""
-    if not wish.runs:
+    if not request.runs:
         raise UsageError("give a run, or the folder of a project")
-    folder = wish.out or (wish.runs[0] if (wish.runs[0] / FILE).is_file() else wish.runs[0] / "labels")
-    settings = wish.settings
+    folder = request.out or (request.runs[0] if (request.runs[0] / FILE).is_file() else request.runs[0] / "labels")
+    settings = request.settings
     if (folder / FILE).is_file():
-        found = open_project(folder)
-        asked = settings != Settings() or wish.gold is not None or wish.guide is not None
-        if asked and settings != found.settings:
+        project = open_project(folder)
+        has_settings = settings != Settings() or request.gold is not None or request.guide is not None
+        if has_settings and settings != project.settings:
             raise UsageError(
                 f"{folder} was made with other settings; leave them out to continue it, or choose another --out"
             )
-        return found
+        return project
     if settings.of not in ("clips", "reference"):
         raise UsageError(f"--of must be clips or reference, not {settings.of!r}")
     if settings.sampling == "uncertain" and not settings.metric:
         raise UsageError("--sample uncertain needs --metric, the metric whose least certain clips come first")
-    gold = read_labels([wish.gold]) if wish.gold else []
-    guide = wish.guide.read_text(encoding="utf-8") if wish.guide else ""
-    return make(folder, wish.runs, settings, gold=gold, guide=guide, progress=progress)
+    gold = read_labels([request.gold]) if request.gold else []
+    guide = request.guide.read_text(encoding="utf-8") if request.guide else ""
+    return make(folder, request.runs, settings, gold=gold, guide=guide, progress=progress)
 
 
 def start(
-    wish: Wish,
+    request: Wish,
     where: Where,
     token: str,
     prepare: bool,
@@ -63,9 +63,9 @@ def start(
     needs("starlette"), needs("uvicorn")
     checked(where, token)
     token = token or secrets.token_urlsafe(24)
-    project = project_of(wish, progress)
-    store = Store(wish.store or project.store, project.name)
-    links = [(name, store.add_rater(name)[1]) for name in wish.names]
+    project = project_of(request, progress)
+    store = Store(request.store or project.store, project.name)
+    links = [(name, store.add_rater(name)[1]) for name in request.names]
 
     def started(address: str) -> None:
         say(f"project: {project.folder} ({len(project.items)} items)")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from revisit.core import UsageError
 from revisit.web.server import needs
@@ -64,6 +64,14 @@ class Rater:
     closed: bool = False
 
 
+class BoxJson(TypedDict):
+    """A target in a frame: x0, y0, x1, y1 as fractions."""
+
+    name: str
+    frame: int
+    box: list[float]
+
+
 @dataclass(frozen=True)
 class Answer:
     """All that one rater said of one item: answers by question, and what goes with them."""
@@ -72,7 +80,7 @@ class Answer:
     rater: str
     answers: Mapping[str, str] = field(default_factory=dict)
     frames: Mapping[str, int] = field(default_factory=dict)
-    boxes: Sequence[Mapping[str, Any]] = ()
+    boxes: Sequence[BoxJson] = ()
     texts: Mapping[str, str] = field(default_factory=dict)  # question -> its new words
     comment: str = ""
     seconds: float = 0.0
@@ -81,8 +89,8 @@ class Answer:
 
     @property
     def content(self) -> str:
-        kept = {name: getattr(self, name) for name in ("answers", "frames", "boxes", "texts", "comment")}
-        return json.dumps(kept, ensure_ascii=False, allow_nan=False)
+        parts = {name: getattr(self, name) for name in ("answers", "frames", "boxes", "texts", "comment")}
+        return json.dumps(parts, ensure_ascii=False, allow_nan=False)
 
 
 class Store:
@@ -111,16 +119,16 @@ class Store:
             raise UsageError("a rater's name needs printable characters")
         token = secrets.token_urlsafe(24)
         with self._change() as run:
-            taken = run("SELECT id FROM raters WHERE name = ?", (name,))
-            if taken:
+            same_name = run("SELECT id FROM raters WHERE name = ?", (name,))
+            if same_name:
                 raise UsageError(f"there is already a rater {name!r}")
             number = run("SELECT COUNT(*) FROM raters", ())[0][0]
-            made = Rater(f"r{number + 1:02d}-{secrets.token_hex(3)}", name, number)
+            rater = Rater(f"r{number + 1:02d}-{secrets.token_hex(3)}", name, number)
             run(
                 "INSERT INTO raters (id, name, token, number, at) VALUES (?, ?, ?, ?, ?)",
-                (made.id, name, _digest(token), number, _now()),
+                (rater.id, name, _digest(token), number, _now()),
             )
-        return made, token
+        return rater, token
 
     def rater_of(self, token: str) -> Rater | None:
         """Whose link this is; None for nobody's, and for one that was closed."""
@@ -129,7 +137,7 @@ class Store:
 
     def raters(self) -> list[Rater]:
         rows = self._rows("SELECT id, name, number, closed FROM raters ORDER BY number", ())
-        return [Rater(id, name, number, bool(closed)) for id, name, number, closed in rows]
+        return [Rater(rater_id, name, number, bool(closed)) for rater_id, name, number, closed in rows]
 
     def renew(self, rater: str) -> str:
         """A new link for a rater; the old one no longer works."""
@@ -150,8 +158,8 @@ class Store:
         now = _now()
         with self._change() as run:
             names = ("content", "seconds", "swapped", "at", "stamp")
-            said = (answer.content, answer.seconds, int(answer.swapped), now, time.time())
-            _put(run, "answers", answer.item, answer.rater, names, said)
+            values = (answer.content, answer.seconds, int(answer.swapped), now, time.time())
+            _put(run, "answers", answer.item, answer.rater, names, values)
             self._note(run, "submit", answer.item, answer.rater, answer.content, now)
             for table in ("drafts", "holds"):
                 run(f"DELETE FROM {table} WHERE item = ? AND rater = ?", (answer.item, answer.rater))
@@ -222,19 +230,19 @@ class Store:
 
     def contents(self, items: Sequence[str]) -> dict[str, list[Mapping[str, str]]]:
         """What was answered to items, by question, rater by rater."""
-        found: dict[str, list[Mapping[str, str]]] = {}
+        answers_by_item: dict[str, list[Mapping[str, str]]] = {}
         for start in range(0, len(items), 500):
             part = items[start : start + 500]
             marks = ", ".join("?" for _ in part)
             for item, content in self._rows(f"SELECT item, content FROM answers WHERE item IN ({marks})", tuple(part)):
-                found.setdefault(item, []).append(json.loads(content)["answers"])
-        return found
+                answers_by_item.setdefault(item, []).append(json.loads(content)["answers"])
+        return answers_by_item
 
     def close(self) -> None:
         """Close this thread's connection."""
-        made = getattr(self._local, "connection", None)
-        if made is not None:
-            made.close()
+        connection = getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
             self._local.connection = None
 
     # Connections
@@ -253,7 +261,7 @@ class Store:
     def _change(self) -> Iterator[Run]:
         """A transaction of which everything is kept or nothing; one at a time."""
         with self._failures():
-            connection = self._again(lambda made: self._begin(made))
+            connection = self._again(lambda new: self._begin(new))
             try:
                 yield lambda sql, values: self._run(connection, sql, values)
                 self._run(connection, "COMMIT", ())
@@ -332,20 +340,20 @@ class Store:
         if self.postgres:
             psycopg = needs("psycopg", "postgres")
             patience = {} if "connect_timeout" in self.where else {"connect_timeout": CONNECT_SECONDS}
-            made = psycopg.connect(self.where, autocommit=True, **patience)
-            made.execute(f'SET search_path TO "{self.schema}"')
-            return made
-        made = sqlite3.connect(self.where, timeout=30, isolation_level=None)
+            connection = psycopg.connect(self.where, autocommit=True, **patience)
+            connection.execute(f'SET search_path TO "{self.schema}"')
+            return connection
+        connection = sqlite3.connect(self.where, timeout=30, isolation_level=None)
         for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-            made.execute(f"PRAGMA {setting}")
-        return made
+            connection.execute(f"PRAGMA {setting}")
+        return connection
 
     def _run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         if self.postgres:
-            found = connection.execute(sql.replace("?", "%s"), tuple(values) or None)
+            cursor = connection.execute(sql.replace("?", "%s"), tuple(values) or None)
         else:
-            found = connection.execute(sql, tuple(values))
-        return list(found.fetchall()) if found.description is not None else []
+            cursor = connection.execute(sql, tuple(values))
+        return list(cursor.fetchall()) if cursor.description is not None else []
 
 
 def _put(run: Any, table: str, item: str, rater: str, names: Sequence[str], values: Sequence[Any]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 from revisit.labels.agreement import Quality, Report, qualities
-from revisit.labels.alignment import Alignment
+from revisit.labels.alignment import Alignment, BankAgreement
 from revisit.labels.export import labels_of
 from revisit.labels.project import Project
 from revisit.labels.store import Store
@@ -51,12 +51,13 @@ def _rater(one: Quality) -> list[str]:
     return [str(one.items), *figures]
 
 
-def rater_rows(project: Project, store: Store) -> list[dict[str, Any]]:
+def rater_rows(project: Project, store: Store) -> list[dict[str, object]]:
     """A row per rater for the page of the project."""
-    known = {one.rater: _rater(one) for one in qualities(labels_of(project, store))}
+    figures_by_rater = {one.rater: _rater(one) for one in qualities(labels_of(project, store))}
     names, nothing = ("answers", "seconds", "agrees", "kappa", "gold", "left", "cannot"), ["0", *[NONE] * 6]
     return [
-        {**vars(rater), **dict(zip(names, known.get(rater.name, nothing), strict=True))} for rater in store.raters()
+        {**vars(rater), **dict(zip(names, figures_by_rater.get(rater.name, nothing), strict=True))}
+        for rater in store.raters()
     ]
 
 
@@ -70,52 +71,59 @@ def heat_table(report: Report) -> list[Table]:
     return [table("Raters alike, by scene", note, heat["columns"], rows)]
 
 
-def alignment_tables(found: Alignment) -> list[Table]:
+def alignment_tables(alignment: Alignment) -> list[Table]:
     """Win ratios, the bridge, triggers, answers and strengths; those that there are."""
-    made = []
-    if found.bridges:
-        made += [_correlations(found), _bridge(found)]
-        made += [_ratios(found)] if any(bridge.win_ratios for bridge in found.bridges) else []
-    if found.triggers:
-        made.append(_triggers(found))
-    if found.answers:
-        made.append(_answers(found.answers))
-    if found.strengths:
-        made.append(_strengths(found))
-    return made
+    tables = []
+    if alignment.bridges:
+        tables += [_correlations(alignment), _bridge(alignment)]
+        tables += [_ratios(alignment)] if any(bridge.win_ratios for bridge in alignment.bridges) else []
+    if alignment.triggers:
+        tables.append(_triggers(alignment))
+    if alignment.answers:
+        tables.append(_answers(alignment.answers))
+    if alignment.strengths:
+        tables.append(_strengths(alignment))
+    return tables
 
 
-def figures(report: Report | None, found: Alignment | None) -> dict[str, Any]:
+def figures(report: Report, alignment: Alignment) -> dict[str, list[dict[str, object]]]:
     """Numbers of the figures: heat maps and win ratios."""
-    made: dict[str, Any] = {"heat": [], "ratios": []}
-    if report is not None and len(report.heat) > 1:
-        made["heat"].append({"title": "Raters alike, by scene and dimension", **_heat(report.heat)})
-    if found is not None:
-        if found.answers:
-            title = "People's majority and the bank's answer alike, by scene and dimension"
-            made["heat"].append({"title": title, **_heat(found.answers["heat"])})
-        for bridge in found.bridges:
-            if bridge.win_ratios:
-                people, metric = bridge.win_ratios["people"], bridge.win_ratios["metric"]
-                points = [[model, people[model], metric[model]] for model in people]
-                made["ratios"].append({"title": f"{bridge.dimension}: {metric_title(bridge.metric)}", "points": points})
-    return made
+    heat: list[dict[str, object]] = []
+    ratios: list[dict[str, object]] = []
+    if len(report.heat) > 1:
+        heat.append({"title": "Raters alike, by scene and dimension", **_heat(report.heat)})
+    if alignment.answers:
+        title = "People's majority and the bank's answer alike, by scene and dimension"
+        heat.append({"title": title, **_heat(alignment.answers["heat"])})
+    for bridge in alignment.bridges:
+        if bridge.win_ratios:
+            people, metric = bridge.win_ratios.people, bridge.win_ratios.metric
+            points = [[model, people[model], metric[model]] for model in people]
+            ratios.append({"title": f"{bridge.dimension}: {metric_title(bridge.metric)}", "points": points})
+    return {"heat": heat, "ratios": ratios}
 
 
-def _heat(cells: Mapping[str, Mapping[str, tuple[float, int]]]) -> dict[str, Any]:
+class HeatMap(TypedDict):
+    """Shares by scene (rows) and dimension (columns)."""
+
+    columns: list[str]
+    rows: list[tuple[str, list[tuple[float, int] | None]]]
+
+
+def _heat(cells: Mapping[str, Mapping[str, tuple[float, int]]]) -> HeatMap:
     columns = list(dict.fromkeys(name for row in cells.values() for name in row))
-    rows = [
-        [scene, [list(row[name]) if name in row else None for name in columns]] for scene, row in sorted(cells.items())
-    ]
+    rows = [(scene, [row.get(name) for name in columns]) for scene, row in sorted(cells.items())]
     return {"columns": columns, "rows": rows}
 
 
-def _correlations(found: Alignment) -> Table:
+def _correlations(alignment: Alignment) -> Table:
     rows = []
-    for bridge in found.bridges:
-        ratios = bridge.win_ratios or {}
-        over = [within(ratios.get(name), ratios.get(f"{name}_interval")) for name in ("rho", "tau")]
-        counts = [str(len(ratios.get("people", ()))), str(bridge.bridged)]
+    for bridge in alignment.bridges:
+        ratios = bridge.win_ratios
+        over = (
+            [within(ratios.rho, ratios.rho_interval), within(ratios.tau, ratios.tau_interval)] if ratios else [NONE] * 2
+        )
+        counts = [str(len(ratios.people) if ratios else 0), str(bridge.bridged)]
         rows.append((bridge.dimension, [metric_title(bridge.metric), *over, *counts]))
     return table(
         "Metric and people: win ratios of models",
@@ -126,21 +134,22 @@ def _correlations(found: Alignment) -> Table:
     )
 
 
-def _bridge(found: Alignment) -> Table:
+def _bridge(alignment: Alignment) -> Table:
     rows = []
-    for bridge in found.bridges:
-        held, judged = bridge.holdout or {}, bridge.judgeable or {}
+    for bridge in alignment.bridges:
+        holdout: Mapping[str, float | None] = vars(bridge.holdout) if bridge.holdout else {}
+        judged = bridge.judgeable or {}
         cells = [
             metric_title(bridge.metric),
             number(bridge.agreement),
             f"{bridge.bridged} of {bridge.pairs}",
             number(bridge.rho),
             number(bridge.holdout_rho),
-            number(held.get("tau"), 3),
-            number(held.get("kappa")),
-            number(held.get("weighted_kappa")),
-            _slashed(held, "exact", "strict", "tie"),
-            f"{held['reversals']} of {held['preferred']}" if held else NONE,
+            number(holdout.get("tau"), 3),
+            number(holdout.get("kappa")),
+            number(holdout.get("weighted_kappa")),
+            _slashed(holdout, "exact", "strict", "tie"),
+            f"{holdout['reversals']} of {holdout['preferred']}" if holdout else NONE,
             _slashed(judged, "judgeable", "not_judgeable", "balanced"),
         ]
         rows.append((bridge.dimension, cells))
@@ -155,38 +164,37 @@ def _bridge(found: Alignment) -> Table:
     )  # fmt: skip
 
 
-def _slashed(facts: Mapping[str, Any], *names: str) -> str:
+def _slashed(facts: Mapping[str, float | None], *names: str) -> str:
     return "/".join(number(facts.get(name)) for name in names) if facts else NONE
 
 
-def _ratios(found: Alignment) -> Table:
-    models = list(
-        dict.fromkeys(model for bridge in found.bridges for model in (bridge.win_ratios or {}).get("people", {}))
-    )
+def _ratios(alignment: Alignment) -> Table:
+    ratios = [bridge.win_ratios for bridge in alignment.bridges if bridge.win_ratios]
+    models = list(dict.fromkeys(model for one in ratios for model in one.people))
     rows = []
-    for bridge in found.bridges:
-        ratios = bridge.win_ratios or {"people": {}, "metric": {}}
-        for who, name in (("people", "people"), ("metric", metric_title(bridge.metric))):
-            rows.append((f"{bridge.dimension}: {name}", [number(ratios[who].get(model)) for model in models]))
+    for bridge in alignment.bridges:
+        shares = (bridge.win_ratios.people, bridge.win_ratios.metric) if bridge.win_ratios else ({}, {})
+        for name, won in zip(("people", metric_title(bridge.metric)), shares, strict=True):
+            rows.append((f"{bridge.dimension}: {name}", [number(won.get(model)) for model in models]))
     note = (
         "share of comparisons won, a tie half; people's are over the pairs for which the metric below them has scores"
     )
     return table("Win ratios", note, models, rows)
 
 
-def _triggers(found: Alignment) -> Table:
+def _triggers(alignment: Alignment) -> Table:
     keys = ("accuracy", "precision", "recall", "f1", "kappa")
-    gone = found.triggers.get("all", {}).get("undecided", 0)
+    undecided = alignment.triggers.get("all", {}).get("undecided", 0)
     return table(
-        f"Does it pose the test? {found.trigger_gate} and people",
+        f"Does it pose the test? {alignment.trigger_gate} and people",
         "as MBench's table 6: the majority of raters is right"
-        + (f"; {gone} clips that the gate could not decide are left out" if gone else ""),
+        + (f"; {undecided} clips that the gate could not decide are left out" if undecided else ""),
         ["clips", "accuracy", "precision", "recall", "F1", "κ"],
-        [(name, [str(one["n"]), *(number(one[key]) for key in keys)]) for name, one in found.triggers.items()],
+        [(name, [f"{one['n']:g}", *(number(one[key]) for key in keys)]) for name, one in alignment.triggers.items()],
     )
 
 
-def _answers(answers: Mapping[str, Any]) -> Table:
+def _answers(answers: BankAgreement) -> Table:
     heat = _heat(answers["heat"])
     return table(
         "Questions of the bank: people and the bank's own answers",
@@ -200,10 +208,10 @@ def _answers(answers: Mapping[str, Any]) -> Table:
     )
 
 
-def _strengths(found: Alignment) -> Table:
-    models = sorted({one["model"] for fit in found.strengths.values() for one in fit["models"]})
+def _strengths(alignment: Alignment) -> Table:
+    models = sorted({one["model"] for fit in alignment.strengths.values() for one in fit["models"]})
     rows, steadied = [], []
-    for dimension, fit in found.strengths.items():
+    for dimension, fit in alignment.strengths.items():
         by = {one["model"]: one for one in fit["models"]}
         steadied += [dimension] if fit["prior"] else []
         cells = [within(by[m]["strength"], (by[m]["low"], by[m]["high"])) if m in by else NONE for m in models]
@@ -218,7 +226,7 @@ def told(one: Agreement | None) -> str:
     return NONE if one is None else within(one.value, one.interval)
 
 
-def within(value: float | None, interval: Sequence[float] | None) -> str:
+def within(value: float | None, interval: Sequence[float | None] | None) -> str:
     """0.71 (0.52 to 0.84)."""
     if value is None:
         return NONE

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from revisit.core import METRICS, Case, Series, digest
-from revisit.report.film import GONE, Film, clock_of, clock_of_file
+from revisit.core import METRICS, Case, Clip, Series, digest
+from revisit.report.film import GONE, Clock, Film, clock_of, clock_of_file
 from revisit.report.overlays import judged, overlays
-from revisit.report.phases import first_frames, from_starts, phases_of
+from revisit.report.phases import Phase, first_frames, from_starts, phases_of
 from revisit.report.series import drawn, read_series
 from revisit.report.tables import finding
 from revisit.report.wording import gate_name
 from revisit.results.ceilings import measured
 from revisit.results.display import number
+from revisit.web.templates import Context
 
 if TYPE_CHECKING:
+    from revisit.report.page_data import MetricCard
     from revisit.report.pages import Book
 
 MOST_PAIRS = 3
@@ -33,11 +35,18 @@ SIGHTS = {
 }
 
 
+class Lane(TypedDict):
+    """The phases of a clip, and who says so."""
+
+    name: str
+    phases: list[Phase]
+
+
 class Entry:
     """One clip being described."""
 
-    def __init__(self, book: Book, case: Case, planned: Mapping[str, Any]) -> None:
-        self.book, self.case, self.planned = book, case, planned
+    def __init__(self, book: Book, case: Case, evidence: Mapping[str, str]) -> None:
+        self.book, self.case, self.evidence = book, case, evidence
         self.records, self.held = book.results.of(case), book.held.of(case)
         self.anchor = digest(case.id, 10)
 
@@ -50,214 +59,206 @@ class Entry:
         return self.book.films.of(str(self.case.reference.path)) if self.case.reference else None
 
     @cached_property
-    def clock(self) -> dict[str, Any] | None:
-        return clock_of(self.planned.get("evidence", {}), self.book.cache)
+    def clock(self) -> Clock | None:
+        return clock_of(self.evidence, self.book.cache)
 
     @cached_property
     def series(self) -> dict[str, Series]:
-        return {id: s for id in (*self.book.gates, *self.book.cards) if (s := self._one_series(id))}
+        return {question: s for question in (*self.book.gates, *self.book.cards) if (s := self._one_series(question))}
 
-    def _one_series(self, id: str) -> Series | None:
-        return read_series(self.book.results, self.case, id)
+    def _one_series(self, question: str) -> Series | None:
+        return read_series(self.book.results, self.case, question)
 
     @cached_property
     def failure(self) -> str | None:
         return next((record.sentence for record in self.records.values() if record.failed), None)
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Context:
         """What the list of clips shows and searches."""
-        found = self.book.diagnoses.get(self.case.id)
+        diagnosis = self.book.diagnoses.get(self.case.id)
         return {
             "anchor": self.anchor,
             **{name: getattr(self.case, name) for name in FACTS},
             "target": self.case.target.name if self.case.target else self.case.target_name,
-            "film": self._strip(),
+            "film": _strip(self.film, self.book),
             "last": self._last(),
-            "phases": [
-                [kind, first, last] for kind, _, first, last in (self._lanes() or [{"phases": []}])[-1]["phases"]
-            ],
-            "found": [self._label(id) for id in self.book.gates],
-            "words": found["words"] if found else None,
-            "scores": [self._value(id) for id in self.book.cards],
+            "phases": [[kind, first, last] for lane in self._lanes()[-1:] for kind, _, first, last in lane["phases"]],
+            "found": [self._label(question) for question in self.book.gates],
+            "words": diagnosis["words"] if diagnosis else None,
+            "scores": [self._value(question) for question in self.book.cards],
             "failure": self.failure,
         }
 
-    def whole(self) -> dict[str, Any]:
+    def whole(self) -> Context:
         """Everything about the clip."""
-        case = self.case
         return {
+            **_basics(self.book, self.case, self.case.clip, self.film),
             "anchor": self.anchor,
             "truth": False,
-            **{name: getattr(case, name) for name in FACTS},
-            "camera": case.camera,
-            "target": {"name": case.target.name, "box": case.target.box} if case.target else None,
             "clock": self.clock,
             "last": self._last(),
-            "film": self._strip(),
             "film_note": None if self.film or self.failure else GONE,
-            "findings": [self._finding(id) for id in self.book.gates],
+            "findings": [self._finding(question) for question in self.book.gates],
             "diagnosis": self._diagnosis(),
             "lanes": self._lanes(),
-            "series": [self._line(id, series) for id, series in self.series.items()],
+            "series": [self._line(question, series) for question, series in self.series.items()],
             "hurt": self._hurt(),
-            "scores": [self._score(id) for id in self.book.cards],
-            "overlays": overlays(self.planned.get("evidence", {}), self.book.cache),
-            "judged": judged(self.planned.get("evidence", {}), self.book.cache, self.book.videos),
-            "video": self.book.videos.place(case.clip),
+            "scores": [self._score(question) for question in self.book.cards],
+            "overlays": overlays(self.evidence, self.book.cache),
+            "judged": judged(self.evidence, self.book.cache, self.book.videos),
             "failure": self.failure,
         }
 
-    def moment(self, metric: str, frame: int | None) -> list[dict[str, Any]]:
+    def moment(self, metric: str, frame: int | None) -> list[Context]:
         """Two pictures: what should be there, by the truth or as it was before, and what is."""
         series = self._one_series(metric)
         row = None if series is None or frame is None else _at(series, frame)
         other = None if series is None or row is None else _other(series, row)
-        card = self.book.cards.get(metric, {})
+        paired = metric in self.book.cards and self.book.cards[metric]["against_reference"]
         at = 0 if frame is None else frame
-        if self.reference_film is not None and not (other is not None and not card.get("against_reference")):
-            same = self.reference_film.at_share(at / max(self._last(), 1))
-            return self._pictures((self.reference_film, same if other is None else other, "visible", "truth"), at)
-        return self._pair(at, other, bool(card.get("against_reference")))
+        if self.reference_film is not None and (other is None or paired):
+            true_frame = self.reference_film.at_share(at / max(self._last(), 1))
+            return self._pictures((self.reference_film, true_frame if other is None else other, "visible", "truth"), at)
+        return self._pair(at, other, paired)
 
     def _last(self) -> int:
         """Number of the last frame: of the clip, or the last one anything is known of."""
         if self.clock:
             return int(self.clock["frames"]) - 1
-        known = [int(series["frame"].max()) for series in self.series.values()]
-        for id in self.book.gates:
-            known += first_frames(self._facts(id)).values()
-            known += [phase[3] for phase in phases_of({"phases": self._facts(id).get("phases", [])}, None, FAR)]
-        return max(known, default=0)
+        last_frames = [int(series["frame"].max()) for series in self.series.values()]
+        for gate in self.book.gates:
+            last_frames += first_frames(self._facts(gate)).values()
+            last_frames += [phase[3] for phase in phases_of({"phases": self._facts(gate).get("phases", [])}, None, FAR)]
+        return max(last_frames, default=0)
 
-    def _facts(self, id: str) -> Mapping[str, Any]:
-        return self.records[id].facts if id in self.records else {}
+    def _facts(self, question: str) -> Mapping[str, object]:
+        return self.records[question].facts if question in self.records else {}
 
-    def _label(self, id: str) -> str | None:
-        record = self.records.get(id)
+    def _label(self, gate: str) -> str | None:
+        record = self.records.get(gate)
         return None if record is None or record.failed else finding(record)
 
-    def _finding(self, id: str) -> dict[str, Any] | None:
-        record = self.records.get(id)
+    def _finding(self, gate: str) -> Context | None:
+        record = self.records.get(gate)
         if record is None or record.failed:
             return None
         seconds = [
             f"{name.removesuffix('_seconds').replace('_', ' ')} {value:.1f} s"
-            for name, value in self._facts(id).items()
+            for name, value in self._facts(gate).items()
             if name.endswith("_seconds") and isinstance(value, int | float) and value > 0
         ]
         return {
             "state": record.status,
             "label": finding(record),
-            "reason": record.sentence or self._facts(id).get("sentence", ""),
+            "reason": record.sentence or self._facts(gate).get("sentence", ""),
             "seconds": seconds[:2],
         }
 
-    def _diagnosis(self) -> dict[str, Any] | None:
+    def _diagnosis(self) -> Context | None:
         """What the clip is found to show, in words, with a sentence for each finding; None where nobody asked."""
-        found = self.book.diagnoses.get(self.case.id)
-        if found is None:
+        diagnosis = self.book.diagnoses.get(self.case.id)
+        if diagnosis is None:
             return None
         return {
-            "words": found["words"],
+            "words": diagnosis["words"],
             "sentences": [
                 f"{entry['sentence']}: strength {entry['strength']:.2f}, confidence {entry['confidence']:.2f}"
-                for entry in found["findings"]
+                for entry in diagnosis["findings"]
             ],
-            "frames": sorted({int(frame) for entry in found["findings"] for frame in entry["frames"]}),
+            "frames": sorted({int(frame) for entry in diagnosis["findings"] for frame in entry["frames"]}),
         }
 
-    def _lanes(self) -> list[dict[str, Any]]:
+    def _lanes(self) -> list[Lane]:
         """Phases by who says so; the same phases are shown once."""
-        lanes: list[dict[str, Any]] = []
-        given = self.case.phases
-        said = [("Given", from_starts(given[0], given[1], self._last()))] if given else []
-        said += [
-            (gate_name(id, title), phases_of(self._facts(id), self._one_series(id), self._last()))
-            for id, title in self.book.gates.items()
+        lanes: list[Lane] = []
+        case_phases = self.case.phases
+        phases_by_name = [("Given", from_starts(case_phases[0], case_phases[1], self._last()))] if case_phases else []
+        phases_by_name += [
+            (gate_name(gate, title), phases_of(self._facts(gate), self._one_series(gate), self._last()))
+            for gate, title in self.book.gates.items()
         ]
-        for name, phases in said:
-            same = next((lane for lane in lanes if lane["phases"] == phases), None)
-            if same:
-                same["name"] += f", {name.lower()}"
+        for name, phases in phases_by_name:
+            equal_lane = next((lane for lane in lanes if lane["phases"] == phases), None)
+            if equal_lane:
+                equal_lane["name"] += f", {name.lower()}"
             elif phases:
                 lanes.append({"name": name, "phases": phases})
         return lanes
 
-    def _hurt(self) -> list[dict[str, Any]]:
+    def _hurt(self) -> list[Context]:
         """The unit of each memory metric that cost it most, worst first, each pair of frames once."""
-        found: dict[tuple[int, int | None], dict[str, Any]] = {}
-        for id, card in self.book.cards.items():
-            series = self.series.get(id)
+        worst: dict[tuple[int, int | None], tuple[float, Context]] = {}  # loss, and what is shown
+        for metric, card in self.book.cards.items():
+            series = self.series.get(metric)
             if card["group"] != "Memory" or card["higher_is_better"] is None or series is None:
                 continue
             row = series.worst(card["higher_is_better"])
-            if row is None or not self.records[id].scored:
+            if row is None or not self.records[metric].scored:
                 continue
             frame, other, value = int(series["frame"][row]), _other(series, row), float(series["value"][row])
-            loss = _loss(value, card)
-            if (frame, other) in found and found[frame, other]["loss"] >= loss:
+            loss = round(_loss(value, card), 4)
+            if (frame, other) in worst and worst[frame, other][0] >= loss:
                 continue
-            found[frame, other] = {
-                "title": card["title"],
-                "frame": frame,
-                "value": number(value),
-                "loss": round(loss, 4),
-                "pictures": self._pair(frame, other, card["against_reference"]),
-            }
-        return sorted(found.values(), key=lambda entry: -entry["loss"])[:MOST_PAIRS]
+            worst[frame, other] = (
+                loss,
+                {
+                    "title": card["title"],
+                    "frame": frame,
+                    "value": number(value),
+                    "loss": loss,
+                    "pictures": self._pair(frame, other, card["against_reference"]),
+                },
+            )
+        worst_first = sorted(worst.values(), key=lambda entry: -entry[0])
+        return [content for _, content in worst_first[:MOST_PAIRS]]
 
-    def _pair(self, frame: int, other: int | None, against_reference: bool) -> list[dict[str, Any]]:
+    def _pair(self, frame: int, other: int | None, against_reference: bool) -> list[Context]:
         """The two frames side by side, in the order of reading: what it should look like, what it does look like."""
         before = (self.film, other or 0, "visible", "at the start" if other is None else "as it was")
         if other is not None and against_reference:
             before = (self.reference_film, other, "visible", "truth")
         return self._pictures(before, frame, "here" if other is None else "as it returned")
 
-    def _pictures(
-        self, before: tuple[Film | None, int, str, str], frame: int, words: str = "here"
-    ) -> list[dict[str, Any]]:
+    def _pictures(self, before: tuple[Film | None, int, str, str], frame: int, words: str = "here") -> list[Context]:
         pair = (before, (self.film, frame, "returned", words))
-        return [{"words": said, "kind": kind, **self._picture(film, at)} for film, at, kind, said in pair]
+        return [{"words": caption, "kind": kind, **self._picture(film, at)} for film, at, kind, caption in pair]
 
-    def _picture(self, film: Film | None, frame: int) -> dict[str, Any]:
+    def _picture(self, film: Film | None, frame: int) -> Context:
         """The picture nearest to a frame, written into the report; no address where there is none."""
         if film is None:
             return {"frame": frame, "shown": None, "src": None}
-        shown = film.nearest(frame)
-        film.write([shown], self.book.videos)
-        return {"frame": frame, "shown": shown, "src": film.address(shown)}
+        nearest = film.nearest(frame)
+        film.write([nearest], self.book.videos)
+        return {"frame": frame, "shown": nearest, "src": film.address(nearest)}
 
-    def _strip(self) -> dict[str, Any] | None:
-        return _strip(self.film, self.book)
-
-    def _line(self, id: str, series: Series) -> dict[str, Any]:
+    def _line(self, question: str, series: Series) -> Context:
         """A series with its title; those of gates and of memory come first on the page."""
-        if id in self.book.cards:
-            card = self.book.cards[id]
+        if question in self.book.cards:
+            card = self.book.cards[question]
             low, high = card["range"]
             # A range such as 0-99 dB is mostly empty: only what ends at 1 is drawn on all of its range.
             limits = (low, high if card["bounded"] else None)
             main = card["group"] == "Memory"
             line = drawn(series, limits, card["higher_is_better"], POINTS if main else POINTS // 2)
-            return {"id": id, "title": card["title"], "main": main, **line}
-        title, high = SIGHTS.get(id, (self.book.gates[id], None))
-        return {"id": id, "title": title, "main": True, **drawn(series, (0.0, high), None, POINTS)}
+            return {"id": question, "title": card["title"], "main": main, **line}
+        title, high = SIGHTS.get(question, (self.book.gates[question], None))
+        return {"id": question, "title": title, "main": True, **drawn(series, (0.0, high), None, POINTS)}
 
-    def _value(self, id: str) -> float | None:
+    def _value(self, metric: str) -> float | None:
         """The score that counts, or None."""
-        record = self.held.get(id)
+        record = self.held.get(metric)
         return None if record is None or not record.scored else float(f"{record.value:.4g}")
 
-    def _score(self, id: str) -> list[Any] | None:
+    def _score(self, metric: str) -> list[Any] | None:
         """[value, text] where scored, [None, reason] where not, None where it was never asked.
 
         The value is the one that counts; where that is not the measured one, a third entry says what was measured.
         """
-        record, held = self.records.get(id), self.held.get(id)
+        record, held = self.records.get(metric), self.held.get(metric)
         if record is None or held is None:
             return None
-        if self.case.truth and record.scored and id in METRICS and METRICS[id].rewards_unchanged:
-            best = METRICS[id].range[1]  # the others count by their nearness to it
+        if self.case.truth and record.scored and metric in METRICS and METRICS[metric].rewards_unchanged:
+            best = METRICS[metric].range[1]  # the others count by their nearness to it
             return [best, number(best), f"measured {number(record.value)}, which the others are held to"]
         other = [] if held.value == record.value else [measured(held)]
         if held.scored:
@@ -274,20 +275,18 @@ class Truth:
         self.film = book.films.of(str(self.clip.path))
         self.clock = clock_of_file(self.clip)
 
-    def whole(self) -> dict[str, Any]:
+    def whole(self) -> Context:
+        """Everything about the reference."""
         last = self.clock["frames"] - 1 if self.clock else 0
-        given = self.case.phases
-        lanes = [{"name": "Given", "phases": from_starts(given[0], given[1], last)}] if given else []
+        case_phases = self.case.phases
+        lanes = [{"name": "Given", "phases": from_starts(case_phases[0], case_phases[1], last)}] if case_phases else []
         return {
-            **{name: getattr(self.case, name) for name in FACTS},
+            **_basics(self.book, self.case, self.clip, self.film),
             "anchor": "truth",
             "id": f"{self.case.sample}@truth",
             "seed": 0,
-            "camera": self.case.camera,
-            "target": {"name": self.case.target.name, "box": self.case.target.box} if self.case.target else None,
             "clock": self.clock,
             "last": last,
-            "film": _strip(self.film, self.book),
             "film_note": None,
             "findings": [None] * len(self.book.gates),
             "diagnosis": None,
@@ -297,12 +296,22 @@ class Truth:
             "scores": [None] * len(self.book.cards),
             "overlays": [],
             "judged": [],
-            "video": self.book.videos.place(self.clip),
             "failure": None,
         }
 
 
-def _strip(film: Film | None, book: Book) -> dict[str, Any] | None:
+def _basics(book: Book, case: Case, clip: Clip, film: Film | None) -> Context:
+    """What is said of clips and of references: the case, its target, small pictures and the video."""
+    return {
+        **{name: getattr(case, name) for name in FACTS},
+        "camera": case.camera,
+        "target": {"name": case.target.name, "box": case.target.box} if case.target else None,
+        "film": _strip(film, book),
+        "video": book.videos.place(clip),
+    }
+
+
+def _strip(film: Film | None, book: Book) -> Context | None:
     """A dozen pictures: where they lie, and of which frames."""
     if film is None:
         return None
@@ -326,7 +335,7 @@ def _other(series: Series, row: int) -> int | None:
     return int(other) if np.isfinite(other) and other >= 0 else None
 
 
-def _loss(value: float, card: Mapping[str, Any]) -> float:
+def _loss(value: float, card: MetricCard) -> float:
     """How far a value is from the good end of its range, 0 to 1; a half where the range has no ends."""
     low, high = card["range"]
     if low is None or high is None or high <= low:

@@ -52,31 +52,35 @@ def save(figure: Any, path: Path) -> None:
     library().close(figure)
 
 
-def _style(place: int) -> dict[str, Any]:
+def _style(place: int) -> dict[str, str]:
     return {"color": PALETTE[place % len(PALETTE)], "linestyle": DASHES[place // len(PALETTE) % len(DASHES)]}
 
 
 def radar(results: Results, metrics: Sequence[str]) -> Any:
     """Models around metrics, each on its range, the better end outside. At least three metrics with a range."""
-    known = [id for id in metrics if id in METRICS and None not in METRICS[id].range and results.scores(id)]
-    known = [id for id in known if METRICS[id].higher_is_better is not None]
-    if len(known) < 3:
+    plotted = [
+        metric
+        for metric in metrics
+        if metric in METRICS and None not in METRICS[metric].range and results.scores(metric)
+    ]
+    plotted = [metric for metric in plotted if METRICS[metric].higher_is_better is not None]
+    if len(plotted) < 3:
         raise UsageError(
-            f"a radar needs three metrics with scores and a range; here are {len(known)}: name others with -m"
+            f"a radar needs three metrics with scores and a range; here are {len(plotted)}: name others with -m"
         )
-    angles = np.linspace(0, 2 * np.pi, len(known), endpoint=False)
+    angles = np.linspace(0, 2 * np.pi, len(plotted), endpoint=False)
     figure, axes = library().subplots(figsize=(5, 5), subplot_kw={"projection": "polar"})
     for place, (model, part) in enumerate(results.groups("model").items()):
         shares = []
-        for id in known:
-            low, high = (float(end or 0.0) for end in METRICS[id].range)
-            mean = part.cell(id).mean
+        for metric in plotted:
+            low, high = (float(end or 0.0) for end in METRICS[metric].range)
+            mean = part.cell(metric).mean
             share = np.nan if mean is None else (mean - low) / (high - low)
-            shares.append(share if METRICS[id].higher_is_better else 1 - share)
+            shares.append(share if METRICS[metric].higher_is_better else 1 - share)
         axes.plot(
             [*angles, angles[0]], [*shares, shares[0]], label=shown_text(model), **_style(place), marker="o", ms=3
         )
-    axes.set_xticks(angles, [shown_text(metric_title(id)) for id in known], fontsize=7)
+    axes.set_xticks(angles, [shown_text(metric_title(metric)) for metric in plotted], fontsize=7)
     axes.set_ylim(0, 1)
     axes.set_yticks([0.25, 0.5, 0.75, 1.0], [])
     axes.legend(loc="upper left", bbox_to_anchor=(1.15, 1.05), frameon=False)
@@ -86,20 +90,20 @@ def radar(results: Results, metrics: Sequence[str]) -> Any:
 def horizon(results: Results, metrics: Sequence[str]) -> Any:
     """A metric over the time of the clip, the mean over clips per model; where frames are missing there is a gap."""
     figure, grid = library().subplots(len(metrics), 1, figsize=(6, 2.4 * len(metrics)), squeeze=False)
-    for axes, id in zip(grid[:, 0], metrics, strict=True):
-        drawn = False
+    for axes, metric in zip(grid[:, 0], metrics, strict=True):
+        any_curve = False
         for place, (model, part) in enumerate(results.groups("model").items()):
-            curves = [curve for case in part.cases if (curve := _curve(results, case, id)) is not None]
+            curves = [curve for case in part.cases if (curve := _curve(results, case, metric)) is not None]
             if not curves:
                 continue
             with np.errstate(invalid="ignore"):
                 count = np.isfinite(curves).sum(axis=0)
                 mean = np.where(count > 0, np.nansum(curves, axis=0) / np.maximum(count, 1), np.nan)
             axes.plot((np.arange(STEPS) + 0.5) / STEPS, mean, label=shown_text(model), **_style(place))
-            drawn = True
-        if not drawn:
-            raise UsageError(f"{id} has no values over time in this run")
-        axes.set_title(shown_text(column_head(id)), loc="left")
+            any_curve = True
+        if not any_curve:
+            raise UsageError(f"{metric} has no values over time in this run")
+        axes.set_title(shown_text(column_head(metric)), loc="left")
         axes.set_xlim(0, 1)
     grid[-1, 0].set_xlabel("share of the clip")
     grid[0, 0].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -114,16 +118,16 @@ def _curve(results: Results, case: Case, metric: str) -> np.ndarray | None:
     frames, values = np.asarray(series["frame"], float), np.asarray(series["value"], float)
     length = max(float(frames.max()) + 1, float(case.clip.count or 0), _longest(results, case))
     steps = np.clip((frames / length * STEPS).astype(int), 0, STEPS - 1)
-    known = np.isfinite(values)
-    total = np.bincount(steps[known], values[known], STEPS)
-    count = np.bincount(steps[known], minlength=STEPS)
+    finite = np.isfinite(values)
+    total = np.bincount(steps[finite], values[finite], STEPS)
+    count = np.bincount(steps[finite], minlength=STEPS)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _longest(results: Results, case: Case) -> float:
     """The last frame that any answer about a clip speaks of."""
-    for id in ("motion_amount", "flicker", "psnr", "camera_path"):
-        series = results.series(case, id)
+    for metric in ("motion_amount", "flicker", "psnr", "camera_path"):
+        series = results.series(case, metric)
         if series is not None and "frame" in series.columns and len(series):
             return float(np.max(series["frame"])) + 1
     return 0.0
@@ -133,21 +137,21 @@ def correlation(results: Results, metrics: Sequence[str]) -> Any:
     """Pearson's correlation of metrics over clips, as a matrix with its numbers."""
     from revisit.stats.correlation import pearson
 
-    known = [id for id in metrics if len(results.scores(id)) > 2]
-    if len(known) < 2:
+    plotted = [metric for metric in metrics if len(results.scores(metric)) > 2]
+    if len(plotted) < 2:
         raise UsageError("a correlation needs two metrics with three scores each; name others with -m")
-    columns = {id: [results.score(case, id) for case in results.cases] for id in known}
-    table = np.full((len(known), len(known)), np.nan)
-    for i, one in enumerate(known):
-        for j, other in enumerate(known):
-            found = pearson(columns[one], columns[other])
-            table[i, j] = np.nan if found is None else found[0]
-    side = 1.6 + 0.5 * len(known)
+    columns = {metric: [results.score(case, metric) for case in results.cases] for metric in plotted}
+    table = np.full((len(plotted), len(plotted)), np.nan)
+    for i, one in enumerate(plotted):
+        for j, other in enumerate(plotted):
+            correlated = pearson(columns[one], columns[other])
+            table[i, j] = np.nan if correlated is None else correlated[0]
+    side = 1.6 + 0.5 * len(plotted)
     figure, axes = library().subplots(figsize=(side + 1, side))
     axes.imshow(table, cmap="RdBu_r", vmin=-1, vmax=1)
-    names = [shown_text(metric_title(id)) for id in known]
-    axes.set_xticks(range(len(known)), names, rotation=60, ha="right", fontsize=7)
-    axes.set_yticks(range(len(known)), names, fontsize=7)
+    names = [shown_text(metric_title(metric)) for metric in plotted]
+    axes.set_xticks(range(len(plotted)), names, rotation=60, ha="right", fontsize=7)
+    axes.set_yticks(range(len(plotted)), names, fontsize=7)
     for i, j in np.ndindex(table.shape):
         if np.isfinite(table[i, j]):
             dark = abs(table[i, j]) > 0.6
@@ -157,32 +161,37 @@ def correlation(results: Results, metrics: Sequence[str]) -> Any:
 
 def phases(results: Results, metrics: Sequence[str]) -> Any:
     """Bars per phase and model, of metrics whose facts hold a mean for each phase."""
-    known = {id: found for id in metrics if (found := _by_phase(results, id))}
-    if not known:
-        having = [id for id in results.metrics if _by_phase(results, id)]
-        raise UsageError(f"none of these has a mean for each phase; here {', '.join(having) or 'no metric'} has")
-    figure, grid = library().subplots(1, len(known), figsize=(1.2 + 3.2 * len(known), 2.8), squeeze=False)
-    for axes, (id, found) in zip(grid[0], known.items(), strict=True):
+    means_by_metric = {metric: found for metric in metrics if (found := _by_phase(results, metric))}
+    if not means_by_metric:
+        candidates = [metric for metric in results.metrics if _by_phase(results, metric)]
+        raise UsageError(f"none of these has a mean for each phase; here {', '.join(candidates) or 'no metric'} has")
+    figure, grid = library().subplots(
+        1, len(means_by_metric), figsize=(1.2 + 3.2 * len(means_by_metric), 2.8), squeeze=False
+    )
+    for axes, (metric, found) in zip(grid[0], means_by_metric.items(), strict=True):
         width = 0.8 / len(found)
         for place, (model, means) in enumerate(found.items()):
             at = np.arange(len(PHASES)) + (place - (len(found) - 1) / 2) * width
             axes.bar(at, [means.get(name, np.nan) for name in PHASES], width * 0.92,
                      color=PALETTE[place % len(PALETTE)], label=shown_text(model))  # fmt: skip
         axes.set_xticks(range(len(PHASES)), PHASES)
-        axes.set_title(shown_text(column_head(id)), loc="left")
+        axes.set_title(shown_text(column_head(metric)), loc="left")
     grid[0, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
 
 def _by_phase(results: Results, metric: str) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, list[float]]] = {}
+    values_by_model: dict[str, dict[str, list[float]]] = {}
     for record in results.scores(metric):
         means = record.facts.get("mean")
         if isinstance(means, Mapping):
             for name in PHASES:
                 if isinstance(means.get(name), int | float):
-                    found.setdefault(record.case.model, {}).setdefault(name, []).append(float(means[name]))
-    return {model: {name: float(np.mean(values)) for name, values in part.items()} for model, part in found.items()}
+                    values_by_model.setdefault(record.case.model, {}).setdefault(name, []).append(float(means[name]))
+    return {
+        model: {name: float(np.mean(values)) for name, values in part.items()}
+        for model, part in values_by_model.items()
+    }
 
 
 def scatter(results: Results, metrics: Sequence[str]) -> Any:
@@ -223,18 +232,18 @@ def path(results: Results, cases: Sequence[Case], asked: Callable[[Case, int], n
     `asked` gives (frames, 2) of yaw and pitch for a case, or None.
     """
     figure, grid = library().subplots(2, 1, figsize=(6, 4.2), sharex=True)
-    drawn = False
+    any_path = False
     for place, case in enumerate(cases):
         series = results.series(case, "camera_path")
         if series is None or "yaw" not in series.columns:
             continue
         for axes, name in zip(grid, ("yaw", "pitch"), strict=True):
             axes.plot(series["frame"], series[name], label=shown_text(case.model), **_style(place))
-        if not drawn and (wanted := asked(case, int(np.max(series["frame"])) + 1)) is not None:
-            for axes, column in zip(grid, wanted.T, strict=True):
+        if not any_path and (requested := asked(case, int(np.max(series["frame"])) + 1)) is not None:
+            for axes, column in zip(grid, requested.T, strict=True):
                 axes.plot(column, color="k", linestyle=":", label="asked", zorder=9)
-        drawn = True
-    if not drawn:
+        any_path = True
+    if not any_path:
         raise UsageError("no clip here has a camera path; the metric camera_path brings it")
     for axes, name in zip(grid, ("turn to the right, degrees", "turn upwards, degrees"), strict=True):
         axes.set_ylabel(name)
@@ -271,8 +280,8 @@ def strip(
                 spine.set_visible(True)
                 spine.set_color(WORST if frame == marked else "#ffffff")
                 spine.set_linewidth(2.0 if frame == marked else 0.0)
-        told = "\n".join(map(shown_text, [name, *label.splitlines()]))
-        line[0].set_ylabel(told, rotation=0, ha="right", va="center", fontsize=7)
+        row_label = "\n".join(map(shown_text, [name, *label.splitlines()]))
+        line[0].set_ylabel(row_label, rotation=0, ha="right", va="center", fontsize=7)
     for axes, (title, frame) in zip(grid[0], columns, strict=True):
         axes.set_title(shown_text(title or f"frame {frame}"), fontsize=7)
     return figure
@@ -305,5 +314,9 @@ def pictures(case: Case, frames: Iterable[int], long_side: int = 320) -> dict[in
 
 def score_label(held: Results, case: Case, metrics: Sequence[str]) -> str:
     """`Target reappears 1.00, …`: the scores of a clip that count, as a label."""
-    told = [f"{metric_title(id)} {number(value)}" for id in metrics if (value := held.score(case, id)) is not None]
-    return "\n".join(told)
+    parts = [
+        f"{metric_title(metric)} {number(value)}"
+        for metric in metrics
+        if (value := held.score(case, metric)) is not None
+    ]
+    return "\n".join(parts)

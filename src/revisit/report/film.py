@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -51,6 +51,14 @@ class Film:
         return int(np.abs(self.pictures.index - frame).argmin())
 
 
+class Clock(TypedDict):
+    """Number of frames, frame rate and (width, height) of a clip."""
+
+    frames: int
+    fps: float
+    size: list[int]
+
+
 class Films:
     """Films by the path of the clip or reference, from the keys of the evidence there is of it."""
 
@@ -64,7 +72,7 @@ class Films:
         return Film(pictures, key[:16]) if key and pictures is not None and len(pictures.index) else None
 
 
-def clock_of(evidence: Mapping[str, str], cache: EvidenceCache) -> dict[str, Any] | None:
+def clock_of(evidence: Mapping[str, str], cache: EvidenceCache) -> Clock | None:
     """Number of frames, frame rate and size of a clip, if its facts are in the cache."""
     key = plain_key(evidence, "frame_facts")
     facts = cache.load(FrameFacts, key) if key else None
@@ -74,7 +82,7 @@ def clock_of(evidence: Mapping[str, str], cache: EvidenceCache) -> dict[str, Any
 
 
 @lru_cache(maxsize=4096)
-def clock_of_file(clip: Clip) -> dict[str, Any] | None:
+def clock_of_file(clip: Clip) -> Clock | None:
     """The same from the file itself, of which no frame is decoded; None where it cannot be read."""
     from revisit.media import open_clip
 
@@ -86,7 +94,7 @@ def clock_of_file(clip: Clip) -> dict[str, Any] | None:
     return _clock(info.count, info.fps, info.width, info.height) if info.count else None
 
 
-def _clock(frames: int, fps: float, width: int, height: int) -> dict[str, Any]:
+def _clock(frames: int, fps: float, width: int, height: int) -> Clock:
     return {"frames": frames, "fps": round(fps, 3), "size": [width, height]}
 
 

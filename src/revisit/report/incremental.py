@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,6 +22,7 @@ from revisit.core import digest
 from revisit.core.text import parse_json
 from revisit.media.files import replacing
 from revisit.report.overlays import SHOWN
+from revisit.web.templates import Context
 
 if TYPE_CHECKING:
     from revisit.report.pages import Book, Scene
@@ -37,7 +38,7 @@ class Part:
 
     made_of: str
     size: int
-    rows: Mapping[str, Any]  # by case
+    rows: Mapping[str, Context]  # by case
     pictures: tuple[str, ...]  # addresses
 
 
@@ -89,34 +90,34 @@ def basis_of(book: Book) -> str:
 def lost_units(book: Book) -> set[str]:
     """The files of values per frame that answers name and the run has not."""
     cases = (*book.results.cases, *book.results.truths)
-    named = {record.units for case in cases for record in book.results.of(case).values()}
-    return named.difference(_files(book.run.path, "units"), {""})
+    unit_files = {record.units for case in cases for record in book.results.of(case).values()}
+    return unit_files.difference(_files(book.run.path, "units"), {""})
 
 
 def made_of(book: Book, scene: Scene, lines: Lines, lost: Collection[str]) -> str:
     """The digest of everything that only this scene is made from; `lost` are files of values per frame."""
-    told = hashlib.sha256()
+    sha = hashlib.sha256()
     truths = (book.results.truth_of(case) for case in scene.cases)
     for case in {case.id: case for case in (*scene.cases, *truths) if case is not None}.values():
         planned = book.planned[case.id]
-        told.update(msgspec.json.encode([planned, book.diagnoses.get(case.id), lines.stamp(case.id)]))
+        sha.update(msgspec.json.encode([planned, book.diagnoses.get(case.id), lines.stamp(case.id)]))
         parts = (planned.get(name, {}) for name in ("evidence", "reference_evidence"))
         evidence = [key for part in parts for kind, key in part.items() if kind in SHOWN]
-        told.update(bytes(key in book.cache for key in evidence))
+        sha.update(bytes(key in book.cache for key in evidence))
         if lost:
-            told.update(bytes(record.units in lost for record in book.results.of(case).values()))
+            sha.update(bytes(record.units in lost for record in book.results.of(case).values()))
         for clip in filter(None, (case.clip, case.reference)):
-            told.update(f"{book.videos.resolved(clip.path)} {_state(clip.path)}".encode(errors="replace"))
-    return told.hexdigest()
+            sha.update(f"{book.videos.resolved(clip.path)} {_state(clip.path)}".encode(errors="replace"))
+    return sha.hexdigest()
 
 
 def _state(path: Path) -> str:
     """Of a video or a folder of frames: whether it is there, and its size and time, as a header is read from it."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return "none"
-    return f"{found.st_mode} {found.st_size} {found.st_mtime_ns}"
+    return f"{status.st_mode} {status.st_size} {status.st_mtime_ns}"
 
 
 def _files(folder: Path, name: str) -> Iterable[str]:
@@ -131,9 +132,9 @@ def _files(folder: Path, name: str) -> Iterable[str]:
 @lru_cache(maxsize=1)
 def _code() -> str:
     """A digest of the code that describes clips: a page of other code is made anew."""
-    told = hashlib.sha256()
+    sha = hashlib.sha256()
     for room in ROOMS:
         for file in sorted((Path(revisit.__file__).parent / room).rglob("*")):
             if file.is_file() and file.suffix != ".pyc":
-                told.update(file.read_bytes())
-    return told.hexdigest()
+                sha.update(file.read_bytes())
+    return sha.hexdigest()

@@ -93,8 +93,8 @@ def as_csv(boards: Sequence[Board], by: str = "", interval: bool = False) -> str
                 low, high = cell.interval or (None, None)
                 counts = (cell.n, cell.of) if cell.of else (None, None)
                 numbers = ["" if value is None else repr(value) for value in (cell.mean, *counts, low, high)]
-                named = [board.title, board.protocol, row.source, row.shown, column.title, column.key, column.protocol]
-                lines.append([*named, *numbers, cell.reason])
+                labels = [board.title, board.protocol, row.source, row.shown, column.title, column.key, column.protocol]
+                lines.append([*labels, *numbers, cell.reason])
     return csv_text(CSV_COLUMNS, lines, "\n")
 
 
@@ -103,11 +103,11 @@ def as_html(boards: Sequence[Board], by: str = "") -> str:
     parts = []
     for board in boards:
         rows = ordered(board, by)
-        found = {column.key: marked(board, rows, column) for column in board.columns}
+        marks = {column.key: marked(board, rows, column) for column in board.columns}
         heads = "".join(map(_head, board.columns))
         body = "".join(
             f"<tr><td>{escape(row.shown)}</td><td>{escape(row.source)}</td>"
-            + "".join(_td(row.cell(column), column, found[column.key].get(place, "")) for column in board.columns)
+            + "".join(_td(row.cell(column), column, marks[column.key].get(place, "")) for column in board.columns)
             + "</tr>"
             for place, row in enumerate(rows)
         )
@@ -124,29 +124,31 @@ def as_html(boards: Sequence[Board], by: str = "") -> str:
 
 def _head(column: Column) -> str:
     better = {True: "higher", False: "lower", None: ""}[column.higher_is_better]
-    told = f"{column.key} {column.protocol}".strip()
-    return f'<th data-better="{better}" title="{escape(told)}">{escape(head(column))}</th>'
+    tooltip = f"{column.key} {column.protocol}".strip()
+    return f'<th data-better="{better}" title="{escape(tooltip)}">{escape(head(column))}</th>'
 
 
 def _td(cell: BoardCell, column: Column, mark: str) -> str:
     number, _, count = cell.shown(column.decimals).partition(" ")
     value = "" if cell.mean is None else repr(cell.mean)
-    told = cell.reason or (f"95 %: {cell.interval[0]:.4g} to {cell.interval[1]:.4g}" if cell.interval else "")
-    shown = f'<span class="{mark}">{escape(number)}</span>' if mark else escape(number)
+    tooltip = cell.reason or (f"95 %: {cell.interval[0]:.4g} to {cell.interval[1]:.4g}" if cell.interval else "")
+    text = f'<span class="{mark}">{escape(number)}</span>' if mark else escape(number)
     count = f' <span class="n">{count}</span>' if count else ""
-    return f'<td data-value="{value}" title="{escape(told)}">{shown}{count}</td>'
+    return f'<td data-value="{value}" title="{escape(tooltip)}">{text}{count}</td>'
 
 
 def _marked(
     board: Board, rows: Sequence[Row], marks: Mapping[str, str], clean: Callable[[str], str], interval: bool = False
 ) -> list[list[str]]:
     """Cells of all rows as text, the best and the second of each column marked; `interval` adds both ends."""
-    found = {column.key: marked(board, rows, column) for column in board.columns}
-    made = []
+    marks_of = {column.key: marked(board, rows, column) for column in board.columns}
+    rows_of_text = []
     for place, row in enumerate(rows):
         texts = [(column, clean(row.cell(column).shown(column.decimals, interval))) for column in board.columns]
-        made.append([marks.get(found[column.key].get(place, ""), "{}").format(text) for column, text in texts])
-    return made
+        rows_of_text.append(
+            [marks.get(marks_of[column.key].get(place, ""), "{}").format(text) for column, text in texts]
+        )
+    return rows_of_text
 
 
 def _md(text: str) -> str:

@@ -22,6 +22,7 @@ from revisit.report.write_html import chunk, rendered
 from revisit.results.run import Run
 from revisit.web.media import media_response, shown
 from revisit.web.server import Application, needs
+from revisit.web.templates import Context
 
 FILES = {"summary.json": "application/json", "run.json": "application/json", "records.jsonl": "text/plain"}
 WATCHED = ("run.json", "plan.json", "records.jsonl", "summary.json")
@@ -57,16 +58,16 @@ class Shelf:
 
     def stamp(self) -> str:
         """Changes when the run has gone on."""
-        found = [self.run.path / name for name in WATCHED]
-        return digest([[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in found if path.is_file()])
+        paths = [self.run.path / name for name in WATCHED]
+        return digest([[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in paths if path.is_file()])
 
     def book(self) -> tuple[str, Book, bool]:
         """Stamp, book, and whether the run is finished; made anew where the run has gone on."""
         with self.lock:
             stamp = self.stamp()
             if self._book is None or self._book[0] != stamp:
-                told = so_far(self.run)
-                self._book = stamp, Book(self.run, told, self.videos, self.rows), told.finished
+                state = so_far(self.run)
+                self._book = stamp, Book(self.run, state, self.videos, self.rows), state.finished
             return self._book
 
     def page(self) -> tuple[str, str]:
@@ -79,7 +80,7 @@ class Shelf:
         with self.lock:
             return chunk(book.scene(key)) if key in book.scenes else None
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Context:
         """How far the run is. No book is made for it: this is asked every few seconds."""
         facts = self.run.facts
         finished = bool(facts["invocations"]) and bool(facts["invocations"][-1]["finished"])
@@ -90,11 +91,11 @@ class Shelf:
     def picture(self, name: str, frame: int) -> bytes | None:
         """The picture of a frame, out of evidence of this run whose key starts so."""
         _, book, _ = self.book()
-        for id, key in _pictures_of(book).get(name, ()):
-            pictures = _loaded(book, id, key)
+        for kind, key in _pictures_of(book).get(name, ()):
+            pictures = _loaded(book, kind, key)
             if pictures is not None and frame in pictures.index:
-                made: bytes = pictures.picture(pictures.index.tolist().index(frame))
-                return made
+                jpeg: bytes = pictures.picture(pictures.index.tolist().index(frame))
+                return jpeg
         return None
 
     def media(self, name: str) -> Path | None:
@@ -105,18 +106,18 @@ class Shelf:
 
 @lru_cache(maxsize=8)
 def _pictures_of(book: Book) -> dict[str, list[tuple[str, str]]]:
-    found: dict[str, list[tuple[str, str]]] = {}
+    evidence_by_name: dict[str, list[tuple[str, str]]] = {}
     for entry in book.plan["cases"]:
         for evidence in (entry.get("evidence", {}), entry.get("reference_evidence", {})):
-            for id in PICTURES:
-                if key := plain_key(evidence, id):
-                    found.setdefault(key[:16], []).append((id, key))
-    return found
+            for kind in PICTURES:
+                if key := plain_key(evidence, kind):
+                    evidence_by_name.setdefault(key[:16], []).append((kind, key))
+    return evidence_by_name
 
 
 @lru_cache(maxsize=48)
-def _loaded(book: Book, id: str, key: str) -> Any:
-    return book.cache.load(EVIDENCE[id], key)
+def _loaded(book: Book, kind: str, key: str) -> Any:
+    return book.cache.load(EVIDENCE[kind], key)
 
 
 @lru_cache(maxsize=4096)
@@ -136,10 +137,10 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
     shelves = _named([Shelf(Run(path), copies) for path in runs])
 
     def of(request: Any) -> Shelf:
-        shelf = shelves.get(request.path_params["run"])
-        if shelf is None:
+        live_run = shelves.get(request.path_params["run"])
+        if live_run is None:
             raise HTTPException(404, "There is no such run.")
-        return shelf
+        return live_run
 
     def home(request: Any) -> Response:
         if len(shelves) == 1:
@@ -161,10 +162,10 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
     def picture(request: Any) -> Response:
         frame = request.path_params["frame"]
         sound = frame.isascii() and frame.isdecimal() and len(frame) < 10
-        found = of(request).picture(request.path_params["name"], int(frame)) if sound else None
-        if found is None:
+        jpeg = of(request).picture(request.path_params["name"], int(frame)) if sound else None
+        if jpeg is None:
             raise HTTPException(404, "There is no such picture.")
-        return Response(found, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
+        return Response(jpeg, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
 
     def media(request: Any) -> Any:
         name = request.path_params["name"]
@@ -196,21 +197,21 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
 
 def _named(shelves: Sequence[Shelf]) -> dict[str, Shelf]:
     """Shelves by a name that can stand in an address: a number, and the folder of the run as far as it is plain."""
-    named = {}
-    for k, shelf in enumerate(shelves, 1):
-        plain = "".join(c for c in shelf.run.path.resolve().name if c.isascii() and (c.isalnum() or c in "-_"))
-        named[f"{k}-{plain}" if plain else str(k)] = shelf
-    if not named:
+    runs_by_name = {}
+    for k, live_run in enumerate(shelves, 1):
+        plain = "".join(c for c in live_run.run.path.resolve().name if c.isascii() and (c.isalnum() or c in "-_"))
+        runs_by_name[f"{k}-{plain}" if plain else str(k)] = live_run
+    if not runs_by_name:
         raise UsageError("name a run directory to view; `revisit eval SOURCE --out DIR` makes one")
-    return named
+    return runs_by_name
 
 
 def _list_of(shelves: dict[str, Shelf]) -> str:
     from markupsafe import escape
 
     items = "".join(
-        f'<li><a href="/{escape(name)}/"><bdi>{escape(shelf.run.path)}</bdi></a></li>'
-        for name, shelf in shelves.items()
+        f'<li><a href="/{escape(name)}/"><bdi>{escape(live_run.run.path)}</bdi></a></li>'
+        for name, live_run in shelves.items()
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Revisit: runs</title>'

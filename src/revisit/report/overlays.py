@@ -19,6 +19,7 @@ from revisit.engine.cache import EvidenceCache
 from revisit.evidence.answers import NO, YES, JudgeAnswers
 from revisit.report.film import plain_key
 from revisit.report.videos import Videos
+from revisit.web.templates import Context
 
 BOXES = 240  # along a clip
 MASKS = 48
@@ -29,60 +30,60 @@ JUDGES = ("judge_answers", "probe_answers", "trigger_answer", "progress_ratings"
 SHOWN = {
     *("thumbnails", "frame_facts", "target_track", "object_region", "object_masks", "pair_matches", "geometry_track"),
     *("judge_frames", *JUDGES),
-}  # all evidence that a scene is made from; `kept` looks whether it is there
+}  # all evidence that a scene is made from; `incremental` checks that it is there
 
 
-def overlays(evidence: Mapping[str, str], cache: EvidenceCache) -> list[dict[str, Any]]:
+def overlays(evidence: Mapping[str, str], cache: EvidenceCache) -> list[Context]:
     """Boxes, masks and matches of a clip, each kind with its title."""
-    found = []
+    drawings = []
     track = _load("target_track", evidence, cache)
     if track is not None:
-        found.append(_boxes("target, as followed", track.index, track.box, track.inside > 0.05))
+        drawings.append(_boxes("target, as followed", track.index, track.box, track.inside > 0.05))
     region = _load("object_region", evidence, cache)
     if region is not None:
-        found.append(_boxes("target, as found", region.index, region.box, region.visible))
+        drawings.append(_boxes("target, as found", region.index, region.box, region.visible))
         if region.mask.size:
-            found.append(_masks("mask of the target", region.index, region.mask))
+            drawings.append(_masks("mask of the target", region.index, region.mask))
     masks = _load("object_masks", evidence, cache)
     if masks is not None and masks.mask.size:
-        found.append(_masks("mask of the target", masks.index, masks.mask))
+        drawings.append(_masks("mask of the target", masks.index, masks.mask))
     matches, geometry = _load("pair_matches", evidence, cache), _load("geometry_track", evidence, cache)
     if matches is not None and geometry is not None and len(matches.frame):
-        found.append(_matches(matches, geometry))
-    return [one for one in found if one["frame"]]
+        drawings.append(_matches(matches, geometry))
+    return [one for one in drawings if one["frame"]]
 
 
-def judged(evidence: Mapping[str, str], cache: EvidenceCache, places: Videos) -> list[dict[str, Any]]:
+def judged(evidence: Mapping[str, str], cache: EvidenceCache, places: Videos) -> list[Context]:
     """What judges said of a clip: questions with their answers, and the pictures they saw."""
     shots = _shots(evidence, cache, places)
-    found = []
-    for id in JUDGES:
-        record = _load(id, evidence, cache)
+    judgements = []
+    for kind in JUDGES:
+        record = _load(kind, evidence, cache)
         if record is not None:
             rows = _answers(record) if isinstance(record, JudgeAnswers) else _facts(record)
             problems = list(record.problems) + ([] if record.canary in ("", "passed") else [record.canary])
-            found.append({"judge": record.judge, "rows": rows, "problems": problems, "shots": shots})
+            judgements.append({"judge": record.judge, "rows": rows, "problems": problems, "shots": shots})
             shots = []  # shown once
-    return found
+    return judgements
 
 
-def _load(id: str, evidence: Mapping[str, str], cache: EvidenceCache) -> Any:
+def _load(kind: str, evidence: Mapping[str, str], cache: EvidenceCache) -> Any:
     """The evidence of a kind, which a benchmark may have brought; None where there is none."""
-    assert id in SHOWN
-    key = plain_key(evidence, id)
-    return cache.load(EVIDENCE[id], key) if key and id in EVIDENCE else None
+    assert kind in SHOWN
+    key = plain_key(evidence, kind)
+    return cache.load(EVIDENCE[kind], key) if key and kind in EVIDENCE else None
 
 
-def _boxes(title: str, index: np.ndarray, box: np.ndarray, seen: np.ndarray) -> dict[str, Any]:
+def _boxes(title: str, index: np.ndarray, box: np.ndarray, visible: np.ndarray) -> Context:
     """Boxes in fractions of the frame; null where the target is not in it."""
     rows = _spread(len(index), BOXES)
-    shown = [
-        [round(float(edge), 4) for edge in box[k]] if seen[k] and np.isfinite(box[k]).all() else None for k in rows
+    boxes = [
+        [round(float(edge), 4) for edge in box[k]] if visible[k] and np.isfinite(box[k]).all() else None for k in rows
     ]
-    return {"kind": "boxes", "title": title, "frame": [int(index[k]) for k in rows], "box": shown}
+    return {"kind": "boxes", "title": title, "frame": [int(index[k]) for k in rows], "box": boxes}
 
 
-def _masks(title: str, index: np.ndarray, mask: np.ndarray) -> dict[str, Any]:
+def _masks(title: str, index: np.ndarray, mask: np.ndarray) -> Context:
     """Masks as runs of a coarse grid: row, first column, length."""
     step = max(1, -(-max(mask.shape[1:]) // MASK_SIDE))
     rows = _spread(len(index), MASKS)
@@ -101,20 +102,20 @@ def _runs(mask: np.ndarray) -> list[list[int]]:
     return [[int(row), int(first), int(last - first)] for (row, first), (_, last) in zip(starts, ends, strict=True)]
 
 
-def _matches(found: Any, geometry: Any) -> dict[str, Any]:
+def _matches(matches: Any, geometry: Any) -> Context:
     """The pairs with the most matches, points in fractions of the frame."""
     size = np.array([geometry.width, geometry.height] * 2, float)
-    chosen = sorted(np.argsort(-np.diff(found.offsets), kind="stable")[:PAIRS].tolist())
+    most_matched = sorted(np.argsort(-np.diff(matches.offsets), kind="stable")[:PAIRS].tolist())
     pairs = []
-    for k in chosen:
-        points = found.points[found.offsets[k] : found.offsets[k + 1]]
+    for k in most_matched:
+        points = matches.points[matches.offsets[k] : matches.offsets[k + 1]]
         few = points[_spread(len(points), POINTS)] / size
-        pairs.append({"other": int(found.other[k]), "n": len(points), "points": np.round(few, 4).tolist()})
-    frames = [int(found.frame[k]) for k in chosen]
-    return {"kind": "matches", "title": f"matches by {found.matcher}", "frame": frames, "pairs": pairs}
+        pairs.append({"other": int(matches.other[k]), "n": len(points), "points": np.round(few, 4).tolist()})
+    frames = [int(matches.frame[k]) for k in most_matched]
+    return {"kind": "matches", "title": f"matches by {matches.matcher}", "frame": frames, "pairs": pairs}
 
 
-def _answers(record: JudgeAnswers) -> list[dict[str, Any]]:
+def _answers(record: JudgeAnswers) -> list[Context]:
     words = {YES: "yes", NO: "no"}
     answers, positive, p_yes = record.answer.tolist(), record.positive.tolist(), record.p_yes.tolist()
     return [
@@ -129,9 +130,9 @@ def _answers(record: JudgeAnswers) -> list[dict[str, Any]]:
     ]
 
 
-def _facts(record: Any) -> list[dict[str, Any]]:
+def _facts(record: Any) -> list[Context]:
     """The plain fields of what a judge said."""
-    told = {f.name: getattr(record, f.name) for f in fields(record)}
+    values = {f.name: getattr(record, f.name) for f in fields(record)}
     hidden = ("judge", "frames", "canary", "problems")
     return [
         {
@@ -141,7 +142,7 @@ def _facts(record: Any) -> list[dict[str, Any]]:
             "p": None,
             "good": None,
         }
-        for name, value in told.items()
+        for name, value in values.items()
         if name not in hidden and not (isinstance(value, float) and math.isnan(value))
     ]
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, evidence_id
 from revisit.core.text import counted, parse_json
@@ -17,22 +17,49 @@ from revisit.report.verdict import verdict_view
 from revisit.report.wording import direction, is_bounded, span
 from revisit.results.display import HEADINGS, arrow, heading, metric_title, observed_by
 from revisit.results.model_facts import cost_table, facts_for
+from revisit.web.templates import Context
 
 if TYPE_CHECKING:
     from revisit.report.pages import Book
 
 
-def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+class MetricCard(TypedDict):
+    """What the page says of a metric."""
+
+    id: str
+    group: str
+    title: str
+    unit: str
+    range: list[float | None]
+    version: int
+    protocol: str
+    higher_is_better: bool | None
+    arrow: str
+    direction: str
+    span: str
+    bounded: bool
+    description: list[str]
+    needs: list[str]
+    gates: list[str]
+    gate_titles: list[str]
+    paper: str
+    responds_to: list[str]
+    blind_to: list[str]
+    against_reference: bool
+    sampling: list[str]
+
+
+def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, MetricCard]:
     """A card per metric of the summary, in the order of the table; what is not installed here says so."""
     observers = facts["protocol"]["observers"]
-    cards = {}
-    for id, column in summary.get("metrics", {}).items():
-        installed = id in METRICS
-        known = METRICS[id] if installed else None
-        needs = ["case" if kind is Case else evidence_id(kind) for kind in known.needs] if known else []
-        cards[id] = {
-            "id": id,
-            "group": heading(id),
+    cards: dict[str, MetricCard] = {}
+    for metric_id, column in summary.get("metrics", {}).items():
+        installed = metric_id in METRICS
+        metric = METRICS[metric_id] if installed else None
+        needs = ["case" if kind is Case else evidence_id(kind) for kind in metric.needs] if metric else []
+        cards[metric_id] = {
+            "id": metric_id,
+            "group": heading(metric_id),
             "title": column["title"],
             "unit": column["unit"],
             "range": column["range"],
@@ -44,14 +71,14 @@ def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[s
             "span": span(column["range"]),
             "bounded": is_bounded(column["range"]),
             "description": _paragraphs(
-                known.description if known else "The code of this metric is not installed here."
+                metric.description if metric else "The code of this metric is not installed here."
             ),
             "needs": needs,
-            "gates": list(known.gates) if known else [],
-            "gate_titles": [GATES[gate].title for gate in known.gates if gate in GATES] if known else [],
-            "paper": known.paper if known else "",
-            "responds_to": list(known.responds_to) if known else [],
-            "blind_to": list(known.blind_to) if known else [],
+            "gates": list(metric.gates) if metric else [],
+            "gate_titles": [GATES[gate].title for gate in metric.gates if gate in GATES] if metric else [],
+            "paper": metric.paper if metric else "",
+            "responds_to": list(metric.responds_to) if metric else [],
+            "blind_to": list(metric.blind_to) if metric else [],
             "against_reference": any(_pairs(observers.get(need)) for need in needs),
             "sampling": [f"{need}: {observers[need]['frames']}" for need in needs if need in observers],
         }
@@ -70,10 +97,10 @@ def _pairs(observer: Mapping[str, Any] | None) -> bool:
 
 def gate_titles(plan: Mapping[str, Any]) -> dict[str, str]:
     """Titles of the gates of a plan, by id."""
-    return {id: GATES[id].title if id in GATES else id.replace("_", " ") for id in plan["gates"]}
+    return {gate: GATES[gate].title if gate in GATES else gate.replace("_", " ") for gate in plan["gates"]}
 
 
-def page(book: Book, by: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def page(book: Book, by: Mapping[str, Mapping[str, Any]]) -> Context:
     """Everything the template shows."""
     facts, summary, results, cards, gates = book.facts, book.summary, book.results, book.cards, book.gates
     models = summary.get("models", {})
@@ -116,34 +143,34 @@ def page(book: Book, by: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 def _costs(book: Book) -> list[dict[str, Any]]:
     """What generating costs, where models.yaml beside the clips or the run says it."""
-    found = cost_table(facts_for([book.run.path]), list(book.summary.get("models", {})))
-    return [found] if found else []
+    costs = cost_table(facts_for([book.run.path]), list(book.summary.get("models", {})))
+    return [costs] if costs else []
 
 
 STALE = "The run has been scored again since; `revisit align` brings this up to date."
 
 
-def _people(run: Path) -> dict[str, Any] | None:
+def _people(run: Path) -> Context | None:
     """What people say of the run (`revisit align`): tables of texts, and figures from numbers."""
     path = run / "people.json"
     if not path.is_file():
         return None
     content = parse_json(path.read_text(encoding="utf-8"))
-    shown = content["figures"]
+    figures = content["figures"]
     return {
         "tables": [{**plain_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],
         "notes": content["notes"] + ([STALE] if content["records"] != file_digest(run / "records.jsonl") else []),
-        "heat": [{"title": one["title"], "picture": heat_map(one["columns"], one["rows"])} for one in shown["heat"]],
-        "ratios": [{"title": one["title"], "picture": scatter(one["points"])} for one in shown["ratios"]],
+        "heat": [{"title": one["title"], "picture": heat_map(one["columns"], one["rows"])} for one in figures["heat"]],
+        "ratios": [{"title": one["title"], "picture": scatter(one["points"])} for one in figures["ratios"]],
     }
 
 
 def _part(summary: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
     """A part of the clips as a summary of its own: its models, and the metrics that are asked of it."""
-    return {"models": part["models"], "metrics": {id: summary["metrics"][id] for id in part["metrics"]}}
+    return {"models": part["models"], "metrics": {metric: summary["metrics"][metric] for metric in part["metrics"]}}
 
 
-def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, scenes: int) -> dict[str, Any]:
+def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, scenes: int) -> Context:
     suite = SUITES[facts["suite"]].title if facts["suite"] in SUITES else facts["suite"]
     request = facts.get("request") or {}
     badges = []
@@ -171,10 +198,10 @@ def _date(facts: Mapping[str, Any]) -> str:
     return f"{datetime.fromisoformat(stamps[-1]):%Y-%m-%d %H:%M} UTC" if stamps else "not recorded"
 
 
-def _trouble(summary: Mapping[str, Any]) -> dict[str, Any]:
+def _trouble(summary: Mapping[str, Any]) -> Context:
     not_asked: dict[str, list[str]] = defaultdict(list)
-    for id, reason in summary.get("not_asked", {}).items():
-        not_asked[reason].append(metric_title(id))
+    for metric, reason in summary.get("not_asked", {}).items():
+        not_asked[reason].append(metric_title(metric))
     return {
         "failed": summary.get("failed", []),
         "notes": summary.get("notes", []),
@@ -185,22 +212,28 @@ def _trouble(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def _protocol(
     facts: Mapping[str, Any],
-    cards: Mapping[str, Mapping[str, Any]],
+    cards: Mapping[str, MetricCard],
     gates: Mapping[str, str],
     summary: Mapping[str, Any],
-) -> dict[str, Any]:
+) -> Context:
     protocol, environment = facts["protocol"], facts["environment"]
     return {
         "commands": list(dict.fromkeys(entry["command"] for entry in facts["invocations"] if entry["command"])),
         "tag": summary["protocol"],
-        "parameters": {id: _in_line(values) for id, values in protocol["parameters"].items()},
+        "parameters": {check_id: _in_line(values) for check_id, values in protocol["parameters"].items()},
         "align": protocol["align"],
         "askers": [
-            {"kind": "gate", "id": id, "title": gates.get(id, id), "tag": tag} for id, tag in protocol["gates"].items()
+            {"kind": "gate", "id": check_id, "title": gates.get(check_id, check_id), "tag": tag}
+            for check_id, tag in protocol["gates"].items()
         ]
         + [
-            {"kind": "metric", "id": id, "title": cards[id]["title"] if id in cards else "not asked", "tag": tag}
-            for id, tag in protocol["metrics"].items()
+            {
+                "kind": "metric",
+                "id": check_id,
+                "title": cards[check_id]["title"] if check_id in cards else "not asked",
+                "tag": tag,
+            }
+            for check_id, tag in protocol["metrics"].items()
         ],
         "observers": [
             {"role": role, **observer, "params": _in_line(observer["params"])}

@@ -1,11 +1,11 @@
-"""A run as a book: its clips by scene, each described once, for a page on disk and for one that is served.
+"""The pages of a run: its clips by scene, each described once, for a page on disk and for one that is served.
 
 A scene is what models can be compared on: one sample under one condition, with the truth where there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,10 +25,11 @@ from revisit.results.model_facts import facts_for
 from revisit.results.results import Results
 from revisit.results.run import Run
 from revisit.results.verdict import Verdict, verdict, worst_moments
+from revisit.web.templates import Context
 
 GALLERY = 24  # moments
 AT_ONCE = 48  # clips described in memory
-Rows = dict[str, tuple[int, dict[str, Any]]]  # case id -> number of answers, and its row
+Rows = dict[str, tuple[int, Context]]  # case id -> number of answers, and its row
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class Book:
     @cached_property
     def floors(self) -> set[str]:
         """Models that stand for no memory at all, as their clips or a models.yaml beside videos or run say."""
-        told = self.summary.get("models", {})
-        marked = {model for model, facts in told.items() if facts.get("category") == FLOOR}
+        model_facts = self.summary.get("models", {})
+        marked = {model for model, facts in model_facts.items() if facts.get("category") == FLOOR}
         try:
             known = facts_for([self.run.path])
         except UsageError:
@@ -87,14 +88,14 @@ class Book:
     @cached_property
     def scenes(self) -> dict[str, Scene]:
         """By key, in the order of the plan."""
-        found: dict[tuple[str, str, str], list[Case]] = {}
+        cases_by_scene: dict[tuple[str, str, str], list[Case]] = {}
         for case in self.results.cases:
-            found.setdefault((case.subset, case.condition, case.sample), []).append(case)
-        made = (
+            cases_by_scene.setdefault((case.subset, case.condition, case.sample), []).append(case)
+        scenes = (
             Scene(digest("\0".join(place), 10), tuple(sorted(cases, key=lambda case: (case.model, case.seed))))
-            for place, cases in found.items()
+            for place, cases in cases_by_scene.items()
         )
-        return {scene.key: scene for scene in made}
+        return {scene.key: scene for scene in scenes}
 
     @cached_property
     def scene_of(self) -> dict[str, str]:
@@ -102,7 +103,7 @@ class Book:
         return {case.id: scene.key for scene in self.scenes.values() for case in scene.cases}
 
     def entry(self, case: Case) -> Entry:
-        entry = self._entries.pop(case.id, None) or Entry(self, case, self.planned[case.id])
+        entry = self._entries.pop(case.id, None) or Entry(self, case, self.planned[case.id].get("evidence", {}))
         self._entries[case.id] = entry
         while len(self._entries) > AT_ONCE:
             del self._entries[next(iter(self._entries))]
@@ -113,27 +114,30 @@ class Book:
         truth = self.results.truth_of(case)
         return len(self.results.of(case)) + (len(self.results.of(truth)) if truth is not None else 0)
 
-    def row(self, case: Case) -> dict[str, Any]:
+    def row(self, case: Case) -> Context:
         """What the list shows of a clip, made once for as many answers as there are of it."""
         answers = self.answers(case)
         if self.rows.get(case.id, (-1, {}))[0] != answers:
             self.rows[case.id] = answers, {**self.entry(case).row(), "scene": self.scene_of[case.id]}
         return self.rows[case.id][1]
 
-    def index(self) -> dict[str, Any]:
+    def index(self) -> Context:
         """What the page knows of all clips before a scene is opened."""
-        shown = ("title", "unit", "group", "arrow", "range", "bounded")
+        names = ("id", "title", "unit", "group", "arrow", "range", "bounded")
+        cards: Collection[Mapping[str, object]] = self.cards.values()
         return {
-            "metrics": [{"id": id, **{name: card[name] for name in shown}} for id, card in self.cards.items()],
-            "gates": [{"id": id, "title": title, "short": gate_name(id, title)} for id, title in self.gates.items()],
-            "headline": [id for id in dict.fromkeys(answer.metric for answer in self.verdict.answers) if id],
+            "metrics": [{name: card[name] for name in names} for card in cards],
+            "gates": [
+                {"id": gate, "title": title, "short": gate_name(gate, title)} for gate, title in self.gates.items()
+            ],
+            "headline": [gate for gate in dict.fromkeys(answer.metric for answer in self.verdict.answers) if gate],
             "clips": [self.row(case) for case in self.results.cases],
         }
 
-    def scene(self, key: str) -> dict[str, Any]:
+    def scene(self, key: str) -> Context:
         """All that the view of one scene needs: the truth first, then every clip."""
         scene = self.scenes[key]
-        truths: dict[tuple[Any, ...], dict[str, Any]] = {}
+        truths: dict[tuple[Path, int, int | None], Context] = {}
         for case in scene.cases:
             if case.reference is not None:
                 place = (case.reference.path, case.reference.start, case.reference.count)
@@ -141,7 +145,7 @@ class Book:
                     own = self.results.truth_of(case)
                     truths[place] = self.entry(own).whole() if own is not None else Truth(self, case).whole()
         names = ("truth", *(f"truth {k}" for k in range(2, len(truths) + 1)))
-        clips = [
+        clips: list[Context] = [
             {**entry, "model": name, "truth": True} for name, entry in zip(names, truths.values(), strict=False)
         ] + [self.entry(case).whole() for case in scene.cases]
         return {"key": key, "title": scene.title, "align": self._align(scene), "clips": clips}
@@ -151,14 +155,14 @@ class Book:
         rules = {case.align for case in scene.cases} - {""} or {self.facts["protocol"]["align"]}
         return {"stretch": "share", "time": "time", "index": "time"}.get(min(rules), "auto")
 
-    def moments(self) -> list[dict[str, Any]]:
+    def moments(self) -> list[Context]:
         """The worst moments, each as two pictures: what should be there, and what is."""
         cases = {case.id: case for case in self.results.cases}
-        found = worst_moments(self.held, self.verdict.answers, GALLERY)
-        shown = []
-        for moment in found:
+        worst = worst_moments(self.held, self.verdict.answers, GALLERY)
+        gallery: list[Context] = []
+        for moment in worst:
             entry = self.entry(cases[moment.case])
-            shown.append(
+            gallery.append(
                 {
                     "scene": self.scene_of[moment.case],
                     "clip": entry.anchor,
@@ -169,7 +173,7 @@ class Book:
                     "pictures": entry.moment(moment.metric, moment.frame),
                 }
             )
-        return shown
+        return gallery
 
 
 def _shown(planned: list[dict[str, Any]]) -> dict[str, Mapping[str, str]]:

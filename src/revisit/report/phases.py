@@ -26,18 +26,18 @@ UNKNOWN = "cannot tell"
 Phase = list[Any]  # kind, name as the gate says it, first frame, last frame
 
 
-def phases_of(facts: Mapping[str, Any], series: Series | None, last: int) -> list[Phase]:
+def phases_of(facts: Mapping[str, object], series: Series | None, last: int) -> list[Phase]:
     """Phases as a gate says them, cut to frames 0 to `last`; empty where it says none."""
-    said = facts.get("phases")
-    if isinstance(said, Sequence) and not isinstance(said, str):
-        return [phase for entry in said if (phase := _phase(entry, last))]
+    listed = facts.get("phases")
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        return [phase for entry in listed if (phase := _phase(entry, last))]
     if series is not None and {"phase", "hidden"} & series.columns.keys():
         return from_series(series, last)
     starts = first_frames(facts)
     return from_starts(starts.get("hidden"), starts.get("returned"), last)
 
 
-def first_frames(facts: Mapping[str, Any]) -> dict[str, int]:
+def first_frames(facts: Mapping[str, object]) -> dict[str, int]:
     """The first frame of each kind of phase, from facts called first_..._frame."""
     starts: dict[str, int] = {}
     for key, frame in facts.items():
@@ -53,8 +53,8 @@ def from_series(series: Series, last: int) -> list[Phase]:
         names = [NAMES.get(int(phase), UNKNOWN) for phase in series["phase"]]
     else:
         hidden = series["hidden"].astype(bool)
-        seen = np.where(np.cumsum(hidden) > 0, "returned", "visible")
-        names = ["hidden" if away else str(name) for away, name in zip(hidden, seen, strict=True)]
+        names_in_view = np.where(np.cumsum(hidden) > 0, "returned", "visible")
+        names = ["hidden" if away else str(name) for away, name in zip(hidden, names_in_view, strict=True)]
     starts = [k for k in range(len(names)) if k == 0 or names[k] != names[k - 1]]
     ends = [int(frame[k]) - 1 for k in starts[1:]] + [last]
     stretches = [(names[k], int(frame[k]), end) for k, end in zip(starts, ends, strict=True)]

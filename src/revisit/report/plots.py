@@ -35,7 +35,7 @@ def whisker(mean: float, interval: Sequence[float] | None, low: float, high: flo
 def heat_map(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup:
     """Shares from 0 to 1 as a grid: names and, for each column, (share, n) or None. Darker is more."""
     left, top, wide, high = 190, 26, 104, 26
-    drawn = [
+    parts = [
         Markup('<text x="{}" y="18" text-anchor="middle">{}</text>').format(
             left + k * wide + wide // 2, _short(name, 16)
         )
@@ -43,14 +43,14 @@ def heat_map(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup:
     ]
     for j, (name, cells) in enumerate(rows):
         y = top + j * high
-        drawn.append(
+        parts.append(
             Markup('<text x="{}" y="{}" text-anchor="end">{}</text>').format(left - 8, y + 17, _short(name, 28))
         )
         for k, cell in enumerate(cells):
             if cell is None:
                 continue
             share, n = _unit(float(cell[0])), int(cell[1])
-            drawn.append(
+            parts.append(
                 Markup(
                     '<rect class="heat" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.2f}"/><text x="{}" '
                     'y="{}" text-anchor="middle">{:.0f} %<title>{} of {}</title></text>'
@@ -61,7 +61,7 @@ def heat_map(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup:
             )  # fmt: skip
     size = left + wide * len(columns), top + high * len(rows)
     return Markup('<svg class="figure" viewBox="0 0 {} {}" width="{}" role="img">{}</svg>').format(
-        *size, size[0], Markup("").join(drawn)
+        *size, size[0], Markup("").join(parts)
     )
 
 
@@ -72,7 +72,7 @@ def scatter(points: Sequence[Sequence[Any]]) -> Markup:
     def at(value: float) -> float:
         return edge + (side - edge - 12) * _unit(value)
 
-    drawn = [
+    parts = [
         Markup('<line class="axis" x1="{0:.0f}" y1="{2:.0f}" x2="{1:.0f}" y2="{3:.0f}"/>').format(
             at(0), at(1), side - at(0), side - at(1)
         ),
@@ -82,7 +82,7 @@ def scatter(points: Sequence[Sequence[Any]]) -> Markup:
         ).format(side - at(0.5)),
     ]
     for value in (0.0, 0.5, 1.0):
-        drawn.append(
+        parts.append(
             Markup('<text x="{:.0f}" y="{:.0f}" text-anchor="middle">{:g}</text>').format(at(value), side - 24, value)
         )
     together: dict[tuple[float, float], list[str]] = {}
@@ -90,8 +90,8 @@ def scatter(points: Sequence[Sequence[Any]]) -> Markup:
         together.setdefault((round(float(people), 3), round(float(metric), 3)), []).append(str(name))
     for (people, metric), names in together.items():
         x, y = at(people), side - at(metric)
-        drawn.append(Markup('<circle cx="{:.1f}" cy="{:.1f}" r="4"/>').format(x, y))
-        drawn.append(
+        parts.append(Markup('<circle cx="{:.1f}" cy="{:.1f}" r="4"/>').format(x, y))
+        parts.append(
             Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(
                 x - 7 if people > 0.6 else x + 7,
                 y + 4,
@@ -100,7 +100,7 @@ def scatter(points: Sequence[Sequence[Any]]) -> Markup:
             )
         )
     return Markup('<svg class="figure" viewBox="0 0 {0} {0}" width="{0}" role="img">{1}</svg>').format(
-        side, Markup("").join(drawn)
+        side, Markup("").join(parts)
     )
 
 
@@ -138,17 +138,17 @@ def dot(
 def stacked(parts: Sequence[tuple[str, int]], height: int = 14) -> Markup:
     """One bar of parts (kind, n) side by side."""
     total = sum(n for _, n in parts) or 1
-    at, drawn = 0.0, []
+    at, bars = 0.0, []
     for kind, n in parts:
         width = 100 * n / total
-        drawn.append(
+        bars.append(
             Markup('<rect class="{}" x="{:.2f}%" width="{:.2f}%" height="{}"/>').format(
                 kind, at, max(width - 0.3, 0.2), height
             )
         )
         at += width
     return Markup('<svg class="stacked" width="100%" height="{}" aria-hidden="true">{}</svg>').format(
-        height, Markup("").join(drawn)
+        height, Markup("").join(bars)
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from revisit.core import Case, MediaError, Series
 from revisit.results import Results
+from revisit.web.templates import Context
 
 COLUMNS = ("frame", "other", "value", "phase", "hidden")
 
@@ -16,22 +16,26 @@ COLUMNS = ("frame", "other", "value", "phase", "hidden")
 def read_series(results: Results, case: Case, question: str) -> Series | None:
     """The columns of a series that the page knows, in the order of frames; None where nothing can be drawn."""
     try:
-        found = results.series(case, question)
+        series_of_run = results.series(case, question)
     except (MediaError, ValueError):
         return None
-    known = {name: found.columns[name] for name in COLUMNS if name in found.columns} if found is not None else {}
-    if {"frame", "value"} - known.keys() or any(c.ndim != 1 or c.dtype.kind not in "biuf" for c in known.values()):
+    columns = (
+        {name: series_of_run.columns[name] for name in COLUMNS if name in series_of_run.columns}
+        if series_of_run is not None
+        else {}
+    )
+    if {"frame", "value"} - columns.keys() or any(c.ndim != 1 or c.dtype.kind not in "biuf" for c in columns.values()):
         return None
-    known["value"] = known["value"].astype(float)
-    if "phase" in known:
-        known["value"][known["phase"] < 0] = np.nan  # where a gate cannot tell, its value stands for nothing
-    placed = np.flatnonzero(np.isfinite(known["frame"].astype(float)))
-    order = placed[np.argsort(known["frame"][placed], kind="stable")]
-    series = Series(**{name: column[order] for name, column in known.items()})
+    columns["value"] = columns["value"].astype(float)
+    if "phase" in columns:
+        columns["value"][columns["phase"] < 0] = np.nan  # where a gate cannot tell, its value stands for nothing
+    placed = np.flatnonzero(np.isfinite(columns["frame"].astype(float)))
+    order = placed[np.argsort(columns["frame"][placed], kind="stable")]
+    series = Series(**{name: column[order] for name, column in columns.items()})
     return series if np.isfinite(series["value"]).any() else None
 
 
-def drawn(series: Series, limits: Sequence[float | None], higher_is_better: bool | None, most: int) -> dict[str, Any]:
+def drawn(series: Series, limits: Sequence[float | None], higher_is_better: bool | None, most: int) -> Context:
     """What the page draws: frames, values (null where unknown), the scale, and the frame with the worst value."""
     frame, value = series["frame"].astype(int), series["value"]
     rows = np.union1d(np.arange(0, len(frame), -(-len(frame) // most)), [len(frame) - 1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from revisit.core import METRICS
 from revisit.report.leaderboards import as_html, escape
@@ -32,7 +31,7 @@ def boards_of(bundles: Sequence[Bundle], checks: Checks | None = None) -> list[B
 
     Answers that were not checked have columns of their own, without places.
     """
-    made = []
+    boards = []
     for group in merged(bundles):
         results, rows = together(group)
         about = group[0].about
@@ -40,24 +39,24 @@ def boards_of(bundles: Sequence[Bundle], checks: Checks | None = None) -> list[B
         ids = dict.fromkeys([*headline(checked, about["suite"]), *headline(results, about["suite"])])
         columns: list[Column] = []
         cells: dict[str, dict[str, BoardCell]] = {model: {} for model in results.models}
-        for id in ids:
-            sure = {model for model in results.models if is_checked(checks, rows[model], id)}
+        for metric in ids:
+            sure = {model for model in results.models if is_checked(checks, rows[model], metric)}
             doubtful = set(results.models) - sure
             if sure:
-                columns += [column_of(id), Column(f"{id}.places", "places", None)]
+                columns += [column_of(metric), Column(f"{metric}.places", "places", None)]
             if doubtful:
-                known = column_of(id)
-                columns.append(Column(f"{id}.unchecked", f"{known.title}, not checked", None))
-            places = _places(_of_models(checked, sure), id)
+                scored = column_of(metric)
+                columns.append(Column(f"{metric}.unchecked", f"{scored.title}, not checked", None))
+            places = _places(_of_models(checked, sure), metric)
             for model, part in results.groups("model").items():
-                shown = board_cell(part.cell(id))
+                cell = board_cell(part.cell(metric))
                 if model in doubtful:
-                    cells[model][f"{id}.unchecked"] = shown
+                    cells[model][f"{metric}.unchecked"] = cell
                     continue
-                cells[model][id] = shown
-                cells[model][f"{id}.places"] = printed(*places[model]) if model in places else printed(None)
+                cells[model][metric] = cell
+                cells[model][f"{metric}.places"] = printed(*places[model]) if model in places else printed(None)
         any_doubt = any(column.key.endswith(".unchecked") for column in columns)
-        made.append(
+        boards.append(
             Board(
                 f"{about['suite']}, dataset {about['dataset']}",
                 f"{about['protocol']}:{about['hash']}, observers {' | '.join(dict.fromkeys(map(_observers, group)))}",
@@ -66,7 +65,7 @@ def boards_of(bundles: Sequence[Bundle], checks: Checks | None = None) -> list[B
                 f"{NOTE} {UNCHECKED.capitalize()}." if any_doubt else NOTE,
             )
         )
-    return made
+    return boards
 
 
 def _checked_part(results: Results, rows: Mapping[str, str], checks: Checks | None) -> Results:
@@ -83,13 +82,13 @@ def _of_models(results: Results, models: Collection[str]) -> Results:
     return results.only(lambda entry: entry.model in models)
 
 
-def is_checked(checks: Checks | None, bundle: str, id: str) -> bool:
+def is_checked(checks: Checks | None, bundle: str, question: str) -> bool:
     """Whether the answers of a bundle to a question were made again.
 
     Scores are held to the outcome of the unseen event: where that was not checked, neither are they.
     """
     one = (checks or {}).get(bundle)
-    return one is not None and not {id, OUTCOME} & one.not_checked.keys()
+    return one is not None and not {question, OUTCOME} & one.not_checked.keys()
 
 
 def _places(results: Results, metric: str) -> dict[str, tuple[float, str]]:
@@ -120,13 +119,20 @@ def write_site(
 
 def _provenance(bundle: Bundle, checked: Checked | None) -> str:
     about, started = bundle.about, [str(call["started"]) for call in bundle.run.get("invocations", ())]
-    machine: Mapping[str, Any] = bundle.run["environment"]
-    made = f"Revisit {about['revisit']}, Python {machine.get('python', '')}, {machine.get('platform', '')}"
-    told = "not checked"
+    machine: Mapping[str, object] = bundle.run["environment"]
+    software = f"Revisit {about['revisit']}, Python {machine.get('python', '')}, {machine.get('platform', '')}"
+    check_text = "not checked"
     if checked is not None:
-        told = f"{checked.scores} of {checked.planned} planned answers made again from evidence"
-        told += f"; not checked: {', '.join(sorted(checked.not_checked))}" if checked.not_checked else ""
-        told += f"; {len(checked.problems)} differ" if checked.problems else ""
-        told += "".join(f"; {remark}" for remark in checked.remarks)
-    cells = [bundle.name, ", ".join(about["models"]), str(about["clips"]), made, min(started, default="")[:10], told]
+        check_text = f"{checked.scores} of {checked.planned} planned answers made again from evidence"
+        check_text += f"; not checked: {', '.join(sorted(checked.not_checked))}" if checked.not_checked else ""
+        check_text += f"; {len(checked.problems)} differ" if checked.problems else ""
+        check_text += "".join(f"; {remark}" for remark in checked.remarks)
+    cells = [
+        bundle.name,
+        ", ".join(about["models"]),
+        str(about["clips"]),
+        software,
+        min(started, default="")[:10],
+        check_text,
+    ]
     return "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in cells) + "</tr>"

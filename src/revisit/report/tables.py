@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from revisit.core import Record
 from revisit.core.records import GATE_STATES
@@ -14,6 +14,10 @@ from revisit.report import plots
 from revisit.results import Cell, Results
 from revisit.results.display import BEST_RULE, HEADINGS, coverage, number, title, unscored
 from revisit.results.funnel import LOOKED_AWAY
+from revisit.web.templates import Context
+
+if TYPE_CHECKING:
+    from revisit.report.page_data import MetricCard
 
 INTERVALS = (
     "95 % interval of the mean: cluster-robust over samples, Student's t with room for skew; none for a single sample."
@@ -21,37 +25,41 @@ INTERVALS = (
 STATES = (*GATE_STATES, "unscored", "failed")
 
 
-def table(summary: Mapping[str, Any], cards: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def table(summary: Mapping[str, Any], cards: Mapping[str, MetricCard]) -> Context:
     """Column groups, columns and rows; every cell with its text, its plot and the reasons for what is missing."""
     models = {model: facts for model, facts in summary.get("models", {}).items() if "scores" in facts}
-    ids = sorted(summary.get("metrics", {}), key=lambda id: HEADINGS.index(cards[id]["group"]))
-    groups = Counter(cards[id]["group"] for id in ids)
-    opens = {id for before, id in pairwise(ids) if cards[before]["group"] != cards[id]["group"]}
+    ids = sorted(summary.get("metrics", {}), key=lambda metric: HEADINGS.index(cards[metric]["group"]))
+    groups = Counter(cards[metric]["group"] for metric in ids)
+    opens = {metric for before, metric in pairwise(ids) if cards[before]["group"] != cards[metric]["group"]}
     truth = summary.get("truth")
-    rows = [{"model": model, "cases": facts["cases"], "truth": False, "cells": []} for model, facts in models.items()]
     name = truth.get("name", "truth") if truth else ""
-    rows += [{"model": name, "cases": truth["cases"], "truth": True, "cells": []}] if truth and rows else []
-    for id in ids:
-        column = {model: facts["scores"][id] for model, facts in models.items()}
-        marked = summary["metrics"][id].get("best")
+    cells_of: dict[str, list[Context]] = {model: [] for model in models}
+    if truth and models:
+        cells_of[name] = []
+    for metric in ids:
+        column = {model: facts["scores"][metric] for model, facts in models.items()}
+        marked = summary["metrics"][metric].get("best")
         if truth:
-            column[name] = truth["scores"].get(id, {"n": 0, "of": 0})
+            column[name] = truth["scores"].get(metric, {"n": 0, "of": 0})
         cells = {model: Cell.from_json(content) for model, content in column.items()}
-        scale = _scale(cells.values(), cards[id]["range"])
-        for row in rows:
-            model = row["model"]
+        scale = _scale(cells.values(), cards[metric]["range"])
+        for model, row in cells_of.items():
             text = column[model].get("text", "")
-            row["cells"].append({**_cell(cells[model], scale, text, model == marked), "first": id in opens})
+            row.append({**_cell(cells[model], scale, text, model == marked), "first": metric in opens})
+    clips = {model: facts["cases"] for model, facts in models.items()} | ({name: truth["cases"]} if truth else {})
     return {
         "groups": [{"name": name, "n": groups[name]} for name in HEADINGS if groups[name]],
-        "heads": [{**cards[id], "first": id in opens} for id in ids],
-        "rows": rows,
+        "heads": [{**cards[metric], "first": metric in opens} for metric in ids],
+        "rows": [
+            {"model": model, "cases": clips[model], "truth": bool(truth) and model == name, "cells": row}
+            for model, row in cells_of.items()
+        ],
         "rule": BEST_RULE,
         "intervals": summary.get("interval_method", INTERVALS),
     }
 
 
-def plain_table(extra: Mapping[str, Any]) -> dict[str, Any]:
+def plain_table(extra: Mapping[str, Any]) -> Context:
     """A table that a suite made of other numbers than its metrics' scores, with a plot per column; or one of texts."""
     if any(isinstance(cell, str) for row in extra["rows"] for cell in row["cells"]):
         return {**extra, "texts": True, "rows": [{"detail": False, **row} for row in extra["rows"]]}
@@ -63,15 +71,15 @@ def plain_table(extra: Mapping[str, Any]) -> dict[str, Any]:
             "detail": False,
             "cells": [
                 _cell(cell, scale, content.get("text", ""))
-                for cell, scale, content in zip(made, scales, row["cells"], strict=True)
+                for cell, scale, content in zip(cells_of_row, scales, row["cells"], strict=True)
             ],
         }
-        for row, made in zip(extra["rows"], cells, strict=True)
+        for row, cells_of_row in zip(extra["rows"], cells, strict=True)
     ]
     return {**extra, "texts": False, "rows": rows}
 
 
-def diagnosis_table(diagnosis: Mapping[str, Any]) -> dict[str, Any]:
+def diagnosis_table(diagnosis: Mapping[str, Any]) -> Context:
     """Kinds of failure across, models down: in how many clips each was found; kinds never found are left out."""
     models = diagnosis.get("models", {})
     kinds = list(dict.fromkeys(title for entry in models.values() for title in entry["findings"]))
@@ -82,7 +90,7 @@ def diagnosis_table(diagnosis: Mapping[str, Any]) -> dict[str, Any]:
     return {"kinds": kinds, "rows": rows, "fitted": diagnosis.get("fitted", "")}
 
 
-def funnel(stages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def funnel(stages: Sequence[Mapping[str, Any]]) -> list[Context]:
     """Stages with a bar each, as shares of the first stage."""
     total = stages[0]["n"] if stages else 0
     return [
@@ -100,44 +108,44 @@ def funnel(stages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def in_words(stages: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the funnel says, in sentences."""
     n = {stage["stage"]: stage["n"] for stage in stages}
-    said = []
+    sentences = []
     if {"all clips", "readable", "camera moved"} <= n.keys():
-        said.append(
+        sentences.append(
             f"Of {counted(n['all clips'], 'clip')}, {n['readable']} could be read, and in {n['camera moved']} of these "
             "the camera moved."
         )
     if {"view left", "view returned"} <= n.keys():
-        said.append(
+        sentences.append(
             f"The first view left the frame in {n['view left']} and came back in {n['view returned']}: "
             "only a clip that looks away and back asks the model to remember."
         )
     if {"target given", "target hidden", "target returned"} <= n.keys():
         looked = f"; the camera looked away in {n[LOOKED_AWAY]} of these" if LOOKED_AWAY in n else ""
-        said.append(
+        sentences.append(
             f"A target was given for {n['target given']}{looked}; it was hidden in {n['target hidden']} and came back "
             f"in {n['target returned']}."
         )
     if {"memory scored", "all clips"} <= n.keys():
-        said.append(f"Memory could be scored in {n['memory scored']} of {n['all clips']}.")
-    return said
+        sentences.append(f"Memory could be scored in {n['memory scored']} of {n['all clips']}.")
+    return sentences
 
 
-def findings(results: Results, gates: Mapping[str, str]) -> list[dict[str, Any]]:
+def findings(results: Results, gates: Mapping[str, str]) -> list[Context]:
     """How often each gate came to each finding, over all clips; a gate that was never asked is left out."""
-    found = []
-    for id, name in gates.items():
-        labels = Counter((record.status, finding(record)) for record in results.about(id))
+    rows: list[Context] = []
+    for gate, name in gates.items():
+        labels = Counter((record.status, finding(record)) for record in results.about(gate))
         if not {state for state, _ in labels} & set(GATE_STATES):
             continue
         ranked = sorted(labels.items(), key=lambda item: (STATES.index(item[0][0]), -item[1], item[0][1]))
-        found.append(
+        rows.append(
             {
                 "title": name,
                 "parts": [{"state": state, "label": label, "n": n} for (state, label), n in ranked],
                 "bar": plots.stacked([(state, n) for (state, _), n in ranked]),
             }
         )
-    return found
+    return rows
 
 
 def finding(record: Record) -> str:
@@ -145,11 +153,11 @@ def finding(record: Record) -> str:
     return record.label or (title(record.reason.kind) if record.reason else "")
 
 
-def _cell(cell: Cell, scale: tuple[float, float], text: str = "", is_best: bool = False) -> dict[str, Any]:
-    shown = {"coverage": coverage(cell), "missing": unscored(cell), "best": is_best, "mean": cell.mean}
+def _cell(cell: Cell, scale: tuple[float, float], text: str = "", is_best: bool = False) -> Context:
+    content: Context = {"coverage": coverage(cell), "missing": unscored(cell), "best": is_best, "mean": cell.mean}
     if cell.mean is None:
-        return shown
-    return shown | {
+        return content
+    return content | {
         "text": text or number(cell.mean),
         "interval": " to ".join(map(number, cell.interval or ())),
         "plot": plots.whisker(cell.mean, cell.interval, *scale),

@@ -19,9 +19,11 @@ STYLE = (
 
 def as_svg(trends: Sequence[Trend], labels: Sequence[str]) -> str:
     """The charts below each other."""
-    drawn = [one for one in trends if one.cells]
-    body = "".join(f'<g transform="translate(0 {k * HEIGHT})">{_chart(one, labels)}</g>' for k, one in enumerate(drawn))
-    height = HEIGHT * max(len(drawn), 1)
+    charts = [one for one in trends if one.cells]
+    body = "".join(
+        f'<g transform="translate(0 {k * HEIGHT})">{_chart(one, labels)}</g>' for k, one in enumerate(charts)
+    )
+    height = HEIGHT * max(len(charts), 1)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
         f'<style>{STYLE}</style><rect width="100%" height="100%" fill="#fff"/>{body}</svg>\n'
@@ -40,24 +42,24 @@ def _chart(trend: Trend, labels: Sequence[str]) -> str:
     def y(value: float) -> float:
         return TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - low) / extent)
 
-    made = [f'<text class="head" x="{LEFT}" y="20">{_text(column_head(trend.metric))}</text>']
-    made.append(f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM}"/>')
+    parts = [f'<text class="head" x="{LEFT}" y="20">{_text(column_head(trend.metric))}</text>']
+    parts.append(f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM}"/>')
     for value in (low, high):
-        made.append(f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{number(value)}</text>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{number(value)}</text>')
     points = [(k, cell) for k, cell in enumerate(trend.cells) if cell.mean is not None]
     path = " ".join(f"{x(k):.1f},{y(cell.mean or 0.0):.1f}" for k, cell in points)
-    made.append(f'<polyline class="line" points="{path}"/>')
+    parts.append(f'<polyline class="line" points="{path}"/>')
     every = max(1, len(labels) // 8)
     for k, cell in points:
         if cell.interval:
-            made.append(
+            parts.append(
                 f'<line class="reach" x1="{x(k):.1f}" x2="{x(k):.1f}" y1="{y(cell.interval[0]):.1f}" '
                 f'y2="{y(cell.interval[1]):.1f}"/>'
             )
-        made.append(f'<circle class="dot" cx="{x(k):.1f}" cy="{y(cell.mean or 0.0):.1f}" r="4"/>')
+        parts.append(f'<circle class="dot" cx="{x(k):.1f}" cy="{y(cell.mean or 0.0):.1f}" r="4"/>')
         if k % every == 0:
-            made.append(f'<text x="{x(k):.1f}" y="{HEIGHT - 14}" text-anchor="middle">{_text(labels[k])}</text>')
-    return "".join(made)
+            parts.append(f'<text x="{x(k):.1f}" y="{HEIGHT - 14}" text-anchor="middle">{_text(labels[k])}</text>')
+    return "".join(parts)
 
 
 def _text(words: str) -> str:

@@ -12,34 +12,37 @@ from revisit.results import Cell
 from revisit.results.display import coverage, ends, metric_title, number, unscored
 from revisit.results.funnel import posed
 from revisit.results.verdict import Answer, Place, Verdict
+from revisit.web.templates import Context
 
 QUESTION = "Which model remembers best?"
 ROWS = 9  # models drawn in a card; the table has all of them
 
 
-def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collection[str] = ()) -> dict[str, Any]:
+def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collection[str] = ()) -> Context:
     """The first screen and the table below it; `floors` are baselines without memory."""
     verdict = replace(verdict, answers=tuple(_ties_broken(answer, verdict.answers) for answer in verdict.answers))
-    asked = [answer for answer in verdict.answers if answer.metric]
-    low = [f"{metric_title(id)} ({n} {'clip' if n == 1 else 'clips'})" for id, n in verdict.low_ceilings.items()]
+    answered = [answer for answer in verdict.answers if answer.metric]
+    low = [
+        f"{metric_title(metric)} ({n} {'clip' if n == 1 else 'clips'})" for metric, n in verdict.low_ceilings.items()
+    ]
     return {
         "question": QUESTION,
         "overall": verdict.overall,
         "headline": _headline(verdict),
         "notes": [*verdict.trade_offs, *([f"the truth itself scores low in {', '.join(low)}"] if low else [])],
         "answers": [_card(answer, floors, _ceiling(summary)) for answer in verdict.answers],
-        "table": _table(asked, summary, floors),
+        "table": _table(answered, summary, floors),
     }
 
 
 def _ties_broken(answer: Answer, answers: Sequence[Answer]) -> Answer:
     """The same answer; models that share a rank stand as the other questions of memory rank them."""
-    others = [other for other in answers if other is not answer and other.question.memory]
+    memory_answers = [other for other in answers if other is not answer and other.question.memory]
 
     def elsewhere(place: Place) -> float:
-        ranks = [p.rank if p.model == place.model else 0 for other in others for p in other.places]
-        known = [rank for rank in ranks if rank]
-        return sum(known) / len(known) if known else len(answer.places)
+        ranks = [p.rank if p.model == place.model else 0 for other in memory_answers for p in other.places]
+        positive = [rank for rank in ranks if rank]
+        return sum(positive) / len(positive) if positive else len(answer.places)
 
     return replace(answer, places=tuple(sorted(answer.places, key=lambda place: (place.rank, elsewhere(place)))))
 
@@ -50,18 +53,18 @@ def _headline(verdict: Verdict) -> str:
     models = {place.model for answer in verdict.answers for place in answer.places}
     if len(models) == 1:
         return "One model: nothing to compare it with"
-    said = verdict.sentence or "Nothing could be compared"
-    return f"{said[:1].upper()}{said[1:]}"
+    sentence = verdict.sentence or "Nothing could be compared"
+    return f"{sentence[:1].upper()}{sentence[1:]}"
 
 
 def _ceiling(summary: Mapping[str, Any]) -> str:
     return str((summary.get("truth") or {}).get("name", "truth"))
 
 
-def _card(answer: Answer, floors: Collection[str], truth: str) -> dict[str, Any]:
+def _card(answer: Answer, floors: Collection[str], truth: str) -> Context:
     """One question: who leads and how sure that is, and every model as a dot with its interval."""
     state, lead = _lead(answer)
-    card = {
+    card: Context = {
         "ask": answer.question.ask,
         "memory": answer.question.memory,
         "state": state,
@@ -77,7 +80,7 @@ def _card(answer: Answer, floors: Collection[str], truth: str) -> dict[str, Any]
         return card
     scale = _scale(answer)
     ceiling = answer.truth.mean if answer.truth else None
-    drawn = {place.model: place.cell for place in answer.places[:ROWS]}
+    cells_by_model = {place.model: place.cell for place in answer.places[:ROWS]}
     card["rows"] = [
         {
             "model": model,
@@ -87,7 +90,7 @@ def _card(answer: Answer, floors: Collection[str], truth: str) -> dict[str, Any]
             "interval": ends(cell.interval) if cell.interval else "no interval",
             "plot": plots.dot(cell.mean, cell.interval, scale, ceiling),
         }
-        for model, cell in [*drawn.items(), *answer.floors.items()]
+        for model, cell in [*cells_by_model.items(), *answer.floors.items()]
     ]
     if answer.truth is not None and ceiling is not None:
         dot = plots.dot(ceiling, None, scale, ceiling, "truth")
@@ -108,8 +111,8 @@ def _lead(answer: Answer) -> tuple[str, list[str]]:
         return "sure", best
     first = best[0]
     pairs = [answer.pair(first, other) for other in best[1:]]
-    alike = all(pair is not None and not pair.wins and not pair.losses for pair in pairs)
-    return ("alike" if alike else "open"), best
+    all_tied = all(pair is not None and not pair.wins and not pair.losses for pair in pairs)
+    return ("alike" if all_tied else "open"), best
 
 
 def _scale(answer: Answer) -> tuple[float, float]:
@@ -123,27 +126,27 @@ def _scale(answer: Answer) -> tuple[float, float]:
     return (high, low) if metric.higher_is_better is False else (low, high)
 
 
-def _table(asked: list[Answer], summary: Mapping[str, Any], floors: Collection[str]) -> dict[str, Any]:
+def _table(answers: list[Answer], summary: Mapping[str, Any], floors: Collection[str]) -> Context:
     """Models by question: mean, interval, coverage and place; ordered as the first question ranks them."""
     models = summary.get("models", {})
-    order = [place.model for answer in asked for place in answer.places]
+    order = [place.model for answer in answers for place in answer.places]
     names = [name for name in dict.fromkeys([*order, *models]) if name in models]
-    rows = []
+    rows: list[Context] = []
     for name in names:
         count = posed(models[name].get("funnel", ()))
-        cells = [_cell(answer, name, models[name].get("scores", {})) for answer in asked]
-        told = f"{count[0]} of {count[1]}" if count else "not asked"
-        rows.append({"model": name, "floor": name in floors, "posed": told, "cells": cells})
-    truths = [_numbers(answer.truth) if answer.truth else None for answer in asked]
+        cells = [_cell(answer, name, models[name].get("scores", {})) for answer in answers]
+        testable = f"{count[0]} of {count[1]}" if count else "not asked"
+        rows.append({"model": name, "floor": name in floors, "posed": testable, "cells": cells})
+    truths = [_numbers(answer.truth) if answer.truth else None for answer in answers]
     return {
-        "heads": [{"ask": a.question.ask, "title": _shown(a), "id": a.metric, "clips": a.clips} for a in asked],
+        "heads": [{"ask": a.question.ask, "title": _shown(a), "id": a.metric, "clips": a.clips} for a in answers],
         "rows": rows,
         "truth": truths if any(truths) else None,
         "truth_name": _ceiling(summary),
     }
 
 
-def _cell(answer: Answer, model: str, scores: Mapping[str, Any]) -> dict[str, Any]:
+def _cell(answer: Answer, model: str, scores: Mapping[str, Any]) -> Context:
     place: Place | None = next((place for place in answer.places if place.model == model), None)
     if place is not None:
         span = str(place.low) if place.low == place.high else f"{place.low}–{place.high}"
@@ -153,7 +156,7 @@ def _cell(answer: Answer, model: str, scores: Mapping[str, Any]) -> dict[str, An
     return {**_numbers(own), "place": "", "best": False}
 
 
-def _numbers(cell: Cell) -> dict[str, Any]:
+def _numbers(cell: Cell) -> Context:
     return {
         "text": number(cell.mean),
         "interval": ends(cell.interval) if cell.interval else "",

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from revisit.core import Clip, digest
@@ -16,7 +15,7 @@ from revisit.media import VIDEO_SUFFIXES
 from revisit.media.orientation import is_mirrored
 
 # `src` of a video that can be played with the `start` of the clip in it, or a `note` that says why there is none
-Placed = dict[str, Any]
+Placed = dict[str, object]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Words as the report writes them, the same on the page and in its data."""
+"""Ranges, directions and gates in words, for the page and its data."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def span(limits: list[float | None]) -> str:
     return f"up to {high:g}" if low is None else f"{low:g} to {high:g}"
 
 
-def gate_name(id: str, title: str) -> str:
+def gate_name(gate: str, title: str) -> str:
     """What a gate is called where there is little room."""
-    return SHORT_GATES.get(id, title)
+    return SHORT_GATES.get(gate, title)

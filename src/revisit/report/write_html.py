@@ -20,7 +20,7 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+from jinja2 import FileSystemBytecodeCache
 from markupsafe import Markup
 
 from revisit.core import load_all
@@ -32,6 +32,7 @@ from revisit.report.page_data import page
 from revisit.report.pages import Book
 from revisit.report.videos import Videos
 from revisit.results.run import Run
+from revisit.web.templates import templates
 
 
 def write_report(run: Run, *, copy_clips: bool = False, by: Mapping[str, Mapping[str, Any]] | None = None) -> Path:
@@ -55,12 +56,12 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
     (folder / "scenes").mkdir(parents=True, exist_ok=True)
     videos = Videos(folder, copy_clips)
     book = Book(run, SoFar(run.results, run.summary, run.diagnosis, True), videos)
-    basis, lines, lost = basis_of(book), run.lines, lost_units(book)
+    basis, lines, missing = basis_of(book), run.lines, lost_units(book)
     there = files_of(folder)
     earlier = read_parts(folder, basis, there)
     parts: dict[str, Part] = {}
     for key, scene in book.scenes.items():
-        made_from, part = made_of(book, scene, lines, lost), earlier.get(key)
+        made_from, part = made_of(book, scene, lines, missing), earlier.get(key)
         if part is None or part.made_of != made_from or copy_clips:  # a clip is copied anew
             videos.kept.clear()
             content = chunk(book.scene(key)).encode(errors="replace")
@@ -80,20 +81,14 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
     return folder / "index.html"
 
 
-def rendered(book: Book, by: Mapping[str, Mapping[str, Any]], live: Mapping[str, Any] | None = None) -> tuple[str, str]:
+def rendered(
+    book: Book, by: Mapping[str, Mapping[str, Any]], live: Mapping[str, object] | None = None
+) -> tuple[str, str]:
     """The page, and the policy that it is under. `live` is what a server says of a run that may still be going."""
     style = _asset("report.css") + (files("revisit.web") / "static" / "player.css").read_text(encoding="utf-8")
     scripts = ("common.js", "list.js", "scene.js", *(("live.js",) if live is not None else ()))
     player = (files("revisit.web") / "static" / "player.js").read_text(encoding="utf-8")
     script = "\n".join([player, *map(_asset, scripts)])
-    environment = Environment(
-        loader=PackageLoader("revisit.report"),
-        bytecode_cache=_compiled(),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     # 'self' covers a page on a web server, `file:` one on disk, where browsers do not agree on what 'self' is.
     # 'strict-dynamic': the one script that is allowed by its digest may load the scenes, and no markup may.
     policy = "; ".join(
@@ -114,8 +109,10 @@ def rendered(book: Book, by: Mapping[str, Mapping[str, Any]], live: Mapping[str,
         "files": "files" if live is not None else "..",
         "index": data_block({**book.index(), "live": live}),
     }
-    html = environment.get_template("page.html").render(
-        policy=policy, style=Markup(style), script=Markup(script), **content
+    html = (
+        templates("revisit.report", _compiled())
+        .get_template("page.html")
+        .render(policy=policy, style=Markup(style), script=Markup(script), **content)
     )
     return html, policy
 

@@ -45,11 +45,10 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]  # of ASGI, whose scope is one too
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -101,21 +100,21 @@ class Rates:
 
     def allow(self, name: str) -> bool:
         now = time.monotonic()
-        left, since = self._left.get(name, (float(self.at_once), now))
-        left = min(float(self.at_once), left + (now - since) * self.per_second)
+        tokens, since = self._left.get(name, (float(self.at_once), now))
+        tokens = min(float(self.at_once), tokens + (now - since) * self.per_second)
         if len(self._left) > 10_000:  # forget who has been quiet: their buckets are full
-            self._left = {key: kept for key, kept in self._left.items() if now - kept[1] < 60}
-        self._left[name] = (left - 1 if left >= 1 else left, now)
-        return left >= 1
+            self._left = {key: bucket for key, bucket in self._left.items() if now - bucket[1] < 60}
+        self._left[name] = (tokens - 1 if tokens >= 1 else tokens, now)
+        return tokens >= 1
 
 
 class Guard:
     """Refuses what no page of ours would ask, before the application sees it."""
 
-    def __init__(self, app: Application, hosts: frozenset[str], largest_body: int = LARGEST_BODY) -> None:
-        self.app, self.hosts, self.largest_body = app, hosts, largest_body
+    def __init__(self, app: Application, hosts: frozenset[str]) -> None:
+        self.app, self.hosts = app, hosts
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
@@ -136,7 +135,7 @@ class Guard:
                 return
             except ConnectionError:
                 return  # half a form is none
-            if len(body) > self.largest_body:
+            if len(body) > LARGEST_BODY:
                 await _refuse(send, 413, "The request is too large.")
                 return
         waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -146,8 +145,8 @@ class Guard:
 
         async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":
-                known = {bytes(name).lower() for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in known)]
+                names = {bytes(name).lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in names)]
             await send(message)
 
         await self.app(scope, received, answered)
@@ -155,7 +154,7 @@ class Guard:
     async def _body(self, receive: Receive) -> bytes:
         """The whole body, before anybody is asked; of one that is too large, a part that shows it."""
         body, more = b"", True
-        while more and len(body) <= self.largest_body:
+        while more and len(body) <= LARGEST_BODY:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ConnectionError
@@ -163,7 +162,7 @@ class Guard:
             more = message.get("more_body", False)
         return body
 
-    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+    def _refusal(self, scope: Message, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         host = headers.get(b"host", b"").decode("latin-1")
         if name_of(host) not in self.hosts:
             return 421, "This server is not known by that name."
@@ -173,8 +172,8 @@ class Guard:
             origin = headers.get(b"origin") or headers.get(b"referer")
             if origin is None or place_of(origin.decode("latin-1")) != host.lower():
                 return 403, "The request does not come from a page of this server."
-            told = headers.get(b"content-length", b"0")
-            if not told.isdigit() or len(told) > 18 or int(told) > self.largest_body:
+            length = headers.get(b"content-length", b"0")
+            if not length.isdigit() or len(length) > 18 or int(length) > LARGEST_BODY:
                 return 413, "The request is too large."
         return None
 
@@ -224,11 +223,11 @@ def _listening(where: Where) -> Any:
 
     try:
         family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
-        made = socket.socket(family, socket.SOCK_STREAM)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((where.host, where.port))
-        made.listen(256)
-        return made
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((where.host, where.port))
+        listener.listen(256)
+        return listener
     except OSError as error:
         raise UsageError(
             f"cannot listen on {where.host}:{where.port}: {error.strerror}; choose another --port"

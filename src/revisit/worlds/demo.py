@@ -14,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from revisit.media import encode_mp4
 from revisit.media.files import write_lines
 from revisit.worlds.events import EVENTS
-from revisit.worlds.film import play
+from revisit.worlds.film import ClipLine, play
+from revisit.worlds.layouts.common import true_frames
 from revisit.worlds.models import MODELS, generate
 from revisit.worlds.places import make_room
 from revisit.worlds.truth import save_truth
@@ -71,7 +71,7 @@ def render_demo(
             if progress is not None:
                 progress(done, total, what)
 
-    def shoot(numbered: tuple[int, Scene]) -> list[dict[str, Any]]:
+    def shoot(numbered: tuple[int, Scene]) -> list[ClipLine]:
         number, scene = numbered
         return _shoot(folder, scene, number, size, tell)
 
@@ -84,20 +84,20 @@ def render_demo(
 
 def _shoot(
     folder: Path, scene: Scene, number: int, size: tuple[int, int], tell: Callable[[str], None]
-) -> list[dict[str, Any]]:
+) -> list[ClipLine]:
     """Render one scene for all models and return its lines of the manifest."""
     world = make_room(number, scene.kind, scene.name)
     away, back = ("right", "left") if world.turn == "right" else ("left", "right")
     film = play(world, scene.script.format(away=away, back=back), scene.event, size)
     tell(f"{scene.name}: rendered")
-    encode_mp4(folder / "truth" / f"{scene.name}.mp4", (film.truth(frame).rgb for frame in range(len(film))), film.fps)
+    encode_mp4(folder / "truth" / f"{scene.name}.mp4", true_frames(film), film.fps)
     save_truth(film, folder / "truth" / f"{scene.name}.npz")
     tell(f"{scene.name}: truth")
-    lines = []
+    lines: list[ClipLine] = []
     for model in MODELS:
         encode_mp4(folder / model / f"{scene.name}.mp4", generate(model, film), film.fps)
         tell(f"{scene.name}: {model}")
-        video = {"model": model, "video": f"{model}/{scene.name}.mp4"}
-        prompt = f"{world.prompt} Meanwhile {EVENTS[scene.event].what}."
-        lines.append({**film.line(scene.name, 0), **video, "prompt": prompt})
+        line: ClipLine = {**film.line(scene.name, 0), "model": model, "video": f"{model}/{scene.name}.mp4"}
+        line["prompt"] = f"{world.prompt} Meanwhile {EVENTS[scene.event].what}."
+        lines.append(line)
     return lines

@@ -55,11 +55,11 @@ def describe(film: Film, long_side: int = LONG_SIDE) -> dict[str, np.ndarray]:
     moments = zip(map(id, film.views), film.light.tolist(), film.screen.tolist(), strict=True)
     frames = list({moment: frame for frame, moment in enumerate(moments)}.values())
     views = np.stack([_small(film.shot(frame).rgb, long_side) for frame in frames])
-    shown = [[_small(film.shot(frame, state).rgb, long_side) for frame in frames] for state in states]
+    pictures = [[_small(film.shot(frame, state).rgb, long_side) for frame in frames] for state in states]
     return {
         "views": views,
         "lit": film.light[frames],
-        "marks": np.array(shown, np.uint8) - views,
+        "marks": np.array(pictures, np.uint8) - views,
         **{name: np.array([getattr(state, name) for state in states]) for name in ("place", "look", "amount")},
         "went": np.array(list(states.values())),
         "prompt": np.array(film.prompt),
@@ -85,14 +85,14 @@ def _states(film: Film) -> dict[State, float]:
     """The states that the target can be in, each with the share of the event that lies behind it."""
     event, world = EVENTS[film.event], film.world
     before, after = event.before(world), event.after(world)
-    found = {before: 0.0, after: 1.0}
+    shares = {before: 0.0, after: 1.0}
     if event.in_view:
-        found = {event.at(world, share * STEADY): float(share) for share in np.linspace(0, 1, STEPS)}
+        shares = {event.at(world, share * STEADY): float(share) for share in np.linspace(0, 1, STEPS)}
     for place in (before.place, after.place, *world.places):
         for look in (0, 1):
             for amount in (before.amount, after.amount):
-                found.setdefault(replace(before, place=place, look=look, amount=amount), -1.0)
-    return found
+                shares.setdefault(replace(before, place=place, look=look, amount=amount), -1.0)
+    return shares
 
 
 def _small(picture: np.ndarray, long_side: int) -> np.ndarray:

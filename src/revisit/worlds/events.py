@@ -72,10 +72,10 @@ def moved_and_changed(world: World, seconds: float) -> State:
 
 def rolling(world: World, seconds: float) -> State:
     """The ball on its way to its second place, slowing down evenly until it rests there."""
-    left = 1 - float(np.clip(seconds / ROLLING, 0, 1))
+    remaining = 1 - float(np.clip(seconds / ROLLING, 0, 1))
     (x0, y, z), (x1, _, _) = world.places[:2]
-    way = (x1 - x0) * (1 - left**2)
-    return State((x0 + way, y, z), roll=float(np.degrees(way / BALL)))
+    distance = (x1 - x0) * (1 - remaining**2)
+    return State((x0 + distance, y, z), roll=float(np.degrees(distance / BALL)))
 
 
 def falling(world: World, seconds: float) -> State:
@@ -121,11 +121,13 @@ def event_for(world: World, event: str) -> Event:
     """The event of a name, if it can happen in a world."""
     if event not in EVENTS:
         raise UsageError(f"unknown event {event!r}; choose one of {', '.join(EVENTS)}")
-    found = EVENTS[event]
-    if not found.fits(world):
+    chosen_event = EVENTS[event]
+    if not chosen_event.fits(world):
         reason = (
-            f"a target of kind {' or '.join(found.kinds)}" if world.kind not in found.kinds else "a block to fall from"
+            f"a target of kind {' or '.join(chosen_event.kinds)}"
+            if world.kind not in chosen_event.kinds
+            else "a block to fall from"
         )
         fitting = ", ".join(name for name, other in EVENTS.items() if other.fits(world))
         raise UsageError(f"the event {event!r} needs {reason}; possible with a {world.kind} here: {fitting}")
-    return found
+    return chosen_event

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -74,20 +73,20 @@ def exam_film(number: int, story: Story, size: tuple[int, int] = SIZE, frames: i
 
 def truth_of(film: Film, kind: str) -> dict[str, bool]:
     """The right answers about what a model with a failure makes of a film; open ones are left out."""
-    taken = seen_from(film, camera_path(kind, film))
-    seen = [_seen(taken, frame, kind) for frame in range(len(film))]
-    found: dict[str, bool] = {}
-    if None in seen:
-        return found
-    gone = seen.index(False) if False in seen else None
-    found["hidden"] = gone is not None
-    found["returned"] = gone is not None and True in seen[gone:]
-    if found["returned"]:
-        found |= _memory(film, kind)
-    return found
+    film_of_model = seen_from(film, camera_path(kind, film))
+    visible = [_seen(film_of_model, frame, kind) for frame in range(len(film))]
+    answers: dict[str, bool] = {}
+    if None in visible:
+        return answers
+    hidden_at = visible.index(False) if False in visible else None
+    answers["hidden"] = hidden_at is not None
+    answers["returned"] = hidden_at is not None and True in visible[hidden_at:]
+    if answers["returned"]:
+        answers |= _memory(film, kind)
+    return answers
 
 
-def questions_of(film: Film, kind: str) -> Iterator[dict[str, Any]]:
+def questions_of(film: Film, kind: str) -> Iterator[dict[str, object]]:
     """The questions about a clip as lines of a label file, without the clip."""
     right = truth_of(film, kind)
     for text, (ask, negate) in questions_about(film).items():
@@ -111,7 +110,7 @@ def render_exam(
     progress: Progress | None = None,
 ) -> Path:
     """Write clips, descriptions and labels, and return the path of the labels; clips that are there are kept."""
-    lines: list[dict[str, Any]] = []
+    lines: list[dict[str, object]] = []
     for done, (number, story) in enumerate(enumerate(stories)):
         if progress is not None:
             progress(done, len(stories), story.name)
@@ -135,15 +134,15 @@ def render_exam(
     return path
 
 
-def _seen(taken: Film, frame: int, kind: str) -> bool | None:
+def _seen(film: Film, frame: int, kind: str) -> bool | None:
     """Whether a frame shows the target; None where that depends on when a sudden event is put off."""
-    if kind == "vanish" and frame >= sum(taken.phases) // 2:
+    if kind == "vanish" and frame >= sum(film.phases) // 2:
         return False
-    either = {taken.target_visible(frame, state) for state in (taken.states[0], taken.states[frame])}
-    same_path = np.array_equal(taken.states[0].place, taken.states[frame].place)
+    either = {film.target_visible(frame, state) for state in (film.states[0], film.states[frame])}
+    same_path = np.array_equal(film.states[0].place, film.states[frame].place)
     if len(either) > 1 and not same_path and failure(kind).path is not None:
         return None
-    return taken.target_visible(frame)
+    return film.target_visible(frame)
 
 
 def _memory(film: Film, kind: str) -> dict[str, bool]:
@@ -151,13 +150,13 @@ def _memory(film: Film, kind: str) -> dict[str, bool]:
     first, last = film.states[0], film.states[-1]
     goes = float(np.linalg.norm(np.subtract(first.place, last.place))) > 0.1
     changes = first.look != last.look or abs(first.amount - last.amount) > 0.1
-    found = {"spatial": True, "state": True}
+    answers = {"spatial": True, "state": True}
     if kind == "teleport":
-        found["spatial"] = False
+        answers["spatial"] = False
     elif kind in ("state_reset", "state_frozen"):
-        found = {"spatial": not goes, "state": not changes}
+        answers = {"spatial": not goes, "state": not changes}
     elif kind == "colour_drift":
-        found["state"] = False
+        answers["state"] = False
     if film.event in ("rolling", "falling"):
-        del found["state"]  # its place is all that these change, so wrong and right states are a matter of words
-    return found
+        del answers["state"]  # its place is all that these change, so wrong and right states are a matter of words
+    return answers

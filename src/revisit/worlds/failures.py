@@ -74,12 +74,12 @@ def _drift(what: str) -> Making:
 
 def state_reset(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the event is undone; strength is the share of its path that the target went back to the first state."""
-    return story.with_event_at(film, lambda gone: gone * (1 - strength))
+    return story.with_event_at(film, lambda progress: progress * (1 - strength))
 
 
 def state_frozen(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the event stands where it was last seen; strength is the share of the unseen part that is missing."""
-    return story.with_event_at(film, lambda gone: gone - strength * (gone - gone[film.phases[0] - 1]))
+    return story.with_event_at(film, lambda progress: progress - strength * (progress - progress[film.phases[0] - 1]))
 
 
 def teleport(film: Film, strength: float, rng: np.random.Generator) -> Frames:
@@ -109,7 +109,7 @@ def background(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     stays in view fades over while the target is hidden.
     """
     other = story.another_place(film)
-    things = [id for id in film.world.instances if id not in (TARGET, story.support(film))]
+    things = [instance for instance in film.world.instances if instance not in (TARGET, story.support(film))]
     amounts = np.zeros(256, np.float32)
     amounts[rng.permutation(things)] = np.clip(strength * len(things) - np.arange(len(things)), 0, 1)
     come = story.share_replaced(film)
@@ -233,9 +233,9 @@ def _camera(title: str, what: str, path: Callable[[Film, float, np.random.Genera
     """The failure of a camera that takes another path."""
 
     def frames(film: Film, strength: float, rng: np.random.Generator) -> Frames:
-        taken = seen_from(film, path(film, strength, rng))
-        for frame, state in enumerate(story.without_jumps(taken)):
-            yield taken.shot(frame, state).rgb
+        film_of_model = seen_from(film, path(film, strength, rng))
+        for frame, state in enumerate(story.without_jumps(film_of_model)):
+            yield film_of_model.shot(frame, state).rgb
 
     return Failure(title, what, frames, camera_returns, path)
 
@@ -278,9 +278,9 @@ def something_happened(film: Film) -> bool:
 
 def happens_in_view(film: Film) -> bool:
     """Whether part of the event was seen before the target left, and part of it was not."""
-    gone = story.event_path(film)[1]
-    whole, seen = gone[-1], gone[film.phases[0] - 1]
-    return bool(whole > 0.05 and 0.1 * whole < seen < 0.9 * whole)
+    progress = story.event_path(film)[1]
+    total, in_view = progress[-1], progress[film.phases[0] - 1]
+    return bool(total > 0.05 and 0.1 * total < in_view < 0.9 * total)
 
 
 PERFECT = Failure("perfect memory", "nothing: every frame is the truth", perfect)
@@ -322,10 +322,10 @@ FLOORS: dict[str, Failure] = {
 
 def failure(kind: str) -> Failure:
     """The failure, or the floor, of a kind; "perfect" is one too."""
-    known = {"perfect": PERFECT, **FAILURES, **FLOORS}
-    if kind not in known:
-        raise UsageError(f"unknown failure {kind!r}; choose one of {', '.join(known)}")
-    return known[kind]
+    failures = {"perfect": PERFECT, **FAILURES, **FLOORS}
+    if kind not in failures:
+        raise UsageError(f"unknown failure {kind!r}; choose one of {', '.join(failures)}")
+    return failures[kind]
 
 
 def generate(kind: str, film: Film, strength: float = 1.0, seed: int = 0) -> Frames:
@@ -333,8 +333,8 @@ def generate(kind: str, film: Film, strength: float = 1.0, seed: int = 0) -> Fra
 
     The noise depends on the seed and the world alone, so that two failures differ by the failures alone.
     """
-    made = failure(kind).frames(film, _checked(strength), _draws(kind, film, seed))
-    return with_noise(made, np.random.default_rng([seed, film.world.seed, zlib.crc32(b"noise")]))
+    frames = failure(kind).frames(film, _checked(strength), _draws(kind, film, seed))
+    return with_noise(frames, np.random.default_rng([seed, film.world.seed, zlib.crc32(b"noise")]))
 
 
 def with_noise(frames: Frames, rng: np.random.Generator) -> Frames:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -82,8 +82,10 @@ class Film:
         names = {**world.instances, TARGET: own.instances[TARGET]}
         there = replace(world, kind=own.kind, target_seed=own.target_seed, instances=names, _drawn={}, _made={})
         hybrid = replace(there, perch=own.perch, places=own.places)
-        seen: dict[bytes, View] = {}
-        return replace(self, world=hybrid, views=_views(hybrid, self.K, self.size, self.poses, seen), _seen=seen)
+        views_by_pose: dict[bytes, View] = {}
+        return replace(
+            self, world=hybrid, views=_views(hybrid, self.K, self.size, self.poses, views_by_pose), _seen=views_by_pose
+        )
 
     @property
     def prompt(self) -> str:
@@ -102,7 +104,7 @@ class Film:
         edges = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
         return tuple(round(float(edge), 4) for edge in edges)  # type: ignore[return-value]
 
-    def line(self, name: str, seed: int) -> dict[str, Any]:
+    def line(self, name: str, seed: int) -> SceneLine:
         """What a manifest says of the scene, whoever makes a clip of it; the truth lies beside the clips."""
         return {
             "id": name,
@@ -114,6 +116,26 @@ class Film:
             "group": name,
             "seed": seed,
         }
+
+
+class SceneLine(TypedDict):
+    """What a manifest says of a scene, whoever makes a clip of it."""
+
+    id: str
+    reference: str
+    prompt: str
+    target: dict[str, object]
+    camera: str
+    phases: tuple[int, int]
+    group: str
+    seed: int
+
+
+class ClipLine(SceneLine):
+    """A clip's line of a manifest."""
+
+    model: str
+    video: str
 
 
 def play(
@@ -133,11 +155,25 @@ def play(
     poses = camera_path(steps, world.start, pivot=np.array(before.place))
     K = intrinsics(size, world.fov)
     light, screen = levels(steps, "light", 1.0), levels(steps, "screen")
-    seen: dict[bytes, View] = {}
-    views = _views(world, K, size, poses, seen)
+    views_by_pose: dict[bytes, View] = {}
+    views = _views(world, K, size, poses, views_by_pose)
     still = (before,) * len(poses)
     film = Film(
-        world, event, script, K, poses, still, (0, 0), views, fps, 0.0, light, screen, size, told(world, steps), seen
+        world,
+        event,
+        script,
+        K,
+        poses,
+        still,
+        (0, 0),
+        views,
+        fps,
+        0.0,
+        light,
+        screen,
+        size,
+        told(world, steps),
+        views_by_pose,
     )
     if happening.in_view:  # well before the target leaves the view
         begins = max(1, int(BEGINS * _absence(film, {before})[0]))
@@ -149,15 +185,15 @@ def play(
 
 
 def _views(
-    world: World, K: np.ndarray, size: tuple[int, int], poses: np.ndarray, seen: dict[bytes, View]
+    world: World, K: np.ndarray, size: tuple[int, int], poses: np.ndarray, views_by_pose: dict[bytes, View]
 ) -> tuple[View, ...]:
     """A view for each pose; equal poses share one, also with the views seen before."""
     views = []
     for pose in poses:
         key = (np.round(pose, 9) + 0.0).tobytes()  # adding zero makes -0.0 and 0.0 one key
-        if key not in seen:
-            seen[key] = View(world, Camera(K, pose, size))
-        views.append(seen[key])
+        if key not in views_by_pose:
+            views_by_pose[key] = View(world, Camera(K, pose, size))
+        views.append(views_by_pose[key])
     return tuple(views)
 
 
@@ -177,17 +213,17 @@ def _phases(film: Film) -> tuple[int, int]:
 
 def _absence(film: Film, states: set[State]) -> tuple[int, int]:
     """The first stretch in which the target would be seen in none of the states: its first frame and its end."""
-    seen = np.array([any(film.target_visible(frame, state) for state in states) for frame in range(len(film))])
-    if not seen[0]:
+    visible = np.array([any(film.target_visible(frame, state) for state in states) for frame in range(len(film))])
+    if not visible[0]:
         raise UsageError("the target is not in the first view; begin where it can be seen")
-    if seen.all():
+    if visible.all():
         raise UsageError(
             f"the camera script {film.script!r} never loses sight of the target; turn further away, such as 60"
         )
-    leaves = int(np.argmin(seen))
-    if not seen[leaves:].any():
+    leaves = int(np.argmin(visible))
+    if not visible[leaves:].any():
         raise UsageError(f"the camera script {film.script!r} never comes back to the target; add moves back")
-    return leaves, leaves + int(np.argmax(seen[leaves:]))
+    return leaves, leaves + int(np.argmax(visible[leaves:]))
 
 
 def _dimmed(rgb: np.ndarray, light: float) -> np.ndarray:

@@ -65,13 +65,13 @@ def brightness(points: np.ndarray, normals: np.ndarray, lamp: Lamp, solids: Sequ
             dark[behind] |= _crosses(start[behind], end - start[behind], solid.half)
         near = np.flatnonzero((np.abs(start) < half + REACH).all(axis=1))
         for direction in directions:
-            way = REACH * _seen_from(solid, direction[near])
-            covered[near] += _crosses(start[near], way, solid.half)
+            ray = REACH * _seen_from(solid, direction[near])
+            covered[near] += _crosses(start[near], ray, solid.half)
     key = np.zeros(len(points), np.float32)
     for spot, dark in zip(spots, shadowed, strict=True):
-        way = spot - points
-        distance = np.sqrt(np.einsum("ij,ij->i", way, way))
-        facing = np.clip(np.einsum("ij,ij->i", way, normals) / distance, 0, 1)
+        ray = spot - points
+        distance = np.sqrt(np.einsum("ij,ij->i", ray, ray))
+        facing = np.clip(np.einsum("ij,ij->i", ray, normals) / distance, 0, 1)
         key += facing / (0.45 + 0.2 * distance + 0.03 * distance**2) * ~dark / len(spots)
     openness = 1 - 0.7 * np.minimum(covered / len(directions), 1)
     around = openness * (1 + 0.25 * normals[:, 1])  # the floor throws light back up
@@ -123,10 +123,10 @@ def _seen_from(solid: Solid, vectors: np.ndarray) -> np.ndarray:
     return vectors @ np.array([[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]], np.float32)
 
 
-def _crosses(start: np.ndarray, way: np.ndarray, half: np.ndarray) -> np.ndarray:
+def _crosses(start: np.ndarray, ray: np.ndarray, half: np.ndarray) -> np.ndarray:
     """Whether the stretch from each start along its way passes through a block around the origin."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        inverse = 1 / way
+        inverse = 1 / ray
         middle, reach = -start * inverse, half.astype(np.float32) * np.abs(inverse)
         enter, leave = middle - reach, middle + reach
     enter = np.fmax(np.fmax(enter[:, 0], enter[:, 1]), np.fmax(enter[:, 2], 0))

@@ -25,15 +25,15 @@ def _world(seed: int) -> World:
 def world(job: Mapping[str, Any]) -> Iterator[np.ndarray]:
     """Frames of the room or yard that a sample's name stands for: it remembers all, but not the first frame."""
     name = zlib.crc32(str(job["sample"] or job["id"]).encode())
-    made = _world(name % 1000)
+    place = _world(name % 1000)
     width, height = job["size"]
     path = job["control"].get("path")
     poses = np.load(path, allow_pickle=False) if path else np.tile(STILL, (job["frames"], 1, 1))
-    K = intrinsics((height, width), made.fov)
-    seen: dict[bytes, np.ndarray] = {}
+    K = intrinsics((height, width), place.fov)
+    frames_by_pose: dict[bytes, np.ndarray] = {}
     for pose in poses:
         key = pose.round(9).tobytes()
-        if key not in seen:
-            camera = Camera(K, made.start @ pose, (height, width))
-            seen[key] = View(made, camera).shot(made.first_state).rgb
-        yield seen[key]
+        if key not in frames_by_pose:
+            camera = Camera(K, place.start @ pose, (height, width))
+            frames_by_pose[key] = View(place, camera).shot(place.first_state).rgb
+        yield frames_by_pose[key]

@@ -121,10 +121,10 @@ def sky_faces(rng: np.random.Generator, tone: tx.Colour) -> dict[str, np.ndarray
     phases, weights = rng.uniform(0, 2 * np.pi, count), np.geomspace(1.0, 0.3, count)
     ridges = rng.uniform(0, 2 * np.pi, (len(HILLS), 5))
 
-    def clouds(way: np.ndarray) -> np.ndarray:
-        field = np.zeros(way.shape[:2], np.float32)
+    def clouds(directions: np.ndarray) -> np.ndarray:
+        field = np.zeros(directions.shape[:2], np.float32)
         for wave, phase, weight in zip(waves, phases, weights, strict=True):
-            field += np.float32(weight) * np.sin(way @ wave + np.float32(phase))
+            field += np.float32(weight) * np.sin(directions @ wave + np.float32(phase))
         return field / np.float32(np.sqrt((weights**2).sum() / 2))
 
     return {name: _sky(name, clouds, ridges, tone) for name in ("far", "right", "near", "left", "top")}
@@ -134,19 +134,19 @@ def _directions(face: str, rows: np.ndarray, size: int) -> np.ndarray:
     """Unit directions (rows, size, 3) to the texels in some rows of a face."""
     s, t = np.meshgrid((np.arange(size) + 0.5) / size * 2 - 1, (rows + 0.5) / size * 2 - 1)
     one = np.ones_like(s)
-    ways = {"far": (s, t, one), "right": (one, t, -s), "near": (-s, t, -one), "left": (-one, t, s), "top": (s, -one, t)}
-    way = np.stack(ways[face], axis=-1).astype(np.float32)
-    return way / np.linalg.norm(way, axis=-1, keepdims=True)
+    axes = {"far": (s, t, one), "right": (one, t, -s), "near": (-s, t, -one), "left": (-one, t, s), "top": (s, -one, t)}
+    directions = np.stack(axes[face], axis=-1).astype(np.float32)
+    return directions / np.linalg.norm(directions, axis=-1, keepdims=True)
 
 
 def _sky(face: str, clouds: Callable[[np.ndarray], np.ndarray], ridges: np.ndarray, tone: tx.Colour) -> np.ndarray:
     """One face of the sky: soft clouds at half the texels, and sharp hills along the horizon."""
     import cv2
 
-    way = _directions(face, np.arange(FACE // 2), FACE // 2)
-    up = np.clip(-way[..., 1:2], 0, 1)
+    directions = _directions(face, np.arange(FACE // 2), FACE // 2)
+    up = np.clip(-directions[..., 1:2], 0, 1)
     blue = np.asarray(tone, np.float32) * (1 - 0.5 * up) + np.array([0.16, 0.12, 0.04], np.float32) * (1 - up) ** 2
-    field = clouds(way)[..., None]
+    field = clouds(directions)[..., None]
     cloud = np.clip(0.75 * field + 0.1, 0, 1)
     white = np.array([1.0, 1.0, 1.0], np.float32) - 0.14 * np.clip(field - 0.6, 0, 1.5)
     image = blue * (1 - cloud) + white * cloud
@@ -154,13 +154,13 @@ def _sky(face: str, clouds: Callable[[np.ndarray], np.ndarray], ridges: np.ndarr
     if face == "top":
         return np.clip(image, 0, 1)
     band = np.arange(int(0.38 * FACE), FACE)  # no hill is higher
-    way = _directions(face, band, FACE)
-    around, bearings = np.arctan2(way[..., 0], way[..., 2]), np.linspace(-np.pi, np.pi, 721)
+    directions = _directions(face, band, FACE)
+    around, bearings = np.arctan2(directions[..., 0], directions[..., 2]), np.linspace(-np.pi, np.pi, 721)
     for shifts, (level, tint) in zip(ridges, HILLS, strict=True):
         steps = np.arange(len(shifts))[:, None]
         ridge = (np.sin((2 * steps + 2) * bearings + shifts[:, None]) / (steps + 2)).sum(axis=0)
         height = np.interp(around, bearings, level + 0.022 * ridge).astype(np.float32)
-        below = np.clip((height + way[..., 1]) * 150, 0, 1)[..., None]
+        below = np.clip((height + directions[..., 1]) * 150, 0, 1)[..., None]
         image[band] = image[band] * (1 - below) + np.asarray(tint, np.float32) * below
     return np.clip(image, 0, 1).astype(np.float32)
 

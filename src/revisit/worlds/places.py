@@ -72,7 +72,7 @@ def make_world(
     owners = [number for number, thing in enumerate(things.values(), start=TARGET + 1) for _ in thing.shapes]
     shapes = [shape for thing in things.values() for shape in thing.shapes]
     images = lit(shapes, setting.lamp, solids)
-    surfaces = [surface(*drawn) for drawn in zip(shapes, images, owners, strict=True)]
+    surfaces = [surface(*parts) for parts in zip(shapes, images, owners, strict=True)]
     scene = f"A {setting.title} with a {title} on a wooden table."
     return World(
         name or f"{place}-{seed}", seed, tuple(surfaces), instances, setting.lamp, solids, kind, layout.places,

@@ -102,37 +102,37 @@ def nothing(size: tuple[int, int]) -> Traced:
 
 def trace(surfaces: Sequence[Surface], camera: Camera, onto: Traced | None = None) -> Traced:
     """The nearest surface under each pixel centre; `onto` holds what stands there already."""
-    seen = onto or nothing(camera.size)
+    traced = onto or nothing(camera.size)
     boxes = bounds(surfaces, camera)
-    for number, (drawn, box) in enumerate(zip(surfaces, boxes, strict=True)):
+    for number, (item, box) in enumerate(zip(surfaces, boxes, strict=True)):
         if box is None:
             continue
         x0, y0, x1, y1 = box
-        inverse = seen.inverse[y0:y1, x0:x1]
-        if isinstance(drawn.shape, Panel):
-            closer, candidate = _panel_inverse_depth(drawn.shape, camera, box)
+        inverse = traced.inverse[y0:y1, x0:x1]
+        if isinstance(item.shape, Panel):
+            closer, candidate = _panel_inverse_depth(item.shape, camera, box)
         else:
-            candidate = _curved_inverse_depth(drawn.shape, camera, box)
+            candidate = _curved_inverse_depth(item.shape, camera, box)
             closer = candidate > 0
         closer &= candidate > inverse
         np.copyto(inverse, candidate, where=closer)
-        seen.which[y0:y1, x0:x1][closer] = number
-    return replace(seen, boxes=boxes)
+        traced.which[y0:y1, x0:x1][closer] = number
+    return replace(traced, boxes=boxes)
 
 
-def colour(surfaces: Sequence[Surface], camera: Camera, seen: Traced, onto: np.ndarray | None = None) -> np.ndarray:
+def colour(surfaces: Sequence[Surface], camera: Camera, traced: Traced, onto: np.ndarray | None = None) -> np.ndarray:
     """The picture (uint8 RGB) of traced surfaces, over `onto` where none was traced."""
     picture = np.zeros((*camera.size, 3), np.uint8) if onto is None else onto
-    for number, (drawn, limits) in enumerate(zip(surfaces, seen.boxes, strict=True)):
-        box = None if limits is None else _tight(seen.which, number, limits)
+    for number, (item, limits) in enumerate(zip(surfaces, traced.boxes, strict=True)):
+        box = None if limits is None else _tight(traced.which, number, limits)
         if box is None:
             continue
         x0, y0, x1, y1 = box
-        mine = seen.which[y0:y1, x0:x1] == number
-        if isinstance(drawn.shape, Panel):
-            _paint_panel(drawn, camera, box, mine, seen.inverse, picture)
+        mine = traced.which[y0:y1, x0:x1] == number
+        if isinstance(item.shape, Panel):
+            _paint_panel(item, camera, box, mine, traced.inverse, picture)
         else:
-            patch = _curved_colour(drawn, camera, box, seen.inverse[y0:y1, x0:x1])
+            patch = _curved_colour(item, camera, box, traced.inverse[y0:y1, x0:x1])
             picture[y0:y1, x0:x1][mine] = patch[mine]
     return picture
 
@@ -156,9 +156,9 @@ def bounds(surfaces: Sequence[Surface], camera: Camera) -> list[Box | None]:
         pixels = pixels[..., :2] / pixels[..., 2:]
     low, high = pixels.min(axis=1), pixels.max(axis=1)
     for i in np.flatnonzero(behind.any(axis=1) & ~behind.all(axis=1) & ~away):
-        kept = np.concatenate([_clip_near(hulls[i][face]) for face in FACES]) @ camera.K.T
-        kept = kept[:, :2] / kept[:, 2:]
-        low[i], high[i] = kept.min(axis=0), kept.max(axis=0)
+        corners_in_front = np.concatenate([_clip_near(hulls[i][face]) for face in FACES]) @ camera.K.T
+        corners_in_front = corners_in_front[:, :2] / corners_in_front[:, 2:]
+        low[i], high[i] = corners_in_front.min(axis=0), corners_in_front.max(axis=0)
     hidden = away | behind.all(axis=1)
     low[hidden], high[hidden] = 0, -1
     low = np.ceil(np.clip(low - 1e-6, 0, camera.size[::-1])).astype(int)
@@ -198,8 +198,8 @@ def _curved_inverse_depth(shape: Ball | Tube, camera: Camera, box: Box) -> np.nd
         if isinstance(shape, Ball):
             if shape.squash != 1:  # a spheroid is a sphere in a world of another height
                 y, start = y / np.float32(shape.squash), start / np.array([1, shape.squash, 1], np.float32)
-            along = x * start[0] + y * start[1] + z * start[2]
-            depth = _nearest_root(x * x + y * y + z * z, along, np.float32(start @ start - shape.radius**2))
+            projection = x * start[0] + y * start[1] + z * start[2]
+            depth = _nearest_root(x * x + y * y + z * z, projection, np.float32(start @ start - shape.radius**2))
             return np.where(depth > NEAR, 1 / depth, 0)
         slope = np.float32((shape.bottom - shape.top) / shape.height)  # radius = bottom + slope·y, y down from the base
         wide = np.float32(shape.bottom) + slope * start[1]
@@ -230,21 +230,21 @@ def _panel_inverse_depth(shape: Panel, camera: Camera, box: Box) -> tuple[np.nda
 
 
 def _paint_panel(
-    drawn: Surface, camera: Camera, box: Box, mine: np.ndarray, inverse: np.ndarray, picture: np.ndarray
+    item: Surface, camera: Camera, box: Box, mine: np.ndarray, inverse: np.ndarray, picture: np.ndarray
 ) -> None:
     """Draw the pixels of a panel, blending the two images whose texels are nearest to the size of a pixel."""
     import cv2
 
-    assert isinstance(drawn.shape, Panel)
+    assert isinstance(item.shape, Panel)
     x0, y0, x1, y1 = box
-    G = plane_coordinates(drawn.shape, camera)
-    height, width = drawn.levels[0].shape[:2]
+    G = plane_coordinates(item.shape, camera)
+    height, width = item.levels[0].shape[:2]
     # The area of a pixel on the image is det(G)·z³: the level of detail depends on the depth alone.
     finest = 0.5 * np.log2(abs(np.linalg.det(G)) * height * width)
     farthest = float(inverse[y0:y1, x0:x1][mine].min())
-    last = len(drawn.levels) - 1
+    last = len(item.levels) - 1
     if finest - 1.5 * np.log2(farthest) <= 0 or last == 0:
-        cv2.copyTo(_warped(drawn.levels[0], G, box), mine.view(np.uint8), picture[y0:y1, x0:x1])
+        cv2.copyTo(_warped(item.levels[0], G, box), mine.view(np.uint8), picture[y0:y1, x0:x1])
         return
     level = np.float32(finest) - np.float32(1.5) * np.log2(np.maximum(inverse[y0:y1, x0:x1], np.float32(farthest)))
     level = np.clip(level, 0, last)
@@ -257,7 +257,7 @@ def _paint_panel(
             continue
         a0, b0, a1, b1 = strip
         place = (x0 + a0, y0 + b0, x0 + a1, y0 + b1)
-        fine, coarse = (_warped(drawn.levels[k], G, place) for k in (lower, lower + 1))
+        fine, coarse = (_warped(item.levels[k], G, place) for k in (lower, lower + 1))
         weight = level[b0:b1, a0:a1] - np.float32(lower)
         blended = cv2.blendLinear(fine, coarse, 1 - weight, weight)
         cv2.copyTo(blended, part[b0:b1, a0:a1].view(np.uint8), picture[y0 + b0 : y0 + b1, x0 + a0 : x0 + a1])
@@ -275,11 +275,11 @@ def _warped(image: np.ndarray, G: np.ndarray, box: Box) -> np.ndarray:
     return cv2.warpPerspective(image, to_texels @ shift, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
 
 
-def _curved_colour(drawn: Surface, camera: Camera, box: Box, inverse: np.ndarray) -> np.ndarray:
+def _curved_colour(item: Surface, camera: Camera, box: Box, inverse: np.ndarray) -> np.ndarray:
     """The picture of a ball or tube at points of known inverse depth; meaningless where others are seen."""
     import cv2
 
-    shape = drawn.shape
+    shape = item.shape
     assert not isinstance(shape, Panel)
     start = (camera.pose[:3, 3] - _middle(shape)).astype(np.float32)
     x, y, z = (s + ray / inverse for s, ray in zip(start, _rays(camera, box), strict=True))
@@ -292,8 +292,8 @@ def _curved_colour(drawn: Surface, camera: Camera, box: Box, inverse: np.ndarray
     else:
         v, extent = 1 + y / np.float32(shape.height), shape.height
     u = ((np.arctan2(x, z) - np.float32(np.radians(shape.turn))) / np.float32(2 * np.pi)) % 1
-    texels_per_pixel = drawn.levels[0].shape[0] / extent * np.linalg.norm(start) / camera.K[0, 0]
-    image = drawn.levels[int(np.clip(round(np.log2(texels_per_pixel)), 0, len(drawn.levels) - 1))]
+    texels_per_pixel = item.levels[0].shape[0] / extent * np.linalg.norm(start) / camera.K[0, 0]
+    image = item.levels[int(np.clip(round(np.log2(texels_per_pixel)), 0, len(item.levels) - 1))]
     height, width = image.shape[:2]
     rolled = np.concatenate([image, image[:, :1]], axis=1)  # the seam must blend with the first column
     return cv2.remap(rolled, u * width, v * height - np.float32(0.5), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)

@@ -23,10 +23,10 @@ class Script:
     def text(self, turn: str, frames: int) -> str:
         """The camera script of a clip of some frames in a world that turns right or left."""
         away, back = ("right", "left") if turn == "right" else ("left", "right")
-        whole, done, at, parts = sum(share for _, share in self.steps), 0.0, 0, []
+        total, elapsed, at, parts = sum(share for _, share in self.steps), 0.0, 0, []
         for moves, share in self.steps:
-            done += share
-            end = round((frames - 1) * done / whole)
+            elapsed += share
+            end = round((frames - 1) * elapsed / total)
             parts.append(f"{moves.format(away=away, back=back)}@{max(end - at, 1)}")
             at = end
         return ",".join(parts)

@@ -32,12 +32,12 @@ def sides(
     left: float, right: float, near: float, far: float
 ) -> dict[str, tuple[float, tuple[float, float, float], float]]:
     """Of each side of a place: its turn, the middle of its foot and its length."""
-    across, along = (left + right) / 2, (near + far) / 2
+    middle_x, middle_z = (left + right) / 2, (near + far) / 2
     return {
-        "far": (0.0, (across, 0.0, far), right - left),
-        "right": (90.0, (right, 0.0, along), far - near),
-        "near": (180.0, (across, 0.0, near), right - left),
-        "left": (-90.0, (left, 0.0, along), far - near),
+        "far": (0.0, (middle_x, 0.0, far), right - left),
+        "right": (90.0, (right, 0.0, middle_z), far - near),
+        "near": (180.0, (middle_x, 0.0, near), right - left),
+        "left": (-90.0, (left, 0.0, middle_z), far - near),
     }
 
 
@@ -56,16 +56,16 @@ def in_a_row(
     `free` is what stays free at the beginning, what a further thing needs, and what stays free at the end, so that
     things of two sides never meet in a corner.
     """
-    found = []
+    row = []
     at = -length / 2 + free[0]
     waiting, above = list(rng.permutation(len(standing))), list(rng.permutation(len(hanging)))
     while waiting and at < length / 2 - free[1]:
         make, width = standing[waiting.pop()]
         if at + width > length / 2 - free[2]:
             continue
-        found.append((make.__name__, at + width / 2, make(rng, palette)))
+        row.append((make.__name__, at + width / 2, make(rng, palette)))
         if make not in TALL and above:
             over, _ = hanging[above.pop()]
-            found.append((over.__name__, at + width / 2, over(rng, palette)))
+            row.append((over.__name__, at + width / 2, over(rng, palette)))
         at += width + rng.uniform(*gaps)
-    return found
+    return row

@@ -230,10 +230,10 @@ def surface_points(shape: Shape, rows: int, columns: int) -> tuple[np.ndarray, n
     if isinstance(shape, Ball):
         latitude = np.pi * v
         level = np.sin(latitude)
-        ways = np.stack([level * np.sin(longitude), -np.cos(latitude), level * np.cos(longitude)], axis=-1)
-        ways = ways @ axis_angle((0, 0, 1), shape.roll).T
-        normals = ways / (1, shape.squash, 1)
-        points = shape.centre + shape.radius * ways * (1, shape.squash, 1)
+        directions = np.stack([level * np.sin(longitude), -np.cos(latitude), level * np.cos(longitude)], axis=-1)
+        directions = directions @ axis_angle((0, 0, 1), shape.roll).T
+        normals = directions / (1, shape.squash, 1)
+        points = shape.centre + shape.radius * directions * (1, shape.squash, 1)
         return points, normals / np.linalg.norm(normals, axis=-1, keepdims=True)
     radius = shape.top + (shape.bottom - shape.top) * v
     around = np.stack([np.sin(longitude), np.zeros_like(u), np.cos(longitude)], axis=-1)

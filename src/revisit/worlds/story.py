@@ -59,22 +59,22 @@ def with_wrong_state(film: Film, wrong: Callable[[State], State]) -> Iterator[np
 
 def with_event_at(film: Film, where: Callable[[np.ndarray], np.ndarray]) -> Iterator[np.ndarray]:
     """The truth, with the event at another place of its path on return: `where` it is, from where it should be."""
-    path, gone = event_path(film)
-    for (frame, away), position in zip(moments(film), where(gone), strict=True):
+    path, progress = event_path(film)
+    for (frame, away), position in zip(moments(film), where(progress), strict=True):
         yield pictured(film, frame, on_path(path, position)) if away else film.truth(frame).rgb
 
 
 def event_path(film: Film) -> tuple[Weighted, np.ndarray]:
     """The event as states with the length of path behind each, and how far along it every frame is."""
     states = film.states
-    steps = [apart(one, next) for one, next in pairwise(states)]
-    gone = np.concatenate([[0.0], np.cumsum(steps)])
-    return list(zip(gone.tolist(), states, strict=True)), gone
+    steps = [apart(one, following) for one, following in pairwise(states)]
+    progress = np.concatenate([[0.0], np.cumsum(steps)])
+    return list(zip(progress.tolist(), states, strict=True)), progress
 
 
 def on_path(path: Weighted, position: float) -> Weighted:
     """The state at a position of a path, as weighted states: two where it changes its look."""
-    after = next((k for k, (gone, _) in enumerate(path) if gone >= position), len(path) - 1)
+    after = next((k for k, (progress, _) in enumerate(path) if progress >= position), len(path) - 1)
     if after == 0 or path[after][0] == position:
         return [(1.0, path[after][1])]
     (start, one), (end, other) = path[after - 1], path[after]
@@ -107,13 +107,13 @@ def moved_by(place: tuple[float, float, float], by: np.ndarray) -> tuple[float, 
 
 def without_jumps(film: Film) -> list[State]:
     """The states of a film, with a sudden change put off while it would be seen: things do not jump in view."""
-    shown, held = [film.states[0]], False
+    states, frozen = [film.states[0]], False
     for frame in range(1, len(film)):
         before, now = film.states[frame - 1], film.states[frame]
-        held = held or apart(before, now) > SUDDEN
-        held = held and any(film.target_visible(frame, state) for state in (shown[-1], now))
-        shown.append(shown[-1] if held else now)
-    return shown
+        frozen = frozen or apart(before, now) > SUDDEN
+        frozen = frozen and any(film.target_visible(frame, state) for state in (states[-1], now))
+        states.append(states[-1] if frozen else now)
+    return states
 
 
 def step_aside(film: Film) -> np.ndarray:
@@ -122,10 +122,10 @@ def step_aside(film: Film) -> np.ndarray:
     came = float(right @ np.subtract(film.states[-1].place, film.states[0].place))
     step = ELSEWHERE * right * (np.sign(came) if abs(came) > 0.05 else inwards(film))
     soon = (film.phases[1] + len(film)) // 2
-    seen = all(whole_in_view(film, frame, film.states[frame].place + step) for frame in (soon, len(film) - 1))
+    visible = all(whole_in_view(film, frame, film.states[frame].place + step) for frame in (soon, len(film) - 1))
     block = film.world.perch
     free = block is None or np.hypot(*(film.states[-1].place + step - block)[[0, 2]]) > CLEAR
-    return step if seen and free else np.array([0, -0.9 * ELSEWHERE, 0])
+    return step if visible and free else np.array([0, -0.9 * ELSEWHERE, 0])
 
 
 def rightwards(film: Film) -> np.ndarray:
@@ -137,8 +137,8 @@ def rightwards(film: Film) -> np.ndarray:
 def inwards(film: Film) -> float:
     """1 if the middle of the last view is to the right of the target, -1 if it is to the left."""
     pose = film.poses[-1]
-    across = pose[:3, 0] @ (np.array(film.states[-1].place) - pose[:3, 3])
-    return -1.0 if across > 0 else 1.0
+    sideways = pose[:3, 0] @ (np.array(film.states[-1].place) - pose[:3, 3])
+    return -1.0 if sideways > 0 else 1.0
 
 
 def whole_in_view(film: Film, frame: int, place: np.ndarray) -> bool:

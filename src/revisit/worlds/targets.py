@@ -138,10 +138,10 @@ def snowman(rng: np.random.Generator, state: State) -> Thing:
     thing += box(rng, (0.04, 0.12, 0.02), scarf, at=(0.05, 0.33, -0.105), skip="")
     thing += tube(rng, (0.10, 0.10), 0.015, hat, at=(0, 0.571, 0), lid=hat)
     thing += tube(rng, (0.062, 0.066), 0.09, hat, at=(0, 0.581, 0), lid=hat)
-    left = 1 - 0.62 * state.amount
+    remaining = 1 - 0.62 * state.amount
     puddle = 0.30 + 0.30 * state.amount
     wet = lying(rng, (puddle, puddle), tx.plain((0.62, 0.74, 0.84), 0.08), at=(0, 0.004, 0), round=True)
-    return placed(stretched(thing, left, left) + wet, turn=-40.0)
+    return placed(stretched(thing, remaining, remaining) + wet, turn=-40.0)
 
 
 def chest(rng: np.random.Generator, state: State) -> Thing:

@@ -24,7 +24,7 @@ def save_truth(film: Film, path: Path, *, depth_every: int = DEPTH_EVERY) -> Non
         "depth": np.stack([shot.depth for shot in shots[::depth_every]]).astype(np.float16),
         "depth_frames": np.arange(0, len(film), depth_every),
         "masks": np.stack([shot.mask for shot in shots]),
-        "instances": np.array([names.get(id, "") for id in range(max(names) + 1)]),
+        "instances": np.array([names.get(instance, "") for instance in range(max(names) + 1)]),
         **{name: np.array([getattr(state, name) for state in film.states]) for name in STATES},
         "phases": np.array(film.phases),
         "begins": np.float64(film.begins),

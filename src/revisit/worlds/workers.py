@@ -1,4 +1,4 @@
-"""Workers: jobs done side by side in processes of their own, each with a word for every step."""
+"""Jobs in parallel processes, with a progress message for every step."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ def side_by_side(
     if workers < 2:
         return [work(job, tell) for job in jobs]
     context = multiprocessing.get_context("spawn")  # OpenCV and libav do not survive a fork
-    said = context.SimpleQueue()
-    with ProcessPoolExecutor(workers, context, _begin, (said,)) as pool:
-        made = [pool.submit(_aside, work, job) for job in jobs]
-        waiting: set[Future[Made]] = set(made)
+    messages = context.SimpleQueue()
+    with ProcessPoolExecutor(workers, context, _begin, (messages,)) as pool:
+        futures = [pool.submit(_aside, work, job) for job in jobs]
+        waiting: set[Future[Made]] = set(futures)
         try:
             while waiting:
                 ended, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                while not said.empty():
-                    tell(said.get())
+                while not messages.empty():
+                    tell(messages.get())
                 for future in ended:
                     future.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-        while not said.empty():
-            tell(said.get())
-    return [future.result() for future in made]
+        while not messages.empty():
+            tell(messages.get())
+    return [future.result() for future in futures]
 
 
 _said: Any = None  # a worker's line to the process that started it
 
 
-def _begin(said: Any) -> None:
+def _begin(messages: Any) -> None:
     import cv2
 
     global _said
-    _said = said
+    _said = messages
     cv2.setNumThreads(1)
 
 

@@ -88,8 +88,8 @@ class World:
             own = [solid for solid in standing.solids if solid.half.max() > SMALL]
             near = [solid for solid in self.solids if _distance(solid, state.place) < NEARBY]
             lights = lit(standing.shapes, self.lamp, [*near, *own])
-            drawn = [surface(s, image, TARGET) for s, image in zip(standing.shapes, lights, strict=True)]
-            _keep(self._drawn, state, (tuple(drawn), _shadow(own, state, self.lamp)), most=2 * KEPT)
+            surfaces = [surface(s, image, TARGET) for s, image in zip(standing.shapes, lights, strict=True)]
+            _keep(self._drawn, state, (tuple(surfaces), _shadow(own, state, self.lamp)), most=2 * KEPT)
         return self._drawn[state]
 
     def _made_thing(self, state: State) -> Thing:
@@ -104,11 +104,11 @@ class World:
     def drawn_screen(self, share: float) -> tuple[Surface, ...]:
         """The screen when it has come a share of its way: 0 beside the view, 1 in front of the target."""
         if share not in self._screens:
-            way = (1 - share) * SCREEN_WAY * (1 if self.turn == "right" else -1)
-            there = placed(self.screen, at=(way, 0, 0))
+            shift = (1 - share) * SCREEN_WAY * (1 if self.turn == "right" else -1)
+            there = placed(self.screen, at=(shift, 0, 0))
             lights = lit(there.shapes, self.lamp, there.solids)
-            drawn = [surface(s, image, SCREEN) for s, image in zip(there.shapes, lights, strict=True)]
-            _keep(self._screens, share, tuple(drawn))
+            surfaces = [surface(s, image, SCREEN) for s, image in zip(there.shapes, lights, strict=True)]
+            _keep(self._screens, share, tuple(surfaces))
         return self._screens[share]
 
 
@@ -143,20 +143,20 @@ class View:
     def shot(self, *states: State | None, screen: float = 0.0) -> Shot:
         """The picture with a target in each of the states, and the screen a share of its way; None is no target."""
         present = tuple(state for state in states if state is not None and self._may_show(state))
-        found = self._seen(present, screen)
-        if found is None:
+        traced = self._seen(present, screen)
+        if traced is None:
             return self.empty
-        (x0, y0, x1, y1), depth, ids = found
-        whole = Shot(self.empty.rgb.copy(), self.empty.depth.copy(), self.empty.mask.copy())
-        whole.rgb[y0:y1, x0:x1] = self._patch(present, screen)
-        np.copyto(whole.depth[y0:y1, x0:x1], depth, where=ids > 0)
-        np.copyto(whole.mask[y0:y1, x0:x1], ids, where=ids > 0)
-        return whole
+        (x0, y0, x1, y1), depth, ids = traced
+        shot = Shot(self.empty.rgb.copy(), self.empty.depth.copy(), self.empty.mask.copy())
+        shot.rgb[y0:y1, x0:x1] = self._patch(present, screen)
+        np.copyto(shot.depth[y0:y1, x0:x1], depth, where=ids > 0)
+        np.copyto(shot.mask[y0:y1, x0:x1], ids, where=ids > 0)
+        return shot
 
     def target_pixels(self, state: State, screen: float = 0.0) -> int:
         """How many pixels show the target."""
-        found = self._seen((state,), screen) if self._may_show(state) else None
-        return 0 if found is None else int((found[2] == TARGET).sum())
+        traced = self._seen((state,), screen) if self._may_show(state) else None
+        return 0 if traced is None else int((traced[2] == TARGET).sum())
 
     def _may_show(self, state: State) -> bool:
         """Whether a generous box around the target and its shadow is in view: most states need no drawing to know."""
@@ -168,7 +168,7 @@ class View:
 
     def _surfaces(self, states: tuple[State, ...], screen: float) -> list[Surface]:
         return [
-            *(drawn for state in states for drawn in self.world.target(state)[0]),
+            *(item for state in states for item in self.world.target(state)[0]),
             *(self.world.drawn_screen(screen) if screen > 0 else ()),
         ]
 
@@ -193,10 +193,10 @@ class View:
         """The colours inside the box of what is seen."""
         key = states, screen
         if key not in self._patches:
-            found = self._seen(states, screen)
-            assert found is not None
-            x0, y0, x1, y1 = (2 * edge for edge in found[0])
-            behind, picture = self._region(found[0], fine=True)
+            traced = self._seen(states, screen)
+            assert traced is not None
+            x0, y0, x1, y1 = (2 * edge for edge in traced[0])
+            behind, picture = self._region(traced[0], fine=True)
             close = self.camera.doubled().cropped((x0, y0, x1, y1))
             for state in states:
                 picture = _shaded(picture, behind.inverse, self.world.target(state)[1].shape, close)
@@ -273,10 +273,10 @@ def _shaded(picture: np.ndarray, inverse: np.ndarray, shadow: Shape, camera: Cam
 
 def _covering(boxes: Iterable[Box | None], size: tuple[int, int]) -> Box | None:
     """One box around all of them, with a pixel to spare."""
-    found = [box for box in boxes if box is not None]
-    if not found:
+    visible = [box for box in boxes if box is not None]
+    if not visible:
         return None
-    x0, y0, x1, y1 = (np.array(found).min(axis=0)[:2] - 1).tolist() + (np.array(found).max(axis=0)[2:] + 1).tolist()
+    x0, y0, x1, y1 = (np.array(visible).min(axis=0)[:2] - 1).tolist() + (np.array(visible).max(axis=0)[2:] + 1).tolist()
     return max(x0, 0), max(y0, 0), min(x1, size[1]), min(y1, size[0])
 
 

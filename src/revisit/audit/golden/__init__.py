@@ -15,14 +15,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from revisit.audit.machines import NOT_COMPARED, tolerance
 from revisit.core import KINDS, METRICS
 from revisit.engine.request import Request
 
 SCORES = Path(__file__).with_name("scores.json")
-Answers = dict[str, dict[str, dict[str, Any]]]  # clip -> question -> answer and protocol
+
+
+class GoldenAnswer(TypedDict):
+    """A score, or why there is none, and the protocol under which it was made."""
+
+    answer: float | str | None
+    protocol: str
+
+
+Answers = dict[str, dict[str, GoldenAnswer]]  # clip -> question -> answer
 
 
 @dataclass(frozen=True)
@@ -51,38 +60,40 @@ def answers(workers: int | None = None) -> Answers:
         source = Path(temporary) / "golden"
         shutil.copytree(clips, source)
         results = Request.of(source).run(Path(temporary) / "run", workers=workers, command="revisit verify").results
-        found: Answers = {}
+        answers_by_clip: Answers = {}
         for case in (*results.cases, *results.truths):
             for question, record in results.of(case).items():
                 if record.reason is not None and KINDS[record.reason.kind].lacking:
                     continue  # cannot be asked of these clips, or not with this set
                 why = record.label or (record.reason.kind if record.reason else record.status)
-                named = "truth" if case.truth else case.model
-                found.setdefault(named, {})[question] = {
+                clip_name = "truth" if case.truth else case.model
+                answers_by_clip.setdefault(clip_name, {})[question] = {
                     "answer": record.value if record.scored else why,
                     "protocol": record.protocol,
                 }
-    return found
+    return answers_by_clip
 
 
-def compared(stored: Answers, here: Answers) -> list[Spread]:
+def compared(stored: Answers, local: Answers) -> list[Spread]:
     """One spread for each question that was stored or is asked here, but those whose cards promise nothing."""
-    questions = dict.fromkeys(question for found in (stored, here) for clip in found.values() for question in clip)
-    return [_spread(question, stored, here) for question in questions if question not in NOT_COMPARED]
+    questions = dict.fromkeys(question for by_clip in (stored, local) for clip in by_clip.values() for question in clip)
+    return [_spread(question, stored, local) for question in questions if question not in NOT_COMPARED]
 
 
-def _spread(question: str, stored: Answers, here: Answers) -> Spread:
-    pairs = [(stored.get(clip, {}).get(question), here.get(clip, {}).get(question)) for clip in {**stored, **here}]
-    alike = [(old["answer"], new["answer"]) for old, new in pairs if old and new and old["protocol"] == new["protocol"]]
+def _spread(question: str, stored: Answers, local: Answers) -> Spread:
+    pairs = [(stored.get(clip, {}).get(question), local.get(clip, {}).get(question)) for clip in {**stored, **local}]
+    comparable = [
+        (old["answer"], new["answer"]) for old, new in pairs if old and new and old["protocol"] == new["protocol"]
+    ]
     allowed = (tolerance(question) if question in METRICS else None) or 0.0
-    largest = max((_difference(old, new) for old, new in alike), default=0.0)
-    return Spread(question, len(alike), largest, allowed, changed=sum(map(any, pairs)) - len(alike))
+    largest = max((_difference(old, new) for old, new in comparable), default=0.0)
+    return Spread(question, len(comparable), largest, allowed, changed=sum(map(any, pairs)) - len(comparable))
 
 
-def _difference(old: float | str, new: float | str) -> float:
-    if isinstance(old, str) or isinstance(new, str):
-        return 0.0 if old == new else float("inf")
-    return abs(old - new)
+def _difference(old: float | str | None, new: float | str | None) -> float:
+    if isinstance(old, int | float) and isinstance(new, int | float):
+        return abs(old - new)
+    return 0.0 if old == new else float("inf")
 
 
 @contextmanager

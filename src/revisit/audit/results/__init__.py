@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
+
+from revisit.audit.schema import AuditContent, MetricAudit
 
 
 @cache
-def results(set: str = "lite") -> dict[str, Any]:
+def results(set: str = "lite") -> AuditContent:
     """The saved audit of an observer set; empty where there is none."""
     file = files(__name__) / f"{set}.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def card_of(metric: str, version: int, set: str = "lite") -> dict[str, Any] | None:
+def card_of(metric: str, version: int) -> MetricAudit | None:
     """What the audit found of a metric in this version, or None."""
-    found = results(set).get("metrics", {}).get(metric)
-    return found if found is not None and found["version"] == version else None
+    audit = results().get("metrics", {}).get(metric)
+    return audit if audit is not None and audit["version"] == version else None

@@ -103,13 +103,15 @@ Demo = Callable[[Path, bool, int, Tell, Callable[[int, int, str], None]], tuple[
 DEMOS: Registry[Demo] = Registry("demo", part="world")
 
 
-def layout(made: Kind) -> Kind:
+def layout(suite_layout: Kind) -> Kind:
     """Register a layout."""
-    LAYOUTS.add(made.id, made)
-    return made
+    LAYOUTS.add(suite_layout.id, suite_layout)
+    return suite_layout
 
 
 def evaluation(id: str, folder: Path) -> str:
     """The command that evaluates what was written in a layout."""
-    made = LAYOUTS[id]
-    return " ".join(["revisit eval", str(folder / made.source), made.options.format(folder=folder)]).rstrip()
+    suite_layout = LAYOUTS[id]
+    return " ".join(
+        ["revisit eval", str(folder / suite_layout.source), suite_layout.options.format(folder=folder)]
+    ).rstrip()

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from revisit._version import __version__
 from revisit.core import UsageError
@@ -75,8 +74,8 @@ def render(
     jobs = [job for suite in suites for job in _jobs(folder / suite, suite, seeds, size, frames, tuple(models))]
     rows: dict[str, list[Row]] = {suite: [] for suite in suites}
     shot = side_by_side(_shoot, jobs, workers, sum(job.steps for job in jobs), progress)
-    for job, made in zip(jobs, shot, strict=True):
-        rows[job.suite] += made
+    for job, film_rows in zip(jobs, shot, strict=True):
+        rows[job.suite] += film_rows
     for suite in suites:
         layout = LAYOUTS[suite]
         if isinstance(layout, Layout):
@@ -91,13 +90,13 @@ def _jobs(
     if isinstance(layout, OwnFilms):
         yield Job(suite, folder, (), (), (size[0] // 2, size[1] // 2), frames)
         return
-    chosen = models or tuple(map(Model.parse, layout.models))
+    models_of_job = models or tuple(map(Model.parse, layout.models))
     for seed in range(seeds):
-        for _, same in groupby(layout.films(seed), lambda order: (order.seed, order.place, order.kind)):
-            yield Job(suite, folder, tuple(same), chosen, size, frames)
+        for _, orders in groupby(layout.films(seed), lambda order: (order.seed, order.place, order.kind)):
+            yield Job(suite, folder, tuple(orders), models_of_job, size, frames)
 
 
-def _same_settings(folder: Path, suites: Sequence[str], settings: dict[str, Any], fresh: bool) -> None:
+def _same_settings(folder: Path, suites: Sequence[str], settings: Mapping[str, object], fresh: bool) -> None:
     """Refuse to mix clips of two kinds in one folder."""
     path = folder / SETTINGS
     if path.is_file() and fresh:
