@@ -15,7 +15,6 @@ Runs in float32; sizes are read from the checkpoint.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -25,17 +24,11 @@ from torch.nn import functional
 from revisit import weights
 from revisit.networks.efficientnet_lite import Same
 from revisit.networks.loading import fill
-from revisit.networks.vit import Block, published
 
 PATCH, GRID, STEM = 32, 10, 64
 SCALES = (224, 384)  # longer sides; the picture's own comes last
 HEAD_WIDTH, EPSILON = 64, 1e-6
 AT_ONCE = 1 << 15  # patches: kernels of some GPUs count them in 16 bits
-# Parts of names here and in networks/vit.py -> those of the checkpoints.
-NAMES = {
-    "places": "posembed_input.position_emb", "scales": "scaleembed_input.scale_emb", "query": "attention.query",
-    "key": "attention.key", "value": "attention.value", "out": "attention.out", "inner": "mlp.fc1", "outer": "mlp.fc2",
-}  # fmt: skip
 
 
 class Standardised(Same):
@@ -64,22 +57,43 @@ class Bottleneck(nn.Module):
         return (self.step("3", made) + self.step("_proj", x)).relu()
 
 
+class Block(nn.Module):
+    """Pre-norm transformer block: multi-head self-attention, then an MLP with GELU."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width, EPSILON), nn.LayerNorm(width, EPSILON)
+        self.attention = nn.ModuleDict({part: nn.Linear(width, width) for part in ("query", "key", "value", "out")})
+        self.mlp = nn.ModuleDict({"fc1": nn.Linear(width, hidden), "fc2": nn.Linear(hidden, width)})
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.norm1(x)
+        query, key, value = (
+            self.attention[part](y).unflatten(2, (-1, HEAD_WIDTH)).transpose(1, 2) for part in ("query", "key", "value")
+        )
+        attended = functional.scaled_dot_product_attention(query, key, value)
+        x = x + self.attention["out"](attended.transpose(1, 2).flatten(2))
+        return x + self.mlp["fc2"](functional.gelu(self.mlp["fc1"](self.norm2(x))))
+
+
 class Encoder(nn.Module):
+    """Transformer encoder with learnt embeddings of the grid cell and of the scale, and a CLS token."""
+
     def __init__(self, width: int, hidden: int, depth: int) -> None:
         super().__init__()
-        self.places = nn.Parameter(torch.zeros(1, GRID * GRID, width))  # added to a token for where it lies
-        self.scales = nn.Parameter(torch.zeros(len(SCALES) + 1, width))  # and for its scale
+        self.posembed_input = nn.ParameterDict({"position_emb": torch.zeros(1, GRID * GRID, width)})
+        self.scaleembed_input = nn.ParameterDict({"scale_emb": torch.zeros(len(SCALES) + 1, width)})
         self.cls = nn.Parameter(torch.zeros(1, 1, width))
         self.encoder_norm = nn.LayerNorm(width, EPSILON)
-        block = partial(Block, width, width // HEAD_WIDTH, hidden, "gelu", EPSILON, scaled=False)
-        self.transformer = nn.ModuleDict({f"encoderblock_{k}": block() for k in range(depth)})
+        self.transformer = nn.ModuleDict({f"encoderblock_{k}": Block(width, hidden) for k in range(depth)})
 
-    def forward(self, tokens: Tensor, place: Tensor, scale: Tensor) -> Tensor:
-        """What the extra token has learnt of the others, (B, width)."""
-        tokens = tokens + self.places[0, place] + self.scales[scale]
+    def forward(self, tokens: Tensor, cell: Tensor, scale: Tensor) -> Tensor:
+        """The CLS token, (B, width)."""
+        positions, scales = self.posembed_input["position_emb"], self.scaleembed_input["scale_emb"]
+        tokens = tokens + positions[0, cell] + scales[scale]
         x = torch.cat([self.cls.expand(len(tokens), -1, -1), tokens], 1)
         for block in self.transformer.values():
-            x = block(x, causal=False)
+            x = block(x)
         return self.encoder_norm(x[:, 0])
 
 
@@ -140,12 +154,7 @@ def nearest(count: int) -> Tensor:
 def load(path: Path) -> Musiq:
     """The network of a checkpoint."""
     found = weights.tensors(path)
-    return fill(Musiq(*shape_of(found)), found, path, called)
-
-
-def called(name: str) -> str:
-    """What a tensor of this network is called in checkpoints."""
-    return published(name, NAMES)
+    return fill(Musiq(*shape_of(found)), found, path)
 
 
 def shape_of(found: Mapping[str, Tensor]) -> tuple[int, int, int]:
