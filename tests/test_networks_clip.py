@@ -260,7 +260,7 @@ def save_as_torchscript(state: dict[str, Any], path: Path) -> None:
     torch.jit.trace(whole, torch.zeros(1)).save(str(path))
 
 
-def activation(network: clip.Clip) -> Any:
+def activation(network: clip.ClipNetwork) -> Any:
     config = network.model.config
     assert config.text_config.hidden_act == config.vision_config.hidden_act
     return config.vision_config.hidden_act

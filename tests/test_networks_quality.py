@@ -118,7 +118,7 @@ def test_another_network_is_refused_by_name(folder: Path) -> None:
 
 
 def small_clip() -> dict[str, Any]:
-    net = clip_iqa.Clip((1, 2, 1, 1), 8, 5, 49408, 64, 2, 77, 64)
+    net = clip_iqa.ResNetClip((1, 2, 1, 1), 8, 5, 49408, 64, 2, 77, 64)
     state = {name: value for name, value in drawn(shapes_of(net)).items() if not name.endswith("num_batches_tracked")}
     for name in state:
         if ".conv" in name or "downsample.0" in name:
@@ -143,7 +143,7 @@ def test_clip_iqa_gives_the_numbers_of_another_implementation(folder: Path) -> N
 def test_image_quality_reads_openais_archive_without_running_it(folder: Path) -> None:
     from revisit.observers.quality import image_quality
 
-    net = clip_iqa.Clip((1, 2, 1, 1), 8, 5, 49408, 64, 2, 77, 64)
+    net = clip_iqa.ResNetClip((1, 2, 1, 1), 8, 5, 49408, 64, 2, 77, 64)
     net.load_state_dict(small_clip(), strict=False)
     net.register_buffer("input_resolution", torch.tensor(64))
     save_torchscript(net.half(), folder / "clip-rn50.pt")

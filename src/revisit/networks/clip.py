@@ -1,4 +1,4 @@
-"""CLIP (Radford et al. 2021): pictures and captions as vectors of one space.
+"""CLIP (Radford et al. 2021): joint embedding of pictures and captions; CLIPModel of transformers.
 
 Three published formats are read: a folder of transformers; OpenCLIP's names; and OpenAI's own file (ViT-B-32.pt), a
 TorchScript archive, whose tensors are taken out and whose code is not run.
@@ -64,7 +64,7 @@ UNUSED = ("input_resolution", "context_length", "vocab_size", "attn_mask")  # ke
 TYPES = ("clip",)
 
 
-class Clip(nn.Module):
+class ClipNetwork(nn.Module):
     """CLIPModel of transformers with its preprocessing and its vocabulary."""
 
     def __init__(self, model: Any, folder: Path) -> None:
@@ -73,17 +73,17 @@ class Clip(nn.Module):
         self.side = int(model.config.vision_config.image_size)
         self._captions: Captions | None = None
 
-    def images(self, shown: Tensor) -> Tensor:
+    def images(self, pictures: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
-        return preprocessing.unit(_in_full(self.model.visual_projection, compiled.run(self._features, shown)))
+        return preprocessing.unit(_in_full(self.model.visual_projection, compiled.run(self._features, pictures)))
 
-    def _features(self, shown: Tensor) -> Tensor:
-        return self._pooled(self.prepared(shown))
+    def _features(self, pictures: Tensor) -> Tensor:
+        return self._pooled(self.prepared(pictures))
 
-    def prepared(self, shown: Tensor) -> Tensor:
+    def prepared(self, pictures: Tensor) -> Tensor:
         """Pictures as the network was trained with them."""
-        height, width = shown.shape[-2:]
-        smaller = preprocessing.resized(shown, preprocessing.short_side((height, width), self.side), "bicubic")
+        height, width = pictures.shape[-2:]
+        smaller = preprocessing.resized(pictures, preprocessing.short_side((height, width), self.side), "bicubic")
         square = preprocessing.centre_crop(smaller, (self.side, self.side), odd="even")
         return preprocessing.normalised(square, preprocessing.CLIP_MEAN, preprocessing.CLIP_STD)
 
@@ -117,45 +117,45 @@ class Clip(nn.Module):
 def _in_full(layer: nn.Module, x: Tensor) -> Tensor:
     """The last layer in float32: it costs nothing, and half precision would round every vector once more."""
     with torch.autocast(x.device.type, enabled=False):
-        made: Tensor = layer(x.float())
-    return made
+        output: Tensor = layer(x.float())
+    return output
 
 
-def network(id: str) -> Clip:
+def network(id: str) -> ClipNetwork:
     """The CLIP network of these weights, on the device."""
     return runtime.network(id, partial(build, id=id))
 
 
-def build(path: Path, id: str) -> Clip:
+def build(path: Path, id: str) -> ClipNetwork:
     """The network of a file or folder in one of the three formats."""
     folder = path if path.is_dir() else path.parent
     if (folder / hub.CONFIG).is_file() and (folder / hub.WEIGHTS).is_file():
         model = hub.model(folder, of=TYPES)
         for side in (model.config.vision_config, model.config.text_config):
             _agree(id, side.hidden_act, folder / hub.CONFIG)
-        return Clip(model, folder)
+        return ClipNetwork(model, folder)
     settings = _open_settings(folder)
-    said = None if "quick_gelu" not in settings else (QUICK if settings["quick_gelu"] else PLAIN)
-    known = ACTIVATIONS.get(id)
-    if said is None and known is None:
+    stated = None if "quick_gelu" not in settings else (QUICK if settings["quick_gelu"] else PLAIN)
+    expected = ACTIVATIONS.get(id)
+    if stated is None and expected is None:
         raise MissingPrerequisite(
             f"{path}: nothing tells whether {id} was trained with QuickGELU or GELU, and the vectors differ. Put "
             f'{OPEN_CONFIG} beside it, with {{"model_cfg": {{"quick_gelu": true}}}} or false'
         )
     # OpenAI's weights are also published with a configuration that leaves QuickGELU out: only a plain "false" counts.
-    if said is not None:
-        _agree(id, said, folder / OPEN_CONFIG)
-    found = torchscript_tensors(path) if is_torchscript(path) else weights.tensors(path)
-    return from_open_names(found, path, known or str(said), int(settings.get("head_width", HEAD)))
+    if stated is not None:
+        _agree(id, stated, folder / OPEN_CONFIG)
+    tensors = torchscript_tensors(path) if is_torchscript(path) else weights.tensors(path)
+    return from_open_names(tensors, path, expected or str(stated), int(settings.get("head_width", HEAD)))
 
 
-def _agree(id: str, said: str, source: Path) -> None:
+def _agree(id: str, activation: str, source: Path) -> None:
     """Raise unless a file says the activation that these weights were trained with."""
-    known = ACTIVATIONS.get(id, said)
-    if said != known:
+    expected = ACTIVATIONS.get(id, activation)
+    if activation != expected:
         raise MissingPrerequisite(
-            f"{source}: it says {said}, and {id} was trained with {known}: these are the settings of other weights. "
-            "Remove them and fetch the published ones with `revisit weights pull`"
+            f"{source}: it says {activation}, and {id} was trained with {expected}: these are the settings of other "
+            "weights. Remove them and fetch the published ones with `revisit weights pull`"
         )
 
 
@@ -171,15 +171,15 @@ def _open_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, head: int = HEAD) -> Clip:
+def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, head: int = HEAD) -> ClipNetwork:
     """CLIP from a state dict with OpenAI's or OpenCLIP's names."""
     needed = ("visual.conv1.weight", "visual.positional_embedding", "visual.proj", "positional_embedding",
               "text_projection", "token_embedding.weight")  # fmt: skip
-    lacking = [name for name in needed if name not in state]
-    if lacking:
+    missing = [name for name in needed if name not in state]
+    if missing:
         other = "a CLIP with a ResNet" if "visual.layer1.0.conv1.weight" in state else "not a state dict of a CLIP ViT"
         raise MissingPrerequisite(
-            f"{source}: this is {other}: it lacks {', '.join(lacking)}. Expected open_clip_model.safetensors "
+            f"{source}: this is {other}: it lacks {', '.join(missing)}. Expected open_clip_model.safetensors "
             "or OpenAI's file such as ViT-B-32.pt"
         )
     width, _, _, patch = state["visual.conv1.weight"].shape
@@ -198,7 +198,7 @@ def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, 
             "max_position_embeddings": len(state["positional_embedding"]),
         },
     }
-    return Clip(hub.model_from_tensors("CLIPModel", settings, renamed, source), source.parent)
+    return ClipNetwork(hub.model_from_tensors("CLIPModel", settings, renamed, source), source.parent)
 
 
 def _blocks(state: Mapping[str, Tensor], side: str, width: int, head: int, activation: str) -> dict[str, object]:

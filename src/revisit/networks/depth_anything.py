@@ -1,4 +1,4 @@
-"""Depth Anything V2 (Yang et al., NeurIPS 2024): depth of one picture, up to scale and shift.
+"""Depth Anything V2 (Yang et al., NeurIPS 2024): monocular depth up to scale and shift.
 
 A folder of transformers is read (config.json, model.safetensors). Pictures are scaled as the published processor does:
 so that the side which needs the least change has 518 pixels, the other in proportion, both rounded to whole patches of

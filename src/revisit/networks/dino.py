@@ -1,4 +1,6 @@
-"""DINOv2 (Oquab et al. 2023) and DINOv3 (Simeoni et al. 2025): a descriptor of a picture and of each of its patches.
+"""DINOv2 (Oquab et al. 2023) and DINOv3 (Simeoni et al. 2025): self-supervised features of pictures and patches.
+
+Models of transformers: pre-norm transformer blocks with LayerScale, an MLP with GELU or SwiGLU (silu(gate) x value).
 
 Two formats are read: that of transformers (model.safetensors, and for DINOv3 config.json), and for DINOv2 the state
 dict that Meta publishes for torch.hub (`dinov2_vitb14_pretrain.pth`, with or without registers); both hold the same.

@@ -1,7 +1,7 @@
 """ImageReward (Xu et al. 2023): how well a picture fits a prompt, as people would judge it; about -2 to 2.
 
-BLIP: a ViT-L/16 sees the picture, and BERT reads the prompt; each of its layers looks at the picture, too. The vector
-of the first word goes through five linear layers, and the number that comes out is put on mean 0 and deviation 1.
+BLIP of transformers: a ViT-L/16 encodes the picture, and BERT the prompt, with cross-attention to the picture in each
+layer. The state of the first token goes through five linear layers, and the reward is standardised.
 
 Layers are named as in ImageReward.pt; what that file holds besides (projections of BLIP's training) is left out. Words
 are those of bert-base-uncased: the prompt is cut at 35, with the marks at both ends. Pictures: shorter side to 224 by
@@ -60,10 +60,10 @@ class ImageReward(nn.Module):
         return (self.mlp(states[:, 0].float())[:, 0] - MEAN) / DEVIATION
 
 
-def prepared(shown: Tensor, side: int) -> Tensor:
+def prepared(pictures: Tensor, side: int) -> Tensor:
     """Pictures as the network was trained with them."""
-    height, width = shown.shape[-2:]
-    smaller = resized(shown, short_side((height, width), side), "bicubic")
+    height, width = pictures.shape[-2:]
+    smaller = resized(pictures, short_side((height, width), side), "bicubic")
     return normalised(centre_crop(smaller, (side, side), odd="even"), CLIP_MEAN, CLIP_STD)
 
 
@@ -123,11 +123,13 @@ class Words:
     """The vocabulary of bert-base-uncased, in the folder of the network."""
 
     def __init__(self, folder: Path) -> None:
-        whole, listed = (folder / name for name in VOCABULARY)
-        if whole.is_file():
-            self.vocabulary = vocabulary(whole)
-        elif listed.is_file():
-            self.vocabulary = vocabulary(listed, partial(library("tokenizers").BertWordPieceTokenizer, lowercase=True))
+        tokenizer_file, word_list = (folder / name for name in VOCABULARY)
+        if tokenizer_file.is_file():
+            self.vocabulary = vocabulary(tokenizer_file)
+        elif word_list.is_file():
+            self.vocabulary = vocabulary(
+                word_list, partial(library("tokenizers").BertWordPieceTokenizer, lowercase=True)
+            )
         else:
             raise MissingPrerequisite(
                 f"{folder}: prompts need the words of bert-base-uncased: {' or '.join(VOCABULARY)}"
@@ -137,5 +139,7 @@ class Words:
 
     def __call__(self, prompts: Sequence[str]) -> tuple[Tensor, Tensor]:
         """((B, 35) tokens, (B, 35) which of them are words and marks)."""
-        read = [self.vocabulary.encode(prompt) for prompt in prompts]
-        return torch.tensor([one.ids for one in read]), torch.tensor([one.attention_mask for one in read]).bool()
+        encodings = [self.vocabulary.encode(prompt) for prompt in prompts]
+        return torch.tensor([one.ids for one in encodings]), torch.tensor(
+            [one.attention_mask for one in encodings]
+        ).bool()

@@ -42,8 +42,8 @@ def refuse_others(
     """Raise MissingPrerequisite where tensors are missing, unexpected or of other shapes: another network's weights."""
     for what, names in (("lacks", missing), ("has besides", unexpected), ("has other shapes of", shapes)):
         if names:
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
             raise MissingPrerequisite(
-                f"{path}: this is not a weights file of {kind}: it {what} {', '.join(names[:3])}{more}. "
+                f"{path}: this is not a weights file of {kind}: it {what} {', '.join(names[:3])}{rest}. "
                 "Remove it and fetch the published weights with `revisit weights pull`"
             )

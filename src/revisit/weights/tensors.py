@@ -38,17 +38,17 @@ def tensors(path: Path) -> dict[str, Any]:
             return {"tensor": content.detach()}
         while (inner := _inner(content)) is not None:
             content = inner
-        named = content.items() if isinstance(content, dict) else ()
-        found = {str(name): one for name, one in named if isinstance(one, torch.Tensor)}
+        items = content.items() if isinstance(content, dict) else ()
+        state = {str(name): one for name, one in items if isinstance(one, torch.Tensor)}
     except MissingPrerequisite:
         raise
     except ImportError as error:
         raise MissingPrerequisite(f"{error.name or 'torch'} is not installed: {INSTALL}") from error
     except Exception as error:  # damaged files, files that hold code and files of other kinds differ in this
         raise unreadable(path, error) from error
-    if not found:
+    if not state:
         raise MissingPrerequisite(f"{path}: it has no named tensors; expected a state dict or safetensors")
-    return found
+    return state
 
 
 def unreadable(path: Path, error: Exception) -> MissingPrerequisite:
