@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -38,6 +38,9 @@ from revisit.judges.protocol import CUT_OFF, Frames, Judge, Refused, Reply, Stop
 from revisit.judges.questions import Question, YesNo
 from revisit.judges.replies import AROUND_TOKEN
 from revisit.judges.wording import RULES, after, before, fingerprint
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
 SAMPLE = 1 << 20  # bytes at both ends of a weight file that go into the checkpoint's fingerprint
@@ -92,7 +95,7 @@ class LocalJudge:
         inside = folder / Path(settings.model).expanduser()
         self.path = inside if inside.is_dir() else None
         self.settings, self.batch = settings, settings.batch
-        self.facts: Mapping[str, Any] = {
+        self.facts: Mapping[str, object] = {
             "judge": "local",
             "model": inside.name if self.path else settings.model,
             "revision": settings.revision,
@@ -302,7 +305,7 @@ class _Loaded:
             place += len(between)
         return _Shown(ids, np.concatenate(places, axis=1).astype(np.int64), place, patches, grid)
 
-    def pixels(self, prompt: _Shown) -> dict[str, Any]:
+    def pixels(self, prompt: _Shown) -> dict[str, Tensor]:
         """The pictures as the model takes them."""
         import torch
 
@@ -351,7 +354,7 @@ def _load(settings: LocalSettings, path: Path | None) -> _Loaded:
     from transformers import AutoConfig, AutoModelForImageTextToText, AutoTokenizer
 
     name = str(path or settings.model)
-    options: dict[str, Any] = {"trust_remote_code": False}
+    options: dict[str, object] = {"trust_remote_code": False}
     if path is not None:
         options["local_files_only"] = True
     elif settings.revision:
@@ -387,7 +390,7 @@ def _load(settings: LocalSettings, path: Path | None) -> _Loaded:
     return _Loaded(net, tokenizer, rule, device, special, yes, no, end, frozenset(ends))
 
 
-def _processor(name: str, path: Path | None, options: Mapping[str, Any]) -> dict[str, Any]:
+def _processor(name: str, path: Path | None, options: Mapping[str, object]) -> Mapping[str, Any]:
     """The image processor's settings of a checkpoint, without making the processor, which may need torchvision."""
     if path is None:
         from transformers.utils import cached_file
@@ -410,9 +413,9 @@ def _log_softmax(logits: Any) -> Any:
     return logits.float().log_softmax(-1)
 
 
-def from_settings(settings: dict[str, Any], folder: Path) -> Judge:
+def from_settings(settings: dict[str, object], folder: Path) -> Judge:
     """The judge that a judge file describes."""
-    return LocalJudge(LocalSettings(**settings), folder)
+    return LocalJudge(LocalSettings.model_validate(settings), folder)
 
 
 # How byte-level and SentencePiece vocabularies write spaces and line ends.

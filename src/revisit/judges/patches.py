@@ -38,7 +38,7 @@ class PatchRule:
         return self.patch * self.merge
 
 
-def read_rule(vision: Mapping[str, Any], content: Mapping[str, Any], most: int | None = None) -> PatchRule:
+def read_rule(vision: Mapping[str, int], content: Mapping[str, Any], most: int | None = None) -> PatchRule:
     """The rule of a checkpoint, from its vision config and image processor's file; `most` lowers the pixel bound."""
     processor = content.get("image_processor", content)
     size = processor.get("size") or {}
@@ -60,7 +60,7 @@ def read_rule(vision: Mapping[str, Any], content: Mapping[str, Any], most: int |
     )
 
 
-def processor_file(folder: Path) -> dict[str, Any]:
+def processor_file(folder: Path) -> Mapping[str, Any]:
     """The image processor's settings in the folder of a checkpoint; empty where there are none."""
     for name in FILES:
         path = folder / name

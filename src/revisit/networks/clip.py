@@ -134,8 +134,7 @@ def build(path: Path, id: str) -> ClipNetwork:
         for side in (model.config.vision_config, model.config.text_config):
             _agree(id, side.hidden_act, folder / hub.CONFIG)
         return ClipNetwork(model, folder)
-    settings = _open_settings(folder)
-    stated = None if "quick_gelu" not in settings else (QUICK if settings["quick_gelu"] else PLAIN)
+    stated, head = _open_settings(folder)
     expected = ACTIVATIONS.get(id)
     if stated is None and expected is None:
         raise MissingPrerequisite(
@@ -146,7 +145,7 @@ def build(path: Path, id: str) -> ClipNetwork:
     if stated is not None:
         _agree(id, stated, folder / OPEN_CONFIG)
     tensors = torchscript_tensors(path) if is_torchscript(path) else weights.tensors(path)
-    return from_open_names(tensors, path, expected or str(stated), int(settings.get("head_width", HEAD)))
+    return from_open_names(tensors, path, expected or str(stated), head)
 
 
 def _agree(id: str, activation: str, source: Path) -> None:
@@ -159,16 +158,17 @@ def _agree(id: str, activation: str, source: Path) -> None:
         )
 
 
-def _open_settings(folder: Path) -> dict[str, Any]:
-    """What open_clip_config.json says of the network, and the width of its heads."""
+def _open_settings(folder: Path) -> tuple[str | None, int]:
+    """The activation that open_clip_config.json states, if it does, and the width of an attention head for pictures."""
     if not (folder / OPEN_CONFIG).is_file():
-        return {}
+        return None, HEAD
     settings = hub.read_json(folder / OPEN_CONFIG).get("model_cfg")
-    settings = dict(settings) if isinstance(settings, Mapping) else {}
+    settings = settings if isinstance(settings, Mapping) else {}
     vision = settings.get("vision_cfg")
-    if isinstance(vision, Mapping) and "head_width" in vision:
-        settings["head_width"] = vision["head_width"]
-    return settings
+    head = vision.get("head_width", HEAD) if isinstance(vision, Mapping) else HEAD
+    if "quick_gelu" not in settings:
+        return None, int(head)
+    return (QUICK if settings["quick_gelu"] else PLAIN), int(head)
 
 
 def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, head: int = HEAD) -> ClipNetwork:

@@ -36,7 +36,7 @@ LEFT_OVER = ("position_ids",)  # tables 0, 1, 2, ... that older versions saved
 
 def model(folder: Path, *, of: Iterable[str]) -> Any:
     """The pretrained model in a folder, one of these types."""
-    kind = transformers_class(MODEL_TYPES[read_config(folder, of=of)["model_type"]])
+    kind = transformers_class(MODEL_TYPES[str(read_config(folder, of=of)["model_type"])])
     return _from_pretrained(kind, folder / WEIGHTS, folder, local_files_only=True, use_safetensors=True)
 
 
@@ -79,7 +79,7 @@ def layer_count(names: Iterable[str], prefix: str) -> int:
     return 1 + max((int(number) for number in numbers if number.isdecimal()), default=-1)
 
 
-def read_config(folder: Path, *, of: Iterable[str]) -> dict[str, Any]:
+def read_config(folder: Path, *, of: Iterable[str]) -> Mapping[str, object]:
     """The config.json of the network in a folder, one of these types, whose weights lie there, too."""
     config = read_json(folder / CONFIG)
     model_type, expected = config.get("model_type"), list(of)
@@ -136,7 +136,7 @@ def transformers_class(name: str) -> Any:
         ) from error
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> Mapping[str, object]:
     """The object in a JSON file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

@@ -11,20 +11,31 @@ import json
 import math
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 RESULTS = Path(__file__).with_name("numeric_spread.json")
+# Of one metric: clips, lowest and highest score, and the largest difference by setting.
+MetricSpread = TypedDict("MetricSpread", {"cases": int, "from": float, "to": float, "differences": dict[str, float]})
+
+
+class SetSpread(TypedDict):
+    """What was measured of one set."""
+
+    device: str
+    weights: str
+    metrics: dict[str, MetricSpread]
 
 
 @cache
-def results() -> dict[str, Any]:
+def results() -> dict[str, SetSpread]:
     """What was measured, by set."""
     if not RESULTS.is_file():
         return {}
-    return json.loads(RESULTS.read_text(encoding="utf-8"))
+    content: dict[str, SetSpread] = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return content
 
 
-def largest(row: dict[str, Any], word: str = "") -> float:
+def largest(row: MetricSpread, word: str = "") -> float:
     """The largest difference of a metric, over all settings or those whose name holds a word."""
     return max((value for name, value in row["differences"].items() if word in name), default=0.0)
 
@@ -45,7 +56,7 @@ def lines(metric: str) -> list[str]:
     ]
 
 
-def told(set_name: str, measured: dict[str, Any], row: dict[str, Any]) -> str:
+def told(set_name: str, measured: SetSpread, row: MetricSpread) -> str:
     """One line of a card."""
     low, high = f"{row['from']:.4g}", f"{row['to']:.4g}"
     scores = low if low == high else f"{low} to {high}"
@@ -54,7 +65,7 @@ def told(set_name: str, measured: dict[str, Any], row: dict[str, Any]) -> str:
     return f"set {set_name}, {measured['weights']} weights, {clips} with scores of {scores}, {where}: {how_far(row)}"
 
 
-def how_far(row: dict[str, Any]) -> str:
+def how_far(row: MetricSpread) -> str:
     """By how much the scores of a metric moved, in words."""
     if row["from"] == row["to"] == 0:  # where rounding cannot move them
         return "a score on its bound says nothing of how far others move"

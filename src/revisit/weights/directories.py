@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 from revisit.core.text import json_or_none, parse_json
 from revisit.media.cache_folders import cache_root, user_cache
@@ -50,12 +50,34 @@ def variable_of(id: str) -> str:
     return f"{ROOT}_{id.upper().replace('-', '_')}"
 
 
+class FileRecord(TypedDict, total=False):
+    """What a receipt says of one file."""
+
+    source: str  # its name at the source
+    source_sha256: str
+    sha256: str  # after a conversion
+    size: int
+    mtime_ns: int
+    convert: str
+    converter: int
+
+
+class Receipt(TypedDict, total=False):
+    """What a pull wrote down about a folder."""
+
+    id: str
+    source: str
+    archive: dict[str, str] | None
+    licence: str
+    files: dict[str, FileRecord]
+
+
 @dataclass(frozen=True)
 class Here:
     """What was found of an entry: its files by their names on this machine, the first one first."""
 
     files: Mapping[str, Path]
-    receipt: Mapping[str, Any] | None  # None for files put there by hand
+    receipt: Receipt | None  # None for files put there by hand
 
     @property
     def first(self) -> Path:
@@ -106,7 +128,7 @@ def look(entry: Entry, *, read: bool = False) -> Here | Trouble:
     return Here({name: folder / name for name in names}, receipt)
 
 
-def _trouble(path: Path, file: LockedFile, record: Mapping[str, Any], *, read: bool) -> Trouble | None:
+def _trouble(path: Path, file: LockedFile, record: FileRecord, *, read: bool) -> Trouble | None:
     """What is wrong with a pulled file, after what its receipt says of it."""
     name = file.becomes
     try:
@@ -142,14 +164,14 @@ def _by_hand(folder: Path, names: list[str]) -> dict[str, Path] | None:
     return None
 
 
-def told(receipt: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
+def told(receipt: Receipt | None, name: str) -> FileRecord:
     """What a receipt says of a file; nothing where it does not say its size and digests."""
-    files = (receipt or {}).get("files")
+    files = receipt.get("files") if receipt else None
     record = files.get(name) if isinstance(files, dict) else None
     return record if isinstance(record, dict) and {"size", "sha256", "source_sha256"} <= record.keys() else {}
 
 
-def receipt_of(folder: Path) -> dict[str, Any] | None:
+def receipt_of(folder: Path) -> Receipt | None:
     """What the pull that filled a folder wrote down; None where no pull did."""
     path = folder / RECEIPT
     try:
@@ -159,10 +181,10 @@ def receipt_of(folder: Path) -> dict[str, Any] | None:
 
 
 @lru_cache(maxsize=256)
-def _parsed(path: Path, changed: int) -> dict[str, Any]:
+def _parsed(path: Path, changed: int) -> Receipt:
     """A receipt; an unreadable one names no files, so that they are pulled again."""
     content = json_or_none(path.read_bytes())
-    return content if isinstance(content, dict) else {}
+    return cast(Receipt, content) if isinstance(content, dict) else {}
 
 
 # Files that change what a network is, or how it reads captions, and that may lie beside its weights.

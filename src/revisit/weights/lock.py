@@ -189,7 +189,7 @@ def _mapping(content: Any, where: str, *names: str) -> dict[str, Any]:
     return content
 
 
-def _pin(fields: Mapping[str, Any], where: str) -> str:
+def _pin(fields: Mapping[str, object], where: str) -> str:
     digest = fields.get("sha256")
     if digest is None:
         return ""
@@ -200,7 +200,7 @@ def _pin(fields: Mapping[str, Any], where: str) -> str:
     return digest
 
 
-def _size(fields: Mapping[str, Any], where: str) -> int | None:
+def _size(fields: Mapping[str, object], where: str) -> int | None:
     size = fields.get("size")
     if size is not None and (not isinstance(size, int) or size < 0):
         raise UsageError(f"{where}: size must be a number of bytes, not {size!r}")

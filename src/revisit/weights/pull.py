@@ -19,7 +19,20 @@ from typing import Any
 from revisit.core import MissingPrerequisite, RevisitError, UsageError
 from revisit.http_client import Progress, Unavailable, download, shown, silent
 from revisit.weights import archives, convert, hub, registries
-from revisit.weights.directories import DAMAGED, MISSING, RECEIPT, Trouble, look, receipt_of, root, sha256, told, why
+from revisit.weights.directories import (
+    DAMAGED,
+    MISSING,
+    RECEIPT,
+    FileRecord,
+    Receipt,
+    Trouble,
+    look,
+    receipt_of,
+    root,
+    sha256,
+    told,
+    why,
+)
 from revisit.weights.lock import Entry, LockedFile, Source, entry
 
 MIRROR, OFFLINE = "REVISIT_MIRROR", "REVISIT_OFFLINE"
@@ -292,9 +305,9 @@ def _trusted(locked: Entry, file: LockedFile, digest: str) -> None:
         )
 
 
-def _finish(locked: Entry, staging: Path, label: str, archive: dict[str, str] | None) -> dict[str, Any]:
+def _finish(locked: Entry, staging: Path, label: str, archive: dict[str, str] | None) -> Receipt:
     """Verify and convert what lies in the staging folder; the receipt of it."""
-    files: dict[str, Any] = {}
+    files: dict[str, FileRecord] = {}
     for file in locked.files:
         raw, final = staging / file.name, staging / file.becomes
         digest = sha256(raw)
@@ -314,11 +327,11 @@ def _finish(locked: Entry, staging: Path, label: str, archive: dict[str, str] | 
             "mtime_ns": final.stat().st_mtime_ns,  # a file with another time is read before it is used
         }
         if file.convert:
-            files[file.becomes] |= {"convert": file.convert, "converter": convert.VERSION}
+            files[file.becomes].update({"convert": file.convert, "converter": convert.VERSION})
     return {"id": locked.id, "source": label, "archive": archive, "licence": locked.licence, "files": files}
 
 
-def _settle(staging: Path, place: Path, receipt: dict[str, Any]) -> None:
+def _settle(staging: Path, place: Path, receipt: Receipt) -> None:
     """Put the finished folder in its place; an older one there vanishes."""
     (staging / RECEIPT).write_text(json.dumps(receipt, indent=1), encoding="utf-8")
     older = staging.with_name(f"{staging.name}-older")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +13,14 @@ from revisit.core import MissingPrerequisite
 from revisit.media.error_names import printable
 from revisit.weights.torchscript import is_torchscript, torchscript_tensors
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 WRAPPERS = ("state_dict", "model_state_dict", "params_ema", "params", "model", "net")
 INSTALL = "pip install 'revisit-bench[networks]'"
 
 
-def tensors(path: Path) -> dict[str, Any]:
+def tensors(path: Path) -> dict[str, Tensor]:
     """Name → tensor on the CPU, from safetensors, a TorchScript archive or a state dict saved by torch.
 
     A tensor that was saved alone is called "tensor".

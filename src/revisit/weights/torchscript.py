@@ -34,7 +34,7 @@ class Module:
     """A module of the archive: its attributes by name."""
 
     def __init__(self) -> None:
-        self.attributes: dict[str, Any] = {}
+        self.attributes: dict[str, object] = {}
 
     def __setstate__(self, state: object) -> None:
         if isinstance(state, dict):
@@ -87,7 +87,7 @@ class _Reader(pickle._Unpickler):
         if len(pickles) != 1 or self.sizes[pickles[0]] > MOST_PICKLE:
             raise pickle.UnpicklingError("it has no data.pkl of reasonable size")
         self.folder = pickles[0].partition("/")[0]
-        self.storages: dict[str, Any] = {}
+        self.storages: dict[str, Tensor] = {}
         super().__init__(io.BytesIO(archive.read(pickles[0])))
 
     def find_class(self, module: str, name: str) -> Any:
