@@ -46,7 +46,7 @@ def test_histograms_count_colours() -> None:
 
 
 def test_likeness_is_looked_up_around_each_frame() -> None:
-    layer = transnet.Alike()
+    layer = transnet.SimilarityWindow()
     torch.nn.init.zeros_(layer.fc.weight)
     torch.nn.init.zeros_(layer.fc.bias)
     with torch.no_grad():

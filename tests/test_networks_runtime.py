@@ -119,6 +119,6 @@ def test_every_metric_with_networks_was_measured_in_every_setting(name: str) -> 
 
 
 def test_a_score_on_its_bound_promises_nothing() -> None:
-    row = {"cases": 2, "from": 0.0, "to": 0.0, "differences": {"gpu default batch 1": 0.0}}
+    row: numeric_spread.MetricSpread = {"cases": 2, "from": 0.0, "to": 0.0, "differences": {"gpu default batch 1": 0.0}}
     assert "tolerance" not in numeric_spread.how_far(row) and "bound" in numeric_spread.how_far(row)
     assert "tolerance" in numeric_spread.how_far({**row, "to": 0.5})

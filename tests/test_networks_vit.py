@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.later import later
+from tests.tiny_networks import fill_by_name
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'revisit-bench[networks]'")
 transformers = later("transformers", reason="transformers is not installed")
@@ -139,21 +140,41 @@ def test_every_format_of_dinov2_is_the_same_network(published: Path, tmp_path: P
     networks = [dino.build(file).eval() for file in files]
     whole, patches = networks[0](shown)
     assert whole.shape == (2, WIDTH) and patches.shape == (2, 8, WIDTH) and patches.dtype == torch.float32
-    theirs = transformers.Dinov2Model.from_pretrained(folder)(pixel_values=shown).last_hidden_state
-    assert torch.equal(whole, theirs[:, 0]) and torch.equal(patches, theirs[:, 1:])
     for other in networks[1:]:
         assert torch.equal(other(shown)[1], patches) and torch.equal(other(shown)[0], whole)
 
 
+FORMER = {  # of Revisit's own ViT, which these networks had before: CLS token and last patch, four numbers each
+    "dinov2": ((0.166168, -0.252024, -2.021947, -0.867133), (-0.142476, -0.208243, -1.258251, -0.380057)),
+    "swiglu": ((-0.292005, 0.688111, 0.065886, 0.272418), (0.176340, -0.218411, 0.015820, -2.249317)),
+    "registers": ((0.030878, -0.353294, -2.069109, -0.683113), (-0.048089, -0.378267, -1.239840, -0.398954)),
+}
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_dinov2_gives_the_numbers_it_always_gave(tmp_path: Path, name: str) -> None:
+    kind = "Dinov2WithRegisters" if name == "registers" else "Dinov2"
+    config = getattr(transformers, f"{kind}Config")(
+        hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS, image_size=518, patch_size=14,
+        use_swiglu_ffn=name == "swiglu",
+    )  # fmt: skip
+    getattr(transformers, f"{kind}Model")(config).save_pretrained(tmp_path / "folder")
+    fill_by_name(tmp_path / "folder")
+    alone = tmp_path / "alone.safetensors"
+    alone.write_bytes((tmp_path / "folder" / "model.safetensors").read_bytes())
+    for path in (tmp_path / "folder", alone):
+        whole, patches = dino.build(path)(pixels(2, 56, 84))
+        assert whole[0, :4].tolist() == pytest.approx(FORMER[name][0], abs=1e-5)
+        assert patches[1, 23, :4].tolist() == pytest.approx(FORMER[name][1], abs=1e-5)
+
+
 @pytest.mark.long
-def test_dinov2_is_loaded_without_what_takes_seconds_to_import(published: Path) -> None:
+def test_modules_are_imported_without_what_takes_seconds_to_import() -> None:
     code = (
-        "import sys; from pathlib import Path; from revisit.networks import clip, depth_anything, dino;"
-        "dino.build(Path(sys.argv[1])); print({'transformers', 'sympy', 'torch._dynamo'} & sys.modules.keys())"
+        "import sys; from revisit.networks import clip, depth_anything, dino, image_reward, siglip;"
+        "print({'transformers', 'sympy', 'torch._dynamo'} & sys.modules.keys())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, published / "dinov2-base"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
 
@@ -165,7 +186,7 @@ def test_positions_as_torch_hub_resizes_them(published: Path) -> None:
     expected = by_hand(state, shown)
     assert torch.allclose(torch.cat([whole[:, None], patches], dim=1), expected, atol=2e-5)
     assert not torch.allclose(network(shown)[1], patches, atol=1e-3)  # the offset shows
-    table = network.model.positions
+    table = network.model.embeddings.position_embeddings
     assert torch.equal(dino.hub_positions(table, 37, 37), table)  # at 518 pixels there is nothing to resize
 
 
@@ -184,7 +205,7 @@ def test_registers_of_torch_hub(published: Path, tmp_path: Path) -> None:
     torch.save(hub_names(load_file(folder / "model.safetensors")), tmp_path / "dinov2_vitb14_reg4_pretrain.pth")
     shown = pixels(1, 42, 42)
     ours = dino.build(tmp_path / "dinov2_vitb14_reg4_pretrain.pth")
-    assert ours.before == 5
+    assert ours.prefix_tokens == 5
     assert torch.equal(ours(shown)[1], dino.build(folder)(shown)[1])
 
 

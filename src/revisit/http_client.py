@@ -44,9 +44,11 @@ class Unavailable(RevisitError):
 
     exit_code = 3
 
-    def __init__(self, said: str, status: int = 0, *, url: str = "", again: bool = False, wait: float | None = None):
-        super().__init__(f"{shown(url)}: {said}" if url else said)
-        self.said, self.status, self.again, self.wait = said, status, again, wait
+    def __init__(
+        self, sentence: str, status: int = 0, *, url: str = "", again: bool = False, wait: float | None = None
+    ):
+        super().__init__(f"{shown(url)}: {sentence}" if url else sentence)
+        self.said, self.status, self.again, self.wait = sentence, status, again, wait
 
 
 def silent(what: str, done: int, total: int | None) -> None:
@@ -65,8 +67,8 @@ def without_secret(url: str) -> tuple[str, dict[str, str]]:
     user, at, host = parts.netloc.rpartition("@")
     if not at:
         return url, {}
-    said = base64.b64encode(urllib.parse.unquote(user).encode()).decode()
-    return urllib.parse.urlunsplit((parts.scheme, host, *parts[2:])), {"Authorization": f"Basic {said}"}
+    credentials = base64.b64encode(urllib.parse.unquote(user).encode()).decode()
+    return urllib.parse.urlunsplit((parts.scheme, host, *parts[2:])), {"Authorization": f"Basic {credentials}"}
 
 
 def same_host(a: str, b: str) -> bool:
@@ -143,18 +145,18 @@ def answering(
 
     response = None
     try:
-        asked = client.build_request(method, url, **request)
+        outgoing = client.build_request(method, url, **request)
         for _ in range(redirects + 1):
             with before(within):
-                response = client.send(asked, stream=True)
+                response = client.send(outgoing, stream=True)
             if not redirects or response.next_request is None:
                 yield response
                 return
             response.close()
             onward = response.next_request
-            if onward.url.scheme not in ("https", asked.url.scheme):
-                raise Unavailable(f"it redirects from {asked.url.scheme} to {shown(str(onward.url))}", url=url)
-            asked = onward
+            if onward.url.scheme not in ("https", outgoing.url.scheme):
+                raise Unavailable(f"it redirects from {outgoing.url.scheme} to {shown(str(onward.url))}", url=url)
+            outgoing = onward
         raise Unavailable(f"it redirects more than {redirects} times", url=url)
     except httpx.ConnectTimeout:
         raise Unavailable(f"it cannot be reached within {client.timeout.connect:g} s", url=url, again=True) from None
@@ -163,9 +165,9 @@ def answering(
     except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
         # A refused connection, an unknown host and a certificate that does not hold stay as they are.
         lasting = (httpx.ConnectError, httpx.ProxyError, httpx.UnsupportedProtocol, httpx.InvalidURL)
-        said = " ".join(str(error).split()) or type(error).__name__
+        cause = " ".join(str(error).split()) or type(error).__name__
         broke = "the transfer broke: " if isinstance(error, (httpx.ReadError, httpx.RemoteProtocolError)) else ""
-        raise Unavailable(f"{broke}{said}", url=url, again=not isinstance(error, lasting)) from error
+        raise Unavailable(f"{broke}{cause}", url=url, again=not isinstance(error, lasting)) from error
     finally:
         if response is not None:
             response.close()
@@ -197,8 +199,8 @@ def _check(response: httpx.Response, url: str) -> None:
     status = response.status_code
     if not 200 <= status < 300:
         wait = retry_after(response.headers.get("retry-after", ""))
-        said = f"the server answers {status} {response.reason_phrase}".rstrip()
-        raise Unavailable(said, status, url=url, again=is_busy(status), wait=wait)
+        sentence = f"the server answers {status} {response.reason_phrase}".rstrip()
+        raise Unavailable(sentence, status, url=url, again=is_busy(status), wait=wait)
 
 
 def _patiently(attempt: Callable[[], T]) -> T:
@@ -267,15 +269,19 @@ def download(
                 progress(what or to.name, done, total)
 
     def attempt() -> None:
-        here = to.stat().st_size if to.exists() else 0
+        start = to.stat().st_size if to.exists() else 0
         # The bytes themselves, not a packed form of them: their number and their place in the file count.
-        asked = {**(headers or {}), "Accept-Encoding": "identity", **({"Range": f"bytes={here}-"} if here else {})}
-        with connect() as client, _get(client, url, asked) as response:
-            if response.status_code == 416 and here:  # what is there is longer than the file: begin anew
+        request_headers = {
+            **(headers or {}),
+            "Accept-Encoding": "identity",
+            **({"Range": f"bytes={start}-"} if start else {}),
+        }
+        with connect() as client, _get(client, url, request_headers) as response:
+            if response.status_code == 416 and start:  # what is there is longer than the file: begin anew
                 to.unlink()
                 raise Unavailable("the file there is shorter than what is here", 416, url=url, again=True)
             _check(response, url)
-            done = here if response.status_code == 206 else 0
+            done = start if response.status_code == 206 else 0
             announced = response.headers.get("content-length", "")
             write(response.iter_raw(), done, done + int(announced) if announced.isdigit() else None)
 

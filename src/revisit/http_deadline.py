@@ -40,10 +40,10 @@ class _Stream(httpcore.NetworkStream):
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         deadline = getattr(_this, "deadline", None)
         if deadline is not None:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            seconds = deadline - time.monotonic()
+            if seconds <= 0:
                 raise httpcore.ReadTimeout
-            timeout = left if timeout is None else min(timeout, left)
+            timeout = seconds if timeout is None else min(timeout, seconds)
         return self._stream.read(max_bytes, timeout)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -52,8 +52,8 @@ class _Stream(httpcore.NetworkStream):
     def close(self) -> None:
         self._stream.close()
 
-    def start_tls(self, *given: Any, **named: Any) -> httpcore.NetworkStream:
-        return _Stream(self._stream.start_tls(*given, **named))
+    def start_tls(self, *args: Any, **kwargs: Any) -> httpcore.NetworkStream:
+        return _Stream(self._stream.start_tls(*args, **kwargs))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
@@ -63,11 +63,11 @@ class _Backend(httpcore.NetworkBackend):
     def __init__(self, backend: httpcore.NetworkBackend) -> None:
         self._backend = backend
 
-    def connect_tcp(self, *given: Any, **named: Any) -> httpcore.NetworkStream:
-        return _Stream(self._backend.connect_tcp(*given, **named))
+    def connect_tcp(self, *args: Any, **kwargs: Any) -> httpcore.NetworkStream:
+        return _Stream(self._backend.connect_tcp(*args, **kwargs))
 
-    def connect_unix_socket(self, *given: Any, **named: Any) -> httpcore.NetworkStream:
-        return _Stream(self._backend.connect_unix_socket(*given, **named))
+    def connect_unix_socket(self, *args: Any, **kwargs: Any) -> httpcore.NetworkStream:
+        return _Stream(self._backend.connect_unix_socket(*args, **kwargs))
 
     def sleep(self, seconds: float) -> None:
         self._backend.sleep(seconds)

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -38,6 +38,9 @@ from revisit.judges.protocol import CUT_OFF, Frames, Judge, Refused, Reply, Stop
 from revisit.judges.questions import Question, YesNo
 from revisit.judges.replies import AROUND_TOKEN
 from revisit.judges.wording import RULES, after, before, fingerprint
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
 SAMPLE = 1 << 20  # bytes at both ends of a weight file that go into the checkpoint's fingerprint
@@ -92,7 +95,7 @@ class LocalJudge:
         inside = folder / Path(settings.model).expanduser()
         self.path = inside if inside.is_dir() else None
         self.settings, self.batch = settings, settings.batch
-        self.facts: Mapping[str, Any] = {
+        self.facts: Mapping[str, object] = {
             "judge": "local",
             "model": inside.name if self.path else settings.model,
             "revision": settings.revision,
@@ -118,19 +121,19 @@ class LocalJudge:
 
         if any(question.rules for question in questions):
             raise Refused("this judge answers questions about frames; name a server that writes text")
-        asked = [after(question, note) for question, note in zip(questions, notes, strict=True)]
+        prompts = [after(question, note) for question, note in zip(questions, notes, strict=True)]
         plain = [k for k, question in enumerate(questions) if isinstance(question.schema, YesNo)]
-        found: dict[int, Reply] = {}
+        replies: dict[int, Reply] = {}
         with self._lock, torch.inference_mode():
             model = self._model()
-            turns = [model.turn(asked[k]) for k in plain]
+            turns = [model.turn(prompts[k]) for k in plain]
             for k, turn, word in zip(plain, turns, self._after_prefix(frames, turns), strict=True):
-                found[k] = self._yes_no(word, len(turn))
+                replies[k] = self._yes_no(word, len(turn))
             for k in set(range(len(questions))) - set(plain):
                 room = (16 + 3 * words_of(questions[k].schema)) * (4 if notes[k] else 1)
-                found[k] = self._written(frames, model.turn(asked[k]), room)
+                replies[k] = self._written(frames, model.turn(prompts[k]), room)
         # One pass over a batch is one call.
-        return [replace(found[k], usage=replace(found[k].usage, calls=int(k == 0))) for k in range(len(questions))]
+        return [replace(replies[k], usage=replace(replies[k].usage, calls=int(k == 0))) for k in range(len(questions))]
 
     def close(self) -> None:
         self._read.clear()
@@ -140,31 +143,31 @@ class LocalJudge:
         model = self._model()
         yes, no = (log_sum_exp(word.values[ids].tolist()) for ids in (model.yes, model.no))
         share = math.exp(min(log_sum_exp([yes, no]), 0.0))
-        how = f"{len(model.yes)} spellings of yes and {len(model.no)} of no, with {share:.4f} of the probability"
+        source = f"{len(model.yes)} spellings of yes and {len(model.no)} of no, with {share:.4f} of the probability"
         usage = Usage(0, tokens, max(1, len(word.written)))
         text = model.tokenizer.decode(word.written, skip_special_tokens=True)
         p_yes = round(1 / (1 + math.exp(min(no - yes, 700.0))), 6)
         fault = "" if word.ended else CUT_OFF
         if share < self.settings.least_share or not word.written:
             fault = "expected yes or no, and the model was about to say something else"
-        return Reply(text, p_yes, how, usage, self._name, fault)
+        return Reply(text, p_yes, source, usage, self._name, fault)
 
     def _written(self, frames: Frames, turn: list[int], room: int) -> Reply:
         """What the model writes, token by token, always the likeliest one."""
         model = self._model()
         cache, length, place = self._prefix(frames)
-        ids, written = turn, list[int]()
-        while len(written) < room:
+        ids, output = turn, list[int]()
+        while len(output) < room:
             places = _words(place, len(ids))
             length, place = length + len(ids), place + len(ids)
             out = model.run([ids], places, [[1] * length], past_key_values=cache, use_cache=True)
             ids = [int(out.logits[0, -1].argmax())]
             if ids[0] in model.ends:
                 break
-            written += ids
-        text = model.tokenizer.decode(written, skip_special_tokens=True)
-        usage = Usage(0, len(turn), len(written))
-        return Reply(text, None, "", usage, self._name, CUT_OFF if len(written) == room else "")
+            output += ids
+        text = model.tokenizer.decode(output, skip_special_tokens=True)
+        usage = Usage(0, len(turn), len(output))
+        return Reply(text, None, "", usage, self._name, CUT_OFF if len(output) == room else "")
 
     def _after_prefix(self, frames: Frames, turns: Sequence[list[int]]) -> list[_Word]:
         """How the model begins its answers after the frames and each of the turns."""
@@ -178,28 +181,28 @@ class LocalJudge:
         longest = max(map(len, turns))
         # Padding lies behind the words, where no word looks.
         ids = [turn + [model.pad] * (longest - len(turn)) for turn in turns]
-        seen = [[1] * (length + len(turn)) + [0] * (longest - len(turn)) for turn in turns]
-        out = model.run(ids, _words(place, longest, len(turns)), seen, past_key_values=cache, use_cache=True)
+        mask = [[1] * (length + len(turn)) + [0] * (longest - len(turn)) for turn in turns]
+        out = model.run(ids, _words(place, longest, len(turns)), mask, past_key_values=cache, use_cache=True)
         values = [_log_softmax(out.logits[k, len(turn) - 1]) for k, turn in enumerate(turns)]
 
         def go_on(step: int, tokens: list[int]) -> list[int]:
-            nonlocal seen
-            seen = [[*row, 1] for row in seen]
+            nonlocal mask
+            mask = [[*row, 1] for row in mask]
             at = np.array([[place + len(turn) + step] for turn in turns])
             places = np.broadcast_to(at, (3, len(turns), 1))
-            out = model.run([[token] for token in tokens], places, seen, past_key_values=cache, use_cache=True)
+            out = model.run([[token] for token in tokens], places, mask, past_key_values=cache, use_cache=True)
             return [int(row[-1].argmax()) for row in out.logits]
 
         return self._written_words(values, go_on)
 
     def _alone(self, frames: Frames, turn: list[int]) -> _Word:
         """The same for one turn, with the frames read for it alone."""
-        model, shown = self._model(), self._model().shown(frames)
-        ids = shown.ids + turn
+        model, prompt = self._model(), self._model().shown(frames)
+        ids = prompt.ids + turn
 
         def next_token() -> Any:
-            places = np.concatenate([shown.places[:, None], _words(shown.next, len(ids) - len(shown.ids))], axis=2)
-            return _log_softmax(model.run([ids], places, [[1] * len(ids)], **model.pixels(shown)).logits[0, -1])
+            places = np.concatenate([prompt.places[:, None], _words(prompt.next, len(ids) - len(prompt.ids))], axis=2)
+            return _log_softmax(model.run([ids], places, [[1] * len(ids)], **model.pixels(prompt)).logits[0, -1])
 
         def go_on(step: int, tokens: list[int]) -> list[int]:
             ids.extend(tokens)
@@ -231,10 +234,10 @@ class LocalJudge:
         """A copy of what the model keeps of the frames, the number of their tokens, and the next place."""
         if frames.digest not in self._read:
             model = self._model()
-            shown = model.shown(frames)
-            how = {"use_cache": True, "logits_to_keep": 1, **model.pixels(shown)}
-            out = model.run([shown.ids], shown.places[:, None], [[1] * len(shown.ids)], **how)
-            self._read[frames.digest] = out.past_key_values, len(shown.ids), shown.next
+            prompt = model.shown(frames)
+            options = {"use_cache": True, "logits_to_keep": 1, **model.pixels(prompt)}
+            out = model.run([prompt.ids], prompt.places[:, None], [[1] * len(prompt.ids)], **options)
+            self._read[frames.digest] = out.past_key_values, len(prompt.ids), prompt.next
             while len(self._read) > self.settings.kept:
                 self._read.popitem(last=False)
         self._read.move_to_end(frames.digest)
@@ -265,12 +268,12 @@ class _Loaded:
     pad: int
     ends: frozenset[int]
 
-    def run(self, ids: list[list[int]], places: np.ndarray, seen: list[list[int]], **how: Any) -> Any:
+    def run(self, ids: list[list[int]], places: np.ndarray, attention: list[list[int]], **options: Any) -> Any:
         """What the network makes of rows of tokens at their places; `seen` are 1 where it may look, else 0."""
         import torch
 
-        rows, mask, at = (torch.tensor(values, device=self.device) for values in (ids, seen, places))
-        return self.net(input_ids=rows, attention_mask=mask, position_ids=at, **how)
+        rows, mask, at = (torch.tensor(values, device=self.device) for values in (ids, attention, places))
+        return self.net(input_ids=rows, attention_mask=mask, position_ids=at, **options)
 
     def text(self, words: str) -> list[int]:
         """Tokens of plain words: what looks like a control token in them is none."""
@@ -302,25 +305,25 @@ class _Loaded:
             place += len(between)
         return _Shown(ids, np.concatenate(places, axis=1).astype(np.int64), place, patches, grid)
 
-    def pixels(self, shown: _Shown) -> dict[str, Any]:
+    def pixels(self, prompt: _Shown) -> dict[str, Tensor]:
         """The pictures as the model takes them."""
         import torch
 
-        patches = torch.from_numpy(shown.patches).to(self.device, self.net.dtype)
-        return {"pixel_values": patches, "image_grid_thw": torch.from_numpy(shown.grid).to(self.device)}
+        patches = torch.from_numpy(prompt.patches).to(self.device, self.net.dtype)
+        return {"pixel_values": patches, "image_grid_thw": torch.from_numpy(prompt.grid).to(self.device)}
 
 
 def checkpoint_digest(folder: Path) -> str:
     """A fingerprint of a checkpoint's files: names, sizes, small files whole, both ends of large ones."""
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.suffix in (".json", ".safetensors", ".txt", ".jinja")):
         size = path.stat().st_size
-        made.update(f"{path.name} {size}\n".encode())
+        digest.update(f"{path.name} {size}\n".encode())
         with path.open("rb") as file:
-            made.update(file.read(SAMPLE))
+            digest.update(file.read(SAMPLE))
             file.seek(max(size - SAMPLE, 0))
-            made.update(file.read(SAMPLE))
-    return made.hexdigest()[:24]
+            digest.update(file.read(SAMPLE))
+    return digest.hexdigest()[:24]
 
 
 @contextmanager
@@ -351,20 +354,20 @@ def _load(settings: LocalSettings, path: Path | None) -> _Loaded:
     from transformers import AutoConfig, AutoModelForImageTextToText, AutoTokenizer
 
     name = str(path or settings.model)
-    how: dict[str, Any] = {"trust_remote_code": False}
+    options: dict[str, object] = {"trust_remote_code": False}
     if path is not None:
-        how["local_files_only"] = True
+        options["local_files_only"] = True
     elif settings.revision:
-        how["revision"] = settings.revision
+        options["revision"] = settings.revision
     try:
-        config = AutoConfig.from_pretrained(name, **how)
+        config = AutoConfig.from_pretrained(name, **options)
         if config.model_type not in FAMILIES:
             raise Stopped(f"{name} is a {config.model_type} model; a local judge supports {', '.join(FAMILIES)}")
-        rule = read_rule(config.vision_config.to_dict(), _processor(name, path, how), settings.max_pixels)
+        rule = read_rule(config.vision_config.to_dict(), _processor(name, path, options), settings.max_pixels)
         device = "cuda" if settings.device == "auto" and torch.cuda.is_available() else settings.device
         device = torch.device("cpu" if device == "auto" else device)
-        tokenizer = AutoTokenizer.from_pretrained(name, **how)
-        net = AutoModelForImageTextToText.from_pretrained(name, dtype=settings.dtype, use_safetensors=True, **how)
+        tokenizer = AutoTokenizer.from_pretrained(name, **options)
+        net = AutoModelForImageTextToText.from_pretrained(name, dtype=settings.dtype, use_safetensors=True, **options)
         net = net.eval().to(device)
     except RevisitError as error:
         raise Stopped(str(error)) from None
@@ -387,12 +390,12 @@ def _load(settings: LocalSettings, path: Path | None) -> _Loaded:
     return _Loaded(net, tokenizer, rule, device, special, yes, no, end, frozenset(ends))
 
 
-def _processor(name: str, path: Path | None, how: Mapping[str, Any]) -> dict[str, Any]:
+def _processor(name: str, path: Path | None, options: Mapping[str, object]) -> Mapping[str, Any]:
     """The image processor's settings of a checkpoint, without making the processor, which may need torchvision."""
     if path is None:
         from transformers.utils import cached_file
 
-        file = cached_file(name, FILES[0], revision=how.get("revision"))
+        file = cached_file(name, FILES[0], revision=options.get("revision"))
         path = Path(str(file)).parent
     return processor_file(path)
 
@@ -410,9 +413,9 @@ def _log_softmax(logits: Any) -> Any:
     return logits.float().log_softmax(-1)
 
 
-def from_settings(settings: dict[str, Any], folder: Path) -> Judge:
+def from_settings(settings: dict[str, object], folder: Path) -> Judge:
     """The judge that a judge file describes."""
-    return LocalJudge(LocalSettings(**settings), folder)
+    return LocalJudge(LocalSettings.model_validate(settings), folder)
 
 
 # How byte-level and SentencePiece vocabularies write spaces and line ends.
@@ -422,9 +425,9 @@ SPACES = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n", "ĉ": "\t", "č": "\r
 def answer_tokens(vocabulary: Mapping[str, int] | Iterable[tuple[str, int]]) -> tuple[list[int], list[int]]:
     """Ids of the tokens that are a whole yes, and a whole no, whatever their case and the quotes or stops around."""
     pairs = vocabulary.items() if isinstance(vocabulary, Mapping) else vocabulary
-    found: dict[str, list[int]] = {"yes": [], "no": []}
-    for token, id in pairs:
+    ids: dict[str, list[int]] = {"yes": [], "no": []}
+    for token, number in pairs:
         word = token.translate(SPACES).strip(AROUND_TOKEN).lower()
-        if word in found:
-            found[word].append(id)
-    return sorted(found["yes"]), sorted(found["no"])
+        if word in ids:
+            ids[word].append(number)
+    return sorted(ids["yes"]), sorted(ids["no"])

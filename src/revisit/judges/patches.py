@@ -38,29 +38,29 @@ class PatchRule:
         return self.patch * self.merge
 
 
-def read_rule(vision: Mapping[str, Any], content: Mapping[str, Any], most: int | None = None) -> PatchRule:
+def read_rule(vision: Mapping[str, int], content: Mapping[str, Any], most: int | None = None) -> PatchRule:
     """The rule of a checkpoint, from its vision config and image processor's file; `most` lowers the pixel bound."""
-    found = content.get("image_processor", content)
-    size = found.get("size") or {}
-    if "image_mean" not in found or "image_std" not in found:
+    processor = content.get("image_processor", content)
+    size = processor.get("size") or {}
+    if "image_mean" not in processor or "image_std" not in processor:
         raise UsageError(
             "the checkpoint does not say how its pictures are normalised: image_mean and image_std are in none of "
             f"{', '.join(FILES)}; copy the file from the original checkpoint"
         )
-    least = found.get("min_pixels") or size.get("shortest_edge") or 56 * 56
-    bound = found.get("max_pixels") or size.get("longest_edge") or 1280 * 28 * 28
+    least = processor.get("min_pixels") or size.get("shortest_edge") or 56 * 56
+    bound = processor.get("max_pixels") or size.get("longest_edge") or 1280 * 28 * 28
     return PatchRule(
         patch=int(vision["patch_size"]),
         merge=int(vision["spatial_merge_size"]),
         frames=int(vision["temporal_patch_size"]),
-        mean=tuple(found["image_mean"]),
-        std=tuple(found["image_std"]),
+        mean=tuple(processor["image_mean"]),
+        std=tuple(processor["image_std"]),
         least=int(least),
         most=min(int(bound), most or int(bound)),
     )
 
 
-def processor_file(folder: Path) -> dict[str, Any]:
+def processor_file(folder: Path) -> Mapping[str, Any]:
     """The image processor's settings in the folder of a checkpoint; empty where there are none."""
     for name in FILES:
         path = folder / name
@@ -108,5 +108,5 @@ def _resized(picture: np.ndarray, height: int, width: int) -> np.ndarray:
     if picture.shape[:2] == (height, width):
         return picture
     values = torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1)[None]
-    found = torch.nn.functional.interpolate(values, (height, width), mode="bicubic", antialias=True)
-    return np.asarray(found[0].permute(1, 2, 0).numpy())
+    output = torch.nn.functional.interpolate(values, (height, width), mode="bicubic", antialias=True)
+    return np.asarray(output[0].permute(1, 2, 0).numpy())

@@ -1,6 +1,6 @@
-"""LAION's aesthetic predictors: beauty of a picture, about 0 to 10, from its CLIP ViT-L/14 embedding of length 1.
+"""LAION's aesthetic predictors: a linear head on the unit CLIP ViT-L/14 embedding of a picture, about 0 to 10.
 
-    sac+logos+ava1-l14-linearMSE.pth   five linear layers without anything between them (MemoBench)
+    sac+logos+ava1-l14-linearMSE.pth   five linear layers without activations (MemoBench)
     sa_0_4_vit_l_14_linear.pth         one linear layer (MIND)
 
 The embedding is OpenAI's, whose ViT-L/14 has QuickGELU. Runs in float32; the embedding may come from half precision.
@@ -23,7 +23,7 @@ LINEAR = {"weight", "bias"}
 
 
 class Layers(nn.Module):
-    """Five linear layers."""
+    """Five linear layers without activations between them."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -38,15 +38,15 @@ class Layers(nn.Module):
 
 def load(path: Path, width: int = 768) -> nn.Module:
     """The predictor of a checkpoint, whichever of the two it is, for embeddings of this width."""
-    found = weights.tensors(path)
-    net: nn.Module = nn.Linear(width, 1) if found.keys() == LINEAR else Layers(width)
-    return fill(net, found, path)
+    tensors = weights.tensors(path)
+    net: nn.Module = nn.Linear(width, 1) if tensors.keys() == LINEAR else Layers(width)
+    return fill(net, tensors, path)
 
 
 def beauty(net: nn.Module, embedding: Tensor) -> Tensor:
     """(B,) for embeddings (B, width) of any length."""
-    made: Tensor = net(unit(embedding))
-    return made[:, 0]
+    scores: Tensor = net(unit(embedding))
+    return scores[:, 0]
 
 
 def without_antialias(levels: Tensor, side: int) -> Tensor:

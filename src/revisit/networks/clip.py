@@ -1,4 +1,4 @@
-"""CLIP (Radford et al. 2021): pictures and captions as vectors of one space.
+"""CLIP (Radford et al. 2021): joint embedding of pictures and captions; CLIPModel of transformers.
 
 Three published formats are read: a folder of transformers; OpenCLIP's names; and OpenAI's own file (ViT-B-32.pt), a
 TorchScript archive, whose tensors are taken out and whose code is not run.
@@ -25,9 +25,7 @@ from torch import Tensor, nn
 from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks import compiled, hub, preprocessing, runtime
-from revisit.networks.loading import fill, refuse_others
 from revisit.networks.tokenizing import Captions, read_clip_captions
-from revisit.networks.vit import Transformer, published, shapes_only
 from revisit.weights.torchscript import is_torchscript, torchscript_tensors
 
 HALF = "float16"
@@ -62,70 +60,47 @@ TEXT = (
     (r"^ln_final\.", "final_layer_norm."),
 )
 FUSED = re.compile(r"^transformer\.resblocks\.(\d+)\.attn\.in_proj_(weight|bias)$")
-UNUSED_SCALE = "logit_scale"
 UNUSED = ("input_resolution", "context_length", "vocab_size", "attn_mask")  # kept among OpenAI's tensors
+TYPES = ("clip",)
 
 
-# Parts of names in networks/vit.py -> those that transformers publishes, for both sides.
-BLOCKS = {
-    "blocks": "encoder.layers", "query": "self_attn.q_proj", "key": "self_attn.k_proj", "value": "self_attn.v_proj",
-    "out": "self_attn.out_proj", "norm1": "layer_norm1", "norm2": "layer_norm2", "inner": "mlp.fc1",
-    "outer": "mlp.fc2", "positions": "embeddings.position_embedding.weight",
-}  # fmt: skip
-PUBLISHED = {
-    "vision": {
-        **BLOCKS, "cls": "embeddings.class_embedding", "patches": "embeddings.patch_embedding",
-        "first": "pre_layrnorm", "last": "post_layernorm",
-    },
-    "text": {**BLOCKS, "words": "embeddings.token_embedding.weight", "last": "final_layer_norm"},
-}  # fmt: skip
-NEEDED = {  # which tell its sizes
-    "vision": ("positions", "cls", "patches.weight", "blocks.0.inner.weight"),
-    "text": ("positions", "words", "blocks.0.inner.weight"),
-}
-EPSILON = 1e-5
+class ClipNetwork(nn.Module):
+    """CLIPModel of transformers with its preprocessing and its vocabulary."""
 
-
-class Clip(nn.Module):
-    """A CLIP network with its preprocessing and its vocabulary."""
-
-    def __init__(self, vision: Transformer, text: Transformer, size: int, activation: str, folder: Path) -> None:
+    def __init__(self, model: Any, folder: Path) -> None:
         super().__init__()
-        self.vision, self.text = vision, text
-        self.visual_projection = nn.Linear(vision.positions.shape[-1], size, bias=False)
-        self.text_projection = nn.Linear(text.positions.shape[-1], size, bias=False)
-        self.side = math.isqrt(vision.positions.shape[0] - 1) * vision.patch
-        self.activation, self.folder = activation, folder
+        self.model, self.folder = model, folder
+        self.side = int(model.config.vision_config.image_size)
         self._captions: Captions | None = None
 
-    def images(self, shown: Tensor) -> Tensor:
+    def images(self, pictures: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
-        return preprocessing.unit(_in_full(self.visual_projection, compiled.run(self._seen, shown)))
+        return preprocessing.unit(_in_full(self.model.visual_projection, compiled.run(self._features, pictures)))
 
-    def _seen(self, shown: Tensor) -> Tensor:
-        return self._pooled(self.prepared(shown))
+    def _features(self, pictures: Tensor) -> Tensor:
+        return self._pooled(self.prepared(pictures))
 
-    def prepared(self, shown: Tensor) -> Tensor:
+    def prepared(self, pictures: Tensor) -> Tensor:
         """Pictures as the network was trained with them."""
-        height, width = shown.shape[-2:]
-        smaller = preprocessing.resized(shown, preprocessing.short_side((height, width), self.side), "bicubic")
+        height, width = pictures.shape[-2:]
+        smaller = preprocessing.resized(pictures, preprocessing.short_side((height, width), self.side), "bicubic")
         square = preprocessing.centre_crop(smaller, (self.side, self.side), odd="even")
         return preprocessing.normalised(square, preprocessing.CLIP_MEAN, preprocessing.CLIP_STD)
 
     def embed(self, pixels: Tensor) -> Tensor:
         """(B, D) vectors, of any length, of normalised pictures of the network's size."""
-        return _in_full(self.visual_projection, self._pooled(pixels))
+        return _in_full(self.model.visual_projection, self._pooled(pixels))
 
     def _pooled(self, pixels: Tensor) -> Tensor:
-        return self.vision(pixels)[:, 0]
+        return self.model.vision_model(pixel_values=pixels).pooler_output
 
     def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
         """((M, D) unit vectors of captions, whether one of them had to be cut)."""
         if self._captions is None:
-            self._captions = read_clip_captions(self.folder, len(self.text.positions))
+            self._captions = read_clip_captions(self.folder, self.model.config.text_config.max_position_embeddings)
         parts = [self._captions.parts(caption) for caption in captions]
         rows = [tokens for caption in parts for tokens in caption]
-        device = self.text_projection.weight.device
+        device = self.model.logit_scale.device
         table = torch.tensor([self._captions.padded(tokens) for tokens in rows], device=device)
         ends = torch.tensor([len(tokens) - 1 for tokens in rows], device=device)
         vectors = torch.cat([self._text(table[k : k + CHUNK], ends[k : k + CHUNK]) for k in range(0, len(rows), CHUNK)])
@@ -133,120 +108,108 @@ class Clip(nn.Module):
         return preprocessing.unit(torch.stack(means)), any(len(caption) > 1 for caption in parts)
 
     def _text(self, tokens: Tensor, ends: Tensor) -> Tensor:
-        hidden = self.text.read(tokens)
+        hidden = self.model.text_model(input_ids=tokens).last_hidden_state
         # The vector stands at the end token; what follows it cannot be seen from there.
         at_end = hidden[torch.arange(len(tokens), device=tokens.device), ends]
-        return _in_full(self.text_projection, at_end)
+        return _in_full(self.model.text_projection, at_end)
 
 
 def _in_full(layer: nn.Module, x: Tensor) -> Tensor:
     """The last layer in float32: it costs nothing, and half precision would round every vector once more."""
     with torch.autocast(x.device.type, enabled=False):
-        made: Tensor = layer(x.float())
-    return made
+        output: Tensor = layer(x.float())
+    return output
 
 
-def network(id: str) -> Clip:
+def network(id: str) -> ClipNetwork:
     """The CLIP network of these weights, on the device."""
     return runtime.network(id, partial(build, id=id))
 
 
-def build(path: Path, id: str) -> Clip:
+def build(path: Path, id: str) -> ClipNetwork:
     """The network of a file or folder in one of the three formats."""
     folder = path if path.is_dir() else path.parent
     if (folder / hub.CONFIG).is_file() and (folder / hub.WEIGHTS).is_file():
-        config = hub.described(folder, of=("clip",))
-        activation = _said_by_transformers(folder)
-        _agree(id, activation, folder / hub.CONFIG)
-        heads = [(config.get(side) or {}).get("num_attention_heads") for side in ("vision_config", "text_config")]
-        return from_published(hub.tensors(folder), folder / hub.WEIGHTS, activation, heads)
-    settings = _open_settings(folder)
-    said = None if "quick_gelu" not in settings else (QUICK if settings["quick_gelu"] else PLAIN)
-    known = ACTIVATIONS.get(id)
-    if said is None and known is None:
+        model = hub.model(folder, of=TYPES)
+        for side in (model.config.vision_config, model.config.text_config):
+            _agree(id, side.hidden_act, folder / hub.CONFIG)
+        return ClipNetwork(model, folder)
+    stated, head = _open_settings(folder)
+    expected = ACTIVATIONS.get(id)
+    if stated is None and expected is None:
         raise MissingPrerequisite(
             f"{path}: nothing tells whether {id} was trained with QuickGELU or GELU, and the vectors differ. Put "
             f'{OPEN_CONFIG} beside it, with {{"model_cfg": {{"quick_gelu": true}}}} or false'
         )
     # OpenAI's weights are also published with a configuration that leaves QuickGELU out: only a plain "false" counts.
-    if said is not None:
-        _agree(id, said, folder / OPEN_CONFIG)
-    found = torchscript_tensors(path) if is_torchscript(path) else weights.tensors(path)
-    return from_open_names(found, path, known or str(said), int(settings.get("head_width", HEAD)))
+    if stated is not None:
+        _agree(id, stated, folder / OPEN_CONFIG)
+    tensors = torchscript_tensors(path) if is_torchscript(path) else weights.tensors(path)
+    return from_open_names(tensors, path, expected or str(stated), head)
 
 
-def _agree(id: str, said: str, source: Path) -> None:
+def _agree(id: str, activation: str, source: Path) -> None:
     """Raise unless a file says the activation that these weights were trained with."""
-    known = ACTIVATIONS.get(id, said)
-    if said != known:
+    expected = ACTIVATIONS.get(id, activation)
+    if activation != expected:
         raise MissingPrerequisite(
-            f"{source}: it says {said}, and {id} was trained with {known}: these are the settings of other weights. "
-            "Remove them and fetch the published ones with `revisit weights pull`"
+            f"{source}: it says {activation}, and {id} was trained with {expected}: these are the settings of other "
+            "weights. Remove them and fetch the published ones with `revisit weights pull`"
         )
 
 
-def _said_by_transformers(folder: Path) -> str:
-    """The activation that config.json says for both sides; transformers leaves out what is QuickGELU."""
-    settings = hub.read_json(folder / hub.CONFIG)
-    said = {str((settings.get(side) or {}).get("hidden_act", QUICK)) for side in ("vision_config", "text_config")}
-    if len(said) > 1:
-        raise MissingPrerequisite(f"{folder / hub.CONFIG}: its sides have the activations {', '.join(sorted(said))}")
-    return said.pop()
-
-
-def _open_settings(folder: Path) -> dict[str, Any]:
-    """What open_clip_config.json says of the network, and the width of its heads."""
+def _open_settings(folder: Path) -> tuple[str | None, int]:
+    """The activation that open_clip_config.json states, if it does, and the width of an attention head for pictures."""
     if not (folder / OPEN_CONFIG).is_file():
-        return {}
+        return None, HEAD
     settings = hub.read_json(folder / OPEN_CONFIG).get("model_cfg")
-    settings = dict(settings) if isinstance(settings, Mapping) else {}
+    settings = settings if isinstance(settings, Mapping) else {}
     vision = settings.get("vision_cfg")
-    if isinstance(vision, Mapping) and "head_width" in vision:
-        settings["head_width"] = vision["head_width"]
-    return settings
+    head = vision.get("head_width", HEAD) if isinstance(vision, Mapping) else HEAD
+    if "quick_gelu" not in settings:
+        return None, int(head)
+    return (QUICK if settings["quick_gelu"] else PLAIN), int(head)
 
 
-def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, head: int = HEAD) -> Clip:
+def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, head: int = HEAD) -> ClipNetwork:
     """CLIP from a state dict with OpenAI's or OpenCLIP's names."""
     needed = ("visual.conv1.weight", "visual.positional_embedding", "visual.proj", "positional_embedding",
               "text_projection", "token_embedding.weight")  # fmt: skip
-    lacking = [name for name in needed if name not in state]
-    if lacking:
+    missing = [name for name in needed if name not in state]
+    if missing:
         other = "a CLIP with a ResNet" if "visual.layer1.0.conv1.weight" in state else "not a state dict of a CLIP ViT"
         raise MissingPrerequisite(
-            f"{source}: this is {other}: it lacks {', '.join(lacking)}. Expected open_clip_model.safetensors "
+            f"{source}: this is {other}: it lacks {', '.join(missing)}. Expected open_clip_model.safetensors "
             "or OpenAI's file such as ViT-B-32.pt"
         )
-    heads = max(1, state["visual.conv1.weight"].shape[0] // head)
-    return from_published(published_names(state), source, activation, (heads, None))
+    width, _, _, patch = state["visual.conv1.weight"].shape
+    words, text_width = state["token_embedding.weight"].shape
+    renamed = published_names(state)
+    settings: dict[str, object] = {
+        "projection_dim": state["text_projection"].shape[1],
+        "vision_config": {
+            **_blocks(renamed, "vision_model", width, head, activation),
+            "patch_size": patch,
+            "image_size": patch * math.isqrt(len(state["visual.positional_embedding"]) - 1),
+        },
+        "text_config": {
+            **_blocks(renamed, "text_model", text_width, HEAD, activation),
+            "vocab_size": words,
+            "max_position_embeddings": len(state["positional_embedding"]),
+        },
+    }
+    return ClipNetwork(hub.model_from_tensors("CLIPModel", settings, renamed, source), source.parent)
 
 
-def from_published(
-    state: Mapping[str, Tensor], source: Path, activation: str, heads: Sequence[int | None] = (None, None)
-) -> Clip:
-    """CLIP from tensors with the names that transformers publishes; `heads` of attention for pictures and for words."""
-    if activation not in ACTIVATIONS.values():
-        raise MissingPrerequisite(f"{source}: its activation is {activation}; expected {QUICK} or {PLAIN}")
-    found = {name: tensor.float() for name, tensor in state.items() if name != UNUSED_SCALE}
-    sides = {}
-    for (side, names), count in zip(PUBLISHED.items(), heads, strict=True):
-        start = f"{side}_model."
-        own = {name.removeprefix(start): tensor for name, tensor in found.items() if name.startswith(start)}
-        lacking = [start + name for part in NEEDED[side] if (name := published(part, names)) not in own]
-        refuse_others(source, "Clip", lacking, (), ())
-        with shapes_only():
-            sides[side] = Transformer(own, names, activation, EPSILON, count)
-    projection = found.get("visual_projection.weight")
-    refuse_others(source, "Clip", [] if projection is not None else ["visual_projection.weight"], (), ())
-    assert projection is not None
-    with shapes_only():
-        net = Clip(**sides, size=len(projection), activation=activation, folder=source.parent)
-
-    def called(name: str) -> str:
-        side, _, rest = name.partition(".")
-        return f"{side}_model.{published(rest, PUBLISHED[side])}" if side in PUBLISHED else name
-
-    return fill(net, found, source, called)
+def _blocks(state: Mapping[str, Tensor], side: str, width: int, head: int, activation: str) -> dict[str, object]:
+    """Settings of the transformer of one side."""
+    return {
+        "hidden_size": width,
+        "intermediate_size": 4 * width,
+        "num_hidden_layers": hub.layer_count(state, f"{side}.encoder.layers."),
+        "num_attention_heads": max(1, width // head),
+        "hidden_act": activation,
+    }
 
 
 def published_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,9 +1,9 @@
 """CLIP-IQA+ (Wang et al. 2023): technical quality of a picture, as nearness to one of two learnt sentences.
 
-The picture goes, at its own size, through the ResNet-50 of OpenAI's CLIP, whose pooling by attention is told nothing
-of positions, so that any size fits. The sentences are "good photo.." and "bad photo.." between eight learnt words on
-either side; they are the same for every picture and are read once, when the network is loaded. The score is the share
-of the good one in the softmax of both cosines times CLIP's scale. Input: RGB from 0 to 1 less CLIP's mean and scaled.
+The picture goes, at its own size, through the modified ResNet-50 of OpenAI's CLIP; its attention pooling leaves out
+the position embedding, so that any size fits. The prompts are "good photo.." and "bad photo.." between eight learnt
+context tokens on either side (CoOp); their text features are computed once, when the network is loaded. The score is
+the softmax over both cosines times CLIP's logit scale. Input: RGB from 0 to 1, normalised by CLIP's mean and std.
 
 Layers are named as in OpenAI's RN50.pt, whose tensors are read without running it, and as in open_clip's safetensors.
 Runs in float32: batch normalisation at native sizes leaves too little of float16 to promise a tolerance.
@@ -30,8 +30,8 @@ HEAD_WIDTH = 64
 UNUSED = ("input_resolution", "context_length", "vocab_size")  # numbers that RN50.pt keeps among its tensors
 
 
-class Bottleneck(nn.Module):
-    """A block that averages before it shrinks."""
+class ClipBottleneck(nn.Module):
+    """ResNet bottleneck block with anti-aliased strides: average pooling before the 1 x 1 convolution."""
 
     def __init__(self, inside: int, width: int, stride: int) -> None:
         super().__init__()
@@ -48,14 +48,14 @@ class Bottleneck(nn.Module):
         return functional.avg_pool2d(x, self.stride) if self.stride > 1 else x
 
     def forward(self, x: Tensor) -> Tensor:
-        made = self.bn1(self.conv1(x)).relu()
-        made = self.smaller(self.bn2(self.conv2(made)).relu())
-        made = self.bn3(self.conv3(made))
-        return (made + (x if self.downsample is None else self.downsample(self.smaller(x)))).relu()
+        y = self.bn1(self.conv1(x)).relu()
+        y = self.smaller(self.bn2(self.conv2(y)).relu())
+        y = self.bn3(self.conv3(y))
+        return (y + (x if self.downsample is None else self.downsample(self.smaller(x)))).relu()
 
 
 class AttentionPool(nn.Module):
-    """One vector of a field of vectors: what their mean attends to among itself and them."""
+    """Attention pooling: the mean of the feature map is the query, mean and map are keys and values."""
 
     def __init__(self, width: int, out: int, places: int) -> None:
         super().__init__()
@@ -68,14 +68,14 @@ class AttentionPool(nn.Module):
         x = field.flatten(2).transpose(1, 2)
         mean = x.mean(1, keepdim=True)
         x = torch.cat([mean, x], 1)
-        asked = (self.q_proj(mean), self.k_proj(x), self.v_proj(x))
-        query, key, value = (part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in asked)
-        seen = functional.scaled_dot_product_attention(query, key, value)
-        return self.c_proj(seen.transpose(1, 2).flatten(1))
+        projections = (self.q_proj(mean), self.k_proj(x), self.v_proj(x))
+        query, key, value = (part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in projections)
+        attended = functional.scaled_dot_product_attention(query, key, value)
+        return self.c_proj(attended.transpose(1, 2).flatten(1))
 
 
 class ResNet(nn.Module):
-    """CLIP's ResNet: three convolutions at the start, four layers of blocks, attention at the end."""
+    """CLIP's modified ResNet: a stem of three convolutions, four stages of bottlenecks, attention pooling."""
 
     def __init__(self, blocks: tuple[int, ...], width: int, out: int, places: int) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class ResNet(nn.Module):
         for k, count in enumerate(blocks):
             layer = []
             for number in range(count):
-                layer.append(Bottleneck(inside, width << k, 2 if k and not number else 1))
+                layer.append(ClipBottleneck(inside, width << k, 2 if k and not number else 1))
                 inside = 4 * (width << k)
             self.add_module(f"layer{k + 1}", nn.Sequential(*layer))
         self.layers = len(blocks)
@@ -103,7 +103,7 @@ class ResNet(nn.Module):
 
 
 class TextBlock(nn.Module):
-    """A layer of the transformer that reads sentences; a word sees those before it. QuickGELU, as OpenAI's."""
+    """Pre-norm transformer block of the text encoder, with QuickGELU; the mask makes it causal."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class TextBlock(nn.Module):
         return x + self.mlp["c_proj"](y * torch.sigmoid(1.702 * y))
 
 
-class Clip(nn.Module):
+class ResNetClip(nn.Module):
     """OpenAI's CLIP with a ResNet."""
 
     def __init__(
@@ -149,11 +149,11 @@ class Clip(nn.Module):
 
 
 class ClipIqa(nn.Module):
-    """What remains to be done for a picture once the sentences are read."""
+    """The image encoder and the text features of both prompts."""
 
     anchors: Tensor
 
-    def __init__(self, clip: Clip, learnt: Tensor) -> None:
+    def __init__(self, clip: ResNetClip, learnt: Tensor) -> None:
         super().__init__()
         self.visual = clip.visual
         with torch.inference_mode():
@@ -162,14 +162,14 @@ class ClipIqa(nn.Module):
 
     def forward(self, pictures: Tensor) -> Tensor:
         """(B,) from 0 to 1 for pictures (B, 3, H, W) of levels from 0 to 255."""
-        seen = unit(self.visual(normalised(pictures, CLIP_MEAN, CLIP_STD)))
-        return (seen @ self.anchors.T).softmax(1)[:, 0]
+        features = unit(self.visual(normalised(pictures, CLIP_MEAN, CLIP_STD)))
+        return (features @ self.anchors.T).softmax(1)[:, 0]
 
 
 def load(path: Path, prompts: Path) -> ClipIqa:
     """The network of a file of CLIP RN50 and a file of learnt words."""
-    found = {name: value.float() for name, value in weights.tensors(path).items() if name not in UNUSED}
-    clip = fill(Clip(*shape_of(found, path)), found, path).eval()
+    state = {name: value.float() for name, value in weights.tensors(path).items() if name not in UNUSED}
+    clip = fill(ResNetClip(*shape_of(state, path)), state, path).eval()
     tensors = weights.tensors(prompts)
     if len(tensors) != 1:
         raise MissingPrerequisite(f"{prompts}: it holds {len(tensors)} tensors; the learnt words of CLIP-IQA+ are one")
@@ -183,17 +183,17 @@ def load(path: Path, prompts: Path) -> ClipIqa:
     return ClipIqa(clip, learnt).eval()
 
 
-def shape_of(found: Mapping[str, Tensor], path: Path) -> tuple[tuple[int, ...], int, int, int, int, int, int, int]:
+def shape_of(state: Mapping[str, Tensor], path: Path) -> tuple[tuple[int, ...], int, int, int, int, int, int, int]:
     """The arguments of Clip that a file's tensors tell."""
     try:
         blocks: list[int] = []
-        while (name := f"visual.layer{len(blocks) + 1}.") and f"{name}0.conv1.weight" in found:
-            blocks.append(sum(key.startswith(name) and key.endswith(".conv1.weight") for key in found))
-        depth = sum(key.startswith("transformer.") and key.endswith(".ln_1.weight") for key in found)
-        words, text = found["token_embedding.weight"].shape
-        out = found["text_projection"].shape[1]
-        places, length = (found[f"{side}positional_embedding"].shape[0] for side in ("visual.attnpool.", ""))
-        return tuple(blocks), found["visual.conv3.weight"].shape[0], places, words, text, depth, length, out
+        while (name := f"visual.layer{len(blocks) + 1}.") and f"{name}0.conv1.weight" in state:
+            blocks.append(sum(key.startswith(name) and key.endswith(".conv1.weight") for key in state))
+        depth = sum(key.startswith("transformer.") and key.endswith(".ln_1.weight") for key in state)
+        words, text = state["token_embedding.weight"].shape
+        out = state["text_projection"].shape[1]
+        places, length = (state[f"{side}positional_embedding"].shape[0] for side in ("visual.attnpool.", ""))
+        return tuple(blocks), state["visual.conv3.weight"].shape[0], places, words, text, depth, length, out
     except (KeyError, ValueError, IndexError):
         raise MissingPrerequisite(
             f"{path}: this is not a weights file of CLIP with a ResNet (such as OpenAI's RN50.pt); remove it and fetch "

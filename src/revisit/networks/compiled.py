@@ -1,7 +1,7 @@
-"""Networks compiled for a GPU, once they have worked for a while.
+"""Networks compiled for a GPU (torch.compile and CUDA graphs), once they have worked for a while.
 
-Between its large sums a network takes many small steps, which cost a GPU about as much time; torch.compile joins them,
-and what is left is recorded once and played back (a CUDA graph), since launching each step takes longer than the step.
+Between its matrix products a network launches many small kernels, which cost a GPU about as much time; torch.compile
+fuses them, and the rest is captured as a CUDA graph and replayed, since launching a kernel takes longer than it runs.
 That takes up to half a minute for a network the first time on a machine, a few seconds later on, and pays for many
 frames only. So a network runs as it is until it has worked for about as long on full batches of one size, and is then
 compiled for that size; batches that are nearly full are filled up, and smaller ones go on as before. Results differ as
@@ -80,28 +80,28 @@ def _compiled(step: Step, tensors: tuple[Tensor, ...]) -> Step:
     import torch
 
     try:
-        made: Step = torch.compile(step, dynamic=False, backend=BACKEND)
-        shown = tuple(one.clone() for one in tensors)
-        made(*shown)
-        return _recorded(made, shown) if shown[0].is_cuda else made
+        compiled: Step = torch.compile(step, dynamic=False, backend=BACKEND)
+        inputs = tuple(one.clone() for one in tensors)
+        compiled(*inputs)
+        return _recorded(compiled, inputs) if inputs[0].is_cuda else compiled
     except Exception as error:  # it works without; which compilers and drivers fail nobody can list
         why = str(error).strip().partition("\n")[0]
         sys.stderr.write(f"revisit: a network runs uncompiled, which is slower ({why})\n")
         return step
 
 
-def _recorded(made: Step, shown: tuple[Tensor, ...]) -> Step:
+def _recorded(compiled: Step, inputs: tuple[Tensor, ...]) -> Step:
     """The step as one CUDA graph, which reads from the tensors it was compiled for; not for two threads at a time."""
     import torch
 
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads go on copying frames to the GPU
-        found = made(*shown)
+        output = compiled(*inputs)
 
     def play(*tensors: Tensor) -> Tensor:
-        for mine, given in zip(shown, tensors, strict=True):
-            mine.copy_(given)
+        for mine, tensor in zip(inputs, tensors, strict=True):
+            mine.copy_(tensor)
         graph.replay()
-        return found.clone()
+        return output.clone()
 
     return play

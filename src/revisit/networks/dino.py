@@ -1,4 +1,6 @@
-"""DINOv2 (Oquab et al. 2023) and DINOv3 (Simeoni et al. 2025): a descriptor of a picture and of each of its patches.
+"""DINOv2 (Oquab et al. 2023) and DINOv3 (Simeoni et al. 2025): self-supervised features of pictures and patches.
+
+Models of transformers: pre-norm transformer blocks with LayerScale, an MLP with GELU or SwiGLU (silu(gate) x value).
 
 Two formats are read: that of transformers (model.safetensors, and for DINOv3 config.json), and for DINOv2 the state
 dict that Meta publishes for torch.hub (`dinov2_vitb14_pretrain.pth`, with or without registers); both hold the same.
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,6 @@ from torch.nn import functional
 from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks import compiled, hub, runtime
-from revisit.networks.loading import fill
-from revisit.networks.vit import Transformer, published, shapes_only
 
 HALF = "float16"
 HUB_OFFSET = 0.1
@@ -44,51 +44,43 @@ NAMES = (
     (r"^blocks\.(\d+)\.mlp\.w3\.", r"encoder.layer.\1.mlp.weights_out."),
     (r"^blocks\.(\d+)\.(norm[12]|mlp\.fc[12])\.", r"encoder.layer.\1.\2."),
 )
+BLOCKS = "encoder.layer."
+HEAD_WIDTH = 64
 FUSED = re.compile(r"^blocks\.(\d+)\.attn\.qkv\.(weight|bias)$")
 
 
-# Parts of names in networks/vit.py -> those that transformers publishes.
-PUBLISHED = {
-    "cls": "embeddings.cls_token", "registers": "embeddings.register_tokens",
-    "positions": "embeddings.position_embeddings", "patches": "embeddings.patch_embeddings.projection",
-    "blocks": "encoder.layer", "query": "attention.attention.query", "key": "attention.attention.key",
-    "value": "attention.attention.value", "out": "attention.output.dense", "inner": "mlp.fc1", "outer": "mlp.fc2",
-    "scale1": "layer_scale1.lambda1", "scale2": "layer_scale2.lambda1", "last": "layernorm",
-}  # fmt: skip
-GATED = {**PUBLISHED, "inner": "mlp.weights_in", "outer": "mlp.weights_out"}
-UNUSED = "embeddings.mask_token"  # of training
-EPSILON = 1e-6
-
-
 class Dino(nn.Module):
-    """A DINO network: ours of DINOv2, or that of transformers."""
+    """Dinov2Model, Dinov2WithRegistersModel or DINOv3ViTModel of transformers."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
-        if isinstance(model, Transformer):
-            self.patch, self.before = model.patch, model.before
-        else:
-            self.patch = int(model.config.patch_size)
-            self.before = 1 + int(getattr(model.config, "num_register_tokens", 0))  # tokens that stand for no patch
+        self.patch = int(model.config.patch_size)
+        self.prefix_tokens = 1 + int(getattr(model.config, "num_register_tokens", 0))  # CLS and registers
 
     def forward(self, pixels: Tensor, *, as_hub: bool = False) -> tuple[Tensor, Tensor]:
         """(CLS tokens (B, D), patch tokens (B, patches, D)) in float32, of normalised pictures on whole patches."""
         height, width = pixels.shape[-2:]
         if height % self.patch or width % self.patch:
             raise ValueError(f"pictures of {width} x {height} are not whole patches of {self.patch}")
-        # DINOv3 has no table of positions, and models with registers no offset.
-        if as_hub and isinstance(self.model, Transformer) and self.model.registers is None:
-            table = hub_positions(self.model.positions, height // self.patch, width // self.patch)
-            tokens = self.model(pixels, table).float()
+        # DINOv3 has rotary positions, and models with registers no offset.
+        if as_hub and self.model.config.model_type == "dinov2":
+            tokens = self._hub_tokens(pixels).float()
         else:
             tokens = compiled.run(self._tokens, pixels).float()
-        return tokens[:, 0], tokens[:, self.before :]
+        return tokens[:, 0], tokens[:, self.prefix_tokens :]
 
     def _tokens(self, pixels: Tensor) -> Tensor:
-        if isinstance(self.model, Transformer):
-            return self.model(pixels)
         return self.model(pixel_values=pixels).last_hidden_state
+
+    def _hub_tokens(self, pixels: Tensor) -> Tensor:
+        """Tokens with the position embeddings that torch.hub would make."""
+        embeddings = self.model.embeddings
+        rows, columns = (side // self.patch for side in pixels.shape[-2:])
+        patches = embeddings.patch_embeddings(pixels)
+        x = torch.cat([embeddings.cls_token.expand(len(patches), -1, -1), patches], dim=1)
+        x = x + hub_positions(embeddings.position_embeddings, rows, columns)
+        return self.model.layernorm(self.model.encoder(x).last_hidden_state)
 
 
 def hub_positions(table: Tensor, rows: int, columns: int) -> Tensor:
@@ -110,37 +102,41 @@ def network(id: str) -> Dino:
 def build(path: Path) -> Dino:
     """The network in a folder of transformers, named by one of its files, or in a single file of DINOv2."""
     folder = path if path.is_dir() else path.parent
-    if not (folder / hub.CONFIG).is_file():
-        return Dino(dinov2(weights.tensors(path), path))
-    settings = hub.described(folder, of=TYPES)
-    if settings["model_type"] == "dinov3_vit":
+    if (folder / hub.CONFIG).is_file():
         return Dino(hub.model(folder, of=TYPES))
-    return Dino(dinov2(hub.tensors(folder), folder / hub.WEIGHTS, settings.get("num_attention_heads")))
+    return Dino(dinov2(weights.tensors(path), path))
 
 
-def dinov2(state: Mapping[str, Tensor], source: Path, heads: int | None = None) -> Transformer:
-    """DINOv2 from a state dict with the names of transformers or torch.hub; sizes follow from the tensors."""
-    state = {name: tensor.float() for name, tensor in published_names(state).items() if name != UNUSED}
-    net, called = trunk(state, source, "", heads)
-    return fill(net, state, source, called)
-
-
-def trunk(
-    state: Mapping[str, Tensor], source: Path, prefix: str, heads: int | None
-) -> tuple[Transformer, Callable[[str], str]]:
-    """An empty DINOv2 for the tensors whose names begin with `prefix`, and what its own are called there."""
-    own = {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
-    gated = published("blocks.0.inner.weight", GATED) in own
-    names = GATED if gated else PUBLISHED
-    needed = ("cls", "positions", "patches.weight", "blocks.0.inner.weight")
-    if any(published(name, names) not in own for name in needed):
+def dinov2(tensors: Mapping[str, Tensor], source: Path) -> Any:
+    """DINOv2 from a state dict with the names of transformers or torch.hub, whose shapes tell its settings."""
+    state = published_names(tensors)
+    swiglu = f"{BLOCKS}0.mlp.weights_in.weight" in state
+    try:
+        width = state["embeddings.cls_token"].shape[-1]
+        hidden = len(state[f"{BLOCKS}0.mlp.{'weights_in' if swiglu else 'fc1'}.weight"])
+        patch = state["embeddings.patch_embeddings.projection.weight"].shape[-1]
+        positions = state["embeddings.position_embeddings"].shape[1]
+    except (KeyError, IndexError):
         raise MissingPrerequisite(
             f"{source}: this is not a state dict of DINOv2. Expected a file such as dinov2_vitb14_pretrain.pth, or the "
             f"model.safetensors of transformers, for DINOv3 with its {hub.CONFIG} beside it"
-        )
-    with shapes_only():
-        made = Transformer(own, names, "gated" if gated else "gelu", EPSILON, heads)
-    return made, lambda name: prefix + published(name, names)
+        ) from None
+    settings: dict[str, object] = {
+        "hidden_size": width,
+        "num_attention_heads": max(1, width // HEAD_WIDTH),
+        "num_hidden_layers": hub.layer_count(state, BLOCKS),
+        # SwiGLU keeps gate and value in one tensor, each with two thirds of the channels.
+        "mlp_ratio": round(hidden * 3 / 4 / width) if swiglu else hidden // width,
+        "use_swiglu_ffn": swiglu,
+        "patch_size": patch,
+        "image_size": patch * math.isqrt(positions - 1),
+    }
+    registers = state.get("embeddings.register_tokens")
+    if registers is None:
+        settings["use_mask_token"] = "embeddings.mask_token" in state
+        return hub.model_from_tensors("Dinov2Model", settings, state, source)
+    settings["num_register_tokens"] = registers.shape[1]
+    return hub.model_from_tensors("Dinov2WithRegistersModel", settings, state, source)
 
 
 def published_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,7 +1,7 @@
-"""EfficientNet-Lite0 (Tan & Le 2019, in the form for small devices): a classifier whose middle describes places.
+"""EfficientNet-Lite0 (Tan & Le 2019, without squeeze-and-excitation): features of patches and of pictures.
 
-All activations are ReLU6, there is no squeeze-and-excitation. Convolutions are padded as TensorFlow does ("same"), so
-that with a stride of 2 one more row is added below than above. Layers are named as in the published state dict, which
+All activations are ReLU6. Convolutions are padded as TensorFlow does ("same"), so that with a stride of 2 one more row
+is added below than above. Layers are named as in the published state dict, which
 is loaded strictly. Input: RGB from 0 to 255, (x - 127) / 128.
 
 Patches are described by the fifth of its seven stages: 112 channels, a cell for each 16 pixels. Of all stages it told
@@ -41,7 +41,7 @@ PATCHES, PATCH = 4, 16  # the stage that describes patches, and pixels to a side
 
 
 class Same(nn.Conv2d):
-    """A convolution whose output has the input's size over the stride, rounded up."""
+    """Convolution with TensorFlow's "same" padding: the output is the input's size over the stride, rounded up."""
 
     def forward(self, x: Tensor) -> Tensor:
         sides = []
@@ -52,12 +52,12 @@ class Same(nn.Conv2d):
 
 
 def convolution(inside: int, outside: int, kernel: int, stride: int = 1, groups: int = 1) -> Same:
-    """A convolution without bias."""
+    """A "same" convolution without bias."""
     return Same(inside, outside, kernel, stride, groups=groups, bias=False)
 
 
-class Block(nn.Module):
-    """Widen, look around in each channel, narrow; the input is added where the shapes allow."""
+class InvertedResidual(nn.Module):
+    """Inverted residual (MBConv): 1 x 1 expansion, depthwise convolution, 1 x 1 projection, and a skip connection."""
 
     def __init__(self, inside: int, outside: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()
@@ -73,14 +73,14 @@ class Block(nn.Module):
         self._bn2 = nn.BatchNorm2d(outside, eps=EPSILON)
 
     def forward(self, x: Tensor) -> Tensor:
-        made = functional.relu6(self._bn0(self._expand_conv(x))) if self.widens else x
-        made = functional.relu6(self._bn1(self._depthwise_conv(made)))
-        made = self._bn2(self._project_conv(made))
-        return made + x if self.adds else made
+        y = functional.relu6(self._bn0(self._expand_conv(x))) if self.widens else x
+        y = functional.relu6(self._bn1(self._depthwise_conv(y)))
+        y = self._bn2(self._project_conv(y))
+        return y + x if self.adds else y
 
 
 class EfficientNetLite0(nn.Module):
-    """The whole classifier; `descriptors` are what describes patches and pictures."""
+    """The classifier; `descriptors` are its features of patches and of pictures."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class EfficientNetLite0(nn.Module):
         blocks, inside = [], STEM
         for count, kernel, stride, expansion, outside in STAGES:
             for number in range(count):
-                blocks.append(Block(inside, outside, kernel, stride if number == 0 else 1, expansion))
+                blocks.append(InvertedResidual(inside, outside, kernel, stride if number == 0 else 1, expansion))
                 inside = outside
         self._blocks = nn.ModuleList(blocks)
         self._conv_head = convolution(inside, HEAD, 1)
@@ -116,7 +116,7 @@ class EfficientNetLite0(nn.Module):
         return maps[PATCHES], self.head(maps[-1]).mean(dim=(2, 3))
 
     def head(self, last: Tensor) -> Tensor:
-        """What the classifier is about to average, of the map after the last stage."""
+        """The 1280-channel map before global average pooling, of the map after the last stage."""
         return functional.relu6(self._bn1(self._conv_head(last)))
 
     def forward(self, pictures: Tensor) -> Tensor:
@@ -124,17 +124,17 @@ class EfficientNetLite0(nn.Module):
         return self._fc(self.descriptors(pictures)[1])
 
 
-# Which convolution goes before which normalisation.
+# Convolutions and the batch norms behind them.
 FOLDED: Mapping[type, tuple[tuple[str, str], ...]] = {
     EfficientNetLite0: (("_conv_stem", "_bn0"), ("_conv_head", "_bn1")),
-    Block: (("_expand_conv", "_bn0"), ("_depthwise_conv", "_bn1"), ("_project_conv", "_bn2")),
+    InvertedResidual: (("_expand_conv", "_bn0"), ("_depthwise_conv", "_bn1"), ("_project_conv", "_bn2")),
 }
 
 
 def described(levels: Tensor) -> tuple[Tensor, Tensor]:
     """(B, rows, columns, 112) unit descriptors of patches and (B, 1280) of pictures, whose levels are (B, 3, H, W)."""
-    patches, whole = _through("descriptors", levels)
-    return unit(patches.permute(0, 2, 3, 1)), unit(whole)
+    patches, pooled = _through("descriptors", levels)
+    return unit(patches.permute(0, 2, 3, 1)), unit(pooled)
 
 
 def last_maps(levels: Tensor) -> Tensor:
@@ -152,7 +152,7 @@ def _through(step: str, levels: Tensor) -> tuple[Tensor, ...]:
 
 
 def folded(path: Path) -> EfficientNetLite0:
-    """The network with normalisation folded into its convolutions, channels last: half the time on a CPU."""
+    """The network with batch norm folded into its convolutions, channels last: half the time on a CPU."""
     net = build(path).eval()
     for part in net.modules():
         for convolves, normalises in FOLDED.get(type(part), ()):

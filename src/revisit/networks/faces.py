@@ -1,8 +1,7 @@
-"""Faces: what a detector finds in a picture, and how a face is brought to the place where recognition expects it.
+"""Faces: detections in a picture, non-maximum suppression, and alignment to the ArcFace template.
 
 Recognition networks of the ArcFace family read 112 x 112 pictures in which the eyes, the nose and the corners of the
-mouth lie at fixed places. A face is turned, scaled and shifted there by the similarity that brings its five points
-closest to these places in the sense of least squares.
+mouth lie at fixed places. A face is warped there by the least-squares similarity transform of its five landmarks.
 """
 
 from __future__ import annotations
@@ -40,29 +39,31 @@ def nobody() -> Faces:
 
 
 def apart(box: np.ndarray, score: np.ndarray, most: float, *, of_smaller: bool = False) -> np.ndarray:
-    """Rows of boxes, the surest first, that overlap no surer one by more than `most` of their union (or the smaller).
+    """Greedy non-maximum suppression: rows of boxes that overlap no surer one by more than `most`, the surest first.
+
+    Overlap is intersection over union, or over the smaller box.
 
     Of equal scores the first row is the surer.
     """
-    left = np.argsort(-score, kind="stable")
+    remaining = np.argsort(-score, kind="stable")
     x0, y0, x1, y1 = box.T
     area = (x1 - x0) * (y1 - y0)
-    kept = []
-    while len(left):
-        best, left = left[0], left[1:]
-        kept.append(best)
-        wide = np.minimum(x1[best], x1[left]) - np.maximum(x0[best], x0[left])
-        high = np.minimum(y1[best], y1[left]) - np.maximum(y0[best], y0[left])
+    rows = []
+    while len(remaining):
+        best, remaining = remaining[0], remaining[1:]
+        rows.append(best)
+        wide = np.minimum(x1[best], x1[remaining]) - np.maximum(x0[best], x0[remaining])
+        high = np.minimum(y1[best], y1[remaining]) - np.maximum(y0[best], y0[remaining])
         common = np.maximum(wide, 0) * np.maximum(high, 0)
-        whole = np.minimum(area[best], area[left]) if of_smaller else area[best] + area[left] - common
-        left = left[common <= most * whole]
-    return np.array(kept, dtype=np.int64)
+        denominator = np.minimum(area[best], area[remaining]) if of_smaller else area[best] + area[remaining] - common
+        remaining = remaining[common <= most * denominator]
+    return np.array(rows, dtype=np.int64)
 
 
 def similarity(points: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """(2, 3) turn, scale and shift that bring points closest to places, in the sense of least squares.
+    """(2, 3) least-squares similarity transform (rotation, scale, translation) of points to places.
 
-    In the plane a turn with a scale is one complex factor, and the best one has a closed form.
+    In the plane a rotation with a scale is one complex factor, and the best one has a closed form.
     """
     a, b = points @ (1, 1j), places @ (1, 1j)
     off, to = a - a.mean(), b - b.mean()

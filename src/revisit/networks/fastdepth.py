@@ -1,4 +1,4 @@
-"""FastDepth (Wofk et al., ICRA 2019): depth of one picture by a small network that was trained on rooms.
+"""FastDepth (Wofk et al., ICRA 2019): monocular depth by a small network that was trained on rooms.
 
 An ONNX file for one picture of 224 x 224, RGB from 0 to 1 without further normalisation. The answer is depth, in
 metres where the scene is like those it knows: near things have small values.

@@ -1,4 +1,7 @@
-"""What networks of optical flow share. Flow is (B, 2, H, W): x and y in pixels, from the earlier to the later."""
+"""Parts of optical flow networks: coordinate grid, bilinear sampling, convex upsampling.
+
+Flow is (B, 2, H, W): x and y in pixels, from the earlier to the later.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from torch.nn import functional
 
 
 def grid(height: int, width: int, like: Tensor) -> Tensor:
-    """(2, height, width) x and y of each place."""
+    """(2, height, width) coordinate grid: x and y of each pixel."""
     y, x = torch.meshgrid(
         torch.arange(height, device=like.device, dtype=like.dtype),
         torch.arange(width, device=like.device, dtype=like.dtype),
@@ -18,14 +21,14 @@ def grid(height: int, width: int, like: Tensor) -> Tensor:
 
 
 def sampled(maps: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """(B, C, H, W) maps at the places (B, h, w) x and y, bilinear; 0 outside."""
+    """Bilinear samples of maps (B, C, H, W) at pixel coordinates x and y (B, h, w); 0 outside."""
     height, width = maps.shape[-2:]
     places = torch.stack([2 * x / (width - 1) - 1, 2 * y / (height - 1) - 1], dim=-1)
     return functional.grid_sample(maps, places, mode="bilinear", padding_mode="zeros", align_corners=True)
 
 
 def around(maps: Tensor, radius: int) -> list[Tensor]:
-    """The maps shifted so that each place sees one of its neighbours, row by row from the upper left; 0 outside."""
+    """Unfolded neighbourhood: the maps shifted by each offset up to `radius`, row by row; 0 outside."""
     height, width = maps.shape[-2:]
     padded = functional.pad(maps, [radius] * 4)
     span = range(2 * radius + 1)
@@ -33,9 +36,9 @@ def around(maps: Tensor, radius: int) -> list[Tensor]:
 
 
 def finer(flow: Tensor, shares: Tensor, factor: int) -> Tensor:
-    """Flow at `factor` times the size: each new pixel mixes the 3 x 3 places around it.
+    """Convex upsampling by `factor` (Teed & Deng): each new pixel is a convex combination of its 3 x 3 neighbours.
 
-    `shares` (B, 9 * factor * factor, H, W) say how, before a softmax over the nine (convex upsampling, Teed & Deng).
+    `shares` (B, 9 * factor * factor, H, W) are the logits of its weights.
     """
     batch, _, height, width = flow.shape
     mix = shares.reshape(batch, 9, factor * factor, height, width).softmax(dim=1)

@@ -1,8 +1,8 @@
-"""Networks of optical flow on pairs of pictures: sizes they can take, and flow in pixels of the pictures.
+"""Forward and backward optical flow of pairs of pictures, at the sizes that the networks take, in pixels.
 
-GMFlow compares all places with all others, so its pictures are limited in size, small ones are enlarged, and all sides
-are set to multiples of 32; flow is scaled back. RAFT sees the pictures as they are, padded on the right and below to
-multiples of 8 by repeating the edge, as MemoBench does.
+GMFlow's memory grows with the square of the pixels, so its pictures are limited in size; small ones are enlarged, and
+all sides are set to multiples of 32; flow is scaled back. RAFT sees the pictures as they are, padded on the right and
+below to multiples of 8 by repeating the edge, as MemoBench does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def pairs_at_once() -> int:
 
 
 def gmflow_of(earlier: Sequence[np.ndarray], later: Sequence[np.ndarray], side: int) -> Pairs:
-    """Flow there and back by GMFlow on pictures whose longer side is at most `side`."""
+    """Forward and backward flow by GMFlow on pictures whose longer side is at most `side`."""
     network = runtime.network(gmflow.ID, gmflow.build)
     with runtime.inference():
         a, b = (runtime.on_device(pictures).float() / 255 for pictures in (earlier, later))
@@ -41,7 +41,7 @@ def gmflow_of(earlier: Sequence[np.ndarray], later: Sequence[np.ndarray], side: 
 
 
 def raft_of(earlier: Sequence[np.ndarray], later: Sequence[np.ndarray], signed: bool) -> Pairs:
-    """Flow there and back by RAFT-Large; without `signed` on values from 0 to 1, as MemoBench's evaluator."""
+    """Forward and backward flow by RAFT-Large; without `signed` on values from 0 to 1, as MemoBench's evaluator."""
     network = runtime.network(raft.ID, raft.build)
     with runtime.inference():
         a, b = (runtime.on_device(pictures).float() / 255 for pictures in (earlier, later))
@@ -60,6 +60,6 @@ def _rescaled(flow: Tensor, size: tuple[int, int]) -> Tensor:
     return functional.interpolate(flow, size, mode="bilinear", align_corners=False) * scale[:, None, None]
 
 
-def _pairs(there: Tensor, back: Tensor) -> Pairs:
+def _pairs(forward: Tensor, backward: Tensor) -> Pairs:
     """(height, width, 2) arrays of each pair."""
-    return list(zip(*(runtime.numbers(flow.permute(0, 2, 3, 1)) for flow in (there, back)), strict=True))
+    return list(zip(*(runtime.numbers(flow.permute(0, 2, 3, 1)) for flow in (forward, backward)), strict=True))

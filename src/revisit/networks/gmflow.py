@@ -1,9 +1,9 @@
-"""GMFlow (Xu et al., CVPR 2022) at two scales: optical flow by comparing every place with every other.
+"""GMFlow (Xu et al., CVPR 2022) at two scales: optical flow by global matching.
 
-Features of both pictures at an eighth of their size talk to each other through six layers of attention; each place then
-goes to the mean of all places of the other picture, weighted by likeness, so that no motion is too large. Attention
-within the picture carries flow to places that have no partner. The same layers refine it at a quarter, within four
-places around. Both directions come from one pass.
+Features of both pictures at 1/8 resolution go through six Swin transformer layers of self- and cross-attention; flow is
+the softmax-weighted mean of all correspondences, so that no motion is too large. Self-attention propagates flow to
+occluded pixels. The same layers refine it at 1/4 resolution, with local matching within four pixels. Both directions
+come from one pass.
 
 Layers are named as in the published state dict (`flownet.pkl`), which is loaded strictly. Pictures are RGB from 0 to 1
 with sides that are multiples of 32. Runs in float32: the global softmax adds up thousands of places.
@@ -30,8 +30,8 @@ REACH = 4  # places around in which the finer scale looks
 APART = -100.0  # added to the likeness of places that a shifted window holds from opposite edges of the picture
 
 
-class Block(nn.Module):
-    """Two convolutions, and a way around them."""
+class GmflowResidual(nn.Module):
+    """Residual block with instance norm."""
 
     def __init__(self, inside: int, outside: int, stride: int) -> None:
         super().__init__()
@@ -48,15 +48,15 @@ class Block(nn.Module):
         return (x + y).relu()
 
 
-class Encoder(nn.Module):
-    """Features at a quarter and at an eighth of the size; one kernel makes both, with strides 1 and 2."""
+class GmflowEncoder(nn.Module):
+    """CNN encoder: features at 1/4 and 1/8 resolution, by one weight-shared convolution with strides 1 and 2."""
 
     def __init__(self) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
-        self.layer1 = nn.Sequential(Block(64, 64, 1), Block(64, 64, 1))
-        self.layer2 = nn.Sequential(Block(64, 96, 2), Block(96, 96, 1))
-        self.layer3 = nn.Sequential(Block(96, CHANNELS, 1), Block(CHANNELS, CHANNELS, 1))
+        self.layer1 = nn.Sequential(GmflowResidual(64, 64, 1), GmflowResidual(64, 64, 1))
+        self.layer2 = nn.Sequential(GmflowResidual(64, 96, 2), GmflowResidual(96, 96, 1))
+        self.layer3 = nn.Sequential(GmflowResidual(96, CHANNELS, 1), GmflowResidual(CHANNELS, CHANNELS, 1))
         self.conv2 = nn.Conv2d(CHANNELS, CHANNELS, 1)
         self.trident_conv = nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1, bias=False)
 
@@ -66,8 +66,8 @@ class Encoder(nn.Module):
         return self.trident_conv(x), functional.conv2d(x, self.trident_conv.weight, stride=2, padding=1)
 
 
-class Attention(nn.Module):
-    """Each place of one map gathers from the places of another in its window; with `feeds`, two layers digest it."""
+class ShiftedWindowAttention(nn.Module):
+    """Single-head attention within (shifted) windows; with `feeds`, a feed-forward network follows."""
 
     def __init__(self, shifts: bool, feeds: bool) -> None:
         super().__init__()
@@ -87,26 +87,31 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, other: Tensor, splits: int, apart: Tensor) -> Tensor:
         """`x` and `other` are (B, H, W, C)."""
         height, width = x.shape[1:3]
-        # Every other layer has its windows shifted by half of their size, so that neighbours across an edge meet.
+        # Every other layer shifts its windows by half of their size (Swin).
         shift = (height // splits // 2, width // splits // 2) if self.shifts else (0, 0)
         query, key, value = (
             windows(layer(maps).roll((-shift[0], -shift[1]), (1, 2)), splits)
             for layer, maps in ((self.q_proj, x), (self.k_proj, other), (self.v_proj, other))
         )
-        seen = functional.scaled_dot_product_attention(query, key, value, attn_mask=apart if self.shifts else None)
-        message = self.norm1(self.merge(whole(seen, splits, height, width).roll(shift, (1, 2))))
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=apart if self.shifts else None)
+        message = self.norm1(self.merge(whole(attended, splits, height, width).roll(shift, (1, 2))))
         if self.feeds:
             message = self.norm2(self.mlp(torch.cat([x, message], dim=-1)))
         return x + message
 
 
-class Conversation(nn.Module):
-    """Features of two pictures, (B, C, H, W) each, after they have seen each other."""
+class FeatureTransformer(nn.Module):
+    """Transformer of self- and cross-attention between the features of two pictures, (B, C, H, W) each."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            nn.ModuleDict({"self_attn": Attention(shifts, False), "cross_attn_ffn": Attention(shifts, feeds=True)})
+            nn.ModuleDict(
+                {
+                    "self_attn": ShiftedWindowAttention(shifts, False),
+                    "cross_attn_ffn": ShiftedWindowAttention(shifts, feeds=True),
+                }
+            )
             for shifts in [False, True] * (LAYERS // 2)
         )
 
@@ -123,8 +128,8 @@ class Conversation(nn.Module):
         return a, b
 
 
-class Spread(nn.Module):
-    """Flow of a place as the mean of flow at places that look alike in the same picture."""
+class FlowPropagation(nn.Module):
+    """Flow propagated by self-similarity of features: softmax attention within one picture."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -143,13 +148,13 @@ class Spread(nn.Module):
 
 
 class GMFlow(nn.Module):
-    """Flow there and back, (B, 2, H, W) each, of pairs of pictures (B, 3, H, W) from 0 to 1."""
+    """Forward and backward flow, (B, 2, H, W) each, of pairs of pictures (B, 3, H, W) from 0 to 1."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.backbone = Encoder()
-        self.transformer = Conversation()
-        self.feature_flow_attn = Spread()
+        self.backbone = GmflowEncoder()
+        self.transformer = FeatureTransformer()
+        self.feature_flow_attn = FlowPropagation()
         self.upsampler = nn.Sequential(
             nn.Conv2d(CHANNELS + 2, 256, 3, padding=1), nn.ReLU(), nn.Conv2d(256, 4 * 4 * 9, 1)
         )
@@ -160,13 +165,13 @@ class GMFlow(nn.Module):
         a, b = self.transformer(*eighth.chunk(2), COARSE_WINDOWS)
         flow = self.feature_flow_attn.everywhere(torch.cat([a, b]), matched_anywhere(a, b))
         flow = 2 * functional.interpolate(flow, scale_factor=2, mode="bilinear", align_corners=True)
-        # From here on the way back is just another pair.
+        # From here on the backward flow is another row of the batch.
         places = grid(quarter.shape[-2], quarter.shape[-1], like=quarter) + flow
-        others = sampled(torch.cat(quarter.chunk(2)[::-1]), places[:, 0], places[:, 1])
-        a, b = self.transformer(quarter, others, FINE_WINDOWS)
+        warped = sampled(torch.cat(quarter.chunk(2)[::-1]), places[:, 0], places[:, 1])
+        a, b = self.transformer(quarter, warped, FINE_WINDOWS)
         flow = self.feature_flow_attn.nearby(a, flow + matched_nearby(a, b))
-        there, back = finer(flow, self.upsampler(torch.cat([flow, a], dim=1)), 4).chunk(2)
-        return there, back
+        forward, backward = finer(flow, self.upsampler(torch.cat([flow, a], dim=1)), 4).chunk(2)
+        return forward, backward
 
 
 def windows(maps: Tensor, splits: int) -> Tensor:
@@ -184,7 +189,7 @@ def whole(cut: Tensor, splits: int, height: int, width: int) -> Tensor:
 
 
 def from_opposite_edges(height: int, width: int, splits: int, like: Tensor) -> Tensor:
-    """(splits * splits, places, places) what is added to likeness in shifted windows."""
+    """(splits * splits, pixels, pixels) attention mask of shifted windows (Swin)."""
 
     def parts(length: int) -> Tensor:
         """0, 1 or 2 for the places of a side: before the last window, in its first half, in its second, wrapped one."""
@@ -198,7 +203,7 @@ def from_opposite_edges(height: int, width: int, splits: int, like: Tensor) -> T
 
 
 def position(height: int, width: int, like: Tensor) -> Tensor:
-    """(C, height, width) sines and cosines of the place in a window, first of y, then of x."""
+    """(C, height, width) sinusoidal position encoding within a window, first of y, then of x."""
     half = CHANNELS // 2
     wave = 10000 ** (2 * (torch.arange(half, device=like.device) // 2) / half)
 
@@ -213,17 +218,17 @@ def position(height: int, width: int, like: Tensor) -> Tensor:
 
 
 def matched_anywhere(a: Tensor, b: Tensor) -> Tensor:
-    """(2B, 2, H, W) flow from a to b and from b to a: to the mean of all places, weighted by likeness."""
+    """Global matching: (2B, 2, H, W) flow from a to b and from b to a, by softmax over all correlations."""
     height, width = a.shape[-2:]
     likeness = a.flatten(2).transpose(1, 2) @ b.flatten(2) / CHANNELS**0.5
-    here = grid(height, width, like=a)
-    places = here.flatten(1).T
+    cells = grid(height, width, like=a)
+    places = cells.flatten(1).T
     ends = torch.cat([likeness, likeness.transpose(1, 2)]).softmax(dim=-1) @ places
-    return ends.transpose(1, 2).reshape(-1, 2, height, width) - here
+    return ends.transpose(1, 2).reshape(-1, 2, height, width) - cells
 
 
 def matched_nearby(a: Tensor, b: Tensor) -> Tensor:
-    """(B, 2, H, W) flow from a to b among the places around, weighted by likeness; none outside the picture."""
+    """Local matching: (B, 2, H, W) flow from a to b by softmax over correlations within `REACH`, inside the picture."""
     likeness = torch.stack([(a * near).sum(dim=1) for near in around(b, REACH)], dim=1) / CHANNELS**0.5
     inside = torch.stack(around(a.new_ones(a.shape[-2:]), REACH)) > 0
     shares = likeness.masked_fill(~inside, -1e9).softmax(dim=1)

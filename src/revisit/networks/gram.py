@@ -1,4 +1,4 @@
-"""Gram matrices of VGG features: which channels fire together, wherever they do, is a picture's style (Gatys 2015).
+"""Gram matrices of VGG features, a picture's style (Gatys et al. 2015).
 
 Features are taken behind the first convolution of each of the five blocks (relu1_1 to relu5_1), after ImageNet's
 normalisation. A Gram matrix is divided by channels x rows x columns, so that its size does not grow with the picture.
@@ -41,18 +41,18 @@ class Vgg(nn.Module):
     def forward(self, levels: Tensor) -> Grams:
         """Gram matrices of pictures (B, 3, H, W) with levels from 0 to 255."""
         x = normalised(levels)
-        found: Grams = []
+        matrices: Grams = []
         for number, layer in enumerate(self.features.values()):
             if number in self.firsts and number:
                 x = functional.max_pool2d(x, 2)
             x = functional.relu(layer(x))
             if number in self.firsts:
-                found.append(gram(x))
-        return found
+                matrices.append(gram(x))
+        return matrices
 
 
 def gram(maps: Tensor) -> Tensor:
-    """(B, C, C) products of all pairs of channels, over channels x rows x columns."""
+    """(B, C, C) Gram matrices, divided by channels x rows x columns."""
     flat = maps.flatten(2)
     return flat @ flat.transpose(1, 2) / (flat.shape[1] * flat.shape[2])
 
@@ -77,10 +77,10 @@ def build_vgg19(path: Path) -> Vgg:
     return _vgg(VGG19, weights.tensors(path), path)
 
 
-def _vgg(blocks: Sequence[int], found: Mapping[str, Tensor], path: Path) -> Vgg:
+def _vgg(blocks: Sequence[int], tensors: Mapping[str, Tensor], path: Path) -> Vgg:
     net = Vgg(blocks)
-    deeper = {name for name in found if name not in net.state_dict()}  # what comes behind relu5_1: no use here
-    return fill(net, {name: value for name, value in found.items() if name not in deeper}, path)
+    deeper = {name for name in tensors if name not in net.state_dict()}  # what comes behind relu5_1: no use here
+    return fill(net, {name: value for name, value in tensors.items() if name not in deeper}, path)
 
 
 def _torchvision_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Grounding DINO (Liu et al., arXiv:2303.05499; Apache-2.0): boxes of the things that some words name.
+"""Grounding DINO (Liu et al., arXiv:2303.05499; Apache-2.0): open-vocabulary object detection from a text prompt.
 
 From a folder in the format of transformers. Pictures have a shorter side of 800 and a longer one of 1333 at most (PIL's
 bilinear), normalised as ImageNet's. The words are lower case and end in a full stop. A box counts where some word of it
@@ -22,7 +22,7 @@ THRESHOLD = 0.35
 
 
 class GroundingDino(nn.Module):
-    """The network and its words."""
+    """GroundingDinoForObjectDetection of transformers with its tokenizer and preprocessing."""
 
     def __init__(self, model: Any, tokenizer: Any, short: int = SHORT, long: int = LONG) -> None:
         super().__init__()
@@ -33,16 +33,16 @@ class GroundingDino(nn.Module):
         size = fitting((int(pictures.shape[-2]), int(pictures.shape[-1])), self.short, self.long)
         pixels = normalised(resized(pictures, size, "bilinear"))
         words = self.tokenizer([asked(text)] * len(pictures), return_tensors="pt").to(runtime.device())
-        seen = torch.ones((len(pixels), *size), dtype=torch.long, device=pixels.device)
-        out = self.model(pixel_values=pixels, pixel_mask=seen, **words)
-        found = []
+        mask = torch.ones((len(pixels), *size), dtype=torch.long, device=pixels.device)
+        out = self.model(pixel_values=pixels, pixel_mask=mask, **words)
+        results = []
         for logits, boxes in zip(out.logits.float().sigmoid(), out.pred_boxes.float(), strict=True):
             score = logits.max(-1).values
             order = score.argsort(descending=True, stable=True)
             order = order[score[order] > threshold]
             centre, half = boxes[order, :2], boxes[order, 2:] / 2
-            found.append((score[order], torch.cat([centre - half, centre + half], -1).clamp(0, 1)))
-        return found
+            results.append((score[order], torch.cat([centre - half, centre + half], -1).clamp(0, 1)))
+        return results
 
 
 def asked(text: str) -> str:
@@ -53,13 +53,13 @@ def asked(text: str) -> str:
 def fitting(size: Size, short: int = SHORT, long: int = LONG) -> Size:
     """The size with a shorter side of `short`, or as much of it as a longer side of `long` allows."""
     least, most = min(size), max(size)
-    wanted: float = short
+    target: float = short
     if most / least * short > long:
-        wanted = long * least / most
-        short = round(wanted)
+        target = long * least / most
+        short = round(target)
     if least == short:
         return size
-    other = int(wanted * most / least)
+    other = int(target * most / least)
     return (short, other) if size[0] <= size[1] else (other, short)
 
 

@@ -1,25 +1,29 @@
-"""Networks from a folder in the format of transformers: config.json, model.safetensors, and what belongs to them.
+"""Models of transformers, from a folder in its format (config.json, model.safetensors) or from tensors.
 
 Only safetensors are read, only from this machine, and every tensor must find its place: transformers would fill what
-is missing with random numbers.
+is missing with random numbers. Importing it takes seven seconds of processor time: nothing does before a model is
+built.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks.loading import refuse_others
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 MODEL_TYPES = {
+    "clip": "CLIPModel",
+    "depth_anything": "DepthAnythingForDepthEstimation",
+    "dinov2": "Dinov2Model",
+    "dinov2_with_registers": "Dinov2WithRegistersModel",
     "dinov3_vit": "DINOv3ViTModel",
     "siglip": "SiglipModel",
     "sam2_video": "Sam2VideoModel",
@@ -31,56 +35,75 @@ LEFT_OVER = ("position_ids",)  # tables 0, 1, 2, ... that older versions saved
 
 
 def model(folder: Path, *, of: Iterable[str]) -> Any:
-    """The network of transformers in a folder, one of these types."""
+    """The pretrained model in a folder, one of these types."""
+    kind = transformers_class(MODEL_TYPES[str(read_config(folder, of=of)["model_type"])])
+    return _from_pretrained(kind, folder / WEIGHTS, folder, local_files_only=True, use_safetensors=True)
+
+
+def model_from_tensors(
+    name: str, settings: Mapping[str, object], tensors: Mapping[str, Tensor], source: Path, **options: object
+) -> Any:
+    """The model of this class with these settings and tensors, under the names that transformers publishes."""
+    kind = transformers_class(name)
+    state = {name: tensor.float() for name, tensor in tensors.items()}
+    return _from_pretrained(kind, source, None, settings, state_dict=state, **options)
+
+
+def _from_pretrained(
+    kind: Any, source: Path, folder: Path | None, settings: Mapping[str, object] | None = None, **options: object
+) -> Any:
+    """A model by the library's own loader; raises MissingPrerequisite unless every tensor found its place."""
     import torch
 
-    kind, source = transformers_class(MODEL_TYPES[described(folder, of=of)["model_type"]]), folder / WEIGHTS
-    how = {"output_loading_info": True, "local_files_only": True, "use_safetensors": True, "dtype": torch.float32}
     try:
         with _silence():
-            # Tensors of other shapes are told in `told` instead of raised, and raised below by name.
-            made, told = kind.from_pretrained(folder, ignore_mismatched_sizes=True, **how)
+            if settings is not None:
+                options["config"] = kind.config_class(**settings)
+            # Tensors of other shapes are listed in `info` instead of raised, and raised below by name.
+            model, info = kind.from_pretrained(
+                folder, ignore_mismatched_sizes=True, output_loading_info=True, dtype=torch.float32, **options
+            )
     except Exception as error:  # transformers and safetensors raise all sorts for damaged files and other shapes
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise MissingPrerequisite(f"{source}: it cannot be read as {kind.__name__} ({said})") from error
-    lacking = sorted(told.get("missing_keys", ()))
-    left = sorted(name for name in told.get("unexpected_keys", ()) if not name.endswith(LEFT_OVER))
-    shapes = sorted(str(one[0]) for one in told.get("mismatched_keys", ()))
-    refuse_others(source, kind.__name__, lacking, left, shapes)
-    return made
+        cause = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise MissingPrerequisite(f"{source}: it cannot be read as {kind.__name__} ({cause})") from error
+    missing = sorted(info.get("missing_keys", ()))
+    unexpected = sorted(name for name in info.get("unexpected_keys", ()) if not name.endswith(LEFT_OVER))
+    shapes = sorted(str(key[0]) for key in info.get("mismatched_keys", ()))
+    refuse_others(source, kind.__name__, missing, unexpected, shapes)
+    return model.eval()
 
 
-def described(folder: Path, *, of: Iterable[str]) -> dict[str, Any]:
-    """The settings of the network in a folder, one of these types, whose weights lie there, too."""
-    settings = read_json(folder / CONFIG)
-    found, wanted = settings.get("model_type"), list(of)
-    if found not in wanted:
+def layer_count(names: Iterable[str], prefix: str) -> int:
+    """How many numbered layers these names of tensors have: `prefix` is followed by the number."""
+    numbers = (name.removeprefix(prefix).partition(".")[0] for name in names if name.startswith(prefix))
+    return 1 + max((int(number) for number in numbers if number.isdecimal()), default=-1)
+
+
+def read_config(folder: Path, *, of: Iterable[str]) -> Mapping[str, object]:
+    """The config.json of the network in a folder, one of these types, whose weights lie there, too."""
+    config = read_json(folder / CONFIG)
+    model_type, expected = config.get("model_type"), list(of)
+    if model_type not in expected:
         raise MissingPrerequisite(
-            f"{folder / CONFIG}: its model_type is {found!r}; expected {' or '.join(wanted)}. "
+            f"{folder / CONFIG}: its model_type is {model_type!r}; expected {' or '.join(expected)}. "
             "Remove it and fetch the published files with `revisit weights pull`"
         )
     if not (folder / WEIGHTS).is_file():
         raise MissingPrerequisite(f"{folder}: it has {CONFIG} and no {WEIGHTS}; other formats of weights are not read")
-    return settings
-
-
-def tensors(folder: Path) -> dict[str, Tensor]:
-    """The weights in a folder, float32, without what older versions saved besides."""
-    found = weights.tensors(folder / WEIGHTS)
-    return {name: tensor.float() for name, tensor in found.items() if not name.endswith(LEFT_OVER)}
+    return config
 
 
 def tokenizer(folder: Path) -> Any:
-    """What makes tokens of words, from the files in a folder."""
+    """The tokenizer in a folder."""
     try:
         with _silence():
             return transformers_class("AutoTokenizer").from_pretrained(folder, local_files_only=True)
     except MissingPrerequisite:
         raise
     except Exception as error:  # transformers raises all sorts for files that lack or are damaged
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise MissingPrerequisite(
-            f"{folder}: the files of its tokenizer cannot be read ({said}); fetch them with `revisit weights pull`"
+            f"{folder}: the files of its tokenizer cannot be read ({cause}); fetch them with `revisit weights pull`"
         ) from error
 
 
@@ -113,12 +136,12 @@ def transformers_class(name: str) -> Any:
         ) from error
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> Mapping[str, object]:
     """The object in a JSON file."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise MissingPrerequisite(f"{path}: cannot be read as JSON ({error}); fetch it again") from error
-    if not isinstance(found, dict):
-        raise MissingPrerequisite(f"{path}: expected an object of settings, found {type(found).__name__}")
-    return found
+    if not isinstance(content, dict):
+        raise MissingPrerequisite(f"{path}: expected an object of settings, found {type(content).__name__}")
+    return content

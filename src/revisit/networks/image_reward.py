@@ -1,7 +1,7 @@
 """ImageReward (Xu et al. 2023): how well a picture fits a prompt, as people would judge it; about -2 to 2.
 
-BLIP: a ViT-L/16 sees the picture, and BERT reads the prompt; each of its layers looks at the picture, too. The vector
-of the first word goes through five linear layers, and the number that comes out is put on mean 0 and deviation 1.
+BLIP of transformers: a ViT-L/16 encodes the picture, and BERT the prompt, with cross-attention to the picture in each
+layer. The state of the first token goes through five linear layers, and the reward is standardised.
 
 Layers are named as in ImageReward.pt; what that file holds besides (projections of BLIP's training) is left out. Words
 are those of bert-base-uncased: the prompt is cut at 35, with the marks at both ends. Pictures: shorter side to 224 by
@@ -11,149 +11,125 @@ PIL's bicubic filter, the middle square, CLIP's mean and deviation. Runs in floa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from revisit import weights
 from revisit.core import MissingPrerequisite
-from revisit.networks import dino
+from revisit.networks import hub
 from revisit.networks.aesthetic import Layers
 from revisit.networks.loading import fill
 from revisit.networks.preprocessing import CLIP_MEAN, CLIP_STD, centre_crop, normalised, resized, short_side
 from revisit.networks.tokenizing import library, vocabulary
-from revisit.networks.vit import Transformer, published, shapes_only
 
 MEAN, DEVIATION = 0.16717362830052426, 1.0333394966054072
 WORDS = 35
 HEAD_WIDTH = 64
+EPSILON = 1e-6  # of timm's LayerNorm
 VOCABULARY = ("tokenizer.json", "vocab.txt")
-EYE, TEXT = "blip.visual_encoder.", "blip.text_encoder."
-
-
-def attended(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
-    """(B, N, width) of values, by heads of 64 channels; `mask` (B, 1, 1, M) says which may be looked at."""
-    query, key, value = (part.unflatten(2, (-1, HEAD_WIDTH)).transpose(1, 2) for part in (query, key, value))
-    seen = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-    return seen.transpose(1, 2).flatten(2)
-
-
-class Attention(nn.Module):
-    """Attention of words to words, or to what is seen (`other` wide), added to the words and normalised."""
-
-    def __init__(self, width: int, other: int) -> None:
-        super().__init__()
-        self.self = nn.ModuleDict(
-            {"query": nn.Linear(width, width), "key": nn.Linear(other, width), "value": nn.Linear(other, width)}
-        )
-        self.output = nn.ModuleDict({"dense": nn.Linear(width, width), "LayerNorm": nn.LayerNorm(width, eps=1e-12)})
-
-    def forward(self, x: Tensor, other: Tensor, mask: Tensor | None) -> Tensor:
-        part = self.self
-        seen = attended(part["query"](x), part["key"](other), part["value"](other), mask)
-        return self.output["LayerNorm"](x + self.output["dense"](seen))
-
-
-class ReadLayer(nn.Module):
-    def __init__(self, width: int, hidden: int, seen: int) -> None:
-        super().__init__()
-        self.attention, self.crossattention = Attention(width, width), Attention(width, seen)
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(width, hidden)})
-        self.output = nn.ModuleDict({"dense": nn.Linear(hidden, width), "LayerNorm": nn.LayerNorm(width, eps=1e-12)})
-
-    def forward(self, x: Tensor, mask: Tensor, seen: Tensor) -> Tensor:
-        x = self.crossattention(self.attention(x, x, mask), seen, None)
-        inner = functional.gelu(self.intermediate["dense"](x))
-        return self.output["LayerNorm"](x + self.output["dense"](inner))
-
-
-class Read(nn.Module):
-    """BERT with a view of the picture: (B, words, width)."""
-
-    def __init__(self, words: int, length: int, width: int, hidden: int, depth: int, seen: int) -> None:
-        super().__init__()
-        self.embeddings = nn.ModuleDict(
-            {
-                "word_embeddings": nn.Embedding(words, width),
-                "position_embeddings": nn.Embedding(length, width),
-                "LayerNorm": nn.LayerNorm(width, eps=1e-12),
-            }
-        )
-        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(ReadLayer(width, hidden, seen) for _ in range(depth))})
-
-    def forward(self, tokens: Tensor, known: Tensor, seen: Tensor) -> Tensor:
-        part = self.embeddings
-        places = torch.arange(tokens.shape[1], device=tokens.device)
-        x: Tensor = part["LayerNorm"](part["word_embeddings"](tokens) + part["position_embeddings"](places))
-        mask = known[:, None, None, :]
-        for layer in self.encoder["layer"]:
-            x = layer(x, mask, seen)
-        return x
+VISION, TEXT = "blip.visual_encoder.", "blip.text_encoder."
+# Parts of timm's names -> those of BlipVisionModel, in this order.
+NAMES = (
+    ("cls_token", "embeddings.class_embedding"),
+    ("pos_embed", "embeddings.position_embedding"),
+    ("patch_embed.proj", "embeddings.patch_embedding"),
+    ("blocks.", "encoder.layers."),
+    ("norm", "layer_norm"),
+    ("attn.proj", "self_attn.projection"),
+    ("attn.qkv", "self_attn.qkv"),
+)
 
 
 class ImageReward(nn.Module):
-    """Rewards of pictures with prompts."""
+    """BlipVisionModel and BlipTextModel of transformers, and the five linear layers of the reward."""
 
-    def __init__(self, eye: Transformer, read: Read, width: int) -> None:
+    def __init__(self, vision: Any, text: Any) -> None:
         super().__init__()
-        self.eye, self.blip, self.mlp = eye, nn.ModuleDict({"text_encoder": read}), Layers(width)
-        self.side = eye.patch * math.isqrt(eye.positions.shape[1] - 1)
+        self.vision, self.text, self.mlp = vision, text, Layers(text.config.hidden_size)
 
-    def forward(self, pictures: Tensor, tokens: Tensor, known: Tensor) -> Tensor:
+    def forward(self, pictures: Tensor, tokens: Tensor, mask: Tensor) -> Tensor:
         """(B,) for levels (B, 3, H, W) from 0 to 255, tokens (B, 35), and which of these are words."""
-        seen = self.eye(prepared(pictures, self.side))
-        first = self.blip["text_encoder"](tokens, known, seen)[:, 0]
-        return (self.mlp(first.float())[:, 0] - MEAN) / DEVIATION
+        pixels = prepared(pictures, self.vision.config.image_size)
+        image = self.vision(pixel_values=pixels).last_hidden_state
+        states = self.text(input_ids=tokens, attention_mask=mask.long(), encoder_hidden_states=image).last_hidden_state
+        return (self.mlp(states[:, 0].float())[:, 0] - MEAN) / DEVIATION
 
 
-def prepared(shown: Tensor, side: int) -> Tensor:
+def prepared(pictures: Tensor, side: int) -> Tensor:
     """Pictures as the network was trained with them."""
-    height, width = shown.shape[-2:]
-    smaller = resized(shown, short_side((height, width), side), "bicubic")
+    height, width = pictures.shape[-2:]
+    smaller = resized(pictures, short_side((height, width), side), "bicubic")
     return normalised(centre_crop(smaller, (side, side), odd="even"), CLIP_MEAN, CLIP_STD)
 
 
 def load(path: Path) -> ImageReward:
     """The network of a checkpoint, whose tensors tell its sizes."""
-    held = weights.tensors(path).items()
-    tensors = {name: value.float() for name, value in held if not name.endswith("position_ids")}
-    seen = {name.removeprefix(EYE): value for name, value in tensors.items() if name.startswith(EYE)}
-    seen = dino.published_names(seen)
+    state = {name: tensor for name, tensor in weights.tensors(path).items() if not name.endswith("position_ids")}
+    image = {_published_name(name): tensor for name, tensor in _below(VISION, state).items()}
+    text = _below(TEXT, state)
     try:
-        words, width = tensors[f"{TEXT}embeddings.word_embeddings.weight"].shape
-        length = tensors[f"{TEXT}embeddings.position_embeddings.weight"].shape[0]
-        hidden = tensors[f"{TEXT}encoder.layer.0.intermediate.dense.weight"].shape[0]
-        depth = sum(name.startswith(TEXT) and name.endswith(".intermediate.dense.weight") for name in tensors)
-        with shapes_only():
-            eye = Transformer(seen, dino.PUBLISHED, "gelu", dino.EPSILON)
-            net = ImageReward(eye, Read(words, length, width, hidden, depth, eye.positions.shape[-1]), width)
+        width, _, _, patch = image["embeddings.patch_embedding.weight"].shape
+        words, text_width = text["embeddings.word_embeddings.weight"].shape
+        vision_settings = {
+            "hidden_size": width,
+            "intermediate_size": len(image["encoder.layers.0.mlp.fc1.weight"]),
+            "num_hidden_layers": hub.layer_count(image, "encoder.layers."),
+            "num_attention_heads": width // HEAD_WIDTH,
+            "patch_size": patch,
+            "image_size": patch * math.isqrt(image["embeddings.position_embedding"].shape[1] - 1),
+            "layer_norm_eps": EPSILON,
+        }
+        text_settings = {
+            "vocab_size": words,
+            "hidden_size": text_width,
+            "encoder_hidden_size": width,
+            "intermediate_size": len(text["encoder.layer.0.intermediate.dense.weight"]),
+            "num_hidden_layers": hub.layer_count(text, "encoder.layer."),
+            "num_attention_heads": text_width // HEAD_WIDTH,
+            "max_position_embeddings": len(text["embeddings.position_embeddings.weight"]),
+        }
     except (KeyError, ValueError, IndexError):
         raise MissingPrerequisite(
             f"{path}: this is not a weights file of ImageReward; expected ImageReward.pt. Remove it and fetch the "
             "published weights with `revisit weights pull`"
         ) from None
+    vision_model = hub.model_from_tensors("BlipVisionModel", vision_settings, image, path)
+    text_model = hub.model_from_tensors("BlipTextModel", text_settings, text, path, add_pooling_layer=False)
+    net = ImageReward(vision_model, text_model)
+    fill(net.mlp, _below("mlp.", state), path)
+    return net
 
-    def called(name: str) -> str:
-        place, _, rest = name.partition(".")
-        return EYE + published(rest, dino.PUBLISHED) if place == "eye" else name
 
-    found = {name: value for name, value in tensors.items() if name.startswith((TEXT, "mlp."))}
-    return fill(net, found | {EYE + name: value for name, value in seen.items()}, path, called)
+def _below(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin so, without the prefix."""
+    return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+
+
+def _published_name(name: str) -> str:
+    """The name in BlipVisionModel of a tensor that ImageReward.pt names as timm does."""
+    if name.startswith("norm."):
+        return f"post_layer{name}"
+    for part, published in NAMES:
+        name = name.replace(part, published)
+    return name
 
 
 class Words:
     """The vocabulary of bert-base-uncased, in the folder of the network."""
 
     def __init__(self, folder: Path) -> None:
-        whole, listed = (folder / name for name in VOCABULARY)
-        if whole.is_file():
-            self.vocabulary = vocabulary(whole)
-        elif listed.is_file():
-            self.vocabulary = vocabulary(listed, partial(library("tokenizers").BertWordPieceTokenizer, lowercase=True))
+        tokenizer_file, word_list = (folder / name for name in VOCABULARY)
+        if tokenizer_file.is_file():
+            self.vocabulary = vocabulary(tokenizer_file)
+        elif word_list.is_file():
+            self.vocabulary = vocabulary(
+                word_list, partial(library("tokenizers").BertWordPieceTokenizer, lowercase=True)
+            )
         else:
             raise MissingPrerequisite(
                 f"{folder}: prompts need the words of bert-base-uncased: {' or '.join(VOCABULARY)}"
@@ -163,5 +139,7 @@ class Words:
 
     def __call__(self, prompts: Sequence[str]) -> tuple[Tensor, Tensor]:
         """((B, 35) tokens, (B, 35) which of them are words and marks)."""
-        read = [self.vocabulary.encode(prompt) for prompt in prompts]
-        return torch.tensor([one.ids for one in read]), torch.tensor([one.attention_mask for one in read]).bool()
+        encodings = [self.vocabulary.encode(prompt) for prompt in prompts]
+        return torch.tensor([one.ids for one in encodings]), torch.tensor(
+            [one.attention_mask for one in encodings]
+        ).bool()

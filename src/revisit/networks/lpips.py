@@ -1,8 +1,8 @@
-"""LPIPS: the distance of two pictures in the features of a network (Zhang et al. 2018, version 0.1).
+"""LPIPS: perceptual distance of two pictures (Zhang et al. 2018, version 0.1).
 
 The pictures, from -1 to 1, are shifted and scaled, and go through the convolutions of AlexNet or VGG16. At five depths
-the features of each place are divided by their length; the squared differences are weighted by channel with learned
-weights, summed over channels and averaged over places; the distance is the sum of the five. Lower is closer.
+the features of each pixel are made unit vectors; the squared differences are weighted by channel with learned weights,
+summed over channels and averaged over pixels; the distance is the sum of the five. Lower is closer.
 
 Names of weights are those of the state dict of `lpips.LPIPS(net=...)` in the lpips package. Computed
 in float32; where half precision is asked for, a GPU computes the features in it (autocast), never their distances.
@@ -44,7 +44,7 @@ class Conv(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """The largest value of each neighbourhood."""
+    """Max pooling."""
 
     kernel: int
     stride: int = 2
@@ -92,7 +92,7 @@ class Lpips(nn.Module):
 
     def features(self, x: Tensor) -> list[Tensor]:
         """Features at the five depths of normalised pictures (B, 3, H, W)."""
-        found = []
+        features = []
         for depth, layers in enumerate(self.table):
             for layer in layers:
                 if isinstance(layer, Pool):
@@ -101,8 +101,8 @@ class Lpips(nn.Module):
                     conv = self.get_submodule(f"net.slice{depth + 1}.{layer.number}")
                     for_openvino = layer.kernel == 5 and WINOGRAD and torch.jit.is_tracing()
                     x = (by_threes(conv, x) if for_openvino else conv(x)).relu_()
-            found.append(x)
-        return found
+            features.append(x)
+        return features
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         """The distance of each pair of pictures (B, 3, H, W) with levels from 0 to 255.
@@ -141,8 +141,8 @@ class Lpips(nn.Module):
         x = pictures.float() / 127.5 - 1
         x = (x - x.new_tensor(SHIFT)[:, None, None]) / x.new_tensor(SCALE)[:, None, None]
         x = x.contiguous(memory_format=torch.channels_last)  # a GPU's units for half precision and most CPUs want it so
-        found = [depth.float() for depth in self.features(x)]
-        return tuple(depth / (depth.square().sum(dim=1, keepdim=True).sqrt() + 1e-10) for depth in found)
+        features = [depth.float() for depth in self.features(x)]
+        return tuple(depth / (depth.square().sum(dim=1, keepdim=True).sqrt() + 1e-10) for depth in features)
 
     def _apart(self, a: Sequence[Tensor], b: Sequence[Tensor]) -> Tensor:
         total = a[0].new_zeros(len(a[0]))
@@ -167,8 +167,8 @@ def by_threes(conv: nn.Module, x: Tensor) -> Tensor:
 
 def loaded(table: Table, path: Path) -> Lpips:
     """The network with the weights of a file."""
-    found = {name: one.float() for name, one in weights.tensors(path).items() if not name.startswith(REPEATED)}
-    return fill(Lpips(table), found, path)
+    tensors = {name: one.float() for name, one in weights.tensors(path).items() if not name.startswith(REPEATED)}
+    return fill(Lpips(table), tensors, path)
 
 
 lpips_alex, lpips_vgg = partial(loaded, ALEX), partial(loaded, VGG)

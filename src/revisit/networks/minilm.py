@@ -1,7 +1,7 @@
-"""all-MiniLM-L6-v2: sentences as 384 numbers, whose cosine says how alike their meanings are.
+"""all-MiniLM-L6-v2: sentence embeddings of 384 numbers, compared by cosine similarity.
 
-An 8-bit ONNX file and the published tokenizer. Tokens beyond 256 are cut off, as published; the vectors of all tokens
-are averaged and scaled to length 1. Eight-bit activations are scaled by what goes through the network at once, so
+An 8-bit ONNX file and the published tokenizer. Sequences are truncated at 256 tokens, as published; mean pooling over
+tokens, then unit length. Eight-bit activations are scaled by what goes through the network at once, so
 sentences go one at a time and do not depend on their company.
 
 It sees what a sentence is about, hardly whether it is denied: "it stays" and "it does not stay" are alike.
@@ -32,12 +32,12 @@ def embed(texts: Sequence[str]) -> np.ndarray:
     vectors = np.zeros((len(texts), LENGTH), np.float32)
     for row, text in enumerate(texts):
         numbers = np.array([words.encode(text).ids], np.int64)
-        given = {
+        inputs = {
             "input_ids": numbers,
             "attention_mask": np.ones_like(numbers),
             "token_type_ids": np.zeros_like(numbers),
         }
-        mean = network.run(None, given)[0][0].mean(axis=0)
+        mean = network.run(None, inputs)[0][0].mean(axis=0)
         vectors[row] = mean / np.linalg.norm(mean)
     return vectors
 
@@ -53,6 +53,6 @@ def near_duplicates(texts: Sequence[str], least: float) -> list[tuple[int, int, 
 @cache
 def tokenizer(path: Path) -> Any:
     """The tokenizer in a file."""
-    made = vocabulary(path)
-    made.enable_truncation(LONGEST)
-    return made
+    tokens = vocabulary(path)
+    tokens.enable_truncation(LONGEST)
+    return tokens

@@ -110,7 +110,7 @@ class MobileSam(nn.Module):
 
     def masks(
         self,
-        seen: Embedded,
+        picture_embedding: Embedded,
         boxes: Sequence[Box] = (),
         points: Sequence[Sequence[Point]] = (),
         *,
@@ -126,20 +126,20 @@ class MobileSam(nn.Module):
         kinds = [FIRST_CORNER, SECOND_CORNER] * bool(boxes) + [FOREGROUND] * (len(points[0]) if points else 0)
         if not boxes:  # the network was trained to expect two positions at least
             places, kinds = [[*place, (0.0, 0.0)] for place in places], [*kinds, NOTHING]
-        device = seen.features.device
+        device = picture_embedding.features.device
         where = torch.tensor(places, dtype=torch.float32, device=device).reshape(count, len(kinds), 2)
-        where = where * torch.tensor(seen.scaled[::-1], dtype=torch.float32, device=device)
+        where = where * torch.tensor(picture_embedding.scaled[::-1], dtype=torch.float32, device=device)
         labels = torch.tensor(kinds, device=device).expand(count, -1)
         tokens = self.prompt_encoder(where, labels, self.side)
-        rows, columns = seen.features.shape[-2:]
+        rows, columns = picture_embedding.features.shape[-2:]
         place = self.prompt_encoder.grid(rows, columns, self.side // STRIDE)
-        picture = (seen.features + self.prompt_encoder.no_mask_embed.weight[0][:, None, None])[None]
+        picture = (picture_embedding.features + self.prompt_encoder.no_mask_embed.weight[0][:, None, None])[None]
         parts = [
             self.mask_decoder(picture.expand(len(some), -1, -1, -1), place, some) for some in tokens.split(PROMPTS)
         ]
         logits, iou = (torch.cat(part) for part in zip(*parts, strict=True))
         keep = {"one": slice(0, 1), "three": slice(1, 4), "all": slice(0, 4)}[which]
-        return Masks(logits[:, keep], iou[:, keep], seen.size, seen.scaled)
+        return Masks(logits[:, keep], iou[:, keep], picture_embedding.size, picture_embedding.scaled)
 
 
 def _corners(boxes: Sequence[Box], k: int) -> list[Point]:
@@ -149,9 +149,9 @@ def _corners(boxes: Sequence[Box], k: int) -> list[Point]:
 def load(path: Path) -> MobileSam:
     """The network with the published weights."""
     published = {name: value for name, value in weights.tensors(path).items() if not name.startswith(UNUSED)}
-    made = fill(MobileSam(), published, path)
-    made.image_encoder.fold()
-    return made
+    net = fill(MobileSam(), published, path)
+    net.image_encoder.fold()
+    return net
 
 
 def network() -> MobileSam:

@@ -1,7 +1,7 @@
-"""MTCNN: faces with five points, by three small networks one after the other. Zhang et al., 2016 (arXiv:1604.02878).
+"""MTCNN: faces with five landmarks, by a cascade of three CNNs. Zhang et al., 2016 (arXiv:1604.02878).
 
-The first network looks at windows of 12 x 12 pixels all over a pyramid of the picture, the second and the third look
-again at what it found, at 24 x 24 and 48 x 48; each moves the boxes. Pictures are RGB, (level - 127.5) / 128.
+P-Net scans an image pyramid in windows of 12 x 12 pixels; R-Net and O-Net classify its candidates again at 24 x 24 and
+48 x 48; each regresses the boxes. Pictures are RGB, (level - 127.5) / 128.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def detect(stages: tuple[Path, Path, Path], rgb: np.ndarray, *, least: float) ->
 
 
 def scales(height: int, width: int, least: float) -> list[float]:
-    """By how much the picture shrinks on each level, so that a face of `least` pixels just fills a window."""
-    found = []
+    """Scales of the image pyramid: a face of `least` pixels just fills a window of the first."""
+    factors = []
     scale = WINDOW / least
     while min(height, width) * scale >= WINDOW:
-        found.append(scale)
+        factors.append(scale)
         scale *= STEP
-    return found
+    return factors
 
 
 def _search(path: Path, rgb: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +83,7 @@ def _search(path: Path, rgb: np.ndarray, least: float) -> tuple[np.ndarray, np.n
 
 
 def _moved(box: np.ndarray, offset: np.ndarray) -> np.ndarray:
-    """Boxes moved by what a network says, in shares of their sides."""
+    """Bounding box regression: boxes moved by offsets in shares of their sides."""
     side = box[:, 2:] - box[:, :2]
     return np.asarray(box + np.hstack([side, side]) * offset)
 
@@ -101,7 +101,7 @@ def _cuts(rgb: np.ndarray, box: np.ndarray, size: int) -> np.ndarray:
     import cv2
 
     height, width = rgb.shape[:2]
-    made = np.empty((len(box), size, size, 3), np.uint8)
+    crops = np.empty((len(box), size, size, 3), np.uint8)
     for k, (x0, y0, x1, y1) in enumerate(box.astype(int).tolist()):
         cut = np.zeros((y1 - y0, x1 - x0, 3), np.uint8)
         inside = rgb[max(y0, 0) : min(y1, height), max(x0, 0) : min(x1, width)]
@@ -109,8 +109,8 @@ def _cuts(rgb: np.ndarray, box: np.ndarray, size: int) -> np.ndarray:
             top, left = max(-y0, 0), max(-x0, 0)
             cut[top : top + inside.shape[0], left : left + inside.shape[1]] = inside
         shrinks = cut.shape[0] > size
-        made[k] = cv2.resize(cut, (size, size), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
-    return _numbers(made)
+        crops[k] = cv2.resize(cut, (size, size), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+    return _numbers(crops)
 
 
 def _numbers(pictures: np.ndarray) -> np.ndarray:

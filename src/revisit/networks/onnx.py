@@ -36,35 +36,35 @@ def providers() -> list[Any]:
     """Where sessions run: the GPU that is asked for, or the first one, or the CPU."""
     import onnxruntime
 
-    asked = next(iter(settings.devices()), "")
-    if asked.startswith(("cpu", "mps")) or "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+    requested = next(iter(settings.devices()), "")
+    if requested.startswith(("cpu", "mps")) or "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
         return ["CPUExecutionProvider"]
-    number = int(asked.partition(":")[2] or 0)
+    number = int(requested.partition(":")[2] or 0)
     exact = {"device_id": number, "cudnn_conv_algo_search": "DEFAULT", "use_tf32": 0}
     return [("CUDAExecutionProvider", exact), "CPUExecutionProvider"]
 
 
 def run(path: Path, numbers: np.ndarray) -> list[np.ndarray]:
     """All outputs of a network with one input, in the order of the file."""
-    made = session(path)
-    outputs = made.run(None, {made.get_inputs()[0].name: np.ascontiguousarray(numbers, dtype=np.float32)})
+    network = session(path)
+    outputs = network.run(None, {network.get_inputs()[0].name: np.ascontiguousarray(numbers, dtype=np.float32)})
     return [np.asarray(output) for output in outputs]
 
 
 def expect(path: Path, inputs: tuple[int | None, ...], outputs: tuple[tuple[int | None, ...], ...]) -> None:
     """Raise MissingPrerequisite unless the file has one input and these outputs; None stands for any length."""
-    made = session(path)
-    found = [tuple(one.shape) for one in (*made.get_inputs(), *made.get_outputs())]
-    wanted = [inputs, *outputs]
-    if len(made.get_inputs()) != 1 or len(found) != len(wanted) or not all(map(_fits, found, wanted)):
+    network = session(path)
+    shapes = [tuple(one.shape) for one in (*network.get_inputs(), *network.get_outputs())]
+    expected = [inputs, *outputs]
+    if len(network.get_inputs()) != 1 or len(shapes) != len(expected) or not all(map(_fits, shapes, expected)):
         raise MissingPrerequisite(
-            f"{path}: this is a different network: its inputs and outputs are {found[0]} and {found[1:]}; expected "
+            f"{path}: this is a different network: its inputs and outputs are {shapes[0]} and {shapes[1:]}; expected "
             f"{inputs} and {list(outputs)}"
         )
 
 
-def _fits(found: tuple[Any, ...], wanted: tuple[int | None, ...]) -> bool:
+def _fits(shape: tuple[Any, ...], expected: tuple[int | None, ...]) -> bool:
     """Whether a shape can be the one that is wanted; lengths that the file leaves open fit any."""
-    if len(found) != len(wanted):
+    if len(shape) != len(expected):
         return False
-    return all(not isinstance(a, int) or b is None or a == b for a, b in zip(found, wanted, strict=True))
+    return all(not isinstance(a, int) or b is None or a == b for a, b in zip(shape, expected, strict=True))

@@ -1,4 +1,4 @@
-"""Steps of networks by OpenVINO, where it is installed and networks run on a CPU: the same sums in less time.
+"""Inference by OpenVINO, where it is installed and networks run on a CPU: the same sums in less time.
 
 Sums stay float32, but are added up in another order, and convolutions of 3 x 3 take fewer multiplications (Winograd):
 results differ as those of two processors do. Of torch's time on an ARM core LPIPS takes 0.45, EfficientNet-Lite0 0.7
@@ -34,11 +34,11 @@ _ready: WeakKeyDictionary[nn.Module, dict[Any, Step | None]] = WeakKeyDictionary
 
 def used() -> bool:
     """Whether networks of this process run so."""
-    asked = settings.openvino()
-    if asked == "off" or runtime.device() != "cpu":
+    requested = settings.openvino()
+    if requested == "off" or runtime.device() != "cpu":
         return False
     if find_spec("openvino") is None:
-        if asked == "on":
+        if requested == "on":
             raise MissingPrerequisite(
                 f"{settings.OPENVINO}=on, but it is not installed: pip install 'revisit-bench[cpu]'"
             )
@@ -91,9 +91,9 @@ def _compiled(step: Step, x: Tensor) -> Any:
     core = _core()
     machine = core.get_property("CPU", "FULL_DEVICE_NAME")
     name = _name(step, x, [openvino.__version__, torch.__version__, config, machine])
-    known = derived_files.found(name)
-    if known is not None:
-        return core.import_model(BytesIO(known), "CPU", config)
+    cached = derived_files.found(name)
+    if cached is not None:
+        return core.import_model(BytesIO(cached), "CPU", config)
     with warnings.catch_warnings(), torch.inference_mode():
         warnings.simplefilter("ignore")  # what depends on the shape becomes a constant, as it should
         traced = torch.jit.trace(_Traced(step), x, check_trace=False, strict=False)

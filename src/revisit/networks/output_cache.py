@@ -1,7 +1,7 @@
-"""What a network made of pictures that are asked about again and again: kept in a file without a name, within bounds.
+"""Cache of a network's features of reference pictures, in an unnamed temporary file of bounded size.
 
-Models are compared with one reference one after the other, in one process. What a network sees in the reference's
-frames is the same for all of them, but too large for memory; a file that the system removes with the process holds it.
+Models are compared with one reference one after the other, in one process. Features of the reference's frames are the
+same for all of them, but too large for memory; the system removes the file with the process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOM = 4 << 30  # bytes: 430 frames of LPIPS with AlexNet at a longer side of 64
 
 
 class Kept:
-    """Lists of tensors by the bytes of the picture that they were made of."""
+    """Lists of tensors by the digest of the picture that they were computed from."""
 
     def __init__(self, room: int = ROOM) -> None:
         self.room, self.used = room, 0
@@ -31,35 +31,35 @@ class Kept:
         key = hashlib.blake2b(picture.contiguous().numpy().data, digest_size=16).digest() + str(picture.shape).encode()
         if key in self._places:
             return self._read(*self._places[key])
-        made = [one.contiguous() for one in make()]
-        size = sum(one.numel() * 4 for one in made)
+        tensors = [one.contiguous() for one in make()]
+        size = sum(one.numel() * 4 for one in tensors)
         if self.used + size > self.room:  # most of it belongs to pictures that are done with
             self._places.clear()
             self.used = 0
         if self.used + size <= self.room:
-            self._write(key, made)
-        return made
+            self._write(key, tensors)
+        return tensors
 
-    def _write(self, key: bytes, made: Sequence[Tensor]) -> None:
+    def _write(self, key: bytes, tensors: Sequence[Tensor]) -> None:
         try:
             self._file = self._file or tempfile.TemporaryFile(prefix="revisit-")  # noqa: SIM115 - goes with the process
             self._file.seek(self.used)
-            for one in made:
+            for one in tensors:
                 self._file.write(one.numpy().data)
             self._file.flush()
         except OSError:  # a full disk: everything is made again then
             self.room = 0
             self._places.clear()
             return
-        self._places[key] = self.used, [tuple(one.shape) for one in made]
-        self.used += sum(one.numel() * 4 for one in made)
+        self._places[key] = self.used, [tuple(one.shape) for one in tensors]
+        self.used += sum(one.numel() * 4 for one in tensors)
 
     def _read(self, place: int, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
         assert self._file is not None
-        found = []
+        tensors = []
         for shape in shapes:
             # A private view of the file: reading it costs more than the comparison that it is for.
             there = np.memmap(self._file, np.float32, "c", place, shape)
-            found.append(torch.from_numpy(there))
+            tensors.append(torch.from_numpy(there))
             place += there.nbytes
-        return found
+        return tensors

@@ -1,8 +1,7 @@
-"""RAFT-Large (Teed & Deng, ECCV 2020): optical flow by twelve rounds of looking up and mending.
+"""RAFT-Large (Teed & Deng, ECCV 2020): optical flow by 12 recurrent updates on a correlation pyramid.
 
-Features of both pictures at an eighth of their size are compared, every place with every other, at four levels of
-detail. In each round a recurrent unit sees the likeness around where the flow leads, and the context of the place, and
-says how to change the flow.
+Features of both pictures at 1/8 resolution give an all-pairs correlation volume, pooled to four levels. In each update
+a convolutional GRU sees the correlations around the current flow and context features, and predicts a change of flow.
 
 Layers are named as in torchvision's published state dict (`raft_large_C_T_SKHT_V2`), which is loaded strictly. Pictures
 are RGB from -1 to 1 with sides that are multiples of 8, and 128 at least. Runs in float32.
@@ -22,50 +21,50 @@ from revisit.networks.loading import load_strictly
 ID = "raft-large"
 MULTIPLE, SMALLEST = 8, 128  # of a side in pixels
 ROUNDS = 12
-LEVELS, REACH = 4, 4  # of the likeness that is looked up: levels of detail, and places around at each
+LEVELS, REACH = 4, 4  # of the correlation pyramid, and radius of the lookup at each
 HIDDEN = 128
-SOFTER = 0.25  # of the shares with which flow is made finer, as published
+SOFTER = 0.25  # factor of the upsampling logits, as published
 
 
 def convolution(
     inside: int, outside: int, kernel: int, stride: int = 1, norm: type[nn.Module] | None = None
 ) -> nn.Sequential:
-    """A convolution, the norm behind it, and a ReLU."""
+    """Convolution, norm, ReLU."""
     layers: list[nn.Module] = [nn.Conv2d(inside, outside, kernel, stride, kernel // 2)]
     return nn.Sequential(*layers, *([norm(outside)] if norm is not None else []), nn.ReLU())
 
 
-class Block(nn.Module):
-    """Two convolutions, and a way around them."""
+class RaftResidual(nn.Module):
+    """Residual block."""
 
     def __init__(self, inside: int, outside: int, stride: int, norm: type[nn.Module]) -> None:
         super().__init__()
         self.convnormrelu1 = convolution(inside, outside, 3, stride, norm)
         self.convnormrelu2 = convolution(outside, outside, 3, 1, norm)
-        # Without its ReLU; the way around is plain where nothing changes.
+        # The shortcut has no ReLU, and is the identity where the stride is 1.
         self.downsample = convolution(inside, outside, 1, stride, norm)[:-1] if stride > 1 else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         return (self.downsample(x) + self.convnormrelu2(self.convnormrelu1(x))).relu()
 
 
-class Encoder(nn.Module):
-    """256 features at an eighth of the size."""
+class RaftEncoder(nn.Module):
+    """Residual encoder: 256 features at 1/8 resolution."""
 
     def __init__(self, norm: type[nn.Module]) -> None:
         super().__init__()
         self.convnormrelu = convolution(3, 64, 7, 2, norm)
-        self.layer1 = nn.Sequential(Block(64, 64, 1, norm), Block(64, 64, 1, norm))
-        self.layer2 = nn.Sequential(Block(64, 96, 2, norm), Block(96, 96, 1, norm))
-        self.layer3 = nn.Sequential(Block(96, 128, 2, norm), Block(128, 128, 1, norm))
+        self.layer1 = nn.Sequential(RaftResidual(64, 64, 1, norm), RaftResidual(64, 64, 1, norm))
+        self.layer2 = nn.Sequential(RaftResidual(64, 96, 2, norm), RaftResidual(96, 96, 1, norm))
+        self.layer3 = nn.Sequential(RaftResidual(96, 128, 2, norm), RaftResidual(128, 128, 1, norm))
         self.conv = nn.Conv2d(128, 256, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.conv(self.layer3(self.layer2(self.layer1(self.convnormrelu(x)))))
 
 
-class Motion(nn.Module):
-    """What flow and the likeness around its end say: 126 features and the flow itself."""
+class MotionEncoder(nn.Module):
+    """Motion encoder: 126 features of the correlations and the flow, and the flow itself."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,12 +74,12 @@ class Motion(nn.Module):
         self.conv = convolution(192 + 64, 126, 3)
 
     def forward(self, flow: Tensor, likeness: Tensor) -> Tensor:
-        seen = self.convcorr2(self.convcorr1(likeness)), self.convflow2(self.convflow1(flow))
-        return torch.cat([self.conv(torch.cat(seen, dim=1)), flow], dim=1)
+        features = self.convcorr2(self.convcorr1(likeness)), self.convflow2(self.convflow1(flow))
+        return torch.cat([self.conv(torch.cat(features, dim=1)), flow], dim=1)
 
 
-class Gated(nn.Module):
-    """A gated recurrent unit of convolutions along one axis."""
+class ConvGru(nn.Module):
+    """Convolutional GRU along one axis (half of a separable one)."""
 
     def __init__(self, kernel: tuple[int, int]) -> None:
         super().__init__()
@@ -91,24 +90,24 @@ class Gated(nn.Module):
 
     def forward(self, state: Tensor, x: Tensor) -> Tensor:
         both = torch.cat([state, x], dim=1)
-        share, kept = self.convz(both).sigmoid(), self.convr(both).sigmoid()
-        return (1 - share) * state + share * self.convq(torch.cat([kept * state, x], dim=1)).tanh()
+        update, reset = self.convz(both).sigmoid(), self.convr(both).sigmoid()
+        return (1 - update) * state + update * self.convq(torch.cat([reset * state, x], dim=1)).tanh()
 
 
-class Update(nn.Module):
-    """One round: the new state, and how the flow changes."""
+class RecurrentUpdate(nn.Module):
+    """Recurrent update: the new hidden state, and the change of the flow."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.motion_encoder = Motion()
-        self.recurrent_block = nn.ModuleDict({"convgru1": Gated((1, 5)), "convgru2": Gated((5, 1))})
+        self.motion_encoder = MotionEncoder()
+        self.recurrent_block = nn.ModuleDict({"convgru1": ConvGru((1, 5)), "convgru2": ConvGru((5, 1))})
         head = {"conv1": nn.Conv2d(HIDDEN, 256, 3, padding=1), "conv2": nn.Conv2d(256, 2, 3, padding=1)}
         self.flow_head = nn.ModuleDict(head)
 
     def forward(self, state: Tensor, context: Tensor, likeness: Tensor, flow: Tensor) -> tuple[Tensor, Tensor]:
         x = torch.cat([context, self.motion_encoder(flow, likeness)], dim=1)
-        for along in self.recurrent_block.values():  # rows, then columns
-            state = along(state, x)
+        for gru in self.recurrent_block.values():  # rows, then columns
+            state = gru(state, x)
         return state, self.flow_head["conv2"](self.flow_head["conv1"](state).relu())
 
 
@@ -119,26 +118,26 @@ class RAFT(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.feature_encoder, self.context_encoder = Encoder(nn.InstanceNorm2d), Encoder(nn.BatchNorm2d)
-        self.update_block = Update()
-        # How the places around are mixed when flow is made eight times finer.
+        self.feature_encoder, self.context_encoder = RaftEncoder(nn.InstanceNorm2d), RaftEncoder(nn.BatchNorm2d)
+        self.update_block = RecurrentUpdate()
+        # Logits of the weights of convex upsampling by 8.
         shares = {"convrelu": convolution(HIDDEN, 256, 3), "conv": nn.Conv2d(256, 8 * 8 * 9, 1)}
         self.mask_predictor = nn.ModuleDict(shares)
 
     def forward(self, earlier: Tensor, later: Tensor) -> Tensor:
-        levels = likenesses(*self.feature_encoder(torch.cat([earlier, later])).chunk(2))
+        levels = correlation_pyramid(*self.feature_encoder(torch.cat([earlier, later])).chunk(2))
         state, context = self.context_encoder(earlier).split(HIDDEN, dim=1)
         state, context = state.tanh(), context.relu()
-        here = grid(state.shape[-2], state.shape[-1], like=state)
+        cells = grid(state.shape[-2], state.shape[-1], like=state)
         flow = torch.zeros_like(state[:, :2])
         for _ in range(self.rounds):
-            state, change = self.update_block(state, context, looked_up(levels, here + flow), flow)
+            state, change = self.update_block(state, context, sampled_correlation(levels, cells + flow), flow)
             flow = flow + change
         return finer(flow, SOFTER * self.mask_predictor["conv"](self.mask_predictor["convrelu"](state)), 8)
 
 
-def likenesses(a: Tensor, b: Tensor) -> list[Tensor]:
-    """Of every place of a to every place of b, (B * places, 1, h, w), at each level of detail."""
+def correlation_pyramid(a: Tensor, b: Tensor) -> list[Tensor]:
+    """All-pairs correlation of a and b, (B * pixels, 1, h, w), average-pooled to each level."""
     channels, height, width = a.shape[1:]
     product = a.flatten(2).transpose(1, 2) @ b.flatten(2) / channels**0.5
     levels = [product.reshape(-1, 1, height, width)]
@@ -147,17 +146,17 @@ def likenesses(a: Tensor, b: Tensor) -> list[Tensor]:
     return levels
 
 
-def looked_up(levels: list[Tensor], ends: Tensor) -> Tensor:
-    """(B, levels * 81, H, W) likeness around the ends (B, 2, H, W); columns of the neighbourhood come first."""
+def sampled_correlation(levels: list[Tensor], ends: Tensor) -> Tensor:
+    """(B, levels * 81, H, W) correlations around the points (B, 2, H, W); columns of the window come first."""
     batch, _, height, width = ends.shape
     side = 2 * REACH + 1
     steps = grid(side, side, like=ends).transpose(1, 2) - REACH
     x, y = (ends[:, axis].reshape(-1, 1, 1) for axis in (0, 1))
-    found = [
+    windows = [
         sampled(level, x / 2**k + steps[0], y / 2**k + steps[1]).reshape(batch, height, width, -1)
         for k, level in enumerate(levels)
     ]
-    return torch.cat(found, dim=-1).permute(0, 3, 1, 2).contiguous()
+    return torch.cat(windows, dim=-1).permute(0, 3, 1, 2).contiguous()
 
 
 def build(path: Path) -> RAFT:

@@ -29,16 +29,16 @@ def device() -> str:
     """Where networks run in this process."""
     import torch
 
-    asked = next(iter(settings.devices()), "cuda" if torch.cuda.is_available() else "cpu")
-    if asked.startswith("cuda") and int(asked.partition(":")[2] or 0) >= torch.cuda.device_count():
+    requested = next(iter(settings.devices()), "cuda" if torch.cuda.is_available() else "cpu")
+    if requested.startswith("cuda") and int(requested.partition(":")[2] or 0) >= torch.cuda.device_count():
         count = torch.cuda.device_count()
-        found = "no GPU" if not count else f"{count} of them, cuda:0 to cuda:{count - 1}"
+        available = "no GPU" if not count else f"{count} of them, cuda:0 to cuda:{count - 1}"
         raise UsageError(
-            f"torch finds {found}, but {asked} was requested (--device or {DEVICE}): choose another device, or "
+            f"torch finds {available}, but {requested} was requested (--device or {DEVICE}): choose another device, or "
             "install torch with CUDA"
         )
-    _steady(asked)
-    return asked
+    _steady(requested)
+    return requested
 
 
 def described() -> str:
@@ -54,7 +54,7 @@ def described() -> str:
     return f"{where} ({torch.cuda.get_device_name(where)}, {half})"
 
 
-def _steady(chosen: str) -> None:
+def _steady(device_name: str) -> None:
     """Exact and repeatable sums."""
     import torch
 
@@ -63,7 +63,7 @@ def _steady(chosen: str) -> None:
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
-    if chosen == "cpu":
+    if device_name == "cpu":
         # As with OpenCV: the workers fill the cores, and sums keep their order. For few clips on many cores, say more.
         torch.set_num_threads(settings.threads())
 
@@ -76,10 +76,10 @@ def network(id: str, build: Callable[[Path], T]) -> T:
     where = device()
     key = id, f"{build.__module__}.{getattr(build, '__qualname__', repr(build))}", where
     if key not in _loaded:
-        made: Any = build(weights.file(id))
-        if hasattr(made, "requires_grad_"):
-            made = made.requires_grad_(False).eval().to(where)
-        _loaded[key] = made
+        net: Any = build(weights.file(id))
+        if hasattr(net, "requires_grad_"):
+            net = net.requires_grad_(False).eval().to(where)
+        _loaded[key] = net
     return _loaded[key]
 
 
@@ -104,22 +104,22 @@ def inference(half: str | None = None) -> Iterator[None]:
     """A context without gradients; with `half` (float16 or bfloat16) a GPU may use it where torch deems it safe."""
     import torch
 
-    chosen = precision(half)
+    dtype = precision(half)
     kind = device().partition(":")[0]
     with torch.inference_mode():
-        if chosen == "float32" or kind != "cuda":
+        if dtype == "float32" or kind != "cuda":
             yield
         else:
-            with torch.autocast(kind, dtype=getattr(torch, chosen)):
+            with torch.autocast(kind, dtype=getattr(torch, dtype)):
                 yield
 
 
 def precision(half: str | None) -> str:
     """The precision that a network with this default runs in here."""
-    asked = settings.precision()
+    requested = settings.precision()
     if half is None or device().partition(":")[0] != "cuda":
         return "float32"
-    return asked or half
+    return requested or half
 
 
 _turn = threading.Lock()

@@ -1,4 +1,4 @@
-"""Prompts and masks of Segment Anything (Kirillov et al., arXiv:2304.02643): from an embedding to masks.
+"""Prompt encoder and mask decoder of Segment Anything (Kirillov et al., arXiv:2304.02643).
 
 Points and boxes are positions in the square of `SIDE` pixels that the encoder sees. Names of the layers are those of
 the published checkpoints. A prompt yields four masks: the first for prompts that leave no doubt (a box), the other
@@ -21,8 +21,8 @@ WIDTH = 256
 BACKGROUND, FOREGROUND, FIRST_CORNER, SECOND_CORNER, NOTHING = 0, 1, 2, 3, -1  # what a position of a prompt is
 
 
-class RandomWaves(nn.Module):
-    """Positions as sines and cosines of fixed random directions."""
+class RandomFourierFeatures(nn.Module):
+    """Position encoding by random Fourier features."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -36,11 +36,11 @@ class RandomWaves(nn.Module):
 
 
 class PromptEncoder(nn.Module):
-    """Prompts to tokens, and the positions of an embedding's cells."""
+    """Prompts to tokens, and the dense position encoding of an embedding."""
 
     def __init__(self, width: int = WIDTH) -> None:
         super().__init__()
-        self.pe_layer = RandomWaves(width)
+        self.pe_layer = RandomFourierFeatures(width)
         self.point_embeddings = nn.ModuleList(nn.Embedding(1, width) for _ in range(4))
         self.not_a_point_embed = nn.Embedding(1, width)
         self.no_mask_embed = nn.Embedding(1, width)
@@ -51,9 +51,9 @@ class PromptEncoder(nn.Module):
 
     def forward(self, places: Tensor, labels: Tensor, side: int = SIDE) -> Tensor:
         """(P, N, 2) positions in pixels and what each is (P, N), to (P, N, width)."""
-        known = torch.cat([self.not_a_point_embed.weight, *(part.weight for part in self.point_embeddings)])
+        embeddings = torch.cat([self.not_a_point_embed.weight, *(part.weight for part in self.point_embeddings)])
         waves = self.pe_layer((places.float() + 0.5) / side)
-        return torch.where((labels == NOTHING)[..., None], 0.0, waves) + known[labels + 1]
+        return torch.where((labels == NOTHING)[..., None], 0.0, waves) + embeddings[labels + 1]
 
     def grid(self, rows: int, columns: int, cells: int) -> Tensor:
         """(1, width, rows, columns) positions of the upper left part of a square of `cells` x `cells`."""
@@ -63,8 +63,8 @@ class PromptEncoder(nn.Module):
         return self.pe_layer(place).permute(2, 0, 1)[None]
 
 
-class Attention(nn.Module):
-    """Attention of queries to keys, on `shrink` times fewer channels."""
+class SamAttention(nn.Module):
+    """Multi-head attention whose projections have `shrink` times fewer channels."""
 
     def __init__(self, width: int, heads: int, shrink: int = 1) -> None:
         super().__init__()
@@ -76,20 +76,20 @@ class Attention(nn.Module):
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         parts = (self.q_proj(q), self.k_proj(k), self.v_proj(v))
         split = [part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts]
-        seen = functional.scaled_dot_product_attention(split[0], split[1], split[2])
-        return self.out_proj(seen.transpose(1, 2).flatten(2))
+        attended = functional.scaled_dot_product_attention(split[0], split[1], split[2])
+        return self.out_proj(attended.transpose(1, 2).flatten(2))
 
 
 class TwoWayBlock(nn.Module):
-    """Tokens look at each other and at the picture, then the picture looks at the tokens."""
+    """Two-way transformer block: self-attention, cross-attention to the picture, MLP, cross-attention back."""
 
     def __init__(self, width: int, heads: int, hidden: int, first: bool) -> None:
         super().__init__()
         self.first = first
-        self.self_attn = Attention(width, heads)
-        self.cross_attn_token_to_image = Attention(width, heads, 2)
+        self.self_attn = SamAttention(width, heads)
+        self.cross_attn_token_to_image = SamAttention(width, heads, 2)
         self.mlp = nn.ModuleDict({"lin1": nn.Linear(width, hidden), "lin2": nn.Linear(hidden, width)})
-        self.cross_attn_image_to_token = Attention(width, heads, 2)
+        self.cross_attn_image_to_token = SamAttention(width, heads, 2)
         self.norm1, self.norm2, self.norm3, self.norm4 = (nn.LayerNorm(width) for _ in range(4))
 
     def forward(self, tokens: Tensor, picture: Tensor, prompt: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
@@ -105,13 +105,13 @@ class TwoWayBlock(nn.Module):
         return tokens, picture
 
 
-class TwoWay(nn.Module):
-    """Two such blocks and a last look of the tokens at the picture."""
+class TwoWayTransformer(nn.Module):
+    """Two-way blocks, and a final cross-attention of the tokens to the picture."""
 
     def __init__(self, width: int, heads: int, hidden: int, depth: int = 2) -> None:
         super().__init__()
         self.layers = nn.ModuleList(TwoWayBlock(width, heads, hidden, k == 0) for k in range(depth))
-        self.final_attn_token_to_image = Attention(width, heads, 2)
+        self.final_attn_token_to_image = SamAttention(width, heads, 2)
         self.norm_final_attn = nn.LayerNorm(width)
 
     def forward(self, prompt: Tensor, picture: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
@@ -122,8 +122,8 @@ class TwoWay(nn.Module):
         return self.norm_final_attn(tokens + last), picture
 
 
-class Layers(nn.Module):
-    """Three layers with ReLU between them."""
+class Mlp(nn.Module):
+    """MLP of three layers with ReLU."""
 
     def __init__(self, width: int, out: int) -> None:
         super().__init__()
@@ -135,19 +135,19 @@ class Layers(nn.Module):
 
 
 class MaskDecoder(nn.Module):
-    """Tokens of prompts and an embedding to four masks and what they are worth."""
+    """Mask decoder: prompt tokens and an image embedding to four masks and their predicted IoUs."""
 
     def __init__(self, width: int = WIDTH, heads: int = 8, hidden: int = 2048) -> None:
         super().__init__()
-        self.transformer = TwoWay(width, heads, hidden)
+        self.transformer = TwoWayTransformer(width, heads, hidden)
         self.iou_token = nn.Embedding(1, width)
         self.mask_tokens = nn.Embedding(4, width)
         self.output_upscaling = nn.Sequential(
             nn.ConvTranspose2d(width, width // 4, 2, 2), ChannelNorm(width // 4), nn.GELU(),
             nn.ConvTranspose2d(width // 4, width // 8, 2, 2), nn.GELU(),
         )  # fmt: skip
-        self.output_hypernetworks_mlps = nn.ModuleList(Layers(width, width // 8) for _ in range(4))
-        self.iou_prediction_head = Layers(width, 4)
+        self.output_hypernetworks_mlps = nn.ModuleList(Mlp(width, width // 8) for _ in range(4))
+        self.iou_prediction_head = Mlp(width, 4)
 
     def forward(self, embedding: Tensor, place: Tensor, prompt: Tensor) -> tuple[Tensor, Tensor]:
         """(P, width, h, w), (1, width, h, w) and (P, N, width), to logits (P, 4, 4h, 4w) and IoUs (P, 4)."""

@@ -1,4 +1,4 @@
-"""SAM 2 and 2.1 (Ravi et al., arXiv:2408.00714; Apache-2.0): a thing followed through a clip from a box or a point.
+"""SAM 2 and 2.1 (Ravi et al., arXiv:2408.00714; Apache-2.0): video object segmentation from a box or a point.
 
 From a folder in the format of transformers (Sam2VideoModel). Frames are squashed to the network's square (1024, PIL's
 bilinear) and normalised as ImageNet's. The network remembers the frame with the box and the last ones it has seen; so
@@ -25,7 +25,7 @@ LABELS = {4: (2, 3), 2: (1,)}  # corners of a box, a point that belongs to the t
 
 
 class Sam2(nn.Module):
-    """The network and its square."""
+    """Sam2VideoModel of transformers with its preprocessing."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()

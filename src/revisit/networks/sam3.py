@@ -1,4 +1,4 @@
-"""SAM 3 (Carion et al. 2025; SAM License, gated): all things of a picture that some words name, with masks and scores.
+"""SAM 3 (Carion et al. 2025; SAM License, gated): open-vocabulary instance segmentation from a text prompt.
 
 From a folder in the format of transformers (Sam3Model; the published one also holds a video tracker, which is not
 read). Pictures are squashed to 1008 x 1008 (PIL's bilinear) and normalised with 0.5 and 0.5; the words are tokens of
@@ -36,7 +36,7 @@ class Named:
 
 
 class Sam3(nn.Module):
-    """The network, its words and its square."""
+    """Sam3Model of transformers with its tokenizer and preprocessing."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         super().__init__()
@@ -49,10 +49,10 @@ class Sam3(nn.Module):
 
     def words(self, text: str) -> tuple[Tensor, Tensor]:
         """Tokens and which of them count, (1, 32) each."""
-        made = self.tokenizer(
+        tokens = self.tokenizer(
             text, return_tensors="pt", padding="max_length", max_length=WORDS, truncation=True
         ).to(runtime.device())  # fmt: skip
-        return made["input_ids"], made["attention_mask"]
+        return tokens["input_ids"], tokens["attention_mask"]
 
     def find(self, pictures: Tensor, text: str, *, threshold: float = 0.0, masks: bool = False) -> list[Named]:
         """What the words name in each picture, every mask with a score above the threshold."""
@@ -67,7 +67,7 @@ class Sam3(nn.Module):
 
 
 def _named(
-    score: Tensor, logits: Tensor, boxes: Tensor, size: tuple[int, int], threshold: float, wanted: bool
+    score: Tensor, logits: Tensor, boxes: Tensor, size: tuple[int, int], threshold: float, with_masks: bool
 ) -> Named:
     keep = score > threshold
     score, logits, boxes = score[keep], logits[keep], boxes[keep]
@@ -75,13 +75,13 @@ def _named(
     for some in logits.split(MASKS):  # a few at a time: 200 masks of a large picture would fill a small GPU
         fine = functional.interpolate(some[:, None], size, mode="bilinear", align_corners=False)[:, 0] > 0
         shares.append(fine.float().mean((1, 2)))
-        if wanted:
+        if with_masks:
             stack.append(fine.cpu().numpy())
     coverage = torch.cat(shares) if shares else torch.zeros(0)
-    found = None
-    if wanted:
-        found = np.concatenate(stack) if stack else np.zeros((0, *size), bool)
-    return Named(runtime.numbers(score), runtime.numbers(coverage), runtime.numbers(boxes), found)
+    mask = None
+    if with_masks:
+        mask = np.concatenate(stack) if stack else np.zeros((0, *size), bool)
+    return Named(runtime.numbers(score), runtime.numbers(coverage), runtime.numbers(boxes), mask)
 
 
 def network(id: str) -> Sam3:

@@ -1,8 +1,8 @@
-"""SCRFD: faces with five points, by one network. Guo et al., 2021 (arXiv:2105.04714); `det_10g` of InsightFace.
+"""SCRFD: single-shot face detection with five landmarks. Guo et al., 2021 (arXiv:2105.04714); `det_10g` of InsightFace.
 
-A picture is brought into the upper left corner of a black square of 640 pixels, RGB, (level - 127.5) / 128. The network
-answers on three grids, of every 8th, 16th and 32nd pixel, twice at each place: how sure it is of a face, how far the
-sides of its box are, and where its points are, all in steps of the grid.
+A picture is letterboxed to 640 x 640 (upper left corner, black), RGB, (level - 127.5) / 128. The network has three
+feature levels of strides 8, 16 and 32 with two anchors at each cell: a score, distances to the sides of the box, and
+offsets of the landmarks, all in strides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from revisit.networks.faces import Faces, apart
 
 SIDE = 640
 STRIDES = (8, 16, 32)
-EACH = 2  # answers at each place
+EACH = 2  # anchors at each cell
 SURE, MOST = 0.5, 0.4  # least score, largest overlap: as InsightFace has them
 OUTPUTS = tuple((None, width) for width in (1, 1, 1, 4, 4, 4, 10, 10, 10))
 
@@ -55,5 +55,5 @@ def decoded(outputs: Sequence[np.ndarray], scale: float) -> Faces:
         boxes.append(np.hstack([at - sides[:, :2], at + sides[:, 2:]]))
         points.append(at[:, None] + point[sure].astype(float).reshape(-1, 5, 2) * stride)
         scores.append(score[sure, 0].astype(float))
-    found = Faces(np.concatenate(boxes) / scale, np.concatenate(scores), np.concatenate(points) / scale)
-    return found.only(apart(found.box, found.score, MOST))
+    faces = Faces(np.concatenate(boxes) / scale, np.concatenate(scores), np.concatenate(points) / scale)
+    return faces.only(apart(faces.box, faces.score, MOST))

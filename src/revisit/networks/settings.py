@@ -39,24 +39,24 @@ def check() -> None:
 
 def devices() -> list[str]:
     """The devices that were asked for; none where the choice is ours."""
-    asked = os.environ.get(DEVICE, "")
-    named = [name.strip() for name in asked.split(",")] if asked else []
-    for name in named:
+    value = os.environ.get(DEVICE, "")
+    names = [name.strip() for name in value.split(",")] if value else []
+    for name in names:
         if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
             raise UsageError(
                 f"{_said(DEVICE)}: choose cpu, cuda, cuda:1 or mps; several GPUs are written cuda:0,cuda:1"
             )
         if name == "mps" and sys.platform != "darwin":
             raise UsageError(f"{_said(DEVICE)}: mps is the GPU of a Mac, and this machine has none")
-    return named
+    return names
 
 
 def precision() -> str:
     """The precision that was asked for, or nothing."""
-    asked = os.environ.get(PRECISION, "")
-    if asked and asked not in PRECISIONS:
+    value = os.environ.get(PRECISION, "")
+    if value and value not in PRECISIONS:
         raise UsageError(f"{_said(PRECISION)}: choose one of {', '.join(PRECISIONS)}")
-    return asked
+    return value
 
 
 def batch() -> int | None:
@@ -71,10 +71,10 @@ def threads() -> int:
 
 def networks() -> str:
     """Which processes run the networks."""
-    chosen = os.environ.get(NETWORKS, "auto")
-    if chosen not in WHERE:
-        raise UsageError(f"{NETWORKS}={chosen}: choose auto, host (one process) or workers (one copy each)")
-    return chosen
+    value = os.environ.get(NETWORKS, "auto")
+    if value not in WHERE:
+        raise UsageError(f"{NETWORKS}={value}: choose auto, host (one process) or workers (one copy each)")
+    return value
 
 
 def compiles() -> str:
@@ -89,17 +89,17 @@ def openvino() -> str:
 
 def _switch(name: str) -> str:
     """On, off or auto; off where exact numbers are asked for."""
-    chosen = os.environ.get(name) or "auto"
-    if chosen not in ("on", "off", "auto"):
+    value = os.environ.get(name) or "auto"
+    if value not in ("on", "off", "auto"):
         raise UsageError(f"{_said(name)}: choose on, off or auto")
-    return "off" if precision() == "float32" else chosen
+    return "off" if precision() == "float32" else value
 
 
 def _count(name: str) -> int | None:
-    asked = os.environ.get(name, "")
-    if asked and not (asked.isascii() and asked.isdigit() and int(asked)):
+    value = os.environ.get(name, "")
+    if value and not (value.isascii() and value.isdigit() and int(value)):
         raise UsageError(f"{_said(name)}: expected a whole number of at least 1")
-    return int(asked) if asked else None
+    return int(value) if value else None
 
 
 def _said(name: str) -> str:

@@ -1,4 +1,4 @@
-"""SFace: 128 numbers that tell faces apart, by a MobileFaceNet. Zhong et al., 2021 (arXiv:2205.12010).
+"""SFace: face embeddings of 128 numbers, by a MobileFaceNet. Zhong et al., 2021 (arXiv:2205.12010).
 
 Reads aligned faces of 112 x 112 as RGB levels; the file itself subtracts 127.5 and divides by 128.
 """
@@ -25,7 +25,7 @@ def embed(path: Path, faces: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarr
     The length tells how much of a face there is: below `LEAST_LENGTH` the descriptor says little of who it is.
     """
     onnx.expect(path, (1, 3, SIDE, SIDE), ((1, WIDTH),))
-    made = [onnx.run(path, face.transpose(2, 0, 1)[None])[0][0] for face in faces]  # the file takes one at a time
-    found = np.array(made, dtype=np.float32).reshape(-1, WIDTH)
-    length = np.linalg.norm(found, axis=1)
-    return np.asarray(found / np.maximum(length[:, None], 1e-12)), length
+    rows = [onnx.run(path, face.transpose(2, 0, 1)[None])[0][0] for face in faces]  # the file takes one at a time
+    vectors = np.array(rows, dtype=np.float32).reshape(-1, WIDTH)
+    length = np.linalg.norm(vectors, axis=1)
+    return np.asarray(vectors / np.maximum(length[:, None], 1e-12)), length

@@ -1,4 +1,4 @@
-"""SigLIP (Zhai et al. 2023): pictures and captions as vectors of one space, trained without a softmax.
+"""SigLIP (Zhai et al. 2023): joint embedding of pictures and captions, trained with a sigmoid loss.
 
 Read from a folder of transformers: config.json, model.safetensors, and tokenizer.json or spiece.model for captions.
 Pictures are squashed to a square by PIL's bicubic filter and brought to -1 ... 1. Captions lose capitals and
@@ -22,7 +22,7 @@ HALF = "float16"
 
 
 class Siglip(nn.Module):
-    """A SigLIP network with its preprocessing and its vocabulary."""
+    """SiglipModel of transformers with its preprocessing and its vocabulary."""
 
     def __init__(self, model: Any, folder: Path) -> None:
         super().__init__()
@@ -31,12 +31,12 @@ class Siglip(nn.Module):
         self.folder = folder
         self._captions: Captions | None = None
 
-    def images(self, shown: Tensor) -> Tensor:
+    def images(self, pictures: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
-        return preprocessing.unit(compiled.run(self._pooled, shown))
+        return preprocessing.unit(compiled.run(self._pooled, pictures))
 
-    def _pooled(self, shown: Tensor) -> Tensor:
-        square = preprocessing.resized(shown, (self.side, self.side), "bicubic")
+    def _pooled(self, pictures: Tensor) -> Tensor:
+        square = preprocessing.resized(pictures, (self.side, self.side), "bicubic")
         pixels = preprocessing.normalised(square, preprocessing.HALF_MEAN, preprocessing.HALF_STD)
         return self.model.vision_model(pixel_values=pixels).pooler_output
 

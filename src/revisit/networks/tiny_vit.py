@@ -1,8 +1,8 @@
 """TinyViT-5M as the picture encoder of MobileSAM (Wu et al., arXiv:2207.10666; Zhang et al., arXiv:2306.14289).
 
-Four stages on grids of 1/4, 1/8, 1/16 and 1/16 of the picture: the first of convolutions, the others of attention
-within windows, each followed by a depthwise convolution and a perceptron. Names of the layers are those of the
-published checkpoint. There are no absolute positions, so a picture of any size with sides that 16 divides will do.
+Four stages at 1/4, 1/8, 1/16 and 1/16 resolution: the first of MBConv blocks, the others of window attention blocks
+with a depthwise convolution and an MLP. Names of the layers are those of the published checkpoint. There are no
+absolute positions, so a picture of any size with sides that 16 divides will do.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STRIDE = 16  # pixels of the picture to one cell of the embedding
 
 
 class ConvNorm(nn.Module):
-    """A convolution without bias and a batch normalisation; `fold` makes one convolution of both."""
+    """Convolution without bias and batch norm; `fold` fuses both."""
 
     def __init__(self, inside: int, out: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class ConvNorm(nn.Module):
         return self.bn(self.c(x))
 
     def fold(self) -> None:
-        """Put the normalisation into the weights: the same numbers in less time."""
+        """Fold the batch norm into the convolution."""
         norm = self.bn
         with torch.no_grad():
             scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
@@ -38,8 +38,8 @@ class ConvNorm(nn.Module):
         self.bn = nn.Identity()
 
 
-class Convolved(nn.Module):
-    """To `wide` channels, a convolution of each, and on to `out`; with `adds`, what came in is added."""
+class MBConv(nn.Module):
+    """Inverted residual (MBConv) with GELU; without `adds` there is no skip connection (patch merging)."""
 
     def __init__(self, channels: int, wide: int, out: int, stride: int = 1, adds: bool = False) -> None:
         super().__init__()
@@ -48,12 +48,12 @@ class Convolved(nn.Module):
         self.conv2 = ConvNorm(wide, wide, 3, stride, groups=wide)
 
     def forward(self, x: Tensor) -> Tensor:
-        made = self.conv3(functional.gelu(self.conv2(functional.gelu(self.conv1(x)))))
-        return functional.gelu(made + x) if self.adds else made
+        y = self.conv3(functional.gelu(self.conv2(functional.gelu(self.conv1(x)))))
+        return functional.gelu(y + x) if self.adds else y
 
 
 class WindowAttention(nn.Module):
-    """Attention among the cells of one window, with a learnt bias for each distance (|dy|, |dx|)."""
+    """Multi-head self-attention within a window, with a learnt relative position bias for each (|dy|, |dx|)."""
 
     def __init__(self, channels: int, heads: int, window: int) -> None:
         super().__init__()
@@ -72,12 +72,12 @@ class WindowAttention(nn.Module):
         # the three parts lie side by side within each head
         q, k, v = self.qkv(self.norm(x)).view(count, cells, self.heads, -1).transpose(1, 2).chunk(3, dim=-1)
         bias = self.attention_biases[:, self.distance].to(q.dtype)
-        seen = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
-        return self.proj(seen.transpose(1, 2).reshape(count, cells, channels))
+        attended = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        return self.proj(attended.transpose(1, 2).reshape(count, cells, channels))
 
 
-class Block(nn.Module):
-    """Attention within windows, a depthwise convolution, a perceptron."""
+class TinyVitBlock(nn.Module):
+    """TinyViT block: window attention, depthwise convolution, MLP, each with a skip connection but the second."""
 
     def __init__(self, channels: int, heads: int, window: int) -> None:
         super().__init__()
@@ -99,13 +99,13 @@ class Block(nn.Module):
         cells = functional.pad(x, (0, across, 0, down)).permute(0, 2, 3, 1)
         rows, columns = (height + down) // side, (width + across) // side
         cells = cells.reshape(count, rows, side, columns, side, channels).transpose(2, 3)
-        seen = self.attn(cells.reshape(-1, side * side, channels))
-        seen = seen.view(count, rows, columns, side, side, channels).transpose(2, 3)
-        return seen.reshape(count, rows * side, columns * side, channels)[:, :height, :width].permute(0, 3, 1, 2)
+        attended = self.attn(cells.reshape(-1, side * side, channels))
+        attended = attended.view(count, rows, columns, side, side, channels).transpose(2, 3)
+        return attended.reshape(count, rows * side, columns * side, channels)[:, :height, :width].permute(0, 3, 1, 2)
 
 
-class Stage(nn.Module):
-    """A few blocks, and the way to the next stage."""
+class TinyVitStage(nn.Module):
+    """Blocks of one resolution, and the downsampling behind them."""
 
     def __init__(self, blocks: list[nn.Module], downsample: nn.Module | None) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class Stage(nn.Module):
 
 
 class ChannelNorm(nn.Module):
-    """Layer normalisation over the channels of each pixel."""
+    """LayerNorm over the channels of a (B, C, H, W) map."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -148,13 +148,13 @@ class TinyViT(nn.Module):
         stages: list[nn.Module] = []
         for k, (width, depth) in enumerate(zip(channels, depths, strict=True)):
             blocks: list[nn.Module] = [
-                Block(width, heads[k], WINDOWS[k]) if k else Convolved(width, 4 * width, width, adds=True)
+                TinyVitBlock(width, heads[k], WINDOWS[k]) if k else MBConv(width, 4 * width, width, adds=True)
                 for _ in range(depth)
             ]
             # more channels on half the grid; the last stage keeps that of the third: masks need one in 16 pixels
             after = channels[k + 1 : k + 2]
-            leads_on = Convolved(width, after[0], after[0], 2 if k < 2 else 1) if after else None
-            stages.append(Stage(blocks, leads_on))
+            leads_on = MBConv(width, after[0], after[0], 2 if k < 2 else 1) if after else None
+            stages.append(TinyVitStage(blocks, leads_on))
         self.layers = nn.Sequential(*stages)
         self.neck = nn.Sequential(
             nn.Conv2d(channels[-1], out, 1, bias=False),
@@ -167,7 +167,7 @@ class TinyViT(nn.Module):
         return self.neck(self.layers(self.patch_embed["seq"](x)))
 
     def fold(self) -> None:
-        """Put all batch normalisations into their convolutions."""
+        """Fold all batch norms into their convolutions."""
         for part in list(self.modules()):
             if isinstance(part, ConvNorm):
                 part.fold()

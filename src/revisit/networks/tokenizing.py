@@ -41,9 +41,9 @@ class Captions:
     def parts(self, caption: str) -> list[list[int]]:
         """The tokens of a caption, in one list or in several that the network can read, each with both ends."""
         room = self.length - len(self.start) - 1
-        whole = self.encode(caption)
-        runs = [whole]
-        if len(whole) > room:
+        tokens = self.encode(caption)
+        runs = [tokens]
+        if len(tokens) > room:
             runs = [run[k : k + room] for run in self._sentences(caption, room) for k in range(0, len(run), room)]
         return [[*self.start, *run, self.end] for run in runs]
 
@@ -89,17 +89,17 @@ def _clip_vocabulary(folder: Path) -> Any:
             f"{folder}: captions need the vocabulary of CLIP: tokenizer.json, or vocab.json and merges.txt"
         )
     model = tokenizers.models.BPE.from_file(*map(str, files), end_of_word_suffix="</w>", unk_token=END)
-    made = tokenizers.Tokenizer(model)
-    made.normalizer = tokenizers.normalizers.Sequence(
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.normalizer = tokenizers.normalizers.Sequence(
         [tokenizers.normalizers.NFC(), tokenizers.normalizers.Lowercase()]
     )
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(
         [
             tokenizers.pre_tokenizers.Split(tokenizers.Regex(WORDS), behavior="removed", invert=True),
             tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False),
         ]
     )
-    return made
+    return tokenizer
 
 
 def read_siglip_captions(folder: Path, length: int) -> Captions:
@@ -120,16 +120,16 @@ def read_siglip_captions(folder: Path, length: int) -> Captions:
     return Captions(encode, (), SIGLIP_END, SIGLIP_END, length)
 
 
-def vocabulary(path: Path, read: Callable[[str], Any] | None = None) -> Any:
+def vocabulary(path: Path, reader: Callable[[str], Any] | None = None) -> Any:
     """The vocabulary of a file, which neither cuts nor pads; of a tokenizer.json, unless told how to read it."""
-    read = read or library("tokenizers").Tokenizer.from_file
+    reader = reader or library("tokenizers").Tokenizer.from_file
     try:
-        made = read(str(path))
+        tokenizer = reader(str(path))
     except Exception as error:  # the library raises plain Exception
         raise MissingPrerequisite(f"{path}: it cannot be read as a vocabulary ({error}); fetch it again") from error
-    made.no_truncation()
-    made.no_padding()
-    return made
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def library(name: str) -> Any:

@@ -1,7 +1,7 @@
-"""TransNetV2 (Soucek & Lokoc 2020): the probability that one shot of a video ends at a frame.
+"""TransNetV2 (Soucek & Lokoc 2020): shot boundary detection.
 
-Frames are looked at in 48 x 27 pixels. Three stages of convolutions look 1, 2, 4 and 8 frames ahead and back; beside
-them stand how alike each frame is to the 50 before and after, by these features and by colour histograms.
+Frames have 48 x 27 pixels. Three stages of dilated 3D convolutions (dilations 1, 2, 4 and 8 in time); beside them the
+similarities of each frame to the 50 before and after, by these features and by colour histograms.
 
 Layers are named as in the published state dict, which is loaded strictly. As published, windows of 100 frames are
 looked at, 50 apart, of which the middle 50 count; the first and the last frame of a clip are repeated at its ends.
@@ -31,7 +31,7 @@ BINS = 8  # of each colour channel
 
 
 class Dilated(nn.Module):
-    """Four convolutions over the picture, then over time, as they are published; see `Joined`."""
+    """Dilated DCNN cell as published: four factorised 3D convolutions of different dilation; see `Joined`."""
 
     def __init__(self, inside: int, filters: int) -> None:
         super().__init__()
@@ -44,10 +44,9 @@ class Dilated(nn.Module):
 
 
 class Joined(nn.Module):
-    """All four, and the normalisation behind them, as two convolutions over pictures.
+    """The same cell with batch norm folded in, as two 2D convolutions and sums of frames shifted in time.
 
-    They look at one picture at a time and then add up over time. Processors are made for the former, and the latter
-    needs no more than sums of shifted rows: a third of the time.
+    It takes a third of the time of 3D convolutions.
     """
 
     def __init__(self, dilated: Dilated) -> None:
@@ -55,9 +54,9 @@ class Joined(nn.Module):
         pairs = [dilated.get_submodule(f"Conv3D_{dilation}.layers") for dilation in DILATIONS]
         over_picture = torch.cat([pair.get_parameter("0.weight")[:, :, 0] for pair in pairs])
         scale = dilated.bn.weight / (dilated.bn.running_var + dilated.bn.eps).sqrt()
-        rest = dilated.bn.bias - dilated.bn.running_mean * scale
+        shift = dilated.bn.bias - dilated.bn.running_mean * scale
         weights, biases = [], []
-        for pair, by, plus in zip(pairs, scale.chunk(4), rest.chunk(4), strict=True):
+        for pair, by, plus in zip(pairs, scale.chunk(4), shift.chunk(4), strict=True):
             over_time = pair.get_parameter("1.weight")[..., 0, 0] * by[:, None, None]
             # one row of outputs for the frame before, the frame itself and the frame after
             weights.append(over_time.permute(2, 0, 1).flatten(0, 1))
@@ -72,14 +71,14 @@ class Joined(nn.Module):
         x = functional.conv2d(x, self.over_time, self.bias, groups=len(DILATIONS))
         parts = []
         for part, dilation in zip(x.chunk(len(DILATIONS), dim=1), DILATIONS, strict=True):
-            before, here, after = part.chunk(3, dim=1)
-            nothing = torch.zeros_like(here[:dilation])
-            parts.append(here + torch.cat([nothing, before[:-dilation]]) + torch.cat([after[dilation:], nothing]))
+            before, now, after = part.chunk(3, dim=1)
+            nothing = torch.zeros_like(now[:dilation])
+            parts.append(now + torch.cat([nothing, before[:-dilation]]) + torch.cat([after[dilation:], nothing]))
         return torch.cat(parts, dim=1)
 
 
-class Stage(nn.Module):
-    """Two such layers, the first added to the second, at half the size."""
+class DilatedStage(nn.Module):
+    """Stacked dilated DCNN: two cells with a skip connection, then average pooling."""
 
     def __init__(self, inside: int, filters: int) -> None:
         super().__init__()
@@ -90,8 +89,8 @@ class Stage(nn.Module):
         return functional.avg_pool2d(self.DDCNN[1](first).relu() + first, 2)
 
 
-class Alike(nn.Module):
-    """What the likeness of a frame to its neighbours in time says, given (B, T, C) unit vectors of the frames."""
+class SimilarityWindow(nn.Module):
+    """Linear layer on the cosine similarities of a frame to its neighbours in time, given (B, T, C) unit vectors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,8 +103,8 @@ class Alike(nn.Module):
         return self.fc(near).relu()
 
 
-class AlikeFeatures(Alike):
-    """The same, given the maps of all stages, (T, C, H, W) each."""
+class FeatureSimilarity(SimilarityWindow):
+    """The same on projected, pooled feature maps of all stages, (T, C, H, W) each."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,8 +121,10 @@ class TransNetV2(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         insides = (3, *(4 * filters for filters in FILTERS))
-        self.SDDCNN = nn.ModuleList(Stage(inside, filters) for inside, filters in zip(insides, FILTERS, strict=False))
-        self.frame_sim_layer, self.color_hist_layer = AlikeFeatures(), Alike()
+        self.SDDCNN = nn.ModuleList(
+            DilatedStage(inside, filters) for inside, filters in zip(insides, FILTERS, strict=False)
+        )
+        self.frame_sim_layer, self.color_hist_layer = FeatureSimilarity(), SimilarityWindow()
         cells = (HEIGHT // 8) * (WIDTH // 8)
         self.fc1 = nn.Linear(128 + 128 + 4 * FILTERS[-1] * cells, 1024)
         self.cls_layer1, self.cls_layer2 = nn.Linear(1024, 1), nn.Linear(1024, 1)
@@ -131,17 +132,17 @@ class TransNetV2(nn.Module):
     def forward(self, frames: Tensor) -> tuple[Tensor, Tensor]:
         maps = openvino.run(self.maps, frames)
         flat = maps[-1].permute(0, 2, 3, 1).flatten(1)[None]
-        seen = [self.color_hist_layer(histograms(frames)), self.frame_sim_layer(*maps), flat]
-        x = self.fc1(torch.cat(seen, dim=2)).relu()
+        features = [self.color_hist_layer(histograms(frames)), self.frame_sim_layer(*maps), flat]
+        x = self.fc1(torch.cat(features, dim=2)).relu()
         return self.cls_layer1(x)[..., 0], self.cls_layer2(x)[..., 0]
 
     def maps(self, frames: Tensor) -> tuple[Tensor, ...]:
         """(T, C, H, W) of each stage."""
-        found, x = [], frames[0].permute(0, 3, 1, 2).float() / 255
+        maps, x = [], frames[0].permute(0, 3, 1, 2).float() / 255
         for stage in self.SDDCNN:
             x = stage(x)
-            found.append(x)
-        return tuple(found)
+            maps.append(x)
+        return tuple(maps)
 
 
 def histograms(frames: Tensor) -> Tensor:

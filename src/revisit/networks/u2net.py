@@ -1,4 +1,4 @@
-"""U2-Net (small, "u2netp"): how much each pixel belongs to what catches the eye (Qin et al. 2020; Apache-2.0).
+"""U2-Net (small, "u2netp"): salient object detection (Qin et al. 2020; Apache-2.0).
 
 The picture is resized to 320 x 320 (PIL's bilinear), divided by its brightest level, and normalised as ImageNet's. The
 first of the seven maps of the file is the answer, stretched to 0-1.
@@ -26,8 +26,8 @@ def saliency(rgb: np.ndarray, path: Path | None = None) -> np.ndarray:
     levels = resized(torch.from_numpy(np.ascontiguousarray(rgb)).permute(2, 0, 1)[None], (SIDE, SIDE), "bilinear")
     numbers = levels[0].numpy() / max(float(levels.max()), 1e-6)
     mean, std = (np.array(values)[:, None, None] for values in (IMAGENET_MEAN, IMAGENET_STD))
-    found = onnx.run(path or weights.file(ID), ((numbers - mean) / std)[None])[0][0, 0]
-    return np.asarray((found - found.min()) / max(float(found.max() - found.min()), 1e-9))
+    logits = onnx.run(path or weights.file(ID), ((numbers - mean) / std)[None])[0][0, 0]
+    return np.asarray((logits - logits.min()) / max(float(logits.max() - logits.min()), 1e-9))
 
 
 def salient_box(rgb: np.ndarray, path: Path | None = None) -> tuple[float, float, float, float] | None:

@@ -30,15 +30,15 @@ PIECE = 1 << 20
 def take(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[str, int | None]) -> dict[str, str]:
     """SHA-256 of each wanted member, whose bytes are written to the file that `wanted` names for it."""
     name = archive.name
-    found: dict[str, str] = {}
-    seen = 0
+    digests: dict[str, str] = {}
+    count = 0
     total = 0
     most = max(EXPANSION * archive.stat().st_size, SMALL)
     try:
         with _members(archive) as members:
             for member, size, regular, open_member in members:
-                seen, total = seen + 1, total + size
-                if seen > MEMBERS or total > most:
+                count, total = count + 1, total + size
+                if count > MEMBERS or total > most:
                     raise RevisitError(f"{name}: it unpacks to far more than expected; nothing was extracted")
                 if not is_inside(member.removeprefix("./").rstrip("/")) and member.strip("./"):
                     raise RevisitError(
@@ -46,7 +46,7 @@ def take(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[str, int | No
                     )
                 if member not in wanted:
                     continue
-                if member in found:
+                if member in digests:
                     raise RevisitError(f"{name}: {member} occurs twice; nothing was extracted")
                 if not regular:
                     raise RevisitError(f"{name}: {member} is a link or not a regular file; nothing was extracted")
@@ -57,13 +57,13 @@ def take(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[str, int | No
                 source = open_member()
                 assert source is not None  # it is a plain file
                 with source:
-                    found[member] = _copy(source, wanted[member], limit, f"{name}: {member}")
+                    digests[member] = _copy(source, wanted[member], limit, f"{name}: {member}")
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         cause = " ".join(str(error).split())[:200]
         raise RevisitError(f"{name}: this archive is damaged ({type(error).__name__}: {cause})") from error
-    if missing := [member for member in wanted if member not in found]:
+    if missing := [member for member in wanted if member not in digests]:
         raise RevisitError(f"{name}: it does not contain {missing[0]}")
-    return found
+    return digests
 
 
 Member = tuple[str, int, bool, Callable[[], IO[bytes] | None]]
@@ -88,13 +88,13 @@ def _plain(info: zipfile.ZipInfo) -> bool:
 
 
 def _copy(source: IO[bytes], to: Path, limit: int, what: str) -> str:
-    made = hashlib.sha256()
-    written = 0
+    digest = hashlib.sha256()
+    size = 0
     with to.open("wb") as file:
         while piece := source.read(PIECE):
-            written += len(piece)
-            if written > limit:
+            size += len(piece)
+            if size > limit:
                 raise RevisitError(f"{what} holds more than the {limit} bytes it should have")
-            made.update(piece)
+            digest.update(piece)
             file.write(piece)
-    return made.hexdigest()
+    return digest.hexdigest()

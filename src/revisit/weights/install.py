@@ -32,31 +32,31 @@ class Lacking:
             *([f"revisit weights pull {' '.join(self.weights)}"] if self.weights else []),
             *([f"revisit weights pull --again {' '.join(self.damaged)}"] if self.damaged else []),
         ]
-        said = [" && ".join(commands)] if commands else []
+        sentences = [" && ".join(commands)] if commands else []
         if self.licences:
-            said.append(f"accept the licence first at {' and '.join(self.licences)}")
+            sentences.append(f"accept the licence first at {' and '.join(self.licences)}")
         if self.by_hand:
-            said.append(f"put {', '.join(self.by_hand)} into {root()} by hand (docs/weights.md)")
-        return "; ".join(said)
+            sentences.append(f"put {', '.join(self.by_hand)} into {root()} by hand (docs/weights.md)")
+        return "; ".join(sentences)
 
 
 def lacking(ids: Iterable[str]) -> Lacking:
     """All that networks with these weights lack on this machine."""
     libraries: dict[str, None] = {}
-    found: dict[str, list[str]] = {"weights": [], "damaged": [], "by_hand": [], "licences": []}
+    lists: dict[str, list[str]] = {"weights": [], "damaged": [], "by_hand": [], "licences": []}
     for id in dict.fromkeys(ids):
-        wanted = entry_or_by_hand(id)
-        libraries.update(dict.fromkeys(name for name in wanted.needs if not is_installed(name)))
-        trouble = look(wanted)
+        locked = entry_or_by_hand(id)
+        libraries.update(dict.fromkeys(name for name in locked.needs if not is_installed(name)))
+        trouble = look(locked)
         if not isinstance(trouble, str):
             continue
-        if not wanted.sources:
-            found["by_hand"].append(id)
+        if not locked.sources:
+            lists["by_hand"].append(id)
             continue
-        found["damaged" if trouble.again else "weights"].append(id)
-        if wanted.gated:
-            found["licences"].append(wanted.gated)
-    return Lacking(tuple(libraries), **{name: tuple(dict.fromkeys(values)) for name, values in found.items()})
+        lists["damaged" if trouble.again else "weights"].append(id)
+        if locked.gated:
+            lists["licences"].append(locked.gated)
+    return Lacking(tuple(libraries), **{name: tuple(dict.fromkeys(values)) for name, values in lists.items()})
 
 
 def install_command(extra: str) -> str:

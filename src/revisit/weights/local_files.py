@@ -15,11 +15,11 @@ from revisit.weights.tensors import INSTALL
 
 def file(id: str) -> Path:
     """The file of these weights; raises MissingPrerequisite with the command that brings or mends it."""
-    wanted = entry_or_by_hand(id)
-    here = look(wanted)
-    if isinstance(here, str):
-        raise MissingPrerequisite(why(wanted, here))
-    return here.first
+    locked = entry_or_by_hand(id)
+    local = look(locked)
+    if isinstance(local, str):
+        raise MissingPrerequisite(why(locked, local))
+    return local.first
 
 
 def folder(id: str) -> Path:
@@ -33,13 +33,13 @@ def why_missing(ids: Sequence[str]) -> str | None:
     A library is not installed, or a file is missing, damaged or outdated.
     """
     for id in ids:
-        wanted = entry_or_by_hand(id)
-        for library in wanted.needs:
+        locked = entry_or_by_hand(id)
+        for library in locked.needs:
             if not is_installed(library):
                 return f"{library} is not installed: {INSTALL}"
-        here = look(wanted)
-        if isinstance(here, str):
-            return why(wanted, here)
+        local = look(locked)
+        if isinstance(local, str):
+            return why(locked, local)
     return None
 
 

@@ -99,12 +99,12 @@ def entries() -> Mapping[str, Entry]:
 
 def entry(id: str) -> Entry:
     """The entry of this id."""
-    known = entries()
-    if id not in known:
+    all_entries = entries()
+    if id not in all_entries:
         raise UsageError(
             f"there are no weights called {id!r}; `revisit weights list` shows all, and {OVERLAY} may add some"
         )
-    return known[id]
+    return all_entries[id]
 
 
 def entry_or_by_hand(id: str) -> Entry:
@@ -123,88 +123,88 @@ def _read(path: Path, changed: int) -> Mapping[str, Entry]:
     listed = content.get("weights") if isinstance(content, dict) else None
     if not isinstance(listed, dict):
         raise UsageError(f"{path}: a lock must have `weights:` with an entry for each id")
-    return {str(id): _entry(str(id), said, f"{path.name}, {id}") for id, said in listed.items()}
+    return {str(id): _entry(str(id), fields, f"{path.name}, {id}") for id, fields in listed.items()}
 
 
-def _entry(id: str, said: Any, where: str) -> Entry:
-    said = _mapping(said, where, "title", "licence", "files", "sources", "needs", "sets", "gated", "note")
+def _entry(id: str, fields: Any, where: str) -> Entry:
+    fields = _mapping(fields, where, "title", "licence", "files", "sources", "needs", "sets", "gated", "note")
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", id):
         raise UsageError(f"{where}: an id may have lower-case letters, digits, '.', '_' and '-'")
-    files = tuple(_file(one, f"{where}, files") for one in said.get("files") or [])
-    sources = tuple(_source(one, f"{where}, sources") for one in said.get("sources") or [])
+    files = tuple(_file(one, f"{where}, files") for one in fields.get("files") or [])
+    sources = tuple(_source(one, f"{where}, sources") for one in fields.get("sources") or [])
     if not files:
         raise UsageError(f"{where}: name at least one file")
     if len(files) > 1 and any(source.kind == "url" and not source.where.endswith("/") for source in sources):
         raise UsageError(f"{where}: several files need the address of a folder; end it with '/'")
-    needs = tuple(str(library) for library in said.get("needs") or [])
+    needs = tuple(str(library) for library in fields.get("needs") or [])
     if unknown := set(needs) - set(LIBRARIES):
         raise UsageError(f"{where}: needs {', '.join(sorted(unknown))}; known are {', '.join(LIBRARIES)}")
-    told = {"title": id, "licence": "unknown", "gated": "", "note": ""}
-    told = {name: str(said.get(name) or usual) for name, usual in told.items()}
-    sets = tuple(str(name) for name in said.get("sets") or [])
-    return Entry(id, files=files, sources=sources, needs=needs, sets=sets, **told)
+    texts = {"title": id, "licence": "unknown", "gated": "", "note": ""}
+    texts = {name: str(fields.get(name) or usual) for name, usual in texts.items()}
+    sets = tuple(str(name) for name in fields.get("sets") or [])
+    return Entry(id, files=files, sources=sources, needs=needs, sets=sets, **texts)
 
 
-def _file(said: Any, where: str) -> LockedFile:
-    said = _mapping(said, where, "name", "sha256", "size", "convert", "becomes")
-    name, convert = str(said.get("name") or ""), str(said.get("convert") or "")
-    becomes = str(said.get("becomes") or ("model.safetensors" if convert else name))
+def _file(fields: Any, where: str) -> LockedFile:
+    fields = _mapping(fields, where, "name", "sha256", "size", "convert", "becomes")
+    name, convert = str(fields.get("name") or ""), str(fields.get("convert") or "")
+    becomes = str(fields.get("becomes") or ("model.safetensors" if convert else name))
     for path in (name, becomes):
         if not is_inside(path):
             raise UsageError(f"{where}: {path!r} is not a file name relative to the folder")
     if convert not in CONVERSIONS:
         raise UsageError(f"{where}: convert must be one of {', '.join(filter(None, CONVERSIONS))}, not {convert!r}")
-    return LockedFile(name, _pin(said, where), _size(said, where), convert, becomes)
+    return LockedFile(name, _pin(fields, where), _size(fields, where), convert, becomes)
 
 
-def _source(said: Any, where: str) -> Source:
-    said = _mapping(said, where, *KINDS, "revision", "archive", "sha256", "size", "take")
-    kinds = [kind for kind in KINDS if kind in said]
+def _source(fields: Any, where: str) -> Source:
+    fields = _mapping(fields, where, *KINDS, "revision", "archive", "sha256", "size", "take")
+    kinds = [kind for kind in KINDS if kind in fields]
     if len(kinds) != 1:
         raise UsageError(f"{where}: a source must be one of {', '.join(KINDS)}")
-    kind, place = kinds[0], str(said[kinds[0]])
-    if kind == "pypi" and ("==" not in place or not said.get("archive")):
+    kind, place = kinds[0], str(fields[kinds[0]])
+    if kind == "pypi" and ("==" not in place or not fields.get("archive")):
         raise UsageError(f"{where}: write `pypi: name==version` and `archive:`, the name of its file")
     if kind == "npm" and "@" not in place[1:]:
         raise UsageError(f"{where}: write `npm: name@version`")
-    take = said.get("take") or {}
+    take = fields.get("take") or {}
     if not isinstance(take, dict):
         raise UsageError(f"{where}: `take:` maps names of files to their paths in the source")
     return Source(
         kind,
         place,
-        str(said.get("revision") or "main"),
-        str(said.get("archive") or ""),
-        _pin(said, where),
-        _size(said, where),
+        str(fields.get("revision") or "main"),
+        str(fields.get("archive") or ""),
+        _pin(fields, where),
+        _size(fields, where),
         {str(name): str(path) for name, path in take.items()},
     )
 
 
-def _mapping(said: Any, where: str, *known: str) -> dict[str, Any]:
-    if not isinstance(said, dict):
-        raise UsageError(f"{where}: expected names and values, found {type(said).__name__}")
-    if unknown := sorted(str(key) for key in said if key not in known):
-        raise UsageError(f"{where}: unknown field {', '.join(unknown)}; the fields are {', '.join(known)}")
-    return said
+def _mapping(content: Any, where: str, *names: str) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise UsageError(f"{where}: expected names and values, found {type(content).__name__}")
+    if unknown := sorted(str(key) for key in content if key not in names):
+        raise UsageError(f"{where}: unknown field {', '.join(unknown)}; the fields are {', '.join(names)}")
+    return content
 
 
-def _pin(said: Mapping[str, Any], where: str) -> str:
-    found = said.get("sha256")
-    if found is None:
+def _pin(fields: Mapping[str, object], where: str) -> str:
+    digest = fields.get("sha256")
+    if digest is None:
         return ""
-    if not isinstance(found, str) or not re.fullmatch(rf"[0-9a-f]{{{SHORTEST_PIN},64}}", found):
+    if not isinstance(digest, str) or not re.fullmatch(rf"[0-9a-f]{{{SHORTEST_PIN},64}}", digest):
         raise UsageError(
-            f"{where}: sha256 must be {SHORTEST_PIN} to 64 hexadecimal digits in quotation marks, not {found!r}"
+            f"{where}: sha256 must be {SHORTEST_PIN} to 64 hexadecimal digits in quotation marks, not {digest!r}"
         )
-    return found
+    return digest
 
 
-def _size(said: Mapping[str, Any], where: str) -> int | None:
-    found = said.get("size")
-    if found is not None and (not isinstance(found, int) or found < 0):
-        raise UsageError(f"{where}: size must be a number of bytes, not {found!r}")
-    return found
+def _size(fields: Mapping[str, object], where: str) -> int | None:
+    size = fields.get("size")
+    if size is not None and (not isinstance(size, int) or size < 0):
+        raise UsageError(f"{where}: size must be a number of bytes, not {size!r}")
+    return size
 
 
 def is_inside(path: str) -> bool:

@@ -42,20 +42,20 @@ def pypi(name: str, archive: str) -> Found:
     """Where the archive with this file name lies; all indexes of pip's configuration are asked in turn."""
     settings = pip_settings()
     for place in settings.get("find-links", "").split():
-        if (beside := _local(place) / archive).is_file():
-            return Found(beside.resolve().as_uri())
-    said: list[str] = []
+        if (path := _local(place) / archive).is_file():
+            return Found(path.resolve().as_uri())
+    reasons: list[str] = []
     for index in indexes(settings):
         page = f"{index.rstrip('/')}/{re.sub(r'[-_.]+', '-', name).lower()}/"
         try:
             links = _links(page)
         except Unavailable as error:
-            said.append(str(error))
+            reasons.append(str(error))
             continue
         if archive in links:
             return Found(links[archive], _secret_for(links[archive], index))
-        said.append(f"{shown(page)}: it does not list {archive}")
-    raise Unavailable("; ".join(said) or "pip is set up without an index (no-index)")
+        reasons.append(f"{shown(page)}: it does not list {archive}")
+    raise Unavailable("; ".join(reasons) or "pip is set up without an index (no-index)")
 
 
 def indexes(settings: Mapping[str, str]) -> list[str]:
@@ -68,18 +68,18 @@ def indexes(settings: Mapping[str, str]) -> list[str]:
 @cache
 def default_index() -> str:
     """The index that pip uses where nobody names one: its help says it."""
-    said = " ".join(_said([sys.executable, "-m", "pip", "download", "--help"]).split())
-    if found := re.search(r"\(default:? (https?://[^\s)]+)\)", said):
-        return found[1]
+    help_text = " ".join(_said([sys.executable, "-m", "pip", "download", "--help"]).split())
+    if match := re.search(r"\(default:? (https?://[^\s)]+)\)", help_text):
+        return match[1]
     raise Unavailable("no package index is configured: set PIP_INDEX_URL, or install pip into this environment")
 
 
 @cache
 def default_registry() -> str:
     """The registry that npm uses where nobody names one."""
-    found = _said([shutil.which("npm") or "", "config", "get", "registry"]).strip().rstrip("/")
-    if found.startswith(("http://", "https://")):
-        return found
+    registry = _said([shutil.which("npm") or "", "config", "get", "registry"]).strip().rstrip("/")
+    if registry.startswith(("http://", "https://")):
+        return registry
     raise Unavailable("no npm registry is configured: set npm_config_registry to its address, or install npm")
 
 
@@ -97,7 +97,7 @@ def _said(command: list[str]) -> str:
 
 def pip_settings() -> dict[str, str]:
     """What pip's configuration files and environment variables say, the latter first."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for path in _pip_files():
         parser = configparser.RawConfigParser()
         try:
@@ -106,11 +106,11 @@ def pip_settings() -> dict[str, str]:
             continue  # pip itself complains of it
         for section in ("global", "download", "install"):
             if parser.has_section(section):
-                found.update({key.replace("_", "-"): value.strip() for key, value in parser.items(section)})
+                settings.update({key.replace("_", "-"): value.strip() for key, value in parser.items(section)})
     for name in ("index-url", "extra-index-url", "find-links", "no-index"):
         if value := os.environ.get("PIP_" + name.upper().replace("-", "_")):
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
 def _pip_files() -> Iterator[Path]:
@@ -181,13 +181,13 @@ def npm(name: str, version: str) -> Found:
     base, _ = without_secret(registry.rstrip("/"))
     page = f"{base}/{name.replace('/', '%2f')}"
     try:
-        about = _json(f"{page}/{urllib.parse.quote(version)}", npm_secret(page, settings, registry))
+        description = _json(f"{page}/{urllib.parse.quote(version)}", npm_secret(page, settings, registry))
     except Unavailable as error:
         if error.status not in (404, 405):
             raise
         # Some registries answer for the whole package only.
-        about = _json(page, npm_secret(page, settings, registry)).get("versions", {}).get(version)
-    tarball = about.get("dist", {}).get("tarball") if isinstance(about, dict) else None
+        description = _json(page, npm_secret(page, settings, registry)).get("versions", {}).get(version)
+    tarball = description.get("dist", {}).get("tarball") if isinstance(description, dict) else None
     if not isinstance(tarball, str):
         raise Unavailable(f"{shown(page)}: it does not list version {version}")
     if not same_host(tarball, base) and _is_public(tarball):  # a mirror passes on the pages of the public registry
@@ -205,9 +205,9 @@ def _is_public(url: str) -> bool:
 
 def npm_settings() -> dict[str, str]:
     """What npm's configuration files and environment variables say, the latter first."""
-    found: dict[str, str] = {}
-    said = {name.lower(): value for name, value in os.environ.items() if name.lower().startswith("npm_config_")}
-    own = said.get("npm_config_userconfig")
+    settings: dict[str, str] = {}
+    variables = {name.lower(): value for name, value in os.environ.items() if name.lower().startswith("npm_config_")}
+    own = variables.get("npm_config_userconfig")
     for path in (Path("/etc/npmrc"), Path(own) if own else Path.home() / ".npmrc"):
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -216,10 +216,10 @@ def npm_settings() -> dict[str, str]:
         for line in lines:
             key, equals, value = line.partition("=")
             if equals and not line.lstrip().startswith((";", "#")):
-                found[key.strip()] = _filled(value.strip().strip("\"'"))
-    if said.get("npm_config_registry"):
-        found["registry"] = said["npm_config_registry"]
-    return found
+                settings[key.strip()] = _filled(value.strip().strip("\"'"))
+    if variables.get("npm_config_registry"):
+        settings["registry"] = variables["npm_config_registry"]
+    return settings
 
 
 def _filled(value: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +13,14 @@ from revisit.core import MissingPrerequisite
 from revisit.media.error_names import printable
 from revisit.weights.torchscript import is_torchscript, torchscript_tensors
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 WRAPPERS = ("state_dict", "model_state_dict", "params_ema", "params", "model", "net")
 INSTALL = "pip install 'revisit-bench[networks]'"
 
 
-def tensors(path: Path) -> dict[str, Any]:
+def tensors(path: Path) -> dict[str, Tensor]:
     """Name → tensor on the CPU, from safetensors, a TorchScript archive or a state dict saved by torch.
 
     A tensor that was saved alone is called "tensor".
@@ -38,17 +41,17 @@ def tensors(path: Path) -> dict[str, Any]:
             return {"tensor": content.detach()}
         while (inner := _inner(content)) is not None:
             content = inner
-        named = content.items() if isinstance(content, dict) else ()
-        found = {str(name): one for name, one in named if isinstance(one, torch.Tensor)}
+        items = content.items() if isinstance(content, dict) else ()
+        state = {str(name): one for name, one in items if isinstance(one, torch.Tensor)}
     except MissingPrerequisite:
         raise
     except ImportError as error:
         raise MissingPrerequisite(f"{error.name or 'torch'} is not installed: {INSTALL}") from error
     except Exception as error:  # damaged files, files that hold code and files of other kinds differ in this
         raise unreadable(path, error) from error
-    if not found:
+    if not state:
         raise MissingPrerequisite(f"{path}: it has no named tensors; expected a state dict or safetensors")
-    return found
+    return state
 
 
 def unreadable(path: Path, error: Exception) -> MissingPrerequisite:

@@ -34,7 +34,7 @@ class Module:
     """A module of the archive: its attributes by name."""
 
     def __init__(self) -> None:
-        self.attributes: dict[str, Any] = {}
+        self.attributes: dict[str, object] = {}
 
     def __setstate__(self, state: object) -> None:
         if isinstance(state, dict):
@@ -56,26 +56,26 @@ def torchscript_tensors(path: Path) -> dict[str, Tensor]:
         with zipfile.ZipFile(path) as archive:
             root = _Reader(archive).load()
     except REFUSED as error:
-        said = str(error) or type(error).__name__
+        cause = str(error) or type(error).__name__
         raise MissingPrerequisite(
-            f"{path}: this is not a valid TorchScript archive of tensors ({said}); none of its code was run. Remove "
+            f"{path}: this is not a valid TorchScript archive of tensors ({cause}); none of its code was run. Remove "
             "it and fetch the published file with `revisit weights pull`"
         ) from error
-    found: dict[str, Tensor] = {}
-    _collect(root, "", found, 0)
-    return found
+    tensors: dict[str, Tensor] = {}
+    _collect(root, "", tensors, 0)
+    return tensors
 
 
-def _collect(module: object, prefix: str, found: dict[str, Tensor], depth: int) -> None:
+def _collect(module: object, prefix: str, tensors: dict[str, Tensor], depth: int) -> None:
     import torch
 
     if not isinstance(module, Module) or depth > 50:  # deeper than any network, shallower than an endless one
         return
     for name, value in module.attributes.items():
         if isinstance(value, torch.Tensor):
-            found[f"{prefix}{name}"] = value
+            tensors[f"{prefix}{name}"] = value
         else:
-            _collect(value, f"{prefix}{name}.", found, depth + 1)
+            _collect(value, f"{prefix}{name}.", tensors, depth + 1)
 
 
 # Python's own unpickler, not the one in C, which sets memory aside for as many places as a file asks for
@@ -87,7 +87,7 @@ class _Reader(pickle._Unpickler):
         if len(pickles) != 1 or self.sizes[pickles[0]] > MOST_PICKLE:
             raise pickle.UnpicklingError("it has no data.pkl of reasonable size")
         self.folder = pickles[0].partition("/")[0]
-        self.storages: dict[str, Any] = {}
+        self.storages: dict[str, Tensor] = {}
         super().__init__(io.BytesIO(archive.read(pickles[0])))
 
     def find_class(self, module: str, name: str) -> Any:
@@ -123,5 +123,5 @@ def _tensor(storage: Any, offset: Any, shape: Any, stride: Any, *_: Any) -> Tens
     """A tensor in a storage; torch refuses one that reaches beyond it, and we one that repeats it."""
     if math.prod(shape) > storage.numel():
         raise pickle.UnpicklingError(f"a tensor of shape {tuple(shape)} lies in a storage of {storage.numel()} numbers")
-    made: Tensor = storage.as_strided(tuple(shape), tuple(stride), offset)
-    return made.clone()
+    view: Tensor = storage.as_strided(tuple(shape), tuple(stride), offset)
+    return view.clone()

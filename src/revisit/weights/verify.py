@@ -26,25 +26,25 @@ def on_this_machine() -> Sequence[str]:
 
 def verify(id: str) -> Verdict:
     """Read all files of an entry."""
-    wanted = entry(id)
-    here = look(wanted, read=True)
-    if isinstance(here, str):
-        return Verdict(id, here.state, why(wanted, here))
-    if here.receipt is None:
-        return Verdict(id, "by hand", "; ".join(_compared(wanted, *one) for one in here.files.items()))
-    return Verdict(id, "ok", f"{here.first} from {here.receipt.get('source')}")
+    locked = entry(id)
+    local = look(locked, read=True)
+    if isinstance(local, str):
+        return Verdict(id, local.state, why(locked, local))
+    if local.receipt is None:
+        return Verdict(id, "by hand", "; ".join(_compared(locked, *one) for one in local.files.items()))
+    return Verdict(id, "ok", f"{local.first} from {local.receipt.get('source')}")
 
 
-def _compared(wanted: Entry, name: str, path: Path) -> str:
+def _compared(locked: Entry, name: str, path: Path) -> str:
     """What a file that was put there by hand is, beside the one that was published."""
     digest = digest_of(path, read=True)
-    file = next((file for file in wanted.files if file.becomes == name), wanted.files[0])
+    file = next((file for file in locked.files if file.becomes == name), locked.files[0])
     if not file.sha256:
-        found = "not checked: the lock has no digest"
+        comparison = "not checked: the lock has no digest"
     elif path.suffix != Path(file.name).suffix:  # another format, or what a conversion made of it
-        found = f"not checked: the lock has only the digest of {file.name}"
+        comparison = f"not checked: the lock has only the digest of {file.name}"
     elif digest.startswith(file.sha256):
-        found = "as published"
+        comparison = "as published"
     else:
-        found = f"which differs from the published {file.sha256}"
-    return f"{path}: SHA-256 {digest}, {found}"
+        comparison = f"which differs from the published {file.sha256}"
+    return f"{path}: SHA-256 {digest}, {comparison}"
