@@ -71,16 +71,16 @@ def card_problems(root: Path) -> list[str]:
         files = dict(card["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         return [f"there is no {CARD} that can be read ({error}); the builders write one"]
-    found = [f"the card has no {name}" for name in ("licence", "source", "suite", "counts") if not card.get(name)]
+    sentences = [f"the card has no {name}" for name in ("licence", "source", "suite", "counts") if not card.get(name)]
     if card.get("fingerprint") != digest(files, 32):
-        found.append("the fingerprint of the card is not that of its files")
+        sentences.append("the fingerprint of the card is not that of its files")
     there = {path.relative_to(root).as_posix(): path for path in _files(root)}
-    found += [f"{name} is on the card and not there" for name in files if name not in there]
-    found += [f"{name} is not on the card" for name in there if name not in files]
-    found += [
+    sentences += [f"{name} is on the card and not there" for name in files if name not in there]
+    sentences += [f"{name} is not on the card" for name in there if name not in files]
+    sentences += [
         f"{name} is not what it was" for name in files if name in there and file_digest(there[name]) != files[name]
     ]
-    return found
+    return sentences
 
 
 def _files(root: Path) -> list[Path]:
@@ -97,10 +97,10 @@ def videos_in(folder: Path) -> list[Path]:
     """The videos directly in a folder, in natural order."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder of videos")
-    found = [path for path in folder.iterdir() if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file()]
-    if not found:
+    videos = [path for path in folder.iterdir() if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file()]
+    if not videos:
         raise UsageError(f"{folder}: there is no video in it ({', '.join(VIDEO_SUFFIXES)})")
-    return sorted(found, key=natural_order)
+    return sorted(videos, key=natural_order)
 
 
 def empty_folder(root: Path) -> Path:

@@ -34,17 +34,17 @@ def find_clips(root: Path) -> Iterator[tuple[str, str, Path]]:
     The first folder below the root names the model; the rest of the path, without the suffix, names
     the sample. Clips directly in the root belong to one model, named after the root.
     """
-    alone = root.resolve().name
+    root_name = root.resolve().name
     for folders, name, path in _walk(root, ()):
-        yield folders[0] if folders else alone, "/".join([*folders[1:], name]), path
+        yield folders[0] if folders else root_name, "/".join([*folders[1:], name]), path
 
 
-def named_apart(found: Sequence[tuple[str, str, Path]]) -> list[tuple[str, str, Path]]:
+def named_apart(clips: Sequence[tuple[str, str, Path]]) -> list[tuple[str, str, Path]]:
     """The same clips; where two would have one name (clip.mp4 beside clip.webm or clip/), files keep their endings."""
-    names = Counter((sample, path.parent) for _, sample, path in found)
+    names = Counter((sample, path.parent) for _, sample, path in clips)
     return [
         (model, f"{sample}{path.suffix}" if names[sample, path.parent] > 1 and not path.is_dir() else sample, path)
-        for model, sample, path in found
+        for model, sample, path in clips
     ]
 
 
@@ -65,8 +65,8 @@ def _walk(folder: Path, folders: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
 def _listed(folder: Path) -> list[tuple[Path, os.DirEntry[str]]]:
     """What lies in a folder and is not hidden, in natural order; an entry knows what it is without asking the disk."""
     with os.scandir(folder) as entries:
-        found = [(folder / entry.name, entry) for entry in entries if not entry.name.startswith(".")]
-    return sorted(found, key=lambda one: natural_order(one[0]))
+        listing = [(folder / entry.name, entry) for entry in entries if not entry.name.startswith(".")]
+    return sorted(listing, key=lambda one: natural_order(one[0]))
 
 
 def passed_over(root: Path) -> Iterator[Rejected | Remark]:
@@ -74,18 +74,18 @@ def passed_over(root: Path) -> Iterator[Rejected | Remark]:
 
     Notes beside videos are not told.
     """
-    others: list[str] = []
+    other_files: list[str] = []
     for path, why in _not_read(root):
         name = path.relative_to(root).as_posix()
         if why:
             model = path.relative_to(root).parts[0]
             yield Rejected(name, why, "" if model == path.name and path.suffix else model)
         else:
-            others.append(name)
-    if others:
-        more = f" and {len(others) - PASSED_OVER} more" if len(others) > PASSED_OVER else ""
-        named = ", ".join(others[:PASSED_OVER]) + more
-        yield Remark(f"{counted(len(others), 'other file')} not read, being no video that is known here: {named}")
+            other_files.append(name)
+    if other_files:
+        rest = f" and {len(other_files) - PASSED_OVER} more" if len(other_files) > PASSED_OVER else ""
+        names = ", ".join(other_files[:PASSED_OVER]) + rest
+        yield Remark(f"{counted(len(other_files), 'other file')} not read, being no video that is known here: {names}")
 
 
 def _not_read(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -114,7 +114,7 @@ def case_id(sample: str, model: str, seed: int) -> str:
 
 def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected]:
     """Cases of a JSONL manifest; each unusable line is a Rejected with its line number."""
-    seen: dict[str, int] = {}
+    line_by_id: dict[str, int] = {}
     allowed = [path.parent.resolve(), *(root.resolve() for root in roots)]
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -131,13 +131,13 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
         except ValueError as error:
             yield Rejected(where, " ".join(str(error).split()), _model_of(line))
             continue
-        if case.id in seen:
-            first = seen[case.id]
+        if case.id in line_by_id:
+            first = line_by_id[case.id]
             yield Rejected(
                 where, f"{case.id} is already on line {first}; id, model and seed together must be unique", case.model
             )
             continue
-        seen[case.id] = number
+        line_by_id[case.id] = number
         yield case
 
 
@@ -168,8 +168,8 @@ def _manifest_case(content: dict[str, Any], allowed: Sequence[Path]) -> Case:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        found = str(first["input"])[:80]
-        raise ValueError(f"{field}: {first['msg'].removeprefix('Value error, ')} (found {found})") from None
+        input_text = str(first["input"])[:80]
+        raise ValueError(f"{field}: {first['msg'].removeprefix('Value error, ')} (found {input_text})") from None
     base = allowed[0]
     video = _inside(base, entry.video, allowed)
     sample = entry.id or Path(entry.video).stem

@@ -28,21 +28,21 @@ def scan(
     """
     if not root.is_dir():
         raise UsageError(f"{root}: no such folder")
-    found = list(_named(root, _expression(pattern) if pattern else None))
-    if not found:
+    clips = list(_named(root, _expression(pattern) if pattern else None))
+    if not clips:
         raise UsageError(f"{root}: no videos found" + (f" that look like {pattern!r}" if pattern else ""))
-    truth = {sample: path for model, sample, _, path in found if model == reference}
+    truth = {sample: path for model, sample, _, path in clips if model == reference}
     if reference is not None and not truth:
-        models = ", ".join(sorted({model for model, _, _, _ in found})[:10])
+        models = ", ".join(sorted({model for model, _, _, _ in clips})[:10])
         raise UsageError(f"no clip belongs to the reference model {reference!r}; the models found are {models}")
-    for model, sample, seed, path in found:
+    for model, sample, seed, path in clips:
         entry: dict[str, Any] = {"id": sample, "model": model, "video": path.relative_to(root).as_posix()}
         if seed:
             entry["seed"] = seed
         if sample in truth and model != reference:
             entry["reference"] = truth[sample].relative_to(root).as_posix()
-        if given := target_of(targets or {}, root, sample, path):
-            entry["target"] = given
+        if target := target_of(targets or {}, root, sample, path):
+            entry["target"] = target
         yield entry
 
 
@@ -51,10 +51,10 @@ def target_of(targets: Mapping[str, Any], root: Path, sample: str, path: Path) -
     if not targets:
         return None
     names = (path.relative_to(root).with_suffix("").as_posix(), path.stem, sample)
-    given = next((targets[name] for name in names if name in targets), None)
-    if not isinstance(given, Mapping) or "box" not in given:
+    row = next((targets[name] for name in names if name in targets), None)
+    if not isinstance(row, Mapping) or "box" not in row:
         return None
-    return {"name": str(given.get("name") or given.get("target") or "target"), "box": given["box"]}
+    return {"name": str(row.get("name") or row.get("target") or "target"), "box": row["box"]}
 
 
 def _named(root: Path, expression: re.Pattern[str] | None) -> Iterator[tuple[str, str, int, Path]]:

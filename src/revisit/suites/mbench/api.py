@@ -47,10 +47,10 @@ class Named(Generic[T]):
     things: Callable[[], Mapping[str, T]]
 
     def get(self, name: str) -> T:
-        known = self.things()
-        if name not in known:
-            raise UsageError(f"there is no {self.kind} called {name!r}; choose one of {', '.join(known)}")
-        return known[name]
+        things = self.things()
+        if name not in things:
+            raise UsageError(f"there is no {self.kind} called {name!r}; choose one of {', '.join(things)}")
+        return things[name]
 
     def names(self) -> list[str]:
         """All names."""
@@ -73,8 +73,8 @@ class Adapter:
         from revisit.engine.dataset_cases import stratified
         from revisit.suites.mbench.read import read
 
-        given = {"models": models, "subsets": subsets, "conditions": conditions, "samples": sample_ids}
-        options = {name: ",".join(values) for name, values in given.items() if values}
+        filters = {"models": models, "subsets": subsets, "conditions": conditions, "samples": sample_ids}
+        options = {name: ",".join(values) for name, values in filters.items() if values}
         entries = list(read(Path(source), (), **options))
         cases = [entry for entry in entries if isinstance(entry, Case)]
         rejected = tuple(entry for entry in entries if isinstance(entry, Rejected))
@@ -119,8 +119,8 @@ def run_eval(
     request = Request.of(
         items.source, "mbench", set, protocol, ids, items.limit, "auto", [], options, judge, list(params), truth=False
     )
-    asked = request.chosen_judge()
-    plan = request.plan(judge=asked.judge.facts if asked else None)
+    judge_choice = request.chosen_judge()
+    plan = request.plan(judge=judge_choice.judge.facts if judge_choice else None)
     check_available(plan)
-    run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=asked, adds=data.ids())
+    run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=judge_choice, adds=data.ids())
     return run.summary

@@ -137,21 +137,21 @@ def _answer(asker: Asker, frames: Frames, question: Any, video: Path) -> Any:
     return answer.value
 
 
-def write(root: Path, told: Sequence[Told], *, licence: str, source: str) -> tuple[Path, Path]:
+def write(root: Path, samples: Sequence[Told], *, licence: str, source: str) -> tuple[Path, Path]:
     """Both datasets of these videos."""
-    made = []
+    folders = []
     for setting in "AT":
         place = authoring.empty_folder(root / f"MBench-{setting}")
-        for number, one in enumerate(told):
+        for number, one in enumerate(samples):
             _sample(place / "samples" / one.subset / one.id, one, setting, number)
-        write_text(place / CARD, _card(setting, told))
-        rows = [{"subset": one.subset, "sample_id": one.id, "condition_id": condition(one, setting)} for one in told]
+        write_text(place / CARD, _card(setting, samples))
+        rows = [{"subset": one.subset, "sample_id": one.id, "condition_id": condition(one, setting)} for one in samples]
         write_lines(place / ASSIGNMENTS, rows)
-        counts = {"samples": len(told), **Counter(one.subset for one in told)}
+        counts = {"samples": len(samples), **Counter(one.subset for one in samples)}
         title = f"MBench-{setting} of {source}"
         authoring.write_card(place, "mbench", title=title, licence=licence, source=source, counts=counts)
-        made.append(place)
-    return made[0], made[1]
+        folders.append(place)
+    return folders[0], folders[1]
 
 
 def condition(one: Told, setting: str) -> str:
@@ -169,12 +169,12 @@ def _sides(one: Told) -> tuple[str, str]:
     return ("right", "left") if one.place[0] <= 0.5 else ("left", "right")
 
 
-def _card(setting: str, told: Sequence[Told]) -> str:
-    present = {name: {"description": what} for name, what in SUBSETS.items() if any(t.subset == name for t in told)}
+def _card(setting: str, samples: Sequence[Told]) -> str:
+    present = {name: {"description": what} for name, what in SUBSETS.items() if any(t.subset == name for t in samples)}
     exit_, wait, reenter = PHASES
     actions = {
         f"{away}_then_wait_then_{back}": [{away: exit_}, {"wait": wait}, {back: reenter}]
-        for away, back in sorted({_sides(one) for one in told})
+        for away, back in sorted({_sides(one) for one in samples})
     }
     card = {
         "dataset_id": SETTINGS[setting], "dataset_name": f"MBench-{setting}", "version": "1.0",
@@ -200,14 +200,14 @@ def _sample(place: Path, one: Told, setting: str, number: int) -> None:
     away, back = _sides(one)
     motion = list(CAMERA)[number % len(CAMERA)]
     words = [text.format(away=away, back=back, name=one.name) for text in CAMERA[motion]]
-    told = [f"{camera} {text}" for camera, text in zip(words, one.segments, strict=True)]
-    metadata: dict[str, Any] = {
+    segments = [f"{camera} {text}" for camera, text in zip(words, one.segments, strict=True)]
+    metadata: dict[str, object] = {
         "caption": one.caption, "challenges": dict(one.ratings), "object_name": one.name, "object_anchor": anchor,
         "object_card": {"name": one.name, "attributes": list(one.attributes)},
     }  # fmt: skip
-    annotations: dict[str, Any] = {"action": _action(one), "phases_seconds": list(PHASES)}
+    annotations: dict[str, object] = {"action": _action(one), "phases_seconds": list(PHASES)}
     if setting == "T":
-        metadata |= {"caption_segments": told}
+        metadata |= {"caption_segments": segments}
         annotations = {"camera_motion": motion}
     content = {
         "sample_id": one.id, "subset": one.subset, "caption": one.caption,

@@ -39,20 +39,20 @@ def check(data: Dataset, keep: Filter, dimensions: Sequence[Dimension], limit: i
 
     With a limit, so many items of each model and subset are looked at.
     """
-    made = Checked()
+    report = Checked()
     for model in keep.models:
         looked: Counter[str] = Counter()
         for entry in data.items(model):
             if isinstance(entry, Problem):
-                made.found.append(entry)
+                report.found.append(entry)
                 continue
             looked[entry.subset] += keep.takes(entry)
             if not keep.takes(entry) or (limit is not None and looked[entry.subset] > limit):
                 continue
             mine = [d for d in dimensions if d.subset == entry.subset]
-            made.items += bool(mine)
-            made.found += of_item(data, entry, mine)
-    return made
+            report.items += bool(mine)
+            report.found += of_item(data, entry, mine)
+    return report
 
 
 def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Iterator[Problem]:
@@ -61,8 +61,8 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
     for problem in item.problems:
         if poses or "artifact" not in problem.kind:
             yield problem
-    if dimensions and item.video is not None and (said := not_a_video(item.video)):
-        yield Problem("not a video", f"models/{item.model}/{LIST}", item.line, item.id, f"{item.video.name}: {said}")
+    if dimensions and item.video is not None and (reason := not_a_video(item.video)):
+        yield Problem("not a video", f"models/{item.model}/{LIST}", item.line, item.id, f"{item.video.name}: {reason}")
     sample = f"samples/{item.subset}/{item.sample}/sample.json"
     names = {dimension.name for dimension in dimensions}
 
@@ -76,8 +76,8 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
                 "no anchor", "metadata.object_anchor is missing; add it there, or to anchors.json of the dataset"
             )
         elif anchor is not None and target_of(data, item, anchor)[0] is None:
-            found = json.dumps(anchor)[:120]
-            text = f"the anchor {found} is not inside the frame; expected center_x, center_y, width, height"
+            anchor_text = json.dumps(anchor)[:120]
+            text = f"the anchor {anchor_text} is not inside the frame; expected center_x, center_y, width, height"
             yield lacks("bad anchor", text)
         if data.setting == "T" and not words_of({**item.facts, "object_name": ""}):
             yield lacks("no object card", "metadata.object_card is missing, or has no name: name and attributes")
@@ -114,5 +114,9 @@ def artifact_problem(path: Path) -> tuple[str, str] | None:
     except MediaError as error:
         return "bad artifact", str(error)
     pictures = path.parent / "input_images"
-    shown = len(list(pictures.glob("*.png"))) if pictures.is_dir() else count
-    return None if shown == count else ("wrong count", f"there are {shown} pictures in input_images and {count} poses")
+    pictures_count = len(list(pictures.glob("*.png"))) if pictures.is_dir() else count
+    return (
+        None
+        if pictures_count == count
+        else ("wrong count", f"there are {pictures_count} pictures in input_images and {count} poses")
+    )

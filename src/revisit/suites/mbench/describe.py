@@ -37,21 +37,21 @@ def describe(folder: Path) -> Described:
 def problems(folder: Path) -> list[str]:
     """What could not be scored, as sentences."""
     data, batch = open_dataset(folder), jobs(folder, None, Wanted("check"))
-    found = list(batch.left_out)
+    sentences = list(batch.left_out)
     for job in batch.jobs:
         facts, _ = data.sample(job.subset, job.sample)
         if job.image is None:
-            found.append(f"{job.id}: its sample has neither first_frame.png nor source_video.mp4")
+            sentences.append(f"{job.id}: its sample has neither first_frame.png nor source_video.mp4")
         if data.setting == "T" and len(segments_of(facts)) < 2:
-            found.append(f"{job.id}: caption_segments are missing, or only one: nothing can leave and come back")
+            sentences.append(f"{job.id}: caption_segments are missing, or only one: nothing can leave and come back")
         if job.subset == "object" and data.setting == "T" and not words_of(facts):
-            found.append(f"{job.id}: metadata.object_card is missing, or has no name")
+            sentences.append(f"{job.id}: metadata.object_card is missing, or has no name")
         if job.subset == "object" and data.setting == "A":
             item = Item("", job.subset, job.sample, job.condition, 0, {}, facts, None, {})
             anchor = anchor_of(data, item)[0]
             if anchor is None or target_of(data, item, anchor)[0] is None:
-                found.append(f"{job.id}: metadata.object_anchor is missing, or lies in no frame")
-    return found
+                sentences.append(f"{job.id}: metadata.object_anchor is missing, or lies in no frame")
+    return sentences
 
 
 DATASET = DatasetTools(recognises, describe, problems)

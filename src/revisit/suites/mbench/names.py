@@ -9,12 +9,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from revisit.core import METRICS, UsageError
 
+Axis = Literal["entity", "environment", "causal"]
 SETTINGS = {"A": "mbencha", "T": "mbencht"}
 SUBSETS = ("object", "human", "environment", "causal")
-AXES = ("entity", "environment", "causal")
+AXES: tuple[Axis, ...] = ("entity", "environment", "causal")
 TRIGGER = "judged_trigger"  # the gate of setting T: a judge finds that the clip poses the test
 JUDGED = frozenset({TRIGGER, "judged_progress", "judged_correctness"})  # what a judge is asked
 MOVED = "camera_moved"  # the gate of setting A: the camera did not simply rest
@@ -24,7 +26,7 @@ MOVED = "camera_moved"  # the gate of setting A: the camera did not simply rest
 class Dimension:
     """A dimension: its axis and name as upstream spells them, our metric, and the subset it is asked of."""
 
-    axis: str
+    axis: Axis
     name: str
     id: str
     subset: str
@@ -98,25 +100,25 @@ def chosen(names: Iterable[str], setting: str) -> list[Dimension]:
 
     A name is upstream's, its last part, or our metric's id.
     """
-    known = registered()
+    by_name = registered()
     mine = {spelling: d for d in dimensions_of(setting) for spelling in (upstream_name(d, setting), d.name, d.id)}
-    found: dict[str, Dimension] = {}
+    dimensions: dict[str, Dimension] = {}
     for name in names:
         if name in mine:
-            found[mine[name].id] = mine[name]
-        elif name in known:
+            dimensions[mine[name].id] = mine[name]
+        elif name in by_name:
             raise UsageError(
-                f"{name} is for setting {known[name][0]}, but this is a dataset of setting {setting} "
+                f"{name} is for setting {by_name[name][0]}, but this is a dataset of setting {setting} "
                 f"({SETTINGS[setting]}); choose names that begin with {SETTINGS[setting]}"
             )
         else:
-            near = difflib.get_close_matches(name, [*mine, *known], n=1)
+            near = difflib.get_close_matches(name, [*mine, *by_name], n=1)
             hint = f"did you mean {near[0]}?" if near else "`revisit mbench list-metrics` lists them"
             raise UsageError(f"there is no metric called {name!r}; {hint}")
-    return list(found.values()) or dimensions_of(setting)
+    return list(dimensions.values()) or dimensions_of(setting)
 
 
 def metrics() -> list[str]:
     """Ids of the metrics of this suite: the twelve dimensions in upstream's order, then what plugins add."""
-    others = [id for id in METRICS if "mbench" in METRICS[id].suites and id not in BY_ID]
-    return [*(id for id in BY_ID if id in METRICS), *others]
+    plugins = [metric_id for metric_id in METRICS if "mbench" in METRICS[metric_id].suites and metric_id not in BY_ID]
+    return [*(metric_id for metric_id in BY_ID if metric_id in METRICS), *plugins]

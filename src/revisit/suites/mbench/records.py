@@ -57,15 +57,15 @@ class Answers:
         reason = Reason(kind, verdict.reason or KINDS[kind].meaning)
         return record.changed(status="unscored", value=None, reason=reason)
 
-    def verdict(self, case: Case, id: str) -> Posed:
+    def verdict(self, case: Case, metric_id: str) -> Posed:
         """Whether an item counts under a metric, by the rule."""
-        if self.rule == "all" or not (id not in BY_ID or BY_ID[id].conditioned):
+        if self.rule == "all" or not (metric_id not in BY_ID or BY_ID[metric_id].conditioned):
             return Posed(True)
         return self.posed[case.id] or NOT_ASKED
 
-    def outcome(self, case: Case, id: str) -> Outcome:
+    def outcome(self, case: Case, metric_id: str) -> Outcome:
         """What an item comes to under a metric, by the rule."""
-        record, verdict = self.results.answer(case, id), self.verdict(case, id)
+        record, verdict = self.results.answer(case, metric_id), self.verdict(case, metric_id)
         value, raw = (record.value, record.raw) if record is not None and record.scored else (None, None)
         return Outcome(value, raw, verdict.posed)
 
@@ -77,30 +77,30 @@ class Answers:
 
     def asked(self) -> list[Dimension]:
         """The dimensions that were asked, in upstream's order."""
-        return [dimension for id, dimension in BY_ID.items() if id in self.results.metrics]
+        return [dimension for metric_id, dimension in BY_ID.items() if metric_id in self.results.metrics]
 
 
 def answers_of(results: Results) -> Answers:
     """Results with the rule by which items count."""
     setting = next((str(case.annotations["setting"]) for case in results.cases), "A")
     gate = MOVED if setting == "A" else TRIGGER
-    seen = results.asking(*{*results.metrics, *results.gates} - JUDGED)  # what tells whether a video can be read
-    posed = {case.id: _posed(results.answer(case, gate), seen) for case in results.cases}
+    readings = results.asking(*{*results.metrics, *results.gates} - JUDGED)  # what tells whether a video can be read
+    posed_by_case = {case.id: _posed(results.answer(case, gate), readings) for case in results.cases}
     literal = any(record.protocol.startswith(("paper:", "readme:")) for record in results.records)
-    asked = any(verdict is not None for verdict in posed.values())
-    rule = "all" if not asked or (literal and setting == "A") else "camera" if setting == "A" else "trigger"
-    return Answers(results, setting, rule, posed, literal)
+    gated = any(verdict is not None for verdict in posed_by_case.values())
+    rule = "all" if not gated or (literal and setting == "A") else "camera" if setting == "A" else "trigger"
+    return Answers(results, setting, rule, posed_by_case, literal)
 
 
-def _posed(record: Record | None, seen: Results) -> Posed | None:
+def _posed(record: Record | None, readings: Results) -> Posed | None:
     """What the answer of a gate says; None where nobody was asked."""
     if record is None or (record.reason is not None and record.reason.kind == "no_judge"):
         return None
     notes = record.case.annotations
-    asked = asked_of(str(notes.get("action") or ""), notes.get("motion"))
-    if record.question == MOVED and isinstance(asked, Asked) and asked.rests:
+    motion = asked_of(str(notes.get("action") or ""), notes.get("motion"))
+    if record.question == MOVED and isinstance(motion, Asked) and motion.rests:
         return Posed(True)
-    if seen.unreadable(record.case):
+    if readings.unreadable(record.case):
         return Posed(False, reason=f"the video cannot be read: {record.sentence}")
     state = {"open": True, "closed": False}.get(record.status)
     return Posed(state, record.facts.get("confidence") if record.question == TRIGGER else None, record.sentence)

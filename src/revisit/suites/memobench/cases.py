@@ -51,12 +51,12 @@ def make_case(
     frames: int | None,
     truth: TrueClip | None,
     marks: Marks | None,
-    known: Known,
+    context: Known,
     notes: Sequence[str] = (),
     layout: str = "",
 ) -> Case:
     """A clip of a model with everything that is known of it."""
-    facts, notes = known.metadata.get(name, {}), list(notes)
+    facts, notes = context.metadata.get(name, {}), list(notes)
     prompt, subject = facts.get("prompt") or (marks.prompt if marks else ""), facts.get("subject", "")
     words = ors_prompts(prompt, subject, name.subset)  # whatever a model was told, the target is the dataset's
     annotations: dict[str, Any] = {
@@ -66,11 +66,11 @@ def make_case(
         "ors_prompt": words["upstream"],
         "ors_prompts": words,
         "layout": layout,
-        **kinds_of(name, prompt, known.told),
+        **kinds_of(name, prompt, context.told),
     }
     if frames is not None:
         annotations["frames"] = frames
-    artifacts = files_of(known.beside, name, model, clip.path)
+    artifacts = files_of(context.beside, name, model, clip.path)
     phases, align = None, "stretch"
     if truth is not None:
         annotations["gt_frames"] = truth.frames
@@ -83,11 +83,11 @@ def make_case(
         phases = None if frames is None else marks.phases(truth.frames, frames)
         if phases is not None:
             align = phase_rule(phases, (marks.exits, marks.returns))
-    bank = known.questions(name, notes)
+    bank = context.questions(name, notes)
     if bank:
         annotations["questions"] = bank
-        if known.wording:
-            annotations["vqa_wording"] = dict(known.wording)
+        if context.wording:
+            annotations["vqa_wording"] = dict(context.wording)
     if notes:
         annotations["notes"] = notes
     return Case(
@@ -100,8 +100,8 @@ def make_case(
         align=align,
         subset=name.subset,
         condition=name.scene or name.subset,
-        prompt=known.prompts.get(name, prompt),
-        target=_target(known.boxes, name, model),
+        prompt=context.prompts.get(name, prompt),
+        target=_target(context.boxes, name, model),
         phases=phases,
         annotations=annotations,
         artifacts=artifacts,
@@ -118,14 +118,14 @@ def frame_rate(name: ClipName, frames: int | None, truth: TrueClip | None) -> fl
 def _target(boxes: Mapping[str, Any], name: ClipName, model: str) -> Target | None:
     """The box that a file of targets has for the clip of a model, or for the clip."""
     titles = (name.id, f"{name.subset}_{name.id}")
-    given = next((boxes[key] for key in (*(f"{t}_{model}" for t in titles), *titles) if key in boxes), None)
-    if given is None:
+    row = next((boxes[key] for key in (*(f"{t}_{model}" for t in titles), *titles) if key in boxes), None)
+    if row is None:
         return None
-    box: Any = given.get("box") if isinstance(given, Mapping) else None
+    box: Any = row.get("box") if isinstance(row, Mapping) else None
     numbers = isinstance(box, list | tuple) and len(box) == 4 and all(isinstance(v, int | float) for v in box)
     if not (numbers and 0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):
         raise UsageError(f"the target of {name.id} has the box {box!r}; expected [x0, y0, x1, y1] as fractions")
-    words = str(given.get("name") or given.get("target") or "target")
+    words = str(row.get("name") or row.get("target") or "target")
     return Target(words, (float(box[0]), float(box[1]), float(box[2]), float(box[3])))
 
 
@@ -144,8 +144,8 @@ def ors_prompt(prompt: str, subject: str, split: str, rule: str = "upstream") ->
     clause = pattern.search(prompt) if split.lower() == "synthetic" else None
     if rule == "paper" or clause is None:
         return HANGING.sub("", subject.strip()) if rule == "corrected" else subject.strip()
-    found = clause.group(1).strip()
-    return MARK.sub("", found) if rule == "corrected" else found
+    words = clause.group(1).strip()
+    return MARK.sub("", words) if rule == "corrected" else words
 
 
 def ors_prompts(prompt: str, subject: str, split: str) -> dict[str, str]:

@@ -63,20 +63,20 @@ def problems(folder: Path) -> list[str]:
     """What could not be scored, as sentences."""
     data = open_dataset(folder)
     batch = jobs(folder, None, Wanted("check"))
-    found = list(batch.left_out)
+    sentences = list(batch.left_out)
     if not data.sheets:
-        found.append("there is no sheet of exits and returns, so phases are not known")
+        sentences.append("there is no sheet of exits and returns, so phases are not known")
     metadata = metadata_of(data.root)
     for sheet in data.sheets.values():
         for name in sorted(sheet.marks):
             facts = metadata.get(name, {})
-            found += [
+            sentences += [
                 f"{name.title}: the metadata has no {what}" for what in ("subject", "prompt") if not facts.get(what)
             ]
             truth = data.clip(name)
             if isinstance(truth, TrueClip):
-                found += [f"{name.title}: {note}" for note in truth.notes]
-    return found
+                sentences += [f"{name.title}: {note}" for note in truth.notes]
+    return sentences
 
 
 DATASET = DatasetTools(recognises, describe, problems)

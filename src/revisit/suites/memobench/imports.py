@@ -38,9 +38,9 @@ class Recorded:
 def vqa_answers(path: Path, annotations: Mapping[str, Any]) -> JudgeAnswers:
     """The answers in a file, for the questions of the case or, where it has none, for those that the file echoes."""
     with in_clip(path):
-        found = read_answers(path)
-        questions = questions_in(annotations) or echoed_questions(found.entries)
-    return answers_from(questions, found.entries, judge=found.judge, frames=found.frames)
+        recorded = read_answers(path)
+        questions = questions_in(annotations) or echoed_questions(recorded.entries)
+    return answers_from(questions, recorded.entries, judge=recorded.judge, frames=recorded.frames)
 
 
 def read_answers(path: Path) -> Recorded:
@@ -71,8 +71,8 @@ def echoed_questions(entries: Sequence[Any]) -> tuple[Question, ...]:
                 f"entry {position} lacks ID, Dimension or Dimension Polarity, and no question bank was given that has "
                 "them; give the folder of the bank"
             )
-        asked = Question(number, str(entry["Dimension"]), polarity == "Positive", str(entry.get("Question", "")))
-        questions.setdefault(number, asked)
+        question = Question(number, str(entry["Dimension"]), polarity == "Positive", str(entry.get("Question", "")))
+        questions.setdefault(number, question)
     return tuple(questions.values())
 
 

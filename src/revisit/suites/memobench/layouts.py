@@ -32,10 +32,10 @@ class Found:
 def find_clip(tree: Path, name: ClipName, prefer: str = "frames") -> Found | None:
     """Where the tree of a model has this clip; None where it has none."""
     places = list(_places(tree, name))
-    found: list[tuple[str, Path]] = []
+    candidates: list[tuple[str, Path]] = []
     for kind in kinds_in_order(prefer):
-        found += [(kind, path) for place in places for path in _of_kind(place, kind)]
-    unique = list({path.resolve(): (kind, path) for kind, path in reversed(found)}.values())[::-1]
+        candidates += [(kind, path) for place in places for path in _of_kind(place, kind)]
+    unique = list({path.resolve(): (kind, path) for kind, path in reversed(candidates)}.values())[::-1]
     if not unique:
         return None
     kind, path = unique[0]

@@ -117,24 +117,24 @@ def public_board(
     >>> Path("leaderboard.csv").write_text(as_csv(board))
     """
     places = {"eval": eval_dir, "ors": ors_dir, "vqa": vqa_dir}
-    given = {kind: place for kind, place in places.items() if place is not None and place.is_dir()}
-    found = [file for kind, place in given.items() for file in _files(place, (kind,))]
-    if not found:
-        named = " and ".join(printable(str(place)) for place in places.values() if place is not None)
+    folders = {kind: place for kind, place in places.items() if place is not None and place.is_dir()}
+    result_files = [file for kind, place in folders.items() for file in _files(place, (kind,))]
+    if not result_files:
+        folder_names = " and ".join(printable(str(place)) for place in places.values() if place is not None)
         raise UsageError(
-            f"{named or 'no folder'}: no result files of the public scripts; expected <model>/eval_*.csv, "
+            f"{folder_names or 'no folder'}: no result files of the public scripts; expected <model>/eval_*.csv, "
             "<model>/ors_scores.csv or <model>/<Scene>-<n>.csv"
         )
     if merge:
-        return _board(found, next(iter(given.values())), subset)
-    left_out = [path for kind, path in found if kind == "vqa" and path.parent.name == STALE_ANSWERS]
-    found = [(kind, path) for kind, path in found if path not in left_out]
+        return _board(result_files, next(iter(folders.values())), subset)
+    left_out = [path for kind, path in result_files if kind == "vqa" and path.parent.name == STALE_ANSWERS]
+    result_files = [(kind, path) for kind, path in result_files if path not in left_out]
     notes = [f"{left_out[0].parent}: passed over, as the public script does; rename it to count it"] if left_out else []
-    return _board(found, next(iter(given.values())), subset, public=True, notes=notes)
+    return _board(result_files, next(iter(folders.values())), subset, public=True, notes=notes)
 
 
 def _board(
-    found: Sequence[tuple[str, Path]],
+    result_files: Sequence[tuple[str, Path]],
     folder: Path,
     subset: str,
     *,
@@ -143,10 +143,12 @@ def _board(
 ) -> Board:
     """Means over the clips in result files, one row per model."""
     clips: dict[str, ByClip] = defaultdict(lambda: defaultdict(dict))
-    asked: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)  # (model, column) -> clips in its kind of file
+    clips_by_column: dict[tuple[str, str], dict[str, None]] = defaultdict(
+        dict
+    )  # (model, column) -> clips in its kind of file
     names: dict[str, str] = {}
     repeated = 0
-    for kind, path in found:
+    for kind, path in result_files:
         model = _model_of(path)
         key = public_key(model) if public else model_key(model)
         names.setdefault(key, PUBLIC_NAMES.get(key, key) if public else model)
@@ -156,8 +158,8 @@ def _board(
             if subset and part.lower() != subset.lower():
                 continue
             for column, value in values.items():
-                repeated += clip in asked[key, column]
-                asked[key, column][clip] = None
+                repeated += clip in clips_by_column[key, column]
+                clips_by_column[key, column][clip] = None
                 clips[key][clip].pop(column, None)
                 if value is not None:
                     clips[key][clip][column] = value
@@ -165,7 +167,7 @@ def _board(
         Row(
             model,
             printable(folder.name or str(folder)),
-            _cells(clips[key], {c.key: asked[key, c.key] for c in COLUMNS}),
+            _cells(clips[key], {c.key: clips_by_column[key, c.key] for c in COLUMNS}),
         )
         for key, model in sorted(names.items())
     ]
@@ -184,10 +186,10 @@ def _alike(names: Mapping[str, str]) -> list[str]:
     for key, name in sorted(names.items()):
         groups[model_key(key)].append(name)
     return [
-        f"{' and '.join(map(printable, same))} look like one model and have a row each, as the public script has it; "
-        "name their folders alike, or add --merge"
-        for same in groups.values()
-        if len(same) > 1
+        f"{' and '.join(map(printable, spellings))} look like one model and have a row each, as the public script has "
+        "it; name their folders alike, or add --merge"
+        for spellings in groups.values()
+        if len(spellings) > 1
     ]
 
 
@@ -217,12 +219,14 @@ def as_csv(board: Board, decimals: int = 4, sort: str = "") -> str:
     """
     columns = {column.key: column for column in board.columns}
 
-    def cell(row: Row, id: str, factor: float) -> str:
-        mean = row.cell(columns[id]).mean if id in columns else None
+    def cell(row: Row, metric_id: str, factor: float) -> str:
+        mean = row.cell(columns[metric_id]).mean if metric_id in columns else None
         return "" if mean is None else f"{factor * mean:.{decimals}f}"
 
     models = ordered(board, sort) if sort else board.rows
-    rows = [[row.model, *(cell(row, id, factor) for id, _, factor in LEADERBOARD.values())] for row in models]
+    rows = [
+        [row.model, *(cell(row, metric_id, factor) for metric_id, _, factor in LEADERBOARD.values())] for row in models
+    ]
     return csv_text(["Model", *LEADERBOARD], rows, "\n")
 
 
@@ -260,7 +264,7 @@ def read_csv(path: Path) -> Board:
         head, rows = _rows(path, "Model")
         form = _form_of(head)
     problems = []
-    made = []
+    board_rows = []
     for row in rows:
         cells = {}
         for column in COLUMNS:
@@ -271,12 +275,12 @@ def read_csv(path: Path) -> Board:
                 problems.append(
                     f"{form.heads[column.key]} of {printable(row['Model'])} {problem}, and has no value here"
                 )
-        made.append(Row(row["Model"], path.name, cells))
-    others = [printable(name) for name in head if name != "Model" and name not in form.heads.values()]
+        board_rows.append(Row(row["Model"], path.name, cells))
+    unknown = [printable(name) for name in head if name != "Model" and name not in form.heads.values()]
     remarks = ["the number of clips is not saved", *problems]
-    if others:
-        remarks.append(f"not read, because the benchmark has no such column: {', '.join(others)}")
-    return Board("memobench, a saved table", "as saved", COLUMNS, tuple(made), "; ".join(remarks))
+    if unknown:
+        remarks.append(f"not read, because the benchmark has no such column: {', '.join(unknown)}")
+    return Board("memobench, a saved table", "as saved", COLUMNS, tuple(board_rows), "; ".join(remarks))
 
 
 def _form_of(head: Sequence[str]) -> TableForm:
@@ -309,15 +313,15 @@ def _saved(column: Column, text: str, factor: float) -> tuple[float | None, str]
     return value / factor, ""
 
 
-def _cells(clips: ByClip, asked: Mapping[str, Mapping[str, None]]) -> dict[str, BoardCell]:
-    made = {}
-    for key, those in asked.items():
+def _cells(clips: ByClip, clips_by_column: Mapping[str, Mapping[str, None]]) -> dict[str, BoardCell]:
+    cells = {}
+    for key, those in clips_by_column.items():
         if not those:
-            made[key] = printed(None, reason="no file has it")
+            cells[key] = printed(None, reason="no file has it")
             continue
         values = [clips[clip].get(key) for clip in those]
-        made[key] = BoardCell(sum(value is not None for value in values), len(those), _mean(values))
-    return made
+        cells[key] = BoardCell(sum(value is not None for value in values), len(those), _mean(values))
+    return cells
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -328,18 +332,20 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _files(folder: Path, kinds: Sequence[str] = ("eval", "ors", "vqa")) -> list[tuple[str, Path]]:
     """Result files below a folder, at most four levels down, in the order of their names."""
-    found = []
+    result_files = []
     for depth in range(5):
         for path in folder.glob("/".join(["*"] * depth + ["*.csv"])):
             if any(part.endswith("_old") for part in path.relative_to(folder).parts[:-1]):
                 continue
             if re.fullmatch(r"eval_.*\.csv", path.name):
-                found.append(("eval", path))
+                result_files.append(("eval", path))
             elif path.name == "ors_scores.csv":
-                found.append(("ors", path))
+                result_files.append(("ors", path))
             elif re.fullmatch(r".+-\d+\.csv|vqa_scores\.csv", path.name):
-                found.append(("vqa", path))
-    return sorted((one for one in found if one[0] in kinds), key=lambda item: (item[0], item[1].name, str(item[1])))
+                result_files.append(("vqa", path))
+    return sorted(
+        (one for one in result_files if one[0] in kinds), key=lambda item: (item[0], item[1].name, str(item[1]))
+    )
 
 
 def _model_of(path: Path) -> str:
@@ -379,7 +385,7 @@ def _ors_rows(path: Path) -> Found:
 
 
 def _vqa_rows(path: Path) -> Found:
-    found: Found = []
+    rows: Found = []
     for row in _rows(path, "score")[1]:
         scores = json_or_none(row["score"])
         if not isinstance(scores, dict):
@@ -387,8 +393,8 @@ def _vqa_rows(path: Path) -> Found:
         shares = {short: _value(scores.get(name)) for short, name in DIMENSIONS.items()}
         values = {f"memo_vqa_{short}": None if share is None else 100 * share for short, share in shares.items()}
         scene = row.get("scene", "")
-        found.append((f"{scene}-{row.get('video_id', '')}", "real" if scene.lower() == "real" else "synthetic", values))
-    return found
+        rows.append((f"{scene}-{row.get('video_id', '')}", "real" if scene.lower() == "real" else "synthetic", values))
+    return rows
 
 
 def _rows(path: Path, needed: str) -> tuple[list[str], list[dict[str, str]]]:
@@ -422,16 +428,21 @@ def published_boards(supplement: bool) -> list[Board]:
 def published(table: str) -> Board:
     """A table of the paper as a board; each number as it is printed."""
     content: dict[str, Any] = yaml.safe_load((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
-    found = content["tables"][table]
+    printed_table = content["tables"][table]
     better = {"higher": True, "lower": False, "none": None}
-    columns = tuple(Column(key, title, better[which]) for key, title, which in found["columns"])
+    columns = tuple(Column(key, title, better[which]) for key, title, which in printed_table["columns"])
     rows = []
-    for model, line in found["rows"].items():
+    for model, line in printed_table["rows"].items():
         cells = {
             column.key: printed(float(text), text) for column, text in zip(columns, str(line).split(), strict=True)
         }
         rows.append(Row(model, "paper", cells))
     protocol = f"{content['source']}, Table {table} ({ANOTHER_PROTOCOL})"
     return Board(
-        f"Published: {found['title']}", protocol, columns, tuple(rows), str(found.get("note", "")), as_printed=True
+        f"Published: {printed_table['title']}",
+        protocol,
+        columns,
+        tuple(rows),
+        str(printed_table.get("note", "")),
+        as_printed=True,
     )

@@ -100,58 +100,58 @@ def read_marks(path: Path, subset: str | None = None) -> Sheet:
     unusable: dict[str, str] = {}
     skipped = set()
     for number, cells in rows_of(path, [COLUMNS[name] for name in NEEDED], MARKS):
-        found = {name: next((cells[head] for head in heads if head in cells), "") for name, heads in COLUMNS.items()}
-        if not any(found.values()):
+        row = {name: next((cells[head] for head in heads if head in cells), "") for name, heads in COLUMNS.items()}
+        if not any(row.values()):
             continue
-        name = _clip(found["clip"], subset)
+        name = _clip(row["clip"], subset)
         where = f"row {number} of {path.name}"
         if name is None:
             example = "7" if subset == REAL else "Barnyard_001"
-            unusable[where] = f"{where} has the clip {found['clip'][:60]!r}; expected a name such as {example}"
-        elif found["skip"].lower() == "yes":
+            unusable[where] = f"{where} has the clip {row['clip'][:60]!r}; expected a name such as {example}"
+        elif row["skip"].lower() == "yes":
             skipped.add(name)
         elif name in marks:
             unusable[where] = f"{where} lists {name.id} again; the first row counts"
         else:
-            exits, returns = whole(found["exits"]), whole(found["returns"])
+            exits, returns = whole(row["exits"]), whole(row["returns"])
             if exits is None or returns is None:
-                shown = f"{found['exits'][:40]!r} and {found['returns'][:40]!r}"
-                unusable[name.id] = f"{where}: exit and re-entry are {shown}; expected two frame numbers"
+                cells_text = f"{row['exits'][:40]!r} and {row['returns'][:40]!r}"
+                unusable[name.id] = f"{where}: exit and re-entry are {cells_text}; expected two frame numbers"
             else:
-                marks[name] = Marks(exits, returns, found["prompt"])
+                marks[name] = Marks(exits, returns, row["prompt"])
     return Sheet(path.name, marks, unusable, frozenset(skipped))
 
 
 def read_selected(path: Path) -> set[ClipName]:
     """The real clips that a selection marks as available."""
     rows = [cells for _, cells in rows_of(path, [("id",), ("availability",)], "ID and Availability")]
-    found = {_clip(cells["id"], REAL) for cells in rows if cells.get("availability", "").lower() == "yes"}
-    return {name for name in found if name is not None}
+    names = {_clip(cells["id"], REAL) for cells in rows if cells.get("availability", "").lower() == "yes"}
+    return {name for name in names if name is not None}
 
 
 def read_metadata(path: Path, subset: str) -> dict[ClipName, dict[str, str]]:
     """Clip -> its row of the metadata: subject, prompt, and the path of its first frame."""
     scenes = [("scene",)] if subset == SYNTHETIC else []
     expected = "scene, video_id, subject, exr_path, prompt" if scenes else "video_id, subject, prompt"
-    found = {}
+    metadata = {}
     for _, facts in rows_of(path, [("videoid",), *scenes], expected):
         number = whole(facts["videoid"])
         if number is not None:
-            found[ClipName(subset, scene_name(facts["scene"]) if scenes else "", number)] = facts
-    return found
+            metadata[ClipName(subset, scene_name(facts["scene"]) if scenes else "", number)] = facts
+    return metadata
 
 
 def read_prompts(path: Path) -> dict[ClipName, str]:
     """Clip -> its prompt, from a CSV file that names clips as any of the dataset's sheets does."""
-    found = {}
+    prompts = {}
     for _, facts in rows_of(path, [COLUMNS["clip"], ("prompt",)], "video_folder or id, and prompt"):
         head = next(head for head in COLUMNS["clip"] if head in facts)
         scene, clip = facts.get("scene", "") if head == "videoid" else "", facts[head]
         real = not scene and whole(clip) is not None  # a clip that is called by a number alone
         name = _clip(f"{scene}_{clip}" if scene else clip, REAL if real else None)
         if name is not None and facts.get("prompt") and facts.get("skip", "").lower() != "yes":
-            found[name] = facts["prompt"]
-    return found
+            prompts[name] = facts["prompt"]
+    return prompts
 
 
 def rows_of(path: Path, needed: Iterable[Sequence[str]], expected: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -162,9 +162,9 @@ def rows_of(path: Path, needed: Iterable[Sequence[str]], expected: str) -> Itera
     rows = read_table(path)
     first = next(rows, ())
     heads = [_plain(cell) for cell in first]
-    if not all(any(head in heads for head in known) for known in needed):
-        shown = ", ".join(_text(cell)[:30] for cell in first[:12])
-        raise UsageError(f"{path.name} has the columns {shown or 'none'}; expected {expected}")
+    if not all(any(head in heads for head in group) for group in needed):
+        heads_text = ", ".join(_text(cell)[:30] for cell in first[:12])
+        raise UsageError(f"{path.name} has the columns {heads_text or 'none'}; expected {expected}")
     for number, row in enumerate(rows, start=2):
         cells = dict(zip_longest(heads, map(_text, row[: len(heads)]), fillvalue=""))
         if any(cells.values()):

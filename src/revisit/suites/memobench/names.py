@@ -73,10 +73,10 @@ def parse_clip(name: str, subset: str | None = None) -> ClipName | None:
 
     `subset` says which of the two it must be, where the folder tells.
     """
-    if subset != SYNTHETIC and (found := _REAL.fullmatch(name)):
-        return ClipName(REAL, "", int(found["number"]))
-    if subset != REAL and (found := _CLIP.fullmatch(name)):
-        return ClipName(SYNTHETIC, scene_name(found["scene"]), int(found["number"]))
+    if subset != SYNTHETIC and (match := _REAL.fullmatch(name)):
+        return ClipName(REAL, "", int(match["number"]))
+    if subset != REAL and (match := _CLIP.fullmatch(name)):
+        return ClipName(SYNTHETIC, scene_name(match["scene"]), int(match["number"]))
     return None
 
 

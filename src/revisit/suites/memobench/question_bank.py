@@ -187,12 +187,12 @@ def _number(value: object, where: str) -> int:
 
 def _objects(cell: str, column: str) -> list[dict[str, Any]]:
     try:
-        found = json_in(cell)
+        entries = json_in(cell)
     except ValueError:
         raise MediaError(f"{column} is not JSON; expected a list of questions") from None
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise MediaError(f"{column} is not a list of objects; expected a list of questions")
-    return found
+    return entries
 
 
 def _questions(cell: str, column: str) -> tuple[Question, ...]:
@@ -215,7 +215,7 @@ def _question(entry: Mapping[str, Any], column: str) -> Question:
 
 
 def _judgements(cell: str, column: str) -> tuple[Judgement, ...]:
-    made = []
+    judgements = []
     for entry in _objects(cell, column):
         question = _question(entry, column)
         answer = yes_or_no(entry.get("Answer"))
@@ -227,9 +227,9 @@ def _judgements(cell: str, column: str) -> tuple[Judgement, ...]:
             raise MediaError(
                 f"{column}, question {question.id}: Verdict is {str(entry.get('Verdict'))[:40]!r}, not Pass or Fail"
             )
-        made.append(Judgement(question, answer, entry["Verdict"] == "Pass", str(entry.get("Reasoning", ""))))
-    _unique([one.question for one in made], column)
-    return tuple(made)
+        judgements.append(Judgement(question, answer, entry["Verdict"] == "Pass", str(entry.get("Reasoning", ""))))
+    _unique([one.question for one in judgements], column)
+    return tuple(judgements)
 
 
 def _unique(questions: Sequence[Question], column: str) -> tuple[Question, ...]:
@@ -271,20 +271,20 @@ def read_decisions(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
         sound = False
     if not sound or not content:
         raise UsageError(f"{path}: no reviews in it; `revisit labels export` writes them as reviews.json")
-    found: Mapping[str, Mapping[str, Mapping[str, Any]]] = content
-    return found
+    decisions: Mapping[str, Mapping[str, Mapping[str, Any]]] = content
+    return decisions
 
 
-def reviewed(bank: Bank, said: Mapping[str, Mapping[str, Any]]) -> Bank:
+def reviewed(bank: Bank, decisions: Mapping[str, Mapping[str, Any]]) -> Bank:
     """The bank with its final questions as most reviewers want them."""
-    kept = []
+    questions = []
     for question in bank.final:
-        mine = said.get(str(question.id), {"decision": "keep"})
+        mine = decisions.get(str(question.id), {"decision": "keep"})
         if mine["decision"] == "edit" and mine.get("text"):
             question = replace(question, text=str(mine["text"]))
         if mine["decision"] != "drop":
-            kept.append(question)
-    return replace(bank, final=tuple(kept))
+            questions.append(question)
+    return replace(bank, final=tuple(questions))
 
 
 def reviewed_banks(folder: Path, reviews: Path, out: Path) -> list[str]:
@@ -295,12 +295,12 @@ def reviewed_banks(folder: Path, reviews: Path, out: Path) -> list[str]:
         if path is None:
             raise UsageError(f"{folder} has no bank of {clip}")
         bank = read_bank(path)
-        made = reviewed(bank, mine)
+        result = reviewed(bank, mine)
         out.mkdir(parents=True, exist_ok=True)
-        (out / path.name).write_bytes(write_bank(made).encode())
+        (out / path.name).write_bytes(write_bank(result).encode())
         before = {question.id: question.text for question in bank.final}
-        edited = sum(before[question.id] != question.text for question in made.final)
-        thin = ", ".join(f"{name} {n}" for name, n in thin_dimensions(made.final).items())
-        told = f"{clip}: {len(made.final)} of {len(bank.final)} questions kept, {edited} of them in new words"
-        lines.append(told + (f"; too few left: {thin}" if thin else ""))
+        edited = sum(before[question.id] != question.text for question in result.final)
+        thin = ", ".join(f"{name} {n}" for name, n in thin_dimensions(result.final).items())
+        line = f"{clip}: {len(result.final)} of {len(bank.final)} questions kept, {edited} of them in new words"
+        lines.append(line + (f"; too few left: {thin}" if thin else ""))
     return lines

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -82,8 +81,8 @@ def reprojection_errors(view: View) -> np.ndarray:
 
 def robust_mean(errors: np.ndarray, rule: str) -> float:
     """Mean error, without the worst tenth unless the paper's rule is asked for."""
-    kept = np.sort(errors)[: len(errors) - int(TRIM * len(errors))] if rule == "corrected" else errors
-    return float(kept.mean())
+    inliers = np.sort(errors)[: len(errors) - int(TRIM * len(errors))] if rule == "corrected" else errors
+    return float(inliers.mean())
 
 
 def validate(track: GeometryTrack, matches: PairMatches) -> None:
@@ -100,15 +99,15 @@ def validate(track: GeometryTrack, matches: PairMatches) -> None:
 
 def views(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) -> list[View]:
     """The two cameras and the matches of each pair."""
-    found = []
+    all_views = []
     least = ONE_PLACE * scene_depth(track)
     for k, (i, j) in enumerate(zip(matches.row.tolist(), matches.other_row.tolist(), strict=True)):
         points = matches.points[matches.offsets[k] : matches.offsets[k + 1]]
         rotation, translation = relative_pose(c2w[i], c2w[j])
         near = bool(np.linalg.norm(translation) < least)
         ks = track.intrinsics[i], track.intrinsics[j]
-        found.append(View(*ks, rotation, translation, points[:, :2], points[:, 2:], near))
-    return found
+        all_views.append(View(*ks, rotation, translation, points[:, :2], points[:, 2:], near))
+    return all_views
 
 
 def parallax(view: View) -> float:
@@ -132,7 +131,7 @@ def over_pairs(
     validate(track, matches)
     tau = TAU[check_rule(rule)] if tau is None else tau
     scale = LONG_SIDE / max(track.width, track.height) if rule == "corrected" else 1.0
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "pairs": len(matches.frame),
         "pairs_chosen_by": matches.how,
         "convention": track.convention,
@@ -189,14 +188,14 @@ def other_reading(
     scale: float,
     rows: list[int],
     error: float,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What the error would be if the poses were meant the other way round, and whether that is likely."""
     least, share = MIXED_UP
     if error < least:
         return {}
     swapped = views(track, matches, invert(track.c2w))
-    found = [e[np.isfinite(e)] for e in (errors_of(swapped[k]) for k in rows)]
-    means = [scale * robust_mean(e, rule) for e in found if len(e)]
+    errors = [e[np.isfinite(e)] for e in (errors_of(swapped[k]) for k in rows)]
+    means = [scale * robust_mean(e, rule) for e in errors if len(e)]
     if not means or np.mean(means) > share * error:
         return {"error_if_mixed_up": float(np.mean(means)) if means else None}
     other = "camera-to-world" if track.convention == "w2c" else "world-to-camera"

@@ -57,17 +57,17 @@ def marks(case: Case, frames: FrameFacts) -> Marks | Unscored:
     return Marks(hidden, returned, count)
 
 
-def spread(first: int, last: int, wanted: int) -> np.ndarray:
+def spread(first: int, last: int, count: int) -> np.ndarray:
     """`wanted` frames from `first` to `last`, evenly, each rounded down; a short stretch repeats frames."""
-    if wanted < 2:
+    if count < 2:
         return np.array([first])
-    return first + (np.arange(wanted) * (last - first) / (wanted - 1)).astype(np.int64)
+    return first + (np.arange(count) * (last - first) / (count - 1)).astype(np.int64)
 
 
 def percent(value: float, low: float, high: float, rule: str) -> float:
     """The value on a scale from 0 to 100 (Eq. 1); upstream rounds to one decimal."""
-    made = float(np.clip(100 * (value - low) / (high - low), 0, 100))
-    return round(made, 1) if rule == "upstream" else made
+    scaled = float(np.clip(100 * (value - low) / (high - low), 0, 100))
+    return round(scaled, 1) if rule == "upstream" else scaled
 
 
 def rounded(value: float, digits: int, rule: str) -> float:
@@ -90,6 +90,6 @@ def rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray | list[int]:
 
 def lacks(what: str, missing: list[int], count: int) -> Unscored:
     """Unscored, because some frames that the rule asks for were not observed."""
-    shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
-    sentence = f"{len(missing)} of the {count} frames that count have no {what} (frame {shown}); observe these as well"
+    listed = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+    sentence = f"{len(missing)} of the {count} frames that count have no {what} (frame {listed}); observe these as well"
     return Unscored("not_observed", sentence)
