@@ -21,10 +21,11 @@ from revisit.media.files import write_text
 from revisit.media.text_files import csv_text
 
 CARD, READABLE = "dataset-card.json", "DATASET.md"
-OTHERS = ("models", "jobs", "inputs", "models.yaml")  # what users add to a dataset later: no part of it
+USER_ADDITIONS = ("models", "jobs", "inputs", "models.yaml")  # what users add to a dataset later: no part of it
 
 
 Rows = Sequence[Sequence[Any]]
+DatasetTable = tuple[str, Sequence[str], Rows]  # title, columns, rows
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class Described:
     """What is in a dataset: facts by name, tables (title, columns, rows), and numbers to be drawn as histograms."""
 
     title: str
-    facts: Mapping[str, Any]
-    tables: Sequence[tuple[str, Sequence[str], Rows]] = ()
+    facts: Mapping[str, object]
+    tables: Sequence[DatasetTable] = ()
     histograms: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
@@ -89,7 +90,9 @@ def _files(root: Path) -> list[Path]:
     return [
         path
         for path, parts in names.items()
-        if parts[0] not in (*OTHERS, CARD, READABLE) and not any(p.startswith(".") for p in parts) and path.is_file()
+        if parts[0] not in (*USER_ADDITIONS, CARD, READABLE)
+        and not any(p.startswith(".") for p in parts)
+        and path.is_file()
     ]
 
 
@@ -136,6 +139,16 @@ def counted(values: Iterable[Any]) -> list[tuple[str, int]]:
     from collections import Counter
 
     return [(str(value), count) for value, count in Counter(values).most_common()]
+
+
+def count_table(title: str, columns: tuple[str, str], values: Iterable[object]) -> DatasetTable:
+    """A table of how often each value occurs."""
+    return title, columns, counted(values)
+
+
+def range_table(title: str, numbers: Mapping[str, Sequence[float]]) -> DatasetTable:
+    """A table with least, median and most of some quantities."""
+    return title, ("", "least", "median", "most"), [[name, *spread(values)] for name, values in numbers.items()]
 
 
 def spread(values: Sequence[float]) -> list[str]:

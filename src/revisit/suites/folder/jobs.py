@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from revisit.control.job_runner import measured
 from revisit.control.jobs import FRAMES, SIZE, Batch, Job, Wanted, file_name
@@ -68,7 +67,7 @@ def _jobs(source: Path, model_folder: Path, request: Wanted, left_out: list[str]
         )
 
 
-def _line(case: Case, clip_id: str) -> dict[str, Any]:
+def _line(case: Case, clip_id: str) -> dict[str, object]:
     """What the manifest says of the clip, whoever makes it."""
     target = case.target and {"name": case.target.name, "box": list(case.target.box)}
     facts = {

@@ -40,7 +40,7 @@ class Items(Sequence[Case]):
 
 
 @dataclass(frozen=True)
-class Named(Generic[T]):
+class NameRegistry(Generic[T]):
     """Things by name, with a sentence for a name that is not there."""
 
     kind: str
@@ -83,9 +83,9 @@ class Adapter:
         )
 
 
-adapter_registry: Named[Adapter] = Named("adapter", lambda: {"mbench-dir": Adapter()})
-metric_registry: Named[str] = Named("metric", lambda: {name: name for name in registered()})
-aggregator_registry: Named[str] = Named("aggregator", lambda: {"mean": "mean"})
+adapter_registry: NameRegistry[Adapter] = NameRegistry("adapter", lambda: {"mbench-dir": Adapter()})
+metric_registry: NameRegistry[str] = NameRegistry("metric", lambda: {name: name for name in registered()})
+aggregator_registry: NameRegistry[str] = NameRegistry("aggregator", lambda: {"mean": "mean"})
 
 
 def run_eval(

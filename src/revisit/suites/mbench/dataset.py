@@ -58,7 +58,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Item:
+class ListItem:
     """One line of a model's list, with what the sample says of it."""
 
     model: str
@@ -96,7 +96,7 @@ class Item:
 
 
 @dataclass
-class Dataset:
+class MBenchDataset:
     """A folder in MBench's layout."""
 
     root: Path
@@ -134,7 +134,7 @@ class Dataset:
     @cached_property
     def prepared(self) -> list[Path]:
         """Folders that hold pose artifacts beside those of the models: named by the user, or noted by `prepare`."""
-        return [*self.artifacts, *(Path(os.path.normpath(self.root / folder)) for folder in noted_artifacts(self.root))]
+        return [*self.artifacts, *(Path(os.path.normpath(self.root / folder)) for folder in noted_folders(self.root))]
 
     @cached_property
     def motions(self) -> Mapping[str, list[tuple[str, float]]]:
@@ -152,7 +152,7 @@ class Dataset:
             phases_by_name[str(name)] = phases
         return phases_by_name
 
-    def motion(self, item: Item) -> list[tuple[str, float]] | None:
+    def motion(self, item: ListItem) -> list[tuple[str, float]] | None:
         """The declared phases of an item, by its condition or its action; None where the name has to do."""
         return self.motions.get(item.condition) or self.motions.get(item.action)
 
@@ -167,12 +167,12 @@ class Dataset:
                 "{subset}, {sample_id} and {condition_id}"
             ) from None
 
-    def poses_of(self, item: Item, folder: Path | None = None) -> Path:
+    def poses_of(self, item: ListItem, folder: Path | None = None) -> Path:
         """Where `prepare` puts the poses of an item: into a folder of its own, or to their place in the dataset."""
         names = {
             "model_id": item.model, "subset": item.subset, "sample_id": item.sample, "condition_id": item.condition,
         }  # fmt: skip
-        return self.place("artifact_da3", **names) if folder is None else prepared_place(folder, **names)
+        return self.place("artifact_da3", **names) if folder is None else prepared_path(folder, **names)
 
     def sample(self, subset: str, sample: str) -> tuple[dict[str, object], list[Problem]]:
         """What a sample says of itself, lifted to one level, and what is wrong with its file."""
@@ -197,12 +197,12 @@ class Dataset:
             if content.get(name, expected) != expected:
                 text = f"it says {name} {content[name]!r}, and its folder says {expected!r}"
                 problems.append(Problem("wrong subset" if name == "subset" else "wrong sample", where, None, "", text))
-        return lifted(content), problems
+        return flatten_metadata(content), problems
 
-    def items(self, model: str) -> Iterator[Item | Problem]:
+    def items(self, model: str) -> Iterator[ListItem | Problem]:
         """The items of a model's list, in its order; of items that are there twice the last one."""
         file = f"models/{model}/{LIST}"
-        rows: dict[str, Item] = {}
+        rows: dict[str, ListItem] = {}
         text = (self.root / file).read_text(encoding="utf-8-sig", errors="replace")
         for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
@@ -239,7 +239,7 @@ class Dataset:
             return "wrong subset", f"the subset is {row['subset']!r}; dataset.yaml has {', '.join(self.subsets)}"
         return None
 
-    def _item(self, model: str, row: Mapping[str, object], line: int, file: str) -> Item:
+    def _item(self, model: str, row: Mapping[str, object], line: int, file: str) -> ListItem:
         names = {"model_id": model, **{name: str(row[name]) for name in NEEDED}}
         subset, sample, condition = (names[name] for name in NEEDED)
         item_id = f"{subset}:{sample}:{condition}"
@@ -262,12 +262,12 @@ class Dataset:
         for name in ("da3", *FEATURES):
             artifact_path = _mapping(_mapping(row.get("artifacts")).get(name)).get("path")
             what = "artifact" if name == "da3" else f"{name} file"
-            spare = [prepared_place(folder, **names) for folder in self.prepared] if name == "da3" else []
+            spare = [prepared_path(folder, **names) for folder in self.prepared] if name == "da3" else []
             path = self._find(model, artifact_path, self.place(f"artifact_{name}", **names), what, wrong, spare)
             if path is not None:
                 artifacts[name] = path
-        own = {**facts, **{k: v for k, v in lifted(row).items() if v not in (None, "", [], {})}}
-        return Item(model, subset, sample, condition, line, row, own, video, artifacts, tuple(problems))
+        own = {**facts, **{k: v for k, v in flatten_metadata(row).items() if v not in (None, "", [], {})}}
+        return ListItem(model, subset, sample, condition, line, row, own, video, artifacts, tuple(problems))
 
     def _find(
         self, model: str, declared: Any, default: Path, what: str, wrong: Any, spare: Sequence[Path] = ()
@@ -323,18 +323,18 @@ class Dataset:
         return path
 
 
-def lifted(content: Mapping[str, object]) -> dict[str, object]:
+def flatten_metadata(content: Mapping[str, object]) -> dict[str, object]:
     """Metadata and annotations on one level; keys that stand at the top are used where metadata lacks them."""
     top = {name: content[name] for name in LIFTED if name in content}
     return {**_mapping(content.get("annotations")), **top, **_mapping(content.get("metadata"))}
 
 
-def prepared_place(folder: Path, *, model_id: str, subset: str, sample_id: str, condition_id: str) -> Path:
+def prepared_path(folder: Path, *, model_id: str, subset: str, sample_id: str, condition_id: str) -> Path:
     """Where `prepare --output` puts the poses of an item."""
     return folder / model_id / subset / sample_id / condition_id / "da3" / "results.npz"
 
 
-def noted_artifacts(root: Path) -> list[str]:
+def noted_folders(root: Path) -> list[str]:
     """Folders that `prepare` noted in a dataset."""
     path = root / ARTIFACTS
     noted = json_or_none(path.read_text(encoding="utf-8-sig")) if path.is_file() else {"folders": []}
@@ -344,11 +344,11 @@ def noted_artifacts(root: Path) -> list[str]:
     return folders
 
 
-def note_artifacts(data: Dataset, folder: Path) -> str:
+def note_artifacts(data: MBenchDataset, folder: Path) -> str:
     """Write into the dataset where `prepare` put artifacts; return what to tell the user."""
     place = folder.resolve()
     listed = place.relative_to(data.root).as_posix() if place.is_relative_to(data.root) else str(place)
-    folders = list(dict.fromkeys([*noted_artifacts(data.root), listed]))
+    folders = list(dict.fromkeys([*noted_folders(data.root), listed]))
     try:
         write_text(data.root / ARTIFACTS, json.dumps({"folders": folders}, indent=1) + "\n")
     except OSError:
@@ -357,7 +357,7 @@ def note_artifacts(data: Dataset, folder: Path) -> str:
     return f"eval finds them by {ARTIFACTS} of the dataset" + ("" if inside else f", with --root {place}")
 
 
-def open_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[Path] = ()) -> Dataset:
+def open_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[Path] = ()) -> MBenchDataset:
     """The dataset in a folder; a UsageError says what a dataset looks like where it is none."""
     path = source / CARD
     if not path.is_file():
@@ -376,7 +376,7 @@ def open_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[P
         if not folder.is_dir():
             raise UsageError(f"{folder}: there is no such folder of artifacts")
     allowed, prepared = ([folder.resolve() for folder in folders] for folders in (roots, artifacts))
-    return Dataset(source.resolve(), card, setting_name, allowed, prepared)
+    return MBenchDataset(source.resolve(), card, setting_name, allowed, prepared)
 
 
 def png_size(path: Path) -> tuple[int, int] | None:

@@ -17,12 +17,12 @@ import numpy as np
 from revisit.core import Case, Record
 from revisit.results import Results
 from revisit.suites.export_facts import ExportFacts
-from revisit.suites.mbench.names import TRIGGER, Dimension, upstream_name
-from revisit.suites.mbench.records import Answers, Posed, answers_of
+from revisit.suites.mbench.names import TRIGGER, MemoryDimension, upstream_name
+from revisit.suites.mbench.records import Answers, TriggerVerdict, answers_of
 from revisit.suites.mbench.scoring import Standing
 
 FOLDER = "metrics"
-BESIDE = (  # what a group's scores rest on: fields of a Standing
+STANDING_FIELDS = (  # what a group's scores rest on: fields of a Standing
     "n", "of", "posed", "not_posed", "unknown", "reliability", "reliability_interval", "coverage", "m_score",
     "m_interval", "strict", "ungated",
 )  # fmt: skip
@@ -34,16 +34,16 @@ def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, object]
     files: dict[str, object] = {
         "items.jsonl": _lines({"item_id": _item(c), "model_id": c.model} for c in results.cases)
     }
-    for dimension in answers.asked():
+    for dimension in answers.dimensions():
         name = upstream_name(dimension, answers.setting)
         mine = results.about(dimension.id)
-        files[f"{FOLDER}/{name}/units.jsonl"] = _lines(unit for record in mine for unit in units(answers, record))
-        files[f"{FOLDER}/{name}/items.jsonl"] = _lines(item(answers, record) for record in mine)
+        files[f"{FOLDER}/{name}/units.jsonl"] = _lines(unit for record in mine for unit in unit_rows(answers, record))
+        files[f"{FOLDER}/{name}/items.jsonl"] = _lines(item_row(answers, record) for record in mine)
         files[f"{FOLDER}/{name}/summary.json"] = summary(name, facts, answers, dimension)
     return files
 
 
-def item(answers: Answers, record: Record) -> dict[str, object]:
+def item_row(answers: Answers, record: Record) -> dict[str, object]:
     """The line of an item: canonical scores, its status, and everything the metric said."""
     case, verdict = record.case, answers.verdict(record.case, record.question)
     status, reason = str(record.status), record.sentence
@@ -68,7 +68,7 @@ def item(answers: Answers, record: Record) -> dict[str, object]:
     }
 
 
-def units(answers: Answers, record: Record) -> Iterator[dict[str, object]]:
+def unit_rows(answers: Answers, record: Record) -> Iterator[dict[str, object]]:
     """The lines of the units of an item; none where the item has no score."""
     case, verdict = record.case, answers.verdict(record.case, record.question)
     if not record.scored or not verdict.posed:
@@ -91,7 +91,7 @@ def units(answers: Answers, record: Record) -> Iterator[dict[str, object]]:
         }
 
 
-def summary(name: str, facts: ExportFacts, answers: Answers, dimension: Dimension) -> dict[str, object]:
+def summary(name: str, facts: ExportFacts, answers: Answers, dimension: MemoryDimension) -> dict[str, object]:
     """The content of summary.json: the canonical scores by model, and beside them what they rest on."""
     groups = {model: answers.standing(model, dimension) for model in answers.models}
     return {
@@ -102,12 +102,12 @@ def summary(name: str, facts: ExportFacts, answers: Answers, dimension: Dimensio
         **({"trigger_judge": judge} if (judge := facts["made_by"].get(TRIGGER, {}).get("judge")) else {}),
         "rule": answers.rule,
         "groups": {
-            model: group(answers, model, dimension, standing) for model, standing in groups.items() if standing.of
+            model: group_row(answers, model, dimension, standing) for model, standing in groups.items() if standing.of
         },
     }
 
 
-def group(answers: Answers, model: str, dimension: Dimension, standing: Standing) -> dict[str, object]:
+def group_row(answers: Answers, model: str, dimension: MemoryDimension, standing: Standing) -> dict[str, object]:
     """The group of a model."""
     scores = _scores(standing.reliability, standing.raw)
     if answers.rule == "trigger":
@@ -120,7 +120,7 @@ def group(answers: Answers, model: str, dimension: Dimension, standing: Standing
             scores["trigger_score"] = sum(sure) / len(sure)
     return {
         **scores,
-        **{name: getattr(standing, name) for name in BESIDE},
+        **{name: getattr(standing, name) for name in STANDING_FIELDS},
     }
 
 
@@ -130,7 +130,7 @@ def _scores(score: float | None, raw: float | None) -> dict[str, float]:
     return {"score": score, **({"score_raw": raw} if raw is not None and raw != score else {})}
 
 
-def _trigger(answers: Answers, verdict: Posed) -> dict[str, float]:
+def _trigger(answers: Answers, verdict: TriggerVerdict) -> dict[str, float]:
     """`triggered` and `trigger_score`, where a judge said so."""
     if answers.rule != "trigger":
         return {}

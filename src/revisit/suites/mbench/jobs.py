@@ -18,9 +18,9 @@ from revisit.core import Clip, Reason, UsageError
 from revisit.geometry.camera_script import Move, Step, parse_script
 from revisit.geometry.script_path import timed_path
 from revisit.media.files import write_lines
-from revisit.suites.mbench.dataset import ANCHORS, CARD, LIST, NEEDED, Dataset, Item, is_name, open_dataset
-from revisit.suites.mbench.metrics.actions import WAIT, asked_of
-from revisit.suites.mbench.package import listed, read_assignments, rows_of
+from revisit.suites.mbench.dataset import ANCHORS, CARD, LIST, NEEDED, ListItem, MBenchDataset, is_name, open_dataset
+from revisit.suites.mbench.metrics.actions import WAIT, requested_motion
+from revisit.suites.mbench.package import list_row, read_assignments, read_list
 from revisit.suites.mbench.read import segments_of
 
 ASSIGNMENTS = "assignments.jsonl"
@@ -41,7 +41,7 @@ def jobs(data: Path, out: Path | None, request: Wanted) -> Batch:
     request.known("assignments", "degrees", "metres")
     opened = open_dataset(data)
     root = opened.root if out is None else out
-    place = Dataset(root, opened.card, opened.setting)
+    place = MBenchDataset(root, opened.card, opened.setting)
     model_folder = root / "models" / request.model
     if not is_name(request.model):
         raise UsageError(f"{request.model!r} cannot be a model's name, because it becomes a folder's name")
@@ -50,23 +50,23 @@ def jobs(data: Path, out: Path | None, request: Wanted) -> Batch:
 
     def index(finished_jobs: Sequence[Job]) -> None:
         if out is not None:
-            _shell(opened, root)
-        _list(model_folder, opened.setting, finished_jobs)
+            _copy_card(opened, root)
+        _write_list(model_folder, opened.setting, finished_jobs)
 
     return Batch(request.chosen(all_jobs), model_folder, [str(root), "--suite", "mbench"], index, left_out)
 
 
-def _jobs(data: Dataset, place: Dataset, request: Wanted, left_out: list[str]) -> Iterator[Job]:
-    for row in _assigned(data, request.option("assignments")):
+def _jobs(data: MBenchDataset, place: MBenchDataset, request: Wanted, left_out: list[str]) -> Iterator[Job]:
+    for row in _assignments(data, request.option("assignments")):
         subset, sample, condition = (row[name] for name in NEEDED)
         item_id = ":".join((subset, sample, condition))
         facts, problems = data.sample(subset, sample)
         if problems:
             left_out.append(f"{item_id}: {problems[0].text}")
             continue
-        item = Item(request.model, subset, sample, condition, 0, {}, facts, None, {})
+        item = ListItem(request.model, subset, sample, condition, 0, {}, facts, None, {})
         try:
-            control = _told(item, request) if data.setting == "T" else _moved(data, item, request)
+            control = _caption_fields(item, request) if data.setting == "T" else _camera_fields(data, item, request)
         except UsageError as error:
             left_out.append(f"{item_id}: {error}")
             continue
@@ -85,7 +85,7 @@ def _jobs(data: Dataset, place: Dataset, request: Wanted, left_out: list[str]) -
         )
 
 
-def _assigned(data: Dataset, file: str) -> list[dict[str, str]]:
+def _assignments(data: MBenchDataset, file: str) -> list[dict[str, str]]:
     """Subset, sample and condition of every clip to make."""
     path = Path(file) if file else data.root / ASSIGNMENTS
     if file or path.is_file():
@@ -100,9 +100,9 @@ def _assigned(data: Dataset, file: str) -> list[dict[str, str]]:
     return list(rows.values())
 
 
-def _moved(data: Dataset, item: Item, request: Wanted) -> dict[str, Any]:
+def _camera_fields(data: MBenchDataset, item: ListItem, request: Wanted) -> dict[str, Any]:
     """Length and camera of an action-conditioned clip."""
-    motion = asked_of(item.action, data.motion(item))
+    motion = requested_motion(item.action, data.motion(item))
     if isinstance(motion, Reason):
         raise UsageError(motion.sentence)
     usual = round((item.length or SECONDS) * (request.fps or FPS)) + 1
@@ -128,7 +128,7 @@ def _moved(data: Dataset, item: Item, request: Wanted) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _told(item: Item, request: Wanted) -> dict[str, Any]:
+def _caption_fields(item: ListItem, request: Wanted) -> dict[str, Any]:
     """Length and captions of a text-conditioned clip: segments of about five seconds."""
     texts = segments_of(item.facts)
     if not texts:
@@ -148,7 +148,7 @@ def _first_frame(sample: Path) -> Path | Clip | None:
     return Clip(video, count=1) if video.is_file() else None
 
 
-def _shell(data: Dataset, root: Path) -> None:
+def _copy_card(data: MBenchDataset, root: Path) -> None:
     """The card and the samples of the dataset, for clips that lie elsewhere."""
     root.mkdir(parents=True, exist_ok=True)
     for name in (CARD, ANCHORS, ASSIGNMENTS):
@@ -158,16 +158,16 @@ def _shell(data: Dataset, root: Path) -> None:
         (root / "samples").symlink_to((data.root / "samples").resolve(), target_is_directory=True)
 
 
-def _list(model_folder: Path, setting: str, jobs: Sequence[Job]) -> None:
+def _write_list(model_folder: Path, setting: str, jobs: Sequence[Job]) -> None:
     """The list of the model: every clip that was asked for, so that coverage counts those that are missing."""
-    rows = rows_of(model_folder / LIST) | {job.id: _row(model_folder, setting, job) for job in jobs}
+    rows = read_list(model_folder / LIST) | {job.id: _list_row(model_folder, setting, job) for job in jobs}
     write_lines(model_folder / LIST, rows.values())
 
 
-def _row(model_folder: Path, setting: str, job: Job) -> dict[str, Any]:
+def _list_row(model_folder: Path, setting: str, job: Job) -> dict[str, object]:
     row = dict(zip(NEEDED, (job.subset, job.sample, job.condition), strict=True))
     return {
-        **listed(model_folder.parents[1], setting, job.model, row, job.out),
+        **list_row(model_folder.parents[1], setting, job.model, row, job.out),
         "artifacts": {},
         "annotations": {},
         "metadata": {},

@@ -38,7 +38,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     metric_columns = columns_of(run, dimension_columns) if dimension_columns else ()
     mixed = tuple(replace(total, key=f"{total.key}{SUFFIX}", title=f"{total.title} with stand-ins") for total in SUMS)
     sums = (*SUMS, *(mixed if apart else ())) if not subset else ()
-    columns = (*(_triggered(run, part["rule"], c) for c in metric_columns), *sums)
+    columns = (*(_with_trigger(run, part["rule"], c) for c in metric_columns), *sums)
     rows = [
         Row(row["model"], run.name, _cells(row, part, columns, apart), role=FLOOR if row.get("floor") else "")
         for row in part["ranking"]
@@ -46,7 +46,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     if run.results.truths:  # the filmed videos that the samples were made from
         truth = run.results.truth
         keys = [c.key for c in columns if c.key.removesuffix(SUFFIX) in part["dimensions"]]
-        cells = {key: _of_truth(truth.cell(key)) for key in keys}
+        cells = {key: _truth_cell(truth.cell(key)) for key in keys}
         rows.append(Row(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     board = Board(
@@ -59,7 +59,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     return [board]
 
 
-def _triggered(run: RunFacts, rule: str, column: Column) -> Column:
+def _with_trigger(run: RunFacts, rule: str, column: Column) -> Column:
     """The column with what decided which clips count: M-Scores by two triggers are not comparable."""
     gate = {"trigger": TRIGGER, "camera": MOVED}.get(rule, "")
     tag = run.facts["protocol"]["gates"].get(gate, "").partition(":")[2]
@@ -97,7 +97,7 @@ def _cells(
     return cells
 
 
-def _of_truth(cell: Cell) -> BoardCell:
+def _truth_cell(cell: Cell) -> BoardCell:
     return BoardCell(cell.n, cell.of, None if cell.mean is None else 100 * cell.mean)
 
 

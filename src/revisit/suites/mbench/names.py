@@ -23,7 +23,7 @@ MOVED = "camera_moved"  # the gate of setting A: the camera did not simply rest
 
 
 @dataclass(frozen=True)
-class Dimension:
+class MemoryDimension:
     """A dimension: its axis and name as upstream spells them, our metric, and the subset it is asked of."""
 
     axis: Axis
@@ -39,48 +39,48 @@ class Dimension:
 
 
 DIMENSIONS = (
-    Dimension("entity", "human_identity_consistency", "mb_human_identity", "human", "Human identity", "identity"),
-    Dimension(
+    MemoryDimension("entity", "human_identity_consistency", "mb_human_identity", "human", "Human identity", "identity"),
+    MemoryDimension(
         "entity", "human_appearance_consistency", "mb_human_appearance", "human", "Human appearance", "appearance"
     ),
-    Dimension("entity", "object_texture_consistency", "mb_object_texture", "object", "Object texture", "texture"),
-    Dimension(
+    MemoryDimension("entity", "object_texture_consistency", "mb_object_texture", "object", "Object texture", "texture"),
+    MemoryDimension(
         "entity", "object_geometry_consistency", "mb_object_geometry", "object", "Object geometry", "geometry",
         poses=True,
     ),
-    Dimension(
+    MemoryDimension(
         "environment", "spatial_epipolar", "mb_spatial_epipolar", "environment", "Spatial: epipolar", "epipolar",
         poses=True,
     ),
-    Dimension(
+    MemoryDimension(
         "environment", "spatial_reprojection", "mb_spatial_reprojection", "environment", "Spatial: reprojection",
         "reprojection", poses=True,
     ),
-    Dimension("environment", "rendering_style", "mb_rendering_style", "environment", "Rendering: style", "style"),
-    Dimension(
+    MemoryDimension("environment", "rendering_style", "mb_rendering_style", "environment", "Rendering: style", "style"),
+    MemoryDimension(
         "environment", "rendering_lighting", "mb_rendering_lighting", "environment", "Rendering: lighting", "lighting"
     ),
-    Dimension(
+    MemoryDimension(
         "causal", "camera_interaction", "mb_camera_interaction", "causal", "Action interaction", "action", "A", "A",
         poses=True, conditioned=False,
     ),
-    Dimension(
+    MemoryDimension(
         "causal", "prompt_interaction", "mb_prompt_interaction", "causal", "Text interaction", "text", averaged="T"
     ),
-    Dimension("causal", "state_progress", "judged_progress", "causal", "Self-evolution: state", "state"),
-    Dimension(
+    MemoryDimension("causal", "state_progress", "judged_progress", "causal", "Self-evolution: state", "state"),
+    MemoryDimension(
         "causal", "progress_correctness", "judged_correctness", "causal", "Self-evolution: correctness", "correctness"
     ),
 )  # fmt: skip
 BY_ID = {dimension.id: dimension for dimension in DIMENSIONS}
 
 
-def upstream_name(dimension: Dimension, setting: str) -> str:
+def upstream_name(dimension: MemoryDimension, setting: str) -> str:
     """`mbencha.environment.spatial_epipolar`."""
     return f"{SETTINGS[setting]}.{dimension.axis}.{dimension.name}"
 
 
-def registered() -> dict[str, tuple[str, Dimension]]:
+def registered() -> dict[str, tuple[str, MemoryDimension]]:
     """Upstream's 23 names -> setting and dimension, first all of A, then all of T."""
     return {
         upstream_name(dimension, setting): (setting, dimension)
@@ -90,19 +90,19 @@ def registered() -> dict[str, tuple[str, Dimension]]:
     }
 
 
-def dimensions_of(setting: str) -> list[Dimension]:
+def dimensions_of(setting: str) -> list[MemoryDimension]:
     """The dimensions that a setting has."""
     return [dimension for dimension in DIMENSIONS if setting in dimension.settings]
 
 
-def chosen(names: Iterable[str], setting: str) -> list[Dimension]:
+def chosen(names: Iterable[str], setting: str) -> list[MemoryDimension]:
     """The dimensions that a list of names asks for in a dataset of one setting; all of them for an empty list.
 
     A name is upstream's, its last part, or our metric's id.
     """
     by_name = registered()
     mine = {spelling: d for d in dimensions_of(setting) for spelling in (upstream_name(d, setting), d.name, d.id)}
-    dimensions: dict[str, Dimension] = {}
+    dimensions: dict[str, MemoryDimension] = {}
     for name in names:
         if name in mine:
             dimensions[mine[name].id] = mine[name]

@@ -18,7 +18,7 @@ from pathlib import Path
 from revisit.core import UsageError
 from revisit.core.text import json_lines
 from revisit.media.files import replacing, write_lines
-from revisit.suites.mbench.dataset import LIST, NEEDED, Dataset, is_name
+from revisit.suites.mbench.dataset import LIST, NEEDED, MBenchDataset, is_name
 from revisit.suites.mbench.names import SETTINGS
 
 MODES = ("link", "hardlink", "copy")
@@ -36,7 +36,7 @@ ALONE = ("{subset}/{sample_id}.mp4", "{sample_id}.mp4")
 
 
 @dataclass(frozen=True)
-class Packaged:
+class PackageCounts:
     """What was done."""
 
     placed: int  # videos that were not there, or were there in another version
@@ -45,8 +45,8 @@ class Packaged:
 
 
 def package(
-    data: Dataset, model: str, videos: Path, assignments: Path, mode: str = "link", pattern: str = ""
-) -> Packaged:
+    data: MBenchDataset, model: str, videos: Path, assignments: Path, mode: str = "link", pattern: str = ""
+) -> PackageCounts:
     """Make or complete the entry of a model."""
     if mode not in MODES:
         raise UsageError(f"unknown mode {mode!r}; choose one of {', '.join(MODES)}")
@@ -59,7 +59,7 @@ def package(
     for row in rows:
         conditions.setdefault((row["subset"], row["sample_id"]), set()).add(row["condition_id"])
     model_folder = data.root / "models" / model
-    rows_by_item = rows_of(model_folder / LIST)
+    rows_by_item = read_list(model_folder / LIST)
     placed = unchanged = 0
     missing = []
     for row in rows:
@@ -68,18 +68,21 @@ def package(
         place = data.place("output_video", **names)
         single = len(conditions[row["subset"], row["sample_id"]]) == 1
         source = _find(videos, row, [pattern] if pattern else [*PATTERNS, *(ALONE if single else ())])
-        if source is not None and put(source, place, mode):
+        if source is not None and place_video(source, place, mode):
             placed += 1
         elif source is not None or place.is_file():
             unchanged += 1
         else:
             missing.append(item_id)
-        rows_by_item[item_id] = {**rows_by_item.get(item_id, {}), **listed(data.root, data.setting, model, row, place)}
+        rows_by_item[item_id] = {
+            **rows_by_item.get(item_id, {}),
+            **list_row(data.root, data.setting, model, row, place),
+        }
     write_lines(model_folder / LIST, rows_by_item.values())
-    return Packaged(placed, unchanged, tuple(missing))
+    return PackageCounts(placed, unchanged, tuple(missing))
 
 
-def read_assignments(path: Path, data: Dataset) -> Iterator[dict[str, str]]:
+def read_assignments(path: Path, data: MBenchDataset) -> Iterator[dict[str, str]]:
     """Subset, sample and condition of every line, each item once."""
     if not path.is_file():
         raise UsageError(f"{path}: there is no such list of assignments")
@@ -96,7 +99,7 @@ def read_assignments(path: Path, data: Dataset) -> Iterator[dict[str, str]]:
             yield row
 
 
-def put(source: Path, place: Path, mode: str) -> bool:
+def place_video(source: Path, place: Path, mode: str) -> bool:
     """Bring a video to its place; whether anything had to be done."""
     if place.exists():
         own = not place.is_symlink()
@@ -133,7 +136,7 @@ def _find(videos: Path, row: Mapping[str, str], patterns: Sequence[str]) -> Path
     return None
 
 
-def listed(root: Path, setting: str, model: str, row: Mapping[str, str], place: Path) -> dict[str, object]:
+def list_row(root: Path, setting: str, model: str, row: Mapping[str, str], place: Path) -> dict[str, object]:
     """The line of a model's list for a clip: `row` has its subset, sample and condition."""
     model_folder = root / "models" / model
     path = place.relative_to(model_folder) if place.is_relative_to(model_folder) else place.relative_to(root)
@@ -146,7 +149,7 @@ def listed(root: Path, setting: str, model: str, row: Mapping[str, str], place: 
     }
 
 
-def rows_of(path: Path) -> dict[str, dict[str, object]]:
+def read_list(path: Path) -> dict[str, dict[str, object]]:
     """Lines that the list of the model already has, by item; of an item that is there twice the last one."""
     rows: dict[str, dict[str, object]] = {}
     for _, row in json_lines(path.read_text(encoding="utf-8-sig")) if path.is_file() else ():

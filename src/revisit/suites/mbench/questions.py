@@ -48,10 +48,10 @@ def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, 
     if name not in TRIGGERS:
         raise UsageError(f"there is no trigger question for the subset {subset!r}; choose one of {', '.join(TRIGGERS)}")
     question_id = f"trigger.{name}"
-    words, by = worded(question_id, TRIGGERS[name], annotations)
+    words, by = question_wording(question_id, TRIGGERS[name], annotations)
     target_name = annotations.get("object") if name == "object" else ""
     target = f"The target object is: {target_name}.\n" if target_name else ""
-    text = f"{described(prompt, annotations)}{target}{words} Say also how sure you are, from 0 to 1."
+    text = f"{prompt_text(prompt, annotations)}{target}{words} Say also how sure you are, from 0 to 1."
     schema = Record({"triggered": YesNo(), "confidence": Number(0.0, 1.0)})
     answers: list[Answer] = yield [Question(question_id, text, schema, {"ask": "triggered"})]
     value = answers[0].value or {}
@@ -72,8 +72,8 @@ def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, 
 def progress(frames: Frames, prompt: str, annotations: Mapping[str, object]) -> Talk:
     """How far the described change went and how rightly, from 1 to 5 each, in one call."""
     schema = Record({"progress": Rating(1, 5), "correctness": Rating(1, 5)})
-    words, by = worded("progress", RATINGS, annotations)
-    answers: list[Answer] = yield [Question("progress", described(prompt, annotations) + words, schema)]
+    words, by = question_wording("progress", RATINGS, annotations)
+    answers: list[Answer] = yield [Question("progress", prompt_text(prompt, annotations) + words, schema)]
     value = answers[0].value or {}
     return ProgressRatings(
         progress=float(value.get("progress", math.nan)),
@@ -85,7 +85,7 @@ def progress(frames: Frames, prompt: str, annotations: Mapping[str, object]) -> 
 
 
 @knows("mbench")
-def known(question: Question) -> Answering | None:
+def simulated_answer(question: Question) -> Answering | None:
     """How a rendered story answers the trigger and the ratings."""
     if question.id.startswith("trigger."):
         return lambda story: json.dumps({"triggered": word(story.posed), "confidence": 1.0})
@@ -97,14 +97,14 @@ def _rated(story: Story) -> str:
     return json.dumps({"progress": 1 + round(4 * story.progress), "correctness": right})
 
 
-def worded(question_id: str, ours: str, annotations: Mapping[str, object]) -> tuple[str, str]:
+def question_wording(question_id: str, ours: str, annotations: Mapping[str, object]) -> tuple[str, str]:
     """The words of a question, and what to add to the judge's name: nothing, or which words of the user's these are."""
     wording = annotations.get("wording")
     theirs = wording.get(question_id) if isinstance(wording, Mapping) else None
     return (ours, "") if theirs is None else (str(theirs), f", asked in the words {digest(theirs, 8)}")
 
 
-def described(prompt: str, annotations: Mapping[str, object]) -> str:
+def prompt_text(prompt: str, annotations: Mapping[str, object]) -> str:
     """What the video was asked to show, part by part where the dataset says it so."""
     segments = annotations.get("caption_segments")
     if isinstance(segments, list | tuple) and segments:

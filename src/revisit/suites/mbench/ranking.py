@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from revisit.suites.mbench.names import AXES, Dimension
+from revisit.suites.mbench.names import AXES, MemoryDimension
 from revisit.suites.mbench.records import Answers
-from revisit.suites.mbench.scoring import Interval, Standing, board
+from revisit.suites.mbench.scoring import Interval, Standing, axis_means
 
 LEAST_POSED = 0.5
 SAME = 1e-9  # percent: closer values are one
@@ -55,13 +55,13 @@ def contribution(standing: Standing, rule: str) -> Interval | None:
 
 
 def ranking(
-    answers: Answers, dimensions: Sequence[Dimension], standings: Mapping[str, Mapping[str, Standing]]
+    answers: Answers, dimensions: Sequence[MemoryDimension], standings: Mapping[str, Mapping[str, Standing]]
 ) -> list[RankRow]:
     """A row per model, the best first: axes and total in percent as intervals, the rank, or why there is none.
 
     `own` are the axes and the total over all dimensions of the setting, where the model has them all.
     """
-    reasons = {model: why_not(answers, model) for model in answers.models}
+    reasons = {model: unranked_reason(answers, model) for model in answers.models}
     values = {
         model: {d.id: contribution(standings[d.id][model], answers.rule) for d in dimensions}
         for model in answers.models
@@ -114,7 +114,7 @@ def shared_ranks(values: Sequence[float | None]) -> list[int | None]:
 
 
 def ungated(
-    answers: Answers, dimensions: Sequence[Dimension], standings: Mapping[str, Mapping[str, Standing]]
+    answers: Answers, dimensions: Sequence[MemoryDimension], standings: Mapping[str, Mapping[str, Standing]]
 ) -> dict[str, Ungated]:
     """Total (the mean of the axes that are there) and rank of every model where all scored clips count."""
     values = {m: {d.id: standings[d.id][m].ungated for d in dimensions} for m in answers.models}
@@ -122,7 +122,7 @@ def ungated(
     common = [d.id for d in dimensions if scored_models and all(values[m][d.id] is not None for m in scored_models)]
     totals: list[float | None] = []
     for model in answers.models:
-        scores = board(
+        scores = axis_means(
             {metric_id: value and 100 * value for metric_id, value in values[model].items()}, answers.setting, common
         )
         axes = [value for axis in AXES if (value := scores[axis]) is not None]
@@ -132,7 +132,7 @@ def ungated(
     return {m: {"total": t, "rank": r} for m, t, r in zip(answers.models, totals, ranks, strict=True)}
 
 
-def why_not(answers: Answers, model: str) -> str:
+def unranked_reason(answers: Answers, model: str) -> str:
     """Why a model may not be ranked; empty where it may."""
     mine = answers.models[model]
     verdicts = [verdict for case in mine.cases if (verdict := answers.posed[case.id]) is not None]
@@ -156,7 +156,7 @@ def why_not(answers: Answers, model: str) -> str:
 def _axes(values: Mapping[str, Interval | None], setting: str, reported: Sequence[str] | None) -> AxisScores:
     """Axes and total in percent, each as an interval, or None."""
     low, high = (
-        board(
+        axis_means(
             {metric_id: 100 * value[end] if value else None for metric_id, value in values.items()}, setting, reported
         )
         for end in (0, 1)

@@ -14,7 +14,7 @@ from revisit.core import Case, Clip, Rejected, Target, UsageError
 from revisit.core.text import parts, yaml_file
 from revisit.media import VIDEO_SUFFIXES
 from revisit.media.files import is_file
-from revisit.suites.mbench.dataset import CARD, Dataset, Item, Problem, open_dataset, png_size
+from revisit.suites.mbench.dataset import CARD, ListItem, MBenchDataset, Problem, open_dataset, png_size
 from revisit.suites.mbench.names import SUBSETS
 
 SOURCE = "source_video"
@@ -79,7 +79,7 @@ class Filter:
     samples: Sequence[str]
 
     @classmethod
-    def of(cls, data: Dataset, models: str, subsets: str, conditions: str, samples: str) -> Filter:
+    def of(cls, data: MBenchDataset, models: str, subsets: str, conditions: str, samples: str) -> Filter:
         """The filter of lists with commas; a model or a subset that the dataset does not have is refused."""
         model_names, kinds = parts([models]), parts([subsets])
         for name, names, available in (("model", model_names, data.models), ("subset", kinds, data.subsets)):
@@ -90,13 +90,13 @@ class Filter:
             raise UsageError(f"{data.root}: no model has a list; expected models/<id>/samples.jsonl")
         return cls(model_names or data.models, kinds, parts([conditions]), parts([samples]))
 
-    def takes(self, item: Item) -> bool:
+    def takes(self, item: ListItem) -> bool:
         """Whether an item is wanted."""
         filters = ((item.subset, self.subsets), (item.condition, self.conditions), (item.sample, self.samples))
         return all(not names or value in names for value, names in filters)
 
 
-def case_of(data: Dataset, item: Item) -> Case | Rejected:
+def case_of(data: MBenchDataset, item: ListItem) -> Case | Rejected:
     """The case of an item, or why there is none."""
     title = _title(item.id, item.model)
     stray = next((problem for problem in item.problems if problem.kind == "wrong subset"), None)
@@ -145,7 +145,7 @@ def case_of(data: Dataset, item: Item) -> Case | Rejected:
     )
 
 
-def source_of(data: Dataset, item: Item) -> Clip | None:
+def source_of(data: MBenchDataset, item: ListItem) -> Clip | None:
     """The filmed video that a sample was made from, which is what the truth scores; None where it is not there."""
     sample = data.root / "samples" / item.subset / item.sample
     video = next((path for suffix in VIDEO_SUFFIXES if is_file(path := sample / f"{SOURCE}{suffix}")), None)
@@ -167,7 +167,7 @@ def segments_of(facts: Mapping[str, object]) -> list[str]:
     return captions
 
 
-def anchor_of(data: Dataset, item: Item) -> tuple[dict[str, object] | None, str | None]:
+def anchor_of(data: MBenchDataset, item: ListItem) -> tuple[dict[str, object] | None, str | None]:
     """The anchor of the object and where it is from: the sample, or the side file."""
     for anchor, source in (
         (item.facts.get("object_anchor"), "sample"),
@@ -178,7 +178,9 @@ def anchor_of(data: Dataset, item: Item) -> tuple[dict[str, object] | None, str 
     return None, None
 
 
-def target_of(data: Dataset, item: Item, anchor: Mapping[str, object] | None) -> tuple[Target | None, str | None]:
+def target_of(
+    data: MBenchDataset, item: ListItem, anchor: Mapping[str, object] | None
+) -> tuple[Target | None, str | None]:
     """The target of an anchor, and whether the anchor is a point or a box.
 
     Beside the centre there are a width and a height. In the published demo these are the frame's, so the anchor is a

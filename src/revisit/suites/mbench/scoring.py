@@ -18,7 +18,7 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ItemOutcome:
     """What an item comes to under a metric."""
 
     score: float | None  # None where the metric gave none
@@ -55,7 +55,7 @@ def harmonic(reliability: float, coverage: float) -> float:
     return 2 * reliability * coverage / total if total > 0 else 0.0
 
 
-def standing(outcomes: Sequence[Outcome], of: int, *, covers: bool) -> Standing:
+def standing(outcomes: Sequence[ItemOutcome], of: int, *, covers: bool) -> Standing:
     """The standing of a model; `of` counts missing items, `covers` whether coverage is part of the score."""
     triggered = [outcome for outcome in outcomes if outcome.posed]
     unknown = [outcome for outcome in outcomes if outcome.posed is None]
@@ -115,7 +115,7 @@ def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def board(
+def axis_means(
     values: Mapping[str, float | None], setting: str, reported: Sequence[str] | None = None
 ) -> dict[str, float | None]:
     """Axes and total of a model from its dimensions, by metric id: plain means, and None where one is missing.

@@ -19,7 +19,7 @@ from revisit.core.text import json_or_none, parse_json
 from revisit.media import clip_digest
 from revisit.media.files import replacing
 from revisit.results import Results
-from revisit.suites.mbench.dataset import Dataset, Problem
+from revisit.suites.mbench.dataset import MBenchDataset, Problem
 from revisit.suites.mbench.names import AXES, BY_ID, TRIGGER, dimensions_of, registered
 from revisit.suites.mbench.summary import BenchmarkSummary
 
@@ -70,7 +70,9 @@ def content_of(summary: Mapping[str, Any], model: str, name: str, link: str) -> 
     return content
 
 
-def why_partial(data: Dataset, facts: Mapping[str, Any], plan: Mapping[str, Any], results: Results, model: str) -> str:
+def why_partial(
+    data: MBenchDataset, facts: Mapping[str, Any], plan: Mapping[str, Any], results: Results, model: str
+) -> str:
     """Why a run is not the whole of a model's list under all dimensions, one protocol and the present videos; or ""."""
     last = (facts.get("invocations") or [{}])[-1]
     if last.get("finished") is None:
@@ -169,12 +171,12 @@ def problems(path: Path) -> list[str]:
         raise UsageError(f"{path}: there is no such file")
     try:
         with zipfile.ZipFile(path) as archive:
-            return _of_archive(archive)
+            return _archive_problems(archive)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError):
         return [f"{path.name} is not a zip file that can be read"]
 
 
-def _of_archive(archive: zipfile.ZipFile) -> list[str]:
+def _archive_problems(archive: zipfile.ZipFile) -> list[str]:
     allowed = {FILE, *(f"verification/{axis}/{part}" for axis in AXES for part in PARTS)}
     problems = []
     for member in archive.infolist():
@@ -187,7 +189,7 @@ def _of_archive(archive: zipfile.ZipFile) -> list[str]:
     names = set(archive.namelist())
     if FILE not in names:
         return [*problems, f"there is no {FILE} at the root of the zip file"]
-    problems += _of_content(json_or_none(archive.read(FILE)))
+    problems += _content_problems(json_or_none(archive.read(FILE)))
     for name in sorted(names & allowed - {FILE}):
         texts = [archive.read(name)] if name.endswith(".json") else archive.read(name).splitlines()
         bad = next(
@@ -198,7 +200,7 @@ def _of_archive(archive: zipfile.ZipFile) -> list[str]:
     return problems
 
 
-def _of_content(content: object) -> list[str]:
+def _content_problems(content: object) -> list[str]:
     if not isinstance(content, dict):
         return [f"{FILE} is not a JSON object"]
     problems = [f"{FILE} has no {name}" for name in REQUIRED if name not in content]

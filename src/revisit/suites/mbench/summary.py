@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from revisit.core.cases import FLOOR
 from revisit.results import Cell, Results
 from revisit.results.funnel import Stage, stage
 from revisit.results.tables import Table, standard_summary, table
-from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, Dimension, upstream_name
+from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
 from revisit.suites.mbench.ranking import RankRow, contribution, ranking
 from revisit.suites.mbench.records import Answers, answers_of
 from revisit.suites.mbench.scoring import Interval, Standing
@@ -63,16 +63,16 @@ class TableCell(TypedDict, total=False):
     text: str
 
 
-def summarise(results: Results) -> dict[str, object]:
+def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
     answers = answers_of(results)
-    dimensions = [dimension for dimension in answers.asked() if results.lacking(dimension.id) is None]
+    dimensions = [dimension for dimension in answers.dimensions() if results.lacking(dimension.id) is None]
     standings = {d.id: {model: answers.standing(model, d) for model in answers.models} for d in dimensions}
     ranked = ranking(answers, dimensions, standings)
-    parts = {subset or "unknown subset": answers.counted.where(subset=subset) for subset in (*SUBSETS, "")}
+    parts = {subset or "unknown subset": answers.counted_results.where(subset=subset) for subset in (*SUBSETS, "")}
     return {
         **standard_summary(
-            answers.counted,
+            answers.counted_results,
             cell=partial(_cell, answers),
             funnel=partial(_funnel, answers),
             parts=parts,
@@ -109,7 +109,7 @@ def _cell(answers: Answers, part: Results, metric_id: str) -> Cell:
 
 def _tables(
     answers: Answers,
-    dimensions: Sequence[Dimension],
+    dimensions: Sequence[MemoryDimension],
     standings: Mapping[str, Mapping[str, Standing]],
     ranked: Sequence[RankRow],
 ) -> list[Table]:
@@ -127,7 +127,7 @@ def _tables(
         for row in ranked:
             own_standings = [standings[d.id][row["model"]] for d in dimensions]
             cells = [_percent(one, contribution(one, answers.rule)) for one in own_standings]
-            counts = [_counted(axis, answers.setting, dimensions, row["left_out"]) for axis in AXES]
+            counts = [_dimension_counts(axis, answers.setting, dimensions, row["left_out"]) for axis in AXES]
             sums = [_cell_of(*count, row[axis]) for count, axis in zip(counts, AXES, strict=True)]
             sums.append(_cell_of(sum(n for n, _ in counts), sum(of for _, of in counts), row["total"]))
             name = row["model"] if row["rank"] is None else f"{row['rank']}. {row['model']}"
@@ -166,7 +166,9 @@ def _rank_cells(row: RankRow) -> list[TableCell]:
     ]
 
 
-def _counted(axis: str, setting: str, dimensions: Sequence[Dimension], left_out: Sequence[str]) -> tuple[int, int]:
+def _dimension_counts(
+    axis: str, setting: str, dimensions: Sequence[MemoryDimension], left_out: Sequence[str]
+) -> tuple[int, int]:
     """How many dimensions of an axis its mean is over, of those that it has."""
     averaged = [d for d in dimensions if d.axis == axis and setting in d.averaged and d.id not in left_out]
     return len(averaged), sum(d.axis == axis and setting in d.averaged for d in DIMENSIONS)

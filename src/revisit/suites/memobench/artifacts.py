@@ -1,4 +1,4 @@
-"""Beside: finds files that belong to the clips of a model, such as poses, detections and a judge's answers.
+"""Artifacts: finds files that belong to the clips of a model, such as poses, detections and a judge's answers.
 
 In the folder that an option names, the file of a clip lies in the folder of its model or directly there, under the
 clip's name: `<folder>/<model>/<clip>.npz`, `<folder>/<clip>.npz`, `<folder>/<model>/<clip>/poses.npz`. Answers of a

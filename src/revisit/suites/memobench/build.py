@@ -23,14 +23,14 @@ from revisit.judges.questions import Question, Record, Text
 from revisit.media import announced_frames, open_clip, save_npz, write_picture
 from revisit.media.text_files import write_sheet
 from revisit.suites import authoring
-from revisit.suites.memobench.metadata import Marks, rows_of, whole
+from revisit.suites.memobench.metadata import Marks, integer_cell, rows_of
 
 SMOOTH = 1.5  # frames: the width of the smoothing of turns
 MOST_ERROR, SHARE = 3.0, 0.15  # degrees, and of the whole turn: a path that is less sure is left out
 
 
 @dataclass(frozen=True)
-class Recording:
+class MarkedRecording:
     """A row of the table."""
 
     video: Path
@@ -50,7 +50,7 @@ class Estimate:
     producer: str
 
 
-def read(table: Path, videos: Path) -> list[Recording]:
+def read(table: Path, videos: Path) -> list[MarkedRecording]:
     """The recordings of a table, whose videos lie in a folder."""
     recordings = []
     columns = "video, exits, returns, and where known subject and prompt"
@@ -58,25 +58,25 @@ def read(table: Path, videos: Path) -> list[Recording]:
         video = videos / facts["video"]
         if not video.is_file() or video.suffix.lower() != ".mp4":
             raise UsageError(f"row {number} of {table.name}: {video} is no mp4 file that is there")
-        exits, returns = whole(facts["exits"]), whole(facts["returns"])
+        exits, returns = integer_cell(facts["exits"]), integer_cell(facts["returns"])
         if exits is None or returns is None:
             raise UsageError(f"row {number} of {table.name}: exits and returns are frame numbers")
         problem = Marks(exits, returns).problem(announced_frames(video) or 10**9)
         if problem:
             raise UsageError(f"row {number} of {table.name}: {problem}")
-        recordings.append(Recording(video, exits, returns, facts.get("subject", ""), facts.get("prompt", "")))
+        recordings.append(MarkedRecording(video, exits, returns, facts.get("subject", ""), facts.get("prompt", "")))
     if not recordings:
         raise UsageError(f"{table.name} has no rows")
     return recordings
 
 
-def told(asker: Asker | None, one: Recording, look: Callable[[Path], Frames]) -> Recording:
+def told(asker: Asker | None, one: MarkedRecording, look: Callable[[Path], Frames]) -> MarkedRecording:
     """The recording with its subject and prompt; a judge is asked where one is missing."""
     if one.subject and one.prompt:
         return one
     if asker is None:
         raise UsageError(f"{one.video.name} has no subject or no prompt; fill in the table, or name a --judge")
-    (answer,) = asker.ask(look(one.video), [subject()])
+    (answer,) = asker.ask(look(one.video), [subject_question()])
     if answer.status != "answered":
         raise RevisitError(f"{one.video.name}: the judge wrote no subject: {answer.reason}")
     return replace(one, subject=one.subject or answer.value["subject"], prompt=one.prompt or answer.value["prompt"])
@@ -84,7 +84,7 @@ def told(asker: Asker | None, one: Recording, look: Callable[[Path], Frames]) ->
 
 def write(
     root: Path,
-    recordings: Sequence[Recording],
+    recordings: Sequence[MarkedRecording],
     estimate: Callable[[Path], Estimate | str],
     *,
     licence: str,
@@ -102,7 +102,7 @@ def write(
         shutil.copyfile(one.video, place / f"{number:03d}.mp4")
         _pictures(one.video, place / "FRAMES")
         poses = estimate(one.video)
-        trouble = poses if isinstance(poses, str) else _unsure(poses)
+        trouble = poses if isinstance(poses, str) else _pose_problem(poses)
         if trouble:
             sentences.append(f"{one.video.name}: {trouble}")
         else:
@@ -125,7 +125,7 @@ def write(
     return data, sentences
 
 
-def _unsure(estimate: Estimate) -> str:
+def _pose_problem(estimate: Estimate) -> str:
     """Why a path is not used, or nothing."""
     turn = float(geodesic(estimate.c2w[0, :3, :3], estimate.c2w[:, :3, :3]).max())
     if estimate.error > max(MOST_ERROR, SHARE * turn):
@@ -152,7 +152,7 @@ def _pictures(video: Path, folder: Path) -> None:
             write_picture(folder / f"frame_{frame.index + 1:04d}.jpg", frame.rgb)
 
 
-def subject() -> Question:
+def subject_question() -> Question:
     """A short phrase for the target, and the prompt of the clip."""
     text = (
         "These are frames of one video, in order: the camera looks at something, turns away from it, and comes back. "

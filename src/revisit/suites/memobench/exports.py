@@ -16,15 +16,14 @@ from revisit.core import Case, Record
 from revisit.evidence.answers import questions_in
 from revisit.media.text_files import csv_text
 from revisit.results import Results
+from revisit.suites.export_facts import ExportFacts
+from revisit.suites.memobench.columns import FIDELITY, LEADERBOARD, SCORE, Place, PublicColumn
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import REAL, SYNTHETIC, parse_clip
 from revisit.suites.memobench.radar import radar
 
 FOLDER = "memobench_csv"
 PHASES = {"O": "visible", "H": "hidden", "R": "returned", "ALL": "all"}  # as the public columns call them -> ours
-FIDELITY = {"PSNR": "memo_psnr", "SSIM": "memo_ssim", "LPIPS": "memo_lpips"}
-Place = tuple[str, ...]  # of a number in the facts of a record
-SCORE: Place = ()  # the score itself
 
 # Column -> (metric, place, factor, decimals), in the public order.
 Source = tuple[str, Place, float, int]
@@ -71,26 +70,11 @@ ORS_COLUMNS = (
     "n_detected",
 )  # fmt: skip
 VQA_COLUMNS = ("scene", "video_id", "folder", "Evaluation", "score")
-# Column of the public leaderboard -> (metric, place, factor), in its order.
-LEADERBOARD: dict[str, tuple[str, Place, float]] = {
-    "VisualQuality": ("memo_visual_quality", SCORE, 1),
-    "MotionSmoothness": ("memo_motion_smoothness", SCORE, 1),
-    "ObjIdentityConsistency": ("memo_identity", SCORE, 1),
-    "Geo3DConsistency": ("memo_geo3d", SCORE, 1),
-    "CameraControllability": ("memo_camera", SCORE, 1),
-    "ImageRewardScore": ("memo_image_reward", SCORE, 1),
-    "ORS": ("memo_ors", SCORE, 100),
-    **{f"GT_ALL_{name}": (id, ("mean", "all"), 1) for name, id in FIDELITY.items()},
-    "InstructionFollowing": ("memo_vqa_if", SCORE, 1),
-    "ObjectBackground": ("memo_vqa_ob", SCORE, 1),
-    "ContinuityOfMemory": ("memo_vqa_cm", SCORE, 1),
-    "PhysicsAdherence": ("memo_vqa_pa", SCORE, 1),
-}
 
 
-def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, str]:
+def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, str]:
     """Texts of the CSV files by name."""
-    protocol = safe_name(str(facts["protocol"]).replace(":", "-"))
+    protocol = safe_name(facts["protocol"].replace(":", "-"))
     files: dict[str, str] = {}
     board = []
     models = {model: results.where(model=model) for model in sorted({case.model for case in results.cases})}
@@ -101,7 +85,7 @@ def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, s
             files[f"{FOLDER}/ors_results/{folder}/ors_scores.csv"] = ors_csv(mine)
         for name, text in vqa_csvs(mine).items():
             files[f"{FOLDER}/vqa_results/{folder}/{name}"] = text
-        board.append([model, *(_mean_cell(mine, *source) for source in LEADERBOARD.values())])
+        board.append([model, *(_mean_cell(mine, column) for column in LEADERBOARD.values())])
     figure = radar({model: _means(mine) for model, mine in models.items()})
     if figure:
         files["radar.svg"] = figure
@@ -122,7 +106,7 @@ def eval_csv(results: Results) -> str:
     failed = any(errors.values())
     rows = []
     for case in results.cases:
-        row: dict[str, str] = {**_about(case)}
+        row: dict[str, str] = {**_clip_cells(case)}
         if errors[case.id] is None:
             row |= _positions(case)
             row |= {name: _cell(results.of(case), source) for name, source in {**RAW, **PERCENT}.items()}
@@ -134,7 +118,7 @@ def ors_csv(results: Results) -> str:
     """One row per clip whose object was looked for."""
     rows = []
     for record in results.scores("memo_ors"):
-        row = {**_about(record.case), **_positions(record.case)}
+        row = {**_clip_cells(record.case), **_positions(record.case)}
         shares = [_number(value_at(record, (name,)), 1, 4) for name in ("ors", "detection_rate", "mean_confidence")]
         counts = [_number(value_at(record, (name,)), 1, 0) for name in ("returned_frames", "detected")]
         clip_cells = [row["id"], row["data_type"], row["scene"], row["num_frames"], row["r_start"]]
@@ -194,7 +178,7 @@ def value_at(record: Record | None, place: Place) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _about(case: Case) -> dict[str, str]:
+def _clip_cells(case: Case) -> dict[str, str]:
     real = case.subset == REAL
     scene = "real" if real else case.sample.rpartition("_")[0]
     return {"id": case.sample, "scene": scene, "data_type": (REAL if real else SYNTHETIC).lower()}
@@ -223,9 +207,9 @@ def _number(value: float | None, factor: float, decimals: int) -> str:
     return str(int(rounded)) if decimals == 0 else repr(float(rounded))
 
 
-def _mean_cell(results: Results, metric_id: str, place: Place, factor: float) -> str:
-    values = [value for record in results.about(metric_id) if (value := value_at(record, place)) is not None]
-    return f"{factor * sum(values) / len(values):.4f}" if values else ""
+def _mean_cell(results: Results, column: PublicColumn) -> str:
+    values = [value for record in results.about(column.metric) if (value := value_at(record, column.place)) is not None]
+    return f"{column.factor * sum(values) / len(values):.4f}" if values else ""
 
 
 def _error(records: Mapping[str, Record]) -> str | None:
@@ -235,7 +219,7 @@ def _error(records: Mapping[str, Record]) -> str | None:
     return None
 
 
-def _evaluation(case: Case, records: Mapping[str, Record | None]) -> list[dict[str, Any]]:
+def _evaluation(case: Case, records: Mapping[str, Record | None]) -> list[dict[str, object]]:
     """The answers as a judge's list, from what failed and what was left open."""
     entries = []
     for question in questions_in(case.annotations):

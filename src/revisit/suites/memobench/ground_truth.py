@@ -1,4 +1,4 @@
-"""Truth: the dataset's own folders, `Synthetic_processed` and `Real_Raw`.
+"""Ground truth: the dataset's own folders, `Synthetic_processed` and `Real_Raw`.
 
 One rule for the number of frames of the ground truth: those of the clip that is compared, that is the images in
 `RGB{n}`, or the frames that `{NNN}.mp4` announces (`FRAMES` where there is no such file). Where another file of a clip
@@ -22,7 +22,7 @@ from revisit.suites.memobench.metadata import (
     SELECTED,
     SHEETS,
     Marks,
-    Sheet,
+    MarksSheet,
     find_table,
     read_marks,
     read_metadata,
@@ -54,7 +54,7 @@ class Dataset:
     known: dict[ClipName, TrueClip | str] = field(default_factory=dict)
 
     @cached_property
-    def sheets(self) -> Mapping[str, Sheet]:
+    def sheets(self) -> Mapping[str, MarksSheet]:
         """Subset -> its sheet, where there is one; real clips only as far as a selection has them."""
         sheets = {}
         for subset, stem in SHEETS.items():
@@ -67,7 +67,7 @@ class Dataset:
             sheet = sheets[REAL]
             marks = {name: row for name, row in sheet.marks.items() if name in available}
             left_out = sheet.skipped | (sheet.marks.keys() - marks.keys())
-            sheets[REAL] = Sheet(sheet.file, marks, sheet.unusable, frozenset(left_out))
+            sheets[REAL] = MarksSheet(sheet.file, marks, sheet.unusable, frozenset(left_out))
         return sheets
 
     @cached_property

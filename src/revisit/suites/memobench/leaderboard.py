@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import yaml
@@ -25,27 +25,19 @@ from revisit.core.text import json_or_none
 from revisit.media.error_names import in_clip, printable
 from revisit.media.text_files import csv_rows, csv_text, read_text
 from revisit.results.leaderboards import Board, BoardCell, Column, Row, RunFacts, board_of_run, ordered, printed
-from revisit.suites.memobench.exports import LEADERBOARD
+from revisit.suites.memobench.columns import LEADERBOARD, PublicColumn
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
+from revisit.suites.memobench.names import letters_and_digits
 
-COLUMNS = (
-    Column("memo_visual_quality", "VisQual"),
-    Column("memo_motion_smoothness", "MotSmooth"),
-    Column("memo_identity", "ObjConsist"),
-    Column("memo_geo3d", "3DConsist"),
-    Column("memo_camera", "CamCtrl"),
-    Column("memo_image_reward", "ImgReward"),
-    Column("memo_ors", "ORS", decimals=3),
-    Column("memo_psnr", "PSNR"),
-    Column("memo_ssim", "SSIM", decimals=3),
-    Column("memo_lpips", "LPIPS", higher_is_better=False, decimals=3),
-    Column("memo_vqa_if", "VQA-IF"),
-    Column("memo_vqa_ob", "VQA-OB"),
-    Column("memo_vqa_cm", "VQA-CM"),
-    Column("memo_vqa_pa", "VQA-PA"),
+COLUMNS = tuple(
+    Column(column.metric, column.title, column.higher_is_better, column.decimals) for column in LEADERBOARD.values()
 )
 # column of an eval file -> ours
-EVAL = {name: id for name, (id, _, _) in LEADERBOARD.items() if not id.startswith(("memo_ors", "memo_vqa"))}
+EVAL = {
+    name: column.metric
+    for name, column in LEADERBOARD.items()
+    if not column.metric.startswith(("memo_ors", "memo_vqa"))
+}
 IMAGE_REWARD = "ImageRewardScore"  # the public script takes the column of this name with _pct, on 0-100, where it is
 PERCENT = "_pct"
 # Folders that the public scripts use for one model, as letters and digits.
@@ -73,22 +65,12 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
 
 
 def board_of_files(folder: Path, subset: str = "") -> Board | None:
-    """The board of a folder with result files of the public scripts; None where there are none."""
-    return upstream_board(folder, subset) if _files(folder) else None
+    """Means over the clips in all result files of the public scripts below a folder, one row per model.
 
-
-def upstream_board(folder: Path, subset: str = "", *more: Path) -> Board:
-    """Means over the clips in all result files below a folder, or below several, one row per model.
-
-    Folders whose names differ in case and punctuation only are one model.
+    None where there are no such files. Folders whose names differ in case and punctuation only are one model.
     """
-    found = [file for place in (folder, *more) for file in _files(place)]
-    if not found:
-        raise UsageError(
-            f"{printable(str(folder))}: neither a run nor a folder with eval_*.csv, ors_scores.csv or vqa_results of "
-            "the public scripts"
-        )
-    return _board(found, folder, subset)
+    result_files = _files(folder)
+    return _board(result_files, folder, subset) if result_files else None
 
 
 def public_board(
@@ -175,12 +157,12 @@ def _board(
     if repeated:
         remarks.append(f"{repeated} cells are in more than one file; the last file by name counts")
     if public:
-        remarks += [*_alike(names), *_rescaled(rows_of_board)]
+        remarks += [*_similar_names(names), *_rescaling_note(rows_of_board)]
     title = f"memobench, files of the public scripts{', ' + subset if subset else ''}"
     return Board(title, "upstream files", COLUMNS, tuple(rows_of_board), "; ".join(remarks))
 
 
-def _alike(names: Mapping[str, str]) -> list[str]:
+def _similar_names(names: Mapping[str, str]) -> list[str]:
     """A sentence for each group of rows whose names differ in case and punctuation only."""
     groups: dict[str, list[str]] = defaultdict(list)
     for key, name in sorted(names.items()):
@@ -193,7 +175,7 @@ def _alike(names: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _rescaled(rows: Iterable[Row]) -> list[str]:
+def _rescaling_note(rows: Iterable[Row]) -> list[str]:
     """A sentence on models whose camera score the public script takes for a share, and multiplies by 100."""
     low = [row.model for row in rows if (mean := row.cells["memo_camera"].mean) is not None and mean < 1]
     who = ", ".join(map(printable, low))
@@ -219,14 +201,12 @@ def as_csv(board: Board, decimals: int = 4, sort: str = "") -> str:
     """
     columns = {column.key: column for column in board.columns}
 
-    def cell(row: Row, metric_id: str, factor: float) -> str:
-        mean = row.cell(columns[metric_id]).mean if metric_id in columns else None
-        return "" if mean is None else f"{factor * mean:.{decimals}f}"
+    def cell(row: Row, public: PublicColumn) -> str:
+        mean = row.cell(columns[public.metric]).mean if public.metric in columns else None
+        return "" if mean is None else f"{public.factor * mean:.{decimals}f}"
 
     models = ordered(board, sort) if sort else board.rows
-    rows = [
-        [row.model, *(cell(row, metric_id, factor) for metric_id, _, factor in LEADERBOARD.values())] for row in models
-    ]
+    rows = [[row.model, *(cell(row, public) for public in LEADERBOARD.values())] for row in models]
     return csv_text(["Model", *LEADERBOARD], rows, "\n")
 
 
@@ -239,7 +219,8 @@ class TableForm:
 
 
 PUBLIC_TABLE = TableForm(
-    {id: name for name, (id, _, _) in LEADERBOARD.items()}, {id: factor for id, _, factor in LEADERBOARD.values()}
+    {column.metric: name for name, column in LEADERBOARD.items()},
+    {column.metric: column.factor for column in LEADERBOARD.values()},
 )
 TITLED_TABLE = TableForm({column.key: column.title for column in COLUMNS}, {})  # that earlier versions saved
 
@@ -269,7 +250,7 @@ def read_csv(path: Path) -> Board:
         cells = {}
         for column in COLUMNS:
             text = row.get(form.heads[column.key], "").strip()
-            value, problem = _saved(column, text, form.factors.get(column.key, 1))
+            value, problem = _cell_value(column, text, form.factors.get(column.key, 1))
             cells[column.key] = printed(value, reason=problem)
             if problem:
                 problems.append(
@@ -297,7 +278,7 @@ def _form_of(head: Sequence[str]) -> TableForm:
     return TITLED_TABLE if titled else PUBLIC_TABLE
 
 
-def _saved(column: Column, text: str, factor: float) -> tuple[float | None, str]:
+def _cell_value(column: Column, text: str, factor: float) -> tuple[float | None, str]:
     """The value of a cell, and what is wrong with it."""
     if not text or text.lower() == "nan":
         return None, ""
@@ -356,7 +337,7 @@ def _model_of(path: Path) -> str:
 
 def model_key(model: str) -> str:
     """What the spellings of a model's name have in common: `MyModel` and `my-model` are one."""
-    plain = re.sub(r"[^a-z0-9]", "", model.lower())
+    plain = letters_and_digits(model)
     return ALIASES.get(plain, plain) or model
 
 
@@ -365,10 +346,10 @@ def public_key(model: str) -> str:
     return PUBLIC_SPELLINGS.get(model, model.lower())
 
 
-Found = list[tuple[str, str, Mapping[str, float | None]]]  # clip, part of the dataset, values
+ClipRows = list[tuple[str, str, Mapping[str, float | None]]]  # clip, part of the dataset, values
 
 
-def _eval_rows(path: Path) -> Found:
+def _eval_rows(path: Path) -> ClipRows:
     head, rows = _rows(path, "id")
     source = {name: name + PERCENT if name == IMAGE_REWARD and name + PERCENT in head else name for name in EVAL}
     return [
@@ -377,15 +358,15 @@ def _eval_rows(path: Path) -> Found:
     ]
 
 
-def _ors_rows(path: Path) -> Found:
+def _ors_rows(path: Path) -> ClipRows:
     return [
         (row["clip_id"], row.get("data_type", ""), {"memo_ors": _value(row.get("ors"))})
         for row in _rows(path, "clip_id")[1]
     ]
 
 
-def _vqa_rows(path: Path) -> Found:
-    rows: Found = []
+def _vqa_rows(path: Path) -> ClipRows:
+    rows: ClipRows = []
     for row in _rows(path, "score")[1]:
         scores = json_or_none(row["score"])
         if not isinstance(scores, dict):
@@ -416,18 +397,35 @@ def _value(cell: object) -> float | None:
 
 
 MAIN, SUPPLEMENT = ("2", "3"), ("S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10")
+
+
+class PrintedTable(TypedDict, total=False):
+    """A table of published.yaml."""
+
+    title: str
+    columns: list[tuple[str, str, str]]  # key, title, which is better
+    rows: dict[str, str | float]  # model -> its numbers as printed
+
+
+class Published(TypedDict):
+    """The content of published.yaml."""
+
+    source: str
+    tables: dict[str, PrintedTable]
+
+
 ANOTHER_PROTOCOL = "another protocol: not comparable with runs made here"
 
 
 def published_boards(supplement: bool) -> list[Board]:
     """The tables of the paper, and of its supplement if they are asked for."""
-    return [published(table) for table in (*MAIN, *(SUPPLEMENT if supplement else ()))]
+    return [published_board(table) for table in (*MAIN, *(SUPPLEMENT if supplement else ()))]
 
 
 @cache
-def published(table: str) -> Board:
+def published_board(table: str) -> Board:
     """A table of the paper as a board; each number as it is printed."""
-    content: dict[str, Any] = yaml.safe_load((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
+    content: Published = yaml.safe_load((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
     printed_table = content["tables"][table]
     better = {"higher": True, "lower": False, "none": None}
     columns = tuple(Column(key, title, better[which]) for key, title, which in printed_table["columns"])

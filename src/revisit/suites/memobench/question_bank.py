@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from revisit.core import MediaError, UsageError
 from revisit.core.text import parse_json
@@ -123,7 +123,7 @@ def find_bank(folder: Path, clip: str) -> Path | None:
     return next((path for one in names if (path := folder / f"{one}-questions.csv").is_file()), None)
 
 
-def as_annotation(questions: Iterable[Question]) -> list[dict[str, Any]]:
+def as_annotation(questions: Iterable[Question]) -> list[dict[str, object]]:
     """Questions as a case carries them under `questions`."""
     return [asdict(question) for question in questions]
 
@@ -185,7 +185,7 @@ def _number(value: object, where: str) -> int:
     return number
 
 
-def _objects(cell: str, column: str) -> list[dict[str, Any]]:
+def _objects(cell: str, column: str) -> list[dict[str, object]]:
     try:
         entries = json_in(cell)
     except ValueError:
@@ -199,7 +199,7 @@ def _questions(cell: str, column: str) -> tuple[Question, ...]:
     return _unique([_question(entry, column) for entry in _objects(cell, column)], column)
 
 
-def _question(entry: Mapping[str, Any], column: str) -> Question:
+def _question(entry: Mapping[str, object], column: str) -> Question:
     number = _number(entry.get("ID"), f"an ID in {column}")
     dimension, polarity = entry.get("Dimension"), entry.get("Dimension Polarity")
     if dimension not in DIMENSIONS.values():
@@ -209,9 +209,10 @@ def _question(entry: Mapping[str, Any], column: str) -> Question:
         raise MediaError(
             f"{column}, question {number}: Dimension Polarity is {str(polarity)[:40]!r}; expected Positive or Negative"
         )
-    if not isinstance(entry.get("Question"), str) or not entry["Question"].strip():
+    text = entry.get("Question")
+    if not isinstance(text, str) or not text.strip():
         raise MediaError(f"{column}, question {number}: it has no text under Question")
-    return Question(number, str(dimension), polarity == "Positive", entry["Question"])
+    return Question(number, str(dimension), polarity == "Positive", text)
 
 
 def _judgements(cell: str, column: str) -> tuple[Judgement, ...]:
@@ -252,7 +253,7 @@ def _check(bank: Bank) -> None:
                 raise MediaError(f"{column}, question {question.id}: dimension or polarity differs from {START}")
 
 
-def _judgement_object(judged: Judgement) -> dict[str, Any]:
+def _judgement_object(judged: Judgement) -> dict[str, object]:
     return {
         **judged.question.public(),
         "Answer": "Yes" if judged.answer == YES else "No",
@@ -261,7 +262,17 @@ def _judgement_object(judged: Judgement) -> dict[str, Any]:
     }
 
 
-def read_decisions(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+class Decision(TypedDict, total=False):
+    """What most reviewers say of a question."""
+
+    decision: str  # keep, edit or drop
+    text: str  # its new words
+
+
+Decisions = Mapping[str, Decision]  # number of a question -> decision
+
+
+def read_decisions(path: Path) -> Mapping[str, Decisions]:
     """The reviews of a file, or of a folder with a reviews.json."""
     path = path / "reviews.json" if path.is_dir() else path
     try:
@@ -271,11 +282,11 @@ def read_decisions(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
         sound = False
     if not sound or not content:
         raise UsageError(f"{path}: no reviews in it; `revisit labels export` writes them as reviews.json")
-    decisions: Mapping[str, Mapping[str, Mapping[str, Any]]] = content
+    decisions: Mapping[str, Decisions] = content
     return decisions
 
 
-def reviewed(bank: Bank, decisions: Mapping[str, Mapping[str, Any]]) -> Bank:
+def apply_decisions(bank: Bank, decisions: Decisions) -> Bank:
     """The bank with its final questions as most reviewers want them."""
     questions = []
     for question in bank.final:
@@ -295,7 +306,7 @@ def reviewed_banks(folder: Path, reviews: Path, out: Path) -> list[str]:
         if path is None:
             raise UsageError(f"{folder} has no bank of {clip}")
         bank = read_bank(path)
-        result = reviewed(bank, mine)
+        result = apply_decisions(bank, mine)
         out.mkdir(parents=True, exist_ok=True)
         (out / path.name).write_bytes(write_bank(result).encode())
         before = {question.id: question.text for question in bank.final}

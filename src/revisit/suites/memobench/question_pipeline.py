@@ -133,14 +133,14 @@ def make_bank(
         missing = thin_dimensions(bank.final)
         if not missing:
             break
-        new = _written(asker, prompt, shown.first, bank, missing, wording)
-        truth = judged(asker, shown.truth, new, wording=wording)
+        new = _write_questions(asker, prompt, shown.first, bank, missing, wording)
+        truth = judge_questions(asker, shown.truth, new, wording=wording)
         passed = ground_truth_filter(new, truth)
         failure = second = ()  # type: tuple[Judgement, ...]
         final = passed
         if shown.failure is not None:
-            failure = judged(asker, shown.failure, passed, wording=wording)
-            second = judged(asker, shown.failure, passed, shown.hint, wording=wording)
+            failure = judge_questions(asker, shown.failure, passed, wording=wording)
+            second = judge_questions(asker, shown.failure, passed, shown.hint, wording=wording)
             final = failure_filter(passed, failure, second)
         bank = Bank(
             scene,
@@ -154,7 +154,7 @@ def make_bank(
     return bank
 
 
-def judged(
+def judge_questions(
     asker: Asker,
     frames: Frames,
     questions: Sequence[Question],
@@ -165,7 +165,7 @@ def judged(
     """The judge's answers about one clip, by polarity; questions without a valid answer are left out."""
     words = (wording or {}).get("hinted" if hint else "judge")
     if words and questions:
-        return _judged_together(asker, frames, questions, words, hint)
+        return _judge_table(asker, frames, questions, words, hint)
     judgements = []
     for question, answer in zip(questions, asker.ask(frames, asked(questions, hinted(hint))), strict=True):
         if answer.status == "failed":
@@ -178,7 +178,7 @@ def judged(
     return tuple(judgements)
 
 
-def _judged_together(
+def _judge_table(
     asker: Asker, frames: Frames, questions: Sequence[Question], words: str, hint: str
 ) -> tuple[Judgement, ...]:
     """The same from one table in the user's words; its reasoning is kept."""
@@ -195,7 +195,7 @@ def _judged_together(
     )
 
 
-def _written(
+def _write_questions(
     asker: Asker,
     prompt: str,
     first: Frames,

@@ -14,7 +14,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from revisit.core import observer
 from revisit.evidence import answers as bank
@@ -44,6 +44,15 @@ PUBLIC = Record(
         "Question": Text(500),
     }
 )
+
+
+class NewQuestion(TypedDict):
+    """A question as a judge writes it."""
+
+    id: int
+    dimension: str
+    polarity: str  # positive or negative
+    question: str
 
 
 @dataclass(frozen=True)
@@ -109,7 +118,7 @@ def worded_questions(wording: str, prompt: str) -> Question:
     return Question("memobench.questions", wording.replace("{prompt}", prompt.strip()), PublicQuestions())
 
 
-def read_questions(value: Sequence[dict[str, Any]]) -> tuple[bank.Question, ...]:
+def read_questions(value: Sequence[NewQuestion]) -> tuple[bank.Question, ...]:
     """The questions of a valid answer, by number."""
     questions = [
         bank.Question(one["id"], one["dimension"], one["polarity"] == "positive", one["question"]) for one in value
@@ -169,11 +178,13 @@ def table_answers(questions: Sequence[bank.Question], answer: Answer, frames: st
 
 
 @observer(id="judge.vqa", version=2, kind="judge", makes=JudgeAnswers, shows=JudgeFrames, inputs=("annotations",))
-def vqa(frames: Frames, annotations: Mapping[str, Any], *, together: bool = False) -> Talk:
+def vqa(frames: Frames, annotations: Mapping[str, object], *, together: bool = False) -> Talk:
     """A judge's answers to the questions that come with the case (MemoBench); `together`: in one call, as a table."""
     questions = questions_in(annotations)
     if together and questions:
-        answers = yield [table_question(questions, str((annotations.get("vqa_wording") or {}).get("judge", "")))]
+        wording = annotations.get("vqa_wording")
+        own = str(wording.get("judge", "")) if isinstance(wording, Mapping) else ""
+        answers = yield [table_question(questions, own)]
         return table_answers(questions, answers[0], frames.digest)
     answers = (yield asked(questions)) if questions else []
     return answered(JudgeAnswers, questions, answers, frames.digest)

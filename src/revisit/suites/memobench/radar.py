@@ -10,22 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from revisit.suites.memobench.columns import FIDELITY, LEADERBOARD
+
+SPOKES = [column for column in LEADERBOARD.values() if column.metric not in FIDELITY.values()]
 PANELS = {
-    "Automated metrics": {
-        "memo_visual_quality": ("VisQual", 1.0),
-        "memo_motion_smoothness": ("MotSmooth", 1.0),
-        "memo_identity": ("ObjConsist", 1.0),
-        "memo_geo3d": ("3DConsist", 1.0),
-        "memo_camera": ("CamCtrl", 1.0),
-        "memo_image_reward": ("ImgReward", 1.0),
-        "memo_ors": ("ORS", 100.0),
-    },
-    "Questions": {
-        "memo_vqa_if": ("IF", 1.0),
-        "memo_vqa_ob": ("OB", 1.0),
-        "memo_vqa_cm": ("CM", 1.0),
-        "memo_vqa_pa": ("PA", 1.0),
-    },
+    "Automated metrics": {c.metric: (c.title, c.factor) for c in SPOKES if not c.title.startswith("VQA-")},
+    "Questions": {c.metric: (c.title[4:], c.factor) for c in SPOKES if c.title.startswith("VQA-")},
 }
 RADIUS, WIDTH, MIDDLE = 150, 460, (230, 215)
 COLOURS = ("#1b6ca8", "#d1495b", "#3c8d53", "#8a5fbf", "#c77d0a", "#2a9d8f", "#6b4f3a", "#b03a8c", "#4a6fe3", "#777777")

@@ -16,7 +16,7 @@ from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.suites.clips import read_targets
 from revisit.suites.memobench.artifacts import existing, folders_of
-from revisit.suites.memobench.cases import Known, frame_rate, make_case
+from revisit.suites.memobench.cases import ClipContext, frame_rate, make_case
 from revisit.suites.memobench.ground_truth import (
     FOLDERS,
     Dataset,
@@ -26,7 +26,7 @@ from revisit.suites.memobench.ground_truth import (
     find_metadata,
     open_dataset,
 )
-from revisit.suites.memobench.layouts import Found, clips_in, find_clip, kinds_in_order, trees_in
+from revisit.suites.memobench.layouts import ClipLocation, clips_in, find_clip, kinds_in_order, trees_in
 from revisit.suites.memobench.metadata import FEWEST_FRAMES, SHEETS, Marks, read_marks, read_prompts
 from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
 from revisit.suites.memobench.strata import read_categories
@@ -96,14 +96,16 @@ def _entries(
     boxes = read_targets(Path(targets).expanduser()) if targets is not None else {}
     places = [existing("metadata", metadata)] if metadata is not None else []
     banks = [existing("questions", questions)] if questions is not None else []
-    own_marks = _given_marks(marks)
+    own_marks = _own_marks(marks)
     words = {} if wording is None else read_wording(Path(wording).expanduser())
     strata = {} if categories is None else read_categories(Path(categories).expanduser())
     own_prompts = {} if prompts is None else read_prompts(_existing_file("prompts", prompts))
     own = dataset_root(source) if source.is_dir() else None
     if own is not None:
-        context = Known(metadata_of(own, *places), [*banks, own / BANKS], boxes, folders, words, strata, own_prompts)
-        yield from _truth_itself(Dataset(own), model or GROUND_TRUTH, context)
+        context = ClipContext(
+            metadata_of(own, *places), [*banks, own / BANKS], boxes, folders, words, strata, own_prompts
+        )
+        yield from _truth_cases(Dataset(own), model or GROUND_TRUTH, context)
         return
     plain = plain_clips(source)
     if plain:
@@ -111,8 +113,8 @@ def _entries(
             raise UsageError(
                 f"{source} already has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt"
             )
-        yield from _plain(
-            plain, own_marks, Known(find_metadata(places), banks, boxes, folders, words, strata, own_prompts)
+        yield from _plain_cases(
+            plain, own_marks, ClipContext(find_metadata(places), banks, boxes, folders, words, strata, own_prompts)
         )
         return
     trees = trees_in(source)
@@ -128,7 +130,7 @@ def _entries(
     data = None if gt is None else open_dataset(Path(gt).expanduser())
     if data is not None:
         places, banks = [*places, *_metadata_folders(data.root)], [*banks, data.root / BANKS]
-    context = Known(find_metadata(places), banks, boxes, folders, words, strata, own_prompts)
+    context = ClipContext(find_metadata(places), banks, boxes, folders, words, strata, own_prompts)
     present = {name: clips_in(tree) for name, tree in trees.items()}
     subsets = {clip.subset for clips in present.values() for clip in clips}
     for name, tree in trees.items():
@@ -146,7 +148,7 @@ class _Model:
 
     name: str
     tree: Path
-    known: Known
+    known: ClipContext
     prefer: str
     given: Mapping[ClipName, Marks]  # for clips that no sheet of the dataset covers
 
@@ -194,11 +196,11 @@ class _Model:
         assert location is not None
         frames = count_frames(Clip(location.path))
         clip = Clip(location.path, frame_rate(name, frames, truth) if location.path.is_dir() else None)
-        all_notes = [*notes, *_choice(location, self.tree), *(truth.notes if truth else ())]
+        all_notes = [*notes, *_location_note(location, self.tree), *(truth.notes if truth else ())]
         return make_case(name, self.name, clip, frames, truth, marks, self.known, all_notes, location.kind)
 
 
-def _truth_itself(data: Dataset, model: str, context: Known) -> Iterator[Case | Rejected]:
+def _truth_cases(data: Dataset, model: str, context: ClipContext) -> Iterator[Case | Rejected]:
     """The ground truth as a model; it is not compared with itself."""
     for subset in SHEETS:
         sheet = data.sheets.get(subset)
@@ -225,7 +227,7 @@ def plain_clips(folder: Path) -> dict[tuple[ClipName, str], Path]:
     return paths if any(model == GROUND_TRUTH for _, model in paths) else {}
 
 
-def _given_marks(path: str | None) -> Mapping[ClipName, Marks]:
+def _own_marks(path: str | None) -> Mapping[ClipName, Marks]:
     """The marks of a sheet of the user's own, for clips that the dataset's sheets do not cover."""
     if path is None:
         return {}
@@ -242,10 +244,10 @@ def _existing_file(option: str, path: str) -> Path:
     return file
 
 
-def _plain(
+def _plain_cases(
     clips: Mapping[tuple[ClipName, str], Path],
     own_marks: Mapping[ClipName, Marks],
-    context: Known,
+    context: ClipContext,
 ) -> Iterator[Case | Rejected]:
     """The clips of a folder that has the ground truth among them, and marks only if the user gives some."""
     for (name, model), path in sorted(clips.items(), key=lambda item: (item[0][1], item[0][0])):
@@ -263,7 +265,7 @@ def _plain(
         yield replace(case, reference=None, align="") if model == GROUND_TRUTH else case
 
 
-def _choice(location: Found, tree: Path) -> list[str]:
+def _location_note(location: ClipLocation, tree: Path) -> list[str]:
     """What to say of a clip that lies in several places."""
     if not location.others:
         return []

@@ -45,10 +45,10 @@ ANGLES = (
 )  # fmt: skip
 ORS = "memo_ors"
 
-Told = Mapping[str, Mapping[str, str]]  # clip id or scene -> kind -> value
+Categories = Mapping[str, Mapping[str, str]]  # clip id or scene -> kind -> value
 
 
-def read_categories(path: Path) -> Told:
+def read_categories(path: Path) -> Categories:
     """What a file of the user's own says of clips and scenes."""
     if not path.is_file():
         raise UsageError(f"--option categories={path}: there is no such file; expected a CSV with the column clip")
@@ -60,7 +60,7 @@ def read_categories(path: Path) -> Told:
     return categories
 
 
-def kinds_of(name: ClipName, prompt: str, categories: Told) -> dict[str, str]:
+def kinds_of(name: ClipName, prompt: str, categories: Categories) -> dict[str, str]:
     """The kinds of a clip that are known, by the file or by the words of its prompt."""
     by_words = {"trajectory": trajectory(prompt, name.subset)}
     if name.subset == REAL:

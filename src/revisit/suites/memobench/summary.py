@@ -15,9 +15,10 @@ from revisit.results import Cell, Results
 from revisit.results.results import Limits, cell_of
 from revisit.results.tables import Table, standard_summary, table
 from revisit.stats.intervals import mean_interval
-from revisit.suites.memobench.exports import SCORE, Place, value_at
+from revisit.suites.memobench.columns import SCORE, Place
+from revisit.suites.memobench.exports import value_at
 from revisit.suites.memobench.metadata import SHEETS
-from revisit.suites.memobench.metrics import FIDELITY, is_sign
+from revisit.suites.memobench.metrics import FIDELITY, is_diagnostic
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.strata import ors_tables, trajectory_table
 
@@ -41,7 +42,7 @@ CAMERA_COLUMNS: Columns = {
 
 def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
-    metric_ids = [metric_id for metric_id in results.metrics if not is_sign(metric_id)]
+    metric_ids = [metric_id for metric_id in results.metrics if not is_diagnostic(metric_id)]
     parts = {subset: results.where(subset=subset) for subset in SHEETS}
     return standard_summary(results, metrics=metric_ids, parts=parts) | {
         "notes": [f"{case.id}: {note}" for case in results.cases for note in case.annotations.get("notes", ())],
@@ -102,7 +103,7 @@ def answered_tables(results: Results) -> list[Table]:
     """
     rows = []
     for model, mine in results.groups().items():
-        cells = [_answered(mine.about(f"memo_vqa_{short}")) for short in DIMENSIONS]
+        cells = [_pass_rate_cell(mine.about(f"memo_vqa_{short}")) for short in DIMENSIONS]
         if any(cell.of for cell in cells):
             rows.append((model, cells))
     note = (
@@ -112,7 +113,7 @@ def answered_tables(results: Results) -> list[Table]:
     return [table("Questions answered", note, DIMENSIONS.values(), rows)] if rows else []
 
 
-def _answered(records: Sequence[Record]) -> Cell:
+def _pass_rate_cell(records: Sequence[Record]) -> Cell:
     with_questions = [record for record in records if record.facts.get("asked")]
     scores = [record.value for record in with_questions if record.value is not None]
     answer_count, question_count = (
@@ -129,7 +130,7 @@ def _answered(records: Sequence[Record]) -> Cell:
 
 Scores = dict[str, dict[tuple[str, str], float]]  # model -> (sample, split) -> score
 
-FOUND = (
+GATE_FINDINGS = (
     # gate, label, what it means
     ("target_return", "never hidden", "The target was never hidden, so the clip does not pose the test"),
     ("target_return", "hidden, not returned", "The target was hidden and did not come back"),
@@ -145,7 +146,7 @@ MOST_PAIRS = 12
 def sentences(results: Results) -> list[str]:
     """Sentences about all models together."""
     lines = []
-    for gate, label, words in FOUND:
+    for gate, label, words in GATE_FINDINGS:
         if models := _with_label(results, gate, label):
             lines.append(f"{words}: {models}.")
     return [*lines, *filter(None, [_outcomes(results), *(order(metric_id, results) for metric_id in FIDELITY)])]
@@ -167,7 +168,7 @@ def order(metric_id: str, results: Results) -> str | None:
         mean, cell = means[model]
         span = "no interval" if cell.interval is None else "{:.3g} to {:.3g}".format(*cell.interval)
         entries.append(f"{model} {mean:.4g} ({span}, {counted(cell.n, 'clip')})")
-    pairs = _apart(ranked, _scores(metric_id, results))
+    pairs = _distinct_pairs(ranked, _scores(metric_id, results))
     if pairs:
         rest = f" and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""
         apart = (
@@ -180,7 +181,7 @@ def order(metric_id: str, results: Results) -> str | None:
     return f"{metric.title}, best mean first: {'; '.join(entries)}. {apart}."
 
 
-def _apart(ranked: Sequence[str], scores: Scores) -> list[tuple[str, str]]:
+def _distinct_pairs(ranked: Sequence[str], scores: Scores) -> list[tuple[str, str]]:
     pairs = []
     level = 1 - 0.05 / max(len(ranked) * (len(ranked) - 1) // 2, 1)
     for k, better in enumerate(ranked):

@@ -25,7 +25,7 @@ PART = re.compile(r"(?P<word>[a-z_]+?)(?:_\d+)?")
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedMotion:
     """What the camera is asked to do: phases with their shares of the clip, in order."""
 
     phases: tuple[tuple[str, float], ...]
@@ -37,11 +37,11 @@ class Asked:
         return all(word == WAIT for word, _ in self.phases)
 
 
-def asked_of(action: str, declared: Sequence[tuple[str, float]] | None = None) -> Asked | Reason:
+def requested_motion(action: str, declared: Sequence[tuple[str, float]] | None = None) -> RequestedMotion | Reason:
     """The phases of an action, or the reason why they are not known."""
     if declared:
         total = sum(length for _, length in declared)
-        return Asked(tuple((word, length / total) for word, length in declared))
+        return RequestedMotion(tuple((word, length / total) for word, length in declared))
     if not action:
         return Reason("no_camera", "neither the condition nor the dataset gives the camera's action")
     words = [_word(part) for part in action.split("_then_")]
@@ -54,9 +54,9 @@ def asked_of(action: str, declared: Sequence[tuple[str, float]] | None = None) -
     directions = [word for word in words if word is not None]
     moving = [word for word in directions if word != WAIT]
     if len(directions) == 1:
-        return Asked(((directions[0], 1.0),))
+        return RequestedMotion(((directions[0], 1.0),))
     if len(moving) == 2 and directions in (moving, [moving[0], WAIT, moving[1]]):
-        return Asked(tuple((word, 0.5) for word in moving), waits=WAIT in directions)
+        return RequestedMotion(tuple((word, 0.5) for word in moving), waits=WAIT in directions)
     return Reason(
         "unreadable",
         f"the action {action!r} does not say how long its phases are; declare them in dataset.yaml, such as "

@@ -16,7 +16,7 @@ from revisit.evidence.mbench import GeometryTrack
 from revisit.geometry.fold_pairs import frame_numbers, pose_distance
 from revisit.geometry.poses import invert
 from revisit.geometry.rotations import to_axis_angle
-from revisit.suites.mbench.metrics.actions import IDEAL, WAIT, Asked, asked_of
+from revisit.suites.mbench.metrics.actions import IDEAL, WAIT, RequestedMotion, requested_motion
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule, scene_depth
 
 SHORT = 0.1  # of the median step: a pause
@@ -47,7 +47,7 @@ def ideal(direction: str, literal: bool = False) -> np.ndarray:
     return motion
 
 
-def boundaries(motion: Asked, count: int) -> np.ndarray:
+def boundaries(motion: RequestedMotion, count: int) -> np.ndarray:
     """The frames, not whole numbers, at which each phase but the first begins."""
     return np.cumsum([share for _, share in motion.phases])[:-1] * (count - 1)
 
@@ -85,7 +85,7 @@ def camera_interaction(
     """
     literal = check_rule(rule) == "paper"
     action = str(case.annotations.get("action") or case.camera)
-    requested = asked_of(action, case.annotations.get("motion"))
+    requested = requested_motion(action, case.annotations.get("motion"))
     if isinstance(requested, Reason):
         return Unscored(requested)
     if track.refused:

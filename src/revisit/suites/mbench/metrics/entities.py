@@ -137,8 +137,8 @@ def human_identity(
     """Mean over people of the cosine of their faces with the mean face."""
     check_rule(rule)
     if not len(faces.frame):
-        return Unscored("not_seen", nobody(faces), {"described_by": faces.maker})
-    track, names, facts = people(faces, rule, same_face)
+        return Unscored("not_seen", no_face_sentence(faces), {"described_by": faces.maker})
+    track, names, facts = person_tracks(faces, rule, same_face)
     if not len(names):
         return Unscored(
             "not_seen",
@@ -169,9 +169,9 @@ def human_appearance(
     if len(bodies.face) and bodies.face.max() >= len(faces.frame):
         raise InvalidEvidence(f"BodyFeatures names face {bodies.face.max()} and there are {len(faces.frame)} faces")
     if not len(bodies.face):
-        what = f"no body was found ({len(faces.frame)} faces found)" if len(faces.frame) else nobody(faces)
+        what = f"no body was found ({len(faces.frame)} faces found)" if len(faces.frame) else no_face_sentence(faces)
         return Unscored("not_seen", what, {"described_by": bodies.maker})
-    track, people_seen, facts = people(faces, rule, same_face)
+    track, people_seen, facts = person_tracks(faces, rule, same_face)
     mine = track[bodies.face]
     least = 1 if rule == "paper" else 2
     names = np.array([name for name in people_seen if (mine == name).sum() >= least])
@@ -183,12 +183,14 @@ def human_appearance(
     return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts | track_facts)
 
 
-def nobody(faces: FaceFeatures) -> str:
+def no_face_sentence(faces: FaceFeatures) -> str:
     """What is said of a clip without faces."""
     return f"no face was found in {len(faces.index)} frames"
 
 
-def people(faces: FaceFeatures, rule: str, same_face: float | None) -> tuple[np.ndarray, np.ndarray, dict[str, object]]:
+def person_tracks(
+    faces: FaceFeatures, rule: str, same_face: float | None
+) -> tuple[np.ndarray, np.ndarray, dict[str, object]]:
     """(track of each face, names of the tracks that count, facts)."""
     least = faces.same if same_face is None else same_face
     track = face_tracks(faces.frame, faces.vector, least)

@@ -42,7 +42,7 @@ def rendering_lighting(
         if not len(pairs.frame):
             return no_pairs(pairs.note)
         frame, other, pairing = pairs.frame, pairs.other, pairs.how
-        early, late = (around(lab, frames) for frames in (frame, other))
+        early, late = (mean_around(lab, frames) for frames in (frame, other))
     change = late - early
     lightness, colour = np.abs(change[:, 0]), np.hypot(change[:, 1], change[:, 2])
     deviation = alpha * lightness + (1 - alpha) * colour
@@ -55,7 +55,7 @@ def rendering_lighting(
     return Score(float(np.exp(-mean / tau)), raw=mean, units=units, facts=facts)
 
 
-def around(lab: LabStats, frames: np.ndarray) -> np.ndarray:
+def mean_around(lab: LabStats, frames: np.ndarray) -> np.ndarray:
     """Mean CIELAB of each frame and its neighbours."""
     rows = nearest_rows(lab.index, frames)
     parts = [lab.mean[max(0, row - AROUND) : row + AROUND + 1].astype(float).mean(axis=0) for row in rows.tolist()]

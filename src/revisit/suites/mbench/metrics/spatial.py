@@ -36,7 +36,7 @@ MIXED_UP = 2.0, 0.5  # pixels of error, and the share of it that the other readi
 
 
 @dataclass(frozen=True)
-class View:
+class MatchedView:
     """Two cameras and their matches."""
 
     k1: np.ndarray
@@ -48,7 +48,7 @@ class View:
     in_one_place: bool
 
 
-def transfer_distance(view: View) -> np.ndarray:
+def transfer_distance(view: MatchedView) -> np.ndarray:
     """Distance of each match to where a pure turn carries its partner: the mean of both images."""
     turn = view.k2 @ view.rotation @ np.linalg.inv(view.k1)
 
@@ -61,7 +61,7 @@ def transfer_distance(view: View) -> np.ndarray:
     return np.asarray((there + back) / 2)
 
 
-def epipolar_errors(view: View) -> np.ndarray:
+def epipolar_errors(view: MatchedView) -> np.ndarray:
     """Symmetric epipolar distance of each match, in pixels of the grid."""
     if view.in_one_place:
         return transfer_distance(view)
@@ -69,7 +69,7 @@ def epipolar_errors(view: View) -> np.ndarray:
     return symmetric_epipolar_distance(view.x1, view.x2, f)
 
 
-def reprojection_errors(view: View) -> np.ndarray:
+def reprojection_errors(view: MatchedView) -> np.ndarray:
     """Reprojection error of each match, the mean of both images; infinite where its point is not before both."""
     if view.in_one_place:
         return transfer_distance(view) / 2  # the best direction lies midway between both
@@ -97,7 +97,7 @@ def validate(track: GeometryTrack, matches: PairMatches) -> None:
         raise InvalidEvidence(f"PairMatches refers to a row beyond the {len(track.c2w)} poses of GeometryTrack")
 
 
-def views(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) -> list[View]:
+def views(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) -> list[MatchedView]:
     """The two cameras and the matches of each pair."""
     all_views = []
     least = ONE_PLACE * scene_depth(track)
@@ -106,11 +106,11 @@ def views(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) -> list[V
         rotation, translation = relative_pose(c2w[i], c2w[j])
         near = bool(np.linalg.norm(translation) < least)
         ks = track.intrinsics[i], track.intrinsics[j]
-        all_views.append(View(*ks, rotation, translation, points[:, :2], points[:, 2:], near))
+        all_views.append(MatchedView(*ks, rotation, translation, points[:, :2], points[:, 2:], near))
     return all_views
 
 
-def parallax(view: View) -> float:
+def parallax(view: MatchedView) -> float:
     """Median angle in degrees between the two rays of a match, after the turn is undone."""
     rays = []
     for x, k, turn in ((view.x1, view.k1, np.eye(3)), (view.x2, view.k2, view.rotation)):
@@ -122,7 +122,7 @@ def parallax(view: View) -> float:
 def over_pairs(
     track: GeometryTrack,
     matches: PairMatches,
-    errors_of: Callable[[View], np.ndarray],
+    errors_of: Callable[[MatchedView], np.ndarray],
     rule: str,
     tau: float | None,
     least_matches: int,
@@ -183,7 +183,7 @@ def over_pairs(
 def other_reading(
     track: GeometryTrack,
     matches: PairMatches,
-    errors_of: Callable[[View], np.ndarray],
+    errors_of: Callable[[MatchedView], np.ndarray],
     rule: str,
     scale: float,
     rows: list[int],
@@ -207,7 +207,7 @@ def other_reading(
     return {"error_if_mixed_up": float(np.mean(means)), "warning": warning}
 
 
-def spatial(name: str, equation: int, errors_of: Callable[[View], np.ndarray], distance: str) -> Metric:
+def spatial(name: str, equation: int, errors_of: Callable[[MatchedView], np.ndarray], distance: str) -> Metric:
     """The metric of one distance between matches and what the poses demand."""
 
     def scored(

@@ -109,7 +109,9 @@ def _facts(answers: JudgeAnswers, mine: np.ndarray, values: np.ndarray) -> Mappi
     return facts
 
 
-def vqa(dimension: str, subject: str, *responds_to: str, blind_to: tuple[str, ...] = ("frozen camera",)) -> Metric:
+def vqa_metric(
+    dimension: str, subject: str, *responds_to: str, blind_to: tuple[str, ...] = ("frozen camera",)
+) -> Metric:
     """The metric of one dimension."""
     name = DIMENSIONS[dimension]
 
@@ -124,7 +126,7 @@ def vqa(dimension: str, subject: str, *responds_to: str, blind_to: tuple[str, ..
     )(scored)  # fmt: skip
 
 
-vqa_if = vqa("if", "following the prompt", "frozen camera", "wrong camera", "missing event", blind_to=())
-vqa_ob = vqa("ob", "object and background", "changed object", "changed background")
-vqa_cm = vqa("cm", "what goes on while unseen", "object vanishes", "teleport", "state reset")
-vqa_pa = vqa("pa", "physics", "impossible motion", "wrong light")
+vqa_if = vqa_metric("if", "following the prompt", "frozen camera", "wrong camera", "missing event", blind_to=())
+vqa_ob = vqa_metric("ob", "object and background", "changed object", "changed background")
+vqa_cm = vqa_metric("cm", "what goes on while unseen", "object vanishes", "teleport", "state reset")
+vqa_pa = vqa_metric("pa", "physics", "impossible motion", "wrong light")

@@ -29,7 +29,7 @@ RESTING = 1.0  # degrees: a true camera that turns less gives nothing to be bett
 
 
 @dataclass(frozen=True)
-class Control:
+class RotationErrors:
     """Rotation errors of a camera against the true one. Angles are degrees."""
 
     errors: np.ndarray  # (N,) of each frame, after both are aligned in the first
@@ -44,13 +44,13 @@ class Control:
         return max(0.0, 1 - self.ate / max(total, LEAST_BUDGET))
 
 
-def control(rotations: np.ndarray, true: np.ndarray) -> Control:
+def rotation_errors(rotations: np.ndarray, true: np.ndarray) -> RotationErrors:
     """Errors of rotations (N, 3, 3) against the true ones (N, 3, 3) of the same frames."""
     aligned = true[0] @ rotations[0].T @ rotations
     errors = geodesic(true, aligned)
     turns = [np.swapaxes(path[:-1], 1, 2) @ path[1:] for path in (true, rotations)]
     moments = true[np.unique(np.rint(np.linspace(0, len(true) - 1, MOMENTS)).astype(int))]
-    return Control(
+    return RotationErrors(
         errors=errors,
         ate=float(np.sqrt(np.mean(errors**2))),
         steps=float(geodesic(*turns).mean()),
@@ -106,8 +106,8 @@ def camera_controllability(
     raw = truth.c2w[:, :3, :3]
     path = smoothed(raw, smooth) if case.subset == ESTIMATED else raw
     true = path[resampled(len(raw), count, index)]
-    errors = control(camera.rotation[rows], true)
-    static = control(np.broadcast_to(np.eye(3), true.shape), true)
+    errors = rotation_errors(camera.rotation[rows], true)
+    static = rotation_errors(np.broadcast_to(np.eye(3), true.shape), true)
     score = rounded(errors.score(errors.net), 4, rule)
     facts: dict[str, object] = {
         "controllability": score,

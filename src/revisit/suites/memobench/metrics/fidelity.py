@@ -16,7 +16,7 @@ from revisit.core.phase_pairs import first_rows, phase_maps, rows_of
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, NO_FRAMES, PHASES, PSNR, Measure, ssim_of
-from revisit.suites.memobench.metrics.rules import PAPER, Marks, check_rule, marks, rounded
+from revisit.suites.memobench.metrics.rules import PAPER, ClipPhases, check_rule, clip_phases, rounded
 
 NETS = {"upstream": "lpips_alex", "paper": "lpips_vgg"}
 
@@ -33,9 +33,9 @@ def over_phases(
     check_rule(rule)
     if not len(fidelity.index):
         return Unscored(NO_FRAMES)
-    phases = marks(case, frames)
+    phases = clip_phases(case, frames)
     rows = {"all": first_rows(fidelity.index)}
-    if isinstance(phases, Marks):
+    if isinstance(phases, ClipPhases):
         rows |= phase_rows(case, phases, fidelity.index, fidelity.reference, rule)
     means = {name: rounded(values[at].mean(), 4, rule) if len(at) else None for name, at in rows.items()}
     visible, returned = means.get("visible"), means.get("returned")
@@ -53,7 +53,9 @@ def over_phases(
     return Score(rounded(values[all_rows].mean(), 4, rule), units=units, facts=facts)
 
 
-def phase_rows(case: Case, phases: Marks, index: np.ndarray, reference: np.ndarray, rule: str) -> dict[str, np.ndarray]:
+def phase_rows(
+    case: Case, phases: ClipPhases, index: np.ndarray, reference: np.ndarray, rule: str
+) -> dict[str, np.ndarray]:
     """Rows of each phase; without the reference's own phases, cut from those of the whole clip."""
     closed = rule == "upstream"
     true_frames, true_phases = (case.annotations.get(name) for name in ("gt_frames", "gt_phases"))
@@ -67,7 +69,7 @@ def phase_rows(case: Case, phases: Marks, index: np.ndarray, reference: np.ndarr
     }
 
 
-def memo(measure: Measure, *also: str) -> Metric:
+def fidelity_metric(measure: Measure, *also: str) -> Metric:
     """The metric of a measure over the whole clip, with the phases in the facts."""
 
     def scored(
@@ -89,5 +91,5 @@ def memo(measure: Measure, *also: str) -> Metric:
     )(scored)  # fmt: skip
 
 
-memo_psnr = memo(PSNR)
-memo_ssim, memo_lpips = memo(ssim_of("gray_border"), "blur"), memo(LPIPS, "blur")
+memo_psnr = fidelity_metric(PSNR)
+memo_ssim, memo_lpips = fidelity_metric(ssim_of("gray_border"), "blur"), fidelity_metric(LPIPS, "blur")

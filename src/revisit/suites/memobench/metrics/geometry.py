@@ -17,12 +17,12 @@ from revisit.suites.memobench.metrics.rules import (
     RETURNED,
     VISIBLE,
     check_rule,
-    lacks,
-    marks,
+    clip_phases,
+    find_rows,
+    frames_missing,
     mean_and_worst,
     rounded,
-    rows,
-    spread,
+    spread_frames,
 )
 
 
@@ -63,20 +63,20 @@ def geometry(
     Facts: mean and minimum, both also by phase; who made the depth, and whether near things have large values.
     """
     validate(maps)
-    phases = marks(case, frames)
+    phases = clip_phases(case, frames)
     if isinstance(phases, Unscored):
         return phases
     parts: dict[str, np.ndarray] = {}
     sampled: dict[str, np.ndarray] = {}
     for name in (VISIBLE, RETURNED):
         first, last = phases.phase(name, closed=check_rule(rule) == "upstream")
-        picks = spread(first, last, samples) if first < last else np.array([first])
+        picks = spread_frames(first, last, samples) if first < last else np.array([first])
         sampled[name] = np.unique(picks) if rule == "corrected" else picks
         if len(sampled[name]) < 2 and rule != "upstream":
             return Unscored("too_short", f"comparing depth needs two frames, but the {name} phase has one")
-        at = rows(maps.index, sampled[name])
+        at = find_rows(maps.index, sampled[name])
         if isinstance(at, list):
-            return lacks("depth", at, len(sampled[name]))
+            return frames_missing("depth", at, len(sampled[name]))
         parts[name] = likeness(maps.depth[at])
     by_phase = {name: _mean_and_minimum(part, rule) for name, part in parts.items()}
     mean = rounded(float(np.mean([part[0] for part in by_phase.values()])), 4, rule)

@@ -20,17 +20,17 @@ from revisit.suites.memobench.metrics.rules import (
     PAPER,
     RETURNED,
     check_rule,
-    lacks,
-    marks,
+    clip_phases,
+    find_rows,
+    frames_missing,
     mean_and_worst,
     rounded,
-    rows,
-    spread,
+    spread_frames,
 )
 
 
 @dataclass(frozen=True)
-class Identity:
+class PatchSimilarity:
     """Mean and minimum similarity of the best patches, over all frames and for each of them."""
 
     mean: float
@@ -45,13 +45,13 @@ def validate(patches: IdentityTokens) -> None:
         raise InvalidEvidence("IdentityTokens.index must begin with frame 0, which all others are compared with")
 
 
-def identity(first: np.ndarray, later: np.ndarray, top: float) -> Identity:
+def patch_similarity(first: np.ndarray, later: np.ndarray, top: float) -> PatchSimilarity:
     """How similar the best share of the patches of `later` (N, patches, D) is to those of `first` (patches, D)."""
     similar = np.clip((unit_vectors(later) * unit_vectors(first)).sum(axis=-1), 0, 1)
     count = max(1, int(similar.shape[1] * top))
     best = np.sort(similar, axis=1)[:, -count:]
     means, minima = best.mean(axis=1), best[:, 0]
-    return Identity(float(means.mean()), float(minima.min()), means, minima)
+    return PatchSimilarity(float(means.mean()), float(minima.min()), means, minima)
 
 
 @metric(
@@ -77,16 +77,16 @@ def object_identity(
     Facts: mean and minimum of the best `top` share of patches, how many patches there are and who described them.
     """
     validate(patches)
-    phases = marks(case, frames)
+    phases = clip_phases(case, frames)
     if isinstance(phases, Unscored):
         return phases
-    sampled = spread(*phases.phase(RETURNED), samples)
+    sampled = spread_frames(*phases.phase(RETURNED), samples)
     if check_rule(rule) == "corrected":
         sampled = np.unique(sampled)
-    at = rows(patches.index, sampled)
+    at = find_rows(patches.index, sampled)
     if isinstance(at, list):
-        return lacks("patch descriptors", at, len(sampled))
-    similarity = identity(patches.tokens[0], patches.tokens[at], top)
+        return frames_missing("patch descriptors", at, len(sampled))
+    similarity = patch_similarity(patches.tokens[0], patches.tokens[at], top)
     mean, minimum = rounded(similarity.mean, 4, rule), rounded(similarity.minimum, 4, rule)
     facts = {
         "mean": mean,

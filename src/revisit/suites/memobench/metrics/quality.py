@@ -15,7 +15,16 @@ import numpy as np
 from revisit.core import Metric, PublishedMaker, Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import AestheticScores, ImageQuality, ImageRewards, VisualHalves
-from revisit.suites.memobench.metrics.rules import PAPER, RULES, check_rule, lacks, percent, rounded, rows, spread
+from revisit.suites.memobench.metrics.rules import (
+    PAPER,
+    RULES,
+    check_rule,
+    find_rows,
+    frames_missing,
+    percent,
+    rounded,
+    spread_frames,
+)
 
 UPSTREAM_STEP = 4
 AESTHETIC_RANGE = {"corrected": (1, 10), "paper": (1, 10), "upstream": (0, 10)}
@@ -52,9 +61,9 @@ def mean_over_frames(
     if check_rule(rule) != "upstream":
         return float(np.mean(values)) if len(values) else Unscored("not_observed", "no frame was rated")
     sampled = frames.index[frames.index % step == 0]
-    at = rows(index, sampled)
+    at = find_rows(index, sampled)
     if isinstance(at, list):
-        return lacks("rating", at, len(sampled))
+        return frames_missing("rating", at, len(sampled))
     return round(float(np.mean(values[at])), 4)
 
 
@@ -93,7 +102,7 @@ def visual_quality(
     return Score(rounded(float(np.mean(parts)), 2, rule), facts=facts)
 
 
-def rated(name: str, kind: type, scales: Mapping[str, tuple[float, float]], doc: str, **card: Any) -> Metric:
+def rating_metric(name: str, kind: type, scales: Mapping[str, tuple[float, float]], doc: str, **card: Any) -> Metric:
     """The metric of one rating of single frames."""
 
     def scored(
@@ -112,12 +121,12 @@ def rated(name: str, kind: type, scales: Mapping[str, tuple[float, float]], doc:
     )(scored)  # fmt: skip
 
 
-aesthetic = rated(
+aesthetic = rating_metric(
     "aesthetic", AestheticScores, AESTHETIC_RANGE, "Mean aesthetic score of the frames, about 0 to 10.",
     title="Aesthetic score", unit="points", range=(0, 10), upstream="AestheticScore", responds_to=("ugly frames",),
     published_by=(BEAUTY,),
 )  # fmt: skip
-image_quality = rated(
+image_quality = rating_metric(
     "image_quality", ImageQuality, dict.fromkeys(RULES, (0, 1)), "Mean technical quality of the frames, 0 to 1.",
     title="Image quality", unit="score", range=(0, 1), upstream="ImageQuality", responds_to=("blur", "noise"),
     published_by=(QUALITY,),
@@ -138,12 +147,12 @@ def image_reward(frames: FrameFacts, rewards: ImageRewards, *, rule: str = "corr
     check_rule(rule)
     if not len(frames.index):
         return Unscored("too_short", "the clip has no frames")
-    sampled = spread(0, int(frames.index[-1]), REWARD_FRAMES)
+    sampled = spread_frames(0, int(frames.index[-1]), REWARD_FRAMES)
     if rule == "corrected":
         sampled = np.unique(sampled)
-    at = rows(rewards.index, sampled)
+    at = find_rows(rewards.index, sampled)
     if isinstance(at, list):
-        return lacks("ImageReward", at, len(sampled))
+        return frames_missing("ImageReward", at, len(sampled))
     values = 1 / (1 + np.exp(-np.asarray(rewards.value[at], dtype=float)))
     reward = rounded(float(values.mean()), 4, rule)
     units = Series(frame=sampled, value=values)

@@ -14,7 +14,7 @@ import numpy as np
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import Detections
-from revisit.suites.memobench.metrics.rules import HIDDEN, PAPER, RETURNED, VISIBLE, check_rule, marks, rounded
+from revisit.suites.memobench.metrics.rules import HIDDEN, PAPER, RETURNED, VISIBLE, check_rule, clip_phases, rounded
 
 SMALLEST, LARGEST = 0.0005, 0.5  # coverage of a mask that counts
 FALLBACK = 0.7  # coverage up to which one counts where none of the usual size is there
@@ -84,7 +84,7 @@ def reappearance(
     of the frames that have one, detection rates by phase, and the words and threshold that it was asked with.
     """
     validate(detections)
-    phases = marks(case, frames)
+    phases = clip_phases(case, frames)
     if isinstance(phases, Unscored):
         return phases
     limit = threshold if threshold is not None else THRESHOLD if check_rule(rule) == "corrected" else 0.0

@@ -19,7 +19,7 @@ VISIBLE, HIDDEN, RETURNED = "visible", "hidden", "returned"
 
 
 @dataclass(frozen=True)
-class Marks:
+class ClipPhases:
     """Where the phases of a clip begin, and how many frames it has."""
 
     hidden: int
@@ -43,7 +43,7 @@ def check_rule(rule: str) -> str:
     return rule
 
 
-def marks(case: Case, frames: FrameFacts) -> Marks | Unscored:
+def clip_phases(case: Case, frames: FrameFacts) -> ClipPhases | Unscored:
     """The phases of a case, checked against the frames of its clip."""
     if case.phases is None:
         return Unscored("no_phases", "it was not given when the target leaves and returns")
@@ -54,10 +54,10 @@ def marks(case: Case, frames: FrameFacts) -> Marks | Unscored:
             "mismatch",
             f"the phases do not fit the clip: hidden from frame {hidden}, back from frame {returned}, {count} frames",
         )
-    return Marks(hidden, returned, count)
+    return ClipPhases(hidden, returned, count)
 
 
-def spread(first: int, last: int, count: int) -> np.ndarray:
+def spread_frames(first: int, last: int, count: int) -> np.ndarray:
     """`wanted` frames from `first` to `last`, evenly, each rounded down; a short stretch repeats frames."""
     if count < 2:
         return np.array([first])
@@ -80,7 +80,7 @@ def mean_and_worst(mean: float, worst: float, rule: str, alpha: float) -> float:
     return rounded(alpha * percent(mean, 0, 1, rule) + (1 - alpha) * percent(worst, 0, 1, rule), 2, rule)
 
 
-def rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray | list[int]:
+def find_rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray | list[int]:
     """Rows of `index` (rising) that hold these frames; or the list of frames that are not there."""
     frames = np.asarray(frames)
     at = np.searchsorted(index, frames)
@@ -88,7 +88,7 @@ def rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray | list[int]:
     return at if there.all() else sorted(set(frames[~there].tolist()))
 
 
-def lacks(what: str, missing: list[int], count: int) -> Unscored:
+def frames_missing(what: str, missing: list[int], count: int) -> Unscored:
     """Unscored, because some frames that the rule asks for were not observed."""
     listed = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
     sentence = f"{len(missing)} of the {count} frames that count have no {what} (frame {listed}); observe these as well"

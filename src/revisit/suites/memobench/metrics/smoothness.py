@@ -17,7 +17,16 @@ import numpy as np
 from revisit.core import Case, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import WarpErrors
-from revisit.suites.memobench.metrics.rules import PAPER, RETURNED, VISIBLE, Marks, check_rule, marks, percent, rounded
+from revisit.suites.memobench.metrics.rules import (
+    PAPER,
+    RETURNED,
+    VISIBLE,
+    ClipPhases,
+    check_rule,
+    clip_phases,
+    percent,
+    rounded,
+)
 
 PHASES = {VISIBLE: 0, RETURNED: 2}  # as WarpErrors numbers them
 LEAST_PAIRS = 2
@@ -59,7 +68,7 @@ def motion_smoothness(
     no flow at all (`without_flow`); how far the picture moves; the step in frames and seconds, and who made the flow.
     """
     check_rule(rule)
-    phases = marks(case, frames)
+    phases = clip_phases(case, frames)
     if isinstance(phases, Unscored):
         return phases
     if rule == "upstream":
@@ -84,7 +93,7 @@ def motion_smoothness(
     return Score(percent(score, 0, 1, rule), mean, _units(warps, errors, tau), {**facts, "temporal_score": score})
 
 
-def _upstream(phases: Marks, warps: WarpErrors, tau: float, step: int) -> Score | Unscored:
+def _upstream(phases: ClipPhases, warps: WarpErrors, tau: float, step: int) -> Score | Unscored:
     """The mean of the phases' own scores, a phase of few samples counting as 0."""
     if warps.step != step or not warps.closed:
         return _other_step(warps, step)
