@@ -40,9 +40,9 @@ BEST = {
 
 @pytest.mark.parametrize("table", ["2", "3"])
 def test_memobench_as_printed_has_the_paper_s_marks(table: str) -> None:
-    from revisit.suites.memobench.leaderboard import published
+    from revisit.suites.memobench.leaderboard import published_board
 
-    board = published(table)
+    board = published_board(table)
     for column in board.columns:
         found = {mark: board.rows[place].model for place, mark in marked(board, board.rows, column).items()}
         if column.key in SECOND[table]:

@@ -160,15 +160,15 @@ def test_a_perfect_camera_is_never_scored_by_a_guess(action: str, script: str) -
 
 
 def test_names_are_read_as_far_as_they_go() -> None:
-    from revisit.suites.mbench.metrics.actions import Asked, asked_of
+    from revisit.suites.mbench.metrics.actions import RequestedMotion, requested_motion
 
-    assert asked_of("left_then_right") == Asked((("left", 0.5), ("right", 0.5)))
-    assert asked_of("right_720") == Asked((("right", 1.0),))
-    assert asked_of("static") == asked_of("wait") == Asked((("wait", 1.0),))
-    assert asked_of("strafe_left") == Asked((("strafe_left", 1.0),))
-    assert asked_of("left_then_wait_then_right") == Asked((("left", 0.5), ("right", 0.5)), waits=True)
+    assert requested_motion("left_then_right") == RequestedMotion((("left", 0.5), ("right", 0.5)))
+    assert requested_motion("right_720") == RequestedMotion((("right", 1.0),))
+    assert requested_motion("static") == requested_motion("wait") == RequestedMotion((("wait", 1.0),))
+    assert requested_motion("strafe_left") == RequestedMotion((("strafe_left", 1.0),))
+    assert requested_motion("left_then_wait_then_right") == RequestedMotion((("left", 0.5), ("right", 0.5)), waits=True)
     for name in ("left_then_right_then_left", "left_then_wait", "wait_then_left_then_right"):
-        assert "does not say how long" in str(asked_of(name)), "three phases may be of any length"
+        assert "does not say how long" in str(requested_motion(name)), "three phases may be of any length"
 
 
 @pytest.mark.parametrize("rule", ["corrected", "paper"])

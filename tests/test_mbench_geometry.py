@@ -25,7 +25,7 @@ from revisit.observers.sets import load_roles
 from revisit.results.tables import standard_summary as summarise
 from revisit.suites.mbench.evidence import GeometryTrack, PairMatches
 from revisit.suites.mbench.imports import geometry
-from revisit.suites.mbench.metrics.spatial import View, epipolar_errors, spatial_epipolar, spatial_reprojection
+from revisit.suites.mbench.metrics.spatial import MatchedView, epipolar_errors, spatial_epipolar, spatial_reprojection
 from revisit.suites.mbench.observers.returned_pairs import find_points, match_pair, return_matches
 from tests.looking import as_frames, look, read
 from tests.mbench_world import HALF, SIZE, room, track, write_npz
@@ -391,7 +391,7 @@ def _shifted(up: np.ndarray) -> tuple[GeometryTrack, PairMatches]:
     return where, _matches([(0, 1)], [table])
 
 
-def _views(where: GeometryTrack, matches: PairMatches, mixed: bool = False) -> list[View]:
+def _views(where: GeometryTrack, matches: PairMatches, mixed: bool = False) -> list[MatchedView]:
     from revisit.suites.mbench.metrics.spatial import views
 
     return views(where, matches, invert(where.c2w) if mixed else where.c2w)

@@ -14,7 +14,7 @@ from revisit.engine.plan import make_plan
 from revisit.results import Results
 from revisit.suites.mbench.names import BY_ID, DIMENSIONS, JUDGED, MOVED, TRIGGER, chosen, dimensions_of, registered
 from revisit.suites.mbench.records import answers_of
-from revisit.suites.mbench.scoring import Outcome, board, harmonic, standing
+from revisit.suites.mbench.scoring import ItemOutcome, axis_means, harmonic, standing
 from revisit.suites.mbench.submission import content_of
 from revisit.suites.mbench.summary import summarise
 
@@ -46,7 +46,7 @@ def test_the_m_score_grows_with_both(s: float, c: float, more: float):
 @given(st.lists(st.tuples(some, st.sampled_from([True, False, None])), max_size=6), st.integers(0, 3))
 @settings(max_examples=150, deadline=None)
 def test_unknown_triggers_give_exactly_the_range_of_what_a_judge_might_have_said(items, missing: int):
-    outcomes = [Outcome(score, posed=posed) for score, posed in items]
+    outcomes = [ItemOutcome(score, posed=posed) for score, posed in items]
     of = len(outcomes) + missing
     made = standing(outcomes, of, covers=True)
     unknown = [k for k, outcome in enumerate(outcomes) if outcome.posed is None]
@@ -76,13 +76,14 @@ def test_unknown_triggers_give_exactly_the_range_of_what_a_judge_might_have_said
 
 
 def test_nothing_posed_is_a_coverage_of_zero_and_no_reliability():
-    made = standing([Outcome(0.9, posed=False), Outcome(0.8, posed=False)], 3, covers=True)
+    made = standing([ItemOutcome(0.9, posed=False), ItemOutcome(0.8, posed=False)], 3, covers=True)
     assert made.reliability is None and made.coverage == (0, 0) and made.m_score == 0
     assert made.ungated == pytest.approx(0.85), "what the metric said is kept beside it"
 
 
 def test_a_silent_judge_makes_coverage_an_interval_and_never_a_zero():
-    made = standing([Outcome(0.8), Outcome(0.4, posed=None), Outcome(0.6, posed=False), Outcome(0.8)], 4, covers=True)
+    outcomes = [ItemOutcome(0.8), ItemOutcome(0.4, posed=None), ItemOutcome(0.6, posed=False), ItemOutcome(0.8)]
+    made = standing(outcomes, 4, covers=True)
     assert made.coverage == (0.5, 0.75) and made.reliability == pytest.approx(0.8) and made.unknown == 1
     assert made.m_score is None and made.m_interval[0] < made.m_interval[1]
     assert made.m_interval[0] == pytest.approx(harmonic(0.8, 0.5))
@@ -90,9 +91,9 @@ def test_a_silent_judge_makes_coverage_an_interval_and_never_a_zero():
 
 
 def test_missing_videos_lower_coverage_and_not_reliability():
-    made = standing([Outcome(0.5)], 4, covers=True)
+    made = standing([ItemOutcome(0.5)], 4, covers=True)
     assert made.reliability == 0.5 and made.coverage == (0.25, 0.25) and made.strict == 0.125
-    without = standing([Outcome(0.5), Outcome(None)], 4, covers=False)
+    without = standing([ItemOutcome(0.5), ItemOutcome(None)], 4, covers=False)
     assert without.coverage is None and without.m_score is None and (without.n, without.of) == (1, 4)
 
 
@@ -107,16 +108,17 @@ HY = {
 
 def test_axes_and_total_are_those_of_the_published_row():
     published = {"entity": 58.68, "environment": 83.23, "causal": 65.86, "total": 69.26}
-    assert board(HY, "A") == pytest.approx(published, abs=0.0051)
-    assert board({**HY, "mb_prompt_interaction": 1.0}, "A") == board(HY, "A"), "text is no part of A's causal axis"
+    assert axis_means(HY, "A") == pytest.approx(published, abs=0.0051)
+    with_text = {**HY, "mb_prompt_interaction": 1.0}
+    assert axis_means(with_text, "A") == axis_means(HY, "A"), "text is no part of A's causal axis"
 
 
 def test_an_axis_with_a_gap_is_no_axis():
-    made = board({**HY, "mb_object_texture": None}, "A")
+    made = axis_means({**HY, "mb_object_texture": None}, "A")
     assert made["entity"] is None and made["total"] is None and made["causal"] is not None
     reported = [id for id in HY if id != "mb_object_texture"]
-    assert board({**HY, "mb_object_texture": None}, "A", reported)["total"] is not None
-    assert board(HY, "T")["causal"] is None, "T has text interaction and no action interaction"
+    assert axis_means({**HY, "mb_object_texture": None}, "A", reported)["total"] is not None
+    assert axis_means(HY, "T")["causal"] is None, "T has text interaction and no action interaction"
 
 
 # Names

@@ -25,7 +25,7 @@ from revisit.suites.memobench.exports import (
     safe_name,
 )
 from revisit.suites.memobench.imports.answers import vqa_answers
-from revisit.suites.memobench.leaderboard import upstream_board
+from revisit.suites.memobench.leaderboard import board_of_files
 from revisit.suites.memobench.metrics.answers import DIMENSIONS, pass_rate
 from revisit.suites.memobench.question_bank import Bank, Judgement, as_annotation, write_bank
 from revisit.suites.memobench.summary import answered_tables
@@ -215,7 +215,7 @@ def test_files_are_read_back_as_a_board(tmp_path: Path) -> None:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
-    board = upstream_board(tmp_path)
+    board = board_of_files(tmp_path)
     (row,) = board.rows
     assert row.model == "A_model"
     assert row.cells["memo_psnr"].mean == pytest.approx(15.5)
@@ -223,7 +223,7 @@ def test_files_are_read_back_as_a_board(tmp_path: Path) -> None:
     assert row.cells["memo_ors"].mean == pytest.approx(0.3429)
     assert row.cells["memo_vqa_if"].mean == 100.0
     assert row.cells["memo_lpips"].mean is None
-    assert upstream_board(tmp_path, "real").rows[0].cells["memo_psnr"].n == 1
+    assert board_of_files(tmp_path, "real").rows[0].cells["memo_psnr"].n == 1
 
 
 def test_names_of_models_stay_in_their_folder() -> None:

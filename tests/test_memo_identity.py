@@ -10,8 +10,8 @@ import pytest
 
 from revisit.core import InvalidEvidence
 from revisit.suites.memobench.evidence import IdentityTokens
-from revisit.suites.memobench.metrics.identity import identity, object_identity
-from revisit.suites.memobench.metrics.rules import spread
+from revisit.suites.memobench.metrics.identity import object_identity, patch_similarity
+from revisit.suites.memobench.metrics.rules import spread_frames
 from revisit.suites.memobench.observers.identity import centre_crop, identity_tokens
 from tests.looking import as_frames, look, wall, window
 from tests.memo import RULES, case, frames, refused, scored
@@ -44,7 +44,7 @@ def test_the_best_patches_count_and_the_worst_of_them_weighs_three_tenths():
     later = np.stack(
         [np.array([0.9, 0.8, 0.7, 0.6, *[0.1] * 6]), np.sqrt(1 - np.r_[0.81, 0.64, 0.49, 0.36, [0.01] * 6])], 1
     )
-    found = identity(first, later[None], top=0.4)
+    found = patch_similarity(first, later[None], top=0.4)
     assert found.mean == pytest.approx(0.75)
     assert found.minimum == pytest.approx(0.6)
     seen = IdentityTokens(np.arange(40), np.concatenate([first[None], np.tile(later, (39, 1, 1))]), "x", False)
@@ -79,7 +79,7 @@ def test_upstream_is_reproduced(shared):
     assert len(cases) == 4
     for one in cases:
         expected = one["expected"]
-        found = identity(seen[0], seen[spread(one["start"], one["end"], one["n_sample"])], 0.4)
+        found = patch_similarity(seen[0], seen[spread_frames(one["start"], one["end"], one["n_sample"])], 0.4)
         assert round(found.mean, 4) == expected["obj_identity_consistency"]
         assert round(found.minimum, 4) == expected["obj_min_identity_consistency"]
     evidence = IdentityTokens(np.arange(40), seen, "seeded", False)

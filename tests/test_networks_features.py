@@ -29,7 +29,7 @@ from revisit.observers.frames import frame_facts  # noqa: E402
 from revisit.suites.mbench.evidence import GramDistances  # noqa: E402
 from revisit.suites.mbench.observers import gram_matrices  # noqa: E402
 from revisit.suites.mbench.observers.objects import cut_out, object_vectors, whole_views  # noqa: E402
-from revisit.suites.memobench.metrics.identity import identity  # noqa: E402
+from revisit.suites.memobench.metrics.identity import patch_similarity  # noqa: E402
 from revisit.worlds.state import TARGET  # noqa: E402
 from tests.conftest import Cli  # noqa: E402
 from tests.looking import as_frames, driven, look, read  # noqa: E402
@@ -344,7 +344,7 @@ def test_identical_frames_lie_at_the_bound_and_blur_leads_away_from_it(shared: P
     assert error[0] == 0
     assert (np.diff(error) > 0).all()
     tokens = OBSERVERS["small.identity"].fn(batch(blurred)).tokens
-    likeness = [identity(tokens[0], tokens[k : k + 1], 0.4).mean for k in range(5)]
+    likeness = [patch_similarity(tokens[0], tokens[k : k + 1], 0.4).mean for k in range(5)]
     assert likeness[0] == pytest.approx(1, abs=1e-3)
     assert (np.diff(likeness) < 0).all()
     layers = gram_matrices.matrices_of("lpips_vgg", blurred)

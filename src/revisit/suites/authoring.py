@@ -21,10 +21,11 @@ from revisit.media.files import write_text
 from revisit.media.text_files import csv_text
 
 CARD, READABLE = "dataset-card.json", "DATASET.md"
-OTHERS = ("models", "jobs", "inputs", "models.yaml")  # what users add to a dataset later: no part of it
+USER_ADDITIONS = ("models", "jobs", "inputs", "models.yaml")  # what users add to a dataset later: no part of it
 
 
 Rows = Sequence[Sequence[Any]]
+DatasetTable = tuple[str, Sequence[str], Rows]  # title, columns, rows
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class Described:
     """What is in a dataset: facts by name, tables (title, columns, rows), and numbers to be drawn as histograms."""
 
     title: str
-    facts: Mapping[str, Any]
-    tables: Sequence[tuple[str, Sequence[str], Rows]] = ()
+    facts: Mapping[str, object]
+    tables: Sequence[DatasetTable] = ()
     histograms: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
@@ -71,16 +72,16 @@ def card_problems(root: Path) -> list[str]:
         files = dict(card["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         return [f"there is no {CARD} that can be read ({error}); the builders write one"]
-    found = [f"the card has no {name}" for name in ("licence", "source", "suite", "counts") if not card.get(name)]
+    sentences = [f"the card has no {name}" for name in ("licence", "source", "suite", "counts") if not card.get(name)]
     if card.get("fingerprint") != digest(files, 32):
-        found.append("the fingerprint of the card is not that of its files")
+        sentences.append("the fingerprint of the card is not that of its files")
     there = {path.relative_to(root).as_posix(): path for path in _files(root)}
-    found += [f"{name} is on the card and not there" for name in files if name not in there]
-    found += [f"{name} is not on the card" for name in there if name not in files]
-    found += [
+    sentences += [f"{name} is on the card and not there" for name in files if name not in there]
+    sentences += [f"{name} is not on the card" for name in there if name not in files]
+    sentences += [
         f"{name} is not what it was" for name in files if name in there and file_digest(there[name]) != files[name]
     ]
-    return found
+    return sentences
 
 
 def _files(root: Path) -> list[Path]:
@@ -89,7 +90,9 @@ def _files(root: Path) -> list[Path]:
     return [
         path
         for path, parts in names.items()
-        if parts[0] not in (*OTHERS, CARD, READABLE) and not any(p.startswith(".") for p in parts) and path.is_file()
+        if parts[0] not in (*USER_ADDITIONS, CARD, READABLE)
+        and not any(p.startswith(".") for p in parts)
+        and path.is_file()
     ]
 
 
@@ -97,10 +100,10 @@ def videos_in(folder: Path) -> list[Path]:
     """The videos directly in a folder, in natural order."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder of videos")
-    found = [path for path in folder.iterdir() if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file()]
-    if not found:
+    videos = [path for path in folder.iterdir() if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file()]
+    if not videos:
         raise UsageError(f"{folder}: there is no video in it ({', '.join(VIDEO_SUFFIXES)})")
-    return sorted(found, key=natural_order)
+    return sorted(videos, key=natural_order)
 
 
 def empty_folder(root: Path) -> Path:
@@ -136,6 +139,16 @@ def counted(values: Iterable[Any]) -> list[tuple[str, int]]:
     from collections import Counter
 
     return [(str(value), count) for value, count in Counter(values).most_common()]
+
+
+def count_table(title: str, columns: tuple[str, str], values: Iterable[object]) -> DatasetTable:
+    """A table of how often each value occurs."""
+    return title, columns, counted(values)
+
+
+def range_table(title: str, numbers: Mapping[str, Sequence[float]]) -> DatasetTable:
+    """A table with least, median and most of some quantities."""
+    return title, ("", "least", "median", "most"), [[name, *spread(values)] for name, values in numbers.items()]
 
 
 def spread(values: Sequence[float]) -> list[str]:

@@ -10,9 +10,9 @@ import difflib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.core.text import counted, parse_json
@@ -24,7 +24,7 @@ NOTES = (".json", ".jsonl", ".yaml", ".yml", ".csv", ".txt", ".md", ".npz", ".np
 UNREAD_VIDEOS = (
     ".avi", ".gif", ".apng", ".mpg", ".mpeg", ".m2v", ".wmv", ".flv", ".ts", ".mts", ".ogv", ".3gp", ".y4m",
 )  # fmt: skip
-PASSED_OVER = 5  # files named in a sentence
+MOST_NAMED = 5  # files named in a sentence
 EXPECTED = """a manifest line is a JSON object such as {"id": "kitchen-01", "model": "mine", "video": "a.mp4"}"""
 
 
@@ -34,27 +34,27 @@ def find_clips(root: Path) -> Iterator[tuple[str, str, Path]]:
     The first folder below the root names the model; the rest of the path, without the suffix, names
     the sample. Clips directly in the root belong to one model, named after the root.
     """
-    alone = root.resolve().name
+    root_name = root.resolve().name
     for folders, name, path in _walk(root, ()):
-        yield folders[0] if folders else alone, "/".join([*folders[1:], name]), path
+        yield folders[0] if folders else root_name, "/".join([*folders[1:], name]), path
 
 
-def named_apart(found: Sequence[tuple[str, str, Path]]) -> list[tuple[str, str, Path]]:
+def distinguish_names(clips: Sequence[tuple[str, str, Path]]) -> list[tuple[str, str, Path]]:
     """The same clips; where two would have one name (clip.mp4 beside clip.webm or clip/), files keep their endings."""
-    names = Counter((sample, path.parent) for _, sample, path in found)
+    names = Counter((sample, path.parent) for _, sample, path in clips)
     return [
         (model, f"{sample}{path.suffix}" if names[sample, path.parent] > 1 and not path.is_dir() else sample, path)
-        for model, sample, path in found
+        for model, sample, path in clips
     ]
 
 
 def _walk(folder: Path, folders: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str, Path]]:
     """(folders that it lies in, its name without an ending, path) of each clip."""
-    for path, entry in _listed(folder):
+    for path, entry in _visible_entries(folder):
         if entry.is_file() and path.suffix.lower() in VIDEO_SUFFIXES:
             yield folders, path.stem, path
         elif entry.is_dir() and not entry.is_symlink():
-            inside = _listed(path)
+            inside = _visible_entries(path)
             images = [child for child, _ in inside if child.suffix.lower() in IMAGE_SUFFIXES]
             if images and not any(e.is_dir() or child.suffix.lower() in VIDEO_SUFFIXES for child, e in inside):
                 yield folders, path.name, path
@@ -62,35 +62,35 @@ def _walk(folder: Path, folders: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
                 yield from _walk(path, (*folders, path.name))
 
 
-def _listed(folder: Path) -> list[tuple[Path, os.DirEntry[str]]]:
+def _visible_entries(folder: Path) -> list[tuple[Path, os.DirEntry[str]]]:
     """What lies in a folder and is not hidden, in natural order; an entry knows what it is without asking the disk."""
     with os.scandir(folder) as entries:
-        found = [(folder / entry.name, entry) for entry in entries if not entry.name.startswith(".")]
-    return sorted(found, key=lambda one: natural_order(one[0]))
+        listing = [(folder / entry.name, entry) for entry in entries if not entry.name.startswith(".")]
+    return sorted(listing, key=lambda one: natural_order(one[0]))
 
 
-def passed_over(root: Path) -> Iterator[Rejected | Remark]:
+def unread_files(root: Path) -> Iterator[Rejected | Remark]:
     """What lies below a folder and is not read: each video that cannot be is refused, other files are only named.
 
     Notes beside videos are not told.
     """
-    others: list[str] = []
-    for path, why in _not_read(root):
+    other_files: list[str] = []
+    for path, why in _unread(root):
         name = path.relative_to(root).as_posix()
         if why:
             model = path.relative_to(root).parts[0]
             yield Rejected(name, why, "" if model == path.name and path.suffix else model)
         else:
-            others.append(name)
-    if others:
-        more = f" and {len(others) - PASSED_OVER} more" if len(others) > PASSED_OVER else ""
-        named = ", ".join(others[:PASSED_OVER]) + more
-        yield Remark(f"{counted(len(others), 'other file')} not read, being no video that is known here: {named}")
+            other_files.append(name)
+    if other_files:
+        rest = f" and {len(other_files) - MOST_NAMED} more" if len(other_files) > MOST_NAMED else ""
+        names = ", ".join(other_files[:MOST_NAMED]) + rest
+        yield Remark(f"{counted(len(other_files), 'other file')} not read, being no video that is known here: {names}")
 
 
-def _not_read(folder: Path) -> Iterator[tuple[Path, str]]:
+def _unread(folder: Path) -> Iterator[tuple[Path, str]]:
     """(path, why it should have been a clip and is none, or nothing) of what `find_clips` leaves out."""
-    for path, entry in _listed(folder):
+    for path, entry in _visible_entries(folder):
         suffix = path.suffix.lower()
         if entry.is_symlink() and not path.exists():
             yield path, "it is a link to something that is not there; mend the link, or remove it"
@@ -98,7 +98,7 @@ def _not_read(folder: Path) -> Iterator[tuple[Path, str]]:
             if entry.is_symlink():
                 yield path, "it is a link to a folder, which is not followed; give the folder itself, or copy it here"
             else:
-                yield from _not_read(path)
+                yield from _unread(path)
         elif not entry.is_file():
             yield path, "it is no regular file, so nothing can be read from it"
         elif suffix in UNREAD_VIDEOS:
@@ -114,7 +114,7 @@ def case_id(sample: str, model: str, seed: int) -> str:
 
 def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected]:
     """Cases of a JSONL manifest; each unusable line is a Rejected with its line number."""
-    seen: dict[str, int] = {}
+    line_by_id: dict[str, int] = {}
     allowed = [path.parent.resolve(), *(root.resolve() for root in roots)]
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -131,13 +131,13 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
         except ValueError as error:
             yield Rejected(where, " ".join(str(error).split()), _model_of(line))
             continue
-        if case.id in seen:
-            first = seen[case.id]
+        if case.id in line_by_id:
+            first = line_by_id[case.id]
             yield Rejected(
                 where, f"{case.id} is already on line {first}; id, model and seed together must be unique", case.model
             )
             continue
-        seen[case.id] = number
+        line_by_id[case.id] = number
         yield case
 
 
@@ -153,23 +153,23 @@ def _parse(line: str) -> Any:
     return content
 
 
-def _manifest_case(content: dict[str, Any], allowed: Sequence[Path]) -> Case:
+def _manifest_case(content: Mapping[str, object], allowed: Sequence[Path]) -> Case:
     from pydantic import ValidationError
 
-    from revisit.suites.manifest import Entry
+    from revisit.suites.manifest import ManifestEntry
 
-    unknown = [name for name in content if name not in Entry.model_fields]
+    unknown = [name for name in content if name not in ManifestEntry.model_fields]
     if unknown:
-        near = difflib.get_close_matches(unknown[0], Entry.model_fields, n=1)
+        near = difflib.get_close_matches(unknown[0], ManifestEntry.model_fields, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "put your own fields under 'annotations'"
         raise ValueError(f"unknown field {unknown[0]!r}; {hint}")
     try:
-        entry = Entry.model_validate(content)
+        entry = ManifestEntry.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        found = str(first["input"])[:80]
-        raise ValueError(f"{field}: {first['msg'].removeprefix('Value error, ')} (found {found})") from None
+        input_text = str(first["input"])[:80]
+        raise ValueError(f"{field}: {first['msg'].removeprefix('Value error, ')} (found {input_text})") from None
     base = allowed[0]
     video = _inside(base, entry.video, allowed)
     sample = entry.id or Path(entry.video).stem
@@ -214,7 +214,23 @@ def _model_of(line: str) -> str:
         return ""
 
 
-def read_targets(path: Path) -> dict[str, Any]:
+class _Box(TypedDict):
+    box: list[float]  # x0, y0, x1, y1 as fractions of the first frame
+
+
+class TargetRow(_Box, total=False):
+    """The target of a clip, as a file of targets has it."""
+
+    name: str
+    target: str  # another word for its name
+
+
+def target_name(row: TargetRow) -> str:
+    """What a target is called."""
+    return str(row.get("name") or row.get("target") or "target")
+
+
+def read_targets(path: Path) -> dict[str, TargetRow]:
     """A JSON object that maps a file's stem or an id to a target box."""
     try:
         content = parse_json(path.read_text(encoding="utf-8"))

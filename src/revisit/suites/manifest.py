@@ -23,7 +23,7 @@ class TargetEntry(BaseModel):
         return box
 
 
-class Entry(BaseModel):
+class ManifestEntry(BaseModel):
     """One clip to judge."""
 
     model_config = ConfigDict(extra="forbid")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from revisit.control.job_runner import measured
 from revisit.control.jobs import FRAMES, SIZE, Batch, Job, Wanted, file_name
@@ -16,64 +15,65 @@ from revisit.media.files import write_lines
 from revisit.suites.clips import MANIFEST, read_manifest
 
 
-def jobs(data: Path, out: Path | None, wanted: Wanted) -> Batch:
+def jobs(data: Path, out: Path | None, request: Wanted) -> Batch:
     """The jobs of a manifest; clips go to `out`, a folder per model, beside a manifest of all of them."""
-    wanted.known()
+    request.known()
     source = data / MANIFEST if data.is_dir() else data
     if not source.is_file():
         raise UsageError(f"{source}: no such file; jobs are made from a manifest, {MANIFEST} in the folder")
     root = out or Path("generated/folder")
-    home = root / wanted.model
+    model_folder = root / request.model
     left_out: list[str] = []
-    found = list(_jobs(source, home, wanted, left_out))
+    all_jobs = list(_jobs(source, model_folder, request, left_out))
     words = [str(root), "--suite", "folder", "--root", str(source.parent)]
-    if any(job.annotations["frames"] not in (None, job.frames) for job in found):
+    if any(job.annotations["frames"] not in (None, job.frames) for job in all_jobs):
         words += ["--align", "stretch"]  # the clips have another length than their references
-    return Batch(wanted.chosen(found), home, words, lambda made: _index(root, made), left_out)
+    return Batch(request.chosen(all_jobs), model_folder, words, lambda made: _index(root, made), left_out)
 
 
-def _jobs(source: Path, home: Path, wanted: Wanted, left_out: list[str]) -> Iterator[Job]:
-    seen: set[tuple[str, int]] = set()
+def _jobs(source: Path, model_folder: Path, request: Wanted, left_out: list[str]) -> Iterator[Job]:
+    yielded: set[tuple[str, int]] = set()
     for case in read_manifest(source):
         if not isinstance(case, Case):
             left_out.append(f"{case.id}: {case.reason}")
             continue
-        id = case.id.removesuffix(f"@{case.model}#{case.seed}")
-        if (id, case.seed) in seen:  # another model's clip of the same
+        clip_id = case.id.removesuffix(f"@{case.model}#{case.seed}")
+        if (clip_id, case.seed) in yielded:  # another model's clip of the same
             continue
-        seen.add((id, case.seed))
-        name = f"{id}#{case.seed}" if case.seed else id
+        yielded.add((clip_id, case.seed))
+        name = f"{clip_id}#{case.seed}" if case.seed else clip_id
         truth = case.reference or case.clip
-        known = measured(truth.path) if truth.path.is_file() else {}
-        frames = wanted.length(known.get("frames") or FRAMES)
-        size = wanted.size or (wanted.to.size if wanted.to else tuple(known.get("size") or SIZE))
+        properties = measured(truth.path) if truth.path.is_file() else {}
+        frames = request.length(properties.get("frames") or FRAMES)
+        size = request.size or (request.to.size if request.to else tuple(properties.get("size") or SIZE))
         path = compile_script(case.camera, frames=frames).path.c2w if case.camera else None
         yield Job(
             id=name,
-            out=home / f"{file_name(name)}.mp4",
+            out=model_folder / f"{file_name(name)}.mp4",
             suite="folder",
-            model=wanted.model,
+            model=request.model,
             sample=case.sample,
             subset=case.subset,
             condition=case.condition,
             seed=case.seed,
             frames=frames,
-            fps=wanted.fps or (wanted.to.fps if wanted.to else known.get("fps") or wanted.rate),
+            fps=request.fps or (request.to.fps if request.to else properties.get("fps") or request.rate),
             size=(size[0], size[1]),
             prompt=case.prompt,
-            image=Clip(truth.path, truth.fps, count=1) if wanted.first_frame else None,
+            image=Clip(truth.path, truth.fps, count=1) if request.first_frame else None,
             camera=case.camera,
             path=path,
-            annotations={"line": _line(case, id), "frames": known.get("frames")},
+            annotations={"line": _line(case, clip_id), "frames": properties.get("frames")},
         )
 
 
-def _line(case: Case, id: str) -> dict[str, Any]:
+def _line(case: Case, clip_id: str) -> dict[str, object]:
     """What the manifest says of the clip, whoever makes it."""
     target = case.target and {"name": case.target.name, "box": list(case.target.box)}
     facts = {
-        "id": id, "reference": case.reference and str(case.reference.path), "prompt": case.prompt, "target": target,
-        "camera": case.camera, "phases": case.phases and list(case.phases), "group": case.sample, "subset": case.subset,
+        "id": clip_id, "reference": case.reference and str(case.reference.path), "prompt": case.prompt,
+        "target": target, "camera": case.camera,
+        "phases": case.phases and list(case.phases), "group": case.sample, "subset": case.subset,
         "condition": case.condition, "seed": case.seed, "annotations": dict(case.annotations),
     }  # fmt: skip
     return {name: value for name, value in facts.items() if value not in (None, "", {}, [])}

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.core.text import counted
 from revisit.media import VIDEO_SUFFIXES
-from revisit.suites.clips import MANIFEST, case_id, find_clips, named_apart, passed_over, read_manifest, read_targets
+from revisit.suites.clips import (
+    MANIFEST,
+    TargetRow,
+    case_id,
+    distinguish_names,
+    find_clips,
+    read_manifest,
+    read_targets,
+    unread_files,
+)
 from revisit.suites.folder.scan import target_of
 
 TARGETS = "targets.json"
@@ -33,49 +41,49 @@ def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected |
     elif (source / MANIFEST).is_file():
         yield from read_manifest(source / MANIFEST, roots)
     else:
-        yield from _plain(source)
+        yield from _folder_cases(source)
 
 
-def _plain(source: Path) -> Iterator[Case | Rejected | Remark]:
+def _folder_cases(source: Path) -> Iterator[Case | Rejected | Remark]:
     """Clips of a folder by their names, beside the truth and with the targets that lie there."""
     plain = list(find_clips(source))
-    found: Sequence[Found] = named_apart(plain)
-    renamed = [sample for (_, sample, _), before in zip(found, plain, strict=True) if sample != before[1]]
-    homes = {path.parent for _, _, path in found}
-    home = homes.pop() if len(homes) == 1 else source
-    guess = guessed(home, found)
+    clips: Sequence[FolderClip] = distinguish_names(plain)
+    renamed = [sample for (_, sample, _), before in zip(clips, plain, strict=True) if sample != before[1]]
+    homes = {path.parent for _, _, path in clips}
+    clip_folder = homes.pop() if len(homes) == 1 else source
+    guess = guess_models(clip_folder, clips)
     # The name of a folder within may be that of the model, unless a clip says that it is the truth of the others.
-    if guess and (home == source or the_truth({model for model, _, _ in guess.clips})):
-        found = guess.clips
+    if guess and (clip_folder == source or truth_model({model for model, _, _ in guess.clips})):
+        clips = guess.clips
         yield Remark(guess.sentence)
-    truth = the_truth({model for model, _, _ in found})
-    references = {sample: path for model, sample, path in found if model == truth}
-    wanted = {sample for model, sample, _ in found if model != truth} & references.keys()
-    if wanted:
+    truth = truth_model({model for model, _, _ in clips})
+    references = {sample: path for model, sample, path in clips if model == truth}
+    paired = {sample for model, sample, _ in clips if model != truth} & references.keys()
+    if paired:
         yield Remark(
-            f"{truth} is taken as the truth of {counted(len(wanted), 'scene')}; a folder or file of another name, or a "
+            f"{truth} is taken as the truth of {counted(len(paired), 'scene')}; a folder or file of another name, or a "
             f"manifest (`revisit import scan`), makes it a model like the others"
         )
-    targets, beside = {}, source if (source / TARGETS).is_file() else home
-    if (beside / TARGETS).is_file():
+    targets, target_folder = {}, source if (source / TARGETS).is_file() else clip_folder
+    if (target_folder / TARGETS).is_file():
         try:
-            targets = read_targets(beside / TARGETS)
-            yield Remark(f"targets were read from {(beside / TARGETS).relative_to(source)}")
+            targets = read_targets(target_folder / TARGETS)
+            yield Remark(f"targets were read from {(target_folder / TARGETS).relative_to(source)}")
         except UsageError as error:
             yield Remark(f"clips have no targets: {error}")
-    for model, sample, path in found:
-        if not (model == truth and sample in wanted):
+    for model, sample, path in clips:
+        if not (model == truth and sample in paired):
             reference = references.get(sample) if model != truth else None
-            yield _case(sample, model, path, reference, target_of(targets, beside, sample, path))
+            yield _case(sample, model, path, reference, target_of(targets, target_folder, sample, path))
     if renamed:
         yield Remark(f"clips that differ only in their endings keep them in their names: {', '.join(renamed[:5])}")
-    yield from passed_over(source)
+    yield from unread_files(source)
 
 
 def _case(
-    sample: str, model: str, path: Path, reference: Path | None = None, target: Mapping[str, Any] | None = None
+    sample: str, model: str, path: Path, reference: Path | None = None, target: TargetRow | None = None
 ) -> Case | Rejected:
-    id = case_id(sample, model, 0)
+    clip_id = case_id(sample, model, 0)
     box = None
     if target is not None:
         from revisit.suites.manifest import TargetEntry
@@ -83,30 +91,30 @@ def _case(
         try:
             checked = TargetEntry.model_validate(target)
         except ValueError:
-            found = str(target["box"])[:80]
+            box_text = str(target["box"])[:80]
             return Rejected(
-                id, f"its box in {TARGETS} must be x0, y0, x1, y1 as fractions of the frame ({found})", model
+                clip_id, f"its box in {TARGETS} must be x0, y0, x1, y1 as fractions of the frame ({box_text})", model
             )
         box = Target(checked.name, checked.box)
     truth = Clip(reference) if reference is not None else None
-    return Case(id=id, suite="folder", model=model, sample=sample, clip=Clip(path), reference=truth, target=box)
+    return Case(id=clip_id, suite="folder", model=model, sample=sample, clip=Clip(path), reference=truth, target=box)
 
 
 FULL = 0.7  # of the grid of scenes and models must be there
 TRUTHS = ("gt", "groundtruth", "truth", "reference", "ref")
-Found = tuple[str, str, Path]  # model, sample, path
+FolderClip = tuple[str, str, Path]  # model, sample, path
 
 
 @dataclass(frozen=True)
 class Guess:
     """Clips by their names, or as they were where names may mean two things, and what is to be told of that."""
 
-    clips: tuple[Found, ...]
+    clips: tuple[FolderClip, ...]
     pattern: str
     sentence: str
 
 
-def guessed(root: Path, found: Sequence[Found]) -> Guess | None:
+def guess_models(root: Path, found: Sequence[FolderClip]) -> Guess | None:
     """The models and scenes that names in one folder tell of: `Real_020_wan.mp4` is Real_020 of the model wan.
 
     None where they form no grid: several scenes, each of them by most of the models. Where a name says that it is the
@@ -122,7 +130,7 @@ def guessed(root: Path, found: Sequence[Found]) -> Guess | None:
         ):
             if _is_grid(parts):
                 # walk_001 and run_001 may be scenes of one model as well.
-                if all(scene.isdigit() for scene, _ in parts) and not the_truth({model for _, model in parts}):
+                if all(scene.isdigit() for scene, _ in parts) and not truth_model({model for _, model in parts}):
                     return Guess(tuple(found), pattern, _proposal(root, pattern, parts, found[0][2]))
                 clips = tuple((model, sample, path) for (sample, model), (_, _, path) in zip(parts, found, strict=True))
                 return Guess(clips, pattern, _sentence(pattern, parts, found[0][2]))
@@ -136,7 +144,7 @@ def _is_grid(parts: Sequence[tuple[str, ...]]) -> bool:
     scenes, models = {scene for scene, _ in parts}, {model for _, model in parts}
     if len(models) < 2 or any(model.isdigit() for model in models):
         return False
-    if not the_truth(models) and (len(scenes) < 2 or len(parts) < 4):
+    if not truth_model(models) and (len(scenes) < 2 or len(parts) < 4):
         return False
     return len(parts) >= FULL * len(scenes) * len(models)
 
@@ -157,7 +165,7 @@ def _sentence(pattern: str, parts: Sequence[tuple[str, ...]], example: Path) -> 
     )
 
 
-def the_truth(models: Collection[str]) -> str | None:
+def truth_model(models: Collection[str]) -> str | None:
     """The model whose name says that its clips are the truth, where there are others to compare with it."""
-    named = [model for model in models if re.sub(r"[ _-]", "", model.lower()) in TRUTHS]
-    return named[0] if len(named) == 1 and len(models) > 1 else None
+    matching = [model for model in models if re.sub(r"[ _-]", "", model.lower()) in TRUTHS]
+    return matching[0] if len(matching) == 1 and len(models) > 1 else None

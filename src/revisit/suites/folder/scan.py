@@ -5,12 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from revisit.core import UsageError
-from revisit.suites.clips import find_clips, named_apart
+from revisit.suites.clips import TargetRow, distinguish_names, find_clips, target_name
 
 PLACEHOLDERS = {"id": r"(?P<id>.+)", "model": r"(?P<model>[^/]+?)", "seed": r"(?P<seed>\d+)"}
+
+
+class ManifestLine(TypedDict, total=False):
+    """A line of a manifest, as `revisit import scan` writes it."""
+
+    id: str
+    model: str
+    video: str
+    seed: int
+    reference: str
+    target: TargetRow
 
 
 def scan(
@@ -18,8 +29,8 @@ def scan(
     *,
     pattern: str | None = None,
     reference: str | None = None,
-    targets: Mapping[str, Any] | None = None,
-) -> Iterator[dict[str, Any]]:
+    targets: Mapping[str, TargetRow] | None = None,
+) -> Iterator[ManifestLine]:
     """Manifest entries for every clip below `root`.
 
     `pattern` reads id, model and seed out of paths, as in "{id}_{model}.mp4" or "{model}/seed{seed}/{id}.mp4";
@@ -28,37 +39,35 @@ def scan(
     """
     if not root.is_dir():
         raise UsageError(f"{root}: no such folder")
-    found = list(_named(root, _expression(pattern) if pattern else None))
-    if not found:
+    clips = list(_named(root, _expression(pattern) if pattern else None))
+    if not clips:
         raise UsageError(f"{root}: no videos found" + (f" that look like {pattern!r}" if pattern else ""))
-    truth = {sample: path for model, sample, _, path in found if model == reference}
+    truth = {sample: path for model, sample, _, path in clips if model == reference}
     if reference is not None and not truth:
-        models = ", ".join(sorted({model for model, _, _, _ in found})[:10])
+        models = ", ".join(sorted({model for model, _, _, _ in clips})[:10])
         raise UsageError(f"no clip belongs to the reference model {reference!r}; the models found are {models}")
-    for model, sample, seed, path in found:
-        entry: dict[str, Any] = {"id": sample, "model": model, "video": path.relative_to(root).as_posix()}
+    for model, sample, seed, path in clips:
+        entry: ManifestLine = {"id": sample, "model": model, "video": path.relative_to(root).as_posix()}
         if seed:
             entry["seed"] = seed
         if sample in truth and model != reference:
             entry["reference"] = truth[sample].relative_to(root).as_posix()
-        if given := target_of(targets or {}, root, sample, path):
-            entry["target"] = given
+        if target := target_of(targets or {}, root, sample, path):
+            entry["target"] = target
         yield entry
 
 
-def target_of(targets: Mapping[str, Any], root: Path, sample: str, path: Path) -> dict[str, Any] | None:
+def target_of(targets: Mapping[str, TargetRow], root: Path, sample: str, path: Path) -> TargetRow | None:
     """Name and box of a clip's target in a table by path without ending, stem or id."""
     if not targets:
         return None
     names = (path.relative_to(root).with_suffix("").as_posix(), path.stem, sample)
-    given = next((targets[name] for name in names if name in targets), None)
-    if not isinstance(given, Mapping) or "box" not in given:
-        return None
-    return {"name": str(given.get("name") or given.get("target") or "target"), "box": given["box"]}
+    row = next((targets[name] for name in names if name in targets), None)
+    return None if row is None else {"name": target_name(row), "box": row["box"]}
 
 
 def _named(root: Path, expression: re.Pattern[str] | None) -> Iterator[tuple[str, str, int, Path]]:
-    for model, sample, path in named_apart(list(find_clips(root))):
+    for model, sample, path in distinguish_names(list(find_clips(root))):
         if expression is None:
             yield model, sample, 0, path
         elif match := expression.fullmatch(path.relative_to(root).as_posix()):

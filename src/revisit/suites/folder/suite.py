@@ -16,11 +16,11 @@ FAMILIES = (
 def metrics() -> list[str]:
     """Ids of the metrics of this suite, in the order of the tables."""
 
-    def position(id: str) -> tuple[int, str]:
-        family = METRICS[id].family
-        return (FAMILIES.index(family) if family in FAMILIES else len(FAMILIES), id)
+    def position(metric_id: str) -> tuple[int, str]:
+        family = METRICS[metric_id].family
+        return (FAMILIES.index(family) if family in FAMILIES else len(FAMILIES), metric_id)
 
-    return sorted((id for id in METRICS if "folder" in METRICS[id].suites), key=position)
+    return sorted((metric_id for metric_id in METRICS if "folder" in METRICS[metric_id].suites), key=position)
 
 
 FOLDER = suite(Suite("folder", read_card(__package__), read, recognises, metrics, standard_summary, jobs=jobs))

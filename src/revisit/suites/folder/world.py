@@ -22,9 +22,9 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
     video(folder / "truth" / f"{name}.mp4", true_frames(film), film.fps)
     if not (folder / "truth" / f"{name}.npz").is_file():
         save_truth(film, folder / "truth" / f"{name}.npz")
-    made = []
+    rendered = []
     for model in each_that_applies(models, film, name, tell):
-        made.append(model)
+        rendered.append(model)
         video(folder / model.name / f"{name}.mp4", model.frames(film, seed), film.fps)
     lines = [
         {
@@ -33,7 +33,7 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
             "video": f"{model.name}/{name}.mp4",
             "annotations": {"kind": model.kind, "strength": model.strength},
         }
-        for model in made
+        for model in rendered
     ]
     return {"lines": lines}
 

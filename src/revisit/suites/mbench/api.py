@@ -40,17 +40,17 @@ class Items(Sequence[Case]):
 
 
 @dataclass(frozen=True)
-class Named(Generic[T]):
+class NameRegistry(Generic[T]):
     """Things by name, with a sentence for a name that is not there."""
 
     kind: str
     things: Callable[[], Mapping[str, T]]
 
     def get(self, name: str) -> T:
-        known = self.things()
-        if name not in known:
-            raise UsageError(f"there is no {self.kind} called {name!r}; choose one of {', '.join(known)}")
-        return known[name]
+        things = self.things()
+        if name not in things:
+            raise UsageError(f"there is no {self.kind} called {name!r}; choose one of {', '.join(things)}")
+        return things[name]
 
     def names(self) -> list[str]:
         """All names."""
@@ -73,8 +73,8 @@ class Adapter:
         from revisit.engine.dataset_cases import stratified
         from revisit.suites.mbench.read import read
 
-        given = {"models": models, "subsets": subsets, "conditions": conditions, "samples": sample_ids}
-        options = {name: ",".join(values) for name, values in given.items() if values}
+        filters = {"models": models, "subsets": subsets, "conditions": conditions, "samples": sample_ids}
+        options = {name: ",".join(values) for name, values in filters.items() if values}
         entries = list(read(Path(source), (), **options))
         cases = [entry for entry in entries if isinstance(entry, Case)]
         rejected = tuple(entry for entry in entries if isinstance(entry, Rejected))
@@ -83,9 +83,9 @@ class Adapter:
         )
 
 
-adapter_registry: Named[Adapter] = Named("adapter", lambda: {"mbench-dir": Adapter()})
-metric_registry: Named[str] = Named("metric", lambda: {name: name for name in registered()})
-aggregator_registry: Named[str] = Named("aggregator", lambda: {"mean": "mean"})
+adapter_registry: NameRegistry[Adapter] = NameRegistry("adapter", lambda: {"mbench-dir": Adapter()})
+metric_registry: NameRegistry[str] = NameRegistry("metric", lambda: {name: name for name in registered()})
+aggregator_registry: NameRegistry[str] = NameRegistry("aggregator", lambda: {"mean": "mean"})
 
 
 def run_eval(
@@ -119,8 +119,8 @@ def run_eval(
     request = Request.of(
         items.source, "mbench", set, protocol, ids, items.limit, "auto", [], options, judge, list(params), truth=False
     )
-    asked = request.chosen_judge()
-    plan = request.plan(judge=asked.judge.facts if asked else None)
+    judge_choice = request.chosen_judge()
+    plan = request.plan(judge=judge_choice.judge.facts if judge_choice else None)
     check_available(plan)
-    run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=asked, adds=data.ids())
+    run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=judge_choice, adds=data.ids())
     return run.summary

@@ -98,7 +98,7 @@ CAMERA = {
 
 
 @dataclass(frozen=True)
-class Told:
+class SourceSample:
     """What the judge said of a video."""
 
     video: Path
@@ -113,7 +113,7 @@ class Told:
     segments: Sequence[str]
 
 
-def ask(asker: Asker, video: Path, look: Callable[[Path], Frames]) -> Told | str:
+def ask(asker: Asker, video: Path, look: Callable[[Path], Frames]) -> SourceSample | str:
     """What the judge says of a video, or why it is left out."""
     frames = look(video)
     ratings = _answer(asker, frames, rate_question(), video)
@@ -124,7 +124,7 @@ def ask(asker: Asker, video: Path, look: Callable[[Path], Frames]) -> Told | str
     parts = _answer(asker, frames, segments_question(facts["caption"], facts["name"]), video)
     subset = facts["kind"] if challenge == "entity" else challenge
     digest = hashlib.sha256(video.read_bytes()).hexdigest()[:8]
-    return Told(
+    return SourceSample(
         video, f"{video.stem}_{digest}", subset, ratings, facts["caption"], facts["kind"], facts["name"],
         facts["attributes"], (facts["x"], facts["y"]), parts,
     )  # fmt: skip
@@ -137,44 +137,44 @@ def _answer(asker: Asker, frames: Frames, question: Any, video: Path) -> Any:
     return answer.value
 
 
-def write(root: Path, told: Sequence[Told], *, licence: str, source: str) -> tuple[Path, Path]:
+def write(root: Path, samples: Sequence[SourceSample], *, licence: str, source: str) -> tuple[Path, Path]:
     """Both datasets of these videos."""
-    made = []
+    folders = []
     for setting in "AT":
         place = authoring.empty_folder(root / f"MBench-{setting}")
-        for number, one in enumerate(told):
+        for number, one in enumerate(samples):
             _sample(place / "samples" / one.subset / one.id, one, setting, number)
-        write_text(place / CARD, _card(setting, told))
-        rows = [{"subset": one.subset, "sample_id": one.id, "condition_id": condition(one, setting)} for one in told]
+        write_text(place / CARD, _card(setting, samples))
+        rows = [{"subset": one.subset, "sample_id": one.id, "condition_id": condition(one, setting)} for one in samples]
         write_lines(place / ASSIGNMENTS, rows)
-        counts = {"samples": len(told), **Counter(one.subset for one in told)}
+        counts = {"samples": len(samples), **Counter(one.subset for one in samples)}
         title = f"MBench-{setting} of {source}"
         authoring.write_card(place, "mbench", title=title, licence=licence, source=source, counts=counts)
-        made.append(place)
-    return made[0], made[1]
+        folders.append(place)
+    return folders[0], folders[1]
 
 
-def condition(one: Told, setting: str) -> str:
+def condition(one: SourceSample, setting: str) -> str:
     """The condition of a sample: text, or the sequence that loses its target soonest."""
     return "text" if setting == "T" else f"{_action(one)}_{SECONDS}s"
 
 
-def _action(one: Told) -> str:
-    away, back = _sides(one)
+def _action(one: SourceSample) -> str:
+    away, back = _directions(one)
     return f"{away}_then_wait_then_{back}"
 
 
-def _sides(one: Told) -> tuple[str, str]:
+def _directions(one: SourceSample) -> tuple[str, str]:
     """Where the camera turns, and back: away from the side on which the target stands."""
     return ("right", "left") if one.place[0] <= 0.5 else ("left", "right")
 
 
-def _card(setting: str, told: Sequence[Told]) -> str:
-    present = {name: {"description": what} for name, what in SUBSETS.items() if any(t.subset == name for t in told)}
+def _card(setting: str, samples: Sequence[SourceSample]) -> str:
+    present = {name: {"description": what} for name, what in SUBSETS.items() if any(t.subset == name for t in samples)}
     exit_, wait, reenter = PHASES
     actions = {
         f"{away}_then_wait_then_{back}": [{away: exit_}, {"wait": wait}, {back: reenter}]
-        for away, back in sorted({_sides(one) for one in told})
+        for away, back in sorted({_directions(one) for one in samples})
     }
     card = {
         "dataset_id": SETTINGS[setting], "dataset_name": f"MBench-{setting}", "version": "1.0",
@@ -186,7 +186,7 @@ def _card(setting: str, told: Sequence[Told]) -> str:
     return yaml.safe_dump(card, sort_keys=False, allow_unicode=True)
 
 
-def _sample(place: Path, one: Told, setting: str, number: int) -> None:
+def _sample(place: Path, one: SourceSample, setting: str, number: int) -> None:
     place.mkdir(parents=True)
     shutil.copyfile(one.video, place / f"source_video{one.video.suffix.lower()}")
     first = authoring.frame(one.video, 0)
@@ -197,17 +197,17 @@ def _sample(place: Path, one: Told, setting: str, number: int) -> None:
         "center_x": round(one.place[0] * width, 1), "center_y": round(one.place[1] * height, 1), "width": width,
         "height": height, "source": "judge",
     }  # fmt: skip
-    away, back = _sides(one)
+    away, back = _directions(one)
     motion = list(CAMERA)[number % len(CAMERA)]
     words = [text.format(away=away, back=back, name=one.name) for text in CAMERA[motion]]
-    told = [f"{camera} {text}" for camera, text in zip(words, one.segments, strict=True)]
-    metadata: dict[str, Any] = {
+    segments = [f"{camera} {text}" for camera, text in zip(words, one.segments, strict=True)]
+    metadata: dict[str, object] = {
         "caption": one.caption, "challenges": dict(one.ratings), "object_name": one.name, "object_anchor": anchor,
         "object_card": {"name": one.name, "attributes": list(one.attributes)},
     }  # fmt: skip
-    annotations: dict[str, Any] = {"action": _action(one), "phases_seconds": list(PHASES)}
+    annotations: dict[str, object] = {"action": _action(one), "phases_seconds": list(PHASES)}
     if setting == "T":
-        metadata |= {"caption_segments": told}
+        metadata |= {"caption_segments": segments}
         annotations = {"camera_motion": motion}
     content = {
         "sample_id": one.id, "subset": one.subset, "caption": one.caption,

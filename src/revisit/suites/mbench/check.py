@@ -15,15 +15,15 @@ import numpy as np
 
 from revisit.core import Clip, MediaError, Reason
 from revisit.media import open_clip
-from revisit.suites.mbench.dataset import LIST, Dataset, Item, Problem
+from revisit.suites.mbench.dataset import LIST, ListItem, MBenchDataset, Problem
 from revisit.suites.mbench.imports import poses_in
-from revisit.suites.mbench.metrics.actions import asked_of
-from revisit.suites.mbench.names import Dimension
+from revisit.suites.mbench.metrics.actions import requested_motion
+from revisit.suites.mbench.names import MemoryDimension
 from revisit.suites.mbench.read import Filter, anchor_of, segments_of, target_of, words_of
 
 
 @dataclass
-class Checked:
+class DatasetCheck:
     """What was looked at: every problem, and how many items some chosen dimension is asked of."""
 
     found: list[Problem] = field(default_factory=list)
@@ -34,35 +34,37 @@ class Checked:
         return sum(problem.violation for problem in self.found)
 
 
-def check(data: Dataset, keep: Filter, dimensions: Sequence[Dimension], limit: int | None = None) -> Checked:
+def check(
+    data: MBenchDataset, keep: Filter, dimensions: Sequence[MemoryDimension], limit: int | None = None
+) -> DatasetCheck:
     """What is wrong with the chosen items: violations, and links, which are only told.
 
     With a limit, so many items of each model and subset are looked at.
     """
-    made = Checked()
+    report = DatasetCheck()
     for model in keep.models:
         looked: Counter[str] = Counter()
         for entry in data.items(model):
             if isinstance(entry, Problem):
-                made.found.append(entry)
+                report.found.append(entry)
                 continue
             looked[entry.subset] += keep.takes(entry)
             if not keep.takes(entry) or (limit is not None and looked[entry.subset] > limit):
                 continue
             mine = [d for d in dimensions if d.subset == entry.subset]
-            made.items += bool(mine)
-            made.found += of_item(data, entry, mine)
-    return made
+            report.items += bool(mine)
+            report.found += item_problems(data, entry, mine)
+    return report
 
 
-def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Iterator[Problem]:
+def item_problems(data: MBenchDataset, item: ListItem, dimensions: Sequence[MemoryDimension]) -> Iterator[Problem]:
     """What an item lacks for some dimensions."""
     poses = any(dimension.poses for dimension in dimensions)
     for problem in item.problems:
         if poses or "artifact" not in problem.kind:
             yield problem
-    if dimensions and item.video is not None and (said := not_a_video(item.video)):
-        yield Problem("not a video", f"models/{item.model}/{LIST}", item.line, item.id, f"{item.video.name}: {said}")
+    if dimensions and item.video is not None and (reason := video_problem(item.video)):
+        yield Problem("not a video", f"models/{item.model}/{LIST}", item.line, item.id, f"{item.video.name}: {reason}")
     sample = f"samples/{item.subset}/{item.sample}/sample.json"
     names = {dimension.name for dimension in dimensions}
 
@@ -76,8 +78,8 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
                 "no anchor", "metadata.object_anchor is missing; add it there, or to anchors.json of the dataset"
             )
         elif anchor is not None and target_of(data, item, anchor)[0] is None:
-            found = json.dumps(anchor)[:120]
-            text = f"the anchor {found} is not inside the frame; expected center_x, center_y, width, height"
+            anchor_text = json.dumps(anchor)[:120]
+            text = f"the anchor {anchor_text} is not inside the frame; expected center_x, center_y, width, height"
             yield lacks("bad anchor", text)
         if data.setting == "T" and not words_of({**item.facts, "object_name": ""}):
             yield lacks("no object card", "metadata.object_card is missing, or has no name: name and attributes")
@@ -87,7 +89,7 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
         if data.setting == "A" and not (item.action or item.facts.get("caption")):
             yield lacks("no action", "neither annotations.action nor metadata.caption says what should happen")
     where = f"models/{item.model}/{LIST}"
-    if "camera_interaction" in names and isinstance(motion := asked_of(item.action, data.motion(item)), Reason):
+    if "camera_interaction" in names and isinstance(motion := requested_motion(item.action, data.motion(item)), Reason):
         kind = "no action" if motion.kind == "no_camera" else "unknown action"
         yield Problem(kind, where, item.line, item.id, motion.sentence)
     if poses:
@@ -98,7 +100,7 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
             yield Problem(trouble[0], where, item.line, item.id, trouble[1])
 
 
-def not_a_video(path: Path) -> str:
+def video_problem(path: Path) -> str:
     """Why the first frame of a file cannot be shown; empty where it can."""
     try:
         with open_clip(Clip(path), wanted=np.array([0])) as clip:
@@ -114,5 +116,9 @@ def artifact_problem(path: Path) -> tuple[str, str] | None:
     except MediaError as error:
         return "bad artifact", str(error)
     pictures = path.parent / "input_images"
-    shown = len(list(pictures.glob("*.png"))) if pictures.is_dir() else count
-    return None if shown == count else ("wrong count", f"there are {shown} pictures in input_images and {count} poses")
+    pictures_count = len(list(pictures.glob("*.png"))) if pictures.is_dir() else count
+    return (
+        None
+        if pictures_count == count
+        else ("wrong count", f"there are {pictures_count} pictures in input_images and {count} poses")
+    )

@@ -58,7 +58,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Item:
+class ListItem:
     """One line of a model's list, with what the sample says of it."""
 
     model: str
@@ -66,8 +66,8 @@ class Item:
     sample: str
     condition: str
     line: int
-    row: Mapping[str, Any]
-    facts: Mapping[str, Any]  # metadata and annotations of the sample and of the row
+    row: Mapping[str, object]
+    facts: Mapping[str, object]  # metadata and annotations of the sample and of the row
     video: Path | None
     artifacts: Mapping[str, Path]
     problems: tuple[Problem, ...] = ()
@@ -84,9 +84,9 @@ class Item:
     @property
     def action(self) -> str:
         """What the camera was asked to do, such as left_then_right; the whole condition where nothing else says so."""
-        told = self.row.get("annotations", {}).get("action") if isinstance(self.row.get("annotations"), dict) else None
+        declared = _mapping(self.row.get("annotations")).get("action")
         match = CONDITION.fullmatch(self.condition)
-        return str(told or (match["action"] if match else "") or self.facts.get("action") or self.condition)
+        return str(declared or (match["action"] if match else "") or self.facts.get("action") or self.condition)
 
     @property
     def length(self) -> float | None:
@@ -96,20 +96,21 @@ class Item:
 
 
 @dataclass
-class Dataset:
+class MBenchDataset:
     """A folder in MBench's layout."""
 
     root: Path
-    card: Mapping[str, Any]
+    card: Mapping[str, object]
     setting: str
     roots: Sequence[Path] = ()
     artifacts: Sequence[Path] = ()  # folders of pose artifacts that the user names
-    known: dict[tuple[str, str], tuple[dict[str, Any], list[Problem]]] = field(default_factory=dict)
+    known: dict[tuple[str, str], tuple[dict[str, object], list[Problem]]] = field(default_factory=dict)
 
     @cached_property
     def subsets(self) -> list[str]:
         """Subsets that the card declares; all four where it declares none."""
-        return [str(name) for name in self.card.get("subsets") or SUBSETS]
+        declared = self.card.get("subsets")
+        return [str(name) for name in declared] if isinstance(declared, dict | list) and declared else list(SUBSETS)
 
     @cached_property
     def models(self) -> list[str]:
@@ -118,7 +119,7 @@ class Dataset:
         return sorted(entry.name for entry in folder.iterdir() if (entry / LIST).is_file()) if folder.is_dir() else []
 
     @cached_property
-    def anchors(self) -> Mapping[str, Any]:
+    def anchors(self) -> Mapping[str, object]:
         """Anchors from the side file."""
         path = self.root / ANCHORS
         if not path.is_file():
@@ -133,51 +134,53 @@ class Dataset:
     @cached_property
     def prepared(self) -> list[Path]:
         """Folders that hold pose artifacts beside those of the models: named by the user, or noted by `prepare`."""
-        return [*self.artifacts, *(Path(os.path.normpath(self.root / folder)) for folder in noted_artifacts(self.root))]
+        return [*self.artifacts, *(Path(os.path.normpath(self.root / folder)) for folder in noted_folders(self.root))]
 
     @cached_property
     def motions(self) -> Mapping[str, list[tuple[str, float]]]:
         """What the card declares of actions or whole conditions: phases with relative lengths, by name."""
-        given = self.card.get("actions") or {}
-        if not isinstance(given, dict):
-            raise UsageError(f"{self.root / CARD}: actions is {str(given)[:60]!r}; expected names with lists of phases")
-        found = {}
-        for name, value in given.items():
+        actions = self.card.get("actions") or {}
+        if not isinstance(actions, dict):
+            raise UsageError(
+                f"{self.root / CARD}: actions is {str(actions)[:60]!r}; expected names with lists of phases"
+            )
+        phases_by_name = {}
+        for name, value in actions.items():
             phases = declared_phases(value)
             if isinstance(phases, str):
                 raise UsageError(f"{self.root / CARD}: actions.{name}: {phases}")
-            found[str(name)] = phases
-        return found
+            phases_by_name[str(name)] = phases
+        return phases_by_name
 
-    def motion(self, item: Item) -> list[tuple[str, float]] | None:
+    def motion(self, item: ListItem) -> list[tuple[str, float]] | None:
         """The declared phases of an item, by its condition or its action; None where the name has to do."""
         return self.motions.get(item.condition) or self.motions.get(item.action)
 
     def place(self, pattern: str, **names: str) -> Path:
         """The path of a pattern of the card, or of the layout's own."""
-        given = _mapping(self.card.get("paths")).get(pattern, PLACES[pattern])
+        template = _mapping(self.card.get("paths")).get(pattern, PLACES[pattern])
         try:
-            return self.root / str(given).format(**names)
+            return self.root / str(template).format(**names)
         except (KeyError, IndexError, ValueError, AttributeError):
             raise UsageError(
-                f"{self.root / CARD}: paths.{pattern} is {str(given)[:200]!r}; it may hold {{model_id}}, {{subset}}, "
-                "{sample_id} and {condition_id}"
+                f"{self.root / CARD}: paths.{pattern} is {str(template)[:200]!r}; it may hold {{model_id}}, "
+                "{subset}, {sample_id} and {condition_id}"
             ) from None
 
-    def poses_of(self, item: Item, folder: Path | None = None) -> Path:
+    def poses_of(self, item: ListItem, folder: Path | None = None) -> Path:
         """Where `prepare` puts the poses of an item: into a folder of its own, or to their place in the dataset."""
         names = {
             "model_id": item.model, "subset": item.subset, "sample_id": item.sample, "condition_id": item.condition,
         }  # fmt: skip
-        return self.place("artifact_da3", **names) if folder is None else prepared_place(folder, **names)
+        return self.place("artifact_da3", **names) if folder is None else prepared_path(folder, **names)
 
-    def sample(self, subset: str, sample: str) -> tuple[dict[str, Any], list[Problem]]:
+    def sample(self, subset: str, sample: str) -> tuple[dict[str, object], list[Problem]]:
         """What a sample says of itself, lifted to one level, and what is wrong with its file."""
         if (subset, sample) not in self.known:
             self.known[subset, sample] = self._sample(subset, sample)
         return self.known[subset, sample]
 
-    def _sample(self, subset: str, sample: str) -> tuple[dict[str, Any], list[Problem]]:
+    def _sample(self, subset: str, sample: str) -> tuple[dict[str, object], list[Problem]]:
         path = self.root / "samples" / subset / sample / SAMPLE
         where = f"samples/{subset}/{sample}/{SAMPLE}"
         if not is_file(path):
@@ -189,17 +192,17 @@ class Dataset:
         content = json_or_none(path.read_text(encoding="utf-8-sig", errors="replace"))
         if not isinstance(content, dict):
             return {}, [Problem("not JSON", where, None, "", "expected one JSON object with sample_id and subset")]
-        found = []
+        problems = []
         for name, expected in (("sample_id", sample), ("subset", subset)):
             if content.get(name, expected) != expected:
                 text = f"it says {name} {content[name]!r}, and its folder says {expected!r}"
-                found.append(Problem("wrong subset" if name == "subset" else "wrong sample", where, None, "", text))
-        return lifted(content), found
+                problems.append(Problem("wrong subset" if name == "subset" else "wrong sample", where, None, "", text))
+        return flatten_metadata(content), problems
 
-    def items(self, model: str) -> Iterator[Item | Problem]:
+    def items(self, model: str) -> Iterator[ListItem | Problem]:
         """The items of a model's list, in its order; of items that are there twice the last one."""
         file = f"models/{model}/{LIST}"
-        rows: dict[str, Item] = {}
+        rows: dict[str, ListItem] = {}
         text = (self.root / file).read_text(encoding="utf-8-sig", errors="replace")
         for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
@@ -209,11 +212,11 @@ class Dataset:
             if problem is not None:
                 yield Problem(problem[0], file, number, str(_mapping(row).get("item_id", ""))[:200], problem[1])
                 continue
-            made = self._item(model, _mapping(row), number, file)
-            if made.id in rows:
-                said = f"it is already on line {rows[made.id].line}; the last line counts"
-                yield Problem("duplicate item", file, number, made.id, said)
-            rows[made.id] = made
+            item = self._item(model, _mapping(row), number, file)
+            if item.id in rows:
+                sentence = f"it is already on line {rows[item.id].line}; the last line counts"
+                yield Problem("duplicate item", file, number, item.id, sentence)
+            rows[item.id] = item
         yield from rows.values()
 
     def ids(self) -> set[str]:
@@ -225,79 +228,82 @@ class Dataset:
             if not isinstance(entry, Problem)
         }
 
-    def _row_problem(self, row: Any) -> tuple[str, str] | None:
+    def _row_problem(self, row: object) -> tuple[str, str] | None:
         """Why a line cannot become an item, in a word and in a sentence."""
         if not isinstance(row, dict):
             return "not JSON", "expected one JSON object per line"
-        lacking = [name for name in NEEDED if not is_name(row.get(name))]
-        if lacking:
-            return "no name", f"{lacking[0]} is {str(row.get(lacking[0]))[:80]!r}; expected a name without slashes"
+        missing = [name for name in NEEDED if not is_name(row.get(name))]
+        if missing:
+            return "no name", f"{missing[0]} is {str(row.get(missing[0]))[:80]!r}; expected a name without slashes"
         if row["subset"] not in self.subsets:
             return "wrong subset", f"the subset is {row['subset']!r}; dataset.yaml has {', '.join(self.subsets)}"
         return None
 
-    def _item(self, model: str, row: Mapping[str, Any], line: int, file: str) -> Item:
+    def _item(self, model: str, row: Mapping[str, object], line: int, file: str) -> ListItem:
         names = {"model_id": model, **{name: str(row[name]) for name in NEEDED}}
         subset, sample, condition = (names[name] for name in NEEDED)
-        id = f"{subset}:{sample}:{condition}"
-        facts, found = self.sample(subset, sample)
-        problems = [Problem(p.kind, p.file, p.line, id, p.text) for p in found]
+        item_id = f"{subset}:{sample}:{condition}"
+        facts, sample_problems = self.sample(subset, sample)
+        problems = [Problem(p.kind, p.file, p.line, item_id, p.text) for p in sample_problems]
 
         def wrong(kind: str, text: str, violation: bool = True) -> None:
-            problems.append(Problem(kind, file, line, id, text, violation))
+            problems.append(Problem(kind, file, line, item_id, text, violation))
 
-        for name, expected in (("model_id", model), ("dataset_id", SETTINGS[self.setting]), ("item_id", id)):
+        for name, expected in (("model_id", model), ("dataset_id", SETTINGS[self.setting]), ("item_id", item_id)):
             if row.get(name, expected) != expected:
                 wrong(f"wrong {name}", f"it says {row[name]!r}; expected {expected!r}")
         videos = _mapping(row.get("media")).get("videos")
         listed = [entry for entry in videos if isinstance(entry, dict)] if isinstance(videos, list) else []
-        named = next((entry for entry in listed if entry.get("role") in ("generated", None)), None)
-        if videos and named is None:
+        generated = next((entry for entry in listed if entry.get("role") in ("generated", None)), None)
+        if videos and generated is None:
             wrong("no generated video", "none of media.videos has the role generated")
-        video = self._find(model, _mapping(named).get("path"), self.place("output_video", **names), "video", wrong)
+        video = self._find(model, _mapping(generated).get("path"), self.place("output_video", **names), "video", wrong)
         artifacts = {}
         for name in ("da3", *FEATURES):
-            given = _mapping(_mapping(row.get("artifacts")).get(name)).get("path")
+            artifact_path = _mapping(_mapping(row.get("artifacts")).get(name)).get("path")
             what = "artifact" if name == "da3" else f"{name} file"
-            spare = [prepared_place(folder, **names) for folder in self.prepared] if name == "da3" else []
-            path = self._find(model, given, self.place(f"artifact_{name}", **names), what, wrong, spare)
+            spare = [prepared_path(folder, **names) for folder in self.prepared] if name == "da3" else []
+            path = self._find(model, artifact_path, self.place(f"artifact_{name}", **names), what, wrong, spare)
             if path is not None:
                 artifacts[name] = path
-        own = {**facts, **{k: v for k, v in lifted(row).items() if v not in (None, "", [], {})}}
-        return Item(model, subset, sample, condition, line, row, own, video, artifacts, tuple(problems))
+        own = {**facts, **{k: v for k, v in flatten_metadata(row).items() if v not in (None, "", [], {})}}
+        return ListItem(model, subset, sample, condition, line, row, own, video, artifacts, tuple(problems))
 
     def _find(
-        self, model: str, given: Any, default: Path, what: str, wrong: Any, spare: Sequence[Path] = ()
+        self, model: str, declared: Any, default: Path, what: str, wrong: Any, spare: Sequence[Path] = ()
     ) -> Path | None:
         """The file of an item, by the path its line gives or else by the pattern; tells what is wrong with it.
 
         Where it is not there, `spare` places are looked at.
         """
-        if given is not None and not (isinstance(given, str) and given and "\x00" not in given and "://" not in given):
-            wrong(f"bad {what} path", f"the path is {str(given)[:80]!r}; expected a path relative to models/{model}")
+        if declared is not None and not (
+            isinstance(declared, str) and declared and "\x00" not in declared and "://" not in declared
+        ):
+            wrong(f"bad {what} path", f"the path is {str(declared)[:80]!r}; expected a path relative to models/{model}")
             return None
-        home = self.root / "models" / model
-        if given is None:
+        model_folder = self.root / "models" / model
+        if declared is None:
             places = [default]
         else:
-            if Path(given).is_absolute():
+            if Path(declared).is_absolute():
                 wrong(
-                    f"absolute {what} path", f"{given} works on this machine only; write it relative to models/{model}"
+                    f"absolute {what} path",
+                    f"{declared} works on this machine only; write it relative to models/{model}",
                 )
-            places = [Path(os.path.normpath(base / given)) for base in (home, self.root, Path.cwd())]
+            places = [Path(os.path.normpath(base / declared)) for base in (model_folder, self.root, Path.cwd())]
         allowed = [self.root, Path.cwd(), *self.roots, *self.artifacts]
         inside = [place for place in places if any(_leads_into(place, root) for root in allowed)]
         path = next((place for place in inside if is_file(place)), None)
-        beside = next((place for place in spare if is_file(place)), None) if path is None else None
-        if beside is not None:
-            if any(_leads_into(beside, root) for root in allowed):
-                return beside
-            wrong(f"{what} outside", f"{beside} leads out of the dataset; allow its folder with --root")
+        spare_path = next((place for place in spare if is_file(place)), None) if path is None else None
+        if spare_path is not None:
+            if any(_leads_into(spare_path, root) for root in allowed):
+                return spare_path
+            wrong(f"{what} outside", f"{spare_path} leads out of the dataset; allow its folder with --root")
             return None
         if path is None and not inside:
             wrong(
                 f"{what} outside",
-                f"{given or default} leads out of the dataset; allow its folder with --root, or move it",
+                f"{declared or default} leads out of the dataset; allow its folder with --root, or move it",
             )
         elif path is None:
             links = [place for place in inside if os.path.islink(place)]  # noqa: PTH114 - a name may be too long
@@ -306,7 +312,7 @@ class Dataset:
                     f"broken {what} link",
                     f"{_below(links[0], self.root)} is a link to {links[0].readlink()}, which is not there",
                 )
-            elif what == "video" or given is not None:
+            elif what == "video" or declared is not None:
                 wrong(f"missing {what}", f"there is no {_below(inside[0], self.root)}")
         elif path.is_symlink():
             wrong(
@@ -317,18 +323,18 @@ class Dataset:
         return path
 
 
-def lifted(content: Mapping[str, Any]) -> dict[str, Any]:
+def flatten_metadata(content: Mapping[str, object]) -> dict[str, object]:
     """Metadata and annotations on one level; keys that stand at the top are used where metadata lacks them."""
     top = {name: content[name] for name in LIFTED if name in content}
     return {**_mapping(content.get("annotations")), **top, **_mapping(content.get("metadata"))}
 
 
-def prepared_place(folder: Path, *, model_id: str, subset: str, sample_id: str, condition_id: str) -> Path:
+def prepared_path(folder: Path, *, model_id: str, subset: str, sample_id: str, condition_id: str) -> Path:
     """Where `prepare --output` puts the poses of an item."""
     return folder / model_id / subset / sample_id / condition_id / "da3" / "results.npz"
 
 
-def noted_artifacts(root: Path) -> list[str]:
+def noted_folders(root: Path) -> list[str]:
     """Folders that `prepare` noted in a dataset."""
     path = root / ARTIFACTS
     noted = json_or_none(path.read_text(encoding="utf-8-sig")) if path.is_file() else {"folders": []}
@@ -338,11 +344,11 @@ def noted_artifacts(root: Path) -> list[str]:
     return folders
 
 
-def note_artifacts(data: Dataset, folder: Path) -> str:
+def note_artifacts(data: MBenchDataset, folder: Path) -> str:
     """Write into the dataset where `prepare` put artifacts; return what to tell the user."""
     place = folder.resolve()
     listed = place.relative_to(data.root).as_posix() if place.is_relative_to(data.root) else str(place)
-    folders = list(dict.fromkeys([*noted_artifacts(data.root), listed]))
+    folders = list(dict.fromkeys([*noted_folders(data.root), listed]))
     try:
         write_text(data.root / ARTIFACTS, json.dumps({"folders": folders}, indent=1) + "\n")
     except OSError:
@@ -351,24 +357,26 @@ def note_artifacts(data: Dataset, folder: Path) -> str:
     return f"eval finds them by {ARTIFACTS} of the dataset" + ("" if inside else f", with --root {place}")
 
 
-def open_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[Path] = ()) -> Dataset:
+def open_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[Path] = ()) -> MBenchDataset:
     """The dataset in a folder; a UsageError says what a dataset looks like where it is none."""
     path = source / CARD
     if not path.is_file():
         raise UsageError(f"{source}: no {CARD} in it; a dataset of MBench has {CARD}, samples/ and models/<id>/{LIST}")
     card = yaml_file(path)
-    found = {name: setting for setting, name in SETTINGS.items()}.get(str(_mapping(card).get("dataset_id", "")).lower())
-    if found is None:
-        told = _mapping(card).get("dataset_id")
-        raise UsageError(f"{path}: dataset_id is {told!r}; expected {' or '.join(SETTINGS.values())}")
-    known = card.get("subsets")
-    if known is not None and not isinstance(known, dict | list):
-        raise UsageError(f"{path}: subsets is {str(known)[:60]!r}; expected names, such as `object: {{}}`")
+    setting_name = {name: setting for setting, name in SETTINGS.items()}.get(
+        str(_mapping(card).get("dataset_id", "")).lower()
+    )
+    if setting_name is None:
+        dataset_id = _mapping(card).get("dataset_id")
+        raise UsageError(f"{path}: dataset_id is {dataset_id!r}; expected {' or '.join(SETTINGS.values())}")
+    subsets = card.get("subsets")
+    if subsets is not None and not isinstance(subsets, dict | list):
+        raise UsageError(f"{path}: subsets is {str(subsets)[:60]!r}; expected names, such as `object: {{}}`")
     for folder in artifacts:
         if not folder.is_dir():
             raise UsageError(f"{folder}: there is no such folder of artifacts")
     allowed, prepared = ([folder.resolve() for folder in folders] for folders in (roots, artifacts))
-    return Dataset(source.resolve(), card, found, allowed, prepared)
+    return MBenchDataset(source.resolve(), card, setting_name, allowed, prepared)
 
 
 def png_size(path: Path) -> tuple[int, int] | None:
@@ -383,11 +391,11 @@ def png_size(path: Path) -> tuple[int, int] | None:
     return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def is_name(value: Any) -> bool:
+def is_name(value: object) -> bool:
     """Whether a value can be a part of a path: text that does not climb out of its folder."""
     return (
         isinstance(value, str) and value not in ("", ".", "..") and value.isprintable() and not set(value) & set("/\\:")

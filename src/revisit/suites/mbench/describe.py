@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from revisit.control.jobs import Wanted
-from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
-from revisit.suites.mbench.dataset import Item, open_dataset
+from revisit.suites.authoring import DatasetTools, Described, count_table, range_table
+from revisit.suites.mbench.dataset import ListItem, open_dataset
 from revisit.suites.mbench.jobs import jobs
 from revisit.suites.mbench.read import anchor_of, recognises, segments_of, target_of, words_of
 
@@ -19,17 +18,15 @@ def describe(folder: Path) -> Described:
     seconds = [(job.frames - 1) / job.fps for job in batch.jobs]
     words = [len(job.prompt.split()) for job in batch.jobs]
     parts = [len(segments_of(facts)) for facts in samples.values()]
-    rows = [[name, *spread(values)] for name, values in
-            (("seconds", seconds), ("words of a caption", words), ("caption segments", parts))]  # fmt: skip
     facts = {
         "setting": data.setting, "samples": len(samples), "items": len(batch.jobs),
         "with an anchor": sum("object_anchor" in one for one in samples.values()),
         "with a named target": sum(bool(words_of(one)) for one in samples.values()),
     }  # fmt: skip
-    tables: list[tuple[str, Sequence[str], Rows]] = [
-        ("Items by subset", ("subset", "items"), counted(job.subset for job in batch.jobs)),
-        ("Items by condition", ("condition", "items"), counted(job.condition for job in batch.jobs)),
-        ("Lengths", ("", "least", "median", "most"), rows),
+    tables = [
+        count_table("Items by subset", ("subset", "items"), (job.subset for job in batch.jobs)),
+        count_table("Items by condition", ("condition", "items"), (job.condition for job in batch.jobs)),
+        range_table("Lengths", {"seconds": seconds, "words of a caption": words, "caption segments": parts}),
     ]
     return Described(f"MBench-{data.setting}", facts, tables, {"seconds": seconds, "words of a caption": words})
 
@@ -37,21 +34,21 @@ def describe(folder: Path) -> Described:
 def problems(folder: Path) -> list[str]:
     """What could not be scored, as sentences."""
     data, batch = open_dataset(folder), jobs(folder, None, Wanted("check"))
-    found = list(batch.left_out)
+    sentences = list(batch.left_out)
     for job in batch.jobs:
         facts, _ = data.sample(job.subset, job.sample)
         if job.image is None:
-            found.append(f"{job.id}: its sample has neither first_frame.png nor source_video.mp4")
+            sentences.append(f"{job.id}: its sample has neither first_frame.png nor source_video.mp4")
         if data.setting == "T" and len(segments_of(facts)) < 2:
-            found.append(f"{job.id}: caption_segments are missing, or only one: nothing can leave and come back")
+            sentences.append(f"{job.id}: caption_segments are missing, or only one: nothing can leave and come back")
         if job.subset == "object" and data.setting == "T" and not words_of(facts):
-            found.append(f"{job.id}: metadata.object_card is missing, or has no name")
+            sentences.append(f"{job.id}: metadata.object_card is missing, or has no name")
         if job.subset == "object" and data.setting == "A":
-            item = Item("", job.subset, job.sample, job.condition, 0, {}, facts, None, {})
+            item = ListItem("", job.subset, job.sample, job.condition, 0, {}, facts, None, {})
             anchor = anchor_of(data, item)[0]
             if anchor is None or target_of(data, item, anchor)[0] is None:
-                found.append(f"{job.id}: metadata.object_anchor is missing, or lies in no frame")
-    return found
+                sentences.append(f"{job.id}: metadata.object_anchor is missing, or lies in no frame")
+    return sentences
 
 
 DATASET = DatasetTools(recognises, describe, problems)

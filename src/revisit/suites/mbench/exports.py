@@ -16,31 +16,34 @@ import numpy as np
 
 from revisit.core import Case, Record
 from revisit.results import Results
-from revisit.suites.mbench.names import TRIGGER, Dimension, upstream_name
-from revisit.suites.mbench.records import Answers, Posed, answers_of
+from revisit.suites.export_facts import ExportFacts
+from revisit.suites.mbench.names import TRIGGER, MemoryDimension, upstream_name
+from revisit.suites.mbench.records import Answers, TriggerVerdict, answers_of
 from revisit.suites.mbench.scoring import Standing
 
 FOLDER = "metrics"
-BESIDE = (  # what a group's scores rest on: fields of a Standing
+STANDING_FIELDS = (  # what a group's scores rest on: fields of a Standing
     "n", "of", "posed", "not_posed", "unknown", "reliability", "reliability_interval", "coverage", "m_score",
     "m_interval", "strict", "ungated",
 )  # fmt: skip
 
 
-def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
+def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, object]:
     """Texts and contents of the files by name."""
     answers = answers_of(results)
-    made: dict[str, Any] = {"items.jsonl": _lines({"item_id": _item(c), "model_id": c.model} for c in results.cases)}
-    for dimension in answers.asked():
+    files: dict[str, object] = {
+        "items.jsonl": _lines({"item_id": _item(c), "model_id": c.model} for c in results.cases)
+    }
+    for dimension in answers.dimensions():
         name = upstream_name(dimension, answers.setting)
         mine = results.about(dimension.id)
-        made[f"{FOLDER}/{name}/units.jsonl"] = _lines(unit for record in mine for unit in units(answers, record))
-        made[f"{FOLDER}/{name}/items.jsonl"] = _lines(item(answers, record) for record in mine)
-        made[f"{FOLDER}/{name}/summary.json"] = summary(name, facts, answers, dimension)
-    return made
+        files[f"{FOLDER}/{name}/units.jsonl"] = _lines(unit for record in mine for unit in unit_rows(answers, record))
+        files[f"{FOLDER}/{name}/items.jsonl"] = _lines(item_row(answers, record) for record in mine)
+        files[f"{FOLDER}/{name}/summary.json"] = summary(name, facts, answers, dimension)
+    return files
 
 
-def item(answers: Answers, record: Record) -> dict[str, Any]:
+def item_row(answers: Answers, record: Record) -> dict[str, object]:
     """The line of an item: canonical scores, its status, and everything the metric said."""
     case, verdict = record.case, answers.verdict(record.case, record.question)
     status, reason = str(record.status), record.sentence
@@ -65,7 +68,7 @@ def item(answers: Answers, record: Record) -> dict[str, Any]:
     }
 
 
-def units(answers: Answers, record: Record) -> Iterator[dict[str, Any]]:
+def unit_rows(answers: Answers, record: Record) -> Iterator[dict[str, object]]:
     """The lines of the units of an item; none where the item has no score."""
     case, verdict = record.case, answers.verdict(record.case, record.question)
     if not record.scored or not verdict.posed:
@@ -74,21 +77,21 @@ def units(answers: Answers, record: Record) -> Iterator[dict[str, Any]]:
     columns = series.columns if series is not None and "value" in series.columns else {}
     value = columns.get("value", np.array([record.value], dtype=float))
     for row in range(len(value)):
-        told = {name: _plain(column[row]) for name, column in sorted(columns.items())}
+        cells = {name: _plain(column[row]) for name, column in sorted(columns.items())}
         score = _plain(value[row])
         if score is None:
             continue
-        raw = told.get("raw", record.raw if not columns else None)
+        raw = cells.get("raw", record.raw if not columns else None)
         yield {
-            "unit_id": f"{_item(case)}__{_place(told, row)}",
+            "unit_id": f"{_item(case)}__{_place(cells, row)}",
             "item_id": _item(case),
             "model_id": case.model,
             "scores": {**_scores(score, raw), **_trigger(answers, verdict)},
-            "metadata": {"raw_scores": {name: value for name, value in told.items() if name != "value"}},
+            "metadata": {"raw_scores": {name: value for name, value in cells.items() if name != "value"}},
         }
 
 
-def summary(name: str, facts: Mapping[str, Any], answers: Answers, dimension: Dimension) -> dict[str, Any]:
+def summary(name: str, facts: ExportFacts, answers: Answers, dimension: MemoryDimension) -> dict[str, object]:
     """The content of summary.json: the canonical scores by model, and beside them what they rest on."""
     groups = {model: answers.standing(model, dimension) for model in answers.models}
     return {
@@ -98,24 +101,26 @@ def summary(name: str, facts: Mapping[str, Any], answers: Answers, dimension: Di
         **facts["made_by"].get(dimension.id, {}),
         **({"trigger_judge": judge} if (judge := facts["made_by"].get(TRIGGER, {}).get("judge")) else {}),
         "rule": answers.rule,
-        "groups": {model: group(answers, model, dimension, made) for model, made in groups.items() if made.of},
+        "groups": {
+            model: group_row(answers, model, dimension, standing) for model, standing in groups.items() if standing.of
+        },
     }
 
 
-def group(answers: Answers, model: str, dimension: Dimension, made: Standing) -> dict[str, Any]:
+def group_row(answers: Answers, model: str, dimension: MemoryDimension, standing: Standing) -> dict[str, object]:
     """The group of a model."""
-    scores = _scores(made.reliability, made.raw)
+    scores = _scores(standing.reliability, standing.raw)
     if answers.rule == "trigger":
         cases = answers.models[model].where(subset=dimension.subset).cases
         sure = [v.confidence for case in cases if (v := answers.verdict(case, dimension.id)).confidence is not None]
-        known = made.of - made.unknown
-        if known:
-            scores["triggered"] = made.posed / known
+        decided = standing.of - standing.unknown
+        if decided:
+            scores["triggered"] = standing.posed / decided
         if sure:
             scores["trigger_score"] = sum(sure) / len(sure)
     return {
         **scores,
-        **{name: getattr(made, name) for name in BESIDE},
+        **{name: getattr(standing, name) for name in STANDING_FIELDS},
     }
 
 
@@ -125,18 +130,18 @@ def _scores(score: float | None, raw: float | None) -> dict[str, float]:
     return {"score": score, **({"score_raw": raw} if raw is not None and raw != score else {})}
 
 
-def _trigger(answers: Answers, verdict: Posed) -> dict[str, float]:
+def _trigger(answers: Answers, verdict: TriggerVerdict) -> dict[str, float]:
     """`triggered` and `trigger_score`, where a judge said so."""
     if answers.rule != "trigger":
         return {}
-    told = {} if verdict.posed is None else {"triggered": float(verdict.posed)}
-    return told if verdict.confidence is None else {**told, "trigger_score": verdict.confidence}
+    scores = {} if verdict.posed is None else {"triggered": float(verdict.posed)}
+    return scores if verdict.confidence is None else {**scores, "trigger_score": verdict.confidence}
 
 
-def _place(told: Mapping[str, Any], row: int) -> str:
+def _place(cells: Mapping[str, float | None], row: int) -> str:
     """`f12_f48` for a pair of frames, `f12` for one, else the number of the unit."""
-    named = [f"f{int(told[name])}" for name in ("frame", "other") if isinstance(told.get(name), int | float)]
-    return "_".join(named) or f"u{row}"
+    frames = [f"f{int(number)}" for name in ("frame", "other") if isinstance(number := cells.get(name), int | float)]
+    return "_".join(frames) or f"u{row}"
 
 
 def _item(case: Case) -> str:
@@ -144,9 +149,9 @@ def _item(case: Case) -> str:
 
 
 def _plain(value: Any) -> Any:
-    made = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-    return None if isinstance(made, float) and not np.isfinite(made) else made
+    plain = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+    return None if isinstance(plain, float) and not np.isfinite(plain) else plain
 
 
-def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
+def _lines(rows: Iterable[Mapping[str, object]]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

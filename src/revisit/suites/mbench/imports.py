@@ -46,20 +46,20 @@ TEXT = "an npz with image (frames, channels), text (segments, channels), frame, 
 )  # fmt: skip
 def geometry(path: Path, *, convention: str = "auto") -> GeometryTrack:
     """Poses and intrinsics of the clip from a file of Depth Anything 3 or the like; of depth only its medians."""
-    read = read_geometry(path, convention)
+    track = read_geometry(path, convention)
     return GeometryTrack(
-        frame=read.frame,
-        c2w=read.c2w,
-        intrinsics=read.intrinsics,
-        median_depth=read.median_depth,
-        width=read.width,
-        height=read.height,
-        convention=read.convention,
-        found=read.found,
-        error_w2c=read.errors[0],
-        error_c2w=read.errors[1],
-        refused=read.refused,
-        maker=read.maker,
+        frame=track.frame,
+        c2w=track.c2w,
+        intrinsics=track.intrinsics,
+        median_depth=track.median_depth,
+        width=track.width,
+        height=track.height,
+        convention=track.convention,
+        found=track.found,
+        error_w2c=track.errors[0],
+        error_c2w=track.errors[1],
+        refused=track.refused,
+        maker=track.maker,
     )
 
 
@@ -111,16 +111,16 @@ def faces(path: Path) -> FaceFeatures:
     """Descriptors of faces, from an npz file."""
     with in_clip(path):
         arrays = read_arrays(path, "vector", FACES)
-        found, frame = vectors(arrays, "vector", FACES), arrays["frame"]
-        if len(found) != len(frame) or (np.diff(frame) < 0).any():
+        vector, frame = vectors(arrays, "vector", FACES), arrays["frame"]
+        if len(vector) != len(frame) or (np.diff(frame) < 0).any():
             raise MediaError(
-                f"it has {len(found)} faces and {len(frame)} frame numbers in some order; expected {FACES}"
+                f"it has {len(vector)} faces and {len(frame)} frame numbers in some order; expected {FACES}"
             )
         looked = frame_numbers(np.ravel(arrays.get("looked", frame)), FACES)
-        same = np.ravel(arrays.get("same", FaceFeatures.same))
-        if same.dtype.kind not in "iuf" or same.shape != (1,) or not -1 <= same[0] <= 1:
-            raise MediaError(f"its `same` is {same[:3]}; expected one cosine: {FACES}")
-    return FaceFeatures(np.union1d(looked, frame), frame, found, said(arrays, "maker"), float(same[0]))
+        same_face = np.ravel(arrays.get("same", FaceFeatures.same))
+        if same_face.dtype.kind not in "iuf" or same_face.shape != (1,) or not -1 <= same_face[0] <= 1:
+            raise MediaError(f"its `same` is {same_face[:3]}; expected one cosine: {FACES}")
+    return FaceFeatures(np.union1d(looked, frame), frame, vector, said(arrays, "maker"), float(same_face[0]))
 
 
 @observer(id="import.bodies", version=1, kind="file", makes=BodyFeatures, artifact="bodies", sets=("lite",))
@@ -177,7 +177,7 @@ def clip_features(path: Path) -> TextFeatures:
 
 def vectors(arrays: dict[str, np.ndarray], name: str, expected: str) -> np.ndarray:
     """A table of finite numbers, (rows, channels)."""
-    found = np.asarray(arrays[name])
-    if found.ndim != 2 or found.dtype.kind not in "iuf" or not np.isfinite(found).all():
-        raise MediaError(f"its {name} has shape {found.shape} or values that are not finite; expected {expected}")
-    return found.astype(np.float32)
+    table = np.asarray(arrays[name])
+    if table.ndim != 2 or table.dtype.kind not in "iuf" or not np.isfinite(table).all():
+        raise MediaError(f"its {name} has shape {table.shape} or values that are not finite; expected {expected}")
+    return table.astype(np.float32)

@@ -18,9 +18,9 @@ from revisit.core import Clip, Reason, UsageError
 from revisit.geometry.camera_script import Move, Step, parse_script
 from revisit.geometry.script_path import timed_path
 from revisit.media.files import write_lines
-from revisit.suites.mbench.dataset import ANCHORS, CARD, LIST, NEEDED, Dataset, Item, is_name, open_dataset
-from revisit.suites.mbench.metrics.actions import WAIT, asked_of
-from revisit.suites.mbench.package import listed, read_assignments, rows_of
+from revisit.suites.mbench.dataset import ANCHORS, CARD, LIST, NEEDED, ListItem, MBenchDataset, is_name, open_dataset
+from revisit.suites.mbench.metrics.actions import WAIT, requested_motion
+from revisit.suites.mbench.package import list_row, read_assignments, read_list
 from revisit.suites.mbench.read import segments_of
 
 ASSIGNMENTS = "assignments.jsonl"
@@ -36,56 +36,56 @@ MOVES = {
 NUMBER = re.compile(r"_(\d+)$")
 
 
-def jobs(data: Path, out: Path | None, wanted: Wanted) -> Batch:
+def jobs(data: Path, out: Path | None, request: Wanted) -> Batch:
     """The jobs of a dataset."""
-    wanted.known("assignments", "degrees", "metres")
+    request.known("assignments", "degrees", "metres")
     opened = open_dataset(data)
     root = opened.root if out is None else out
-    place = Dataset(root, opened.card, opened.setting)
-    home = root / "models" / wanted.model
-    if not is_name(wanted.model):
-        raise UsageError(f"{wanted.model!r} cannot be a model's name, because it becomes a folder's name")
+    place = MBenchDataset(root, opened.card, opened.setting)
+    model_folder = root / "models" / request.model
+    if not is_name(request.model):
+        raise UsageError(f"{request.model!r} cannot be a model's name, because it becomes a folder's name")
     left_out: list[str] = []
-    found = list(_jobs(opened, place, wanted, left_out))
+    all_jobs = list(_jobs(opened, place, request, left_out))
 
-    def index(made: Sequence[Job]) -> None:
+    def index(finished_jobs: Sequence[Job]) -> None:
         if out is not None:
-            _shell(opened, root)
-        _list(home, opened.setting, made)
+            _copy_card(opened, root)
+        _write_list(model_folder, opened.setting, finished_jobs)
 
-    return Batch(wanted.chosen(found), home, [str(root), "--suite", "mbench"], index, left_out)
+    return Batch(request.chosen(all_jobs), model_folder, [str(root), "--suite", "mbench"], index, left_out)
 
 
-def _jobs(data: Dataset, place: Dataset, wanted: Wanted, left_out: list[str]) -> Iterator[Job]:
-    for row in _assigned(data, wanted.option("assignments")):
+def _jobs(data: MBenchDataset, place: MBenchDataset, request: Wanted, left_out: list[str]) -> Iterator[Job]:
+    for row in _assignments(data, request.option("assignments")):
         subset, sample, condition = (row[name] for name in NEEDED)
-        id = ":".join((subset, sample, condition))
+        item_id = ":".join((subset, sample, condition))
         facts, problems = data.sample(subset, sample)
         if problems:
-            left_out.append(f"{id}: {problems[0].text}")
+            left_out.append(f"{item_id}: {problems[0].text}")
             continue
-        item = Item(wanted.model, subset, sample, condition, 0, {}, facts, None, {})
+        item = ListItem(request.model, subset, sample, condition, 0, {}, facts, None, {})
         try:
-            control = _told(item, wanted) if data.setting == "T" else _moved(data, item, wanted)
+            control = _caption_fields(item, request) if data.setting == "T" else _camera_fields(data, item, request)
         except UsageError as error:
-            left_out.append(f"{id}: {error}")
+            left_out.append(f"{item_id}: {error}")
             continue
         caption = facts.get("caption")
         yield Job(
-            id=id,
-            out=place.place("output_video", model_id=wanted.model, **row),
+            id=item_id,
+            out=place.place("output_video", model_id=request.model, **row),
             suite="mbench",
             sample=sample,
             subset=subset,
             condition=condition,
             prompt=caption.strip() if isinstance(caption, str) else " ".join(segments_of(facts)),
-            image=_first_frame(data.root / "samples" / subset / sample) if wanted.first_frame else None,
-            **wanted.clip,
+            image=_first_frame(data.root / "samples" / subset / sample) if request.first_frame else None,
+            **request.clip,
             **control,
         )
 
 
-def _assigned(data: Dataset, file: str) -> list[dict[str, str]]:
+def _assignments(data: MBenchDataset, file: str) -> list[dict[str, str]]:
     """Subset, sample and condition of every clip to make."""
     path = Path(file) if file else data.root / ASSIGNMENTS
     if file or path.is_file():
@@ -100,44 +100,44 @@ def _assigned(data: Dataset, file: str) -> list[dict[str, str]]:
     return list(rows.values())
 
 
-def _moved(data: Dataset, item: Item, wanted: Wanted) -> dict[str, Any]:
+def _camera_fields(data: MBenchDataset, item: ListItem, request: Wanted) -> dict[str, Any]:
     """Length and camera of an action-conditioned clip."""
-    asked = asked_of(item.action, data.motion(item))
-    if isinstance(asked, Reason):
-        raise UsageError(asked.sentence)
-    usual = round((item.length or SECONDS) * (wanted.fps or FPS)) + 1
-    frames = wanted.length(usual)
-    phases = list(asked.phases)
-    if asked.waits:
+    motion = requested_motion(item.action, data.motion(item))
+    if isinstance(motion, Reason):
+        raise UsageError(motion.sentence)
+    usual = round((item.length or SECONDS) * (request.fps or FPS)) + 1
+    frames = request.length(usual)
+    phases = list(motion.phases)
+    if motion.waits:
         phases = [(phases[0][0], EXIT), (WAIT, STAY), (phases[1][0], REENTER)]
     parts = [part for part in item.action.split("_then_") if not part.startswith(WAIT)]
-    amounts = iter([int(found[1]) if (found := NUMBER.search(part)) else None for part in parts])
+    amounts = iter([int(number[1]) if (number := NUMBER.search(part)) else None for part in parts])
     steps = []
     for (word, _), count in zip(phases, share_out(frames - 1, [share for _, share in phases]), strict=True):
         if word == WAIT:
             steps.append(Step((), count))
             continue
         kind, direction = MOVES[word]
-        usual_amount = wanted.option("degrees", "60") if kind in ("yaw", "tilt") else wanted.option("metres", "1")
+        usual_amount = request.option("degrees", "60") if kind in ("yaw", "tilt") else request.option("metres", "1")
         steps.append(Step((Move(kind, direction, float(next(amounts, None) or usual_amount)),), count))
     script = ",".join(map(str, steps))
     return {
-        "frames": frames, "fps": wanted.fps or FPS, "camera": script, "path": timed_path(parse_script(script), frames),
+        "frames": frames, "fps": request.fps or FPS, "camera": script, "path": timed_path(parse_script(script), frames),
         "actions": tuple({"action": word} for step, (word, _) in zip(steps, phases, strict=True)
                          for _ in range(step.frames)),
     }  # fmt: skip
 
 
-def _told(item: Item, wanted: Wanted) -> dict[str, Any]:
+def _caption_fields(item: ListItem, request: Wanted) -> dict[str, Any]:
     """Length and captions of a text-conditioned clip: segments of about five seconds."""
     texts = segments_of(item.facts)
     if not texts:
         raise UsageError("its sample has no caption_segments, which tell what happens when")
-    frames = wanted.length(round(SEGMENT * (wanted.fps or FPS)) * len(texts) + 1)
+    frames = request.length(round(SEGMENT * (request.fps or FPS)) * len(texts) + 1)
     counts = share_out(frames, [1.0] * len(texts))
     firsts = [sum(counts[:k]) for k in range(len(counts))]
     parts = tuple(Segment(*part) for part in zip(texts, firsts, counts, strict=True))
-    return {"frames": frames, "fps": wanted.fps or FPS, "segments": parts}
+    return {"frames": frames, "fps": request.fps or FPS, "segments": parts}
 
 
 def _first_frame(sample: Path) -> Path | Clip | None:
@@ -148,7 +148,7 @@ def _first_frame(sample: Path) -> Path | Clip | None:
     return Clip(video, count=1) if video.is_file() else None
 
 
-def _shell(data: Dataset, root: Path) -> None:
+def _copy_card(data: MBenchDataset, root: Path) -> None:
     """The card and the samples of the dataset, for clips that lie elsewhere."""
     root.mkdir(parents=True, exist_ok=True)
     for name in (CARD, ANCHORS, ASSIGNMENTS):
@@ -158,16 +158,16 @@ def _shell(data: Dataset, root: Path) -> None:
         (root / "samples").symlink_to((data.root / "samples").resolve(), target_is_directory=True)
 
 
-def _list(home: Path, setting: str, jobs: Sequence[Job]) -> None:
+def _write_list(model_folder: Path, setting: str, jobs: Sequence[Job]) -> None:
     """The list of the model: every clip that was asked for, so that coverage counts those that are missing."""
-    rows = rows_of(home / LIST) | {job.id: _row(home, setting, job) for job in jobs}
-    write_lines(home / LIST, rows.values())
+    rows = read_list(model_folder / LIST) | {job.id: _list_row(model_folder, setting, job) for job in jobs}
+    write_lines(model_folder / LIST, rows.values())
 
 
-def _row(home: Path, setting: str, job: Job) -> dict[str, Any]:
+def _list_row(model_folder: Path, setting: str, job: Job) -> dict[str, object]:
     row = dict(zip(NEEDED, (job.subset, job.sample, job.condition), strict=True))
     return {
-        **listed(home.parents[1], setting, job.model, row, job.out),
+        **list_row(model_folder.parents[1], setting, job.model, row, job.out),
         "artifacts": {},
         "annotations": {},
         "metadata": {},

@@ -6,9 +6,8 @@ it comes first.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.cases import CEILING, FLOOR
@@ -17,6 +16,8 @@ from revisit.results.leaderboards import Board, BoardCell, Column, Row, RunFacts
 from revisit.results.results import Cell
 from revisit.results.stand_ins import SUFFIX, is_stand_in, set_apart
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
+from revisit.suites.mbench.ranking import RankRow
+from revisit.suites.mbench.summary import BenchmarkSummary
 
 SUMS = (*(Column(axis, f"{axis} axis") for axis in AXES), Column("total", "total"))
 TITLES = {"trigger": "M-Score", "camera": "reliability", "all": "mean over all scored clips"}
@@ -26,24 +27,26 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     """The board of a run, or of the dimensions of one subset."""
     if subset and subset.lower() not in SUBSETS:
         raise UsageError(f"{run.name} has no subset {subset!r}; MBench has {', '.join(SUBSETS)}")
-    part = run.summary["mbench"]
+    part: BenchmarkSummary = run.summary["mbench"]
     apart = {(record.case.model, record.question) for record in run.results.records if is_stand_in(record)}
     run = replace(run, results=set_apart(run.results))
-    known = [
-        Column(id, BY_ID[id].short) for id in part["dimensions"] if not subset or BY_ID[id].subset == subset.lower()
+    dimension_columns = [
+        Column(metric_id, BY_ID[metric_id].short)
+        for metric_id in part["dimensions"]
+        if not subset or BY_ID[metric_id].subset == subset.lower()
     ]
-    asked = columns_of(run, known) if known else ()
-    mixed = tuple(replace(sum, key=f"{sum.key}{SUFFIX}", title=f"{sum.title} with stand-ins") for sum in SUMS)
+    metric_columns = columns_of(run, dimension_columns) if dimension_columns else ()
+    mixed = tuple(replace(total, key=f"{total.key}{SUFFIX}", title=f"{total.title} with stand-ins") for total in SUMS)
     sums = (*SUMS, *(mixed if apart else ())) if not subset else ()
-    columns = (*(_triggered(run, part["rule"], c) for c in asked), *sums)
+    columns = (*(_with_trigger(run, part["rule"], c) for c in metric_columns), *sums)
     rows = [
         Row(row["model"], run.name, _cells(row, part, columns, apart), role=FLOOR if row.get("floor") else "")
         for row in part["ranking"]
     ]
     if run.results.truths:  # the filmed videos that the samples were made from
         truth = run.results.truth
-        shown = [c.key for c in columns if c.key.removesuffix(SUFFIX) in part["dimensions"]]
-        cells = {key: _of_truth(truth.cell(key)) for key in shown}
+        keys = [c.key for c in columns if c.key.removesuffix(SUFFIX) in part["dimensions"]]
+        cells = {key: _truth_cell(truth.cell(key)) for key in keys}
         rows.append(Row(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     board = Board(
@@ -56,7 +59,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     return [board]
 
 
-def _triggered(run: RunFacts, rule: str, column: Column) -> Column:
+def _with_trigger(run: RunFacts, rule: str, column: Column) -> Column:
     """The column with what decided which clips count: M-Scores by two triggers are not comparable."""
     gate = {"trigger": TRIGGER, "camera": MOVED}.get(rule, "")
     tag = run.facts["protocol"]["gates"].get(gate, "").partition(":")[2]
@@ -66,34 +69,39 @@ def _triggered(run: RunFacts, rule: str, column: Column) -> Column:
 
 
 def _cells(
-    row: Mapping[str, Any], part: Mapping[str, Any], columns: tuple[Column, ...], apart: Collection[tuple[str, str]]
+    row: RankRow, part: BenchmarkSummary, columns: tuple[Column, ...], apart: Collection[tuple[str, str]]
 ) -> dict[str, BoardCell]:
     """The cells of a model; what stand-ins measured, and sums with them, are in columns of their own."""
     model, cells = row["model"], {}
-    own = {id for id in part["dimensions"] if (model, id) in apart}
+    own = {metric_id for metric_id in part["dimensions"] if (model, metric_id) in apart}
     for column in columns:
-        id = column.key.removesuffix(SUFFIX)
-        counted = [BY_ID[one] for one in own if part["setting"] in BY_ID[one].averaged]
-        is_apart = id in own if id in part["dimensions"] else any(id in ("total", one.axis) for one in counted)
+        metric_id = column.key.removesuffix(SUFFIX)
+        averaged = [BY_ID[one] for one in own if part["setting"] in BY_ID[one].averaged]
+        is_apart = (
+            metric_id in own
+            if metric_id in part["dimensions"]
+            else any(metric_id in ("total", one.axis) for one in averaged)
+        )
         if is_apart != column.key.endswith(SUFFIX):
             cells[column.key] = BoardCell(0, 0, reason="measured by a stand-in" if is_apart else "no stand-in")
             continue
-        made = part["dimensions"].get(id, {}).get("models", {}).get(model)
-        if made is not None:
-            s = made["reliability"]
-            ends = made["m_interval"] if part["rule"] == "trigger" else None if s is None else (s, s)
-            scaled = None if ends is None else (100 * ends[0], 100 * ends[1])
-            cells[column.key] = _cell(scaled, row["reason"], made["n"], made["of"])
+        if metric_id in part["dimensions"] and model in part["dimensions"][metric_id]["models"]:
+            standing = part["dimensions"][metric_id]["models"][model]
+            s = standing["reliability"]
+            ends = standing["m_interval"] if part["rule"] == "trigger" else None if s is None else (s, s)
+            scaled = None if ends is None else [100 * end for end in ends]
+            cells[column.key] = _cell(scaled, row["reason"], standing["n"], standing["of"])
         else:
-            cells[column.key] = _cell(row.get(id), row["reason"])
+            sums = {axis: row[axis] for axis in AXES} | {"total": row["total"]}
+            cells[column.key] = _cell(sums.get(metric_id), row["reason"])
     return cells
 
 
-def _of_truth(cell: Cell) -> BoardCell:
+def _truth_cell(cell: Cell) -> BoardCell:
     return BoardCell(cell.n, cell.of, None if cell.mean is None else 100 * cell.mean)
 
 
-def _cell(ends: Any, reason: str, n: int = 0, of: int = 0) -> BoardCell:
+def _cell(ends: Sequence[float] | None, reason: str, n: int = 0, of: int = 0) -> BoardCell:
     if ends is None or reason:
         return BoardCell(n, of, reason=reason or "no score")
     low, high = ends

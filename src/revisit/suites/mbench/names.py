@@ -9,22 +9,24 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from revisit.core import METRICS, UsageError
 
+Axis = Literal["entity", "environment", "causal"]
 SETTINGS = {"A": "mbencha", "T": "mbencht"}
 SUBSETS = ("object", "human", "environment", "causal")
-AXES = ("entity", "environment", "causal")
+AXES: tuple[Axis, ...] = ("entity", "environment", "causal")
 TRIGGER = "judged_trigger"  # the gate of setting T: a judge finds that the clip poses the test
 JUDGED = frozenset({TRIGGER, "judged_progress", "judged_correctness"})  # what a judge is asked
 MOVED = "camera_moved"  # the gate of setting A: the camera did not simply rest
 
 
 @dataclass(frozen=True)
-class Dimension:
+class MemoryDimension:
     """A dimension: its axis and name as upstream spells them, our metric, and the subset it is asked of."""
 
-    axis: str
+    axis: Axis
     name: str
     id: str
     subset: str
@@ -37,48 +39,48 @@ class Dimension:
 
 
 DIMENSIONS = (
-    Dimension("entity", "human_identity_consistency", "mb_human_identity", "human", "Human identity", "identity"),
-    Dimension(
+    MemoryDimension("entity", "human_identity_consistency", "mb_human_identity", "human", "Human identity", "identity"),
+    MemoryDimension(
         "entity", "human_appearance_consistency", "mb_human_appearance", "human", "Human appearance", "appearance"
     ),
-    Dimension("entity", "object_texture_consistency", "mb_object_texture", "object", "Object texture", "texture"),
-    Dimension(
+    MemoryDimension("entity", "object_texture_consistency", "mb_object_texture", "object", "Object texture", "texture"),
+    MemoryDimension(
         "entity", "object_geometry_consistency", "mb_object_geometry", "object", "Object geometry", "geometry",
         poses=True,
     ),
-    Dimension(
+    MemoryDimension(
         "environment", "spatial_epipolar", "mb_spatial_epipolar", "environment", "Spatial: epipolar", "epipolar",
         poses=True,
     ),
-    Dimension(
+    MemoryDimension(
         "environment", "spatial_reprojection", "mb_spatial_reprojection", "environment", "Spatial: reprojection",
         "reprojection", poses=True,
     ),
-    Dimension("environment", "rendering_style", "mb_rendering_style", "environment", "Rendering: style", "style"),
-    Dimension(
+    MemoryDimension("environment", "rendering_style", "mb_rendering_style", "environment", "Rendering: style", "style"),
+    MemoryDimension(
         "environment", "rendering_lighting", "mb_rendering_lighting", "environment", "Rendering: lighting", "lighting"
     ),
-    Dimension(
+    MemoryDimension(
         "causal", "camera_interaction", "mb_camera_interaction", "causal", "Action interaction", "action", "A", "A",
         poses=True, conditioned=False,
     ),
-    Dimension(
+    MemoryDimension(
         "causal", "prompt_interaction", "mb_prompt_interaction", "causal", "Text interaction", "text", averaged="T"
     ),
-    Dimension("causal", "state_progress", "judged_progress", "causal", "Self-evolution: state", "state"),
-    Dimension(
+    MemoryDimension("causal", "state_progress", "judged_progress", "causal", "Self-evolution: state", "state"),
+    MemoryDimension(
         "causal", "progress_correctness", "judged_correctness", "causal", "Self-evolution: correctness", "correctness"
     ),
 )  # fmt: skip
 BY_ID = {dimension.id: dimension for dimension in DIMENSIONS}
 
 
-def upstream_name(dimension: Dimension, setting: str) -> str:
+def upstream_name(dimension: MemoryDimension, setting: str) -> str:
     """`mbencha.environment.spatial_epipolar`."""
     return f"{SETTINGS[setting]}.{dimension.axis}.{dimension.name}"
 
 
-def registered() -> dict[str, tuple[str, Dimension]]:
+def registered() -> dict[str, tuple[str, MemoryDimension]]:
     """Upstream's 23 names -> setting and dimension, first all of A, then all of T."""
     return {
         upstream_name(dimension, setting): (setting, dimension)
@@ -88,35 +90,35 @@ def registered() -> dict[str, tuple[str, Dimension]]:
     }
 
 
-def dimensions_of(setting: str) -> list[Dimension]:
+def dimensions_of(setting: str) -> list[MemoryDimension]:
     """The dimensions that a setting has."""
     return [dimension for dimension in DIMENSIONS if setting in dimension.settings]
 
 
-def chosen(names: Iterable[str], setting: str) -> list[Dimension]:
+def chosen(names: Iterable[str], setting: str) -> list[MemoryDimension]:
     """The dimensions that a list of names asks for in a dataset of one setting; all of them for an empty list.
 
     A name is upstream's, its last part, or our metric's id.
     """
-    known = registered()
+    by_name = registered()
     mine = {spelling: d for d in dimensions_of(setting) for spelling in (upstream_name(d, setting), d.name, d.id)}
-    found: dict[str, Dimension] = {}
+    dimensions: dict[str, MemoryDimension] = {}
     for name in names:
         if name in mine:
-            found[mine[name].id] = mine[name]
-        elif name in known:
+            dimensions[mine[name].id] = mine[name]
+        elif name in by_name:
             raise UsageError(
-                f"{name} is for setting {known[name][0]}, but this is a dataset of setting {setting} "
+                f"{name} is for setting {by_name[name][0]}, but this is a dataset of setting {setting} "
                 f"({SETTINGS[setting]}); choose names that begin with {SETTINGS[setting]}"
             )
         else:
-            near = difflib.get_close_matches(name, [*mine, *known], n=1)
+            near = difflib.get_close_matches(name, [*mine, *by_name], n=1)
             hint = f"did you mean {near[0]}?" if near else "`revisit mbench list-metrics` lists them"
             raise UsageError(f"there is no metric called {name!r}; {hint}")
-    return list(found.values()) or dimensions_of(setting)
+    return list(dimensions.values()) or dimensions_of(setting)
 
 
 def metrics() -> list[str]:
     """Ids of the metrics of this suite: the twelve dimensions in upstream's order, then what plugins add."""
-    others = [id for id in METRICS if "mbench" in METRICS[id].suites and id not in BY_ID]
-    return [*(id for id in BY_ID if id in METRICS), *others]
+    plugins = [metric_id for metric_id in METRICS if "mbench" in METRICS[metric_id].suites and metric_id not in BY_ID]
+    return [*(metric_id for metric_id in BY_ID if metric_id in METRICS), *plugins]

@@ -14,12 +14,11 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.text import json_lines
 from revisit.media.files import replacing, write_lines
-from revisit.suites.mbench.dataset import LIST, NEEDED, Dataset, is_name
+from revisit.suites.mbench.dataset import LIST, NEEDED, MBenchDataset, is_name
 from revisit.suites.mbench.names import SETTINGS
 
 MODES = ("link", "hardlink", "copy")
@@ -37,7 +36,7 @@ ALONE = ("{subset}/{sample_id}.mp4", "{sample_id}.mp4")
 
 
 @dataclass(frozen=True)
-class Packaged:
+class PackageCounts:
     """What was done."""
 
     placed: int  # videos that were not there, or were there in another version
@@ -46,8 +45,8 @@ class Packaged:
 
 
 def package(
-    data: Dataset, model: str, videos: Path, assignments: Path, mode: str = "link", pattern: str = ""
-) -> Packaged:
+    data: MBenchDataset, model: str, videos: Path, assignments: Path, mode: str = "link", pattern: str = ""
+) -> PackageCounts:
     """Make or complete the entry of a model."""
     if mode not in MODES:
         raise UsageError(f"unknown mode {mode!r}; choose one of {', '.join(MODES)}")
@@ -59,44 +58,48 @@ def package(
     conditions: dict[tuple[str, str], set[str]] = {}
     for row in rows:
         conditions.setdefault((row["subset"], row["sample_id"]), set()).add(row["condition_id"])
-    home = data.root / "models" / model
-    known = rows_of(home / LIST)
-    placed = kept = 0
+    model_folder = data.root / "models" / model
+    rows_by_item = read_list(model_folder / LIST)
+    placed = unchanged = 0
     missing = []
     for row in rows:
         names = {"model_id": model, **row}
-        id = ":".join(row[name] for name in NEEDED)
+        item_id = ":".join(row[name] for name in NEEDED)
         place = data.place("output_video", **names)
-        alone = len(conditions[row["subset"], row["sample_id"]]) == 1
-        source = _find(videos, row, [pattern] if pattern else [*PATTERNS, *(ALONE if alone else ())])
-        if source is not None and put(source, place, mode):
+        single = len(conditions[row["subset"], row["sample_id"]]) == 1
+        source = _find(videos, row, [pattern] if pattern else [*PATTERNS, *(ALONE if single else ())])
+        if source is not None and place_video(source, place, mode):
             placed += 1
         elif source is not None or place.is_file():
-            kept += 1
+            unchanged += 1
         else:
-            missing.append(id)
-        known[id] = {**known.get(id, {}), **listed(data.root, data.setting, model, row, place)}
-    write_lines(home / LIST, known.values())
-    return Packaged(placed, kept, tuple(missing))
+            missing.append(item_id)
+        rows_by_item[item_id] = {
+            **rows_by_item.get(item_id, {}),
+            **list_row(data.root, data.setting, model, row, place),
+        }
+    write_lines(model_folder / LIST, rows_by_item.values())
+    return PackageCounts(placed, unchanged, tuple(missing))
 
 
-def read_assignments(path: Path, data: Dataset) -> Iterator[dict[str, str]]:
+def read_assignments(path: Path, data: MBenchDataset) -> Iterator[dict[str, str]]:
     """Subset, sample and condition of every line, each item once."""
     if not path.is_file():
         raise UsageError(f"{path}: there is no such list of assignments")
-    seen = set()
+    unique = set()
     for number, content in json_lines(path.read_text(encoding="utf-8-sig")):
-        row: dict[str, Any] = {name: content.get(name) for name in NEEDED} if isinstance(content, dict) else {}
-        if not row or not all(map(is_name, row.values())) or row["subset"] not in data.subsets:
+        fields = content if isinstance(content, dict) else {}
+        row = {name: str(fields[name]) for name in NEEDED if is_name(fields.get(name))}
+        if len(row) < len(NEEDED) or row["subset"] not in data.subsets:
             raise UsageError(
                 f"{path}:{number}: expected subset ({', '.join(data.subsets)}), sample_id and condition_id as names"
             )
-        if tuple(row.values()) not in seen:
-            seen.add(tuple(row.values()))
+        if tuple(row.values()) not in unique:
+            unique.add(tuple(row.values()))
             yield row
 
 
-def put(source: Path, place: Path, mode: str) -> bool:
+def place_video(source: Path, place: Path, mode: str) -> bool:
     """Bring a video to its place; whether anything had to be done."""
     if place.exists():
         own = not place.is_symlink()
@@ -133,10 +136,10 @@ def _find(videos: Path, row: Mapping[str, str], patterns: Sequence[str]) -> Path
     return None
 
 
-def listed(root: Path, setting: str, model: str, row: Mapping[str, str], place: Path) -> dict[str, Any]:
+def list_row(root: Path, setting: str, model: str, row: Mapping[str, str], place: Path) -> dict[str, object]:
     """The line of a model's list for a clip: `row` has its subset, sample and condition."""
-    home = root / "models" / model
-    path = place.relative_to(home) if place.is_relative_to(home) else place.relative_to(root)
+    model_folder = root / "models" / model
+    path = place.relative_to(model_folder) if place.is_relative_to(model_folder) else place.relative_to(root)
     return {
         "item_id": ":".join(row[name] for name in NEEDED),
         "dataset_id": SETTINGS[setting],
@@ -146,10 +149,10 @@ def listed(root: Path, setting: str, model: str, row: Mapping[str, str], place: 
     }
 
 
-def rows_of(path: Path) -> dict[str, dict[str, Any]]:
+def read_list(path: Path) -> dict[str, dict[str, object]]:
     """Lines that the list of the model already has, by item; of an item that is there twice the last one."""
-    found: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, object]] = {}
     for _, row in json_lines(path.read_text(encoding="utf-8-sig")) if path.is_file() else ():
         if isinstance(row, dict) and set(NEEDED) <= row.keys():
-            found[":".join(str(row[name]) for name in NEEDED)] = row
-    return found
+            rows[":".join(str(row[name]) for name in NEEDED)] = row
+    return rows

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from revisit.core import UsageError, digest, observer
 from revisit.evidence.judged import JudgeFrames
@@ -44,18 +43,18 @@ RATINGS = (
     id="judge.trigger", version=3, kind="judge", makes=TriggerAnswer, shows=JudgeFrames,
     inputs=("subset", "prompt", "annotations"),
 )  # fmt: skip
-def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, Any]) -> Talk:
+def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, object]) -> Talk:
     """Whether the clip poses the memory test of its subset, and how sure the judge is of it."""
     name = subset.lower()
     if name not in TRIGGERS:
         raise UsageError(f"there is no trigger question for the subset {subset!r}; choose one of {', '.join(TRIGGERS)}")
-    id = f"trigger.{name}"
-    words, by = worded(id, TRIGGERS[name], annotations)
-    meant = annotations.get("object") if name == "object" else ""
-    target = f"The target object is: {meant}.\n" if meant else ""
-    text = f"{described(prompt, annotations)}{target}{words} Say also how sure you are, from 0 to 1."
+    question_id = f"trigger.{name}"
+    words, by = question_wording(question_id, TRIGGERS[name], annotations)
+    target_name = annotations.get("object") if name == "object" else ""
+    target = f"The target object is: {target_name}.\n" if target_name else ""
+    text = f"{prompt_text(prompt, annotations)}{target}{words} Say also how sure you are, from 0 to 1."
     schema = Record({"triggered": YesNo(), "confidence": Number(0.0, 1.0)})
-    answers: list[Answer] = yield [Question(id, text, schema, {"ask": "triggered"})]
+    answers: list[Answer] = yield [Question(question_id, text, schema, {"ask": "triggered"})]
     value = answers[0].value or {}
     return TriggerAnswer(
         triggered=int(value["triggered"]) if value else verdict(answers[0]),
@@ -71,11 +70,11 @@ def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, 
     id="judge.progress", version=2, kind="judge", makes=ProgressRatings, shows=JudgeFrames,
     inputs=("prompt", "annotations"),
 )  # fmt: skip
-def progress(frames: Frames, prompt: str, annotations: Mapping[str, Any]) -> Talk:
+def progress(frames: Frames, prompt: str, annotations: Mapping[str, object]) -> Talk:
     """How far the described change went and how rightly, from 1 to 5 each, in one call."""
     schema = Record({"progress": Rating(1, 5), "correctness": Rating(1, 5)})
-    words, by = worded("progress", RATINGS, annotations)
-    answers: list[Answer] = yield [Question("progress", described(prompt, annotations) + words, schema)]
+    words, by = question_wording("progress", RATINGS, annotations)
+    answers: list[Answer] = yield [Question("progress", prompt_text(prompt, annotations) + words, schema)]
     value = answers[0].value or {}
     return ProgressRatings(
         progress=float(value.get("progress", math.nan)),
@@ -87,7 +86,7 @@ def progress(frames: Frames, prompt: str, annotations: Mapping[str, Any]) -> Tal
 
 
 @knows("mbench")
-def known(question: Question) -> Answering | None:
+def simulated_answer(question: Question) -> Answering | None:
     """How a rendered story answers the trigger and the ratings."""
     if question.id.startswith("trigger."):
         return lambda story: json.dumps({"triggered": word(story.posed), "confidence": 1.0})
@@ -99,13 +98,14 @@ def _rated(story: Story) -> str:
     return json.dumps({"progress": 1 + round(4 * story.progress), "correctness": right})
 
 
-def worded(id: str, ours: str, annotations: Mapping[str, Any]) -> tuple[str, str]:
+def question_wording(question_id: str, ours: str, annotations: Mapping[str, object]) -> tuple[str, str]:
     """The words of a question, and what to add to the judge's name: nothing, or which words of the user's these are."""
-    theirs = (annotations.get("wording") or {}).get(id)
+    wording = annotations.get("wording")
+    theirs = wording.get(question_id) if isinstance(wording, Mapping) else None
     return (ours, "") if theirs is None else (str(theirs), f", asked in the words {digest(theirs, 8)}")
 
 
-def described(prompt: str, annotations: Mapping[str, Any]) -> str:
+def prompt_text(prompt: str, annotations: Mapping[str, object]) -> str:
     """What the video was asked to show, part by part where the dataset says it so."""
     segments = annotations.get("caption_segments")
     if isinstance(segments, list | tuple) and segments:

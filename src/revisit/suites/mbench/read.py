@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeGuard
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError
 from revisit.core.text import parts, yaml_file
 from revisit.media import VIDEO_SUFFIXES
 from revisit.media.files import is_file
-from revisit.suites.mbench.dataset import CARD, Dataset, Item, Problem, open_dataset, png_size
+from revisit.suites.mbench.dataset import CARD, ListItem, MBenchDataset, Problem, open_dataset, png_size
 from revisit.suites.mbench.names import SUBSETS
 
 SOURCE = "source_video"
@@ -58,11 +58,15 @@ def read(
                 if entry.kind != "duplicate item":
                     yield Rejected(_title(entry.item or f"line {entry.line}", model), _reason(entry), model)
             elif keep.takes(entry):
-                made = case_of(data, entry)
-                if wording and isinstance(made, Case):
-                    asked = {id: words for id, words in wording.items() if id in (f"trigger.{made.subset}", "progress")}
-                    made = replace(made, annotations={**made.annotations, "wording": asked})
-                yield made
+                case = case_of(data, entry)
+                if wording and isinstance(case, Case):
+                    own_wording = {
+                        question_id: words
+                        for question_id, words in wording.items()
+                        if question_id in (f"trigger.{case.subset}", "progress")
+                    }
+                    case = replace(case, annotations={**case.annotations, "wording": own_wording})
+                yield case
 
 
 @dataclass(frozen=True)
@@ -75,40 +79,40 @@ class Filter:
     samples: Sequence[str]
 
     @classmethod
-    def of(cls, data: Dataset, models: str, subsets: str, conditions: str, samples: str) -> Filter:
+    def of(cls, data: MBenchDataset, models: str, subsets: str, conditions: str, samples: str) -> Filter:
         """The filter of lists with commas; a model or a subset that the dataset does not have is refused."""
-        wanted, kinds = parts([models]), parts([subsets])
-        for name, names, known in (("model", wanted, data.models), ("subset", kinds, data.subsets)):
-            unknown = [one for one in names if one not in known]
+        model_names, kinds = parts([models]), parts([subsets])
+        for name, names, available in (("model", model_names, data.models), ("subset", kinds, data.subsets)):
+            unknown = [one for one in names if one not in available]
             if unknown:
-                raise UsageError(f"{data.root} has no {name} {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+                raise UsageError(f"{data.root} has no {name} {unknown[0]!r}; it has {', '.join(available) or 'none'}")
         if not data.models:
             raise UsageError(f"{data.root}: no model has a list; expected models/<id>/samples.jsonl")
-        return cls(wanted or data.models, kinds, parts([conditions]), parts([samples]))
+        return cls(model_names or data.models, kinds, parts([conditions]), parts([samples]))
 
-    def takes(self, item: Item) -> bool:
+    def takes(self, item: ListItem) -> bool:
         """Whether an item is wanted."""
-        asked = ((item.subset, self.subsets), (item.condition, self.conditions), (item.sample, self.samples))
-        return all(not names or value in names for value, names in asked)
+        filters = ((item.subset, self.subsets), (item.condition, self.conditions), (item.sample, self.samples))
+        return all(not names or value in names for value, names in filters)
 
 
-def case_of(data: Dataset, item: Item) -> Case | Rejected:
+def case_of(data: MBenchDataset, item: ListItem) -> Case | Rejected:
     """The case of an item, or why there is none."""
     title = _title(item.id, item.model)
     stray = next((problem for problem in item.problems if problem.kind == "wrong subset"), None)
     if stray is not None:
         return Rejected(title, _reason(stray), item.model, item.subset, item.condition)
     if item.video is None:
-        lacking = [problem for problem in item.problems if "video" in problem.kind and problem.violation]
-        absent = not lacking or lacking[-1].kind in ("missing video", "broken video link")
-        reason = _reason(lacking[-1]) if lacking else "missing video"
+        video_problems = [problem for problem in item.problems if "video" in problem.kind and problem.violation]
+        absent = not video_problems or video_problems[-1].kind in ("missing video", "broken video link")
+        reason = _reason(video_problems[-1]) if video_problems else "missing video"
         return Rejected(title, reason, item.model, item.subset, item.condition, missing=absent)
     facts = item.facts
     segments = segments_of(facts)
     anchor, source = anchor_of(data, item)
     target, kind = target_of(data, item, anchor)
     card = facts.get("object_card")
-    annotations: dict[str, Any] = {
+    annotations: dict[str, object] = {
         "setting": data.setting,
         "item_id": item.id,
         "anchor": anchor,
@@ -141,37 +145,42 @@ def case_of(data: Dataset, item: Item) -> Case | Rejected:
     )
 
 
-def source_of(data: Dataset, item: Item) -> Clip | None:
+def source_of(data: MBenchDataset, item: ListItem) -> Clip | None:
     """The filmed video that a sample was made from, which is what the truth scores; None where it is not there."""
     sample = data.root / "samples" / item.subset / item.sample
     video = next((path for suffix in VIDEO_SUFFIXES if is_file(path := sample / f"{SOURCE}{suffix}")), None)
     return None if video is None else Clip(video)
 
 
-def segments_of(facts: Mapping[str, Any]) -> list[str]:
+def segments_of(facts: Mapping[str, object]) -> list[str]:
     """The captions of the parts of a clip, written as texts or as objects with a caption."""
-    given = facts.get("caption_segments")
-    found = []
-    for part in given if isinstance(given, list) else ():
+    segments = facts.get("caption_segments")
+    captions = []
+    for part in segments if isinstance(segments, list) else ():
         text = (
             next((part[k] for k in ("caption", "text", "prompt") if k in part), None)
             if isinstance(part, dict)
             else part
         )
         if isinstance(text, str) and text.strip():
-            found.append(text.strip())
-    return found
+            captions.append(text.strip())
+    return captions
 
 
-def anchor_of(data: Dataset, item: Item) -> tuple[dict[str, Any] | None, str | None]:
+def anchor_of(data: MBenchDataset, item: ListItem) -> tuple[dict[str, object] | None, str | None]:
     """The anchor of the object and where it is from: the sample, or the side file."""
-    for given, source in ((item.facts.get("object_anchor"), "sample"), (data.anchors.get(item.sample), "anchors.json")):
-        if isinstance(given, Mapping) and all(_number(given.get(name)) for name in ("center_x", "center_y")):
-            return dict(given), source
+    for anchor, source in (
+        (item.facts.get("object_anchor"), "sample"),
+        (data.anchors.get(item.sample), "anchors.json"),
+    ):
+        if isinstance(anchor, Mapping) and all(_number(anchor.get(name)) for name in ("center_x", "center_y")):
+            return dict(anchor), source
     return None, None
 
 
-def target_of(data: Dataset, item: Item, anchor: Mapping[str, Any] | None) -> tuple[Target | None, str | None]:
+def target_of(
+    data: MBenchDataset, item: ListItem, anchor: Mapping[str, object] | None
+) -> tuple[Target | None, str | None]:
     """The target of an anchor, and whether the anchor is a point or a box.
 
     Beside the centre there are a width and a height. In the published demo these are the frame's, so the anchor is a
@@ -181,8 +190,8 @@ def target_of(data: Dataset, item: Item, anchor: Mapping[str, Any] | None) -> tu
         return None, None
     called = words_of(item.facts) or "target"
     frame = png_size(data.root / "samples" / item.subset / item.sample / "first_frame.png")
-    x, y = (float(anchor[name]) for name in ("center_x", "center_y"))
-    sides = [float(anchor[name]) for name in ("width", "height") if _number(anchor.get(name))]
+    x, y = (float(value) for name in ("center_x", "center_y") if _number(value := anchor[name]))
+    sides = [float(value) for name in ("width", "height") if _number(value := anchor.get(name))]
     if (
         len(sides) == 2
         and frame is not None
@@ -205,12 +214,12 @@ def _inside(box: Sequence[float]) -> tuple[float, float, float, float] | None:
     return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> TypeGuard[float]:
     """Whether this is a number of pixels, not one that no picture has."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
 
 
-def words_of(facts: Mapping[str, Any]) -> str:
+def words_of(facts: Mapping[str, object]) -> str:
     """What the object is called, as a detector is asked for it: core attributes, then the name; empty if nobody says.
 
     An object card is a mapping with a name and attributes (a list, a text, or a mapping of texts), or the words.
@@ -218,9 +227,9 @@ def words_of(facts: Mapping[str, Any]) -> str:
     card = facts.get("object_card")
     if isinstance(card, str):
         return card.strip()
-    given: Mapping[str, Any] = card if isinstance(card, Mapping) else {}
-    name = given.get("name") or facts.get("object_name") or ""
-    attributes = given.get("attributes") or ()
+    fields: Mapping[str, object] = card if isinstance(card, Mapping) else {}
+    name = fields.get("name") or facts.get("object_name") or ""
+    attributes = fields.get("attributes") or ()
     if isinstance(attributes, Mapping):
         attributes = attributes.values()
     listed = list(attributes) if isinstance(attributes, Iterable) and not isinstance(attributes, str) else [attributes]
@@ -248,9 +257,9 @@ def read_wording(path: Path) -> dict[str, str]:
     content = yaml_file(path, "neither YAML nor JSON")
     if not isinstance(content, dict) or not content:
         raise UsageError(f"{path}: expected question ids with their wording; the ids are {', '.join(IDS)}")
-    for id, words in content.items():
-        if id not in IDS:
-            raise UsageError(f"{path}: unknown question {str(id)[:80]!r}; the ids are {', '.join(IDS)}")
+    for question_id, words in content.items():
+        if question_id not in IDS:
+            raise UsageError(f"{path}: unknown question {str(question_id)[:80]!r}; the ids are {', '.join(IDS)}")
         if not isinstance(words, str) or not 0 < len(words.strip()) <= LONGEST:
-            raise UsageError(f"{path}: {id} is {str(words)[:60]!r}; expected the wording of a question")
-    return {id: words.strip() for id, words in content.items()}
+            raise UsageError(f"{path}: {question_id} is {str(words)[:60]!r}; expected the wording of a question")
+    return {question_id: words.strip() for question_id, words in content.items()}

@@ -12,13 +12,13 @@ from functools import cached_property
 
 from revisit.core import KINDS, Case, Reason, Record
 from revisit.results import Results
-from revisit.suites.mbench.metrics.actions import Asked, asked_of
-from revisit.suites.mbench.names import BY_ID, JUDGED, MOVED, TRIGGER, Dimension
-from revisit.suites.mbench.scoring import Outcome, Standing, standing
+from revisit.suites.mbench.metrics.actions import RequestedMotion, requested_motion
+from revisit.suites.mbench.names import BY_ID, JUDGED, MOVED, TRIGGER, MemoryDimension
+from revisit.suites.mbench.scoring import ItemOutcome, Standing, standing
 
 
 @dataclass(frozen=True)
-class Posed:
+class TriggerVerdict:
     """Whether an item poses the test, as far as anybody knows."""
 
     posed: bool | None
@@ -26,7 +26,7 @@ class Posed:
     reason: str = ""  # for people
 
 
-NOT_ASKED = Posed(None, reason="no judge was asked whether the clip poses the test")
+NOT_ASKED = TriggerVerdict(None, reason="no judge was asked whether the clip poses the test")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Answers:
     results: Results
     setting: str
     rule: str
-    posed: Mapping[str, Posed | None]  # case id -> what its gate says; None where none was asked
+    posed: Mapping[str, TriggerVerdict | None]  # case id -> what its gate says; None where none was asked
     literal: bool = False  # whether the protocol is the paper's, who asks nobody in setting A
 
     @cached_property
@@ -45,7 +45,7 @@ class Answers:
         return {model: self.results.where(model=model) for model in self.results.models}
 
     @cached_property
-    def counted(self) -> Results:
+    def counted_results(self) -> Results:
         """The results in which an item that does not pose the test, or may not pose it, has no score."""
         return self.results.mapped(self._counted)
 
@@ -57,50 +57,52 @@ class Answers:
         reason = Reason(kind, verdict.reason or KINDS[kind].meaning)
         return record.changed(status="unscored", value=None, reason=reason)
 
-    def verdict(self, case: Case, id: str) -> Posed:
+    def verdict(self, case: Case, metric_id: str) -> TriggerVerdict:
         """Whether an item counts under a metric, by the rule."""
-        if self.rule == "all" or not (id not in BY_ID or BY_ID[id].conditioned):
-            return Posed(True)
+        if self.rule == "all" or not (metric_id not in BY_ID or BY_ID[metric_id].conditioned):
+            return TriggerVerdict(True)
         return self.posed[case.id] or NOT_ASKED
 
-    def outcome(self, case: Case, id: str) -> Outcome:
+    def outcome(self, case: Case, metric_id: str) -> ItemOutcome:
         """What an item comes to under a metric, by the rule."""
-        record, verdict = self.results.answer(case, id), self.verdict(case, id)
+        record, verdict = self.results.answer(case, metric_id), self.verdict(case, metric_id)
         value, raw = (record.value, record.raw) if record is not None and record.scored else (None, None)
-        return Outcome(value, raw, verdict.posed)
+        return ItemOutcome(value, raw, verdict.posed)
 
-    def standing(self, model: str, dimension: Dimension) -> Standing:
+    def standing(self, model: str, dimension: MemoryDimension) -> Standing:
         """What a model comes to in a dimension."""
         mine = self.models[model].where(subset=dimension.subset)
         outcomes = [self.outcome(case, dimension.id) for case in mine.cases]
         return standing(outcomes, len(mine.entries), covers=self.rule == "trigger")
 
-    def asked(self) -> list[Dimension]:
+    def dimensions(self) -> list[MemoryDimension]:
         """The dimensions that were asked, in upstream's order."""
-        return [dimension for id, dimension in BY_ID.items() if id in self.results.metrics]
+        return [dimension for metric_id, dimension in BY_ID.items() if metric_id in self.results.metrics]
 
 
 def answers_of(results: Results) -> Answers:
     """Results with the rule by which items count."""
     setting = next((str(case.annotations["setting"]) for case in results.cases), "A")
     gate = MOVED if setting == "A" else TRIGGER
-    seen = results.asking(*{*results.metrics, *results.gates} - JUDGED)  # what tells whether a video can be read
-    posed = {case.id: _posed(results.answer(case, gate), seen) for case in results.cases}
+    readings = results.asking(*{*results.metrics, *results.gates} - JUDGED)  # what tells whether a video can be read
+    posed_by_case = {case.id: _posed(results.answer(case, gate), readings) for case in results.cases}
     literal = any(record.protocol.startswith(("paper:", "readme:")) for record in results.records)
-    asked = any(verdict is not None for verdict in posed.values())
-    rule = "all" if not asked or (literal and setting == "A") else "camera" if setting == "A" else "trigger"
-    return Answers(results, setting, rule, posed, literal)
+    gated = any(verdict is not None for verdict in posed_by_case.values())
+    rule = "all" if not gated or (literal and setting == "A") else "camera" if setting == "A" else "trigger"
+    return Answers(results, setting, rule, posed_by_case, literal)
 
 
-def _posed(record: Record | None, seen: Results) -> Posed | None:
+def _posed(record: Record | None, readings: Results) -> TriggerVerdict | None:
     """What the answer of a gate says; None where nobody was asked."""
     if record is None or (record.reason is not None and record.reason.kind == "no_judge"):
         return None
     notes = record.case.annotations
-    asked = asked_of(str(notes.get("action") or ""), notes.get("motion"))
-    if record.question == MOVED and isinstance(asked, Asked) and asked.rests:
-        return Posed(True)
-    if seen.unreadable(record.case):
-        return Posed(False, reason=f"the video cannot be read: {record.sentence}")
+    motion = requested_motion(str(notes.get("action") or ""), notes.get("motion"))
+    if record.question == MOVED and isinstance(motion, RequestedMotion) and motion.rests:
+        return TriggerVerdict(True)
+    if readings.unreadable(record.case):
+        return TriggerVerdict(False, reason=f"the video cannot be read: {record.sentence}")
     state = {"open": True, "closed": False}.get(record.status)
-    return Posed(state, record.facts.get("confidence") if record.question == TRIGGER else None, record.sentence)
+    return TriggerVerdict(
+        state, record.facts.get("confidence") if record.question == TRIGGER else None, record.sentence
+    )

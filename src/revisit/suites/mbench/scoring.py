@@ -18,7 +18,7 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ItemOutcome:
     """What an item comes to under a metric."""
 
     score: float | None  # None where the metric gave none
@@ -55,34 +55,34 @@ def harmonic(reliability: float, coverage: float) -> float:
     return 2 * reliability * coverage / total if total > 0 else 0.0
 
 
-def standing(outcomes: Sequence[Outcome], of: int, *, covers: bool) -> Standing:
+def standing(outcomes: Sequence[ItemOutcome], of: int, *, covers: bool) -> Standing:
     """The standing of a model; `of` counts missing items, `covers` whether coverage is part of the score."""
-    posed = [outcome for outcome in outcomes if outcome.posed]
+    triggered = [outcome for outcome in outcomes if outcome.posed]
     unknown = [outcome for outcome in outcomes if outcome.posed is None]
-    sure = [outcome.score for outcome in posed if outcome.score is not None]
+    sure = [outcome.score for outcome in triggered if outcome.score is not None]
     maybe = [outcome.score for outcome in unknown if outcome.score is not None]
     every = [outcome.score for outcome in outcomes if outcome.score is not None]
-    raws = [outcome.raw for outcome in posed if outcome.score is not None and outcome.raw is not None]
-    choices = list(_choices(sure, len(posed), maybe, len(unknown), of)) if of else []
+    raws = [outcome.raw for outcome in triggered if outcome.score is not None and outcome.raw is not None]
+    choices = list(_choices(sure, len(triggered), maybe, len(unknown), of)) if of else []
     reliable = [s for s, _ in choices if s is not None]
     return Standing(
         n=len(sure),
         of=of,
-        posed=len(posed),
-        not_posed=of - len(posed) - len(unknown),
+        posed=len(triggered),
+        not_posed=of - len(triggered) - len(unknown),
         unknown=len(unknown),
         reliability=_mean(sure),
         raw=_mean(raws),
         strict=math.fsum(sure) / of if of and sure else None,
         ungated=_mean(every),
-        coverage=(len(posed) / of, (len(posed) + len(unknown)) / of) if covers and of else None,
+        coverage=(len(triggered) / of, (len(triggered) + len(unknown)) / of) if covers and of else None,
         reliability_interval=(min(reliable), max(reliable)) if reliable else None,
         m_interval=_m_interval(choices) if covers and of else None,
     )
 
 
 def _choices(
-    sure: Sequence[float], posed: int, maybe: Sequence[float], unknown: int, of: int
+    sure: Sequence[float], triggered: int, maybe: Sequence[float], unknown: int, of: int
 ) -> Iterator[tuple[float | None, float]]:
     """Reliability and coverage for the choices of unknown items among which the extremes of both and of M are.
 
@@ -91,11 +91,11 @@ def _choices(
     """
     total = math.fsum(sure)
     for ordered in (sorted(maybe), sorted(maybe, reverse=True)):
-        for taken in range(len(ordered) + 1):
-            count = len(sure) + taken
-            mean = (total + math.fsum(ordered[:taken])) / count if count else None
-            for others in {0, unknown - len(maybe)}:
-                yield mean, (posed + taken + others) / of
+        for count_of_maybe in range(len(ordered) + 1):
+            count = len(sure) + count_of_maybe
+            mean = (total + math.fsum(ordered[:count_of_maybe])) / count if count else None
+            for unscored in {0, unknown - len(maybe)}:
+                yield mean, (triggered + count_of_maybe + unscored) / of
 
 
 def _m_interval(choices: Sequence[tuple[float | None, float]]) -> Interval | None:
@@ -115,7 +115,7 @@ def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def board(
+def axis_means(
     values: Mapping[str, float | None], setting: str, reported: Sequence[str] | None = None
 ) -> dict[str, float | None]:
     """Axes and total of a model from its dimensions, by metric id: plain means, and None where one is missing.
@@ -123,15 +123,15 @@ def board(
     `reported` are the dimensions that count, all of the setting by default: those that somebody has a value of.
     In setting A text interaction is no part of its axis, as in the published table.
     """
-    made: dict[str, float | None] = {}
+    scores: dict[str, float | None] = {}
     for axis in AXES:
         ids = [
             d.id
             for d in DIMENSIONS
             if d.axis == axis and setting in d.averaged and (reported is None or d.id in reported)
         ]
-        known = [value for id in ids if (value := values.get(id)) is not None]
-        made[axis] = _mean(known) if ids and len(known) == len(ids) else None
-    totals = [value for axis in AXES if (value := made[axis]) is not None]
-    made["total"] = _mean(totals) if len(totals) == len(AXES) else None
-    return made
+        present = [value for metric_id in ids if (value := values.get(metric_id)) is not None]
+        scores[axis] = _mean(present) if ids and len(present) == len(ids) else None
+    totals = [value for axis in AXES if (value := scores[axis]) is not None]
+    scores["total"] = _mean(totals) if len(totals) == len(AXES) else None
+    return scores

@@ -19,8 +19,9 @@ from revisit.core.text import json_or_none, parse_json
 from revisit.media import clip_digest
 from revisit.media.files import replacing
 from revisit.results import Results
-from revisit.suites.mbench.dataset import Dataset, Problem
+from revisit.suites.mbench.dataset import MBenchDataset, Problem
 from revisit.suites.mbench.names import AXES, BY_ID, TRIGGER, dimensions_of, registered
+from revisit.suites.mbench.summary import BenchmarkSummary
 
 FILE = "leaderboard_submission.json"
 TYPES = {"T": "text-conditioned", "A": "action-conditioned"}
@@ -31,9 +32,9 @@ LARGEST = 256 << 20  # bytes of one member
 DECIMALS = 4
 
 
-def content_of(summary: Mapping[str, Any], model: str, name: str, link: str) -> dict[str, Any]:
+def content_of(summary: Mapping[str, Any], model: str, name: str, link: str) -> dict[str, str | float]:
     """What the submission of a model says, from the summary of a run; the lower end where triggers are unknown."""
-    part = summary.get("mbench")
+    part: BenchmarkSummary | None = summary.get("mbench")
     if part is None:
         raise UsageError("this is not a run of the suite mbench; `revisit mbench eval` makes one")
     row = next((row for row in part["ranking"] if row["model"] == model), None)
@@ -43,57 +44,60 @@ def content_of(summary: Mapping[str, Any], model: str, name: str, link: str) -> 
         raise UsageError(f"{model} cannot be submitted: {row['reason']}")
     own = row["own"]
     if own["total"] is None:
-        lacking = [axis for axis in AXES if own[axis] is None]
+        missing = [axis for axis in AXES if own[axis] is None]
         raise UsageError(
             f"{model} cannot be submitted: a total needs all dimensions of MBench-{part['setting']}, but some have no "
-            f"score ({', '.join(lacking)})"
+            f"score ({', '.join(missing)})"
         )
-    made = {
+    content: dict[str, str | float] = {
         "model_name": name or model,
         "model_link": link,
         "model_type": TYPES[part["setting"]],
         "total_m_score": round(own["total"][0], DECIMALS),
-        **{f"{axis}_score": round(own[axis][0], DECIMALS) for axis in AXES},
+        **{f"{axis}_score": round(ends[0], DECIMALS) for axis in AXES if (ends := own[axis]) is not None},
     }
     # Over the dimensions that the axes are over: a total leaves out what its axis leaves out.
     mine = [
         entry["models"][model]
-        for id, entry in part["dimensions"].items()
-        if model in entry["models"] and part["setting"] in BY_ID[id].averaged
+        for metric_id, entry in part["dimensions"].items()
+        if model in entry["models"] and part["setting"] in BY_ID[metric_id].averaged
     ]
-    for key, field in (("trigger_coverage", "coverage"), ("memory_reliability", "reliability")):
-        values = [one[field][0] if field == "coverage" else one[field] for one in mine if one[field] is not None]
+    coverages = [shares[0] for one in mine if (shares := one["coverage"]) is not None]
+    reliabilities = [score for one in mine if (score := one["reliability"]) is not None]
+    for key, values in (("trigger_coverage", coverages), ("memory_reliability", reliabilities)):
         if values:
-            made[key] = round(100 * sum(values) / len(values), DECIMALS)
-    return made
+            content[key] = round(100 * sum(values) / len(values), DECIMALS)
+    return content
 
 
-def why_partial(data: Dataset, facts: Mapping[str, Any], plan: Mapping[str, Any], results: Results, model: str) -> str:
+def why_partial(
+    data: MBenchDataset, facts: Mapping[str, Any], plan: Mapping[str, Any], results: Results, model: str
+) -> str:
     """Why a run is not the whole of a model's list under all dimensions, one protocol and the present videos; or ""."""
     last = (facts.get("invocations") or [{}])[-1]
     if last.get("finished") is None:
         return "it was stopped early; run the same command again"
     if plan.get("partial") is not None:
         return f"--limit took {len(plan['cases'])} of {plan['total_cases']} items"
-    made = results.where(model=model)
-    known = {entry.id.removesuffix(f"@{model}") for entry in made.entries}
+    mine = results.where(model=model)
+    item_ids = {entry.id.removesuffix(f"@{model}") for entry in mine.entries}
     items = [entry for entry in data.items(model) if not isinstance(entry, Problem)]
-    absent = [item.id for item in items if item.id not in known]
+    absent = [item.id for item in items if item.id not in item_ids]
     if absent:
         return (
             f"it has {len(items) - len(absent)} of the {len(items)} items of the model's list; {absent[0]} is missing"
         )
-    for title, id, subset in _questions(data.setting):
-        expected = sum(subset in (None, case.subset) for case in made.cases)
-        answered = made.about(id)
-        if len(answered) < expected:
-            return f"{title} was evaluated on {len(answered)} of {expected} items"
-        protocols = sorted({record.protocol for record in answered})
+    for title, record_id, subset in _questions(data.setting):
+        expected = sum(subset in (None, case.subset) for case in mine.cases)
+        records = mine.about(record_id)
+        if len(records) < expected:
+            return f"{title} was evaluated on {len(records)} of {expected} items"
+        protocols = sorted({record.protocol for record in records})
         if len(protocols) > 1:
             return f"{title} was scored under several protocols ({', '.join(protocols)})"
     present = {f"{item.id}@{model}": item.video for item in items}
     scored = {case["id"]: case["digest"] for case in plan["cases"] if case["model"] == model}
-    changed = [id for id, digest in scored.items() if not _is_same(present.get(id), digest)]
+    changed = [record_id for record_id, digest in scored.items() if not _is_same(present.get(record_id), digest)]
     if changed:
         return f"{len(changed)} videos have changed since they were scored, such as that of {changed[0]}"
     return ""
@@ -101,8 +105,8 @@ def why_partial(data: Dataset, facts: Mapping[str, Any], plan: Mapping[str, Any]
 
 def _questions(setting: str) -> list[tuple[str, str, str | None]]:
     """Everything that a submission rests on: a title, our id, and the subset it is asked of."""
-    found: list[tuple[str, str, str | None]] = [(d.title.lower(), d.id, d.subset) for d in dimensions_of(setting)]
-    return found if setting == "A" else [("the trigger", TRIGGER, None), *found]
+    dimensions: list[tuple[str, str, str | None]] = [(d.title.lower(), d.id, d.subset) for d in dimensions_of(setting)]
+    return dimensions if setting == "A" else [("the trigger", TRIGGER, None), *dimensions]
 
 
 def _is_same(video: Path | None, digest: str | None) -> bool:
@@ -118,20 +122,20 @@ def _is_same(video: Path | None, digest: str | None) -> bool:
 def made_with(plan: Mapping[str, Any], setting: str) -> list[str]:
     """Which protocol, set and judge made the numbers, in lines."""
     by: dict[str, list[str]] = {}
-    for title, id, _ in _questions(setting):
-        if id in plan.get("made_by", {}):
-            made = plan["made_by"][id]
-            who = f"set {made['set']}" + (f", judge {made['judge']}" if "judge" in made else "")
+    for title, metric_id, _ in _questions(setting):
+        if metric_id in plan.get("made_by", {}):
+            maker = plan["made_by"][metric_id]
+            who = f"set {maker['set']}" + (f", judge {maker['judge']}" if "judge" in maker else "")
             by.setdefault(f"protocol {plan['protocol']}, {who}", []).append(title)
     return [f"{who}: {', '.join(titles)}" for who, titles in by.items()]
 
 
-def write_submission(run: Path, path: Path, content: Mapping[str, Any], model: str, setting: str) -> None:
+def write_submission(run: Path, path: Path, content: Mapping[str, str | float], model: str, setting: str) -> None:
     """Write the zip file with the files that prove the scores; the same run gives the same bytes."""
     members = {FILE: json.dumps(content, indent=1, ensure_ascii=False) + "\n"}
     for axis in AXES:
-        found = _verification(run, setting, axis, model)
-        members |= {f"verification/{axis}/{part}": text for part, text in found.items()}
+        files = _verification(run, setting, axis, model)
+        members |= {f"verification/{axis}/{part}": text for part, text in files.items()}
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in members.items():
             archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), text, zipfile.ZIP_DEFLATED)
@@ -142,7 +146,7 @@ def _verification(run: Path, setting: str, axis: str, model: str) -> dict[str, s
 
     What lies there of the other setting is of another run.
     """
-    summaries: dict[str, Any] = {}
+    summaries: dict[str, object] = {}
     lines: dict[str, list[str]] = {"items.jsonl": [], "units.jsonl": []}
     for name, (of, dimension) in registered().items():
         folder = run / "metrics" / name
@@ -150,14 +154,14 @@ def _verification(run: Path, setting: str, axis: str, model: str) -> dict[str, s
             continue
         summary = parse_json((folder / "summary.json").read_text(encoding="utf-8"))
         summaries[name] = {**summary, "groups": {m: g for m, g in summary["groups"].items() if m == model}}
-        for part, found in lines.items():
+        for part, texts_of_part in lines.items():
             rows = map(parse_json, filter(None, (folder / part).read_text(encoding="utf-8").split("\n")))
-            found += [
+            texts_of_part += [
                 json.dumps({"metric": name, **row}, ensure_ascii=False) for row in rows if row["model_id"] == model
             ]
     if not summaries:
         return {}
-    texts = {part: "".join(f"{line}\n" for line in found) for part, found in lines.items()}
+    texts = {part: "".join(f"{line}\n" for line in texts_of_part) for part, texts_of_part in lines.items()}
     return {"summary.json": json.dumps(summaries, indent=1, ensure_ascii=False) + "\n", **texts}
 
 
@@ -167,51 +171,51 @@ def problems(path: Path) -> list[str]:
         raise UsageError(f"{path}: there is no such file")
     try:
         with zipfile.ZipFile(path) as archive:
-            return _of_archive(archive)
+            return _archive_problems(archive)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError):
         return [f"{path.name} is not a zip file that can be read"]
 
 
-def _of_archive(archive: zipfile.ZipFile) -> list[str]:
+def _archive_problems(archive: zipfile.ZipFile) -> list[str]:
     allowed = {FILE, *(f"verification/{axis}/{part}" for axis in AXES for part in PARTS)}
-    found = []
+    problems = []
     for member in archive.infolist():
         if member.file_size > LARGEST:
             return [f"{member.filename} is larger than {LARGEST >> 20} MiB"]
         if not member.is_dir() and member.filename not in allowed:
-            found.append(
+            problems.append(
                 f"{member.filename} is not allowed in the zip file; allowed are {FILE} and verification/<axis>/<file>"
             )
     names = set(archive.namelist())
     if FILE not in names:
-        return [*found, f"there is no {FILE} at the root of the zip file"]
-    found += _of_content(json_or_none(archive.read(FILE)))
+        return [*problems, f"there is no {FILE} at the root of the zip file"]
+    problems += _content_problems(json_or_none(archive.read(FILE)))
     for name in sorted(names & allowed - {FILE}):
         texts = [archive.read(name)] if name.endswith(".json") else archive.read(name).splitlines()
         bad = next(
             (n for n, text in enumerate(texts, 1) if text.strip() and not isinstance(json_or_none(text), dict)), None
         )
         if bad is not None:
-            found.append(f"{name}: {'it' if name.endswith('.json') else f'line {bad}'} is not a JSON object")
-    return found
+            problems.append(f"{name}: {'it' if name.endswith('.json') else f'line {bad}'} is not a JSON object")
+    return problems
 
 
-def _of_content(content: Any) -> list[str]:
+def _content_problems(content: object) -> list[str]:
     if not isinstance(content, dict):
         return [f"{FILE} is not a JSON object"]
-    found = [f"{FILE} has no {name}" for name in REQUIRED if name not in content]
-    found += [f"{FILE} has an unknown field {name!r}" for name in content if name not in (*REQUIRED, *OPTIONAL)]
+    problems = [f"{FILE} has no {name}" for name in REQUIRED if name not in content]
+    problems += [f"{FILE} has an unknown field {name!r}" for name in content if name not in (*REQUIRED, *OPTIONAL)]
     for name in ("model_name", "model_link"):
         if name in content and not (isinstance(content[name], str) and content[name].strip()):
-            found.append(f"{name} is {content[name]!r}; expected text")
+            problems.append(f"{name} is {content[name]!r}; expected text")
     link = content.get("model_link")
     if isinstance(link, str) and link.strip() and not re.match("(?i)https?://[^/]", link):
-        found.append(f"model_link is {link!r}; expected an address that begins with http:// or https://")
+        problems.append(f"model_link is {link!r}; expected an address that begins with http:// or https://")
     if "model_type" in content and content["model_type"] not in TYPES.values():
-        found.append(f"model_type is {content['model_type']!r}; expected {' or '.join(TYPES.values())}")
+        problems.append(f"model_type is {content['model_type']!r}; expected {' or '.join(TYPES.values())}")
     for name in ("total_m_score", *OPTIONAL):
         value = content.get(name)
         number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100
         if name in content and not number:
-            found.append(f"{name} is {value!r}; expected a number from 0 to 100")
-    return found
+            problems.append(f"{name} is {value!r}; expected a number from 0 to 100")
+    return problems

@@ -11,7 +11,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -51,19 +50,19 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
     """Write the sample and the videos of one film that are not there, and return what the lists say of it."""
     subset, sample, condition = name.split("__")
     _sample(folder / "samples" / subset / sample, sample, subset, film, condition)
-    made = []
+    model_names = []
     for model in common.each_that_applies(models, film, name, tell):
-        made.append(model.name)
-        home, place = folder / "models" / model.name, Path(subset) / sample / condition
-        output, artifact = home / "outputs" / place / "video.mp4", home / "artifacts" / place / "da3"
+        model_names.append(model.name)
+        model_folder, place = folder / "models" / model.name, Path(subset) / sample / condition
+        output, artifact = model_folder / "outputs" / place / "video.mp4", model_folder / "artifacts" / place / "da3"
         if not (output.is_file() and (artifact / "results.npz").is_file()):
             frames = list(model.frames(film, seed))
             common.video(output, frames, film.fps)
             _artifact(artifact, frames[::EVERY], seen_from(film, model.poses(film, seed)))
-    return {"subset": subset, "sample": sample, "condition": condition, "models": made}
+    return {"subset": subset, "sample": sample, "condition": condition, "models": model_names}
 
 
-def _sample(place: Path, id: str, subset: str, film: Film, condition: str) -> None:
+def _sample(place: Path, sample_id: str, subset: str, film: Film, condition: str) -> None:
     """Write a sample with its ground truth."""
     common.video(place / "source_video.mp4", common.true_frames(film), film.fps)
     common.picture(place / "first_frame.png", film.truth(0).rgb)
@@ -75,22 +74,24 @@ def _sample(place: Path, id: str, subset: str, film: Film, condition: str) -> No
         "center_x": (x0 + x1) / 2 * width, "center_y": (y0 + y1) / 2 * height, "width": width, "height": height,
         "source": "exact",
     }  # fmt: skip
-    content: dict[str, Any] = {
-        "sample_id": id,
+    name = film.world.instances[1]
+    metadata: dict[str, object] = {"caption": caption, "phases": list(film.phases)}
+    annotations: dict[str, object] = {"event": film.event}
+    if condition == TEXT:  # the object has a name and no place, as in the published set
+        metadata |= {"object_card": {"name": name, "attributes": []}, "caption_segments": _parts(film)}
+    else:
+        metadata |= {"object_anchor": anchor, "object_name": name}
+        annotations["action"] = film.script
+    content = {
+        "sample_id": sample_id,
         "subset": subset,
         "caption": caption,
         "ground_truth_media": {
             "source_video": "source_video.mp4", "first_frame": "first_frame.png", "reference": "reference.png",
         },
-        "metadata": {"caption": caption, "phases": list(film.phases)},
-        "annotations": {"event": film.event},
+        "metadata": metadata,
+        "annotations": annotations,
     }  # fmt: skip
-    name = film.world.instances[1]
-    if condition == TEXT:  # the object has a name and no place, as in the published set
-        content["metadata"] |= {"object_card": {"name": name, "attributes": []}, "caption_segments": _parts(film)}
-    else:
-        content["metadata"] |= {"object_anchor": anchor, "object_name": name}
-        content["annotations"]["action"] = film.script
     write_text(place / "sample.json", json.dumps(content, indent=1))
 
 
@@ -139,11 +140,11 @@ def index(folder: Path, rows: Sequence[Row]) -> None:
     present = [subset for subset in SUBSETS if any(row["subset"] == subset for row in rows)]
     listed = "\n".join(f"  {subset}: {{description: {json.dumps(SUBSETS[subset])}}}" for subset in present)
     by_text = all(row["condition"] == TEXT for row in rows)
-    id, pattern = ("mbencht", TEXT) if by_text else ("mbencha", "{action}_{length}")
-    write_text(folder / "dataset.yaml", DATASET.format(id=id, pattern=pattern, subsets=listed))
+    dataset_id, pattern = ("mbencht", TEXT) if by_text else ("mbencha", "{action}_{length}")
+    write_text(folder / "dataset.yaml", DATASET.format(id=dataset_id, pattern=pattern, subsets=listed))
     for model in dict.fromkeys(model for row in rows for model in row["models"]):
-        made = [_item(row, model) for row in rows if model in row["models"]]
-        write_lines(folder / "models" / model / "samples.jsonl", made, ascii=True)
+        items = [_item(row, model) for row in rows if model in row["models"]]
+        write_lines(folder / "models" / model / "samples.jsonl", items, ascii=True)
 
 
 def _item(row: Row, model: str) -> Row:

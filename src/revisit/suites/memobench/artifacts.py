@@ -1,4 +1,4 @@
-"""Beside: finds files that belong to the clips of a model, such as poses, detections and a judge's answers.
+"""Artifacts: finds files that belong to the clips of a model, such as poses, detections and a judge's answers.
 
 In the folder that an option names, the file of a clip lies in the folder of its model or directly there, under the
 clip's name: `<folder>/<model>/<clip>.npz`, `<folder>/<clip>.npz`, `<folder>/<model>/<clip>/poses.npz`. Answers of a
@@ -22,35 +22,35 @@ EVIDENCE = ("poses", "detections", "depth", "tokens", "aesthetic", "image_qualit
 
 def files_of(folders: Mapping[str, Path], name: ClipName, model: str, clip: Path) -> dict[str, Path]:
     """Artifact -> its file, for one clip of one model; poses may also lie beside the clip."""
-    found = {}
+    paths = {}
     for artifact, folder in folders.items():
         if artifact == "vqa_answers":
             path = find_answers(folder, model, name.id)
         else:
             path = next(_files(folder, name, model, artifact), None)
         if path is not None:
-            found[artifact] = path
-    if "poses" not in found:
-        home = clip.parent if clip.name in ("frames", "samples-rgb") or clip.is_file() else clip
-        names = [f"poses{suffix}" for suffix in POSE_FILES] if home.name in name.spellings else []
-        own = next((home / file for file in names if (home / file).is_file()), None)
+            paths[artifact] = path
+    if "poses" not in paths:
+        clip_folder = clip.parent if clip.name in ("frames", "samples-rgb") or clip.is_file() else clip
+        names = [f"poses{suffix}" for suffix in POSE_FILES] if clip_folder.name in name.spellings else []
+        own = next((clip_folder / file for file in names if (clip_folder / file).is_file()), None)
         if own is not None:
-            found["poses"] = own
-    return found
+            paths["poses"] = own
+    return paths
 
 
 def folders_of(options: Mapping[str, str | None], evidence: str | None) -> dict[str, Path]:
     """The folders that the options name; a folder that does not exist is refused."""
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     if evidence is not None:
         root = existing("evidence", evidence)
-        found = {name: root / name for name in EVIDENCE if (root / name).is_dir()}
-        if not found:
+        folders = {name: root / name for name in EVIDENCE if (root / name).is_dir()}
+        if not folders:
             raise UsageError(f"{root}: it has no folder called {', '.join(EVIDENCE[:-1])} or {EVIDENCE[-1]}")
     for artifact, value in options.items():
         if value is not None:
-            found[artifact] = existing("vqa" if artifact == "vqa_answers" else artifact, value)
-    return found
+            folders[artifact] = existing("vqa" if artifact == "vqa_answers" else artifact, value)
+    return folders
 
 
 def existing(option: str, value: str) -> Path:
@@ -67,9 +67,9 @@ def find_answers(root: Path, model: str, clip: str) -> Path | None:
     Looked for, first hit: `<root>/<model>/<name>` before `<root>/<name>`, where name is the bank's name of the clip
     (Zen_Garden-3, Real-7) before its folder's (ZenGarden_003, 007), as .csv before .json before .jsonl.
     """
-    found = parse_clip(clip)
+    clip_name = parse_clip(clip)
     for folder in (root / model, root):
-        for name in (clip,) if found is None else found.bank_names:
+        for name in (clip,) if clip_name is None else clip_name.bank_names:
             for suffix in ANSWERS:
                 path = folder / f"{name}{suffix}"
                 if path.is_file():

@@ -23,14 +23,14 @@ from revisit.judges.questions import Question, Record, Text
 from revisit.media import announced_frames, open_clip, save_npz, write_picture
 from revisit.media.text_files import write_sheet
 from revisit.suites import authoring
-from revisit.suites.memobench.metadata import Marks, rows_of, whole
+from revisit.suites.memobench.metadata import Marks, integer_cell, rows_of
 
 SMOOTH = 1.5  # frames: the width of the smoothing of turns
 MOST_ERROR, SHARE = 3.0, 0.15  # degrees, and of the whole turn: a path that is less sure is left out
 
 
 @dataclass(frozen=True)
-class Recording:
+class MarkedRecording:
     """A row of the table."""
 
     video: Path
@@ -50,33 +50,33 @@ class Estimate:
     producer: str
 
 
-def read(table: Path, videos: Path) -> list[Recording]:
+def read(table: Path, videos: Path) -> list[MarkedRecording]:
     """The recordings of a table, whose videos lie in a folder."""
-    found = []
+    recordings = []
     columns = "video, exits, returns, and where known subject and prompt"
     for number, facts in rows_of(table, [("video",), ("exits",), ("returns",)], columns):
         video = videos / facts["video"]
         if not video.is_file() or video.suffix.lower() != ".mp4":
             raise UsageError(f"row {number} of {table.name}: {video} is no mp4 file that is there")
-        exits, returns = whole(facts["exits"]), whole(facts["returns"])
+        exits, returns = integer_cell(facts["exits"]), integer_cell(facts["returns"])
         if exits is None or returns is None:
             raise UsageError(f"row {number} of {table.name}: exits and returns are frame numbers")
         problem = Marks(exits, returns).problem(announced_frames(video) or 10**9)
         if problem:
             raise UsageError(f"row {number} of {table.name}: {problem}")
-        found.append(Recording(video, exits, returns, facts.get("subject", ""), facts.get("prompt", "")))
-    if not found:
+        recordings.append(MarkedRecording(video, exits, returns, facts.get("subject", ""), facts.get("prompt", "")))
+    if not recordings:
         raise UsageError(f"{table.name} has no rows")
-    return found
+    return recordings
 
 
-def told(asker: Asker | None, one: Recording, look: Callable[[Path], Frames]) -> Recording:
+def told(asker: Asker | None, one: MarkedRecording, look: Callable[[Path], Frames]) -> MarkedRecording:
     """The recording with its subject and prompt; a judge is asked where one is missing."""
     if one.subject and one.prompt:
         return one
     if asker is None:
         raise UsageError(f"{one.video.name} has no subject or no prompt; fill in the table, or name a --judge")
-    (answer,) = asker.ask(look(one.video), [subject()])
+    (answer,) = asker.ask(look(one.video), [subject_question()])
     if answer.status != "answered":
         raise RevisitError(f"{one.video.name}: the judge wrote no subject: {answer.reason}")
     return replace(one, subject=one.subject or answer.value["subject"], prompt=one.prompt or answer.value["prompt"])
@@ -84,7 +84,7 @@ def told(asker: Asker | None, one: Recording, look: Callable[[Path], Frames]) ->
 
 def write(
     root: Path,
-    recordings: Sequence[Recording],
+    recordings: Sequence[MarkedRecording],
     estimate: Callable[[Path], Estimate | str],
     *,
     licence: str,
@@ -93,22 +93,22 @@ def write(
 ) -> tuple[Path, list[str]]:
     """The dataset of some recordings, and a sentence for each path that was left out."""
     data = authoring.empty_folder(root) / "data"
-    said: list[str] = []
+    sentences: list[str] = []
     marks, facts = [], []
-    posed = 0
+    with_poses = 0
     for number, one in enumerate(recordings, start=1):
         place = data / "Real_Raw" / f"{number:03d}"
         place.mkdir(parents=True)
         shutil.copyfile(one.video, place / f"{number:03d}.mp4")
         _pictures(one.video, place / "FRAMES")
-        found = estimate(one.video)
-        trouble = found if isinstance(found, str) else _unsure(found)
+        poses = estimate(one.video)
+        trouble = poses if isinstance(poses, str) else _pose_problem(poses)
         if trouble:
-            said.append(f"{one.video.name}: {trouble}")
+            sentences.append(f"{one.video.name}: {trouble}")
         else:
-            assert isinstance(found, Estimate)
-            posed += 1
-            _poses(place / "raw" / f"{number:03d}_mapanything.npz", found)
+            assert isinstance(poses, Estimate)
+            with_poses += 1
+            _poses(place / "raw" / f"{number:03d}_mapanything.npz", poses)
         marks.append([number, one.exits, one.returns])
         first = f"Real_Raw/{number:03d}/FRAMES/frame_0001.jpg"
         facts.append([number, one.subject, first, one.prompt])
@@ -117,31 +117,31 @@ def write(
     authoring.write_table(data / "sam3_metadata" / "real_metadata.csv", columns, facts)
     if banks is not None:
         banks(data)
-    written = len(list(data.glob("vqa_questions/*-questions.csv")))
-    counts = {"clips": len(recordings), "clips with poses": posed, "question banks": written}
+    bank_count = len(list(data.glob("vqa_questions/*-questions.csv")))
+    counts = {"clips": len(recordings), "clips with poses": with_poses, "question banks": bank_count}
     authoring.write_card(
         data, "memobench", title=f"MemoBench clips of {source}", licence=licence, source=source, counts=counts
     )
-    return data, said
+    return data, sentences
 
 
-def _unsure(found: Estimate) -> str:
+def _pose_problem(estimate: Estimate) -> str:
     """Why a path is not used, or nothing."""
-    turn = float(geodesic(found.c2w[0, :3, :3], found.c2w[:, :3, :3]).max())
-    if found.error > max(MOST_ERROR, SHARE * turn):
+    turn = float(geodesic(estimate.c2w[0, :3, :3], estimate.c2w[:, :3, :3]).max())
+    if estimate.error > max(MOST_ERROR, SHARE * turn):
         return (
-            f"its poses are left out: {found.producer} is off by {found.error:.1f} degrees from itself, and the camera "
-            f"turns by {turn:.0f}"
+            f"its poses are left out: {estimate.producer} is off by {estimate.error:.1f} degrees from itself, and "
+            f"the camera turns by {turn:.0f}"
         )
     return ""
 
 
-def _poses(path: Path, found: Estimate) -> None:
-    poses = found.c2w.copy()
+def _poses(path: Path, estimate: Estimate) -> None:
+    poses = estimate.c2w.copy()
     poses[:, :3, :3] = smoothed(poses[:, :3, :3], SMOOTH)
     arrays: Mapping[str, np.ndarray] = {
-        "cam_c2w": poses, "intrinsic": found.K, "own_error_degrees": np.array(found.error),
-        "producer": np.array(found.producer),
+        "cam_c2w": poses, "intrinsic": estimate.K, "own_error_degrees": np.array(estimate.error),
+        "producer": np.array(estimate.producer),
     }  # fmt: skip
     save_npz(path, dict(arrays))
 
@@ -152,7 +152,7 @@ def _pictures(video: Path, folder: Path) -> None:
             write_picture(folder / f"frame_{frame.index + 1:04d}.jpg", frame.rgb)
 
 
-def subject() -> Question:
+def subject_question() -> Question:
     """A short phrase for the target, and the prompt of the clip."""
     text = (
         "These are frames of one video, in order: the camera looks at something, turns away from it, and comes back. "

@@ -10,31 +10,32 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from revisit.core import Case, Clip, MediaError, Target, UsageError
 from revisit.core.phase_pairs import phase_rule
+from revisit.suites.clips import TargetRow, target_name
 from revisit.suites.memobench.artifacts import files_of
 from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip
 from revisit.suites.memobench.metadata import Marks
+from revisit.suites.memobench.metrics.rules import RULES, check_rule
 from revisit.suites.memobench.names import ClipName
 from revisit.suites.memobench.question_bank import as_annotation, find_bank, read_bank
-from revisit.suites.memobench.strata import Told, kinds_of
+from revisit.suites.memobench.strata import Categories, kinds_of
 
 
 @dataclass(frozen=True)
-class Known:
+class ClipContext:
     """What is known of clips besides the ground truth, whoever generated them."""
 
     metadata: Mapping[ClipName, Mapping[str, str]]
     banks: Sequence[Path]  # folders of questions
-    boxes: Mapping[str, Any]  # targets
-    beside: Mapping[str, Path]  # artifact -> folder of files that somebody made for the clips
+    boxes: Mapping[str, TargetRow]  # targets by clip
+    artifact_folders: Mapping[str, Path]  # artifact -> folder of files that somebody made for the clips
     wording: Mapping[str, str] = field(default_factory=dict)  # the words of the user's own questions to a judge
-    told: Told = field(default_factory=dict)  # kinds of clips, from a file of the user's own
+    categories: Categories = field(default_factory=dict)  # kinds of clips, from a file of the user's own
     prompts: Mapping[ClipName, str] = field(default_factory=dict)  # that clips were made with, from such a file
 
-    def questions(self, name: ClipName, notes: list[str]) -> list[dict[str, Any]]:
+    def questions(self, name: ClipName, notes: list[str]) -> list[dict[str, object]]:
         """The final questions about a clip; a file that cannot be used becomes a note."""
         path = next((path for folder in self.banks if (path := find_bank(folder, name.id)) is not None), None)
         try:
@@ -51,26 +52,26 @@ def make_case(
     frames: int | None,
     truth: TrueClip | None,
     marks: Marks | None,
-    known: Known,
+    context: ClipContext,
     notes: Sequence[str] = (),
     layout: str = "",
 ) -> Case:
     """A clip of a model with everything that is known of it."""
-    facts, notes = known.metadata.get(name, {}), list(notes)
+    facts, notes = context.metadata.get(name, {}), list(notes)
     prompt, subject = facts.get("prompt") or (marks.prompt if marks else ""), facts.get("subject", "")
     words = ors_prompts(prompt, subject, name.subset)  # whatever a model was told, the target is the dataset's
-    annotations: dict[str, Any] = {
+    annotations: dict[str, object] = {
         "clip_number": name.number,
         "vqa_key": name.question_key,
         "subject": subject,
         "ors_prompt": words["upstream"],
         "ors_prompts": words,
         "layout": layout,
-        **kinds_of(name, prompt, known.told),
+        **kinds_of(name, prompt, context.categories),
     }
     if frames is not None:
         annotations["frames"] = frames
-    artifacts = files_of(known.beside, name, model, clip.path)
+    artifacts = files_of(context.artifact_folders, name, model, clip.path)
     phases, align = None, "stretch"
     if truth is not None:
         annotations["gt_frames"] = truth.frames
@@ -83,11 +84,11 @@ def make_case(
         phases = None if frames is None else marks.phases(truth.frames, frames)
         if phases is not None:
             align = phase_rule(phases, (marks.exits, marks.returns))
-    bank = known.questions(name, notes)
+    bank = context.questions(name, notes)
     if bank:
         annotations["questions"] = bank
-        if known.wording:
-            annotations["vqa_wording"] = dict(known.wording)
+        if context.wording:
+            annotations["vqa_wording"] = dict(context.wording)
     if notes:
         annotations["notes"] = notes
     return Case(
@@ -100,8 +101,8 @@ def make_case(
         align=align,
         subset=name.subset,
         condition=name.scene or name.subset,
-        prompt=known.prompts.get(name, prompt),
-        target=_target(known.boxes, name, model),
+        prompt=context.prompts.get(name, prompt),
+        target=_target(context.boxes, name, model),
         phases=phases,
         annotations=annotations,
         artifacts=artifacts,
@@ -115,21 +116,18 @@ def frame_rate(name: ClipName, frames: int | None, truth: TrueClip | None) -> fl
     return round(frames * (truth.clip.fps or FRAME_RATES[name.subset]) / truth.frames, 4)
 
 
-def _target(boxes: Mapping[str, Any], name: ClipName, model: str) -> Target | None:
+def _target(boxes: Mapping[str, TargetRow], name: ClipName, model: str) -> Target | None:
     """The box that a file of targets has for the clip of a model, or for the clip."""
     titles = (name.id, f"{name.subset}_{name.id}")
-    given = next((boxes[key] for key in (*(f"{t}_{model}" for t in titles), *titles) if key in boxes), None)
-    if given is None:
+    row = next((boxes[key] for key in (*(f"{t}_{model}" for t in titles), *titles) if key in boxes), None)
+    if row is None:
         return None
-    box: Any = given.get("box") if isinstance(given, Mapping) else None
-    numbers = isinstance(box, list | tuple) and len(box) == 4 and all(isinstance(v, int | float) for v in box)
-    if not (numbers and 0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):
-        raise UsageError(f"the target of {name.id} has the box {box!r}; expected [x0, y0, x1, y1] as fractions")
-    words = str(given.get("name") or given.get("target") or "target")
-    return Target(words, (float(box[0]), float(box[1]), float(box[2]), float(box[3])))
+    x0, y0, x1, y1 = map(float, row["box"])
+    if not (x0 < x1 and y0 < y1):
+        raise UsageError(f"the target of {name.id} has the box {row['box']!r}; expected [x0, y0, x1, y1] as fractions")
+    return Target(target_name(row), (x0, y0, x1, y1))
 
 
-RULES = ("corrected", "upstream", "paper")
 SEES = re.compile(r"sees ([^.,]*\(subject\)[^.,]*)", re.IGNORECASE)
 UPSTREAM_SEES = re.compile(r"sees (.*?\(subject\)[^.,]*)", re.IGNORECASE)
 MARK = re.compile(r"\s*\(subject\).*", re.IGNORECASE | re.DOTALL)
@@ -138,14 +136,12 @@ HANGING = re.compile(r"\s+(filled|resting|standing)$", re.IGNORECASE)  # as they
 
 def ors_prompt(prompt: str, subject: str, split: str, rule: str = "upstream") -> str:
     """The words to ask with, from a clip's prompt and subject; `split` is Synthetic or Real."""
-    if rule not in RULES:
-        raise UsageError(f"unknown rule {rule!r} for the prompt of ORS; choose one of {', '.join(RULES)}")
-    pattern = UPSTREAM_SEES if rule == "upstream" else SEES
+    pattern = UPSTREAM_SEES if check_rule(rule) == "upstream" else SEES
     clause = pattern.search(prompt) if split.lower() == "synthetic" else None
     if rule == "paper" or clause is None:
         return HANGING.sub("", subject.strip()) if rule == "corrected" else subject.strip()
-    found = clause.group(1).strip()
-    return MARK.sub("", found) if rule == "corrected" else found
+    words = clause.group(1).strip()
+    return MARK.sub("", words) if rule == "corrected" else words
 
 
 def ors_prompts(prompt: str, subject: str, split: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from revisit.control.jobs import Wanted
 from revisit.geometry.rotations import geodesic
-from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
+from revisit.suites.authoring import DatasetTools, Described, count_table, range_table
 from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip, dataset_root, open_dataset
 from revisit.suites.memobench.jobs import jobs
 from revisit.suites.memobench.read import metadata_of
@@ -38,18 +38,15 @@ def describe(folder: Path) -> Described:
         float(geodesic(job.path[0, :3, :3], job.path[:, :3, :3]).max()) for job in batch.jobs if job.path is not None
     ]
     words = [len(job.prompt.split()) for job in batch.jobs]
-    rows = [
-        [name, *spread(values)]
-        for name, values in (
-            ("frames", lengths), ("seconds out of view", gaps), ("share of the clip out of view", shares),
-            ("greatest turn, degrees", turns), ("words of a prompt", words),
-        )
-    ]  # fmt: skip
-    tables: list[tuple[str, Sequence[str], Rows]] = [
-        ("Clips by split", ("split", "clips"), counted(job.subset for job in batch.jobs)),
-        ("Clips by scene", ("scene", "clips"), counted(job.condition for job in batch.jobs)),
-        ("Subjects", ("subject", "clips"), counted(facts.get("subject", "") for facts in metadata.values())),
-        ("Lengths, gaps and turns", ("", "least", "median", "most"), rows),
+    ranges: dict[str, Sequence[float]] = {
+        "frames": lengths, "seconds out of view": gaps, "share of the clip out of view": shares,
+        "greatest turn, degrees": turns, "words of a prompt": words,
+    }  # fmt: skip
+    tables = [
+        count_table("Clips by split", ("split", "clips"), (job.subset for job in batch.jobs)),
+        count_table("Clips by scene", ("scene", "clips"), (job.condition for job in batch.jobs)),
+        count_table("Subjects", ("subject", "clips"), (facts.get("subject", "") for facts in metadata.values())),
+        range_table("Lengths, gaps and turns", ranges),
     ]
     facts = {
         "clips": len(batch.jobs), "with poses": len(turns),
@@ -63,20 +60,20 @@ def problems(folder: Path) -> list[str]:
     """What could not be scored, as sentences."""
     data = open_dataset(folder)
     batch = jobs(folder, None, Wanted("check"))
-    found = list(batch.left_out)
+    sentences = list(batch.left_out)
     if not data.sheets:
-        found.append("there is no sheet of exits and returns, so phases are not known")
+        sentences.append("there is no sheet of exits and returns, so phases are not known")
     metadata = metadata_of(data.root)
     for sheet in data.sheets.values():
         for name in sorted(sheet.marks):
             facts = metadata.get(name, {})
-            found += [
+            sentences += [
                 f"{name.title}: the metadata has no {what}" for what in ("subject", "prompt") if not facts.get(what)
             ]
             truth = data.clip(name)
             if isinstance(truth, TrueClip):
-                found += [f"{name.title}: {note}" for note in truth.notes]
-    return found
+                sentences += [f"{name.title}: {note}" for note in truth.notes]
+    return sentences
 
 
 DATASET = DatasetTools(recognises, describe, problems)

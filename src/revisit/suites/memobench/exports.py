@@ -16,15 +16,14 @@ from revisit.core import Case, Record
 from revisit.evidence.answers import questions_in
 from revisit.media.text_files import csv_text
 from revisit.results import Results
+from revisit.suites.export_facts import ExportFacts
+from revisit.suites.memobench.columns import FIDELITY, LEADERBOARD, SCORE, Place, PublicColumn
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import REAL, SYNTHETIC, parse_clip
 from revisit.suites.memobench.radar import radar
 
 FOLDER = "memobench_csv"
 PHASES = {"O": "visible", "H": "hidden", "R": "returned", "ALL": "all"}  # as the public columns call them -> ours
-FIDELITY = {"PSNR": "memo_psnr", "SSIM": "memo_ssim", "LPIPS": "memo_lpips"}
-Place = tuple[str, ...]  # of a number in the facts of a record
-SCORE: Place = ()  # the score itself
 
 # Column -> (metric, place, factor, decimals), in the public order.
 Source = tuple[str, Place, float, int]
@@ -71,49 +70,34 @@ ORS_COLUMNS = (
     "n_detected",
 )  # fmt: skip
 VQA_COLUMNS = ("scene", "video_id", "folder", "Evaluation", "score")
-# Column of the public leaderboard -> (metric, place, factor), in its order.
-LEADERBOARD: dict[str, tuple[str, Place, float]] = {
-    "VisualQuality": ("memo_visual_quality", SCORE, 1),
-    "MotionSmoothness": ("memo_motion_smoothness", SCORE, 1),
-    "ObjIdentityConsistency": ("memo_identity", SCORE, 1),
-    "Geo3DConsistency": ("memo_geo3d", SCORE, 1),
-    "CameraControllability": ("memo_camera", SCORE, 1),
-    "ImageRewardScore": ("memo_image_reward", SCORE, 1),
-    "ORS": ("memo_ors", SCORE, 100),
-    **{f"GT_ALL_{name}": (id, ("mean", "all"), 1) for name, id in FIDELITY.items()},
-    "InstructionFollowing": ("memo_vqa_if", SCORE, 1),
-    "ObjectBackground": ("memo_vqa_ob", SCORE, 1),
-    "ContinuityOfMemory": ("memo_vqa_cm", SCORE, 1),
-    "PhysicsAdherence": ("memo_vqa_pa", SCORE, 1),
-}
 
 
-def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, str]:
+def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, str]:
     """Texts of the CSV files by name."""
-    protocol = safe_name(str(facts["protocol"]).replace(":", "-"))
-    made: dict[str, str] = {}
+    protocol = safe_name(facts["protocol"].replace(":", "-"))
+    files: dict[str, str] = {}
     board = []
     models = {model: results.where(model=model) for model in sorted({case.model for case in results.cases})}
     for model, folder in model_folders(models).items():
         mine = models[model]
-        made[f"{FOLDER}/outputs/{folder}/eval_{_mode(mine)}_{protocol}.csv"] = eval_csv(mine)
+        files[f"{FOLDER}/outputs/{folder}/eval_{_mode(mine)}_{protocol}.csv"] = eval_csv(mine)
         if mine.scores("memo_ors"):
-            made[f"{FOLDER}/ors_results/{folder}/ors_scores.csv"] = ors_csv(mine)
+            files[f"{FOLDER}/ors_results/{folder}/ors_scores.csv"] = ors_csv(mine)
         for name, text in vqa_csvs(mine).items():
-            made[f"{FOLDER}/vqa_results/{folder}/{name}"] = text
-        board.append([model, *(_mean_cell(mine, *source) for source in LEADERBOARD.values())])
+            files[f"{FOLDER}/vqa_results/{folder}/{name}"] = text
+        board.append([model, *(_mean_cell(mine, column) for column in LEADERBOARD.values())])
     figure = radar({model: _means(mine) for model, mine in models.items()})
     if figure:
-        made["radar.svg"] = figure
+        files["radar.svg"] = figure
     if board:
-        made[f"{FOLDER}/leaderboard.csv"] = csv_text(("Model", *LEADERBOARD), board, "\n")
-    return made
+        files[f"{FOLDER}/leaderboard.csv"] = csv_text(("Model", *LEADERBOARD), board, "\n")
+    return files
 
 
 def _means(results: Results) -> dict[str, float]:
     """Metric -> mean over the clips that have a score."""
-    cells = {id: results.cell(id) for id in results.metrics}
-    return {id: cell.mean for id, cell in cells.items() if cell.mean is not None}
+    cells = {metric_id: results.cell(metric_id) for metric_id in results.metrics}
+    return {metric_id: cell.mean for metric_id, cell in cells.items() if cell.mean is not None}
 
 
 def eval_csv(results: Results) -> str:
@@ -122,7 +106,7 @@ def eval_csv(results: Results) -> str:
     failed = any(errors.values())
     rows = []
     for case in results.cases:
-        row: dict[str, str] = {**_about(case)}
+        row: dict[str, str] = {**_clip_cells(case)}
         if errors[case.id] is None:
             row |= _positions(case)
             row |= {name: _cell(results.of(case), source) for name, source in {**RAW, **PERCENT}.items()}
@@ -134,63 +118,67 @@ def ors_csv(results: Results) -> str:
     """One row per clip whose object was looked for."""
     rows = []
     for record in results.scores("memo_ors"):
-        about = {**_about(record.case), **_positions(record.case)}
+        row = {**_clip_cells(record.case), **_positions(record.case)}
         shares = [_number(value_at(record, (name,)), 1, 4) for name in ("ors", "detection_rate", "mean_confidence")]
         counts = [_number(value_at(record, (name,)), 1, 0) for name in ("returned_frames", "detected")]
-        named = [about["id"], about["data_type"], about["scene"], about["num_frames"], about["r_start"]]
-        rows.append([*named, *shares, *counts])
+        clip_cells = [row["id"], row["data_type"], row["scene"], row["num_frames"], row["r_start"]]
+        rows.append([*clip_cells, *shares, *counts])
     return csv_text(ORS_COLUMNS, rows)
 
 
 def vqa_csvs(results: Results) -> dict[str, str]:
     """A file per clip that a judge answered about, and overall.csv."""
-    made: dict[str, str] = {}
+    files: dict[str, str] = {}
     overall = []
     for case in results.cases:
-        asked = {name: f"memo_vqa_{short}" for short, name in DIMENSIONS.items()}
-        values = {name: value for name, id in asked.items() if (value := results.score(case, id)) is not None}
+        metric_by_dimension = {name: f"memo_vqa_{short}" for short, name in DIMENSIONS.items()}
+        values = {
+            name: value
+            for name, metric_id in metric_by_dimension.items()
+            if (value := results.score(case, metric_id)) is not None
+        }
         clip = parse_clip(case.sample)
         if not values or clip is None:
             continue
         scene, _, number = clip.question_key.rpartition("-")
         scores = {name: round(value / 100, 4) for name, value in values.items()}
-        records = {name: results.answer(case, id) for name, id in asked.items()}
+        records = {name: results.answer(case, metric_id) for name, metric_id in metric_by_dimension.items()}
         row = [scene or "real", number, case.sample, json.dumps(_evaluation(case, records)), json.dumps(scores)]
-        made[f"{clip.question_key}.csv"] = csv_text(VQA_COLUMNS, [row])
+        files[f"{clip.question_key}.csv"] = csv_text(VQA_COLUMNS, [row])
         overall.append([scene or "real", number, *(_number(scores.get(name), 1, 4) for name in DIMENSIONS.values())])
     if overall:
-        made["overall.csv"] = csv_text(("scene", "video_id", *DIMENSIONS.values()), overall)
-    return made
+        files["overall.csv"] = csv_text(("scene", "video_id", *DIMENSIONS.values()), overall)
+    return files
 
 
 def model_folders(models: Iterable[str]) -> dict[str, str]:
     """A folder name for each model, odd characters replaced, none used twice."""
-    made: dict[str, str] = {}
+    folders: dict[str, str] = {}
     for model in sorted(models):
         name = safe_name(model)
-        while name in made.values():
+        while name in folders.values():
             name += "_"
-        made[model] = name
-    return made
+        folders[model] = name
+    return folders
 
 
 def safe_name(name: str) -> str:
     """The name with everything replaced that a path cannot or should not hold."""
-    kept = "".join(c if c.isalnum() or c in "-._" else "_" for c in name)
-    return "_" + kept.lstrip(".") if kept.startswith(".") or not kept else kept
+    safe = "".join(c if c.isalnum() or c in "-._" else "_" for c in name)
+    return "_" + safe.lstrip(".") if safe.startswith(".") or not safe else safe
 
 
 def value_at(record: Record | None, place: Place) -> float | None:
     """The score of a record, or one of its facts; None where it was not scored or does not say."""
     if record is None or not record.scored:
         return None
-    found: Any = record.facts if place else record.value
+    value: Any = record.facts if place else record.value
     for name in place:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _about(case: Case) -> dict[str, str]:
+def _clip_cells(case: Case) -> dict[str, str]:
     real = case.subset == REAL
     scene = "real" if real else case.sample.rpartition("_")[0]
     return {"id": case.sample, "scene": scene, "data_type": (REAL if real else SYNTHETIC).lower()}
@@ -199,16 +187,16 @@ def _about(case: Case) -> dict[str, str]:
 def _positions(case: Case) -> dict[str, str]:
     hidden, returned = case.phases or ("", "")
     frames, true_frames = (case.annotations.get(name, "") for name in ("frames", "gt_frames"))
-    made = {"num_frames": frames, "h_start": hidden, "r_start": returned, "gt_frames": true_frames}
-    made |= {name: round(float(case.annotations[name]), 2) for name in ("fx", "fy") if name in case.annotations}
-    return {name: str(value) for name, value in made.items()}
+    cells = {"num_frames": frames, "h_start": hidden, "r_start": returned, "gt_frames": true_frames}
+    cells |= {name: round(float(case.annotations[name]), 2) for name in ("fx", "fy") if name in case.annotations}
+    return {name: str(value) for name, value in cells.items()}
 
 
 def _cell(records: Mapping[str, Record], source: Source | None) -> str:
     if source is None:
         return ""
-    id, place, factor, decimals = source
-    return _number(value_at(records.get(id), place), factor, decimals)
+    metric_id, place, factor, decimals = source
+    return _number(value_at(records.get(metric_id), place), factor, decimals)
 
 
 def _number(value: float | None, factor: float, decimals: int) -> str:
@@ -219,9 +207,9 @@ def _number(value: float | None, factor: float, decimals: int) -> str:
     return str(int(rounded)) if decimals == 0 else repr(float(rounded))
 
 
-def _mean_cell(results: Results, id: str, place: Place, factor: float) -> str:
-    values = [value for record in results.about(id) if (value := value_at(record, place)) is not None]
-    return f"{factor * sum(values) / len(values):.4f}" if values else ""
+def _mean_cell(results: Results, column: PublicColumn) -> str:
+    values = [value for record in results.about(column.metric) if (value := value_at(record, column.place)) is not None]
+    return f"{column.factor * sum(values) / len(values):.4f}" if values else ""
 
 
 def _error(records: Mapping[str, Record]) -> str | None:
@@ -231,23 +219,23 @@ def _error(records: Mapping[str, Record]) -> str | None:
     return None
 
 
-def _evaluation(case: Case, records: Mapping[str, Record | None]) -> list[dict[str, Any]]:
+def _evaluation(case: Case, records: Mapping[str, Record | None]) -> list[dict[str, object]]:
     """The answers as a judge's list, from what failed and what was left open."""
-    made = []
+    entries = []
     for question in questions_in(case.annotations):
         record = records.get(question.dimension)
         facts = record.facts if record else {}
         if "failed" not in facts or question.id in facts["unanswered"]:
             continue
         passed = question.id not in facts["failed"]
-        made.append(
+        entries.append(
             {
                 **question.public(),
                 "Answer": "Yes" if passed == question.positive else "No",
                 "Verdict": "Pass" if passed else "Fail",
             }
         )
-    return made
+    return entries
 
 
 def _mode(results: Results) -> str:

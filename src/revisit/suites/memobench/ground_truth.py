@@ -1,4 +1,4 @@
-"""Truth: the dataset's own folders, `Synthetic_processed` and `Real_Raw`.
+"""Ground truth: the dataset's own folders, `Synthetic_processed` and `Real_Raw`.
 
 One rule for the number of frames of the ground truth: those of the clip that is compared, that is the images in
 `RGB{n}`, or the frames that `{NNN}.mp4` announces (`FRAMES` where there is no such file). Where another file of a clip
@@ -22,7 +22,7 @@ from revisit.suites.memobench.metadata import (
     SELECTED,
     SHEETS,
     Marks,
-    Sheet,
+    MarksSheet,
     find_table,
     read_marks,
     read_metadata,
@@ -54,33 +54,33 @@ class Dataset:
     known: dict[ClipName, TrueClip | str] = field(default_factory=dict)
 
     @cached_property
-    def sheets(self) -> Mapping[str, Sheet]:
+    def sheets(self) -> Mapping[str, MarksSheet]:
         """Subset -> its sheet, where there is one; real clips only as far as a selection has them."""
-        found = {}
+        sheets = {}
         for subset, stem in SHEETS.items():
             path = find_table((self.root / FOLDERS[subset], self.root), stem)
             if path is not None:
-                found[subset] = read_marks(path, subset)
+                sheets[subset] = read_marks(path, subset)
         selection = find_table((self.root,), SELECTED)
-        if REAL in found and selection is not None:
-            chosen = read_selected(selection)
-            sheet = found[REAL]
-            marks = {name: row for name, row in sheet.marks.items() if name in chosen}
+        if REAL in sheets and selection is not None:
+            available = read_selected(selection)
+            sheet = sheets[REAL]
+            marks = {name: row for name, row in sheet.marks.items() if name in available}
             left_out = sheet.skipped | (sheet.marks.keys() - marks.keys())
-            found[REAL] = Sheet(sheet.file, marks, sheet.unusable, frozenset(left_out))
-        return found
+            sheets[REAL] = MarksSheet(sheet.file, marks, sheet.unusable, frozenset(left_out))
+        return sheets
 
     @cached_property
     def clips(self) -> set[ClipName]:
         """Names of the clips that have a folder in the dataset."""
-        found = set()
+        names = set()
         for subset, folder in FOLDERS.items():
             pattern = "*/*" if subset == SYNTHETIC else "*"
             for entry in (self.root / folder).glob(pattern):
                 name = parse_clip(entry.name, subset) if entry.is_dir() else None
                 if name is not None:
-                    found.add(name)
-        return found
+                    names.add(name)
+        return names
 
     def folder(self, name: ClipName) -> Path:
         """The folder of a clip, whichever way its number is written."""
@@ -125,12 +125,12 @@ def open_dataset(folder: Path) -> Dataset:
 
 def find_metadata(folders: list[Path]) -> dict[ClipName, dict[str, str]]:
     """Clip -> subject, prompt and first frame, from the CSV files in the first folders that have them."""
-    found: dict[ClipName, dict[str, str]] = {}
+    metadata: dict[ClipName, dict[str, str]] = {}
     for subset, file in METADATA.items():
         path = next((folder / file for folder in folders if (folder / file).is_file()), None)
         if path is not None:
-            found |= read_metadata(path, subset)
-    return found
+            metadata |= read_metadata(path, subset)
+    return metadata
 
 
 def count_frames(clip: Clip) -> int | None:

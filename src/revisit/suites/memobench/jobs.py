@@ -22,20 +22,20 @@ from revisit.suites.memobench.read import metadata_of
 CENTIMETRES = 0.01  # of a synthetic clip's engine, in metres
 
 
-def jobs(data: Path, out: Path | None, wanted: Wanted) -> Batch:
+def jobs(data: Path, out: Path | None, request: Wanted) -> Batch:
     """The jobs of a dataset; clips are laid out in `out`, a folder per model."""
-    wanted.known()
+    request.known()
     opened = open_dataset(data)
-    home = (out or Path("generated/memobench")) / wanted.model
+    model_folder = (out or Path("generated/memobench")) / request.model
     left_out: list[str] = []
-    found = list(_clips(opened, home, wanted, left_out))
-    words = [str(home.parent), "--suite", "memobench", "--option", f"gt={data}"]
+    all_jobs = list(_clips(opened, model_folder, request, left_out))
+    words = [str(model_folder.parent), "--suite", "memobench", "--option", f"gt={data}"]
     if (data.parent / "targets.json").is_file():
         words += ["--option", f"targets={data.parent / 'targets.json'}"]
-    return Batch(wanted.chosen(found), home, words, left_out=left_out)
+    return Batch(request.chosen(all_jobs), model_folder, words, left_out=left_out)
 
 
-def _clips(data: Dataset, home: Path, wanted: Wanted, left_out: list[str]) -> Iterator[Job]:
+def _clips(data: Dataset, model_folder: Path, request: Wanted, left_out: list[str]) -> Iterator[Job]:
     metadata = metadata_of(data.root)
     for subset in SHEETS:
         sheet = data.sheets.get(subset)
@@ -45,13 +45,19 @@ def _clips(data: Dataset, home: Path, wanted: Wanted, left_out: list[str]) -> It
                 left_out.append(f"{name.title}: {truth}")
                 continue
             prompt = metadata.get(name, {}).get("prompt") or (marks.prompt if marks else "")
-            yield _job(name, truth, marks, prompt, home, wanted, left_out)
+            yield _job(name, truth, marks, prompt, model_folder, request, left_out)
 
 
 def _job(
-    name: ClipName, truth: TrueClip, marks: Marks | None, prompt: str, home: Path, wanted: Wanted, left_out: list[str]
+    name: ClipName,
+    truth: TrueClip,
+    marks: Marks | None,
+    prompt: str,
+    model_folder: Path,
+    request: Wanted,
+    left_out: list[str],
 ) -> Job:
-    frames = wanted.length(FRAMES)
+    frames = request.length(FRAMES)
     phases = None if marks is None else marks.phases(truth.frames, frames)
     path = None
     try:
@@ -60,19 +66,19 @@ def _job(
         left_out.append(f"{name.title}: its clip is made without a camera path, because {error}")
     return Job(
         id=name.title,
-        out=home / name.subset / name.scene / name.id / "video.mp4",
+        out=model_folder / name.subset / name.scene / name.id / "video.mp4",
         suite="memobench",
         sample=name.id,
         subset=name.subset,
         condition=name.scene or name.subset,
         frames=frames,
-        fps=wanted.rate,
+        fps=request.rate,
         prompt=prompt,
-        image=_first_frame(truth.clip) if wanted.first_frame else None,
+        image=_first_frame(truth.clip) if request.first_frame else None,
         path=path,
         camera="" if path is None else script_of(path, phases or ()),
         annotations={} if phases is None else {"phases": list(phases)},
-        **wanted.clip,
+        **request.clip,
     )
 
 

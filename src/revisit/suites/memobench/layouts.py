@@ -21,7 +21,7 @@ PREFER = {"frames": KINDS, "video": ("video", "file", *FOLDERS, "images")}
 
 
 @dataclass(frozen=True)
-class Found:
+class ClipLocation:
     """The clip of a model, the kind of layout it lies in, and other places that hold it too."""
 
     path: Path
@@ -29,17 +29,17 @@ class Found:
     others: tuple[Path, ...] = ()
 
 
-def find_clip(tree: Path, name: ClipName, prefer: str = "frames") -> Found | None:
+def find_clip(tree: Path, name: ClipName, prefer: str = "frames") -> ClipLocation | None:
     """Where the tree of a model has this clip; None where it has none."""
     places = list(_places(tree, name))
-    found: list[tuple[str, Path]] = []
+    candidates: list[tuple[str, Path]] = []
     for kind in kinds_in_order(prefer):
-        found += [(kind, path) for place in places for path in _of_kind(place, kind)]
-    unique = list({path.resolve(): (kind, path) for kind, path in reversed(found)}.values())[::-1]
+        candidates += [(kind, path) for place in places for path in _of_kind(place, kind)]
+    unique = list({path.resolve(): (kind, path) for kind, path in reversed(candidates)}.values())[::-1]
     if not unique:
         return None
     kind, path = unique[0]
-    return Found(path, kind, tuple(other for _, other in unique[1:]))
+    return ClipLocation(path, kind, tuple(other for _, other in unique[1:]))
 
 
 def kinds_in_order(prefer: str) -> tuple[str, ...]:

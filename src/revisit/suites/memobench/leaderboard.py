@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import yaml
@@ -25,27 +25,19 @@ from revisit.core.text import json_or_none
 from revisit.media.error_names import in_clip, printable
 from revisit.media.text_files import csv_rows, csv_text, read_text
 from revisit.results.leaderboards import Board, BoardCell, Column, Row, RunFacts, board_of_run, ordered, printed
-from revisit.suites.memobench.exports import LEADERBOARD
+from revisit.suites.memobench.columns import LEADERBOARD, PublicColumn
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
+from revisit.suites.memobench.names import letters_and_digits
 
-COLUMNS = (
-    Column("memo_visual_quality", "VisQual"),
-    Column("memo_motion_smoothness", "MotSmooth"),
-    Column("memo_identity", "ObjConsist"),
-    Column("memo_geo3d", "3DConsist"),
-    Column("memo_camera", "CamCtrl"),
-    Column("memo_image_reward", "ImgReward"),
-    Column("memo_ors", "ORS", decimals=3),
-    Column("memo_psnr", "PSNR"),
-    Column("memo_ssim", "SSIM", decimals=3),
-    Column("memo_lpips", "LPIPS", higher_is_better=False, decimals=3),
-    Column("memo_vqa_if", "VQA-IF"),
-    Column("memo_vqa_ob", "VQA-OB"),
-    Column("memo_vqa_cm", "VQA-CM"),
-    Column("memo_vqa_pa", "VQA-PA"),
+COLUMNS = tuple(
+    Column(column.metric, column.title, column.higher_is_better, column.decimals) for column in LEADERBOARD.values()
 )
 # column of an eval file -> ours
-EVAL = {name: id for name, (id, _, _) in LEADERBOARD.items() if not id.startswith(("memo_ors", "memo_vqa"))}
+EVAL = {
+    name: column.metric
+    for name, column in LEADERBOARD.items()
+    if not column.metric.startswith(("memo_ors", "memo_vqa"))
+}
 IMAGE_REWARD = "ImageRewardScore"  # the public script takes the column of this name with _pct, on 0-100, where it is
 PERCENT = "_pct"
 # Folders that the public scripts use for one model, as letters and digits.
@@ -73,22 +65,12 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
 
 
 def board_of_files(folder: Path, subset: str = "") -> Board | None:
-    """The board of a folder with result files of the public scripts; None where there are none."""
-    return upstream_board(folder, subset) if _files(folder) else None
+    """Means over the clips in all result files of the public scripts below a folder, one row per model.
 
-
-def upstream_board(folder: Path, subset: str = "", *more: Path) -> Board:
-    """Means over the clips in all result files below a folder, or below several, one row per model.
-
-    Folders whose names differ in case and punctuation only are one model.
+    None where there are no such files. Folders whose names differ in case and punctuation only are one model.
     """
-    found = [file for place in (folder, *more) for file in _files(place)]
-    if not found:
-        raise UsageError(
-            f"{printable(str(folder))}: neither a run nor a folder with eval_*.csv, ors_scores.csv or vqa_results of "
-            "the public scripts"
-        )
-    return _board(found, folder, subset)
+    result_files = _files(folder)
+    return _board(result_files, folder, subset) if result_files else None
 
 
 def public_board(
@@ -117,24 +99,24 @@ def public_board(
     >>> Path("leaderboard.csv").write_text(as_csv(board))
     """
     places = {"eval": eval_dir, "ors": ors_dir, "vqa": vqa_dir}
-    given = {kind: place for kind, place in places.items() if place is not None and place.is_dir()}
-    found = [file for kind, place in given.items() for file in _files(place, (kind,))]
-    if not found:
-        named = " and ".join(printable(str(place)) for place in places.values() if place is not None)
+    folders = {kind: place for kind, place in places.items() if place is not None and place.is_dir()}
+    result_files = [file for kind, place in folders.items() for file in _files(place, (kind,))]
+    if not result_files:
+        folder_names = " and ".join(printable(str(place)) for place in places.values() if place is not None)
         raise UsageError(
-            f"{named or 'no folder'}: no result files of the public scripts; expected <model>/eval_*.csv, "
+            f"{folder_names or 'no folder'}: no result files of the public scripts; expected <model>/eval_*.csv, "
             "<model>/ors_scores.csv or <model>/<Scene>-<n>.csv"
         )
     if merge:
-        return _board(found, next(iter(given.values())), subset)
-    left_out = [path for kind, path in found if kind == "vqa" and path.parent.name == STALE_ANSWERS]
-    found = [(kind, path) for kind, path in found if path not in left_out]
+        return _board(result_files, next(iter(folders.values())), subset)
+    left_out = [path for kind, path in result_files if kind == "vqa" and path.parent.name == STALE_ANSWERS]
+    result_files = [(kind, path) for kind, path in result_files if path not in left_out]
     notes = [f"{left_out[0].parent}: passed over, as the public script does; rename it to count it"] if left_out else []
-    return _board(found, next(iter(given.values())), subset, public=True, notes=notes)
+    return _board(result_files, next(iter(folders.values())), subset, public=True, notes=notes)
 
 
 def _board(
-    found: Sequence[tuple[str, Path]],
+    result_files: Sequence[tuple[str, Path]],
     folder: Path,
     subset: str,
     *,
@@ -143,10 +125,12 @@ def _board(
 ) -> Board:
     """Means over the clips in result files, one row per model."""
     clips: dict[str, ByClip] = defaultdict(lambda: defaultdict(dict))
-    asked: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)  # (model, column) -> clips in its kind of file
+    clips_by_column: dict[tuple[str, str], dict[str, None]] = defaultdict(
+        dict
+    )  # (model, column) -> clips in its kind of file
     names: dict[str, str] = {}
     repeated = 0
-    for kind, path in found:
+    for kind, path in result_files:
         model = _model_of(path)
         key = public_key(model) if public else model_key(model)
         names.setdefault(key, PUBLIC_NAMES.get(key, key) if public else model)
@@ -156,8 +140,8 @@ def _board(
             if subset and part.lower() != subset.lower():
                 continue
             for column, value in values.items():
-                repeated += clip in asked[key, column]
-                asked[key, column][clip] = None
+                repeated += clip in clips_by_column[key, column]
+                clips_by_column[key, column][clip] = None
                 clips[key][clip].pop(column, None)
                 if value is not None:
                     clips[key][clip][column] = value
@@ -165,7 +149,7 @@ def _board(
         Row(
             model,
             printable(folder.name or str(folder)),
-            _cells(clips[key], {c.key: asked[key, c.key] for c in COLUMNS}),
+            _cells(clips[key], {c.key: clips_by_column[key, c.key] for c in COLUMNS}),
         )
         for key, model in sorted(names.items())
     ]
@@ -173,25 +157,25 @@ def _board(
     if repeated:
         remarks.append(f"{repeated} cells are in more than one file; the last file by name counts")
     if public:
-        remarks += [*_alike(names), *_rescaled(rows_of_board)]
+        remarks += [*_similar_names(names), *_rescaling_note(rows_of_board)]
     title = f"memobench, files of the public scripts{', ' + subset if subset else ''}"
     return Board(title, "upstream files", COLUMNS, tuple(rows_of_board), "; ".join(remarks))
 
 
-def _alike(names: Mapping[str, str]) -> list[str]:
+def _similar_names(names: Mapping[str, str]) -> list[str]:
     """A sentence for each group of rows whose names differ in case and punctuation only."""
     groups: dict[str, list[str]] = defaultdict(list)
     for key, name in sorted(names.items()):
         groups[model_key(key)].append(name)
     return [
-        f"{' and '.join(map(printable, same))} look like one model and have a row each, as the public script has it; "
-        "name their folders alike, or add --merge"
-        for same in groups.values()
-        if len(same) > 1
+        f"{' and '.join(map(printable, spellings))} look like one model and have a row each, as the public script has "
+        "it; name their folders alike, or add --merge"
+        for spellings in groups.values()
+        if len(spellings) > 1
     ]
 
 
-def _rescaled(rows: Iterable[Row]) -> list[str]:
+def _rescaling_note(rows: Iterable[Row]) -> list[str]:
     """A sentence on models whose camera score the public script takes for a share, and multiplies by 100."""
     low = [row.model for row in rows if (mean := row.cells["memo_camera"].mean) is not None and mean < 1]
     who = ", ".join(map(printable, low))
@@ -217,12 +201,12 @@ def as_csv(board: Board, decimals: int = 4, sort: str = "") -> str:
     """
     columns = {column.key: column for column in board.columns}
 
-    def cell(row: Row, id: str, factor: float) -> str:
-        mean = row.cell(columns[id]).mean if id in columns else None
-        return "" if mean is None else f"{factor * mean:.{decimals}f}"
+    def cell(row: Row, public: PublicColumn) -> str:
+        mean = row.cell(columns[public.metric]).mean if public.metric in columns else None
+        return "" if mean is None else f"{public.factor * mean:.{decimals}f}"
 
     models = ordered(board, sort) if sort else board.rows
-    rows = [[row.model, *(cell(row, id, factor) for id, _, factor in LEADERBOARD.values())] for row in models]
+    rows = [[row.model, *(cell(row, public) for public in LEADERBOARD.values())] for row in models]
     return csv_text(["Model", *LEADERBOARD], rows, "\n")
 
 
@@ -235,7 +219,8 @@ class TableForm:
 
 
 PUBLIC_TABLE = TableForm(
-    {id: name for name, (id, _, _) in LEADERBOARD.items()}, {id: factor for id, _, factor in LEADERBOARD.values()}
+    {column.metric: name for name, column in LEADERBOARD.items()},
+    {column.metric: column.factor for column in LEADERBOARD.values()},
 )
 TITLED_TABLE = TableForm({column.key: column.title for column in COLUMNS}, {})  # that earlier versions saved
 
@@ -260,23 +245,23 @@ def read_csv(path: Path) -> Board:
         head, rows = _rows(path, "Model")
         form = _form_of(head)
     problems = []
-    made = []
+    board_rows = []
     for row in rows:
         cells = {}
         for column in COLUMNS:
             text = row.get(form.heads[column.key], "").strip()
-            value, problem = _saved(column, text, form.factors.get(column.key, 1))
+            value, problem = _cell_value(column, text, form.factors.get(column.key, 1))
             cells[column.key] = printed(value, reason=problem)
             if problem:
                 problems.append(
                     f"{form.heads[column.key]} of {printable(row['Model'])} {problem}, and has no value here"
                 )
-        made.append(Row(row["Model"], path.name, cells))
-    others = [printable(name) for name in head if name != "Model" and name not in form.heads.values()]
+        board_rows.append(Row(row["Model"], path.name, cells))
+    unknown = [printable(name) for name in head if name != "Model" and name not in form.heads.values()]
     remarks = ["the number of clips is not saved", *problems]
-    if others:
-        remarks.append(f"not read, because the benchmark has no such column: {', '.join(others)}")
-    return Board("memobench, a saved table", "as saved", COLUMNS, tuple(made), "; ".join(remarks))
+    if unknown:
+        remarks.append(f"not read, because the benchmark has no such column: {', '.join(unknown)}")
+    return Board("memobench, a saved table", "as saved", COLUMNS, tuple(board_rows), "; ".join(remarks))
 
 
 def _form_of(head: Sequence[str]) -> TableForm:
@@ -293,7 +278,7 @@ def _form_of(head: Sequence[str]) -> TableForm:
     return TITLED_TABLE if titled else PUBLIC_TABLE
 
 
-def _saved(column: Column, text: str, factor: float) -> tuple[float | None, str]:
+def _cell_value(column: Column, text: str, factor: float) -> tuple[float | None, str]:
     """The value of a cell, and what is wrong with it."""
     if not text or text.lower() == "nan":
         return None, ""
@@ -309,15 +294,15 @@ def _saved(column: Column, text: str, factor: float) -> tuple[float | None, str]
     return value / factor, ""
 
 
-def _cells(clips: ByClip, asked: Mapping[str, Mapping[str, None]]) -> dict[str, BoardCell]:
-    made = {}
-    for key, those in asked.items():
+def _cells(clips: ByClip, clips_by_column: Mapping[str, Mapping[str, None]]) -> dict[str, BoardCell]:
+    cells = {}
+    for key, those in clips_by_column.items():
         if not those:
-            made[key] = printed(None, reason="no file has it")
+            cells[key] = printed(None, reason="no file has it")
             continue
         values = [clips[clip].get(key) for clip in those]
-        made[key] = BoardCell(sum(value is not None for value in values), len(those), _mean(values))
-    return made
+        cells[key] = BoardCell(sum(value is not None for value in values), len(those), _mean(values))
+    return cells
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -328,18 +313,20 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _files(folder: Path, kinds: Sequence[str] = ("eval", "ors", "vqa")) -> list[tuple[str, Path]]:
     """Result files below a folder, at most four levels down, in the order of their names."""
-    found = []
+    result_files = []
     for depth in range(5):
         for path in folder.glob("/".join(["*"] * depth + ["*.csv"])):
             if any(part.endswith("_old") for part in path.relative_to(folder).parts[:-1]):
                 continue
             if re.fullmatch(r"eval_.*\.csv", path.name):
-                found.append(("eval", path))
+                result_files.append(("eval", path))
             elif path.name == "ors_scores.csv":
-                found.append(("ors", path))
+                result_files.append(("ors", path))
             elif re.fullmatch(r".+-\d+\.csv|vqa_scores\.csv", path.name):
-                found.append(("vqa", path))
-    return sorted((one for one in found if one[0] in kinds), key=lambda item: (item[0], item[1].name, str(item[1])))
+                result_files.append(("vqa", path))
+    return sorted(
+        (one for one in result_files if one[0] in kinds), key=lambda item: (item[0], item[1].name, str(item[1]))
+    )
 
 
 def _model_of(path: Path) -> str:
@@ -350,7 +337,7 @@ def _model_of(path: Path) -> str:
 
 def model_key(model: str) -> str:
     """What the spellings of a model's name have in common: `MyModel` and `my-model` are one."""
-    plain = re.sub(r"[^a-z0-9]", "", model.lower())
+    plain = letters_and_digits(model)
     return ALIASES.get(plain, plain) or model
 
 
@@ -359,10 +346,10 @@ def public_key(model: str) -> str:
     return PUBLIC_SPELLINGS.get(model, model.lower())
 
 
-Found = list[tuple[str, str, Mapping[str, float | None]]]  # clip, part of the dataset, values
+ClipRows = list[tuple[str, str, Mapping[str, float | None]]]  # clip, part of the dataset, values
 
 
-def _eval_rows(path: Path) -> Found:
+def _eval_rows(path: Path) -> ClipRows:
     head, rows = _rows(path, "id")
     source = {name: name + PERCENT if name == IMAGE_REWARD and name + PERCENT in head else name for name in EVAL}
     return [
@@ -371,15 +358,15 @@ def _eval_rows(path: Path) -> Found:
     ]
 
 
-def _ors_rows(path: Path) -> Found:
+def _ors_rows(path: Path) -> ClipRows:
     return [
         (row["clip_id"], row.get("data_type", ""), {"memo_ors": _value(row.get("ors"))})
         for row in _rows(path, "clip_id")[1]
     ]
 
 
-def _vqa_rows(path: Path) -> Found:
-    found: Found = []
+def _vqa_rows(path: Path) -> ClipRows:
+    rows: ClipRows = []
     for row in _rows(path, "score")[1]:
         scores = json_or_none(row["score"])
         if not isinstance(scores, dict):
@@ -387,8 +374,8 @@ def _vqa_rows(path: Path) -> Found:
         shares = {short: _value(scores.get(name)) for short, name in DIMENSIONS.items()}
         values = {f"memo_vqa_{short}": None if share is None else 100 * share for short, share in shares.items()}
         scene = row.get("scene", "")
-        found.append((f"{scene}-{row.get('video_id', '')}", "real" if scene.lower() == "real" else "synthetic", values))
-    return found
+        rows.append((f"{scene}-{row.get('video_id', '')}", "real" if scene.lower() == "real" else "synthetic", values))
+    return rows
 
 
 def _rows(path: Path, needed: str) -> tuple[list[str], list[dict[str, str]]]:
@@ -410,28 +397,50 @@ def _value(cell: object) -> float | None:
 
 
 MAIN, SUPPLEMENT = ("2", "3"), ("S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10")
+
+
+class PrintedTable(TypedDict, total=False):
+    """A table of published.yaml."""
+
+    title: str
+    columns: list[tuple[str, str, str]]  # key, title, which is better
+    rows: dict[str, str | float]  # model -> its numbers as printed
+
+
+class Published(TypedDict):
+    """The content of published.yaml."""
+
+    source: str
+    tables: dict[str, PrintedTable]
+
+
 ANOTHER_PROTOCOL = "another protocol: not comparable with runs made here"
 
 
 def published_boards(supplement: bool) -> list[Board]:
     """The tables of the paper, and of its supplement if they are asked for."""
-    return [published(table) for table in (*MAIN, *(SUPPLEMENT if supplement else ()))]
+    return [published_board(table) for table in (*MAIN, *(SUPPLEMENT if supplement else ()))]
 
 
 @cache
-def published(table: str) -> Board:
+def published_board(table: str) -> Board:
     """A table of the paper as a board; each number as it is printed."""
-    content: dict[str, Any] = yaml.safe_load((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
-    found = content["tables"][table]
+    content: Published = yaml.safe_load((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
+    printed_table = content["tables"][table]
     better = {"higher": True, "lower": False, "none": None}
-    columns = tuple(Column(key, title, better[which]) for key, title, which in found["columns"])
+    columns = tuple(Column(key, title, better[which]) for key, title, which in printed_table["columns"])
     rows = []
-    for model, line in found["rows"].items():
+    for model, line in printed_table["rows"].items():
         cells = {
             column.key: printed(float(text), text) for column, text in zip(columns, str(line).split(), strict=True)
         }
         rows.append(Row(model, "paper", cells))
     protocol = f"{content['source']}, Table {table} ({ANOTHER_PROTOCOL})"
     return Board(
-        f"Published: {found['title']}", protocol, columns, tuple(rows), str(found.get("note", "")), as_printed=True
+        f"Published: {printed_table['title']}",
+        protocol,
+        columns,
+        tuple(rows),
+        str(printed_table.get("note", "")),
+        as_printed=True,
     )

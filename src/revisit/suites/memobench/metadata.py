@@ -1,4 +1,4 @@
-"""Sheets: when the object leaves and returns in the ground truth, and what each clip is about.
+"""Metadata: when the object leaves and returns in the ground truth, and what each clip is about.
 
 Both spreadsheets (`Synthetic_ExitReenter.xlsx`, `Real_ExitReenter.xlsx`) and their CSV exports are read, with the
 column names of either. Files come from outside: they are opened read-only, formulas are not evaluated, and a file that
@@ -8,7 +8,6 @@ is too large, unpacks to too much or declares entities is refused before anythin
 from __future__ import annotations
 
 import csv
-import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import Any
 
 from revisit.core import UsageError
 from revisit.media.text_files import csv_cells
-from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, parse_clip, scene_name
+from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, letters_and_digits, parse_clip, scene_name
 
 SHEETS = {SYNTHETIC: "Synthetic_ExitReenter", REAL: "Real_ExitReenter"}
 SELECTED = "Real_Selected"
@@ -71,7 +70,7 @@ class Marks:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class MarksSheet:
     """The rows of a sheet; those that cannot be used, with the reason; and those that it marks to be skipped."""
 
     file: str
@@ -94,64 +93,64 @@ def find_table(folders: Sequence[Path], stem: str) -> Path | None:
     return None
 
 
-def read_marks(path: Path, subset: str | None = None) -> Sheet:
+def read_marks(path: Path, subset: str | None = None) -> MarksSheet:
     """The marks of all clips of a sheet, of one split or of any; a row that cannot be used costs only its clip."""
     marks: dict[ClipName, Marks] = {}
     unusable: dict[str, str] = {}
     skipped = set()
     for number, cells in rows_of(path, [COLUMNS[name] for name in NEEDED], MARKS):
-        found = {name: next((cells[head] for head in heads if head in cells), "") for name, heads in COLUMNS.items()}
-        if not any(found.values()):
+        row = {name: next((cells[head] for head in heads if head in cells), "") for name, heads in COLUMNS.items()}
+        if not any(row.values()):
             continue
-        name = _clip(found["clip"], subset)
+        name = _clip(row["clip"], subset)
         where = f"row {number} of {path.name}"
         if name is None:
             example = "7" if subset == REAL else "Barnyard_001"
-            unusable[where] = f"{where} has the clip {found['clip'][:60]!r}; expected a name such as {example}"
-        elif found["skip"].lower() == "yes":
+            unusable[where] = f"{where} has the clip {row['clip'][:60]!r}; expected a name such as {example}"
+        elif row["skip"].lower() == "yes":
             skipped.add(name)
         elif name in marks:
             unusable[where] = f"{where} lists {name.id} again; the first row counts"
         else:
-            exits, returns = whole(found["exits"]), whole(found["returns"])
+            exits, returns = integer_cell(row["exits"]), integer_cell(row["returns"])
             if exits is None or returns is None:
-                shown = f"{found['exits'][:40]!r} and {found['returns'][:40]!r}"
-                unusable[name.id] = f"{where}: exit and re-entry are {shown}; expected two frame numbers"
+                cells_text = f"{row['exits'][:40]!r} and {row['returns'][:40]!r}"
+                unusable[name.id] = f"{where}: exit and re-entry are {cells_text}; expected two frame numbers"
             else:
-                marks[name] = Marks(exits, returns, found["prompt"])
-    return Sheet(path.name, marks, unusable, frozenset(skipped))
+                marks[name] = Marks(exits, returns, row["prompt"])
+    return MarksSheet(path.name, marks, unusable, frozenset(skipped))
 
 
 def read_selected(path: Path) -> set[ClipName]:
     """The real clips that a selection marks as available."""
     rows = [cells for _, cells in rows_of(path, [("id",), ("availability",)], "ID and Availability")]
-    found = {_clip(cells["id"], REAL) for cells in rows if cells.get("availability", "").lower() == "yes"}
-    return {name for name in found if name is not None}
+    names = {_clip(cells["id"], REAL) for cells in rows if cells.get("availability", "").lower() == "yes"}
+    return {name for name in names if name is not None}
 
 
 def read_metadata(path: Path, subset: str) -> dict[ClipName, dict[str, str]]:
     """Clip -> its row of the metadata: subject, prompt, and the path of its first frame."""
     scenes = [("scene",)] if subset == SYNTHETIC else []
     expected = "scene, video_id, subject, exr_path, prompt" if scenes else "video_id, subject, prompt"
-    found = {}
+    metadata = {}
     for _, facts in rows_of(path, [("videoid",), *scenes], expected):
-        number = whole(facts["videoid"])
+        number = integer_cell(facts["videoid"])
         if number is not None:
-            found[ClipName(subset, scene_name(facts["scene"]) if scenes else "", number)] = facts
-    return found
+            metadata[ClipName(subset, scene_name(facts["scene"]) if scenes else "", number)] = facts
+    return metadata
 
 
 def read_prompts(path: Path) -> dict[ClipName, str]:
     """Clip -> its prompt, from a CSV file that names clips as any of the dataset's sheets does."""
-    found = {}
+    prompts = {}
     for _, facts in rows_of(path, [COLUMNS["clip"], ("prompt",)], "video_folder or id, and prompt"):
         head = next(head for head in COLUMNS["clip"] if head in facts)
         scene, clip = facts.get("scene", "") if head == "videoid" else "", facts[head]
-        real = not scene and whole(clip) is not None  # a clip that is called by a number alone
+        real = not scene and integer_cell(clip) is not None  # a clip that is called by a number alone
         name = _clip(f"{scene}_{clip}" if scene else clip, REAL if real else None)
         if name is not None and facts.get("prompt") and facts.get("skip", "").lower() != "yes":
-            found[name] = facts["prompt"]
-    return found
+            prompts[name] = facts["prompt"]
+    return prompts
 
 
 def rows_of(path: Path, needed: Iterable[Sequence[str]], expected: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -161,10 +160,10 @@ def rows_of(path: Path, needed: Iterable[Sequence[str]], expected: str) -> Itera
     """
     rows = read_table(path)
     first = next(rows, ())
-    heads = [_plain(cell) for cell in first]
-    if not all(any(head in heads for head in known) for known in needed):
-        shown = ", ".join(_text(cell)[:30] for cell in first[:12])
-        raise UsageError(f"{path.name} has the columns {shown or 'none'}; expected {expected}")
+    heads = [letters_and_digits(_text(cell)) for cell in first]
+    if not all(any(head in heads for head in group) for group in needed):
+        heads_text = ", ".join(_text(cell)[:30] for cell in first[:12])
+        raise UsageError(f"{path.name} has the columns {heads_text or 'none'}; expected {expected}")
     for number, row in enumerate(rows, start=2):
         cells = dict(zip_longest(heads, map(_text, row[: len(heads)]), fillvalue=""))
         if any(cells.values()):
@@ -239,13 +238,13 @@ def _check_archive(path: Path) -> None:
 
 
 def _clip(cell: Any, subset: str | None) -> ClipName | None:
-    number = whole(cell)
+    number = integer_cell(cell)
     if subset == REAL and number is not None and number >= 0:
         return ClipName(REAL, "", number)
     return parse_clip(_text(cell), subset)
 
 
-def whole(cell: Any) -> int | None:
+def integer_cell(cell: Any) -> int | None:
     """The whole number of a cell, whether it is written 7, 7.0 or "7"; None for anything else."""
     try:
         value = float(_text(cell))
@@ -256,7 +255,3 @@ def whole(cell: Any) -> int | None:
 
 def _text(cell: Any) -> str:
     return "" if cell is None else str(cell).strip()
-
-
-def _plain(cell: Any) -> str:
-    return re.sub(r"[^a-z0-9]", "", _text(cell).lower())

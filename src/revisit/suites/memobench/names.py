@@ -64,8 +64,8 @@ class ClipName:
 
 def scene_name(name: str) -> str:
     """The scene as the dataset's folders spell it; unknown scenes stay as they are."""
-    plain = _plain(name)
-    return next((scene for scene in SCENES if _plain(scene) == plain), name)
+    plain = letters_and_digits(name)
+    return next((scene for scene in SCENES if letters_and_digits(scene) == plain), name)
 
 
 def parse_clip(name: str, subset: str | None = None) -> ClipName | None:
@@ -73,12 +73,13 @@ def parse_clip(name: str, subset: str | None = None) -> ClipName | None:
 
     `subset` says which of the two it must be, where the folder tells.
     """
-    if subset != SYNTHETIC and (found := _REAL.fullmatch(name)):
-        return ClipName(REAL, "", int(found["number"]))
-    if subset != REAL and (found := _CLIP.fullmatch(name)):
-        return ClipName(SYNTHETIC, scene_name(found["scene"]), int(found["number"]))
+    if subset != SYNTHETIC and (match := _REAL.fullmatch(name)):
+        return ClipName(REAL, "", int(match["number"]))
+    if subset != REAL and (match := _CLIP.fullmatch(name)):
+        return ClipName(SYNTHETIC, scene_name(match["scene"]), int(match["number"]))
     return None
 
 
-def _plain(name: str) -> str:
+def letters_and_digits(name: str) -> str:
+    """The name in small letters, without spaces and signs."""
     return re.sub(r"[^a-z0-9]", "", name.lower())

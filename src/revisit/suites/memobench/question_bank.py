@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from revisit.core import MediaError, UsageError
 from revisit.core.text import parse_json
@@ -123,7 +123,7 @@ def find_bank(folder: Path, clip: str) -> Path | None:
     return next((path for one in names if (path := folder / f"{one}-questions.csv").is_file()), None)
 
 
-def as_annotation(questions: Iterable[Question]) -> list[dict[str, Any]]:
+def as_annotation(questions: Iterable[Question]) -> list[dict[str, object]]:
     """Questions as a case carries them under `questions`."""
     return [asdict(question) for question in questions]
 
@@ -185,21 +185,21 @@ def _number(value: object, where: str) -> int:
     return number
 
 
-def _objects(cell: str, column: str) -> list[dict[str, Any]]:
+def _objects(cell: str, column: str) -> list[dict[str, object]]:
     try:
-        found = json_in(cell)
+        entries = json_in(cell)
     except ValueError:
         raise MediaError(f"{column} is not JSON; expected a list of questions") from None
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise MediaError(f"{column} is not a list of objects; expected a list of questions")
-    return found
+    return entries
 
 
 def _questions(cell: str, column: str) -> tuple[Question, ...]:
     return _unique([_question(entry, column) for entry in _objects(cell, column)], column)
 
 
-def _question(entry: Mapping[str, Any], column: str) -> Question:
+def _question(entry: Mapping[str, object], column: str) -> Question:
     number = _number(entry.get("ID"), f"an ID in {column}")
     dimension, polarity = entry.get("Dimension"), entry.get("Dimension Polarity")
     if dimension not in DIMENSIONS.values():
@@ -209,13 +209,14 @@ def _question(entry: Mapping[str, Any], column: str) -> Question:
         raise MediaError(
             f"{column}, question {number}: Dimension Polarity is {str(polarity)[:40]!r}; expected Positive or Negative"
         )
-    if not isinstance(entry.get("Question"), str) or not entry["Question"].strip():
+    text = entry.get("Question")
+    if not isinstance(text, str) or not text.strip():
         raise MediaError(f"{column}, question {number}: it has no text under Question")
-    return Question(number, str(dimension), polarity == "Positive", entry["Question"])
+    return Question(number, str(dimension), polarity == "Positive", text)
 
 
 def _judgements(cell: str, column: str) -> tuple[Judgement, ...]:
-    made = []
+    judgements = []
     for entry in _objects(cell, column):
         question = _question(entry, column)
         answer = yes_or_no(entry.get("Answer"))
@@ -227,9 +228,9 @@ def _judgements(cell: str, column: str) -> tuple[Judgement, ...]:
             raise MediaError(
                 f"{column}, question {question.id}: Verdict is {str(entry.get('Verdict'))[:40]!r}, not Pass or Fail"
             )
-        made.append(Judgement(question, answer, entry["Verdict"] == "Pass", str(entry.get("Reasoning", ""))))
-    _unique([one.question for one in made], column)
-    return tuple(made)
+        judgements.append(Judgement(question, answer, entry["Verdict"] == "Pass", str(entry.get("Reasoning", ""))))
+    _unique([one.question for one in judgements], column)
+    return tuple(judgements)
 
 
 def _unique(questions: Sequence[Question], column: str) -> tuple[Question, ...]:
@@ -252,7 +253,7 @@ def _check(bank: Bank) -> None:
                 raise MediaError(f"{column}, question {question.id}: dimension or polarity differs from {START}")
 
 
-def _judgement_object(judged: Judgement) -> dict[str, Any]:
+def _judgement_object(judged: Judgement) -> dict[str, object]:
     return {
         **judged.question.public(),
         "Answer": "Yes" if judged.answer == YES else "No",
@@ -261,7 +262,17 @@ def _judgement_object(judged: Judgement) -> dict[str, Any]:
     }
 
 
-def read_decisions(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+class Decision(TypedDict, total=False):
+    """What most reviewers say of a question."""
+
+    decision: str  # keep, edit or drop
+    text: str  # its new words
+
+
+Decisions = Mapping[str, Decision]  # number of a question -> decision
+
+
+def read_decisions(path: Path) -> Mapping[str, Decisions]:
     """The reviews of a file, or of a folder with a reviews.json."""
     path = path / "reviews.json" if path.is_dir() else path
     try:
@@ -271,20 +282,20 @@ def read_decisions(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
         sound = False
     if not sound or not content:
         raise UsageError(f"{path}: no reviews in it; `revisit labels export` writes them as reviews.json")
-    found: Mapping[str, Mapping[str, Mapping[str, Any]]] = content
-    return found
+    decisions: Mapping[str, Decisions] = content
+    return decisions
 
 
-def reviewed(bank: Bank, said: Mapping[str, Mapping[str, Any]]) -> Bank:
+def apply_decisions(bank: Bank, decisions: Decisions) -> Bank:
     """The bank with its final questions as most reviewers want them."""
-    kept = []
+    questions = []
     for question in bank.final:
-        mine = said.get(str(question.id), {"decision": "keep"})
+        mine = decisions.get(str(question.id), {"decision": "keep"})
         if mine["decision"] == "edit" and mine.get("text"):
             question = replace(question, text=str(mine["text"]))
         if mine["decision"] != "drop":
-            kept.append(question)
-    return replace(bank, final=tuple(kept))
+            questions.append(question)
+    return replace(bank, final=tuple(questions))
 
 
 def reviewed_banks(folder: Path, reviews: Path, out: Path) -> list[str]:
@@ -295,12 +306,12 @@ def reviewed_banks(folder: Path, reviews: Path, out: Path) -> list[str]:
         if path is None:
             raise UsageError(f"{folder} has no bank of {clip}")
         bank = read_bank(path)
-        made = reviewed(bank, mine)
+        result = apply_decisions(bank, mine)
         out.mkdir(parents=True, exist_ok=True)
-        (out / path.name).write_bytes(write_bank(made).encode())
+        (out / path.name).write_bytes(write_bank(result).encode())
         before = {question.id: question.text for question in bank.final}
-        edited = sum(before[question.id] != question.text for question in made.final)
-        thin = ", ".join(f"{name} {n}" for name, n in thin_dimensions(made.final).items())
-        told = f"{clip}: {len(made.final)} of {len(bank.final)} questions kept, {edited} of them in new words"
-        lines.append(told + (f"; too few left: {thin}" if thin else ""))
+        edited = sum(before[question.id] != question.text for question in result.final)
+        thin = ", ".join(f"{name} {n}" for name, n in thin_dimensions(result.final).items())
+        line = f"{clip}: {len(result.final)} of {len(bank.final)} questions kept, {edited} of them in new words"
+        lines.append(line + (f"; too few left: {thin}" if thin else ""))
     return lines

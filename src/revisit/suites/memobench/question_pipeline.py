@@ -81,24 +81,24 @@ def bank_tasks(
     `failures` is a folder with failure-cases.csv, which tells what is wrong with which clip, and with these clips:
     `<clip>.mp4`, or `<...>_Failure_<NNN>.mp4` as the public script names them.
     """
-    known = {parse_clip(case.clip): case for case in _failure_cases(failures)}
+    failure_by_clip = {parse_clip(case.clip): case for case in _failure_cases(failures)}
     marks = {name: one for sheet in data.sheets.values() for name, one in sheet.marks.items()}
     tasks, left_out = [], []
     for name in sorted(marks.keys() or data.clips):
-        found = data.clip(name)
+        truth = data.clip(name)
         prompt = metadata.get(name, {}).get("prompt") or (marks[name].prompt if name in marks else "")
-        if isinstance(found, str):
-            left_out.append(f"{name.title}: {found}")
+        if isinstance(truth, str):
+            left_out.append(f"{name.title}: {truth}")
         elif not prompt:
             left_out.append(f"{name.title}: neither the metadata nor the sheet has its prompt")
         else:
-            case = known.get(name)
+            case = failure_by_clip.get(name)
             clip = _failure_clip(failures, name) if failures is not None and case is not None else None
             if case is not None and clip is None:
                 left_out.append(
                     f"{name.title}: its failure clip is not in {failures}; questions are filtered on the true clip only"
                 )
-            tasks.append(BankTask(name, found.clip, prompt, clip, case.hint if case is not None and clip else ""))
+            tasks.append(BankTask(name, truth.clip, prompt, clip, case.hint if case is not None and clip else ""))
     return tasks, left_out
 
 
@@ -130,17 +130,17 @@ def make_bank(
     """The bank of one clip, made by a judge; with `wording` in the user's own words, all questions in one call."""
     bank = Bank(scene, number, (), (), (), (), ())
     for _ in range(rounds):
-        wanted = thin_dimensions(bank.final)
-        if not wanted:
+        missing = thin_dimensions(bank.final)
+        if not missing:
             break
-        new = _written(asker, prompt, shown.first, bank, wanted, wording)
-        truth = judged(asker, shown.truth, new, wording=wording)
+        new = _write_questions(asker, prompt, shown.first, bank, missing, wording)
+        truth = judge_questions(asker, shown.truth, new, wording=wording)
         passed = ground_truth_filter(new, truth)
         failure = second = ()  # type: tuple[Judgement, ...]
         final = passed
         if shown.failure is not None:
-            failure = judged(asker, shown.failure, passed, wording=wording)
-            second = judged(asker, shown.failure, passed, shown.hint, wording=wording)
+            failure = judge_questions(asker, shown.failure, passed, wording=wording)
+            second = judge_questions(asker, shown.failure, passed, shown.hint, wording=wording)
             final = failure_filter(passed, failure, second)
         bank = Bank(
             scene,
@@ -154,7 +154,7 @@ def make_bank(
     return bank
 
 
-def judged(
+def judge_questions(
     asker: Asker,
     frames: Frames,
     questions: Sequence[Question],
@@ -165,40 +165,42 @@ def judged(
     """The judge's answers about one clip, by polarity; questions without a valid answer are left out."""
     words = (wording or {}).get("hinted" if hint else "judge")
     if words and questions:
-        return _judged_together(asker, frames, questions, words, hint)
-    made = []
+        return _judge_table(asker, frames, questions, words, hint)
+    judgements = []
     for question, answer in zip(questions, asker.ask(frames, asked(questions, hinted(hint))), strict=True):
         if answer.status == "failed":
             raise RevisitError(f"question {question.id} could not be asked: {answer.reason}")
-        if (said := verdict(answer)) != UNANSWERED:
-            passes = said == (YES if question.positive else NO)
-            made.append(Judgement(question, said, passes, "" if answer.p_yes is None else f"p_yes {answer.p_yes:.3f}"))
-    return tuple(made)
+        if (code := verdict(answer)) != UNANSWERED:
+            passes = code == (YES if question.positive else NO)
+            judgements.append(
+                Judgement(question, code, passes, "" if answer.p_yes is None else f"p_yes {answer.p_yes:.3f}")
+            )
+    return tuple(judgements)
 
 
-def _judged_together(
+def _judge_table(
     asker: Asker, frames: Frames, questions: Sequence[Question], words: str, hint: str
 ) -> tuple[Judgement, ...]:
     """The same from one table in the user's words; its reasoning is kept."""
     answer = asker.ask(frames, [table_question(questions, words, hint=hint)])[0]
     if answer.status == "failed":
         raise RevisitError(f"the questions could not be asked: {answer.reason}")
-    found = table_answers(questions, answer)
+    answers = table_answers(questions, answer)
     rows = answer.value if answer.status == "answered" else []
     reasons = {question_number(row): str(row.get("Reasoning", "")) for row in rows if isinstance(row, dict)}
     return tuple(
-        Judgement(question, int(said), int(said) == (YES if question.positive else NO), reasons.get(question.id, ""))
-        for question, said in zip(questions, found.answer, strict=True)
-        if said != UNANSWERED
+        Judgement(question, int(code), int(code) == (YES if question.positive else NO), reasons.get(question.id, ""))
+        for question, code in zip(questions, answers.answer, strict=True)
+        if code != UNANSWERED
     )
 
 
-def _written(
+def _write_questions(
     asker: Asker,
     prompt: str,
     first: Frames,
     bank: Bank,
-    wanted: Mapping[str, int],
+    dimensions: Mapping[str, int],
     wording: Mapping[str, str] | None = None,
 ) -> tuple[Question, ...]:
     """New questions; in later rounds only those of the dimensions that are short of them."""
@@ -212,7 +214,7 @@ def _written(
     return tuple(
         replace(question, id=question.id + offset)
         for question in read_questions(answer.value)
-        if question.dimension in wanted
+        if question.dimension in dimensions
     )
 
 
@@ -239,13 +241,13 @@ def review_sheet(bank: Bank) -> str:
 
 def read_reviews(text: str) -> dict[int, bool]:
     """Whether a person said yes to all checks of a question in a sheet; rows without any are not reviewed."""
-    found = {}
+    reviews = {}
     for row in csv_rows(text):
-        given = [(row.get(name) or "").strip().lower() for name in CHECKS]
-        if not any(given):
+        checks = [(row.get(name) or "").strip().lower() for name in CHECKS]
+        if not any(checks):
             continue
         number = (row.get("ID") or "").strip()
-        if not number.isdecimal() or any(word not in ("yes", "no") for word in given):
+        if not number.isdecimal() or any(word not in ("yes", "no") for word in checks):
             raise MediaError(f"question {number or '?'} of the sheet: fill in yes or no under {', '.join(CHECKS)}")
-        found[int(number)] = all(word == "yes" for word in given)
-    return found
+        reviews[int(number)] = all(word == "yes" for word in checks)
+    return reviews

@@ -14,7 +14,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from revisit.core import observer
 from revisit.evidence import answers as bank
@@ -46,6 +46,15 @@ PUBLIC = Record(
 )
 
 
+class NewQuestion(TypedDict):
+    """A question as a judge writes it."""
+
+    id: int
+    dimension: str
+    polarity: str  # positive or negative
+    question: str
+
+
 @dataclass(frozen=True)
 class NewQuestions(Many):
     """Twenty-four questions with numbers from 1, six per dimension, three of each polarity."""
@@ -55,20 +64,20 @@ class NewQuestions(Many):
     at_most: int = COUNT
 
     def check(self, value: Any) -> list[Any]:
-        found = super().check(value)
-        if sorted(one["id"] for one in found) != list(range(1, COUNT + 1)):
+        entries = super().check(value)
+        if sorted(one["id"] for one in entries) != list(range(1, COUNT + 1)):
             raise Malformed(f"the ids must be the numbers from 1 to {COUNT}, each once")
-        counts = Counter((one["dimension"], one["polarity"]) for one in found)
+        counts = Counter((one["dimension"], one["polarity"]) for one in entries)
         for name in FOCUS:
             for polarity in ("positive", "negative"):
                 if counts[name, polarity] != PER_DIMENSION // 2:
                     raise Malformed(
                         f"{name} has {counts[name, polarity]} {polarity} questions; expected {PER_DIMENSION // 2}"
                     )
-        texts = {one["question"].lower() for one in found}
+        texts = {one["question"].lower() for one in entries}
         if len(texts) < COUNT:
             raise Malformed("a question is asked twice; all must differ")
-        return found
+        return entries
 
 
 def write_questions(prompt: str, unlike: Sequence[str] = ()) -> Question:
@@ -96,11 +105,11 @@ class PublicQuestions(Many):
     at_most: int = 4 * COUNT
 
     def check(self, value: Any) -> list[Any]:
-        found = super().check(value)
-        if len({one["ID"] for one in found}) < len(found):
+        entries = super().check(value)
+        if len({one["ID"] for one in entries}) < len(entries):
             raise Malformed("an ID occurs twice; each question needs its own")
         names = {"ID": "id", "Dimension": "dimension", "Dimension Polarity": "polarity", "Question": "question"}
-        plain = [{ours: one[theirs] for theirs, ours in names.items()} for one in found]
+        plain = [{ours: one[theirs] for theirs, ours in names.items()} for one in entries]
         return [{**one, "polarity": one["polarity"].lower()} for one in plain]
 
 
@@ -109,10 +118,12 @@ def worded_questions(wording: str, prompt: str) -> Question:
     return Question("memobench.questions", wording.replace("{prompt}", prompt.strip()), PublicQuestions())
 
 
-def read_questions(value: Sequence[dict[str, Any]]) -> tuple[bank.Question, ...]:
+def read_questions(value: Sequence[NewQuestion]) -> tuple[bank.Question, ...]:
     """The questions of a valid answer, by number."""
-    made = [bank.Question(one["id"], one["dimension"], one["polarity"] == "positive", one["question"]) for one in value]
-    return tuple(sorted(made, key=lambda question: question.id))
+    questions = [
+        bank.Question(one["id"], one["dimension"], one["polarity"] == "positive", one["question"]) for one in value
+    ]
+    return tuple(sorted(questions, key=lambda question: question.id))
 
 
 def hinted(hint: str) -> str:
@@ -143,11 +154,11 @@ class AnswerTable(Many):
         return value
 
 
-def table_question(questions: Sequence[bank.Question], wording: str = "", **more: str) -> Question:
+def table_question(questions: Sequence[bank.Question], wording: str = "", **fields: str) -> Question:
     """All questions of a bank as one, in our words or in the user's, whose {questions} is the list as JSON."""
-    said = {"questions": json.dumps([one.public() for one in questions], ensure_ascii=False), **more}
+    values = {"questions": json.dumps([one.public() for one in questions], ensure_ascii=False), **fields}
     schema = AnswerTable(at_least=len(questions), at_most=len(questions))
-    return Question("vqa.table", filled(wording or TABLE, said), schema)
+    return Question("vqa.table", filled(wording or TABLE, values), schema)
 
 
 TABLE = (
@@ -167,11 +178,13 @@ def table_answers(questions: Sequence[bank.Question], answer: Answer, frames: st
 
 
 @observer(id="judge.vqa", version=2, kind="judge", makes=JudgeAnswers, shows=JudgeFrames, inputs=("annotations",))
-def vqa(frames: Frames, annotations: Mapping[str, Any], *, together: bool = False) -> Talk:
+def vqa(frames: Frames, annotations: Mapping[str, object], *, together: bool = False) -> Talk:
     """A judge's answers to the questions that come with the case (MemoBench); `together`: in one call, as a table."""
     questions = questions_in(annotations)
     if together and questions:
-        answers = yield [table_question(questions, str((annotations.get("vqa_wording") or {}).get("judge", "")))]
+        wording = annotations.get("vqa_wording")
+        own = str(wording.get("judge", "")) if isinstance(wording, Mapping) else ""
+        answers = yield [table_question(questions, own)]
         return table_answers(questions, answers[0], frames.digest)
     answers = (yield asked(questions)) if questions else []
     return answered(JudgeAnswers, questions, answers, frames.digest)

@@ -10,22 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from revisit.suites.memobench.columns import FIDELITY, LEADERBOARD
+
+SPOKES = [column for column in LEADERBOARD.values() if column.metric not in FIDELITY.values()]
 PANELS = {
-    "Automated metrics": {
-        "memo_visual_quality": ("VisQual", 1.0),
-        "memo_motion_smoothness": ("MotSmooth", 1.0),
-        "memo_identity": ("ObjConsist", 1.0),
-        "memo_geo3d": ("3DConsist", 1.0),
-        "memo_camera": ("CamCtrl", 1.0),
-        "memo_image_reward": ("ImgReward", 1.0),
-        "memo_ors": ("ORS", 100.0),
-    },
-    "Questions": {
-        "memo_vqa_if": ("IF", 1.0),
-        "memo_vqa_ob": ("OB", 1.0),
-        "memo_vqa_cm": ("CM", 1.0),
-        "memo_vqa_pa": ("PA", 1.0),
-    },
+    "Automated metrics": {c.metric: (c.title, c.factor) for c in SPOKES if not c.title.startswith("VQA-")},
+    "Questions": {c.metric: (c.title[4:], c.factor) for c in SPOKES if c.title.startswith("VQA-")},
 }
 RADIUS, WIDTH, MIDDLE = 150, 460, (230, 215)
 COLOURS = ("#1b6ca8", "#d1495b", "#3c8d53", "#8a5fbf", "#c77d0a", "#2a9d8f", "#6b4f3a", "#b03a8c", "#4a6fe3", "#777777")
@@ -36,7 +26,9 @@ Scores = Mapping[str, Mapping[str, float]]  # model -> metric -> mean
 def radar(scores: Scores) -> str:
     """The picture; an empty text where no panel has three spokes with a score."""
     panels = {
-        title: {id: one for id, one in spokes.items() if any(id in mine for mine in scores.values())}
+        title: {
+            metric_id: one for metric_id, one in spokes.items() if any(metric_id in mine for mine in scores.values())
+        }
         for title, spokes in PANELS.items()
     }
     panels = {title: spokes for title, spokes in panels.items() if len(spokes) > 2}
@@ -65,27 +57,29 @@ def spot(score: float, spoke: int, count: int) -> tuple[float, float]:
 
 
 def _panel(
-    title: str, spokes: Mapping[str, tuple[str, float]], scores: Scores, models: Sequence[str], left: int
+    title: str, spokes: Mapping[str, tuple[str, float]], scores: Scores, models: Sequence[str], x_offset: int
 ) -> str:
     count = len(spokes)
-    drawn = [f'<g transform="translate({left},0)"><text x="{MIDDLE[0]}" y="24" text-anchor="middle">{title}</text>']
+    parts = [f'<g transform="translate({x_offset},0)"><text x="{MIDDLE[0]}" y="24" text-anchor="middle">{title}</text>']
     for ring in (25, 50, 75, 100):
         points = " ".join("{},{}".format(*spot(ring, k, count)) for k in range(count))
-        drawn.append(f'<polygon points="{points}" fill="none" stroke="#ccc"/>')
+        parts.append(f'<polygon points="{points}" fill="none" stroke="#ccc"/>')
     for k, (name, _) in enumerate(spokes.values()):
         x, y = spot(100, k, count)
-        drawn.append(f'<line x1="{MIDDLE[0]}" y1="{MIDDLE[1]}" x2="{x}" y2="{y}" stroke="#ddd"/>')
+        parts.append(f'<line x1="{MIDDLE[0]}" y1="{MIDDLE[1]}" x2="{x}" y2="{y}" stroke="#ddd"/>')
         at = MIDDLE[0] + 1.13 * (x - MIDDLE[0]), MIDDLE[1] + 1.13 * (y - MIDDLE[1])
-        drawn.append(f'<text x="{at[0]:.1f}" y="{at[1] + 4:.1f}" text-anchor="middle">{name}</text>')
+        parts.append(f'<text x="{at[0]:.1f}" y="{at[1] + 4:.1f}" text-anchor="middle">{name}</text>')
     for number, model in enumerate(models):
         mine = scores[model]
-        path = _path([factor * mine[id] if id in mine else None for id, (_, factor) in spokes.items()])
+        path = _path(
+            [factor * mine[metric_id] if metric_id in mine else None for metric_id, (_, factor) in spokes.items()]
+        )
         if path:
-            drawn.append(
+            parts.append(
                 f'<path data-model="{escape(model)}" d="{path}" fill="none" stroke="{_colour(number)}" '
                 f'stroke-width="2"><title>{escape(model)}</title></path>'
             )
-    return "".join([*drawn, "</g>"])
+    return "".join([*parts, "</g>"])
 
 
 def _path(values: Sequence[float | None]) -> str:
@@ -93,12 +87,12 @@ def _path(values: Sequence[float | None]) -> str:
     count = len(values)
     spots = [None if value is None else spot(value, k, count) for k, value in enumerate(values)]
     parts: list[str] = []
-    for k, here in enumerate(spots):
+    for k, current in enumerate(spots):
         after = spots[(k + 1) % count]
-        if here is not None and after is not None:
-            parts.append("M{},{} L{},{}".format(*here, *after))
-        elif here is not None and spots[k - 1] is None:
-            parts.append("M{},{} h0.01".format(*here))  # a score without neighbours is a dot
+        if current is not None and after is not None:
+            parts.append("M{},{} L{},{}".format(*current, *after))
+        elif current is not None and spots[k - 1] is None:
+            parts.append("M{},{} h0.01".format(*current))  # a score without neighbours is a dot
     return " ".join(parts)
 
 

@@ -16,7 +16,7 @@ from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.suites.clips import read_targets
 from revisit.suites.memobench.artifacts import existing, folders_of
-from revisit.suites.memobench.cases import Known, frame_rate, make_case
+from revisit.suites.memobench.cases import ClipContext, frame_rate, make_case
 from revisit.suites.memobench.ground_truth import (
     FOLDERS,
     Dataset,
@@ -26,7 +26,7 @@ from revisit.suites.memobench.ground_truth import (
     find_metadata,
     open_dataset,
 )
-from revisit.suites.memobench.layouts import Found, clips_in, find_clip, kinds_in_order, trees_in
+from revisit.suites.memobench.layouts import ClipLocation, clips_in, find_clip, kinds_in_order, trees_in
 from revisit.suites.memobench.metadata import FEWEST_FRAMES, SHEETS, Marks, read_marks, read_prompts
 from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
 from revisit.suites.memobench.strata import read_categories
@@ -51,13 +51,13 @@ def read(
     source: Path, roots: Sequence[Path] = (), *, only: str | None = None, **options: str
 ) -> Iterator[Case | Rejected]:
     """Cases of all models in `source`, and what is missing or cannot be used; `only` of some clips or scenes."""
-    wanted = None if only is None else {_plain_name(part) for part in only.split(",") if part.strip()}
-    found = False
+    names = None if only is None else {_plain_name(part) for part in only.split(",") if part.strip()}
+    any_entry = False
     for entry in _entries(source, **options):
-        if wanted is None or _is_wanted(entry, wanted):
-            found = True
+        if names is None or _is_wanted(entry, names):
+            any_entry = True
             yield entry
-    if wanted is not None and not found:
+    if names is not None and not any_entry:
         raise UsageError(f"--option only={only}: there is no clip and no scene of that name in {source}")
 
 
@@ -67,9 +67,9 @@ def _plain_name(text: str) -> str:
     return name.id if name is not None else scene_name(text.strip())
 
 
-def _is_wanted(entry: Case | Rejected, wanted: set[str]) -> bool:
+def _is_wanted(entry: Case | Rejected, names: set[str]) -> bool:
     clip = entry.id.partition("@")[0].rpartition("/")[2]
-    return clip in wanted or (bool(entry.condition) and entry.condition in wanted)
+    return clip in names or (bool(entry.condition) and entry.condition in names)
 
 
 def _entries(
@@ -92,18 +92,20 @@ def _entries(
 ) -> Iterator[Case | Rejected]:
     """All cases and what is missing."""
     kinds_in_order(prefer)
-    beside = folders_of({"poses": poses, "vqa_answers": vqa, "detections": detections}, evidence)
+    folders = folders_of({"poses": poses, "vqa_answers": vqa, "detections": detections}, evidence)
     boxes = read_targets(Path(targets).expanduser()) if targets is not None else {}
     places = [existing("metadata", metadata)] if metadata is not None else []
     banks = [existing("questions", questions)] if questions is not None else []
-    given = _given_marks(marks)
+    own_marks = _own_marks(marks)
     words = {} if wording is None else read_wording(Path(wording).expanduser())
-    told = {} if categories is None else read_categories(Path(categories).expanduser())
-    asked = {} if prompts is None else read_prompts(_existing_file("prompts", prompts))
+    strata = {} if categories is None else read_categories(Path(categories).expanduser())
+    own_prompts = {} if prompts is None else read_prompts(_existing_file("prompts", prompts))
     own = dataset_root(source) if source.is_dir() else None
     if own is not None:
-        known = Known(metadata_of(own, *places), [*banks, own / BANKS], boxes, beside, words, told, asked)
-        yield from _truth_itself(Dataset(own), model or GROUND_TRUTH, known)
+        context = ClipContext(
+            metadata_of(own, *places), [*banks, own / BANKS], boxes, folders, words, strata, own_prompts
+        )
+        yield from _truth_cases(Dataset(own), model or GROUND_TRUTH, context)
         return
     plain = plain_clips(source)
     if plain:
@@ -111,7 +113,9 @@ def _entries(
             raise UsageError(
                 f"{source} already has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt"
             )
-        yield from _plain(plain, given, Known(find_metadata(places), banks, boxes, beside, words, told, asked))
+        yield from _plain_cases(
+            plain, own_marks, ClipContext(find_metadata(places), banks, boxes, folders, words, strata, own_prompts)
+        )
         return
     trees = trees_in(source)
     if not trees:
@@ -126,16 +130,16 @@ def _entries(
     data = None if gt is None else open_dataset(Path(gt).expanduser())
     if data is not None:
         places, banks = [*places, *_metadata_folders(data.root)], [*banks, data.root / BANKS]
-    known = Known(find_metadata(places), banks, boxes, beside, words, told, asked)
+    context = ClipContext(find_metadata(places), banks, boxes, folders, words, strata, own_prompts)
     present = {name: clips_in(tree) for name, tree in trees.items()}
     subsets = {clip.subset for clips in present.values() for clip in clips}
     for name, tree in trees.items():
-        made = _Model(name, tree, known, prefer, given)
+        clips_of_model = _Model(name, tree, context, prefer, own_marks)
         if data is None:
             for clip in sorted(present[name]):
-                yield made.case(clip, None, None)
+                yield clips_of_model.case(clip, None, None)
         else:
-            yield from made.against(data, present[name], subsets)
+            yield from clips_of_model.against(data, present[name], subsets)
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,7 @@ class _Model:
 
     name: str
     tree: Path
-    known: Known
+    known: ClipContext
     prefer: str
     given: Mapping[ClipName, Marks]  # for clips that no sheet of the dataset covers
 
@@ -152,18 +156,18 @@ class _Model:
         """Cases of the clips that the dataset expects, and what is wrong with the others."""
         for subset in [subset for subset in SHEETS if subset in subsets]:
             sheet = data.sheets.get(subset)
-            made = {clip for clip in present if clip.subset == subset}
+            own_clips = {clip for clip in present if clip.subset == subset}
             if sheet is None:
                 missing = (f"there is no {SHEETS[subset]}.xlsx, so phases are unknown",)
-                for clip in sorted(made | {clip for clip in data.clips if clip.subset == subset}):
-                    known = self.given.get(clip)
-                    yield self._one(data, clip, known, missing if known is None else ())
+                for clip in sorted(own_clips | {clip for clip in data.clips if clip.subset == subset}):
+                    own_marks = self.given.get(clip)
+                    yield self._one(data, clip, own_marks, missing if own_marks is None else ())
                 continue
             for what, reason in sheet.unusable.items():
                 yield Rejected(f"{subset}/{what}@{self.name}", reason, self.name, subset)
             for clip in sorted(sheet.marks):
                 yield self._one(data, clip, sheet.marks[clip], ())
-            for clip in sorted(made - sheet.marks.keys() - sheet.skipped):
+            for clip in sorted(own_clips - sheet.marks.keys() - sheet.skipped):
                 if clip.id not in sheet.unusable:
                     reason = f"{clip.id} is not in {sheet.file}, so it is unknown when its object leaves and returns"
                     yield Rejected(f"{clip.title}@{self.name}", reason, self.name, subset, clip.scene)
@@ -188,15 +192,15 @@ class _Model:
 
     def case(self, name: ClipName, truth: TrueClip | None, marks: Marks | None, notes: tuple[str, ...] = ()) -> Case:
         """The case of a clip that is there."""
-        found = find_clip(self.tree, name, self.prefer)
-        assert found is not None
-        frames = count_frames(Clip(found.path))
-        clip = Clip(found.path, frame_rate(name, frames, truth) if found.path.is_dir() else None)
-        said = [*notes, *_choice(found, self.tree), *(truth.notes if truth else ())]
-        return make_case(name, self.name, clip, frames, truth, marks, self.known, said, found.kind)
+        location = find_clip(self.tree, name, self.prefer)
+        assert location is not None
+        frames = count_frames(Clip(location.path))
+        clip = Clip(location.path, frame_rate(name, frames, truth) if location.path.is_dir() else None)
+        all_notes = [*notes, *_location_note(location, self.tree), *(truth.notes if truth else ())]
+        return make_case(name, self.name, clip, frames, truth, marks, self.known, all_notes, location.kind)
 
 
-def _truth_itself(data: Dataset, model: str, known: Known) -> Iterator[Case | Rejected]:
+def _truth_cases(data: Dataset, model: str, context: ClipContext) -> Iterator[Case | Rejected]:
     """The ground truth as a model; it is not compared with itself."""
     for subset in SHEETS:
         sheet = data.sheets.get(subset)
@@ -206,7 +210,7 @@ def _truth_itself(data: Dataset, model: str, known: Known) -> Iterator[Case | Re
             if isinstance(truth, str):
                 yield Rejected(f"{clip.title}@{model}", truth, model, subset, clip.scene)
                 continue
-            case = make_case(clip, model, truth.clip, truth.frames, truth, marks, known, truth.notes, "ground truth")
+            case = make_case(clip, model, truth.clip, truth.frames, truth, marks, context, truth.notes, "ground truth")
             yield replace(case, reference=None, align="")
 
 
@@ -214,16 +218,16 @@ def plain_clips(folder: Path) -> dict[tuple[ClipName, str], Path]:
     """(clip, model) -> file, where a folder holds `{clip}_{model}.mp4` and the ground truth as `{clip}_gt.mp4`."""
     if not folder.is_dir():
         return {}
-    found = {}
+    paths = {}
     for path in sorted(folder.iterdir(), key=natural_order):
         match = PLAIN.fullmatch(path.stem) if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file() else None
         name = parse_clip(match["clip"]) if match else None
         if match and name is not None:
-            found[name, match["model"]] = path
-    return found if any(model == GROUND_TRUTH for _, model in found) else {}
+            paths[name, match["model"]] = path
+    return paths if any(model == GROUND_TRUTH for _, model in paths) else {}
 
 
-def _given_marks(path: str | None) -> Mapping[ClipName, Marks]:
+def _own_marks(path: str | None) -> Mapping[ClipName, Marks]:
     """The marks of a sheet of the user's own, for clips that the dataset's sheets do not cover."""
     if path is None:
         return {}
@@ -240,10 +244,10 @@ def _existing_file(option: str, path: str) -> Path:
     return file
 
 
-def _plain(
+def _plain_cases(
     clips: Mapping[tuple[ClipName, str], Path],
-    given: Mapping[ClipName, Marks],
-    known: Known,
+    own_marks: Mapping[ClipName, Marks],
+    context: ClipContext,
 ) -> Iterator[Case | Rejected]:
     """The clips of a folder that has the ground truth among them, and marks only if the user gives some."""
     for (name, model), path in sorted(clips.items(), key=lambda item: (item[0][1], item[0][0])):
@@ -252,21 +256,21 @@ def _plain(
         truth = None
         if true is not None and (true_frames := count_frames(Clip(true))) is not None:
             truth = TrueClip(Clip(true), true_frames)
-        marks = given.get(name)
+        marks = own_marks.get(name)
         problem = marks.problem(truth.frames) if marks and truth else None
         if problem is not None:
             yield Rejected(f"{name.title}@{model}", problem, model, name.subset, name.scene)
             continue
-        case = make_case(name, model, Clip(path), frames, truth, marks, known, (), "plain")
+        case = make_case(name, model, Clip(path), frames, truth, marks, context, (), "plain")
         yield replace(case, reference=None, align="") if model == GROUND_TRUTH else case
 
 
-def _choice(found: Found, tree: Path) -> list[str]:
+def _location_note(location: ClipLocation, tree: Path) -> list[str]:
     """What to say of a clip that lies in several places."""
-    if not found.others:
+    if not location.others:
         return []
-    others = ", ".join(_below(path, tree) for path in found.others)
-    return [f"{_below(found.path, tree)} was used ({found.kind}); also found, and not used: {others}"]
+    unused = ", ".join(_below(path, tree) for path in location.others)
+    return [f"{_below(location.path, tree)} was used ({location.kind}); also found, and not used: {unused}"]
 
 
 def _below(path: Path, tree: Path) -> str:

@@ -45,28 +45,28 @@ ANGLES = (
 )  # fmt: skip
 ORS = "memo_ors"
 
-Told = Mapping[str, Mapping[str, str]]  # clip id or scene -> kind -> value
+Categories = Mapping[str, Mapping[str, str]]  # clip id or scene -> kind -> value
 
 
-def read_categories(path: Path) -> Told:
+def read_categories(path: Path) -> Categories:
     """What a file of the user's own says of clips and scenes."""
     if not path.is_file():
         raise UsageError(f"--option categories={path}: there is no such file; expected a CSV with the column clip")
-    found: dict[str, dict[str, str]] = {}
+    categories: dict[str, dict[str, str]] = {}
     for _, row in rows_of(path, [("clip",), KINDS], f"clip and some of {', '.join(KINDS)}"):
         name = parse_clip(row["clip"])
         key = name.id if name is not None else scene_name(row["clip"])
-        found.setdefault(key, {}).update({kind: row[kind] for kind in KINDS if row.get(kind)})
-    return found
+        categories.setdefault(key, {}).update({kind: row[kind] for kind in KINDS if row.get(kind)})
+    return categories
 
 
-def kinds_of(name: ClipName, prompt: str, told: Told) -> dict[str, str]:
+def kinds_of(name: ClipName, prompt: str, categories: Categories) -> dict[str, str]:
     """The kinds of a clip that are known, by the file or by the words of its prompt."""
     by_words = {"trajectory": trajectory(prompt, name.subset)}
     if name.subset == REAL:
         by_words["process"] = process(prompt)
-    given = {**told.get(name.scene, {}), **told.get(name.id, {})}
-    return {kind: value for kind, value in {**by_words, **given}.items() if value}
+    declared = {**categories.get(name.scene, {}), **categories.get(name.id, {})}
+    return {kind: value for kind, value in {**by_words, **declared}.items() if value}
 
 
 def trajectory(prompt: str, subset: str) -> str:
@@ -83,8 +83,8 @@ def trajectory(prompt: str, subset: str) -> str:
 
 def process(prompt: str) -> str:
     """The category whose words alone occur in the prompt; nothing where there is none, or more than one."""
-    found = [name for name, words in PROCESSES.items() if re.search(words, prompt.lower())]
-    return found[0] if len(found) == 1 else ""
+    matching = [name for name, words in PROCESSES.items() if re.search(words, prompt.lower())]
+    return matching[0] if len(matching) == 1 else ""
 
 
 def trajectory_table(results: Results) -> list[Table]:
@@ -96,8 +96,8 @@ def trajectory_table(results: Results) -> list[Table]:
     for (subset, kind), clips in sorted(kinds.items()):
         marks = [(case.annotations.get("gt_phases"), sample) for sample, case in clips.items()]
         gaps = [(float(pair[1] - pair[0]), sample) for pair, sample in marks if pair]
-        found = [(_fact(results, case, "true_turn", "farthest"), sample) for sample, case in clips.items()]
-        turns = [(turn, sample) for turn, sample in found if turn is not None]
+        farthest = [(_fact(results, case, "true_turn", "farthest"), sample) for sample, case in clips.items()]
+        turns = [(turn, sample) for turn, sample in farthest if turn is not None]
         if gaps or turns:
             rows.append((f"{subset}, {kind}", [cell_of(values, len(clips)) for values in (turns, gaps)]))
     note = "clips of the dataset in this run; farthest turn of the true camera, and frames from leaving to return"
@@ -107,7 +107,7 @@ def trajectory_table(results: Results) -> list[Table]:
 def ors_tables(results: Results) -> list[Table]:
     """ORS by the size of the object and by the turn of the true camera when it is back (beside Table S4)."""
     tables = []
-    for title, note, strata, id, fact in (
+    for title, note, strata, metric_id, fact in (
         ("Object reappearance by size", "share of the first frame that the object's mask covers", SIZES,
          ORS, "target_area"),
         ("Object reappearance by angle", "turn of the true camera since its first view when the object is back", ANGLES,
@@ -115,7 +115,7 @@ def ors_tables(results: Results) -> list[Table]:
     ):  # fmt: skip
         rows = []
         for model, mine in results.groups().items():
-            parts = [_between(mine, id, fact, low, high) for _, low, high in strata]
+            parts = [_between(mine, metric_id, fact, low, high) for _, low, high in strata]
             if any(part.scores(ORS) for part in parts):
                 rows.append((model, [part.cell(ORS) for part in parts]))
         if rows:
@@ -123,17 +123,17 @@ def ors_tables(results: Results) -> list[Table]:
     return tables
 
 
-def _between(results: Results, id: str, fact: str, low: float, high: float) -> Results:
+def _between(results: Results, metric_id: str, fact: str, low: float, high: float) -> Results:
     """The clips of which a fact lies in a span."""
 
     def inside(entry: Entry) -> bool:
-        value = _fact(results, entry, id, fact) if isinstance(entry, Case) else None
+        value = _fact(results, entry, metric_id, fact) if isinstance(entry, Case) else None
         return value is not None and low <= value < high
 
     return results.only(inside)
 
 
-def _fact(results: Results, case: Case, id: str, name: str) -> float | None:
-    record = results.answer(case, id)
-    found = None if record is None else record.facts.get(name)
-    return None if found is None else float(found)
+def _fact(results: Results, case: Case, metric_id: str, name: str) -> float | None:
+    record = results.answer(case, metric_id)
+    value = None if record is None else record.facts.get(name)
+    return None if value is None else float(value)

@@ -15,9 +15,10 @@ from revisit.results import Cell, Results
 from revisit.results.results import Limits, cell_of
 from revisit.results.tables import Table, standard_summary, table
 from revisit.stats.intervals import mean_interval
-from revisit.suites.memobench.exports import SCORE, Place, value_at
+from revisit.suites.memobench.columns import SCORE, Place
+from revisit.suites.memobench.exports import value_at
 from revisit.suites.memobench.metadata import SHEETS
-from revisit.suites.memobench.metrics import FIDELITY, is_sign
+from revisit.suites.memobench.metrics import FIDELITY, is_diagnostic
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.strata import ors_tables, trajectory_table
 
@@ -41,13 +42,13 @@ CAMERA_COLUMNS: Columns = {
 
 def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
-    shown = [id for id in results.metrics if not is_sign(id)]
+    metric_ids = [metric_id for metric_id in results.metrics if not is_diagnostic(metric_id)]
     parts = {subset: results.where(subset=subset) for subset in SHEETS}
-    return standard_summary(results, metrics=shown, parts=parts) | {
+    return standard_summary(results, metrics=metric_ids, parts=parts) | {
         "notes": [f"{case.id}: {note}" for case in results.cases for note in case.annotations.get("notes", ())],
         "sentences": sentences(results),
         "tables": [
-            *(one for id in FIDELITY for one in _phase_table(results, id)),
+            *(one for metric_id in FIDELITY for one in _phase_table(results, metric_id)),
             *_camera_table(results),
             *answered_tables(results),
             *trajectory_table(results),
@@ -60,13 +61,13 @@ def summarise(results: Results) -> dict[str, Any]:
     }
 
 
-def _phase_table(results: Results, id: str) -> list[Table]:
+def _phase_table(results: Results, metric_id: str) -> list[Table]:
     """Fidelity by phase: what is lost from before the object leaves to after it returned."""
-    metric = METRICS[id]
+    metric = METRICS[metric_id]
     note = f"{metric.unit}; drop: how much worse the returned phase is than the visible one"
     columns: Columns = {name: (place, metric.range) for name, place in PHASES.items()}
     columns = {**columns, "drop": (("drop",), (None, None))}
-    return _table(results, id, f"{metric.title}, by phase", note, columns, RETURNED)
+    return _table(results, metric_id, f"{metric.title}, by phase", note, columns, RETURNED)
 
 
 def _camera_table(results: Results) -> list[Table]:
@@ -80,16 +81,16 @@ def _camera_table(results: Results) -> list[Table]:
     )
 
 
-def _table(results: Results, id: str, title: str, note: str, columns: Columns, having: Place) -> list[Table]:
+def _table(results: Results, metric_id: str, title: str, note: str, columns: Columns, required: Place) -> list[Table]:
     """A row per model with numbers of its records, of those that have one of them; none without any row."""
     rows = []
     for model, mine in results.groups().items():
-        found = [record for record in mine.scores(id) if value_at(record, having) is not None]
+        records = [record for record in mine.scores(metric_id) if value_at(record, required) is not None]
         cells = []
         for place, limits in columns.values():
-            values = [(value, r.case.sample) for r in found if (value := value_at(r, place)) is not None]
-            cells.append(cell_of(values, mine.expected(id), limits))
-        if found:
+            values = [(value, r.case.sample) for r in records if (value := value_at(r, place)) is not None]
+            cells.append(cell_of(values, mine.expected(metric_id), limits))
+        if records:
             rows.append((model, cells))
     return [table(title, note, columns, rows)] if rows else []
 
@@ -102,7 +103,7 @@ def answered_tables(results: Results) -> list[Table]:
     """
     rows = []
     for model, mine in results.groups().items():
-        cells = [_answered(mine.about(f"memo_vqa_{short}")) for short in DIMENSIONS]
+        cells = [_pass_rate_cell(mine.about(f"memo_vqa_{short}")) for short in DIMENSIONS]
         if any(cell.of for cell in cells):
             rows.append((model, cells))
     note = (
@@ -112,19 +113,24 @@ def answered_tables(results: Results) -> list[Table]:
     return [table("Questions answered", note, DIMENSIONS.values(), rows)] if rows else []
 
 
-def _answered(records: Sequence[Record]) -> Cell:
-    asked = [record for record in records if record.facts.get("asked")]
-    scores = [record.value for record in asked if record.value is not None]
-    answered, of = (sum(int(record.facts[name]) for record in asked) for name in ("answered", "asked"))
+def _pass_rate_cell(records: Sequence[Record]) -> Cell:
+    with_questions = [record for record in records if record.facts.get("asked")]
+    scores = [record.value for record in with_questions if record.value is not None]
+    answer_count, question_count = (
+        sum(int(record.facts[name]) for record in with_questions) for name in ("answered", "asked")
+    )
     if not scores:
-        return Cell(answered, of)
-    low, high = (sum(ends) / len(asked) for ends in zip(*(record.facts["interval"] for record in asked), strict=True))
-    return Cell(answered, of, sum(scores) / len(scores), (low, high))
+        return Cell(answer_count, question_count)
+    low, high = (
+        sum(ends) / len(with_questions)
+        for ends in zip(*(record.facts["interval"] for record in with_questions), strict=True)
+    )
+    return Cell(answer_count, question_count, sum(scores) / len(scores), (low, high))
 
 
 Scores = dict[str, dict[tuple[str, str], float]]  # model -> (sample, split) -> score
 
-FOUND = (
+GATE_FINDINGS = (
     # gate, label, what it means
     ("target_return", "never hidden", "The target was never hidden, so the clip does not pose the test"),
     ("target_return", "hidden, not returned", "The target was hidden and did not come back"),
@@ -139,51 +145,51 @@ MOST_PAIRS = 12
 
 def sentences(results: Results) -> list[str]:
     """Sentences about all models together."""
-    said = []
-    for gate, label, words in FOUND:
-        if found := _with_label(results, gate, label):
-            said.append(f"{words}: {found}.")
-    return [*said, *filter(None, [_outcomes(results), *(order(id, results) for id in FIDELITY)])]
+    lines = []
+    for gate, label, words in GATE_FINDINGS:
+        if models := _with_label(results, gate, label):
+            lines.append(f"{words}: {models}.")
+    return [*lines, *filter(None, [_outcomes(results), *(order(metric_id, results) for metric_id in FIDELITY)])]
 
 
-def order(id: str, results: Results) -> str | None:
+def order(metric_id: str, results: Results) -> str | None:
     """The models by their mean with intervals and numbers of clips, and which of them are apart.
 
     Two are apart only if the interval of their score differences, clip by clip, excludes zero; those of all pairs hold
     together at 95 % (Bonferroni). A ranking of means alone does not count.
     """
-    means = _means(id, results)
+    means = _means(metric_id, results)
     if len(means) < 2:
         return None
-    metric = METRICS[id]
+    metric = METRICS[metric_id]
     ranked = sorted(means, key=lambda model: means[model][0], reverse=bool(metric.higher_is_better))
-    shown = []
+    entries = []
     for model in ranked:
         mean, cell = means[model]
         span = "no interval" if cell.interval is None else "{:.3g} to {:.3g}".format(*cell.interval)
-        shown.append(f"{model} {mean:.4g} ({span}, {counted(cell.n, 'clip')})")
-    pairs = _apart(ranked, _scores(id, results))
+        entries.append(f"{model} {mean:.4g} ({span}, {counted(cell.n, 'clip')})")
+    pairs = _distinct_pairs(ranked, _scores(metric_id, results))
     if pairs:
-        more = f" and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""
+        rest = f" and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""
         apart = (
             "Clip by clip, over all pairs together: "
             + ", ".join(f"{a} is ahead of {b}" for a, b in pairs[:MOST_PAIRS])
-            + more
+            + rest
         )
     else:
         apart = "Clip by clip no two of them differ at 95 %: these clips do not give a ranking"
-    return f"{metric.title}, best mean first: {'; '.join(shown)}. {apart}."
+    return f"{metric.title}, best mean first: {'; '.join(entries)}. {apart}."
 
 
-def _apart(ranked: Sequence[str], scores: Scores) -> list[tuple[str, str]]:
+def _distinct_pairs(ranked: Sequence[str], scores: Scores) -> list[tuple[str, str]]:
     pairs = []
     level = 1 - 0.05 / max(len(ranked) * (len(ranked) - 1) // 2, 1)
     for k, better in enumerate(ranked):
         for worse in ranked[k + 1 :]:
             shared = [key for key in scores[better] if key in scores[worse]]
             differences = [scores[better][key] - scores[worse][key] for key in shared]
-            found = mean_interval(differences, [sample for sample, _ in shared], level) if differences else None
-            if found is not None and not found[0] <= 0 <= found[1]:
+            interval = mean_interval(differences, [sample for sample, _ in shared], level) if differences else None
+            if interval is not None and not interval[0] <= 0 <= interval[1]:
                 pairs.append((better, worse))
     return pairs
 
@@ -203,21 +209,21 @@ def _outcomes(results: Results) -> str | None:
 def _with_label(results: Results, gate: str, label: str) -> str:
     """Models and in how many of their clips a gate came to a finding."""
     findings = [record for record in results.about(gate) if record.label]
-    asked = Counter(record.case.model for record in findings)
+    totals = Counter(record.case.model for record in findings)
     counts = Counter(record.case.model for record in findings if record.label == label)
     ranked = sorted(counts, key=lambda model: (-counts[model], model))
-    return ", ".join(f"{model} {counts[model]} of {asked[model]}" for model in ranked)
+    return ", ".join(f"{model} {counts[model]} of {totals[model]}" for model in ranked)
 
 
-def _scores(id: str, results: Results) -> Scores:
+def _scores(metric_id: str, results: Results) -> Scores:
     """The scores of the models that have some, in the order of their names."""
-    found: Scores = {}
-    for record in sorted(results.scores(id), key=lambda record: record.case.model):
+    scores: Scores = {}
+    for record in sorted(results.scores(metric_id), key=lambda record: record.case.model):
         assert record.value is not None
-        found.setdefault(record.case.model, {})[record.case.sample, record.case.subset] = record.value
-    return found
+        scores.setdefault(record.case.model, {})[record.case.sample, record.case.subset] = record.value
+    return scores
 
 
-def _means(id: str, results: Results) -> dict[str, tuple[float, Cell]]:
+def _means(metric_id: str, results: Results) -> dict[str, tuple[float, Cell]]:
     """Mean and cell of the models that have scores, in the order of their names."""
-    return {model: (cell.mean, cell) for model, cell in results.mean(id).items() if cell.mean is not None}
+    return {model: (cell.mean, cell) for model, cell in results.mean(metric_id).items() if cell.mean is not None}

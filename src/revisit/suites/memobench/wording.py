@@ -41,20 +41,20 @@ def read_wording(path: Path) -> dict[str, str]:
 
 def from_repository(folder: Path) -> dict[str, str]:
     """The wordings of the public script in a copy of its repository. The script is read, not run."""
-    found = sorted(folder.rglob(SCRIPT)) if folder.is_dir() else []
-    if not found or found[0].stat().st_size > MOST_BYTES:
+    scripts = sorted(folder.rglob(SCRIPT)) if folder.is_dir() else []
+    if not scripts or scripts[0].stat().st_size > MOST_BYTES:
         raise UsageError(f"{folder}: there is no {SCRIPT} in it; expected a copy of MemoBench's repository")
     try:
-        tree = ast.parse(found[0].read_text(encoding="utf-8"))
+        tree = ast.parse(scripts[0].read_text(encoding="utf-8"))
     except (SyntaxError, ValueError):
-        raise UsageError(f"{found[0]}: this Python file cannot be read") from None
+        raise UsageError(f"{scripts[0]}: this Python file cannot be read") from None
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    made = {ours: _longest(functions[theirs]) for ours, theirs in FUNCTIONS.items() if theirs in functions}
-    texts = {name: text for name, text in made.items() if text}
+    prompts = {ours: _longest(functions[theirs]) for ours, theirs in FUNCTIONS.items() if theirs in functions}
+    texts = {name: text for name, text in prompts.items() if text}
     for name in FUNCTIONS:
         if not all(f"{{{place}}}" in texts.get(name, "") for place in PLACES[name]):
             raise UsageError(
-                f"{found[0]}: no prompt was found in {FUNCTIONS[name]}(); is this the script of MemoBench?"
+                f"{scripts[0]}: no prompt was found in {FUNCTIONS[name]}(); is this the script of MemoBench?"
             )
     return texts
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from revisit.core import Reason
 
@@ -26,7 +25,7 @@ PART = re.compile(r"(?P<word>[a-z_]+?)(?:_\d+)?")
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedMotion:
     """What the camera is asked to do: phases with their shares of the clip, in order."""
 
     phases: tuple[tuple[str, float], ...]
@@ -38,11 +37,11 @@ class Asked:
         return all(word == WAIT for word, _ in self.phases)
 
 
-def asked_of(action: str, declared: Sequence[Sequence[Any]] | None = None) -> Asked | Reason:
+def requested_motion(action: str, declared: Sequence[tuple[str, float]] | None = None) -> RequestedMotion | Reason:
     """The phases of an action, or the reason why they are not known."""
     if declared:
-        total = sum(float(length) for _, length in declared)
-        return Asked(tuple((str(word), float(length) / total) for word, length in declared))
+        total = sum(length for _, length in declared)
+        return RequestedMotion(tuple((word, length / total) for word, length in declared))
     if not action:
         return Reason("no_camera", "neither the condition nor the dataset gives the camera's action")
     words = [_word(part) for part in action.split("_then_")]
@@ -52,12 +51,12 @@ def asked_of(action: str, declared: Sequence[Sequence[Any]] | None = None) -> As
             f"the action {action!r} is not a sequence of {', '.join(IDEAL)} and {WAIT} joined by _then_; declare "
             f"its phases in dataset.yaml, such as {EXAMPLE % action}",
         )
-    known = [word for word in words if word is not None]
-    moving = [word for word in known if word != WAIT]
-    if len(known) == 1:
-        return Asked(((known[0], 1.0),))
-    if len(moving) == 2 and known in (moving, [moving[0], WAIT, moving[1]]):
-        return Asked(tuple((word, 0.5) for word in moving), waits=WAIT in known)
+    directions = [word for word in words if word is not None]
+    moving = [word for word in directions if word != WAIT]
+    if len(directions) == 1:
+        return RequestedMotion(((directions[0], 1.0),))
+    if len(moving) == 2 and directions in (moving, [moving[0], WAIT, moving[1]]):
+        return RequestedMotion(tuple((word, 0.5) for word in moving), waits=WAIT in directions)
     return Reason(
         "unreadable",
         f"the action {action!r} does not say how long its phases are; declare them in dataset.yaml, such as "
@@ -65,23 +64,23 @@ def asked_of(action: str, declared: Sequence[Sequence[Any]] | None = None) -> As
     )
 
 
-def declared_phases(value: Any) -> list[tuple[str, float]] | str:
+def declared_phases(value: object) -> list[tuple[str, float]] | str:
     """Phases as dataset.yaml declares them, or what is wrong with them: words, or words with a relative length."""
     expected = f"expected a list such as [{{left: 4}}, {{wait: 2}}, {{right: 4}}], of {', '.join(IDEAL)} and {WAIT}"
     if not isinstance(value, list) or not value:
         return expected
-    found = []
+    phases = []
     for part in value:
         word, length = next(iter(part.items())) if isinstance(part, dict) and len(part) == 1 else (part, 1)
-        known = WAIT if word in WAITS else word if isinstance(word, str) and word in IDEAL else None
+        direction = WAIT if word in WAITS else word if isinstance(word, str) and word in IDEAL else None
         number = isinstance(length, int | float) and not isinstance(length, bool) and 0 < length < float("inf")
-        if known is None or not number:
+        if direction is None or not number:
             return f"{part!r} is not a phase; {expected}"
-        found.append((known, float(length)))
+        phases.append((direction, float(length)))
     bare = [part for part in value if not isinstance(part, dict)]
     if bare and len(bare) < len(value):
         return f"some phases have a length and {bare[0]!r} has none; {expected}"
-    return found
+    return phases
 
 
 def _word(part: str) -> str | None:

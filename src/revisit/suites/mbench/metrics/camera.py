@@ -8,8 +8,6 @@ and its cosine with the ideal motion is taken (eq. 16, 17): left is w_y = -1, ri
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from revisit.core import Case, Reason, Score, Series, Unscored, metric
@@ -18,7 +16,7 @@ from revisit.geometry.fold_pairs import frame_numbers, pose_distance
 from revisit.geometry.poses import invert
 from revisit.geometry.rotations import to_axis_angle
 from revisit.suites.mbench.evidence import GeometryTrack
-from revisit.suites.mbench.metrics.actions import IDEAL, WAIT, Asked, asked_of
+from revisit.suites.mbench.metrics.actions import IDEAL, WAIT, RequestedMotion, requested_motion
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule, scene_depth
 
 SHORT = 0.1  # of the median step: a pause
@@ -49,17 +47,17 @@ def ideal(direction: str, literal: bool = False) -> np.ndarray:
     return motion
 
 
-def boundaries(asked: Asked, count: int) -> np.ndarray:
+def boundaries(motion: RequestedMotion, count: int) -> np.ndarray:
     """The frames, not whole numbers, at which each phase but the first begins."""
-    return np.cumsum([share for _, share in asked.phases])[:-1] * (count - 1)
+    return np.cumsum([share for _, share in motion.phases])[:-1] * (count - 1)
 
 
 def best_switches(values: np.ndarray, at: np.ndarray, switches: np.ndarray, tolerance: float) -> np.ndarray:
     """Where each further phase begins: as asked, or at the best moment within the tolerance around that."""
     span = at[-1] - at[0]
-    found = switches.copy()
+    chosen_switches = switches.copy()
     for k in range(len(switches)):
-        after = found[k - 1] if k else -np.inf
+        after = chosen_switches[k - 1] if k else -np.inf
         before = switches[k + 1] if k + 1 < len(switches) else np.inf
         near = (
             at[(np.abs(at - switches[k]) <= tolerance * span) & (at > after) & (at < before)] if tolerance > 0 else []
@@ -67,8 +65,8 @@ def best_switches(values: np.ndarray, at: np.ndarray, switches: np.ndarray, tole
         if len(near):
             inside = (at >= after) & (at < before)
             gains = [np.where(at < c, values[:, k], values[:, k + 1])[inside].sum() for c in near]
-            found[k] = near[int(np.argmax(gains))]
-    return found
+            chosen_switches[k] = near[int(np.argmax(gains))]
+    return chosen_switches
 
 
 @metric(
@@ -87,9 +85,9 @@ def camera_interaction(
     """
     literal = check_rule(rule) == "paper"
     action = str(case.annotations.get("action") or case.camera)
-    asked = asked_of(action, case.annotations.get("motion"))
-    if isinstance(asked, Reason):
-        return Unscored(asked)
+    requested = requested_motion(action, case.annotations.get("motion"))
+    if isinstance(requested, Reason):
+        return Unscored(requested)
     if track.refused:
         return Unscored("unreadable", track.refused)
     if len(track.c2w) < 2:
@@ -97,21 +95,21 @@ def camera_interaction(
     count = int(frames.index[-1]) + 1 if len(frames.index) else len(track.c2w)
     numbers, note = frame_numbers(len(track.c2w), track.frame, count)
     depth = scene_depth(track)
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "action": action, "convention": track.convention, "convention_said_by": track.found, "poses_by": track.maker,
         "note": note,
     }  # fmt: skip
-    if asked.rests:
-        way, turn = pose_distance(track.c2w, depth)
-        apart = way[0] + np.radians(turn[0])
+    if requested.rests:
+        distance, turn = pose_distance(track.c2w, depth)
+        apart = distance[0] + np.radians(turn[0])
         units = Series(frame=numbers, value=np.exp(-apart / RESTS), raw=apart)
         return Score(float(np.exp(-apart.max() / RESTS)), raw=float(apart.max()), units=units, facts=facts)
     motion = twists(track.c2w, depth, literal)
     size = np.linalg.norm(motion, axis=1)
-    words = [word for word, _ in asked.phases]
-    usual = float(np.percentile(size, FAST) if asked.waits or WAIT in words else np.median(size))
+    words = [word for word, _ in requested.phases]
+    usual = float(np.percentile(size, FAST) if requested.waits or WAIT in words else np.median(size))
     # The paper counts every step; where it waits for a time that nobody tells, no step of the wait can be counted.
-    moves = size > (0 if literal and not asked.waits else max(AT_REST, SHORT * usual))
+    moves = size > (0 if literal and not requested.waits else max(AT_REST, SHORT * usual))
     own = twists(track.c2w, depth)
     facts |= {
         "response_rate": float(moves.mean()),
@@ -126,10 +124,10 @@ def camera_interaction(
     still = 1 - np.minimum(size / pace, 1)
     values = np.stack([still if word == WAIT else unit @ ideal(word, literal) for word in words], axis=1)
     rests = np.array([word == WAIT for word in words])
-    counted = (moves[:, None] & ~rests) | (rests & (not literal))
-    switches = best_switches(np.where(counted, values, 0), at, boundaries(asked, count), tolerance)
+    scored_steps = (moves[:, None] & ~rests) | (rests & (not literal))
+    switches = best_switches(np.where(scored_steps, values, 0), at, boundaries(requested, count), tolerance)
     phase = np.searchsorted(switches, at, side="right")
-    value, counts = values[np.arange(len(at)), phase], counted[np.arange(len(at)), phase]
+    value, counts = values[np.arange(len(at)), phase], scored_steps[np.arange(len(at)), phase]
     if not counts.any():
         return Score(0.0, raw=0.0, facts={**facts, "note": "the camera moves in none of the phases in which it should"})
     mean = float(value[counts].mean())
@@ -137,7 +135,7 @@ def camera_interaction(
     facts |= {"cosine": by, "half_of_one_plus_cosine": (1 + mean) / 2}
     if len(switches):
         facts["switch_frame"] = switches.tolist() if len(switches) > 1 else float(switches[0])
-    if asked.waits:
+    if requested.waits:
         facts["note"] = "; ".join(filter(None, [note, "how long to wait is not declared, so waiting is not scored"]))
     units = Series(frame=numbers[:-1][counts], other=numbers[1:][counts], value=value[counts], size=size[counts])
     return Score(max(0.0, mean), raw=mean, units=units, facts=facts)

@@ -40,7 +40,7 @@ def ssim_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return ssim_map(first.astype(float), second.astype(float), window_mean)
 
 
-def around(mask: np.ndarray) -> tuple[slice, slice]:
+def padded_slices(mask: np.ndarray) -> tuple[slice, slice]:
     """Rows and columns of the mask and of a margin as wide as the window reaches twice."""
     spans = [np.flatnonzero(mask.any(axis=axis)) for axis in (1, 0)]
     margin = 2 * EDGE
@@ -50,13 +50,13 @@ def around(mask: np.ndarray) -> tuple[slice, slice]:
 
 def ssim_inside(first: np.ndarray, second: np.ndarray, core: np.ndarray) -> float:
     """Mean SSIM over the pixels in `core`."""
-    part = around(core)
+    part = padded_slices(core)
     return float(ssim_of(first[part], second[part])[core[part]].mean())
 
 
 def ssim_zeroed(first: np.ndarray, second: np.ndarray, mask: np.ndarray) -> float:
     """Mean SSIM over the whole frame of two pictures that are zero outside the mask: 1 wherever both are zero."""
-    part = around(mask)
+    part = padded_slices(mask)
     near = ssim_of(first[part] * mask[part], second[part] * mask[part])
     return float((near.sum() + mask.size - near.size) / mask.size)
 

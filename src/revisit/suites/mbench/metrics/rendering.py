@@ -7,8 +7,6 @@ under `paper` (eq. 13), which tells of flicker and not of memory. docs/mbench-me
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from revisit.core import Case, PublishedMaker, Score, Series, Unscored, metric
@@ -39,25 +37,25 @@ def rendering_lighting(
             return Unscored("too_short", f"{len(lab.index)} frames are too few for {PARTS} segments")
         frame, other = lab.index[parts[0][:1]], lab.index[parts[-1][:1]]
         early, late = (lab.mean[part].astype(float).mean(axis=0)[None] for part in (parts[0], parts[-1]))
-        chosen = "first and last fifth"
+        pairing = "first and last fifth"
     else:
         if not len(pairs.frame):
             return no_pairs(pairs.note)
-        frame, other, chosen = pairs.frame, pairs.other, pairs.how
-        early, late = (around(lab, frames) for frames in (frame, other))
+        frame, other, pairing = pairs.frame, pairs.other, pairs.how
+        early, late = (mean_around(lab, frames) for frames in (frame, other))
     change = late - early
     lightness, colour = np.abs(change[:, 0]), np.hypot(change[:, 1], change[:, 2])
     deviation = alpha * lightness + (1 - alpha) * colour
     mean = float(deviation.mean())
     facts = {
-        "pairs": len(frame), "pairs_chosen_by": chosen, "lightness": float(change[:, 0].mean()),
+        "pairs": len(frame), "pairs_chosen_by": pairing, "lightness": float(change[:, 0].mean()),
         "colour": float(colour.mean()), "alpha": alpha, "tau": tau, "note": pairs.note,
     }  # fmt: skip
     units = Series(frame=frame, other=other, value=np.exp(-deviation / tau), raw=deviation)
     return Score(float(np.exp(-mean / tau)), raw=mean, units=units, facts=facts)
 
 
-def around(lab: LabStats, frames: np.ndarray) -> np.ndarray:
+def mean_around(lab: LabStats, frames: np.ndarray) -> np.ndarray:
     """Mean CIELAB of each frame and its neighbours."""
     rows = nearest_rows(lab.index, frames)
     parts = [lab.mean[max(0, row - AROUND) : row + AROUND + 1].astype(float).mean(axis=0) for row in rows.tolist()]
@@ -78,7 +76,11 @@ def rendering_style(grams: GramDistances, *, rule: str = "corrected") -> Score |
     distance = distances(grams, rule)
     near = ~grams.fold
     value = 1 - distance
-    facts: dict[str, Any] = {"pairs": int(near.sum()), "layers": grams.difference.shape[1], "described_by": grams.maker}
+    facts: dict[str, object] = {
+        "pairs": int(near.sum()),
+        "layers": grams.difference.shape[1],
+        "described_by": grams.maker,
+    }
     if grams.fold.any():
         facts["return_score"] = float(np.clip(value[grams.fold].mean(), 0, 1))
     units = Series(frame=grams.frame[near], other=grams.other[near], value=value[near], raw=distance[near])

@@ -9,7 +9,6 @@ Every metric of the chapters mb_* takes `rule`:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ def setting(case: Case) -> str:
     return "T" if case.annotations.get("setting") == "T" else "A"
 
 
-def no_pairs(note: str, facts: Mapping[str, Any] | None = None) -> Unscored:
+def no_pairs(note: str, facts: Mapping[str, object] | None = None) -> Unscored:
     """Unscored, because no view is seen twice; the note says more where there is more to say."""
     return Unscored("no_return", "no pair of frames shows the same view twice" + (f": {note}" if note else ""), facts)
 
@@ -55,11 +54,11 @@ def pairs_of(
     if count < 2:
         return Unscored("too_short", "a pair needs two frames")
     if track is None or track.refused or not len(track.c2w):
-        found = symmetric_pairs(count, note=(track.refused or "the file has no poses") if track else "no pose file")
+        pairs = symmetric_pairs(count, note=(track.refused or "the file has no poses") if track else "no pose file")
         numbers, note = np.arange(count), ""
     else:
         numbers, note = frame_numbers(len(track.c2w), track.frame, count)
-        found = returning_pairs(track.c2w, numbers, count, case.annotations, scene_depth(track), rule == "paper")
-    notes = "; ".join(text for text in (note, found.note) if text)
-    turn = int(numbers[found.turnaround])
-    return FoldPairs(numbers[found.row], numbers[found.other], found.distance, turn, found.how, notes)
+        pairs = returning_pairs(track.c2w, numbers, count, case.annotations, scene_depth(track), rule == "paper")
+    notes = "; ".join(text for text in (note, pairs.note) if text)
+    turn = int(numbers[pairs.turnaround])
+    return FoldPairs(numbers[pairs.row], numbers[pairs.other], pairs.distance, turn, pairs.how, notes)

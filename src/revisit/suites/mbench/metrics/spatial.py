@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ MIXED_UP = 2.0, 0.5  # pixels of error, and the share of it that the other readi
 
 
 @dataclass(frozen=True)
-class View:
+class MatchedView:
     """Two cameras and their matches."""
 
     k1: np.ndarray
@@ -49,7 +48,7 @@ class View:
     in_one_place: bool
 
 
-def transfer_distance(view: View) -> np.ndarray:
+def transfer_distance(view: MatchedView) -> np.ndarray:
     """Distance of each match to where a pure turn carries its partner: the mean of both images."""
     turn = view.k2 @ view.rotation @ np.linalg.inv(view.k1)
 
@@ -62,7 +61,7 @@ def transfer_distance(view: View) -> np.ndarray:
     return np.asarray((there + back) / 2)
 
 
-def epipolar_errors(view: View) -> np.ndarray:
+def epipolar_errors(view: MatchedView) -> np.ndarray:
     """Symmetric epipolar distance of each match, in pixels of the grid."""
     if view.in_one_place:
         return transfer_distance(view)
@@ -70,7 +69,7 @@ def epipolar_errors(view: View) -> np.ndarray:
     return symmetric_epipolar_distance(view.x1, view.x2, f)
 
 
-def reprojection_errors(view: View) -> np.ndarray:
+def reprojection_errors(view: MatchedView) -> np.ndarray:
     """Reprojection error of each match, the mean of both images; infinite where its point is not before both."""
     if view.in_one_place:
         return transfer_distance(view) / 2  # the best direction lies midway between both
@@ -82,8 +81,8 @@ def reprojection_errors(view: View) -> np.ndarray:
 
 def robust_mean(errors: np.ndarray, rule: str) -> float:
     """Mean error, without the worst tenth unless the paper's rule is asked for."""
-    kept = np.sort(errors)[: len(errors) - int(TRIM * len(errors))] if rule == "corrected" else errors
-    return float(kept.mean())
+    inliers = np.sort(errors)[: len(errors) - int(TRIM * len(errors))] if rule == "corrected" else errors
+    return float(inliers.mean())
 
 
 def validate(track: GeometryTrack, matches: PairMatches) -> None:
@@ -98,20 +97,20 @@ def validate(track: GeometryTrack, matches: PairMatches) -> None:
         raise InvalidEvidence(f"PairMatches refers to a row beyond the {len(track.c2w)} poses of GeometryTrack")
 
 
-def views(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) -> list[View]:
+def views(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) -> list[MatchedView]:
     """The two cameras and the matches of each pair."""
-    found = []
+    all_views = []
     least = ONE_PLACE * scene_depth(track)
     for k, (i, j) in enumerate(zip(matches.row.tolist(), matches.other_row.tolist(), strict=True)):
         points = matches.points[matches.offsets[k] : matches.offsets[k + 1]]
         rotation, translation = relative_pose(c2w[i], c2w[j])
         near = bool(np.linalg.norm(translation) < least)
         ks = track.intrinsics[i], track.intrinsics[j]
-        found.append(View(*ks, rotation, translation, points[:, :2], points[:, 2:], near))
-    return found
+        all_views.append(MatchedView(*ks, rotation, translation, points[:, :2], points[:, 2:], near))
+    return all_views
 
 
-def parallax(view: View) -> float:
+def parallax(view: MatchedView) -> float:
     """Median angle in degrees between the two rays of a match, after the turn is undone."""
     rays = []
     for x, k, turn in ((view.x1, view.k1, np.eye(3)), (view.x2, view.k2, view.rotation)):
@@ -123,7 +122,7 @@ def parallax(view: View) -> float:
 def over_pairs(
     track: GeometryTrack,
     matches: PairMatches,
-    errors_of: Callable[[View], np.ndarray],
+    errors_of: Callable[[MatchedView], np.ndarray],
     rule: str,
     tau: float | None,
     least_matches: int,
@@ -132,7 +131,7 @@ def over_pairs(
     validate(track, matches)
     tau = TAU[check_rule(rule)] if tau is None else tau
     scale = LONG_SIDE / max(track.width, track.height) if rule == "corrected" else 1.0
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "pairs": len(matches.frame),
         "pairs_chosen_by": matches.how,
         "convention": track.convention,
@@ -184,19 +183,19 @@ def over_pairs(
 def other_reading(
     track: GeometryTrack,
     matches: PairMatches,
-    errors_of: Callable[[View], np.ndarray],
+    errors_of: Callable[[MatchedView], np.ndarray],
     rule: str,
     scale: float,
     rows: list[int],
     error: float,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What the error would be if the poses were meant the other way round, and whether that is likely."""
     least, share = MIXED_UP
     if error < least:
         return {}
     swapped = views(track, matches, invert(track.c2w))
-    found = [e[np.isfinite(e)] for e in (errors_of(swapped[k]) for k in rows)]
-    means = [scale * robust_mean(e, rule) for e in found if len(e)]
+    errors = [e[np.isfinite(e)] for e in (errors_of(swapped[k]) for k in rows)]
+    means = [scale * robust_mean(e, rule) for e in errors if len(e)]
     if not means or np.mean(means) > share * error:
         return {"error_if_mixed_up": float(np.mean(means)) if means else None}
     other = "camera-to-world" if track.convention == "w2c" else "world-to-camera"
@@ -208,7 +207,7 @@ def other_reading(
     return {"error_if_mixed_up": float(np.mean(means)), "warning": warning}
 
 
-def spatial(name: str, equation: int, errors_of: Callable[[View], np.ndarray], distance: str) -> Metric:
+def spatial(name: str, equation: int, errors_of: Callable[[MatchedView], np.ndarray], distance: str) -> Metric:
     """The metric of one distance between matches and what the poses demand."""
 
     def scored(

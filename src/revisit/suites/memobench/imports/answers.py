@@ -23,7 +23,7 @@ EXPECTED = 'a list of objects with "ID" and "Answer" (Yes or No), or a results C
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedAnswers:
     """What a file of answers holds."""
 
     entries: Sequence[Any]
@@ -35,29 +35,29 @@ class Recorded:
     id="import.vqa_answers", version=2, kind="file", makes=JudgeAnswers, artifact="vqa_answers",
     inputs=("annotations",), sets=("lite",),
 )  # fmt: skip
-def vqa_answers(path: Path, annotations: Mapping[str, Any]) -> JudgeAnswers:
+def vqa_answers(path: Path, annotations: Mapping[str, object]) -> JudgeAnswers:
     """The answers in a file, for the questions of the case or, where it has none, for those that the file echoes."""
     with in_clip(path):
-        found = read_answers(path)
-        questions = questions_in(annotations) or echoed_questions(found.entries)
-    return answers_from(questions, found.entries, judge=found.judge, frames=found.frames)
+        recorded = read_answers(path)
+        questions = questions_in(annotations) or echoed_questions(recorded.entries)
+    return answers_from(questions, recorded.entries, judge=recorded.judge, frames=recorded.frames)
 
 
-def read_answers(path: Path) -> Recorded:
+def read_answers(path: Path) -> RecordedAnswers:
     """The entries of a file of answers, unchecked, and who gave them."""
     text = read_text(path, MOST_BYTES)
     name = f"answers in {path.suffix.removeprefix('.') or 'a file'}"
     if path.suffix.lower() == ".csv":
-        return Recorded(_from_csv(text), name)
+        return RecordedAnswers(_from_csv(text), name)
     try:
         content = [parse_json(line) for line in text.split("\n") if line.strip()] if _lines(path) else json_in(text)
     except ValueError as error:
         raise MediaError(f"this is not JSON ({error}); expected {EXPECTED}") from None
     if isinstance(content, dict) and isinstance(content.get("answers"), list):
-        return Recorded(content["answers"], str(content.get("judge") or name), str(content.get("frames") or ""))
+        return RecordedAnswers(content["answers"], str(content.get("judge") or name), str(content.get("frames") or ""))
     if not isinstance(content, list):
         raise MediaError(f"found a {type(content).__name__}; expected {EXPECTED}")
-    return Recorded(content, name)
+    return RecordedAnswers(content, name)
 
 
 def echoed_questions(entries: Sequence[Any]) -> tuple[Question, ...]:
@@ -71,8 +71,8 @@ def echoed_questions(entries: Sequence[Any]) -> tuple[Question, ...]:
                 f"entry {position} lacks ID, Dimension or Dimension Polarity, and no question bank was given that has "
                 "them; give the folder of the bank"
             )
-        asked = Question(number, str(entry["Dimension"]), polarity == "Positive", str(entry.get("Question", "")))
-        questions.setdefault(number, asked)
+        question = Question(number, str(entry["Dimension"]), polarity == "Positive", str(entry.get("Question", "")))
+        questions.setdefault(number, question)
     return tuple(questions.values())
 
 

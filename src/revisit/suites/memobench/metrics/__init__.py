@@ -21,11 +21,15 @@ FIDELITY = ("memo_psnr", "memo_ssim", "memo_lpips")
 
 def metrics() -> list[str]:
     """Ids of the metrics of this suite; what a plugin adds comes last."""
-    known = [id for id in (*OWN, *RETURNING, *CAMERA) if id in METRICS]
-    others = [id for id in METRICS if "memobench" in METRICS[id].suites and id not in known]
-    return [*known, *others, *(id for id in METRICS if is_sign(id) and id not in others)]
+    own = [metric_id for metric_id in (*OWN, *RETURNING, *CAMERA) if metric_id in METRICS]
+    plugins = [metric_id for metric_id in METRICS if "memobench" in METRICS[metric_id].suites and metric_id not in own]
+    return [
+        *own,
+        *plugins,
+        *(metric_id for metric_id in METRICS if is_diagnostic(metric_id) and metric_id not in plugins),
+    ]
 
 
-def is_sign(id: str) -> bool:
+def is_diagnostic(metric_id: str) -> bool:
     """Whether a metric only serves to tell failures apart: it has no column of its own."""
-    return METRICS[id].family in DIAGNOSED
+    return METRICS[metric_id].family in DIAGNOSED

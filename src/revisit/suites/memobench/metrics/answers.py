@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -38,9 +37,9 @@ def upstream_rates(answers: JudgeAnswers) -> dict[str, float] | Unscored:
     verdicts: dict[str, list[bool]] = {}
     for position, entry in enumerate(entries, 1):
         try:
-            said = entry.get("Answer", "").strip().lower()
-            wanted = "yes" if polarity.get(entry["ID"], True) else "no"
-            verdicts.setdefault(entry["Dimension"], []).append(said == wanted)
+            answer = entry.get("Answer", "").strip().lower()
+            passing = "yes" if polarity.get(entry["ID"], True) else "no"
+            verdicts.setdefault(entry["Dimension"], []).append(answer == passing)
         except (KeyError, TypeError, AttributeError):
             return Unscored(
                 "refused",
@@ -50,7 +49,7 @@ def upstream_rates(answers: JudgeAnswers) -> dict[str, float] | Unscored:
     return {dimension: round(sum(passed) / len(passed), 4) for dimension, passed in verdicts.items()}
 
 
-def _own_list(answers: JudgeAnswers) -> list[dict[str, Any]]:
+def _own_list(answers: JudgeAnswers) -> list[dict[str, object]]:
     """The list that a judge would have written who left out what it did not answer."""
     rows = zip(answers.question.tolist(), answers.dimension, answers.answer.tolist(), strict=True)
     return [
@@ -64,11 +63,11 @@ def pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score | Unsco
     """Pass rate in percent of one dimension, with counts, interval and the questions that failed."""
     check_rule(rule)
     mine = np.array([name == dimension for name in answers.dimension], bool)
-    asked = int(mine.sum())
-    if not asked:
+    total = int(mine.sum())
+    if not total:
         return Unscored("does_not_apply", f"the question bank of this clip has no question about {dimension}")
     values, numbers = passes(answers)[mine], answers.question[mine]
-    answered = ~np.isnan(values)
+    valid = ~np.isnan(values)
     facts = _facts(answers, mine, values)
     if rule != "upstream" and (reason := mistrusted(answers.canary)):
         return Unscored(reason.reason, facts=facts)
@@ -79,27 +78,27 @@ def pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score | Unsco
         if dimension not in rates:
             return Unscored("unanswered", f"the judge's list has no answers under {dimension}", facts)
         value = 100 * rates[dimension]
-    elif not answered.any():
-        return Unscored("unanswered", f"none of the {asked} questions has an answer", facts)
+    elif not valid.any():
+        return Unscored("unanswered", f"none of the {total} questions has an answer", facts)
     else:
-        value = 100 * float(values[answered].mean())
-    units = Series(question=numbers[answered], value=values[answered])
+        value = 100 * float(values[valid].mean())
+    units = Series(question=numbers[valid], value=values[valid])
     return Score(value, units=units if len(units) else None, facts=facts)
 
 
-def _facts(answers: JudgeAnswers, mine: np.ndarray, values: np.ndarray) -> Mapping[str, Any]:
+def _facts(answers: JudgeAnswers, mine: np.ndarray, values: np.ndarray) -> Mapping[str, object]:
     """Counts, the interval that unanswered questions leave open, and which questions failed."""
-    numbers, asked = answers.question[mine], int(mine.sum())
+    numbers, total = answers.question[mine], int(mine.sum())
     open_ = np.isnan(values)
     passed = int(np.nansum(values))
     p_pass = np.where(answers.positive, answers.p_yes, 1 - answers.p_yes)[mine]
-    facts: dict[str, Any] = {
-        "asked": asked,
+    facts: dict[str, object] = {
+        "asked": total,
         "answered": int((~open_).sum()),
         "passed": passed,
         "unanswered": numbers[open_].tolist(),
         "failed": numbers[values == 0].tolist(),
-        "interval": [100 * passed / asked, 100 * (passed + int(open_.sum())) / asked],
+        "interval": [100 * passed / total, 100 * (passed + int(open_.sum())) / total],
         "judge": answers.judge,
         "bank": answers.bank,
         "frames": answers.frames,
@@ -110,7 +109,9 @@ def _facts(answers: JudgeAnswers, mine: np.ndarray, values: np.ndarray) -> Mappi
     return facts
 
 
-def vqa(dimension: str, about: str, *responds_to: str, blind_to: tuple[str, ...] = ("frozen camera",)) -> Metric:
+def vqa_metric(
+    dimension: str, subject: str, *responds_to: str, blind_to: tuple[str, ...] = ("frozen camera",)
+) -> Metric:
     """The metric of one dimension."""
     name = DIMENSIONS[dimension]
 
@@ -121,11 +122,11 @@ def vqa(dimension: str, about: str, *responds_to: str, blind_to: tuple[str, ...]
         id=f"memo_vqa_{dimension}", version=1, title=f"VQA: {name.lower()}", unit="percent", range=(0, 100),
         higher_is_better=True, needs=(JudgeAnswers,), suites=("memobench",), paper=f"{PAPER} section 3.5",
         upstream=name, responds_to=responds_to, blind_to=(*blind_to, "what no question asks"),
-        doc=f"Share of the questions about {about} that pass, in percent.",
+        doc=f"Share of the questions about {subject} that pass, in percent.",
     )(scored)  # fmt: skip
 
 
-vqa_if = vqa("if", "following the prompt", "frozen camera", "wrong camera", "missing event", blind_to=())
-vqa_ob = vqa("ob", "object and background", "changed object", "changed background")
-vqa_cm = vqa("cm", "what goes on while unseen", "object vanishes", "teleport", "state reset")
-vqa_pa = vqa("pa", "physics", "impossible motion", "wrong light")
+vqa_if = vqa_metric("if", "following the prompt", "frozen camera", "wrong camera", "missing event", blind_to=())
+vqa_ob = vqa_metric("ob", "object and background", "changed object", "changed background")
+vqa_cm = vqa_metric("cm", "what goes on while unseen", "object vanishes", "teleport", "state reset")
+vqa_pa = vqa_metric("pa", "physics", "impossible motion", "wrong light")

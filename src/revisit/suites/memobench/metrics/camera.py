@@ -12,7 +12,6 @@ rotations.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ RESTING = 1.0  # degrees: a true camera that turns less gives nothing to be bett
 
 
 @dataclass(frozen=True)
-class Control:
+class RotationErrors:
     """Rotation errors of a camera against the true one. Angles are degrees."""
 
     errors: np.ndarray  # (N,) of each frame, after both are aligned in the first
@@ -45,13 +44,13 @@ class Control:
         return max(0.0, 1 - self.ate / max(total, LEAST_BUDGET))
 
 
-def control(seen: np.ndarray, true: np.ndarray) -> Control:
+def rotation_errors(rotations: np.ndarray, true: np.ndarray) -> RotationErrors:
     """Errors of rotations (N, 3, 3) against the true ones (N, 3, 3) of the same frames."""
-    aligned = true[0] @ seen[0].T @ seen
+    aligned = true[0] @ rotations[0].T @ rotations
     errors = geodesic(true, aligned)
-    turns = [np.swapaxes(path[:-1], 1, 2) @ path[1:] for path in (true, seen)]
+    turns = [np.swapaxes(path[:-1], 1, 2) @ path[1:] for path in (true, rotations)]
     moments = true[np.unique(np.rint(np.linspace(0, len(true) - 1, MOMENTS)).astype(int))]
-    return Control(
+    return RotationErrors(
         errors=errors,
         ate=float(np.sqrt(np.mean(errors**2))),
         steps=float(geodesic(*turns).mean()),
@@ -61,14 +60,14 @@ def control(seen: np.ndarray, true: np.ndarray) -> Control:
     )
 
 
-def resampled(poses: int, frames: int, wanted: np.ndarray) -> np.ndarray:
+def resampled(poses: int, frames: int, numbers: np.ndarray) -> np.ndarray:
     """Rows of the true poses that belong to these frames of a clip: the nearest in share of the length."""
-    return np.minimum(np.rint(wanted * (poses - 1) / max(frames - 1, 1)).astype(int), poses - 1)
+    return np.minimum(np.rint(numbers * (poses - 1) / max(frames - 1, 1)).astype(int), poses - 1)
 
 
-def validate(seen: SeenCamera) -> None:
+def validate(camera: SeenCamera) -> None:
     """Raise InvalidEvidence unless all rotations are proper ones."""
-    if not np.allclose(seen.rotation @ np.swapaxes(seen.rotation, 1, 2), np.eye(3), atol=1e-3):
+    if not np.allclose(camera.rotation @ np.swapaxes(camera.rotation, 1, 2), np.eye(3), atol=1e-3):
         raise InvalidEvidence("SeenCamera.rotation must hold rotation matrices: orthonormal, camera to world")
 
 
@@ -83,7 +82,7 @@ def camera_controllability(
     case: Case,
     frames: FrameFacts,
     truth: TruePoseTrack,
-    seen: SeenCamera,
+    camera: SeenCamera,
     *,
     rule: str = "corrected",
     smooth: float = 0.0,
@@ -93,36 +92,36 @@ def camera_controllability(
     Facts: error (`ate_deg`), mean error of the turns between frames, net true rotation, the way turned, and the scores
     that the module's header explains.
     """
-    validate(seen)
+    validate(camera)
     check_rule(rule)
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
-    rows = np.flatnonzero(seen.index < count)
+    rows = np.flatnonzero(camera.index < count)
     if len(rows) < 2 or len(truth.c2w) < 2:
         return Unscored(
             "too_short",
             f"a path needs at least two poses; {len(rows)} of the clip's {count} frames have one, and the true camera "
             f"has {len(truth.c2w)}",
         )
-    index = seen.index[rows]
+    index = camera.index[rows]
     raw = truth.c2w[:, :3, :3]
     path = smoothed(raw, smooth) if case.subset == ESTIMATED else raw
     true = path[resampled(len(raw), count, index)]
-    made = control(seen.rotation[rows], true)
-    static = control(np.broadcast_to(np.eye(3), true.shape), true)
-    score = rounded(made.score(made.net), 4, rule)
-    facts: dict[str, Any] = {
+    errors = rotation_errors(camera.rotation[rows], true)
+    static = rotation_errors(np.broadcast_to(np.eye(3), true.shape), true)
+    score = rounded(errors.score(errors.net), 4, rule)
+    facts: dict[str, object] = {
         "controllability": score,
-        "static_score": percent(static.score(made.net), 0, 1, rule),
-        "path_score": percent(made.score(made.way), 0, 1, rule),
-        "static_path_score": percent(static.score(made.way), 0, 1, rule),
-        "better_than_static": 1 - made.ate / static.ate if static.ate > RESTING else None,
-        "ate_deg": rounded(made.ate, 3, rule),
-        "step_error_deg": rounded(made.steps, 3, rule),
-        "true_rotation_deg": rounded(made.net, 3, rule),
-        "true_way_deg": made.way,
-        "true_farthest_deg": made.farthest,
+        "static_score": percent(static.score(errors.net), 0, 1, rule),
+        "path_score": percent(errors.score(errors.way), 0, 1, rule),
+        "static_path_score": percent(static.score(errors.way), 0, 1, rule),
+        "better_than_static": 1 - errors.ate / static.ate if static.ate > RESTING else None,
+        "ate_deg": rounded(errors.ate, 3, rule),
+        "step_error_deg": rounded(errors.steps, 3, rule),
+        "true_rotation_deg": rounded(errors.net, 3, rule),
+        "true_way_deg": errors.way,
+        "true_farthest_deg": errors.farthest,
         "poses": len(rows),
-        "poses_from": seen.source,
+        "poses_from": camera.source,
         "true_poses_from": truth.source,
     }
     if path is not raw:
@@ -132,6 +131,6 @@ def camera_controllability(
             "moved_deg": float(np.sqrt(np.mean(moved**2))),
             "most_deg": float(moved.max()),
         }
-    if seen.field_of_view:
-        facts |= {"field_of_view": seen.field_of_view, "field_of_view_estimated": seen.field_of_view_estimated}
-    return Score(percent(score, 0, 1, rule), made.ate, Series(frame=index, value=made.errors), facts)
+    if camera.field_of_view:
+        facts |= {"field_of_view": camera.field_of_view, "field_of_view_estimated": camera.field_of_view_estimated}
+    return Score(percent(score, 0, 1, rule), errors.ate, Series(frame=index, value=errors.errors), facts)

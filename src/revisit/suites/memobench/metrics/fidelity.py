@@ -16,7 +16,7 @@ from revisit.core.phase_pairs import first_rows, phase_maps, rows_of
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, NO_FRAMES, PHASES, PSNR, Measure, ssim_of
-from revisit.suites.memobench.metrics.rules import PAPER, Marks, check_rule, marks, rounded
+from revisit.suites.memobench.metrics.rules import PAPER, ClipPhases, check_rule, clip_phases, rounded
 
 NETS = {"upstream": "lpips_alex", "paper": "lpips_vgg"}
 
@@ -24,59 +24,63 @@ NETS = {"upstream": "lpips_alex", "paper": "lpips_vgg"}
 def over_phases(
     case: Case,
     frames: FrameFacts,
-    seen: FrameFidelity | PerceptualDistance,
+    fidelity: FrameFidelity | PerceptualDistance,
     values: np.ndarray,
     rule: str,
     measure: Measure,
 ) -> Score | Unscored:
     """Mean over the whole clip, with the phases' means and what is lost from the first to the last in the facts."""
     check_rule(rule)
-    if not len(seen.index):
+    if not len(fidelity.index):
         return Unscored(NO_FRAMES)
-    found = marks(case, frames)
-    rows = {"all": first_rows(seen.index)}
-    if isinstance(found, Marks):
-        rows |= phase_rows(case, found, seen.index, seen.reference, rule)
+    phases = clip_phases(case, frames)
+    rows = {"all": first_rows(fidelity.index)}
+    if isinstance(phases, ClipPhases):
+        rows |= phase_rows(case, phases, fidelity.index, fidelity.reference, rule)
     means = {name: rounded(values[at].mean(), 4, rule) if len(at) else None for name, at in rows.items()}
     visible, returned = means.get("visible"), means.get("returned")
     sign = 1 if measure.higher_is_better else -1
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "mean": means,
         "frames": {name: len(at) for name, at in rows.items()},
         "drop": None if visible is None or returned is None else sign * (visible - returned),
-        **measure.told(seen),
+        **measure.told(fidelity),
     }
-    if isinstance(found, Unscored):
-        facts["note"] = found.sentence
-    whole = rows["all"]
-    units = Series(frame=seen.index[whole], other=seen.reference[whole], value=values[whole])
-    return Score(rounded(values[whole].mean(), 4, rule), units=units, facts=facts)
+    if isinstance(phases, Unscored):
+        facts["note"] = phases.sentence
+    all_rows = rows["all"]
+    units = Series(frame=fidelity.index[all_rows], other=fidelity.reference[all_rows], value=values[all_rows])
+    return Score(rounded(values[all_rows].mean(), 4, rule), units=units, facts=facts)
 
 
-def phase_rows(case: Case, found: Marks, index: np.ndarray, reference: np.ndarray, rule: str) -> dict[str, np.ndarray]:
+def phase_rows(
+    case: Case, phases: ClipPhases, index: np.ndarray, reference: np.ndarray, rule: str
+) -> dict[str, np.ndarray]:
     """Rows of each phase; without the reference's own phases, cut from those of the whole clip."""
     closed = rule == "upstream"
     true_frames, true_phases = (case.annotations.get(name) for name in ("gt_frames", "gt_phases"))
     if true_frames and true_phases:
-        maps = phase_maps(found.count, int(true_frames), (found.hidden, found.returned), true_phases, closed)
+        maps = phase_maps(phases.count, int(true_frames), (phases.hidden, phases.returned), true_phases, closed)
         return {name: rows_of(index, reference, maps[name]) for name in PHASES}
-    whole = first_rows(index)
-    ends = {name: found.phase(name, closed) for name in PHASES}
-    return {name: whole[(index[whole] >= first) & (index[whole] <= last)] for name, (first, last) in ends.items()}
+    all_rows = first_rows(index)
+    ends = {name: phases.phase(name, closed) for name in PHASES}
+    return {
+        name: all_rows[(index[all_rows] >= first) & (index[all_rows] <= last)] for name, (first, last) in ends.items()
+    }
 
 
-def memo(measure: Measure, *also: str) -> Metric:
+def fidelity_metric(measure: Measure, *also: str) -> Metric:
     """The metric of a measure over the whole clip, with the phases in the facts."""
 
     def scored(
-        case: Case, frames: FrameFacts, seen: Any, *, rule: str = "corrected", **params: Any
+        case: Case, frames: FrameFacts, fidelity: Any, *, rule: str = "corrected", **params: Any
     ) -> Score | Unscored:
-        values = measure.values(seen, **params)
+        values = measure.values(fidelity, **params)
         if isinstance(values, Unscored):
             return values
-        if measure is LPIPS and seen.net != (wanted := NETS.get(check_rule(rule), seen.net)):
-            return Unscored("other_settings", f"the rule {rule} needs {wanted}, but {seen.net} was used")
-        return over_phases(case, frames, seen, values, rule, measure)
+        if measure is LPIPS and fidelity.net != (net := NETS.get(check_rule(rule), fidelity.net)):
+            return Unscored("other_settings", f"the rule {rule} needs {net}, but {fidelity.net} was used")
+        return over_phases(case, frames, fidelity, values, rule, measure)
 
     return metric(
         id=f"memo_{measure.id}", version=1, title=f"{measure.called} against the true video",
@@ -87,5 +91,5 @@ def memo(measure: Measure, *also: str) -> Metric:
     )(scored)  # fmt: skip
 
 
-memo_psnr = memo(PSNR)
-memo_ssim, memo_lpips = memo(ssim_of("gray_border"), "blur"), memo(LPIPS, "blur")
+memo_psnr = fidelity_metric(PSNR)
+memo_ssim, memo_lpips = fidelity_metric(ssim_of("gray_border"), "blur"), fidelity_metric(LPIPS, "blur")

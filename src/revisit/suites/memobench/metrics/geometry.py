@@ -7,8 +7,6 @@ of successive maps of three frames of the visible and of the returned phase, eac
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
@@ -19,20 +17,20 @@ from revisit.suites.memobench.metrics.rules import (
     RETURNED,
     VISIBLE,
     check_rule,
-    lacks,
-    marks,
+    clip_phases,
+    find_rows,
+    frames_missing,
     mean_and_worst,
     rounded,
-    rows,
-    spread,
+    spread_frames,
 )
 
 
-def validate(seen: DepthMaps) -> None:
+def validate(maps: DepthMaps) -> None:
     """Raise InvalidEvidence unless maps have rows and columns."""
-    if seen.depth.shape[1] * seen.depth.shape[2] < 2:
+    if maps.depth.shape[1] * maps.depth.shape[2] < 2:
         raise InvalidEvidence(
-            f"DepthMaps.depth has maps of {seen.depth.shape[1:]} pixels; a map needs rows and columns"
+            f"DepthMaps.depth has maps of {maps.depth.shape[1:]} pixels; a map needs rows and columns"
         )
 
 
@@ -54,7 +52,7 @@ def likeness(depth: np.ndarray) -> np.ndarray:
 def geometry(
     case: Case,
     frames: FrameFacts,
-    seen: DepthMaps,
+    maps: DepthMaps,
     *,
     rule: str = "corrected",
     samples: int = 3,
@@ -64,35 +62,35 @@ def geometry(
 
     Facts: mean and minimum, both also by phase; who made the depth, and whether near things have large values.
     """
-    validate(seen)
-    found = marks(case, frames)
-    if isinstance(found, Unscored):
-        return found
+    validate(maps)
+    phases = clip_phases(case, frames)
+    if isinstance(phases, Unscored):
+        return phases
     parts: dict[str, np.ndarray] = {}
-    chosen: dict[str, np.ndarray] = {}
+    sampled: dict[str, np.ndarray] = {}
     for name in (VISIBLE, RETURNED):
-        first, last = found.phase(name, closed=check_rule(rule) == "upstream")
-        picks = spread(first, last, samples) if first < last else np.array([first])
-        chosen[name] = np.unique(picks) if rule == "corrected" else picks
-        if len(chosen[name]) < 2 and rule != "upstream":
+        first, last = phases.phase(name, closed=check_rule(rule) == "upstream")
+        picks = spread_frames(first, last, samples) if first < last else np.array([first])
+        sampled[name] = np.unique(picks) if rule == "corrected" else picks
+        if len(sampled[name]) < 2 and rule != "upstream":
             return Unscored("too_short", f"comparing depth needs two frames, but the {name} phase has one")
-        at = rows(seen.index, chosen[name])
+        at = find_rows(maps.index, sampled[name])
         if isinstance(at, list):
-            return lacks("depth", at, len(chosen[name]))
-        parts[name] = likeness(seen.depth[at])
+            return frames_missing("depth", at, len(sampled[name]))
+        parts[name] = likeness(maps.depth[at])
     by_phase = {name: _mean_and_minimum(part, rule) for name, part in parts.items()}
     mean = rounded(float(np.mean([part[0] for part in by_phase.values()])), 4, rule)
     minimum = min(part[1] for part in by_phase.values())
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "mean": mean,
         "minimum": minimum,
         "by_phase": {name: part[0] for name, part in by_phase.items()},
-        "depth_by": seen.maker,
-        "near_is_large": seen.inverse,
+        "depth_by": maps.maker,
+        "near_is_large": maps.inverse,
     }
     units = Series(
-        frame=np.concatenate([chosen[name][:-1] for name in parts]),
-        other=np.concatenate([chosen[name][1:] for name in parts]),
+        frame=np.concatenate([sampled[name][:-1] for name in parts]),
+        other=np.concatenate([sampled[name][1:] for name in parts]),
         value=np.concatenate(list(parts.values())),
     )
     return Score(mean_and_worst(mean, minimum, rule, alpha), mean, units, facts)

@@ -14,22 +14,23 @@ import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
+from revisit.metrics.vectors import unit_vectors
 from revisit.suites.memobench.evidence import IdentityTokens
 from revisit.suites.memobench.metrics.rules import (
     PAPER,
     RETURNED,
     check_rule,
-    lacks,
-    marks,
+    clip_phases,
+    find_rows,
+    frames_missing,
     mean_and_worst,
     rounded,
-    rows,
-    spread,
+    spread_frames,
 )
 
 
 @dataclass(frozen=True)
-class Identity:
+class PatchSimilarity:
     """Mean and minimum similarity of the best patches, over all frames and for each of them."""
 
     mean: float
@@ -38,25 +39,19 @@ class Identity:
     minima: np.ndarray
 
 
-def validate(seen: IdentityTokens) -> None:
+def validate(patches: IdentityTokens) -> None:
     """Raise InvalidEvidence unless the first frame is there."""
-    if not len(seen.index) or seen.index[0] != 0:
+    if not len(patches.index) or patches.index[0] != 0:
         raise InvalidEvidence("IdentityTokens.index must begin with frame 0, which all others are compared with")
 
 
-def identity(first: np.ndarray, later: np.ndarray, top: float) -> Identity:
+def patch_similarity(first: np.ndarray, later: np.ndarray, top: float) -> PatchSimilarity:
     """How similar the best share of the patches of `later` (N, patches, D) is to those of `first` (patches, D)."""
-    unit = [_unit(tokens) for tokens in (first, later)]
-    similar = np.clip((unit[1] * unit[0]).sum(axis=-1), 0, 1)
+    similar = np.clip((unit_vectors(later) * unit_vectors(first)).sum(axis=-1), 0, 1)
     count = max(1, int(similar.shape[1] * top))
     best = np.sort(similar, axis=1)[:, -count:]
     means, minima = best.mean(axis=1), best[:, 0]
-    return Identity(float(means.mean()), float(minima.min()), means, minima)
-
-
-def _unit(tokens: np.ndarray) -> np.ndarray:
-    tokens = np.asarray(tokens, dtype=np.float64)
-    return np.asarray(tokens / np.maximum(np.linalg.norm(tokens, axis=-1, keepdims=True), 1e-12))
+    return PatchSimilarity(float(means.mean()), float(minima.min()), means, minima)
 
 
 @metric(
@@ -70,7 +65,7 @@ def _unit(tokens: np.ndarray) -> np.ndarray:
 def object_identity(
     case: Case,
     frames: FrameFacts,
-    seen: IdentityTokens,
+    patches: IdentityTokens,
     *,
     rule: str = "corrected",
     top: float = 0.4,
@@ -81,24 +76,24 @@ def object_identity(
 
     Facts: mean and minimum of the best `top` share of patches, how many patches there are and who described them.
     """
-    validate(seen)
-    found = marks(case, frames)
-    if isinstance(found, Unscored):
-        return found
-    chosen = spread(*found.phase(RETURNED), samples)
+    validate(patches)
+    phases = clip_phases(case, frames)
+    if isinstance(phases, Unscored):
+        return phases
+    sampled = spread_frames(*phases.phase(RETURNED), samples)
     if check_rule(rule) == "corrected":
-        chosen = np.unique(chosen)
-    at = rows(seen.index, chosen)
+        sampled = np.unique(sampled)
+    at = find_rows(patches.index, sampled)
     if isinstance(at, list):
-        return lacks("patch descriptors", at, len(chosen))
-    made = identity(seen.tokens[0], seen.tokens[at], top)
-    mean, minimum = rounded(made.mean, 4, rule), rounded(made.minimum, 4, rule)
+        return frames_missing("patch descriptors", at, len(sampled))
+    similarity = patch_similarity(patches.tokens[0], patches.tokens[at], top)
+    mean, minimum = rounded(similarity.mean, 4, rule), rounded(similarity.minimum, 4, rule)
     facts = {
         "mean": mean,
         "minimum": minimum,
-        "patches": int(seen.tokens.shape[1]),
-        "described_by": seen.maker,
-        "middle_of_the_frame_only": seen.cropped,
+        "patches": int(patches.tokens.shape[1]),
+        "described_by": patches.maker,
+        "middle_of_the_frame_only": patches.cropped,
     }
-    units = Series(frame=chosen, value=made.means, minimum=made.minima)
-    return Score(mean_and_worst(mean, minimum, rule, alpha), made.mean, units, facts)
+    units = Series(frame=sampled, value=similarity.means, minimum=similarity.minima)
+    return Score(mean_and_worst(mean, minimum, rule, alpha), similarity.mean, units, facts)

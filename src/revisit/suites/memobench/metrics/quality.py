@@ -15,7 +15,16 @@ import numpy as np
 from revisit.core import Metric, PublishedMaker, Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.suites.memobench.evidence import AestheticScores, ImageQuality, ImageRewards, VisualHalves
-from revisit.suites.memobench.metrics.rules import PAPER, RULES, check_rule, lacks, percent, rounded, rows, spread
+from revisit.suites.memobench.metrics.rules import (
+    PAPER,
+    RULES,
+    check_rule,
+    find_rows,
+    frames_missing,
+    percent,
+    rounded,
+    spread_frames,
+)
 
 UPSTREAM_STEP = 4
 AESTHETIC_RANGE = {"corrected": (1, 10), "paper": (1, 10), "upstream": (0, 10)}
@@ -51,10 +60,10 @@ def mean_over_frames(
     """Mean over the frames that count: one in `step` upstream, else all that were rated."""
     if check_rule(rule) != "upstream":
         return float(np.mean(values)) if len(values) else Unscored("not_observed", "no frame was rated")
-    chosen = frames.index[frames.index % step == 0]
-    at = rows(index, chosen)
+    sampled = frames.index[frames.index % step == 0]
+    at = find_rows(index, sampled)
     if isinstance(at, list):
-        return lacks("rating", at, len(chosen))
+        return frames_missing("rating", at, len(sampled))
     return round(float(np.mean(values[at])), 4)
 
 
@@ -65,7 +74,7 @@ def mean_over_frames(
     published_by=(replace(BEAUTY, fact="aesthetic_by"), replace(QUALITY, fact="image_quality_by")),
 )  # fmt: skip
 def visual_quality(
-    frames: FrameFacts, seen: VisualHalves, *, rule: str = "corrected", step: int = UPSTREAM_STEP
+    frames: FrameFacts, halves_seen: VisualHalves, *, rule: str = "corrected", step: int = UPSTREAM_STEP
 ) -> Score | Unscored:
     """Mean of the aesthetic score and the image quality, each on 0-100.
 
@@ -73,10 +82,10 @@ def visual_quality(
     """
     low, high = AESTHETIC_RANGE[check_rule(rule)]
     halves = {
-        "aesthetic": (seen.aesthetic_index, seen.aesthetic, seen.aesthetic_maker, low, high),
-        "image_quality": (seen.quality_index, seen.quality, seen.quality_maker, 0, 1),
+        "aesthetic": (halves_seen.aesthetic_index, halves_seen.aesthetic, halves_seen.aesthetic_maker, low, high),
+        "image_quality": (halves_seen.quality_index, halves_seen.quality, halves_seen.quality_maker, 0, 1),
     }
-    facts: dict[str, Any] = {"aesthetic_range": [low, high]}
+    facts: dict[str, object] = {"aesthetic_range": [low, high]}
     parts = []
     for name, (index, values, maker, least, most) in halves.items():
         mean = mean_over_frames(index, values, frames, rule, step) if len(values) else Unscored(UNRATED)
@@ -87,24 +96,24 @@ def visual_quality(
                 return Unscored(mean.kind, missing, facts)
             facts["note"] = f"{missing}; upstream then uses the other part alone"
             continue
-        made = percent(mean, least, most, rule)
-        facts |= {name: mean, f"{name}_percent": made, f"{name}_by": maker}
-        parts.append(made)
+        scaled = percent(mean, least, most, rule)
+        facts |= {name: mean, f"{name}_percent": scaled, f"{name}_by": maker}
+        parts.append(scaled)
     return Score(rounded(float(np.mean(parts)), 2, rule), facts=facts)
 
 
-def rated(name: str, kind: type, scales: Mapping[str, tuple[float, float]], doc: str, **card: Any) -> Metric:
+def rating_metric(name: str, kind: type, scales: Mapping[str, tuple[float, float]], doc: str, **card: Any) -> Metric:
     """The metric of one rating of single frames."""
 
     def scored(
-        frames: FrameFacts, seen: Any, *, rule: str = "corrected", step: int = UPSTREAM_STEP
+        frames: FrameFacts, ratings: Any, *, rule: str = "corrected", step: int = UPSTREAM_STEP
     ) -> Score | Unscored:
         scale = scales[check_rule(rule)]
-        mean = mean_over_frames(seen.index, seen.value, frames, rule, step)
+        mean = mean_over_frames(ratings.index, ratings.value, frames, rule, step)
         if isinstance(mean, Unscored):
             return mean
-        facts = {"percent": percent(mean, *scale, rule), "range": list(scale), "rated_by": seen.maker}
-        return Score(mean, units=Series(frame=seen.index, value=seen.value), facts=facts)
+        facts = {"percent": percent(mean, *scale, rule), "range": list(scale), "rated_by": ratings.maker}
+        return Score(mean, units=Series(frame=ratings.index, value=ratings.value), facts=facts)
 
     return metric(
         id=f"memo_{name}", version=1, higher_is_better=True, needs=(FrameFacts, kind), suites=("memobench",),
@@ -112,12 +121,12 @@ def rated(name: str, kind: type, scales: Mapping[str, tuple[float, float]], doc:
     )(scored)  # fmt: skip
 
 
-aesthetic = rated(
+aesthetic = rating_metric(
     "aesthetic", AestheticScores, AESTHETIC_RANGE, "Mean aesthetic score of the frames, about 0 to 10.",
     title="Aesthetic score", unit="points", range=(0, 10), upstream="AestheticScore", responds_to=("ugly frames",),
     published_by=(BEAUTY,),
 )  # fmt: skip
-image_quality = rated(
+image_quality = rating_metric(
     "image_quality", ImageQuality, dict.fromkeys(RULES, (0, 1)), "Mean technical quality of the frames, 0 to 1.",
     title="Image quality", unit="score", range=(0, 1), upstream="ImageQuality", responds_to=("blur", "noise"),
     published_by=(QUALITY,),
@@ -130,7 +139,7 @@ image_quality = rated(
     responds_to=("wrong content",), blind_to=("memory", "camera", "the part of the prompt about the return"),
     published_by=(PublishedMaker("ImageReward", "rated_by", ("image-reward", "imagereward")),),
 )  # fmt: skip
-def image_reward(frames: FrameFacts, seen: ImageRewards, *, rule: str = "corrected") -> Score | Unscored:
+def image_reward(frames: FrameFacts, rewards: ImageRewards, *, rule: str = "corrected") -> Score | Unscored:
     """100 times the mean sigmoid of ImageReward over five frames spread over the clip.
 
     Facts: the mean before it is put on 0-100 (`reward`) and who rated.
@@ -138,13 +147,13 @@ def image_reward(frames: FrameFacts, seen: ImageRewards, *, rule: str = "correct
     check_rule(rule)
     if not len(frames.index):
         return Unscored("too_short", "the clip has no frames")
-    chosen = spread(0, int(frames.index[-1]), REWARD_FRAMES)
+    sampled = spread_frames(0, int(frames.index[-1]), REWARD_FRAMES)
     if rule == "corrected":
-        chosen = np.unique(chosen)
-    at = rows(seen.index, chosen)
+        sampled = np.unique(sampled)
+    at = find_rows(rewards.index, sampled)
     if isinstance(at, list):
-        return lacks("ImageReward", at, len(chosen))
-    values = 1 / (1 + np.exp(-np.asarray(seen.value[at], dtype=float)))
+        return frames_missing("ImageReward", at, len(sampled))
+    values = 1 / (1 + np.exp(-np.asarray(rewards.value[at], dtype=float)))
     reward = rounded(float(values.mean()), 4, rule)
-    units = Series(frame=chosen, value=values)
-    return Score(percent(reward, 0, 1, rule), reward, units, {"reward": reward, "rated_by": seen.maker})
+    units = Series(frame=sampled, value=values)
+    return Score(percent(reward, 0, 1, rule), reward, units, {"reward": reward, "rated_by": rewards.maker})

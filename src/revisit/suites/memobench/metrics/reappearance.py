@@ -9,14 +9,12 @@ was asked, since they move ORS by a factor of ten (docs/memobench-metrics.md).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.suites.memobench.evidence import Detections
-from revisit.suites.memobench.metrics.rules import HIDDEN, PAPER, RETURNED, VISIBLE, check_rule, marks, rounded
+from revisit.suites.memobench.metrics.rules import HIDDEN, PAPER, RETURNED, VISIBLE, check_rule, clip_phases, rounded
 
 SMALLEST, LARGEST = 0.0005, 0.5  # coverage of a mask that counts
 FALLBACK = 0.7  # coverage up to which one counts where none of the usual size is there
@@ -24,9 +22,9 @@ THRESHOLD = 0.5  # of `corrected`
 SURELY_SEEN = 0.9  # of the visible frames: a guessed object that is missed more often was a bad guess
 
 
-def validate(seen: Detections) -> None:
+def validate(detections: Detections) -> None:
     """Raise InvalidEvidence unless every mask belongs to a frame that was looked at."""
-    strange = np.setdiff1d(seen.frame, seen.index)
+    strange = np.setdiff1d(detections.frame, detections.index)
     if len(strange):
         raise InvalidEvidence(
             f"Detections.frame names frame {strange[0]}, which is not in `index`: it was not looked at"
@@ -50,16 +48,16 @@ def frame_confidence(
     return None
 
 
-def confidences(seen: Detections, threshold: float, *limits: float) -> np.ndarray:
+def confidences(detections: Detections, threshold: float, *limits: float) -> np.ndarray:
     """Confidence of every frame that was looked at; nan where nothing was found."""
-    order = np.argsort(seen.frame, kind="stable")
-    bounds = np.searchsorted(seen.frame[order], [seen.index, seen.index + 1])
-    found = np.full(len(seen.index), np.nan)
+    order = np.argsort(detections.frame, kind="stable")
+    bounds = np.searchsorted(detections.frame[order], [detections.index, detections.index + 1])
+    best_by_frame = np.full(len(detections.index), np.nan)
     for row, (low, high) in enumerate(bounds.T):
         mine = order[low:high]
-        best = frame_confidence(seen.coverage[mine], seen.score[mine], threshold, *limits)
-        found[row] = np.nan if best is None else best
-    return found
+        best = frame_confidence(detections.coverage[mine], detections.score[mine], threshold, *limits)
+        best_by_frame[row] = np.nan if best is None else best
+    return best_by_frame
 
 
 @metric(
@@ -72,7 +70,7 @@ def confidences(seen: Detections, threshold: float, *limits: float) -> np.ndarra
 def reappearance(
     case: Case,
     frames: FrameFacts,
-    seen: Detections,
+    detections: Detections,
     *,
     rule: str = "corrected",
     threshold: float | None = None,
@@ -85,62 +83,66 @@ def reappearance(
     `threshold` is that of the rule (0.5 corrected, 0 else) unless it is given. Facts: detection rate, mean confidence
     of the frames that have one, detection rates by phase, and the words and threshold that it was asked with.
     """
-    validate(seen)
-    found = marks(case, frames)
-    if isinstance(found, Unscored):
-        return found
+    validate(detections)
+    phases = clip_phases(case, frames)
+    if isinstance(phases, Unscored):
+        return phases
     limit = threshold if threshold is not None else THRESHOLD if check_rule(rule) == "corrected" else 0.0
     expected = _expected_prompt(case, rule)
-    facts: dict[str, Any] = {
-        "prompt": seen.prompt or None,
+    facts: dict[str, object] = {
+        "prompt": detections.prompt or None,
         "expected_prompt": expected,
-        "prompt_as_expected": seen.prompt == expected if seen.prompt and expected else None,
+        "prompt_as_expected": detections.prompt == expected if detections.prompt and expected else None,
         "threshold": limit,
         "coverage": [smallest, largest, fallback],
-        "detector": seen.maker,
+        "detector": detections.maker,
     }
-    if seen.threshold > limit:
+    if detections.threshold > limit:
         return Unscored(
             "other_settings",
-            f"the detector returned only masks above a confidence of {seen.threshold:g}, but this rule counts those "
-            f"above {limit:g}; run it again with that threshold or a lower one",
+            f"the detector returned only masks above a confidence of {detections.threshold:g}, but this rule counts "
+            f"those above {limit:g}; run it again with that threshold or a lower one",
             facts,
         )
-    if rule == "corrected" and not seen.prompt:
+    if rule == "corrected" and not detections.prompt:
         return Unscored(
             "unreadable",
             "the detections do not say which prompt was used, and the score depends on it; add `prompt` to the file",
             facts,
         )
-    values = confidences(seen, limit, smallest, largest, fallback)
-    first, last = found.phase(RETURNED)
-    mine = (seen.index >= first) & (seen.index <= last)
+    values = confidences(detections, limit, smallest, largest, fallback)
+    first, last = phases.phase(RETURNED)
+    mine = (detections.index >= first) & (detections.index <= last)
     expected_frames = last - first + 1
-    counted = int(mine.sum()) if rule == "corrected" else expected_frames  # upstream counts unseen frames as without
+    # Upstream counts frames that nobody looked at as frames without the object.
+    frame_count = int(mine.sum()) if rule == "corrected" else expected_frames
     if not mine.any():
         return Unscored("not_observed", f"the detector saw none of the {expected_frames} returned frames", facts)
-    made = ors(values[mine], counted, rule)
-    facts |= {**made, "looked_at": int(mine.sum()), "returned_frames": expected_frames}
-    facts["found_by_phase"] = {
-        name: _rate(values, seen.index, found.phase(name)) for name in (VISIBLE, HIDDEN, RETURNED)
-    }
-    visible = facts["found_by_phase"][VISIBLE] or 0.0
-    if seen.guessed and rule == "corrected" and visible < SURELY_SEEN:
+    scores = ors(values[mine], frame_count, rule)
+    rates = {name: _rate(values, detections.index, phases.phase(name)) for name in (VISIBLE, HIDDEN, RETURNED)}
+    facts |= {**scores, "looked_at": int(mine.sum()), "returned_frames": expected_frames, "found_by_phase": rates}
+    visible = rates[VISIBLE] or 0.0
+    if detections.guessed and rule == "corrected" and visible < SURELY_SEEN:
         return Unscored(
             "not_followed",
             f"the object was guessed (what is salient in the first frame), and is found in only {visible:.0%} of the "
             "frames before it leaves; give its box: --option targets=FILE",
             facts,
         )
-    facts["target_area"] = first_area(seen, limit, smallest, fallback)
-    units = Series(frame=seen.index[mine], value=np.nan_to_num(values[mine]))
-    return Score(made["ors"], made["detection_rate"], units, facts)
+    facts["target_area"] = first_area(detections, limit, smallest, fallback)
+    units = Series(frame=detections.index[mine], value=np.nan_to_num(values[mine]))
+    return Score(scores["ors"], scores["detection_rate"], units, facts)
 
 
-def first_area(seen: Detections, threshold: float, smallest: float, largest: float) -> float | None:
+def first_area(detections: Detections, threshold: float, smallest: float, largest: float) -> float | None:
     """Share of the first frame, which every model is given, that the best mask of the object covers."""
-    mine = (seen.frame == 0) & (seen.score > threshold) & (seen.coverage >= smallest) & (seen.coverage <= largest)
-    return float(seen.coverage[mine][seen.score[mine].argmax()]) if mine.any() else None
+    mine = (
+        (detections.frame == 0)
+        & (detections.score > threshold)
+        & (detections.coverage >= smallest)
+        & (detections.coverage <= largest)
+    )
+    return float(detections.coverage[mine][detections.score[mine].argmax()]) if mine.any() else None
 
 
 def ors(confidence: np.ndarray, frames: int, rule: str) -> dict[str, float]:
@@ -162,5 +164,5 @@ def _rate(values: np.ndarray, index: np.ndarray, phase: tuple[int, int]) -> floa
 def _expected_prompt(case: Case, rule: str) -> str | None:
     """The words that the dataset gives for this rule, where the case says them."""
     by_rule = case.annotations.get("ors_prompts") or {}
-    found = by_rule.get(rule) or case.annotations.get("ors_prompt")
-    return str(found) if found else None
+    prompt = by_rule.get(rule) or case.annotations.get("ors_prompt")
+    return str(prompt) if prompt else None

@@ -19,7 +19,7 @@ VISIBLE, HIDDEN, RETURNED = "visible", "hidden", "returned"
 
 
 @dataclass(frozen=True)
-class Marks:
+class ClipPhases:
     """Where the phases of a clip begin, and how many frames it has."""
 
     hidden: int
@@ -43,7 +43,7 @@ def check_rule(rule: str) -> str:
     return rule
 
 
-def marks(case: Case, frames: FrameFacts) -> Marks | Unscored:
+def clip_phases(case: Case, frames: FrameFacts) -> ClipPhases | Unscored:
     """The phases of a case, checked against the frames of its clip."""
     if case.phases is None:
         return Unscored("no_phases", "it was not given when the target leaves and returns")
@@ -54,20 +54,20 @@ def marks(case: Case, frames: FrameFacts) -> Marks | Unscored:
             "mismatch",
             f"the phases do not fit the clip: hidden from frame {hidden}, back from frame {returned}, {count} frames",
         )
-    return Marks(hidden, returned, count)
+    return ClipPhases(hidden, returned, count)
 
 
-def spread(first: int, last: int, wanted: int) -> np.ndarray:
+def spread_frames(first: int, last: int, count: int) -> np.ndarray:
     """`wanted` frames from `first` to `last`, evenly, each rounded down; a short stretch repeats frames."""
-    if wanted < 2:
+    if count < 2:
         return np.array([first])
-    return first + (np.arange(wanted) * (last - first) / (wanted - 1)).astype(np.int64)
+    return first + (np.arange(count) * (last - first) / (count - 1)).astype(np.int64)
 
 
 def percent(value: float, low: float, high: float, rule: str) -> float:
     """The value on a scale from 0 to 100 (Eq. 1); upstream rounds to one decimal."""
-    made = float(np.clip(100 * (value - low) / (high - low), 0, 100))
-    return round(made, 1) if rule == "upstream" else made
+    scaled = float(np.clip(100 * (value - low) / (high - low), 0, 100))
+    return round(scaled, 1) if rule == "upstream" else scaled
 
 
 def rounded(value: float, digits: int, rule: str) -> float:
@@ -80,7 +80,7 @@ def mean_and_worst(mean: float, worst: float, rule: str, alpha: float) -> float:
     return rounded(alpha * percent(mean, 0, 1, rule) + (1 - alpha) * percent(worst, 0, 1, rule), 2, rule)
 
 
-def rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray | list[int]:
+def find_rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray | list[int]:
     """Rows of `index` (rising) that hold these frames; or the list of frames that are not there."""
     frames = np.asarray(frames)
     at = np.searchsorted(index, frames)
@@ -88,8 +88,8 @@ def rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray | list[int]:
     return at if there.all() else sorted(set(frames[~there].tolist()))
 
 
-def lacks(what: str, missing: list[int], count: int) -> Unscored:
+def frames_missing(what: str, missing: list[int], count: int) -> Unscored:
     """Unscored, because some frames that the rule asks for were not observed."""
-    shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
-    sentence = f"{len(missing)} of the {count} frames that count have no {what} (frame {shown}); observe these as well"
+    listed = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+    sentence = f"{len(missing)} of the {count} frames that count have no {what} (frame {listed}); observe these as well"
     return Unscored("not_observed", sentence)

@@ -9,15 +9,24 @@ docs/memobench-metrics.md shows what that does. A camera that rests is perfectly
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any
 
 import numpy as np
 
 from revisit.core import Case, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.suites.memobench.evidence import WarpErrors
-from revisit.suites.memobench.metrics.rules import PAPER, RETURNED, VISIBLE, Marks, check_rule, marks, percent, rounded
+from revisit.suites.memobench.metrics.rules import (
+    PAPER,
+    RETURNED,
+    VISIBLE,
+    ClipPhases,
+    check_rule,
+    clip_phases,
+    percent,
+    rounded,
+)
 
 PHASES = {VISIBLE: 0, RETURNED: 2}  # as WarpErrors numbers them
 LEAST_PAIRS = 2
@@ -25,11 +34,11 @@ SHORTEST_RETURN = 2  # frames after the first returned one, below which upstream
 UPSTREAM_STEP = 4
 
 
-def half_open(seen: WarpErrors, hidden: int) -> WarpErrors:
+def half_open(warps: WarpErrors, hidden: int) -> WarpErrors:
     """The evidence without pairs that end on the first hidden frame, which only upstream counts as visible."""
-    keep = (seen.phase != PHASES[VISIBLE]) | (seen.other < hidden)
-    columns = {f.name: value[keep] for f in fields(seen) if isinstance(value := getattr(seen, f.name), np.ndarray)}
-    return replace(seen, closed=False, **columns)
+    keep = (warps.phase != PHASES[VISIBLE]) | (warps.other < hidden)
+    columns = {f.name: value[keep] for f in fields(warps) if isinstance(value := getattr(warps, f.name), np.ndarray)}
+    return replace(warps, closed=False, **columns)
 
 
 def smoothness(errors: np.ndarray, tau: float) -> float:
@@ -47,7 +56,7 @@ def smoothness(errors: np.ndarray, tau: float) -> float:
 def motion_smoothness(
     case: Case,
     frames: FrameFacts,
-    seen: WarpErrors,
+    warps: WarpErrors,
     *,
     rule: str = "corrected",
     tau: float = 0.15,
@@ -59,71 +68,71 @@ def motion_smoothness(
     no flow at all (`without_flow`); how far the picture moves; the step in frames and seconds, and who made the flow.
     """
     check_rule(rule)
-    found = marks(case, frames)
-    if isinstance(found, Unscored):
-        return found
+    phases = clip_phases(case, frames)
+    if isinstance(phases, Unscored):
+        return phases
     if rule == "upstream":
-        return _upstream(found, seen, tau, step)
-    if rule == "paper" and seen.step != step:
-        return _other_step(seen, step)
-    seen = half_open(seen, found.hidden)
-    errors = seen.wrong_way if rule == "paper" else seen.error
-    per_phase = {name: errors[seen.phase == code] for name, code in PHASES.items()}
-    facts = _facts(seen, {name: smoothness(part, tau) or None for name, part in per_phase.items()}, tau)
+        return _upstream(phases, warps, tau, step)
+    if rule == "paper" and warps.step != step:
+        return _other_step(warps, step)
+    warps = half_open(warps, phases.hidden)
+    errors = warps.wrong_way if rule == "paper" else warps.error
+    per_phase = {name: errors[warps.phase == code] for name, code in PHASES.items()}
+    facts = _facts(warps, {name: smoothness(part, tau) or None for name, part in per_phase.items()}, tau)
     for name, part in per_phase.items():
         if len(part) < LEAST_PAIRS:
-            first, last = found.phase(name)
+            first, last = phases.phase(name)
             return Unscored(
                 "too_short",
-                f"the {last - first + 1} frames of the {name} phase hold {len(part)} pairs that are {seen.step} frames "
-                f"apart, and {LEAST_PAIRS} are needed",
+                f"the {last - first + 1} frames of the {name} phase hold {len(part)} pairs that are {warps.step} "
+                f"frames apart, and {LEAST_PAIRS} are needed",
                 facts,
             )
     mean = float(errors.mean())
     score = float(np.exp(-mean / tau))
-    return Score(percent(score, 0, 1, rule), mean, _units(seen, errors, tau), {**facts, "temporal_score": score})
+    return Score(percent(score, 0, 1, rule), mean, _units(warps, errors, tau), {**facts, "temporal_score": score})
 
 
-def _upstream(found: Marks, seen: WarpErrors, tau: float, step: int) -> Score | Unscored:
+def _upstream(phases: ClipPhases, warps: WarpErrors, tau: float, step: int) -> Score | Unscored:
     """The mean of the phases' own scores, a phase of few samples counting as 0."""
-    if seen.step != step or not seen.closed:
-        return _other_step(seen, step)
-    scores = {name: smoothness(seen.wrong_way[seen.phase == code], tau) for name, code in PHASES.items()}
-    if found.count - 1 - found.returned < SHORTEST_RETURN:
+    if warps.step != step or not warps.closed:
+        return _other_step(warps, step)
+    scores = {name: smoothness(warps.wrong_way[warps.phase == code], tau) for name, code in PHASES.items()}
+    if phases.count - 1 - phases.returned < SHORTEST_RETURN:
         scores.pop(RETURNED)
     score = rounded(float(np.mean(list(scores.values()))), 4, "upstream")  # before it is put on 0-100 and rounded again
-    facts = {**_facts(seen, scores, tau), "temporal_score": score}
-    mean = float(seen.wrong_way.mean()) if len(seen.index) else None
-    return Score(percent(score, 0, 1, "upstream"), mean, _units(seen, seen.wrong_way, tau), facts)
+    facts = {**_facts(warps, scores, tau), "temporal_score": score}
+    mean = float(warps.wrong_way.mean()) if len(warps.index) else None
+    return Score(percent(score, 0, 1, "upstream"), mean, _units(warps, warps.wrong_way, tau), facts)
 
 
-def _other_step(seen: WarpErrors, step: int) -> Unscored:
-    phases = "shared" if seen.closed else "not shared"
+def _other_step(warps: WarpErrors, step: int) -> Unscored:
+    phases = "shared" if warps.closed else "not shared"
     return Unscored(
         "other_settings",
-        f"the pairs are {seen.step} frames apart with boundary frames {phases}; this rule asks for {step}, "
+        f"the pairs are {warps.step} frames apart with boundary frames {phases}; this rule asks for {step}, "
         "and upstream for shared ones: set `step` and `closed` of the flow's observer in the protocol",
     )
 
 
-def _facts(seen: WarpErrors, scores: dict[str, Any], tau: float) -> dict[str, Any]:
-    pairs = {name: int((seen.phase == code).sum()) for name, code in PHASES.items()}
-    facts: dict[str, Any] = {
+def _facts(warps: WarpErrors, scores: Mapping[str, float | None], tau: float) -> dict[str, object]:
+    pairs = {name: int((warps.phase == code).sum()) for name, code in PHASES.items()}
+    facts: dict[str, object] = {
         "by_phase": scores,
         "pairs": pairs,
-        "step": seen.step,
-        "seconds": seen.step / seen.fps,
-        "flow": seen.maker,
-        "compared_at": [seen.width, seen.height],
+        "step": warps.step,
+        "seconds": warps.step / warps.fps,
+        "flow": warps.maker,
+        "compared_at": [warps.width, warps.height],
     }
-    if len(seen.index):
+    if len(warps.index):
         facts |= {
-            "without_flow": float(np.exp(-seen.still.mean() / tau)),
-            "compared_share": float(seen.compared.mean()),
-            "motion": float(seen.length.mean()),
+            "without_flow": float(np.exp(-warps.still.mean() / tau)),
+            "compared_share": float(warps.compared.mean()),
+            "motion": float(warps.length.mean()),
         }
     return facts
 
 
-def _units(seen: WarpErrors, errors: np.ndarray, tau: float) -> Series:
-    return Series(frame=seen.index, other=seen.other, value=np.exp(-errors / tau), still=np.exp(-seen.still / tau))
+def _units(warps: WarpErrors, errors: np.ndarray, tau: float) -> Series:
+    return Series(frame=warps.index, other=warps.other, value=np.exp(-errors / tau), still=np.exp(-warps.still / tau))
