@@ -89,7 +89,8 @@ def curves(results: Results, fps: float) -> dict[str, Any]:
 
 
 def _curve(metric: str, groups: Iterable[Results], fps: float) -> dict[str, Any]:
-    points, gaps, scores, scenes = [], [], [], []
+    points: list[dict[str, Any]] = []
+    gaps, scores, scenes = [], [], []
     for part in groups:
         found = part.scores(metric)
         cell = part.cell(metric).as_json()

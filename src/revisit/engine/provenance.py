@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import revisit
+from revisit._version import __version__
 from revisit.core.text import parse_json
 from revisit.engine.availability import caption
 from revisit.engine.cache import EvidenceCache
@@ -108,7 +108,7 @@ class Account:
             **({"decoded_by": decoding_build(decoding)} if decoding else {}),
         }
         content = {
-            "revisit": revisit.__version__,
+            "revisit": __version__,
             "suite": plan.suite.id,
             "set": plan.observers.id,
             "observed_by": caption(whole),

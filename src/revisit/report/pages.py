@@ -24,7 +24,8 @@ from revisit.results.ceilings import held_to_truth
 from revisit.results.model_facts import facts_for
 from revisit.results.results import Results
 from revisit.results.run import Run
-from revisit.results.verdict import Verdict, verdict, worst_moments
+from revisit.results.verdict import Verdict, verdict
+from revisit.results.worst_frames import worst_moments
 
 GALLERY = 24  # moments
 AT_ONCE = 48  # clips described in memory

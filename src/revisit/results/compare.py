@@ -12,7 +12,8 @@ from typing import Any
 
 from revisit.core import METRICS, Case
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
-from revisit.results.results import Interval, Results, differences_of, span, within
+from revisit.results.cells import Interval, differences_of, span, within
+from revisit.results.results import Results
 from revisit.stats.paired import ALPHA, PairedTest, holm, paired_test, wilcoxon
 
 FEWER = 0.5  # of the clips of the first: with fewer that pose the test, the others' scores say nothing of the rest

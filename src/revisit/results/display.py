@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from revisit.core import METRICS, SUITES
 from revisit.core.reasons import KINDS
-from revisit.results.results import Cell, Interval
+from revisit.results.cells import Cell, Interval
 from revisit.stats.pairwise import rank_models
 
 COVERAGE_MAY_DIFFER = 0.2

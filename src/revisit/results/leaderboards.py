@@ -13,9 +13,10 @@ from typing import Any
 
 from revisit.core import METRICS, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
+from revisit.results.cells import Cell
 from revisit.results.display import coverage, ends, marks, number, observed_by, title
 from revisit.results.funnel import posed
-from revisit.results.results import Cell, Results
+from revisit.results.results import Results
 from revisit.results.stand_ins import SUFFIX, set_apart, stand_ins
 
 ROLES = ("", FLOOR, CEILING)  # in the order of a board

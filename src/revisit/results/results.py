@@ -13,12 +13,11 @@ Clips that are the truth itself (`Case.truth`) stand apart in `truth`: no model,
 from __future__ import annotations
 
 import difflib
-import math
 import operator
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,109 +29,20 @@ from revisit.core.cases import CEILING, FLOOR
 from revisit.core.records import GATE_STATES
 from revisit.core.text import counted
 from revisit.results import export
+from revisit.results.cells import Cell, hides_rare_failures, limits_of, mean_of
+from revisit.results.display import heading
 from revisit.results.metric_columns import Answers, Column, Columns
-from revisit.stats.intervals import Estimate, ends_interval, mean_interval
-from revisit.stats.paired import ALPHA, SignedRank, paired_test, wilcoxon
-from revisit.stats.pairwise import Ranking, rank_models
+from revisit.results.pairing import Paired, PairingKey, Rank, ambiguous_keys, pair_models, rank_scores, ranks_of
+from revisit.stats.pairwise import Ranking
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
 TRUTH = "truth"  # the row of the references
-SCENES_FOR_RARE_FAILURES = 29  # 0.9^29 < 5 %: so many show a failure of one scene in ten
-GOOD = 0.25  # of the range of a metric, from its best end: nothing in such scores is a failure
 Entry = Case | Rejected
 Asks = Callable[[str, Entry], bool]
-Limits = tuple[float | None, float | None]
-Interval = tuple[float, float]
-PairingKey = tuple[str | int, ...]  # Case.pairing_key
 Place = tuple[Path, int, int | None]  # of a clip: its file, and the stretch of it
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A mean over scored clips, and what became of the others."""
-
-    n: int  # scored
-    of: int  # asked, missing ones included
-    mean: float | None = None
-    interval: Interval | None = None  # 95 %; None where fewer than two samples leave it unknown
-    failed: int = 0
-    unscored: Mapping[str, int] = field(default_factory=dict)  # kind of reason -> clips
-    few_scenes: bool = False  # too few to see rare failures: all scores are good, and an interval would hide that
-    clips: Mapping[Hashable, tuple[float, str]] = field(default_factory=dict, repr=False, compare=False)
-    # clip -> its score and its scene, by which models are compared; not written to files
-
-    def as_json(self) -> dict[str, Any]:
-        """As summary.json has it."""
-        made: dict[str, Any] = {"n": self.n, "of": self.of, "failed": self.failed}
-        if self.mean is not None:
-            made |= {"mean": self.mean, "interval": None if self.interval is None else list(self.interval)}
-            made |= {"few_scenes": True} if self.few_scenes else {}
-        return made | ({"unscored": dict(sorted(self.unscored.items()))} if self.unscored else {})
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Cell:
-        """The cell that summary.json has."""
-        low_high = content.get("interval")
-        interval = (low_high[0], low_high[1]) if low_high else None
-        counts = content["n"], content["of"]
-        few = bool(content.get("few_scenes"))
-        return cls(*counts, content.get("mean"), interval, content.get("failed", 0), content.get("unscored", {}), few)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One clip of two models: the same sample under the same conditions."""
-
-    first: Record
-    second: Record
-
-    @property
-    def difference(self) -> float:
-        """How much the second scores above the first."""
-        assert self.first.value is not None and self.second.value is not None
-        return self.second.value - self.first.value
-
-
-@dataclass(frozen=True)
-class Paired:
-    """Two models on the clips that both have a score of; differences are second - first."""
-
-    metric: str
-    first: str
-    second: str
-    pairs: tuple[Pair, ...]  # the largest differences first
-    difference: float | None
-    interval: Interval | None  # None where there is no p
-    p: float | None  # of the two-sided test over scenes, of this pair alone; None for too few scenes
-    estimate: Estimate | None  # over samples; None for fewer than two of them
-    wins: int  # of the second, by the direction of the metric
-    ties: int
-    losses: int
-    test: SignedRank | None  # None for too few pairs
-    ambiguous: int = 0  # clips that have no counterpart, because several of a scene bear one name
-
-    @property
-    def better(self) -> str | None:
-        """The model that is better at 5 %, this pair taken by itself, or None where that is not known."""
-        metric = METRICS[self.metric]
-        if self.p is None or self.p > ALPHA or metric.higher_is_better is None or self.wins == self.losses:
-            return None
-        return self.second if ((self.difference or 0.0) > 0) == metric.higher_is_better else self.first
-
-
-@dataclass(frozen=True)
-class Rank:
-    """The place of a model under a metric, and the places it may have: `low` is the best of them."""
-
-    model: str
-    rank: int
-    low: int
-    high: int
-    mean: float
-    n: int
 
 
 class Results:
@@ -340,34 +250,13 @@ class Results:
         shared = {key for key, models in having.items() if sorted(models) == everybody}
         return self.only(lambda entry: isinstance(entry, Case) and entry.pairing_key in shared)
 
-    def scores_by_clip(self, metric: str) -> dict[str, dict[Hashable, float]]:
-        """Model -> clip -> its score; the keys are those by which clips of two models are paired.
-
-        Several clips of one model that bear the same key are left out: none of them has a counterpart of its own.
-        """
-        scores: dict[str, dict[Hashable, float]] = {model: {} for model in self.models}
-        ambiguous = self.ambiguous(metric)
-        for record in self.scores(metric):
-            key = record.case.pairing_key
-            if record.value is not None and (record.case.model, key) not in ambiguous:
-                scores[record.case.model][key] = record.value
-        return scores
-
     def ambiguous(self, metric: str) -> dict[tuple[str, PairingKey], int]:
         """Model and key of clips that cannot be paired, because several clips of the model bear that key."""
-        counts = Counter((record.case.model, record.case.pairing_key) for record in self.scores(metric))
-        return {named: count for named, count in counts.items() if count > 1}
-
-    def scenes_by_clip(self, metric: str) -> dict[Hashable, str]:
-        """Clip -> its scene."""
-        return {record.case.pairing_key: record.case.sample for record in self.scores(metric)}
+        return ambiguous_keys(self.scores(metric))
 
     def ranking(self, metric: str) -> Ranking:
         """Models by their mean on common clips, with tests of all pairs; models without a score are left out."""
-        scores = {model: mine for model, mine in self.scores_by_clip(metric).items() if mine}
-        higher = METRICS[metric].higher_is_better is not False
-        ends = span(metric) if self.two_valued(metric) else None
-        return rank_models(scores, self.scenes_by_clip(metric), higher, ends)
+        return rank_scores(self.scores(metric), metric, self.two_valued(metric))
 
     # Numbers
 
@@ -446,31 +335,7 @@ class Results:
         if unknown := [model for model in (first, second) if model not in self._whole.models]:
             near = difflib.get_close_matches(unknown[0], self._whole.models, n=3) or self._whole.models[:20]
             raise UsageError(f"there is no model called {unknown[0]!r}; these results have {', '.join(near)}")
-        ambiguous = self.ambiguous(metric)
-        records: dict[PairingKey, dict[str, Record]] = {}
-        for record in self.scores(metric):
-            case = record.case
-            if case.model in (first, second) and (case.model, case.pairing_key) not in ambiguous:
-                records.setdefault(case.pairing_key, {})[case.model] = record
-        pairs = [Pair(both[first], both[second]) for both in records.values() if len(both) == 2]
-        differences = [pair.difference for pair in pairs]
-        higher = METRICS[metric].higher_is_better is not False
-        won = [difference > 0 if higher else difference < 0 for difference in differences if difference]
-        over = paired_test(
-            [pair.first.value or 0.0 for pair in pairs],
-            [pair.second.value or 0.0 for pair in pairs],
-            [pair.first.case.sample for pair in pairs],
-            span(metric) if self.two_valued(metric) else None,
-        )
-        interval = None if over is None or over.interval is None else within(over.interval, differences_of(metric))
-        test = wilcoxon([0.0] * len(differences), differences) if differences else None
-        ordered = sorted(pairs, key=lambda pair: (-abs(pair.difference), pair.first.case.id))
-        unpaired = sum(count for (model, _), count in ambiguous.items() if model in (first, second))
-        return Paired(
-            metric, first, second, tuple(ordered), None if over is None else over.difference, interval,
-            None if over is None else over.p, None if over is None else over.estimate, sum(won), len(pairs) - len(won),
-            len(won) - sum(won), test, unpaired,
-        )  # fmt: skip
+        return pair_models(self.scores(metric), metric, first, second, self.two_valued(metric))
 
     def ranks(self, metric: str) -> list[Rank]:
         """Models by their mean on common clips, the best first; equal means share a place.
@@ -482,12 +347,7 @@ class Results:
         higher = METRICS[metric].higher_is_better
         if higher is None:
             raise UsageError(f"{metric} is a description without a better direction, so models cannot be ranked by it")
-        ranking = self.ranking(metric)
-        return [
-            Rank(model, 1 + sum(ranking.is_better(other, model) for other in ranking.order), *ranking.places(model),
-                 ranking.means[model], ranking.clips)
-            for model in ranking.order
-        ]  # fmt: skip
+        return ranks_of(self.ranking(metric))
 
     def series(self, case: Case | str, question: str) -> Series | None:
         """The values per frame or pair behind an answer, or None where it has none."""
@@ -587,8 +447,6 @@ class Results:
         A metric that failed on some clips has its mean over the others, and one that failed on all is absent; a warning
         tells of both, once.
         """
-        from revisit.results.display import heading
-
         self.warn_of_failures()
         made = {}
         for model, part in self.groups("model").items():
@@ -601,18 +459,18 @@ class Results:
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """A row per answer, as text; also written to `path` if one is given."""
-        text = export.to_csv(self)
+        text = export.to_csv(self.records)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8", newline="")
         return text
 
     def to_frame(self) -> pandas.DataFrame:
         """A row per answer, as a pandas DataFrame (`pip install 'revisit-bench[tables]'`)."""
-        return export.to_frame(self)
+        return export.to_frame(self.records)
 
     def to_arrow(self) -> pyarrow.Table:
         """A row per answer, as an Arrow table; `pyarrow.parquet.write_table` makes a Parquet file of it."""
-        return export.to_arrow(self)
+        return export.to_arrow(self.records)
 
     def _part(self, cases: Iterable[Case], rejected: Iterable[Rejected]) -> Results:
         """Some of the clips; what was asked of a clip is the same in every part."""
@@ -639,72 +497,8 @@ def _by_case(records: Iterable[Record]) -> Answers:
     return found
 
 
-def cell_of(values: Sequence[tuple[float, str]], of: int, limits: Limits = (None, None)) -> Cell:
-    """A cell of (value, sample) that are no scores themselves, such as facts of them."""
-    return Cell(len(values), of, *mean_of(values, limits))
-
-
-def mean_of(
-    values: Sequence[tuple[float, str]], limits: Limits, two_valued: bool = False
-) -> tuple[float | None, Interval | None]:
-    """The mean of (value, sample), and its interval within the limits; `two_valued` are only ever one or the other."""
-    if not values:
-        return None, None
-    numbers, samples = [value for value, _ in values], [sample for _, sample in values]
-    if two_valued and limits[0] is not None and limits[1] is not None:
-        interval = ends_interval(numbers, samples, (limits[0], limits[1]))
-    else:
-        interval = mean_interval(numbers, samples)
-    return sum(numbers) / len(numbers), None if interval is None else within(interval, limits)
-
-
-def hides_rare_failures(
-    values: Sequence[tuple[float, str]], interval: Interval | None, limits: Limits, higher_is_better: bool | None
-) -> bool:
-    """Whether all scores are good, and so alike that one failing scene more would lie outside their mean's interval.
-
-    If one scene in ten fails, fewer than 29 scenes show no failure at all in more than 5 % of cases, and nothing in
-    them tells how far down a failure would be.
-    """
-    low, high = limits
-    scenes = len({scene for _, scene in values})
-    if interval is None or low is None or high is None or higher_is_better is None:
-        return False
-    worst, best = (low, high) if higher_is_better else (high, low)
-    good = all(abs(value - best) <= GOOD * (high - low) for value, _ in values)
-    mean = sum(value for value, _ in values) / len(values)
-    with_a_failure = (mean * scenes + worst) / (scenes + 1)
-    return good and scenes < SCENES_FOR_RARE_FAILURES and not interval[0] <= with_a_failure <= interval[1]
-
-
-def within(interval: Interval, limits: Limits) -> Interval:
-    """The interval, cut off at the limits."""
-    low, high = limits
-    return (
-        max(interval[0], -math.inf if low is None else low),
-        min(interval[1], math.inf if high is None else high),
-    )
-
-
-def limits_of(metric: str) -> Limits:
-    """The range of a metric; none where its code is not installed here."""
-    return METRICS[metric].range if metric in METRICS else (None, None)
-
-
 def _place(clip: Clip) -> Place:
     return clip.path, clip.start, clip.count
-
-
-def span(metric: str) -> float | None:
-    """How far two scores of a metric can be apart; None where there is no limit."""
-    low, high = limits_of(metric)
-    return None if low is None or high is None else high - low
-
-
-def differences_of(metric: str) -> Limits:
-    """The range of differences between two scores of a metric."""
-    most = span(metric)
-    return (None, None) if most is None else (-most, most)
 
 
 def _has(case: Case, name: str) -> bool:

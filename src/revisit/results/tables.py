@@ -8,9 +8,10 @@ from typing import Any
 from revisit.core import METRICS, Rejected
 from revisit.core.cases import CATEGORY
 from revisit.results.ceilings import low_ceilings
+from revisit.results.cells import Cell
 from revisit.results.display import best
 from revisit.results.funnel import Stage, funnel
-from revisit.results.results import Cell, Results
+from revisit.results.results import Results
 
 NAMED = 5  # missing clips named in a sentence
 Table = dict[str, Any]  # title, note, columns, and rows of a name and cells

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from revisit.core import METRICS
+from revisit.results.cells import Cell, limits_of, mean_of
 from revisit.results.compare import Entry, clip_scores
-from revisit.results.results import Cell, limits_of, mean_of
 from revisit.stats.paired import ALPHA, PairedTest, mean_test
 
 

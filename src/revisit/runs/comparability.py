@@ -15,7 +15,7 @@ from revisit.results.leaderboards import MAKERS
 from revisit.results.compare import Entry
 from revisit.results.ceilings import held_to_truth
 from revisit.results.run import Run
-from revisit.results.verdict import questions_of
+from revisit.results.question_ranking import questions_of
 
 
 @dataclass(frozen=True)
