@@ -36,7 +36,7 @@ from revisit.core import (
 )
 from revisit.engine.cache import MemoryCache
 from revisit.engine.dependencies import observed_kinds
-from revisit.engine.plan import Wanted
+from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.score import Bench, Sheet, plain
 from revisit.evidence.poses import TruePoseTrack
 from tests.whole_clip import COUNT, case, everything, yaw_path
@@ -87,7 +87,7 @@ def plugin() -> Iterator[None]:
 def fresh(id: str, broken: str = "", how: str = "") -> Bench:
     """The evidence that a metric or gate is asked about, one kind of it broken."""
     of_case, of_evidence = OTHERWISE.get(id, ({}, {}))
-    bench = Bench(Sheet(case(**of_case), Wanted(), {}), MemoryCache())
+    bench = Bench(Sheet(case(**of_case), CaseEvidence(), {}), MemoryCache())
     bench.known.update(everything())
     bench.known.update({kind: changed(bench.known[kind]) for kind, changed in of_evidence.items()})
     if broken:

@@ -15,9 +15,8 @@ import pytest
 
 from revisit.core import Clip, evidence_id
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.jobs import ClipTask, Job, ObserverTask
+from revisit.engine.jobs import ClipTask, Job, ObserverTask, observer_of
 from revisit.engine.network_client import Address
-from revisit.engine.tasks import observer_of
 from revisit.engine.worker_processes import run_jobs
 from revisit.media import Limits, clip_digest
 from tests import hosted
@@ -231,7 +230,8 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
     import torch
 
     from revisit.engine.network_client import Row
-    from revisit.engine.network_host import Chunk, Host, HostedClip, Queue
+    from revisit.engine.network_host import Host
+    from revisit.engine.network_queues import Chunk, HostedClip, Queue
 
     observer = observer_of(task("toy.rows", ""))
     hosted_clips = [HostedClip(None, None, None, {f"toy.rows-{n}": task("toy.rows", "x" * n)}) for n in range(3)]
@@ -241,7 +241,7 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
     for n, clip in enumerate(hosted_clips):
         rows = [Row(k, k / 8, None, "", [f"toy.rows-{n}"]) for k in range(3)]
         chunk = Chunk(clip, torch.full((3, 4, 4, 3), 10 * n + 1, dtype=torch.uint8), None, rows, 144)
-        host.held += 144
+        host.memory.held += 144
         q.put(chunk, f"toy.rows-{n}", [0, 1, 2])
     refuse = iter([True, False, False, False, False, False])
     real = observer.fn
@@ -265,7 +265,7 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
         assert np.concatenate([part.index for part in parts]).tolist() == [0, 1, 2]
         assert np.concatenate([part.mean for part in parts]).tolist() == [10 * n + 1] * 3
         assert clip.pending == 0
-    assert host.held == 0
+    assert host.memory.held == 0
     together = [part.together for clip in hosted_clips for parts in clip.parts.values() for *_, part in parts]
     assert np.concatenate(together).max() == 2
 
@@ -275,7 +275,8 @@ def test_batches_that_are_done_out_of_order_are_joined_in_order() -> None:
     import torch
 
     from revisit.engine.network_client import Row
-    from revisit.engine.network_host import Chunk, Host, HostedClip, Queue
+    from revisit.engine.network_host import Host
+    from revisit.engine.network_queues import Chunk, HostedClip, Queue
 
     host, q, peer = Host(), Queue(observer_of(task("toy.rows", "")), {}), Peer()
     clip = HostedClip(peer, threading.Lock(), None, {"toy.rows-0": task("toy.rows", "")})
@@ -283,7 +284,7 @@ def test_batches_that_are_done_out_of_order_are_joined_in_order() -> None:
     for first in (0, 3, 6):
         rows = [Row(k, k / 8, None, "", ["toy.rows-0"]) for k in range(first, first + 3)]
         chunk = Chunk(clip, torch.full((3, 4, 4, 3), first, dtype=torch.uint8), None, rows, 144)
-        host.held += 144
+        host.memory.held += 144
         q.put(chunk, "toy.rows-0", [0, 1, 2])
     while q.rows:
         host._start(q)
@@ -293,7 +294,7 @@ def test_batches_that_are_done_out_of_order_are_joined_in_order() -> None:
         host._hand_out(*one)
     ((record, sentence, _),) = peer.heard[0].values()
     assert not sentence and record.index.tolist() == list(range(9))
-    assert record.mean.tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6] and host.held == 0 and not host.at_work
+    assert record.mean.tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6] and host.memory.held == 0 and not host.at_work
 
 
 class Peer:
@@ -391,14 +392,14 @@ def test_a_chunk_that_cannot_be_uploaded_is_told_to_its_worker(clips, tmp_path, 
     def full(there: object, size: int) -> None:
         raise RuntimeError("CUDA out of memory")
 
-    monkeypatch.setattr(host, "_copied", full)
+    monkeypatch.setattr(host.memory, "copy", full)
     (tmp_path / "slot").write_bytes(bytes(48))
     monkeypatch.setattr(at_host, "handed_over", lambda _: os.open(tmp_path / "slot", os.O_RDWR))
     rows = [Row(0, 0.0, None, "", ["key"])]
     peer = Peer(("clip", None, []), ("memory", 0), ("frames", 0, (1, 4, 4, 3), "uint8", False, rows))
     host._receive(peer)
     assert "could not receive the frames: RuntimeError: CUDA out of memory" in str(peer.heard[0])
-    assert host.held == 0 and [host.events.get()[0] for _ in range(2)] == ["clip", "gone"]
+    assert host.memory.held == 0 and [host.events.get()[0] for _ in range(2)] == ["clip", "gone"]
 
 
 def test_every_thread_uses_the_device_of_its_host(monkeypatch) -> None:
@@ -474,7 +475,8 @@ def test_a_batch_of_several_clips_is_checked_clip_by_clip() -> None:
 
     from revisit.core import ClipInfo
     from revisit.engine.network_client import Row
-    from revisit.engine.network_host import Chunk, Host, HostedClip, Queue
+    from revisit.engine.network_host import Host
+    from revisit.engine.network_queues import Chunk, HostedClip, Queue
 
     host = Host()
     info = ClipInfo(8, 8, 5, 24.0, np.arange(5) / 24)

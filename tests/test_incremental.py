@@ -224,7 +224,7 @@ def test_a_video_that_has_not_changed_is_not_read_again(tmp_path, monkeypatch):
         monkeypatch.setattr(clip_digests.time, "time_ns", lambda: now)
         known = clip_digests.Digests(root, tmp_path)
         found = known.of(clip)
-        known.keep()
+        known.save()
         return found
 
     path.write_bytes(b"one")

@@ -34,14 +34,14 @@ def chosen(ids: list[str] | None, set: str, suite: str, metric: list[str], *, ev
             raise UsageError("give either ids or --set, --suite and --metric, not both")
         return [entry(id).id for id in ids]
     if suite or metric:
-        from revisit.engine.required_weights import weights_used
+        from revisit.engine.availability import weights_used
 
         used = weights_used(set or DEFAULT_SET, suite, metric)
         if not used:
             raise UsageError(f"the chosen metrics need no weights in the set {set or DEFAULT_SET!r}")
         return [entry(id).id for id in used]
     if set:
-        from revisit.engine.required_weights import weights_used
+        from revisit.engine.availability import weights_used
 
         used = weights_used(set)
         return [id for id, one in known.items() if set in one.sets or id in used]
@@ -57,7 +57,7 @@ def list_(
     ids: list[str] = IDS, set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
 ) -> None:
     """List weights: whether they are installed, size, licence, and the observers that use them."""
-    from revisit.engine.required_weights import users_of_weights
+    from revisit.engine.availability import users_of_weights
     from revisit.weights.pull import forecast
 
     users = users_of_weights()

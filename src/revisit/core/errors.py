@@ -1,14 +1,25 @@
-"""Exceptions. Every message is a sentence that tells the user what to do."""
+"""Exceptions, and the exit codes of the command. Every message is a sentence that tells the user what to do."""
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 LONGEST = 2000  # characters of a sentence
+
+
+class ExitCode(IntEnum):
+    """What the command returns to the shell."""
+
+    OK = 0
+    FAILED = 1  # a known problem, or a run in which clips were refused or something could not be answered
+    USAGE = 2
+    MISSING_PREREQUISITE = 3
 
 
 class RevisitError(Exception):
     """A known problem: printed as one line, without a traceback."""
 
-    exit_code = 1
+    exit_code: int = ExitCode.FAILED
 
     def __init__(self, sentence: object = "") -> None:
         said = str(sentence)  # may quote a file of any length
@@ -18,13 +29,13 @@ class RevisitError(Exception):
 class UsageError(RevisitError, ValueError):
     """The command, manifest, configuration or call asks for something that does not exist; a ValueError, too."""
 
-    exit_code = 2
+    exit_code: int = ExitCode.USAGE
 
 
 class MissingPrerequisite(RevisitError):
     """Something has to be installed, downloaded or granted first; the message names the command."""
 
-    exit_code = 3
+    exit_code: int = ExitCode.MISSING_PREREQUISITE
 
 
 class MediaError(RevisitError):

@@ -1,15 +1,15 @@
-"""Which of a set's own observers, beyond those of `lite`, a plan needs and can run on this machine."""
+"""Which observers and weights an evaluation needs, and which of them this machine has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from revisit import weights
-from revisit.core import Gate, Metric, Observer
+from revisit.core import METRICS, OBSERVERS, SUITES, Gate, Metric, Observer, evidence_id
 from revisit.core.text import counted
-from revisit.engine.dependencies import ObserverSet, observed_kinds
+from revisit.engine.dependencies import ObserverSet, gates_of, observed_kinds
 from revisit.observers.sets import load_roles
 from revisit.weights.install import lacking
 
@@ -83,3 +83,34 @@ def some(names: list[str] | tuple[str, ...]) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
+
+
+def weights_used(set: str, suite: str = "", metrics: Sequence[str] = ()) -> dict[str, list[str]]:
+    """Weights → observers of this set that load them: all, or those behind a suite's or some metrics' evidence."""
+    roles = load_roles(set)
+    wanted = list(roles.values())
+    if suite or metrics:
+        asked = [METRICS[id] for id in (metrics or SUITES[suite].metrics())]
+        always = SUITES[suite].card.get("gates", ()) if suite and not metrics else ()
+        wanted = [roles[id] for id in evidence_of(asked, always) if id in roles]
+    found: dict[str, list[str]] = {}
+    for observer in wanted:
+        for id in observer.weights:
+            found.setdefault(id, []).append(observer.id)
+    return found
+
+
+def evidence_of(metrics: Sequence[Metric], always: Iterable[str] = ()) -> list[str]:
+    """Ids of the evidence that these metrics, and the gates before them, rest on."""
+    askers: list[Metric | Gate] = [*gates_of(metrics, always), *metrics]
+    kinds = {kind for asker in askers for kind in observed_kinds(asker)}
+    return sorted(evidence_id(kind) for kind in kinds)
+
+
+def users_of_weights() -> dict[str, list[str]]:
+    """Weights → all observers that load them."""
+    found: dict[str, list[str]] = {}
+    for observer in OBSERVERS.values():
+        for id in observer.weights:
+            found.setdefault(id, []).append(observer.id)
+    return found

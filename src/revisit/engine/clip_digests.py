@@ -53,7 +53,7 @@ class Digests:
             self.now[name] = state, found
         return found
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Remember them for the next time; a cache that cannot be written to remembers nothing."""
         part = len(self.now) < len(self.earlier)  # a few of the clips, as --limit takes
         found = {**self.earlier, **self.now} if part else self.now

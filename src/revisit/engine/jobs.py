@@ -7,6 +7,7 @@ references are then decoded in each part.
 
 from __future__ import annotations
 
+import importlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from revisit.core import Clip
+from revisit.core import OBSERVERS, Clip, Observer, RevisitError
 
 
 class ObserverTask(msgspec.Struct, frozen=True):
@@ -32,6 +34,29 @@ class ObserverTask(msgspec.Struct, frozen=True):
         default_factory=dict
     )  # all files that are read besides the clip, with digests
     shown: ObserverTask | None = None  # makes the pictures that a judge is asked about
+
+
+def observer_of(task: ObserverTask) -> Observer:
+    """The observer that a task names."""
+    if task.observer not in OBSERVERS:
+        importlib.import_module(task.module)  # a plugin that registered itself in the parent process only
+    return OBSERVERS[task.observer]
+
+
+def inputs_of(task: ObserverTask) -> tuple[Any, ...]:
+    """What the case says, in the order in which the observer takes it."""
+    return tuple(task.inputs[name] for name in observer_of(task).inputs)
+
+
+def wanted_frames(task: ObserverTask, count: int, fps: float) -> np.ndarray:
+    """Numbers of the frames that a task wants of a clip."""
+    return observer_of(task).wanted(count, fps, inputs_of(task), task.params)
+
+
+def sentence(error: Exception) -> str:
+    """What went wrong, in one line."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, RevisitError) else f"{type(error).__name__}: {text[:300]}"
 
 
 @dataclass(frozen=True)

@@ -18,18 +18,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from revisit.core import OBSERVERS, Clip, RevisitError, Sampling
+from revisit.core import OBSERVERS, Clip, RevisitError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.jobs import ObserverTask
+from revisit.engine.jobs import ObserverTask, inputs_of, observer_of, sentence
 from revisit.engine.plan import Plan
-from revisit.engine.tasks import inputs_of, observer_of
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.batch import Asker
-from revisit.judges.budget import Limit, expected
 from revisit.judges.canary import canaries, finding, marked, with_card
-from revisit.judges.protocol import Answer, Frames, Talk, Usage
+from revisit.judges.protocol import Answer, Frames, Talk
 from revisit.judges.questions import Question
 from revisit.judges.store import AnswerStore, shared_store
 from revisit.media import Limits, open_clip
@@ -264,98 +260,6 @@ def look(path: Path, **params: Any) -> Frames:
         return frames_of(OBSERVERS["judge.frames"](stream, **params))
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """What asking would take, before anything is sent."""
-
-    questions: int
-    known: int  # answered already, of clips whose pictures are there
-    usage: Usage
-    money: float
-    currency: str
-    guessed: int  # clips whose pictures are not there yet: their questions are counted on a stand-in
-
-    def said(self) -> str:
-        """The forecast in one sentence."""
-        calls, tokens_in, tokens_out = self.usage.calls, self.usage.tokens_in, self.usage.tokens_out
-        money = f", about {self.money:.2f} {self.currency}" if self.money else ""
-        return (
-            f"{self.questions} questions, {self.known} already answered; {calls} calls, "
-            f"about {tokens_in} tokens in and {tokens_out} out{money}; follow-up questions and retries come on top"
-        )
-
-    def exceeds(self, limit: Limit) -> bool:
-        """Whether the budget will be spent before all is asked."""
-        tokens = self.usage.tokens_in + self.usage.tokens_out
-        pairs = ((self.usage.calls, limit.calls), (tokens, limit.tokens), (self.money, limit.money))
-        return any(most is not None and value > most for value, most in pairs)
-
-
-def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
-    """Calls, tokens and money that the questions of a plan will take, as far as they are known beforehand.
-
-    Questions that depend on answers (a second pass) and questions asked again are not counted.
-    """
-    stores: dict[str, AnswerStore] = {}  # role -> what its judge has answered already
-    spent: dict[str, Usage] = {}
-    questions = known = guessed = 0
-    seen: set[tuple[str, str, str]] = set()
-    try:
-        for key, (_, clip, task) in plan.tasks.items():
-            if task.shown is None or key in cache:
-                continue
-            mine, role = judge.of_role(task.observer), task.observer if task.observer in judge.roles else ""
-            if role not in stores:
-                path = shared_store(cache.root, mine.judge.facts)
-                stores[role], spent[role] = AnswerStore(path if path.is_file() else None), Usage()
-            shown = cache.load(JudgeFrames, task.shown.key)
-            guessed += shown is None
-            frames = frames_of(shown) if shown is not None else _stand_in(clip, task.shown)
-            asked = [(frames, question) for question in _first_questions(task, frames)]
-            if asked and mine.canaries:
-                asked += [(with_card(frames), question) for question in canaries(frames)]
-            for about, question in asked:
-                if (role, about.digest, question.digest) in seen:
-                    continue
-                seen.add((role, about.digest, question.digest))
-                questions += 1
-                if stores[role].get(about, question, mine.judge.facts) is not None:
-                    known += 1
-                else:
-                    spent[role] += expected(about, question, mine.tokens_per_image)
-    finally:
-        for store in stores.values():
-            store.close()
-    money = sum(judge.of_role(role).price.of(usage) for role, usage in spent.items())
-    usage = sum(spent.values(), Usage())
-    return Forecast(questions, known, usage, money, judge.price.currency, guessed)
-
-
-def _first_questions(task: ObserverTask, frames: Frames) -> Sequence[Question]:
-    talk = open_talk(task, frames)
-    try:
-        return next(talk)
-    except (StopIteration, RevisitError):
-        return ()
-    finally:
-        talk.close()
-
-
-def _stand_in(clip: Clip, shown: ObserverTask) -> Frames:
-    """Frames of the number and size that a clip's pictures will have, without pictures."""
-    params = shown.params
-    try:
-        with open_clip(clip, Limits(), wanted=np.arange(0)) as stream:
-            info = stream.info
-    except RevisitError:
-        return Frames((), (), shown.key)
-    picked = Sampling(params.get("rate"), params.get("at_most")).pick(info.count, info.fps)
-    longest = max(info.width, info.height)
-    scale = min(1.0, (params.get("long_side") or longest) / longest)
-    size = round(info.width * scale), round(info.height * scale)
-    return Frames((b"",) * len(picked), tuple((picked / info.fps).tolist()), shown.key, size, info.count / info.fps)
-
-
 def _sentence(task: ObserverTask, error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if isinstance(error, RevisitError) else f"{task.observer} failed: {type(error).__name__}: {text[:300]}"
+    text = sentence(error)
+    return text if isinstance(error, RevisitError) else f"{task.observer} failed: {text}"

@@ -25,8 +25,7 @@ import numpy as np
 from revisit import weights
 from revisit.core import ClipInfo, Frame, RevisitError
 from revisit.core.watching import Prepared, prepared
-from revisit.engine.jobs import ObserverTask
-from revisit.engine.tasks import observer_of
+from revisit.engine.jobs import ObserverTask, observer_of
 
 MEMORY = Path("/dev/shm")
 PATIENCE = 60.0  # seconds for a host that died to be started again

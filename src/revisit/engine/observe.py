@@ -21,9 +21,8 @@ from revisit.core import ClipInfo, Frame, MediaError, RevisitError
 from revisit.core.phase_pairs import RULE, phase_maps, read_phase_rule, stretched
 from revisit.core.watching import Watcher, steady_libraries, watch
 from revisit.engine.cache import EvidenceCache, MemoryCache
-from revisit.engine.jobs import ClipTask, Job, ObserverTask
+from revisit.engine.jobs import ClipTask, Job, ObserverTask, inputs_of, observer_of, sentence, wanted_frames
 from revisit.engine.network_client import Remote, RemoteClip, ToldByHost, runs_at_host
-from revisit.engine.tasks import inputs_of, observer_of, sentence, wanted_frames
 from revisit.media import Limits, clip_digest, file_digest, open_clip
 
 Use = tuple[str, int]  # (rule of alignment, frames of the clip that is compared)

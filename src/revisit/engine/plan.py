@@ -18,9 +18,7 @@ from revisit.core import (
     Case,
     Clip,
     Gate,
-    MediaError,
     Metric,
-    Reason,
     Rejected,
     Suite,
     UsageError,
@@ -28,9 +26,7 @@ from revisit.core import (
 )
 from revisit.core.protocol import canonical, digest_of_bytes
 from revisit.engine.availability import Availability, availability
-from revisit.engine.baselines import with_categories
-from revisit.engine.clip_digests import Digests
-from revisit.engine.dataset_cases import read_entries, stratified
+from revisit.engine.dataset_cases import read_cases
 from revisit.engine.dependencies import (
     ObserverSet,
     Parameters,
@@ -41,25 +37,10 @@ from revisit.engine.dependencies import (
     protocol_facts,
     short_hash,
 )
-from revisit.engine.evidence_keys import BESIDE, OPTIONAL, task_for
-from revisit.engine.ground_truth import parted, with_truth
+from revisit.engine.evidence_plan import ALWAYS, CaseEvidence, EvidencePlanner
 from revisit.engine.jobs import Job, ObserverTask, jobs_of
-from revisit.media import decoding_build, file_digest
-from revisit.media.cache_folders import cache_root
+from revisit.media import decoding_build
 from revisit.results.record_files import case_to_json, plain
-
-ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
-PICTURES = ("thumbnails",)  # what it shows of a reference, which may be long
-Observed = tuple[dict[str, ObserverTask], dict[str, Reason]]  # kind of evidence -> how to make it, or why it cannot be
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Evidence of one case: a key where an observer can make it, else the reason why not."""
-
-    keys: Mapping[str, str] = field(default_factory=dict)
-    absent: Mapping[str, Reason] = field(default_factory=dict)
-    reference: Mapping[str, str] = field(default_factory=dict)  # of the reference clip, for the report
 
 
 @dataclass(frozen=True)
@@ -77,7 +58,7 @@ class Plan:
     align: str
     digests: Mapping[str, str]  # case id -> clip digest
     unreadable: Mapping[str, str]  # case id -> why its clip cannot even be hashed
-    wanted: Mapping[str, Wanted]  # case id -> evidence
+    wanted: Mapping[str, CaseEvidence]  # case id -> evidence
     tasks: Mapping[str, tuple[str, Clip, ObserverTask]]  # evidence key -> how to make it
     clips: Mapping[str, Clip]  # digest -> clip
     partial: int | None = None  # --limit, if it left cases out
@@ -226,16 +207,8 @@ def make_plan(
         raise UsageError(
             f"suite {suite.id} has no option {unknown[0]!r}; its options are {', '.join(suite.options) or 'none'}"
         )
-    entries = read_entries(suite, source, roots, options or {})
-    cases, ceilings = parted(entries.cases)
-    total = len(cases)
-    if limit is not None:
-        cases = stratified(cases, limit)
-    left_out = len(cases) < total
-    if truth:
-        cases = with_truth(cases, ceilings)
-    cases = with_categories(cases)
-
+    dataset = read_cases(suite, source, roots, options or {}, limit=limit, truth=truth)
+    cases = dataset.cases
     protocol = protocol or next(iter(suite.protocols))
     if protocol not in suite.protocols:
         raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; it has {', '.join(suite.protocols)}")
@@ -259,91 +232,33 @@ def make_plan(
     # A user who names metrics wants just these: the gates a suite always shows are then asked only if named, too.
     gates = tuple(gates_of(chosen, [id for id in metrics if id in GATES] if metrics else suite.card.get("gates", ())))
 
-    askers: list[Metric | Gate] = [*gates, *chosen]
-    digests: dict[str, str] = {}
-    unreadable: dict[str, str] = {}
-    wanted: dict[str, Wanted] = {}
-    tasks: dict[str, tuple[str, Clip, ObserverTask]] = {}
-    clips: dict[str, Clip] = {}
-    by_path: dict[Clip | Path, str] = {}
-    known = Digests(cache_root(), source)
-
-    def digest_of(thing: Clip | Path) -> str:
-        if thing not in by_path:
-            by_path[thing] = known.of(thing) if isinstance(thing, Clip) else file_digest(thing)
-            if isinstance(thing, Clip):
-                clips.setdefault(by_path[thing], thing)
-        return by_path[thing]
-
-    uses = _Uses([observers.roles[id].makes for id in ALWAYS if id in observers.roles])
-
-    read = {name.removesuffix(OPTIONAL) for maker in observers.roles.values() for name in maker.inputs}
-    read = {name for name in read if not name.startswith(BESIDE)}
-    alike: dict[tuple[str, ...], Observed] = {}  # what is asked -> of a case that brings nothing but its clip
-
-    def observed(case: Case, mine: Sequence[Metric | Gate], clip: str) -> Observed:
-        """How each kind of evidence of a case is made, and why others cannot be; thousands differ in the clip alone."""
-        asked = tuple(asker.id for asker in mine)
-        more = case.reference or case.artifacts or case.truth or any(getattr(case, name) for name in read)
-        if asked in alike and not more:
-            known, absent = alike[asked]
-            keys = {id: observers.address_of_clip(task.observer, clip) for id, task in known.items()}
-            return {id: msgspec.structs.replace(task, key=keys[id]) for id, task in known.items()}, absent
-        made: dict[str, ObserverTask] = {}
-        absent = {}
-        for kind in uses.kinds(mine):
-            found = task_for(case, kind, observers.maker(kind), observers, parameters, clip, align, digest_of)
-            if isinstance(found, Reason):
-                absent[evidence_id(kind)] = found
-            else:
-                made[evidence_id(kind)] = found
-        absent |= {id: absent[lacked] for id, lacked in uses.useless(mine, made, absent).items()}
-        made = {id: task for id, task in made.items() if id not in absent}
-        made |= {_role(task.shown): task.shown for task in made.values() if task.shown is not None}
-        if not more and all(task.key == observers.address_of_clip(task.observer, clip) for task in made.values()):
-            alike[asked] = made, absent
-        return made, absent
-
-    def show_reference(case: Case, keys: Mapping[str, str]) -> dict[str, str]:
-        """Pictures of the reference, where it is decoded anyway because something is compared with it."""
-        if case.reference is None or not any(tasks[key][2].reference for key in keys.values()):
-            return {}
-        alone = replace(case, clip=case.reference, reference=None, target=None)
-        found = {}
-        for kind in [observers.roles[id].makes for id in PICTURES if id in observers.roles]:
-            made = task_for(
-                alone, kind, observers.maker(kind), observers, parameters, digest_of(alone.clip), align, digest_of
-            )
-            if isinstance(made, ObserverTask):
-                found[evidence_id(kind)] = made.key
-                tasks.setdefault(made.key, (digest_of(alone.clip), alone.clip, made))
-        return found
-
+    evidence = EvidencePlanner(suite, [*gates, *chosen], observers, parameters, align, source)
     for case in cases:
-        try:
-            digests[case.id] = digest_of(case.clip)
-        except MediaError as error:
-            unreadable[case.id] = str(error)
-            wanted[case.id] = Wanted()
-            continue
-        mine = suite.asked(askers, case)
-        if not mine:  # nobody asks anything of it, so it is not decoded
-            wanted[case.id] = Wanted()
-            continue
-        made, absent = observed(case, mine, digests[case.id])
-        for task in made.values():
-            tasks.setdefault(task.key, (digests[case.id], case.clip, task))
-        keys = {id: task.key for id, task in made.items()}
-        wanted[case.id] = Wanted(keys, absent, show_reference(case, keys))
-    known.keep()
+        evidence.add(case)
+    evidence.clip_digests.save()
     return Plan(
-        suite, tuple(cases), entries.rejected, chosen, gates, observers, protocol, parameters, align, digests,
-        unreadable, wanted, tasks, clips, limit if left_out else None, total,
-        {case.id: by_path[case.reference] for case in cases if case.reference in by_path}, entries.remarks,
-    )  # fmt: skip
+        suite,
+        tuple(cases),
+        dataset.rejected,
+        chosen,
+        gates,
+        observers,
+        protocol,
+        parameters,
+        align,
+        evidence.digests,
+        evidence.unreadable,
+        evidence.by_case,
+        evidence.tasks,
+        evidence.clips,
+        limit if dataset.partial else None,
+        dataset.total,
+        {case.id: evidence.reference_digest(case) for case in cases if evidence.reference_digest(case)},
+        dataset.remarks,
+    )
 
 
-def answer_keys(case: Case, wanted: Wanted, asked: Mapping[str, tuple[str, tuple[str, ...]]]) -> dict[str, str]:
+def answer_keys(case: Case, wanted: CaseEvidence, asked: Mapping[str, tuple[str, tuple[str, ...]]]) -> dict[str, str]:
     """The address of each answer about a case; `asked` are metrics and gates with their tags and kinds of evidence.
 
     The digest of `{"asker": …, "case": …, "evidence": …}`, put together from texts that answers of a case share.
@@ -376,53 +291,3 @@ def _decoded(case: Case, decoding: str) -> Case:
     """The case with pixels by another decoding, also those of the clip that it is compared with."""
     reference = None if case.reference is None else replace(case.reference, decoding=decoding)
     return replace(case, clip=replace(case.clip, decoding=decoding), reference=reference)
-
-
-def _role(task: ObserverTask) -> str:
-    return evidence_id(OBSERVERS[task.observer].makes)
-
-
-class _Uses:
-    """Who uses which evidence. Thousands of cases are alike in what they ask and lack, so each answer is kept."""
-
-    def __init__(self, always: Sequence[type]) -> None:
-        self.always = always
-        self._wants: dict[str, tuple[set[type], set[str]]] = {}
-        self._kinds: dict[tuple[str, ...], list[type]] = {}
-        self._useless: dict[Any, dict[str, str]] = {}
-
-    def _of(self, asker: Metric | Gate) -> tuple[set[type], set[str]]:
-        """Kinds of evidence that an asker uses, and ids of those that it cannot do without."""
-        if asker.id not in self._wants:
-            needed = {evidence_id(kind) for kind in observed_kinds(asker, optional=False)}
-            self._wants[asker.id] = observed_kinds(asker), needed
-        return self._wants[asker.id]
-
-    def kinds(self, askers: Sequence[Metric | Gate]) -> list[type]:
-        """All that they use, and what is always shown."""
-        asked = tuple(asker.id for asker in askers)
-        if asked not in self._kinds:
-            kinds = {kind for asker in askers for kind in self._of(asker)[0]}
-            self._kinds[asked] = sorted({*kinds, *self.always}, key=evidence_id)
-        return self._kinds[asked]
-
-    def useless(
-        self, askers: Sequence[Metric | Gate], made: Mapping[str, Any], absent: Mapping[str, Any]
-    ) -> dict[str, str]:
-        """Evidence that nobody could use in a case, because all who want it lack something else; and what they lack."""
-        situation = tuple(asker.id for asker in askers), frozenset(made), frozenset(absent)
-        if situation in self._useless:
-            return self._useless[situation]
-        used = {evidence_id(kind) for kind in self.always}
-        lacking: dict[str, str] = {}
-        for asker in askers:
-            kinds, needed = self._of(asker)
-            wants = {evidence_id(kind) for kind in kinds}
-            lacks = sorted(needed & absent.keys())
-            if lacks:
-                lacking.update(dict.fromkeys(wants & made.keys(), lacks[0]))
-            else:
-                used |= wants
-        found = {id: lacked for id, lacked in sorted(lacking.items()) if id not in used}
-        self._useless[situation] = found
-        return found

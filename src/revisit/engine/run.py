@@ -25,7 +25,8 @@ from revisit.engine.run_summary import Growing, write_summary
 from revisit.engine.scheduling import SharedWork
 from revisit.engine.score import sheet_of
 from revisit.engine.scorer_processes import Scorers
-from revisit.engine.worker_processes import cores, hosted, with_networks
+from revisit.engine.worker_count import cores, observing_workers, scoring_workers
+from revisit.engine.worker_processes import hosted, with_networks
 from revisit.media import Limits
 from revisit.results.record_files import RecordWriter
 from revisit.results.run import Run
@@ -105,7 +106,7 @@ def evaluate(
 
         networks = with_networks(jobs)
         parts = sum(job.most_parts for job in jobs)
-        observing = executor or Local(_workers(workers, parts, bool(networks) and hosted()))
+        observing = executor or Local(observing_workers(workers, parts, bool(networks) and hosted()))
         here = observing.workers if isinstance(observing, Local) else cores()  # one scores beside four that observe
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
         failures: dict[str, str] = {}
@@ -116,7 +117,7 @@ def evaluate(
             with (
                 RecordWriter(out / "records.jsonl", claims.writing, begun.lines.read) as writer,
                 Asking(plan, missing, cache, judge, out / "answers.jsonl") as asking,
-                Scorers(_scorers(here // 4, len(plan.cases)), cache, out / "units") as scorers,
+                Scorers(scoring_workers(here // 4, len(plan.cases)), cache, out / "units") as scorers,
             ):
 
                 def record(case: Case) -> None:
@@ -175,7 +176,7 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
         if not entry.first:
             raise Others(out)
         begun = reopened(out, plan)
-        processes = _scorers(cores(), len(plan.cases))
+        processes = scoring_workers(cores(), len(plan.cases))
         with RecordWriter(out / "records.jsonl") as writer, Scorers(processes, cache, out / "units") as scorers:
             for case in plan.cases:
                 askers = begun.questions[case.id]
@@ -183,17 +184,3 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
             scorers.collect(all=True)
         results = write_summary(begun)
     return Run(out, begun.lines, results)
-
-
-def _scorers(most: int, cases: int) -> int:
-    """Processes that score: none for a few cases."""
-    return min(most, cases // 8)
-
-
-def _workers(asked: int | None, jobs: int, with_host: bool) -> int:
-    """Processes that decode: one for each core, but for the two that a host of networks keeps busy."""
-    if asked is not None:
-        if asked < 0:
-            raise UsageError(f"--workers takes 0 (in this process) or a number of processes, not {asked}")
-        return min(asked, jobs) if jobs else 0
-    return max(1, min(cores() - 2 * with_host, jobs, 16)) if jobs else 0

@@ -28,7 +28,8 @@ from revisit.core import (
 )
 from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.dependencies import Parameters, parameters_of
-from revisit.engine.plan import Plan, Wanted
+from revisit.engine.evidence_plan import CaseEvidence
+from revisit.engine.plan import Plan
 from revisit.media import save_npz
 
 
@@ -41,7 +42,7 @@ class Sheet:
     """All that the answers of one case depend on, beside evidence. It can be sent to another process."""
 
     case: Case
-    wanted: Wanted
+    wanted: CaseEvidence
     parameters: Parameters
     unreadable: str = ""  # why the clip cannot even be hashed
     keys: Mapping[str, str] = field(default_factory=dict)  # metric or gate -> address of its answer

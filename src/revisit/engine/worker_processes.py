@@ -204,11 +204,6 @@ def _place_to_listen() -> Iterator[str]:
             yield str(Path(folder) / "host")
 
 
-def cores() -> int:
-    """Cores that this process may use, which a scheduler or container may have limited."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def hosted() -> bool:
     """Whether one process runs the networks: on a GPU, unless `REVISIT_NETWORKS` (host or workers) says otherwise."""
     chosen, devices = settings.networks(), settings.devices()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from revisit.core import METRICS, UsageError, digest
@@ -86,6 +86,30 @@ class Board:
     note: str = ""
     as_printed: bool = False  # numbers of a paper, marked by their order as papers do
     truths: Mapping[str, str] = field(default_factory=dict)  # clip -> digest of what it is compared with
+
+    def as_json(self) -> dict[str, object]:
+        """As `leaderboard --json` prints it."""
+        content = asdict(replace(self, rows=(), truths={}))
+        del content["truths"]
+        return {**content, "rows": [_row_json(row) for row in self.rows]}
+
+
+def _row_json(row: Row) -> dict[str, object]:
+    cells = {
+        key: {
+            "n": cell.n,
+            "of": cell.of,
+            "mean": cell.mean,
+            "interval": cell.interval,
+            "failed": cell.failed,
+            "unscored": dict(cell.unscored),
+            "few_scenes": cell.few_scenes,
+            "text": cell.text,
+            "reason": cell.reason,
+        }
+        for key, cell in row.cells.items()
+    }
+    return {**asdict(replace(row, cells={})), "cells": cells}
 
 
 def ordered(board: Board, by: str = "") -> list[Row]:

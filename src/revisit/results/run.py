@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import SUITES, Case, Record, Rejected, UsageError
+from revisit.core.errors import ExitCode
 from revisit.core.text import parse_json, reading
 from revisit.results.record_files import Lines, case_from_json, from_line
 from revisit.results.results import Results
@@ -57,7 +58,8 @@ class Run:
     @property
     def exit_code(self) -> int:
         results = self.results
-        return 1 if results.failures or any(not entry.missing for entry in results.rejected) else 0
+        refused = any(not entry.missing for entry in results.rejected)
+        return ExitCode.FAILED if results.failures or refused else ExitCode.OK
 
     def _json(self, name: str) -> dict[str, Any]:
         path = self.path / name

@@ -20,7 +20,8 @@ from revisit.core.scores import Score, Unscored
 from revisit.core.text import counted, reading
 from revisit.runs.bundles import Bundle, read_bundle
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.plan import Wanted, answer_keys
+from revisit.engine.evidence_plan import CaseEvidence
+from revisit.engine.plan import answer_keys
 from revisit.runs.expected_answers import Planned, changed_facts, slots
 from revisit.engine.score import Bench, Failed, Sheet, plain
 from revisit.results.leaderboards import MAKERS
@@ -157,7 +158,7 @@ class _Check:
 
     def _case(self, case: Case, lines: Mapping[str, Line], cache: EvidenceCache) -> None:
         entry = self.entries[case.id]
-        wanted = Wanted(entry["evidence"], {id: Reason(**why) for id, why in entry["absent"].items()})
+        wanted = CaseEvidence(entry["evidence"], {id: Reason(**why) for id, why in entry["absent"].items()})
         bench = Bench(Sheet(case, wanted, self.planned.parameters), cache)
         known = [id for id in lines if id not in self.questions.unknown]
         kinds = {id: self.planned.kinds(id) for id in known}
