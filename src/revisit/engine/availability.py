@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from revisit import weights
 from revisit.core import METRICS, OBSERVERS, SUITES, Gate, Metric, Observer, evidence_id
 from revisit.core.text import counted
 from revisit.engine.dependencies import ObserverSet, gates_of, observed_kinds
 from revisit.observers.sets import load_roles
+from revisit.results.file_types import PlanFile
 from revisit.weights.install import lacking
 
 LITE = "lite"
@@ -63,9 +63,9 @@ def _why_not(observer: Observer) -> str:
     return (observer.ready() or "") if observer.ready is not None else ""
 
 
-def caption(plan: Mapping[str, Any]) -> str:
+def caption(plan: PlanFile) -> str:
     """Who really observed, of a plan.json: the sets of which own observers ran, and what they lacked; else `lite`."""
-    facts: Mapping[str, Any] = plan.get("observers") or {}
+    facts = plan.get("observers") or {}
     sets: dict[str, None] = {}
     lacks: dict[str, None] = {}
     for id, made in plan["made_by"].items():

@@ -125,7 +125,7 @@ class MemoryCache:
     """Evidence of clips that are scored in this process and leave nothing behind."""
 
     def __init__(self) -> None:
-        self._records: dict[str, Any] = {}
+        self._records: dict[str, object] = {}
 
     def __contains__(self, key: str) -> bool:
         return key in self._records

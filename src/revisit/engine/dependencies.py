@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol, TypedDict
 
 from revisit import weights
 from revisit.core import DERIVED, GATES, Case, Derived, Gate, Metric, Observer, UsageError, digest, evidence_id
 from revisit.core.protocol import canonical, digest_of_bytes
 from revisit.media import DECODING_RULE, decoding_build, decoding_of
+from revisit.results.file_types import Details, ObserverEntry
 
 CLIP = "\0"  # where the digest of a clip comes, which is hexadecimal
-Parameters = Mapping[str, Mapping[str, Any]]  # metric, gate, evidence or observer id -> parameters
+Parameters = Mapping[str, Details]  # metric, gate, evidence or observer id -> parameters
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,10 @@ class ObserverSet:
 
     id: str
     roles: Mapping[str, Observer]
-    judge: Mapping[str, Any] | None = None  # everything its answers depend on; None where there is no judge
+    judge: Details | None = None  # everything its answers depend on; None where there is no judge
     decoding: str = ""  # of the protocol (`media.decodings`); empty for our own rules
 
-    def facts_of(self, observer: Observer, chosen: Parameters) -> tuple[dict[str, Any], dict[str, Any]]:
+    def facts_of(self, observer: Observer, chosen: Parameters) -> tuple[Details, ObserverEntry]:
         """Parameters and facts of one of these observers, worked out once for all clips."""
         known = self._facts.get(observer.id)
         if known is None or known[0] is not chosen:
@@ -41,7 +42,7 @@ class ObserverSet:
             self._around.pop(observer.id, None)
         return known[1:]
 
-    def address(self, observer: str, facts: Mapping[str, Any]) -> str:
+    def address(self, observer: str, facts: ObserverEntry) -> str:
         """The digest of these facts, which are the same for all clips of an observer but for the clip."""
         if observer not in self._around:
             before, _, after = canonical({**facts, "clip": CLIP}).partition(canonical(CLIP))
@@ -59,18 +60,18 @@ class ObserverSet:
         return {}
 
     @cached_property
-    def _facts(self) -> dict[str, tuple[Parameters, dict[str, Any], dict[str, Any]]]:
+    def _facts(self) -> dict[str, tuple[Parameters, Details, ObserverEntry]]:
         return {}
 
     def maker(self, kind: type) -> Observer | None:
         return self.roles.get(evidence_id(kind))
 
-    def maker_facts(self, kind: type, chosen: Parameters) -> dict[str, Any] | None:
+    def maker_facts(self, kind: type, chosen: Parameters) -> ObserverEntry | None:
         """Everything that a kind of evidence depends on, except the clip; None where nobody makes it."""
         maker = self.maker(kind)
         return maker_facts(maker, self, chosen) if maker else None
 
-    def judge_of(self, observer: str) -> Mapping[str, Any] | None:
+    def judge_of(self, observer: str) -> Details | None:
         """Facts of the judge that an observer asks: that of its role, else the one for all."""
         if self.judge is None or "roles" not in self.judge:
             return self.judge
@@ -98,7 +99,7 @@ def asks_judge(asker: Metric | Gate, observers: ObserverSet) -> bool:
     return observers.judge is not None and any(maker is not None and maker.shows is not None for maker in makers)
 
 
-def parameters_of(asker: Metric | Gate | Derived | Observer, chosen: Parameters) -> dict[str, Any]:
+def parameters_of(asker: Metric | Gate | Derived | Observer, chosen: Parameters) -> Details:
     """The defaults of the function, overlaid with what the protocol sets; unknown names are refused."""
     given = dict(chosen.get(asker.id, {}))
     unknown = sorted(set(given) - set(asker.params))
@@ -110,7 +111,7 @@ def parameters_of(asker: Metric | Gate | Derived | Observer, chosen: Parameters)
     return {**asker.params, **given}
 
 
-def observer_facts(observer: Observer, chosen: Parameters, decoding: str = "") -> dict[str, Any]:
+def observer_facts(observer: Observer, chosen: Parameters, decoding: str = "") -> ObserverEntry:
     """Everything about an observer that its evidence depends on."""
     return {
         "observer": observer.id,
@@ -123,25 +124,35 @@ def observer_facts(observer: Observer, chosen: Parameters, decoding: str = "") -
     }
 
 
-def maker_facts(observer: Observer, observers: ObserverSet, chosen: Parameters) -> dict[str, Any]:
+def maker_facts(observer: Observer, observers: ObserverSet, chosen: Parameters) -> ObserverEntry:
     """Everything that evidence depends on, except the clip: of answers also the judge, and what it is shown."""
     facts = observer_facts(observer, chosen, observers.decoding)
     if observer.shows is not None:
         shown = observers.maker(observer.shows)
         pictures = observer_facts(shown, chosen, observers.decoding) if shown else None
-        facts |= {"judge": observers.judge_of(observer.id), "shown": pictures}
+        facts["judge"], facts["shown"] = observers.judge_of(observer.id), pictures
     return facts
+
+
+class ProtocolFacts(TypedDict):
+    """All that an answer depends on, except the clip: what the hash of a protocol covers."""
+
+    id: str
+    version: int
+    params: Details
+    evidence: dict[str, ProtocolFacts | ObserverEntry | None]
+    gates: dict[str, ProtocolFacts]
 
 
 class Makers(Protocol):
     """Who makes each kind of evidence: an observer set, or what a run has recorded of one."""
 
-    def maker_facts(self, kind: type, chosen: Parameters) -> dict[str, Any] | None: ...
+    def maker_facts(self, kind: type, chosen: Parameters) -> ObserverEntry | None: ...
 
 
-def protocol_facts(asker: Metric | Gate | Derived, observers: Makers, chosen: Parameters) -> dict[str, Any]:
+def protocol_facts(asker: Metric | Gate | Derived, observers: Makers, chosen: Parameters) -> ProtocolFacts:
     """Everything about a metric or gate that its answer depends on, except the clip."""
-    facts: dict[str, Any] = {
+    facts: ProtocolFacts = {
         "id": asker.id,
         "version": asker.version,
         "params": parameters_of(asker, chosen),
@@ -167,5 +178,5 @@ def gates_of(metrics: Iterable[Metric], always: Iterable[str] = ()) -> list[Gate
     return [GATES[id] for id in ids]
 
 
-def short_hash(facts: Any) -> str:
+def short_hash(facts: object) -> str:
     return digest(facts, 8)

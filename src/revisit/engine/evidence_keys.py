@@ -14,6 +14,7 @@ from revisit.engine.dependencies import ObserverSet, Parameters
 from revisit.engine.jobs import ObserverTask
 from revisit.networks import settings
 from revisit.observers.sets import sets_that_make, sets_that_observe
+from revisit.results.file_types import ObserverEntry
 
 BESIDE = "artifacts."  # an observer's input that is a file beside the clip, such as artifacts.da3
 LACKING = {"target": "no_target", "target_or_name": "no_target", "camera": "no_camera"}  # input -> kind of reason
@@ -36,9 +37,11 @@ def task_for(
         return _not_in_set(evidence_id(kind), observers.id)
     if case.truth and maker.shows is not None:
         return Reason("no_judge", "the truth is not put to the judge, whose answers cost")
-    inputs: dict[str, Any] = {}
+    inputs: dict[str, object] = {}
     files: dict[Path, str] = {}
-    said: dict[str, Any] = {}  # what the evidence's address says of the inputs: of a file its content, wherever it lies
+    said: dict[
+        str, object
+    ] = {}  # what the evidence's address says of the inputs: of a file its content, wherever it lies
     for name in maker.inputs:
         asked, optional = name.removesuffix(OPTIONAL), name.endswith(OPTIONAL)
         if asked.startswith(BESIDE):
@@ -58,7 +61,7 @@ def task_for(
             return Reason(LACKING.get(asked, "no_file"), f"no {asked.replace('_', ' ')} was given for this case")
         inputs[name], said[name] = value, plain_input(value)
     params, about = observers.facts_of(maker, parameters)
-    facts = {**about, "inputs": said}
+    facts: ObserverEntry = {**about, "inputs": said}
     if maker.weights and settings.precision():  # what was made in half precision does not answer for float32
         facts["precision"] = settings.precision()
     if maker.kind == "file":
@@ -78,7 +81,7 @@ def task_for(
         shown = task_for(case, maker.shows, shows, observers, parameters, clip, align, digest_of)
         if isinstance(shown, Reason):
             return shown
-        facts |= {"judge": observers.judge_of(maker.id), "shown": shown.key}
+        facts["judge"], facts["shown"] = observers.judge_of(maker.id), shown.key
         return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, files=files, shown=shown)
     align = case.align or align
     reference = None
@@ -89,7 +92,7 @@ def task_for(
             reference = digest_of(case.reference)
         except MediaError as error:
             return Reason("unreadable", f"the reference cannot be read: {error}")
-        facts |= {"reference": reference, "align": align}
+        facts["reference"], facts["align"] = reference, align
         inputs["align"] = align
     if maker.weights and (why := weights.why_missing(maker.weights)):
         return Reason("not_installed", why)

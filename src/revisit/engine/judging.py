@@ -29,6 +29,7 @@ from revisit.judges.protocol import Answer, Frames, Talk
 from revisit.judges.questions import Question
 from revisit.judges.store import AnswerStore, shared_store
 from revisit.media import Limits, open_clip
+from revisit.results.file_types import Details
 
 if TYPE_CHECKING:
     from revisit.judges.settings import ChosenJudge
@@ -139,7 +140,7 @@ class Asking:
                 spent[price.currency] = spent.get(price.currency, 0.0) + price.of(asker.budget.spent)
         return {currency: f"{money:.2f} {currency}" for currency, money in spent.items()}
 
-    def counters(self) -> dict[str, Any]:
+    def counters(self) -> Details:
         """What was asked and spent in this invocation; goes to run.json. Judges of roles are counted apart, too."""
         made = {role: _spent(asker) for role, asker in self._askers.items()}
         if set(made) <= {""}:
@@ -229,7 +230,7 @@ class Asking:
         return task.key
 
 
-def _spent(asker: Asker) -> dict[str, Any]:
+def _spent(asker: Asker) -> Details:
     budget = asker.budget
     return {
         "calls": budget.spent.calls,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import insort
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from itertools import count
 from multiprocessing.connection import Connection
@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Observer
-from revisit.core.watching import joined
+from revisit.core.watching import Watcher, joined
 from revisit.engine.jobs import ObserverTask
 from revisit.engine.network_client import Row
 from revisit.networks import settings
+from revisit.results.file_types import Details
 
 FIRST, MOST = 8, 64  # rows of the first batch, by which memory is measured, and of the largest
 
@@ -44,7 +45,7 @@ class HostedClip:
     info: ClipInfo
     tasks: dict[str, ObserverTask]
     parts: dict[str, list[Part]] = field(default_factory=lambda: defaultdict(list))
-    watchers: dict[str, Any] = field(default_factory=dict)
+    watchers: dict[str, Watcher] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     pending: int = 0  # rows in queues
@@ -61,7 +62,7 @@ Entry = tuple[Chunk, str, list[int]]  # chunk, evidence key, rows of the chunk
 class Queue:
     """Rows that wait for one observer with one set of parameters, all of one size; clips that began first go first."""
 
-    def __init__(self, observer: Observer, params: Mapping[str, Any]) -> None:
+    def __init__(self, observer: Observer, params: Details) -> None:
         self.observer, self.params = observer, params
         self.waiting: list[Entry] = []
         self.rows = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +25,7 @@ from revisit.engine.jobs import ClipTask, Job, ObserverTask, inputs_of, observer
 from revisit.engine.network_client import Remote, RemoteClip, ToldByHost, runs_at_host
 from revisit.media import Limits, clip_digest, file_digest, open_clip
 
+PartnersOf = Callable[[Frame], Sequence[Frame]]  # frames of the reference that a frame is compared with
 Use = tuple[str, int]  # (rule of alignment, frames of the clip that is compared)
 CHANGED = "it was changed while it was evaluated; leave it alone, and run the same command again"
 WHOLE = ("auto", "time")  # rules that may need any frame of a reference
@@ -102,7 +103,7 @@ def _observe_clip(
     remarks: list[str] = []
     watchers: dict[str, Watcher] = {}
     wanted: dict[str, set[int]] = {}
-    partners: dict[str, Any] = {}
+    partners: dict[str, PartnersOf | None] = {}
 
     def fail(key: str, sentence: str) -> None:
         out.failed[key] = sentence
@@ -157,7 +158,7 @@ def _observe_clip(
                     continue
                 started = time.perf_counter()
                 try:
-                    shown: list[Frame | None] = [None]
+                    shown: Sequence[Frame | None] = [None]
                     if todo.reference is not None:
                         find = partners[todo.key]
                         shown = [frame] if find is None else find(frame)
@@ -296,7 +297,7 @@ class Shelf:
         return Frame(index, seconds, rgb, digest)
 
 
-def _backwards(info: ClipInfo, shelf: Shelf | None) -> Any:
+def _backwards(info: ClipInfo, shelf: Shelf | None) -> PartnersOf:
     """A function from a frame of the second half to its mirror image in time; a frame in the middle has none."""
     assert shelf is not None
 
@@ -307,7 +308,9 @@ def _backwards(info: ClipInfo, shelf: Shelf | None) -> Any:
     return find
 
 
-def _partner(task: ObserverTask, info: ClipInfo, shelves: Mapping[str, Shelf], out: Outcome, remarks: list[str]) -> Any:
+def _partner(
+    task: ObserverTask, info: ClipInfo, shelves: Mapping[str, Shelf], out: Outcome, remarks: list[str]
+) -> PartnersOf:
     """A function from a frame of the clip to the frames of the reference it is compared with."""
     assert task.reference is not None
     if task.reference in out.broken:

@@ -6,20 +6,21 @@ They take the place of the protocol's, and are part of its hash.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from revisit.core import DERIVED, GATES, METRICS, OBSERVERS, UsageError
 from revisit.core.text import parse_yaml
 from revisit.engine.dependencies import Parameters, observed_kinds
 from revisit.engine.plan import Plan
+from revisit.results.file_types import Details
 
 REGISTRIES = (METRICS, GATES, DERIVED, OBSERVERS)
 
 
-def parse(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
+def parse(texts: Iterable[str]) -> dict[str, dict[str, object]]:
     """Parameters by id, from texts `ID.name=value`; a value is a number, true, false, null or a word."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, object]] = {}
     for text in texts:
         target, equals, given = text.partition("=")
         id, dot, name = target.strip().rpartition(".")
@@ -53,9 +54,9 @@ def known(id: str, name: str) -> Any:
     return params[name]
 
 
-def tunable(plan: Plan) -> dict[str, Mapping[str, Any]]:
+def tunable(plan: Plan) -> dict[str, Details]:
     """The parameters of everything that a plan uses, by id."""
-    found: dict[str, Mapping[str, Any]] = {asker.id: asker.params for asker in plan.askers}
+    found: dict[str, Details] = {asker.id: asker.params for asker in plan.askers}
     for asker in plan.askers:
         found |= _below(asker)
     makers = [plan.observers.maker(kind) for asker in plan.askers for kind in observed_kinds(asker)]
@@ -95,9 +96,9 @@ def called(standing: Any) -> str:
     return kind or {"str": "word"}.get(type(standing).__name__, type(standing).__name__)
 
 
-def _below(asker: Any) -> dict[str, Mapping[str, Any]]:
+def _below(asker: Any) -> dict[str, Details]:
     """Parameters of the derived evidence and gates that an asker rests on."""
-    found: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, Details] = {}
     for kind in [*asker.needs, *getattr(asker, "optional", ())]:
         id = getattr(kind, "evidence_id", None)
         if id is not None and id in DERIVED:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -40,7 +39,8 @@ from revisit.engine.dependencies import (
 from revisit.engine.evidence_plan import ALWAYS, CaseEvidence, EvidencePlanner
 from revisit.engine.jobs import Job, ObserverTask, jobs_of
 from revisit.media import decoding_build
-from revisit.results.record_files import case_to_json, plain
+from revisit.results.file_types import CaseEntry, MadeBy, OwnObservers, PlanFile
+from revisit.results.record_files import case_to_json, plain, rejected_to_json
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Plan:
         shown = (self.tasks[key][2].shown for key in keys)
         return {*keys, *(task.key for task in shown if task is not None), *wanted.reference.values()}
 
-    def makers(self, asker: Metric | Gate) -> dict[str, str]:
+    def makers(self, asker: Metric | Gate) -> MadeBy:
         """The observer set that answers a question, and the judge where one is asked."""
         judged = asks_judge(asker, self.observers)
         return {
@@ -114,10 +114,10 @@ class Plan:
         """Which observers that the set adds to `lite` are needed, and can run here."""
         return availability(self.observers, self.askers)
 
-    def own_observers(self) -> dict[str, Any]:
+    def own_observers(self) -> dict[str, OwnObservers]:
         """Metric or gate -> whether observers that the set adds to `lite` made its evidence, and which it lacked."""
         ran = {task.observer for _, _, task in self.tasks.values()} & {one.id for one in self.availability.running}
-        found = {}
+        found: dict[str, OwnObservers] = {}
         for asker in self.askers:
             makers = {maker.id for kind in observed_kinds(asker) if (maker := self.observers.maker(kind)) is not None}
             lacks = sorted(makers & self.availability.missing.keys())
@@ -154,7 +154,18 @@ class Plan:
         """Work that makes these pieces of evidence, each clip in exactly one job."""
         return jobs_of(keys, self.tasks, self.clips)
 
-    def as_json(self) -> dict[str, Any]:
+    def _entry(self, case: Case) -> CaseEntry:
+        wanted = self.wanted[case.id]
+        return {
+            **case_to_json(case),
+            "digest": self.digests.get(case.id),
+            "reference_digest": self.references.get(case.id),
+            "evidence": dict(wanted.keys),
+            "absent": {id: dict(vars(reason)) for id, reason in wanted.absent.items()},
+            "reference_evidence": dict(wanted.reference),
+        }
+
+    def as_json(self) -> PlanFile:
         """The content of plan.json."""
         return {
             "suite": self.suite.id,
@@ -168,18 +179,8 @@ class Plan:
             "gates": {gate.id: self.asker_hash(gate) for gate in self.gates},
             "made_by": {asker.id: self.makers(asker) for asker in self.askers},
             "observers": self.own_observers(),
-            "cases": [
-                {
-                    **case_to_json(case),
-                    "digest": self.digests.get(case.id),
-                    "reference_digest": self.references.get(case.id),
-                    "evidence": dict(self.wanted[case.id].keys),
-                    "absent": {id: dict(vars(reason)) for id, reason in self.wanted[case.id].absent.items()},
-                    "reference_evidence": dict(self.wanted[case.id].reference),
-                }
-                for case in self.cases
-            ],
-            "rejected": [asdict(entry) for entry in self.rejected],
+            "cases": [self._entry(case) for case in self.cases],
+            "rejected": [rejected_to_json(entry) for entry in self.rejected],
         }
 
 
@@ -275,7 +276,7 @@ def answer_keys(case: Case, wanted: CaseEvidence, asked: Mapping[str, tuple[str,
     return keys
 
 
-def _said(case: Case) -> dict[str, Any]:
+def _said(case: Case) -> dict[str, object]:
     """What metrics may read of a case."""
     said = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
     return {**said, "annotations": dict(case.annotations)}

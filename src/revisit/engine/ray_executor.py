@@ -133,7 +133,7 @@ def _connected(address: str) -> Any:
     return ray
 
 
-def _environment() -> dict[str, Any]:
+def _environment() -> dict[str, dict[str, str]]:
     """What workers on all nodes must have as this process has it: settings of networks, one thread for each sum."""
     names = [name for name in (*settings.NAMES, "REVISIT_CACHE") if os.environ.get(name)]
     return {"env_vars": {**{name: os.environ[name] for name in names}, **dict.fromkeys(BLAS_THREADS, "1")}}

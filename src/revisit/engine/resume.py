@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from revisit.core import Case, Gate, Metric, Unscored, UsageError, Verdict, digest, evidence_id
 from revisit.core.records import GATE_STATES
@@ -23,9 +23,9 @@ from revisit.engine.dependencies import observed_kinds, short_hash
 from revisit.engine.leases import Others
 from revisit.engine.plan import Plan
 from revisit.media.files import UNFINISHED, replacing
+from revisit.results.file_types import Details, PlanFile
 from revisit.results.record_files import SCHEMA, Answer, Lines, from_line, parsed, rows_of, write_rows
 
-Content = Mapping[str, Any]  # of a plan.json
 Failed = Mapping[tuple[str, str], Answer]  # by case and question
 OURS = (
     "run.json",
@@ -47,7 +47,7 @@ class Opened:
 
     folder: Path
     plan: Plan  # what this call asks
-    whole: Content  # of plan.json: this plan, and what earlier calls asked besides
+    whole: PlanFile  # of plan.json: this plan, and what earlier calls asked besides
     questions: dict[str, list[Metric | Gate]]  # case id -> what has no valid answer yet
     lines: Lines  # the answers there are
     failed: Failed  # what had failed when the run was opened
@@ -106,7 +106,7 @@ def opened(
     plan: Plan,
     *,
     fresh: bool,
-    request: Mapping[str, Any] | None,
+    request: Details | None,
     adds: Collection[str] | None,
     joins: bool = False,
 ) -> Opened:
@@ -160,7 +160,7 @@ class Settled:
         asked = [[asker.id, begun.plan.asker_hash(asker), begun.plan.kinds[asker.id]] for asker in begun.plan.askers]
         self.basis = digest([SCHEMA, asked], 40)
         known = said.get("cases") if said.get("basis") == self.basis else None
-        self.known: dict[str, Any] = known if isinstance(known, dict) else {}
+        self.known: dict[str, str] = known if isinstance(known, dict) else {}
         self.now: dict[str, str] = {}
 
     def has(self, case: Case) -> bool:
@@ -185,12 +185,12 @@ def reopened(out: Path, plan: Plan) -> Opened:
     return Opened(out, plan, whole, {case.id: plan.askers_of(case) for case in plan.cases}, lines, {})
 
 
-def hash_of(content: Content) -> str:
+def hash_of(content: PlanFile) -> str:
     """One hash over all metrics and gates of a plan.json."""
     return short_hash(sorted([*content["gates"].values(), *content["metrics"].values()]))
 
 
-def _earlier(out: Path, plan: Plan, present: Collection[str] | None = None) -> dict[str, Any] | None:
+def _earlier(out: Path, plan: Plan, present: Collection[str] | None = None) -> PlanFile | None:
     """What earlier calls into this folder asked, if it can stay beside this plan.
 
     `present` are ids of the cases that the dataset has now; earlier ones that it has no more are left out.
@@ -198,24 +198,25 @@ def _earlier(out: Path, plan: Plan, present: Collection[str] | None = None) -> d
     path = out / "plan.json"
     if not path.is_file():
         return None
-    found = dict(_said(path))
+    found = cast(PlanFile, dict(_said(path)))
     if not {"suite", "protocol", "align", "cases", "rejected"} <= found.keys():
         raise UsageError(f"{path} is damaged; add --fresh to start this run again, or choose another folder")
-    for name, mine in (("suite", plan.suite.id), ("protocol", plan.protocol), ("align", plan.align)):
-        if found[name] != mine:
+    before = {"suite": found["suite"], "protocol": found["protocol"], "align": found["align"]}
+    for name, mine in {"suite": plan.suite.id, "protocol": plan.protocol, "align": plan.align}.items():
+        if before[name] != mine:
             raise UsageError(
-                f"{out} holds answers of the {name} {found[name]!r}, but this call uses {mine!r}; choose another "
+                f"{out} holds answers of the {name} {before[name]!r}, but this call uses {mine!r}; choose another "
                 "folder, or --fresh to replace them"
             )
     found.setdefault("made_by", {})
     found.setdefault("observers", {})
     if present is not None:
-        for name in ("cases", "rejected"):
-            found[name] = [entry for entry in found[name] if entry["id"] in present]
+        found["cases"] = [entry for entry in found["cases"] if entry["id"] in present]
+        found["rejected"] = [entry for entry in found["rejected"] if entry["id"] in present]
     return found
 
 
-def _left_to_earlier(plan: Plan, earlier: Content) -> Plan:
+def _left_to_earlier(plan: Plan, earlier: PlanFile) -> Plan:
     """The plan without metrics that cannot be answered here for any clip, where an earlier call answered them."""
 
     def lacks(metric: Any) -> bool:
@@ -227,18 +228,19 @@ def _left_to_earlier(plan: Plan, earlier: Content) -> Plan:
     return replace(plan, metrics=tuple(metric for metric in plan.metrics if metric not in known))
 
 
-def _joined(earlier: Content | None, now: Content) -> dict[str, Any]:
+def _joined(earlier: PlanFile | None, now: PlanFile) -> PlanFile:
     """The content of plan.json for all calls together."""
     if earlier is None:
-        return dict(now)
+        return now
     before = {case["id"]: case for case in earlier["cases"]}
     mine = {case["id"]: case for case in now["cases"]}
     for id, case in mine.items():
         other = before.get(id)
         if other is not None and other["digest"] == case["digest"]:
-            for part in ("absent", "evidence", "reference_evidence"):
-                case[part] = {**other[part], **case[part]}
-            case["absent"] = {kind: why for kind, why in case["absent"].items() if kind not in case["evidence"]}
+            case["evidence"] = {**other["evidence"], **case["evidence"]}
+            case["reference_evidence"] = {**other["reference_evidence"], **case["reference_evidence"]}
+            absent = {**other["absent"], **case["absent"]}
+            case["absent"] = {kind: why for kind, why in absent.items() if kind not in case["evidence"]}
     cases = {**before, **mine}
     rejected = {entry["id"]: entry for entry in [*earlier["rejected"], *now["rejected"]]}
     whole = before.keys() <= mine.keys()  # this call looked at every clip of the earlier ones
@@ -246,13 +248,16 @@ def _joined(earlier: Content | None, now: Content) -> dict[str, Any]:
         **now,
         "partial": now["partial"] if whole else now["partial"] or earlier["partial"],
         "total_cases": max(len(cases), now["total_cases"], 0 if whole else earlier["total_cases"]),
-        **{name: {**earlier[name], **now[name]} for name in ("gates", "metrics", "made_by", "observers")},
+        "gates": {**earlier["gates"], **now["gates"]},
+        "metrics": {**earlier["metrics"], **now["metrics"]},
+        "made_by": {**earlier["made_by"], **now["made_by"]},
+        "observers": {**earlier["observers"], **now["observers"]},
         "cases": list(cases.values()),
         "rejected": [entry for id, entry in rejected.items() if id not in cases],
     }
 
 
-def _stale(earlier: Content, now: Content) -> set[tuple[str, str]]:
+def _stale(earlier: PlanFile, now: PlanFile) -> set[tuple[str, str]]:
     """Clips and questions of earlier calls whose answers do not hold any more, because the clip is another one."""
     before = {case["id"]: case["digest"] for case in earlier["cases"]}
     changed = [case["id"] for case in now["cases"] if before.get(case["id"], case["digest"]) != case["digest"]]
@@ -271,7 +276,7 @@ def _forget(out: Path, questions: set[tuple[str, str]]) -> None:
         temporary.write_bytes(b"".join(kept))
 
 
-def _same_source(out: Path, request: Mapping[str, Any] | None) -> None:
+def _same_source(out: Path, request: Details | None) -> None:
     """Refuse to mix the answers of two datasets in one run."""
     path = out / "run.json"
     if request is None or not path.is_file():
@@ -294,7 +299,7 @@ def _require_ours(out: Path, exports: Sequence[str]) -> None:
         )
 
 
-def _said(path: Path) -> Mapping[str, Any]:
+def _said(path: Path) -> Details:
     """The object in a JSON file; empty where there is none."""
     try:
         content = parse_json(path.read_text(encoding="utf-8"))

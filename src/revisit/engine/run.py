@@ -7,10 +7,10 @@ where it stopped, and its summary is the same to the byte.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from revisit.core import Case, Record, UsageError
 from revisit.engine.cache import EvidenceCache, cache_root
@@ -28,6 +28,7 @@ from revisit.engine.scorer_processes import Scorers
 from revisit.engine.worker_count import cores, observing_workers, scoring_workers
 from revisit.engine.worker_processes import hosted, with_networks
 from revisit.media import Limits
+from revisit.results.file_types import Details
 from revisit.results.record_files import RecordWriter
 from revisit.results.run import Run
 
@@ -69,7 +70,7 @@ def evaluate(
     cache: EvidenceCache | None = None,
     progress: Progress | None = None,
     command: str = "",
-    request: Mapping[str, Any] | None = None,
+    request: Details | None = None,
     judge: ChosenJudge | None = None,
     adds: Collection[str] | None = None,
     exported: Callable[[Path], None] | None = None,

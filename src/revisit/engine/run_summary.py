@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from revisit.engine.resume import Opened, hash_of
 from revisit.media.files import write_text
 from revisit.results import Results, stand_ins
 from revisit.results.display import observed_by
+from revisit.results.file_types import Details, PlanFile
 from revisit.results.record_files import write_json, write_rows
 from revisit.results.run import Run, results_of
 from revisit.results.verdict import verdict
@@ -34,7 +35,7 @@ def write_summary(begun: Opened) -> Results:
     return results
 
 
-def summarised(results: Results, suite: Suite, plan: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def summarised(results: Results, suite: Suite, plan: PlanFile) -> tuple[dict[str, Any], dict[str, Any]]:
     """The suite's own tables with diagnosis and verdict, and the diagnoses of all clips."""
     summary = suite.summarise(results)
     found = diagnosed(results)
@@ -57,8 +58,8 @@ class SoFar:
     """What a run says so far: of the clips that have answers."""
 
     results: Results
-    summary: Mapping[str, Any]
-    diagnosis: Mapping[str, Any]
+    summary: Details
+    diagnosis: Details
     finished: bool
 
 
@@ -102,7 +103,7 @@ def _export(begun: Opened, results: Results) -> set[Path]:
     return {out / name for name in made}
 
 
-def _facts(begun: Opened) -> dict[str, Any]:
+def _facts(begun: Opened) -> dict[str, object]:
     """What the summary and the exported files say of the run."""
     plan, whole = begun.plan, begun.whole
     return {

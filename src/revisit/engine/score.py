@@ -77,7 +77,7 @@ class Bench:
 
     def __init__(self, sheet: Sheet, cache: EvidenceCache | MemoryCache) -> None:
         self.sheet, self.case, self.cache = sheet, sheet.case, cache
-        self.known: dict[str, Any] = {}
+        self.evidence: dict[str, object] = {}
         self.verdicts = dict(sheet.verdicts)
 
     def get(self, kind: type) -> Any:
@@ -85,9 +85,9 @@ class Bench:
         if kind is Case:
             return self.case
         id = evidence_id(kind)
-        if id not in self.known:
-            self.known[id] = self._derive(DERIVED[id]) if id in DERIVED else self._load(kind, id)
-        return self.known[id]
+        if id not in self.evidence:
+            self.evidence[id] = self._derive(DERIVED[id]) if id in DERIVED else self._load(kind, id)
+        return self.evidence[id]
 
     def _load(self, kind: type, id: str) -> Any:
         wanted = self.sheet.wanted

@@ -263,7 +263,9 @@ def _without_main() -> Iterator[None]:
     Nothing of it is wanted there: what runs in a child is imported by its name.
     """
     main = sys.modules["__main__"]
-    hidden: dict[str, Any] = {name: main.__dict__[name] for name in ("__file__", "__spec__") if name in main.__dict__}
+    hidden: dict[str, object] = {
+        name: main.__dict__[name] for name in ("__file__", "__spec__") if name in main.__dict__
+    }
     main.__dict__.update(dict.fromkeys(hidden))
     try:
         yield

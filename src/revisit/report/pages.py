@@ -5,7 +5,7 @@ A scene is what models can be compared on: one sample under one condition, with 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from revisit.report.page_data import gate_titles, metric_cards
 from revisit.report.videos import Videos
 from revisit.report.wording import gate_name
 from revisit.results.ceilings import held_to_truth
+from revisit.results.file_types import CaseEntry
 from revisit.results.model_facts import facts_for
 from revisit.results.results import Results
 from revisit.results.run import Run
@@ -173,7 +174,7 @@ class Book:
         return shown
 
 
-def _shown(planned: list[dict[str, Any]]) -> dict[str, Mapping[str, str]]:
+def _shown(planned: Iterable[CaseEntry]) -> dict[str, Mapping[str, str]]:
     """Path of a clip or reference -> keys of the evidence there is of it."""
     references = {e["reference"]["path"]: e.get("reference_evidence", {}) for e in planned if e["reference"]}
     return {**references, **{entry["clip"]["path"]: entry.get("evidence", {}) for entry in planned}}

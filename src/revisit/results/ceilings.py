@@ -70,10 +70,7 @@ def held_to_truth(results: Results) -> Results:
     unposed = any(record.status in ("closed", "unsure") for record in results.about(LOOK_AWAY))
     if not (unposed or results.truths or results.scores(OUTCOME) or any(map(expects_event, results.cases))):
         return results  # nothing to hold them to
-    if "held" not in results.said:
-        results.said["held"] = results.mapped(lambda record: _held(results, record))
-    made: Results = results.said["held"]
-    return made
+    return results.once("held to the truth", lambda: results.mapped(lambda record: _held(results, record)))
 
 
 def ceiling(results: Results, record: Record) -> float | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from revisit.core import METRICS, Case
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
@@ -248,6 +247,6 @@ def _counts(looks: Sequence[Look], higher: bool) -> tuple[int, int]:
     return (up, down) if higher else (down, up)
 
 
-def as_json(delta: Delta) -> dict[str, Any]:
+def as_json(delta: Delta) -> dict[str, object]:
     """As `compare --json` prints it."""
     return {**asdict(delta), "better": delta.better}

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from revisit.core import METRICS, SUITES
 from revisit.core.reasons import KINDS
 from revisit.results.cells import Cell, Interval
+from revisit.results.file_types import Details
 from revisit.stats.pairwise import rank_models
 
 COVERAGE_MAY_DIFFER = 0.2
@@ -164,6 +165,6 @@ def heading(metric: str) -> str:
     return next(filter(None, (*said, *told)), "Memory" if known.gates else OTHER)
 
 
-def observed_by(facts: Mapping[str, Any]) -> str:
+def observed_by(facts: Details) -> str:
     """Who really observed, of a run.json or summary.json; of one from before that is said, the set asked for."""
     return str(facts.get("observed_by") or facts["set"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from revisit.core import MissingPrerequisite, Record
 from revisit.media.text_files import csv_text
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 OF_CASE = ("model", "sample", "subset", "condition", "seed")
 
 
-def row(record: Record) -> dict[str, Any]:
+def row(record: Record) -> dict[str, object]:
     """One answer as plain columns, the same for every answer."""
     return {
         "case": record.case.id,

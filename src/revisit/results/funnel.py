@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from revisit.core import METRICS, Case, Record
+from revisit.results.file_types import Stage
 from revisit.results.results import Results
-
-Stage = dict[str, Any]  # its name under "stage", and how many clips reach it under "n"
 
 VIEW = (
     # stage, gate, labels that pass; without labels, the open ones
@@ -68,10 +67,10 @@ def passing(results: Results, cases: Iterable[Case], gate: str, labels: Sequence
     return [case for case in cases if passes(results.answer(case, gate))]
 
 
-def posed(funnel: Sequence[Mapping[str, Any]]) -> tuple[int, int] | None:
+def posed(funnel: Sequence[Stage]) -> tuple[int, int] | None:
     """How many clips posed the test, and of how many; None where nobody was asked."""
     stages = {stage["stage"]: int(stage["n"]) for stage in funnel}
-    told = [name for name in ("test posed", "memory scored") if name in stages]
+    told: list[str] = [name for name in ("test posed", "memory scored") if name in stages]
     told += [name for name in reversed(stages) if name not in BEFORE]
     return (stages[told[0]], stages["all clips"]) if told and "all clips" in stages else None
 

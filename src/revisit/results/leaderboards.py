@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from revisit.core import METRICS, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.cells import Cell
 from revisit.results.display import coverage, ends, marks, number, observed_by, title
+from revisit.results.file_types import Details, PlanFile, RunFile
 from revisit.results.funnel import posed
 from revisit.results.results import Results
 from revisit.results.stand_ins import SUFFIX, set_apart, stand_ins
@@ -161,10 +161,10 @@ class RunFacts:
     """What a board needs of a run: its name, the content of its JSON files, and its results."""
 
     name: str
-    facts: Mapping[str, Any]
-    plan: Mapping[str, Any]
+    facts: RunFile
+    plan: PlanFile
     results: Results
-    summary: Mapping[str, Any] = field(default_factory=dict)
+    summary: Details = field(default_factory=dict)
 
 
 def columns_of(run: RunFacts, known: Sequence[Column]) -> tuple[Column, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from revisit.core import METRICS, Case
 from revisit.results.cells import Cell, Interval, differences_of, within
 from revisit.results.display import ends, shown, signed
+from revisit.results.file_types import Details
 from revisit.results.pairing import ranks_of
 from revisit.results.results import Results
 from revisit.stats.paired import ALPHA, MIN_SCENES, MIN_SCENES_OF_LEVELS, PairedTest
@@ -153,7 +153,7 @@ class Answer:
         return "; ".join(told)
 
 
-def questions_of(card: Mapping[str, Any]) -> list[Question]:
+def questions_of(card: Details) -> list[Question]:
     """The questions that a suite's card asks; of a suite that asks none, one question per group of metrics."""
     asked = card.get("questions") or [{"ask": name, "metrics": ids} for name, ids in (card.get("groups") or {}).items()]
     return [

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import lru_cache
@@ -16,15 +16,16 @@ from itertools import accumulate, groupby
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 
-from revisit.core import Case, Clip, Reason, Record, Target, UsageError
+from revisit.core import Case, Clip, Reason, Record, Rejected, Target, UsageError
 from revisit.core.records import Status
 from revisit.core.text import parse_json
 from revisit.media.files import append, write_text
+from revisit.results.file_types import CaseEntry, Details, RejectedEntry
 
 SCHEMA = 2
 Line = dict[str, Any]  # a record as its line has it
@@ -75,7 +76,7 @@ class Answer(msgspec.Struct, gc=False):
     raw: float | int | None = None
     label: str = ""
     reason: Said | str | None = None
-    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    facts: Details = msgspec.field(default_factory=dict)
     version: int = 0
     protocol: str = ""
     units: str = ""
@@ -119,7 +120,7 @@ class Lines:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.newest: dict[str, dict[str, Answer]] = {}  # case -> metric or gate -> its line
-        self._told: dict[str, Any] = {}  # case -> the running digest of its lines
+        self._told: dict[str, hashlib._Hash] = {}  # case -> the running digest of its lines
         self.read, self._file = 0, -1  # bytes taken in, of which file
         self.refresh()
 
@@ -245,12 +246,12 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def write_rows(path: Path, content: Mapping[str, Any]) -> None:
+def write_rows(path: Path, content: Details) -> None:
     """The same for what has thousands of entries: one on each line, which is quick to write and to search."""
     write_text(path, rows_of(content))
 
 
-def rows_of(content: Mapping[str, Any]) -> str:
+def rows_of(content: Details) -> str:
     """The text that `write_rows` writes."""
 
     def text(value: Any) -> str:
@@ -274,7 +275,7 @@ def plain(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} cannot be written")
 
 
-def case_from_json(entry: Mapping[str, Any]) -> Case:
+def case_from_json(entry: Details) -> Case:
     """The case of an entry of plan.json."""
     facts = {name: value for name, value in entry.items() if name in Case.__dataclass_fields__}
     for name in ("clip", "reference"):
@@ -289,7 +290,7 @@ def case_from_json(entry: Mapping[str, Any]) -> Case:
     return Case(**{**facts, "artifacts": {name: Path(path) for name, path in entry["artifacts"].items()}})
 
 
-def case_to_json(case: Case) -> dict[str, Any]:
+def case_to_json(case: Case) -> CaseEntry:
     """The entry of plan.json for a case."""
     facts = dict(vars(case))
     for name in ("clip", "reference", "target"):
@@ -300,4 +301,9 @@ def case_to_json(case: Case) -> dict[str, Any]:
             if not facts[name]["decoding"]:
                 del facts[name]["decoding"]
     facts["artifacts"] = {name: str(path) for name, path in case.artifacts.items()}
-    return facts
+    return cast(CaseEntry, facts)
+
+
+def rejected_to_json(entry: Rejected) -> RejectedEntry:
+    """The entry of plan.json for a clip that is missing or was refused."""
+    return cast(RejectedEntry, asdict(entry))

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 TRUTH = "truth"  # the row of the references
+T = TypeVar("T")
 Entry = Case | Rejected
 Asks = Callable[[str, Entry], bool]
 Place = tuple[Path, int, int | None]  # of a clip: its file, and the stretch of it
@@ -72,13 +73,20 @@ class Results:
         self._whole = self  # of which this is a part, perhaps with other answers
         self._source = self  # of which this is a part, with the same answers
         self._warned: set[str] = set()  # metrics whose failures were told
-        self.said: dict[str, Any] = {}  # what was made of all of these once, for others who ask
+        self._memo: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"Results({len(self.cases)} clips of {len(self.models)} models, {len(self.records)} answers)"
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` returns, worked out at the first call with this name."""
+        if name not in self._memo:
+            self._memo[name] = make()
+        value: T = self._memo[name]
+        return value
 
     # What is there
 

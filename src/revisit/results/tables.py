@@ -10,7 +10,8 @@ from revisit.core.cases import CATEGORY
 from revisit.results.ceilings import low_ceilings
 from revisit.results.cells import Cell
 from revisit.results.display import best
-from revisit.results.funnel import Stage, funnel
+from revisit.results.file_types import ColumnHead, PartSummary, Stage
+from revisit.results.funnel import funnel
 from revisit.results.results import Results
 
 NAMED = 5  # missing clips named in a sentence
@@ -100,7 +101,7 @@ def _category(mine: Results) -> dict[str, str]:
     return {CATEGORY: said.pop()} if len(said) == 1 and "" not in said else {}
 
 
-def _part(part: Results, asked: Sequence[str], cell: Callable[[Results, str], Cell]) -> dict[str, Any]:
+def _part(part: Results, asked: Sequence[str], cell: Callable[[Results, str], Cell]) -> PartSummary:
     """The table of a part of the dataset, with the metrics that are asked there."""
     ids = [id for id in asked if any(part.asks(id, entry) for entry in part.entries)]
     return {
@@ -112,7 +113,7 @@ def _part(part: Results, asked: Sequence[str], cell: Callable[[Results, str], Ce
     }
 
 
-def head(id: str, results: Results) -> dict[str, Any]:
+def head(id: str, results: Results) -> ColumnHead:
     """What the head of a column says."""
     metric = METRICS[id]
     return {

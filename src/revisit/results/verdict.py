@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from revisit.core import METRICS, SUITES, digest
 from revisit.results.ceilings import held_to_truth, low_ceilings
 from revisit.results.display import number
+from revisit.results.file_types import Details
 from revisit.results.question_ranking import Answer, answered, names_text, questions_of
 from revisit.results.results import Results
 from revisit.results.run import Run
@@ -58,7 +58,7 @@ class Verdict:
             return ""
         return "no model is ahead in everything" if any(_decided(a) for a in asked) else "these clips decide nothing"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """As summary.json has it, sentences included."""
         return {
             "answers": [
@@ -82,16 +82,12 @@ class Verdict:
         }
 
 
-def verdict(results: Results, card: Mapping[str, Any]) -> Verdict:
+def verdict(results: Results, card: Details) -> Verdict:
     """What these results say to the questions of a suite's card; worked out once."""
-    asked = f"verdict {digest(card)}"
-    if asked not in results.said:
-        results.said[asked] = _verdict(results, card)
-    made: Verdict = results.said[asked]
-    return made
+    return results.once(f"verdict {digest(card)}", lambda: _verdict(results, card))
 
 
-def _verdict(results: Results, card: Mapping[str, Any]) -> Verdict:
+def _verdict(results: Results, card: Details) -> Verdict:
     everybody = held_to_truth(results)
     held = everybody.contest
     answers = tuple(_with_floors(answered(held, question), everybody) for question in questions_of(card))
@@ -116,7 +112,7 @@ def _with_floors(answer: Answer, results: Results) -> Answer:
     return replace(answer, floors={model: cell for model, cell in cells.items() if cell.mean is not None})
 
 
-def verdict_of(run: Run) -> dict[str, Any]:
+def verdict_of(run: Run) -> Details:
     """The verdict of a finished run, as its summary has it; made anew for a run from before there were verdicts."""
     summary = run.summary
     if "verdict" in summary:
@@ -172,7 +168,7 @@ def _first_and_last(answers: Sequence[Answer]) -> list[str]:
     return told
 
 
-def _standing_still(results: Results, rule: Mapping[str, Any]) -> list[str]:
+def _standing_still(results: Results, rule: Details) -> list[str]:
     """Models that hardly move, and look consistent for it: how they do in what a standing picture keeps for nothing."""
     movement = str(rule.get("movement", ""))
     if movement not in METRICS or len(results.models) < 2:

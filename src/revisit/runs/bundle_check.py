@@ -15,10 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
+from revisit.results.file_types import CaseEntry
 from revisit.core import GATES, METRICS, SUITES, Case, Reason, Verdict
 from revisit.core.scores import Score, Unscored
 from revisit.core.text import counted, reading
-from revisit.runs.bundles import Bundle, read_bundle
+from revisit.runs.bundles import Bundle, PromisedQuestion, read_bundle
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.plan import answer_keys
@@ -77,7 +78,7 @@ class _Check:
 
     def __init__(self, bundle: Bundle) -> None:
         self.bundle, self.planned = bundle, bundle.planned
-        self.entries: dict[str, Mapping[str, Any]] = {entry["id"]: entry for entry in bundle.plan["cases"]}
+        self.entries: dict[str, CaseEntry] = {entry["id"]: entry for entry in bundle.plan["cases"]}
         self.problems: list[str] = []
         self.unchecked: Counter[str] = Counter()
         self.scores = 0
@@ -196,7 +197,7 @@ class _Check:
             return f"{id} was answered by version {line['version']}, and version {version} was planned"
         return None
 
-    def _of_another(self, entry: Mapping[str, Any], case: Case, kind: str) -> bool:
+    def _of_another(self, entry: CaseEntry, case: Case, kind: str) -> bool:
         """Whether evidence has an address that this clip, its inputs and its observer do not lead to."""
         key = entry["evidence"].get(kind)
         if key is None or self.bundle.run.get("adds"):
@@ -223,7 +224,7 @@ class _Check:
             found.append(f"{missing} clips were missing and {len(plan['rejected']) - missing} were rejected")
         return [*found, *self._twice(own)]
 
-    def _twice(self, own: Mapping[str, Any]) -> list[str]:
+    def _twice(self, own: Mapping[str, object]) -> list[str]:
         """One clip that a model hands in for several samples."""
         seen = Counter((e["model"], e["digest"]) for e in self.entries.values() if e["digest"] and not e.get("truth"))
         again = Counter(model for (model, _), n in seen.items() if n > 1)
@@ -238,7 +239,7 @@ class Questions:
         self.problems: list[str] = []
         self.unknown: dict[str, str] = {}
         self.versions: dict[str, int | None] = {}
-        promised = (bundle.promises or {}).get("questions")
+        promised = None if bundle.promises is None else bundle.promises.get("questions")
         if promised is not None and set(promised) != set(planned.tags):
             other = sorted(set(promised) ^ set(planned.tags))
             self.problems.append(f"planned.json and plan.json do not agree on {', '.join(other[:3])}")
@@ -253,7 +254,7 @@ class Questions:
             found.setdefault(line.get("metric") or line["gate"], set()).add(line["version"])
         return found
 
-    def _question(self, id: str, tag: str, promised: Mapping[str, Any] | None) -> None:
+    def _question(self, id: str, tag: str, promised: PromisedQuestion | None) -> None:
         facts, asker = self.planned.facts(id), self.planned.installed(id)
         if promised is not None:
             self.versions[id] = promised["version"]
@@ -272,7 +273,7 @@ class Questions:
             told = " and ".join(str(version) for version in sorted(v for v in claimed if v is not None))
             self.unknown[id] = f"it was answered by version {told}, and version {asker.version} is installed here"
             return
-        before = (promised or {}).get("facts")
+        before = None if promised is None else promised["facts"]
         places = changed_facts(before, facts) if before is not None and facts is not None else []
         edited = [place for place in places if not _version(place)]
         if edited:

@@ -17,7 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
+
+from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
+from revisit.engine.dependencies import ProtocolFacts
 
 from revisit.core import SUITES, Case, MediaError, Rejected, RevisitError, UsageError, digest
 from revisit.core.text import parse_json
@@ -37,16 +40,49 @@ NAMES = re.compile(r"(plan|planned|run)\.json|records\.jsonl|evidence/[0-9a-f]{8
 PRIVATE = ("host", "executable")
 
 
+class BundleFile(TypedDict):
+    """bundle.json: what the bundle is, and the digest of every other file."""
+
+    schema: int
+    suite: str
+    protocol: str
+    set: str
+    hash: str
+    dataset: str
+    models: list[str]
+    clips: int
+    revisit: str
+    files: dict[str, str]
+
+
+class PromisedQuestion(TypedDict):
+    """A metric or gate that was planned."""
+
+    kind: str
+    version: int | None
+    protocol: str
+    facts: ProtocolFacts | None
+
+
+class PlannedFile(TypedDict):
+    """planned.json: what was to be answered."""
+
+    questions: dict[str, PromisedQuestion]
+    asked: dict[str, list[str]]
+    rejected: list[str]
+    files: dict[str, dict[str, str]]
+
+
 @dataclass(frozen=True)
 class Bundle:
     """What a bundle says, read and checked for its form alone."""
 
     path: Path
-    about: Mapping[str, Any]
-    run: Mapping[str, Any]
-    plan: Mapping[str, Any]
+    about: BundleFile
+    run: RunFile
+    plan: PlanFile
     lines: tuple[Line, ...]
-    promises: Mapping[str, Any] | None = None  # of planned.json; None where the bundle is from before it
+    promises: PlannedFile | None = None  # of planned.json; None where the bundle is from before it
 
     @property
     def name(self) -> str:
@@ -55,7 +91,7 @@ class Bundle:
     @property
     def planned(self) -> Planned:
         """What was to be answered, by plan.json and run.json."""
-        return Planned(self.plan, self.run, (self.promises or {}).get("files") or {})
+        return Planned(self.plan, self.run, (self.promises.get("files") or {}) if self.promises else {})
 
     @cached_property
     def results(self) -> Results:
@@ -68,14 +104,14 @@ class Bundle:
         )  # fmt: skip
 
 
-def fingerprint(plan: Mapping[str, Any]) -> str:
+def fingerprint(plan: PlanFile) -> str:
     """One digest for a dataset: the samples, and the content of what each is compared with."""
     return digest(sorted({(case["sample"], case.get("reference_digest") or "") for case in plan["cases"]}), 12)
 
 
 def write_bundle(run: Run, out: Path) -> Path:
     """The bundle of a finished run."""
-    facts, plan, results = dict(run.facts), run.plan, run.results
+    facts, plan, results = run.facts.copy(), run.plan, run.results
     cache = EvidenceCache(Path(facts["cache"]))
     records = {(record.case.id, record.question): record for record in (*results.records, *results.truth.records)}
     keys = sorted({key for case in plan["cases"] for key in case["evidence"].values()})
@@ -110,7 +146,7 @@ def write_bundle(run: Run, out: Path) -> Path:
                 "files": files,
             }
         ),
-        "run.json": _text({name: facts[name] for name in kept if name in facts}),
+        "run.json": _text({name: value for name, value in facts.items() if name in kept}),
         "records.jsonl": "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode(),
         **{f"evidence/{key}.npz": cache.path(key).read_bytes() for key in here},
     }
@@ -124,7 +160,7 @@ def write_bundle(run: Run, out: Path) -> Path:
     return out
 
 
-def summary_of(plan: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
+def summary_of(plan: PlanFile, run: RunFile) -> dict[str, object]:
     """What bundle.json says of a run: all of it follows from plan.json and run.json."""
     own = [case for case in plan["cases"] if not case.get("truth")]
     return {
@@ -133,7 +169,7 @@ def summary_of(plan: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any
     }  # fmt: skip
 
 
-def _promised(planned: Planned, records: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
+def _promised(planned: Planned, records: Mapping[tuple[str, str], Any]) -> dict[str, PromisedQuestion]:
     """Metric or gate -> its kind, version and protocol, with all that the protocol covers where that is known here."""
     versions: dict[str, set[int]] = {}
     for (_, id), record in records.items():
@@ -141,7 +177,7 @@ def _promised(planned: Planned, records: Mapping[tuple[str, str], Any]) -> dict[
     mixed = [id for id, several in versions.items() if len(several) > 1]
     if mixed:
         raise UsageError(f"{mixed[0]} was answered by several versions; run the same eval command again")
-    made = {}
+    made: dict[str, PromisedQuestion] = {}
     for id, tag in planned.tags.items():
         facts = planned.facts(id)
         known = facts is not None and planned.tag(facts) == tag
@@ -171,15 +207,18 @@ def _line(record: Any) -> Line:
     return to_line(record.changed(units="", n_units=0, seconds=0.0))
 
 
-def _nameless(case: Mapping[str, Any]) -> dict[str, Any]:
+def _nameless(case: CaseEntry) -> CaseEntry:
     """An entry of plan.json with names of files in the place of paths, after the digests that tell them apart."""
-    made = dict(case)
-    for name, digest_of in (("clip", "digest"), ("reference", "reference_digest")):
-        if made.get(name):
-            known = str(made.get(digest_of) or "")[:12]
-            made[name] = {**made[name], "path": f"{known}/{Path(made[name]['path']).name}", "frames": None}
-    made["artifacts"] = {name: Path(path).name for name, path in made["artifacts"].items()}
-    return made
+    entry = case.copy()
+    entry["clip"] = _nameless_clip(case["clip"], case.get("digest"))
+    if case.get("reference"):
+        entry["reference"] = _nameless_clip(case["reference"], case.get("reference_digest"))
+    entry["artifacts"] = {name: Path(path).name for name, path in case["artifacts"].items()}
+    return entry
+
+
+def _nameless_clip(clip: Details, digest: str | None) -> Details:
+    return {**clip, "path": f"{(digest or '')[:12]}/{Path(clip['path']).name}", "frames": None}
 
 
 def _text(content: Any) -> bytes:
@@ -222,7 +261,7 @@ def read_bundle(path: Path) -> Bundle:
                         f"{path.name}: bundle.json has {name} {about.get(name)!r}, and its plan {expected!r}; it was "
                         "changed by hand"
                     )
-            return Bundle(path, about, run, plan, lines, promises)
+            return Bundle(path, cast(BundleFile, about), run, plan, lines, promises)
     except RevisitError:
         raise
     except Exception as error:  # a damaged zip file fails in many ways

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from revisit.results.file_types import ModelSummary, PartSummary
 from revisit.core import SUITES, Case, UsageError
 from revisit.core.text import counted
 from revisit.results import Results
@@ -59,7 +60,7 @@ class By:
         return f"{self.name} {self.sign if holds else OPPOSITE[self.sign]} {self.number:g}"
 
 
-def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[str, PartSummary]:
     """Group -> its table: metrics (all, or those named), and per model the number of clips and a cell per metric."""
     keys = [parse(part, run.facts["suite"]) for part in expression.split(",")]
     results, known = run.results, run.summary["metrics"]
@@ -108,7 +109,7 @@ def parse(text: str, suite: str) -> By:
     return By(name, tuple(str(known.get(name, name)).split(".")), sign, number)
 
 
-def _row(results: Results, metrics: Iterable[str]) -> dict[str, Any]:
+def _row(results: Results, metrics: Iterable[str]) -> ModelSummary:
     return {"cases": len(results.cases), "scores": {id: results.cell(id).as_json() for id in metrics}}
 
 

@@ -123,4 +123,4 @@ def run_eval(
     plan = request.plan(judge=asked.judge.facts if asked else None)
     check_available(plan)
     run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=asked, adds=data.ids())
-    return run.summary
+    return dict(run.summary)
