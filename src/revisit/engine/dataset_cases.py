@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, RevisitError, Suite, UsageError, digest
 from revisit.core.cases import CATEGORY, CEILING
-from revisit.core.text import mended, parse_json
+from revisit.core.text import mended, one_line, parse_json
 from revisit.results.record_files import case_to_json
 
 TRUTH = "truth"  # the name of the row
@@ -44,7 +44,12 @@ def read_cases(
     truth: bool = False,
 ) -> DatasetCases:
     """The cases of a dataset, at least one; with `limit` a part of them, with `truth` also the references."""
-    entries = [writable(entry) for entry in _read(suite, source, roots, options)]
+    try:
+        entries = [writable(entry) for entry in list(suite.read(source, roots, **options))]
+    except RevisitError:
+        raise
+    except Exception as error:  # whatever goes wrong in a reader is one sentence
+        raise UsageError(f"{source}: cannot be read as {suite.id} ({one_line(error)})") from error
     first, twice = _each_once([entry for entry in entries if isinstance(entry, Case)], source)
     rejected = (*(entry for entry in entries if isinstance(entry, Rejected)), *twice)
     if not first and not rejected:
@@ -58,19 +63,6 @@ def read_cases(
         cases = with_truth(cases, [case for case in first if case.category == CEILING])
     remarks = tuple(entry.sentence for entry in entries if isinstance(entry, Remark))
     return DatasetCases([_with_category(case) for case in cases], rejected, remarks, total, partial)
-
-
-def _read(
-    suite: Suite, source: Path, roots: Sequence[Path], options: Mapping[str, str]
-) -> Iterator[Case | Rejected | Remark]:
-    """What a suite reads; whatever goes wrong in its reader is one sentence."""
-    try:
-        yield from suite.read(source, roots, **options)
-    except RevisitError:
-        raise
-    except Exception as error:
-        told = " ".join(str(error).split())[:200]
-        raise UsageError(f"{source}: cannot be read as {suite.id} ({type(error).__name__}: {told})") from error
 
 
 def writable(entry: Case | Rejected | Remark) -> Case | Rejected | Remark:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,11 +26,13 @@ from revisit.core import (
     Verdict,
     evidence_id,
 )
+from revisit.core.records import Status
 from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.dependencies import Parameters, parameters_of
 from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.plan import Plan
 from revisit.media import save_npz
+from revisit.results.file_types import Details
 
 
 class Failed(Exception):
@@ -139,23 +141,41 @@ class Bench:
         return metric(*arguments, **parameters_of(metric, self.sheet.parameters))
 
 
+@dataclass(frozen=True)
+class CheckAnswer:
+    """What a metric or gate said of a case, and the values per frame or pair behind it."""
+
+    status: Status
+    reason: Reason | None = None
+    facts: Details = field(default_factory=dict)
+    value: float | None = None
+    raw: float | None = None
+    label: str = ""
+    series: Series | None = None
+
+
 def answers(bench: Bench, askers: Sequence[Metric | Gate]) -> Iterator[tuple[Record, Series | None]]:
     """Records of one case for the given metrics and gates, each with the values behind it."""
     for asker in askers:
         started = time.perf_counter()
-        facts, series = _answer(bench, asker)
+        answer = _answer(bench, asker)
         record = Record(
             bench.case,
             asker.id,
             isinstance(asker, Gate),
-            version=asker.version,
-            protocol=bench.sheet.tags[asker.id],
-            key=bench.sheet.keys[asker.id],
-            n_units=0 if series is None else len(series),
+            answer.status,
+            answer.value,
+            answer.raw,
+            answer.label,
+            answer.reason,
+            answer.facts,
+            asker.version,
+            bench.sheet.tags[asker.id],
+            bench.sheet.keys[asker.id],
+            n_units=0 if answer.series is None else len(answer.series),
             seconds=round(time.perf_counter() - started, 4),
-            **facts,
         )
-        yield record, series
+        yield record, answer.series
 
 
 def score_case(bench: Bench, askers: Sequence[Metric | Gate], units: Path) -> list[Record]:
@@ -171,24 +191,22 @@ def score_case(bench: Bench, askers: Sequence[Metric | Gate], units: Path) -> li
     return made
 
 
-def _answer(bench: Bench, asker: Metric | Gate) -> tuple[dict[str, Any], Series | None]:
-    """What a record says of the answer, and the values behind it."""
+def _answer(bench: Bench, asker: Metric | Gate) -> CheckAnswer:
     try:
         if bench.sheet.unreadable:
             raise Failed(bench.sheet.unreadable)
         answer = bench.score(asker) if isinstance(asker, Metric) else bench.verdict(asker)
         facts = plain(answer.facts)
     except (Failed, RevisitError) as error:
-        return {"status": "failed", "reason": Reason("failed", str(error))}, None
+        return CheckAnswer("failed", Reason("failed", str(error)))
     except Exception as error:  # a fault in one metric must not cost the others their scores
-        why = f"{asker.id} failed: {type(error).__name__}: {error}"
-        return {"status": "failed", "reason": Reason("failed", why)}, None
+        return CheckAnswer("failed", Reason("failed", f"{asker.id} failed: {type(error).__name__}: {error}"))
     if isinstance(answer, Unscored):
-        return {"status": "unscored", "reason": answer.reason, "facts": facts}, None
+        return CheckAnswer("unscored", answer.reason, facts)
     if isinstance(answer, Score):
-        return {"status": "scored", "value": answer.value, "raw": answer.raw, "facts": facts}, answer.units
+        return CheckAnswer("scored", None, facts, answer.value, answer.raw, series=answer.units)
     reason = answer.refusal if answer.state != "open" else None
-    return {"status": answer.state, "label": answer.label, "reason": reason, "facts": facts}, answer.units
+    return CheckAnswer(cast(Status, answer.state), reason, facts, label=answer.label, series=answer.units)
 
 
 def plain(value: Any) -> Any:
