@@ -180,16 +180,16 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     from types import SimpleNamespace
 
     from revisit.core.watching import Prepared
-    from revisit.engine.network_client import RemoteClip, _Stream
+    from revisit.engine.network_client import HostClip, _Stream
 
     host = SimpleNamespace(
         broken=False, clip=None, free=[], sent=set(), slot=lambda size: (tmp_path / "a", np.zeros(size, np.uint8))
     )
-    first = RemoteClip(host, None, [])
+    first = HostClip(host, None, [])
     first.streams[0] = _Stream(host, pairs=False)
     first.streams[0].put(Prepared(0, 0.0, np.zeros((2, 2, 3), np.uint8), ""), "key")
     host.clip = first
-    RemoteClip(host, None, [])
+    HostClip(host, None, [])
     assert host.free == [tmp_path / "a"] and host.clip is None
 
 
@@ -229,7 +229,7 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
     """The host's queue by itself: it takes rows of several clips, in order, and puts back what did not fit."""
     import torch
 
-    from revisit.engine.network_client import Row
+    from revisit.engine.network_client import FrameRow
     from revisit.engine.network_host import Host
     from revisit.engine.network_queues import Chunk, HostedClip, Queue
 
@@ -239,7 +239,7 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
     q = Queue(observer, {})
     q.most = 4
     for n, clip in enumerate(hosted_clips):
-        rows = [Row(k, k / 8, None, "", [f"toy.rows-{n}"]) for k in range(3)]
+        rows = [FrameRow(k, k / 8, None, "", [f"toy.rows-{n}"]) for k in range(3)]
         chunk = Chunk(clip, torch.full((3, 4, 4, 3), 10 * n + 1, dtype=torch.uint8), None, rows, 144)
         host.memory.held += 144
         q.put(chunk, f"toy.rows-{n}", [0, 1, 2])
@@ -274,7 +274,7 @@ def test_batches_that_are_done_out_of_order_are_joined_in_order() -> None:
     """On a GPU two are under way at a time."""
     import torch
 
-    from revisit.engine.network_client import Row
+    from revisit.engine.network_client import FrameRow
     from revisit.engine.network_host import Host
     from revisit.engine.network_queues import Chunk, HostedClip, Queue
 
@@ -282,7 +282,7 @@ def test_batches_that_are_done_out_of_order_are_joined_in_order() -> None:
     clip = HostedClip(peer, threading.Lock(), None, {"toy.rows-0": task("toy.rows", "")})
     q.most = 4
     for first in (0, 3, 6):
-        rows = [Row(k, k / 8, None, "", ["toy.rows-0"]) for k in range(first, first + 3)]
+        rows = [FrameRow(k, k / 8, None, "", ["toy.rows-0"]) for k in range(first, first + 3)]
         chunk = Chunk(clip, torch.full((3, 4, 4, 3), first, dtype=torch.uint8), None, rows, 144)
         host.memory.held += 144
         q.put(chunk, "toy.rows-0", [0, 1, 2])
@@ -385,7 +385,7 @@ def test_a_host_that_is_gone_for_good_is_waited_for_once(address, monkeypatch) -
 
 def test_a_chunk_that_cannot_be_uploaded_is_told_to_its_worker(clips, tmp_path, monkeypatch) -> None:
     from revisit.engine import network_host as at_host
-    from revisit.engine.network_client import Row
+    from revisit.engine.network_client import FrameRow
 
     host = at_host.Host()
 
@@ -394,8 +394,8 @@ def test_a_chunk_that_cannot_be_uploaded_is_told_to_its_worker(clips, tmp_path, 
 
     monkeypatch.setattr(host.memory, "copy", full)
     (tmp_path / "slot").write_bytes(bytes(48))
-    monkeypatch.setattr(at_host, "handed_over", lambda _: os.open(tmp_path / "slot", os.O_RDWR))
-    rows = [Row(0, 0.0, None, "", ["key"])]
+    monkeypatch.setattr(at_host, "receive_file", lambda _: os.open(tmp_path / "slot", os.O_RDWR))
+    rows = [FrameRow(0, 0.0, None, "", ["key"])]
     peer = Peer(("clip", None, []), ("memory", 0), ("frames", 0, (1, 4, 4, 3), "uint8", False, rows))
     host._receive(peer)
     assert "could not receive the frames: RuntimeError: CUDA out of memory" in str(peer.heard[0])
@@ -474,7 +474,7 @@ def test_a_batch_of_several_clips_is_checked_clip_by_clip() -> None:
     import torch
 
     from revisit.core import ClipInfo
-    from revisit.engine.network_client import Row
+    from revisit.engine.network_client import FrameRow
     from revisit.engine.network_host import Host
     from revisit.engine.network_queues import Chunk, HostedClip, Queue
 
@@ -486,7 +486,7 @@ def test_a_batch_of_several_clips_is_checked_clip_by_clip() -> None:
     for name, pictures in [*shown.items(), ("c", shown["a"])]:
         asked = task("toy.dark", name)
         clip = HostedClip(None, threading.Lock(), info, {asked.key: asked})  # type: ignore[arg-type]
-        rows = [Row(n, n / 24, None, "", [asked.key]) for n in range(5)]
+        rows = [FrameRow(n, n / 24, None, "", [asked.key]) for n in range(5)]
         queue.put(Chunk(clip, pictures, None, rows, 0), asked.key, list(range(5)))
         clips.append((clip, asked.key))
     queue.most = 15

@@ -13,7 +13,7 @@ from revisit.engine import clip_digests
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import observed_kinds
 from revisit.engine.request import Request
-from revisit.engine.resume import opened
+from revisit.engine.resume import resume_run
 from revisit.media import clip_digest, encode_mp4
 from revisit.report.write_html import write_report
 from revisit.results.record_files import Lines
@@ -183,7 +183,7 @@ def test_settled_cases_are_believed_only_with_the_lines_they_were_seen_with(grow
 
     def open_now():
         plan = Request.of(grown.videos, metrics=FEW).plan()
-        begun = opened(grown.out, plan, fresh=False, request=None, adds=None)
+        begun = resume_run(grown.out, plan, fresh=False, request=None, adds=None)
         return sorted(f"{case} {asker.id}" for case, askers in begun.questions.items() for asker in askers)
 
     assert open_now() == [] and len(json.loads(settled.read_bytes())["cases"]) == 3

@@ -152,7 +152,7 @@ def _heat(title: str, failure: str, cell: Mapping[str, Any]) -> dict[str, Any]:
             size += f" ({effect['low']:.1f} to {effect['high']:.1f})"
         said.append(f"effect {size}, mean difference {number(effect['difference'])}")
     said.append(f"{cell['n']} of {cell['of']} clips scored")
-    said += [f"{n} × {display.title(kind)}" for kind, n in list(cell["unscored"].items())[:2]]
+    said += [f"{n} × {display.reason_title(kind)}" for kind, n in list(cell["unscored"].items())[:2]]
     if cell["read"].startswith("describes"):
         said.append(cell["read"])
     if cell["claimed"]:

@@ -35,8 +35,8 @@ class Availability:
         of = len(self.missing) + len(self.running)
         parts = [
             *([f"{' and '.join(told.libraries)} not installed"] if told.libraries else []),
-            *([f"no weights of {some([*told.weights, *told.by_hand])}"] if told.weights or told.by_hand else []),
-            *([f"damaged weights of {some(told.damaged)}"] if told.damaged else []),
+            *([f"no weights of {first_names([*told.weights, *told.by_hand])}"] if told.weights or told.by_hand else []),
+            *([f"damaged weights of {first_names(told.damaged)}"] if told.damaged else []),
             *others,
         ]
         remedy = f": {told.remedy}" if told.remedy else ""
@@ -46,18 +46,18 @@ class Availability:
         )
 
 
-def availability(observers: ObserverSet, askers: Iterable[Metric | Gate]) -> Availability:
+def availability(observers: ObserverSet, checks: Iterable[Metric | Gate]) -> Availability:
     """Which own observers of a set these metrics and gates need, and whether they can run here."""
     common = {observer.id for observer in load_roles(LITE).values()}
-    found = (observers.maker(kind) for asker in askers for kind in observed_kinds(asker))
+    found = (observers.maker(kind) for check in checks for kind in observed_kinds(check))
     makers = {one.id: one for one in found if one is not None}
     own = [makers[id] for id in sorted(makers) if id not in common and makers[id].kind not in ("file", "judge")]
-    why = {one.id: _why_not(one) for one in own}
+    why = {one.id: _why_unavailable(one) for one in own}
     running = tuple(one for one in own if not why[one.id])
     return Availability(observers.id, running, {one.id: (one, why[one.id]) for one in own if why[one.id]})
 
 
-def _why_not(observer: Observer) -> str:
+def _why_unavailable(observer: Observer) -> str:
     if observer.weights and (why := weights.why_missing(observer.weights)):
         return why
     return (observer.ready() or "") if observer.ready is not None else ""
@@ -76,10 +76,10 @@ def caption(plan: PlanFile) -> str:
             lacks.update(dict.fromkeys(mine["lacking"]))
     if not sets:
         return LITE
-    return " + ".join(sets) + (f" without {some(list(lacks))}" if lacks else "")
+    return " + ".join(sets) + (f" without {first_names(list(lacks))}" if lacks else "")
 
 
-def some(names: list[str] | tuple[str, ...]) -> str:
+def first_names(names: list[str] | tuple[str, ...]) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
@@ -102,8 +102,8 @@ def weights_used(set: str, suite: str = "", metrics: Sequence[str] = ()) -> dict
 
 def evidence_of(metrics: Sequence[Metric], always: Iterable[str] = ()) -> list[str]:
     """Ids of the evidence that these metrics, and the gates before them, rest on."""
-    askers: list[Metric | Gate] = [*gates_of(metrics, always), *metrics]
-    kinds = {kind for asker in askers for kind in observed_kinds(asker)}
+    checks: list[Metric | Gate] = [*gates_of(metrics, always), *metrics]
+    kinds = {kind for check in checks for kind in observed_kinds(check)}
     return sorted(evidence_id(kind) for kind in kinds)
 
 

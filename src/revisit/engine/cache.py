@@ -47,7 +47,7 @@ class EvidenceCache:
     def save(self, key: str, record: Any) -> None:
         path = self.path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_npz(path, coded(to_arrays(record)), compress=True, level=LEVEL, seal=True)
+        save_npz(path, pack_arrays(to_arrays(record)), compress=True, level=LEVEL, seal=True)
         if self.shared:
             shared_evidence(self.shared).put(key, path)
 
@@ -56,7 +56,7 @@ class EvidenceCache:
 
         def read(path: Path) -> Any:
             require_seal(path)
-            return from_arrays(kind, decoded(load_npz(path)))
+            return from_arrays(kind, unpack_arrays(load_npz(path)))
 
         return self._or_dropped(key, read)
 
@@ -86,7 +86,7 @@ class EvidenceCache:
         return (path for path in sorted(folder.glob(FILES))) if folder.is_dir() else iter(())
 
 
-def coded(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def pack_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays as they are stored: half floats of few values as numbers of these, which takes half the time and room.
 
     Patch descriptors, most of what is stored, are rounded: most have about 260 values. The high bytes of their
@@ -110,7 +110,7 @@ def coded(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return found
 
 
-def decoded(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def unpack_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays that were coded so."""
     found = {name: array for name, array in arrays.items() if not name.endswith((CODES, HIGH, VALUES))}
     for name in (name.removesuffix(CODES) for name in arrays if name.endswith(CODES)):

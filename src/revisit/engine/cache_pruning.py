@@ -25,7 +25,7 @@ UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
 
 @dataclass(frozen=True)
-class Piece:
+class CacheFile:
     """A file of the cache, its size, and when it was last made or read."""
 
     path: Path
@@ -34,15 +34,15 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Sorted:
+class PruningPlan:
     """Pieces that go and pieces that stay, each with what was used last in front; torn files go, too."""
 
-    old: Sequence[Piece]
-    kept: Sequence[Piece]
-    torn: Sequence[Piece]  # left unfinished by writers that were killed
+    old: Sequence[CacheFile]
+    kept: Sequence[CacheFile]
+    torn: Sequence[CacheFile]  # left unfinished by writers that were killed
 
 
-def unused(root: Path, *, to: int | None = None, days: float | None = None) -> Sorted:
+def unused(root: Path, *, to: int | None = None, days: float | None = None) -> PruningPlan:
     """What must go for the cache to hold at most `to` bytes, and only what was used in the last `days`.
 
     Without either, everything goes.
@@ -60,20 +60,20 @@ def unused(root: Path, *, to: int | None = None, days: float | None = None) -> S
             kept.append(piece)
             room -= piece.bytes
     unfinished = (_piece(path) for folder in FOLDERS for path in sorted((root / folder).rglob(f"{UNFINISHED}*")))
-    return Sorted(old, kept, [one for one in unfinished if one and one.used <= time.time() - ABANDONED])
+    return PruningPlan(old, kept, [one for one in unfinished if one and one.used <= time.time() - ABANDONED])
 
 
-def pieces(root: Path, folder: str) -> list[Piece]:
+def pieces(root: Path, folder: str) -> list[CacheFile]:
     """What a folder of the cache holds."""
     return [piece for path in (root / folder).glob(FOLDERS[folder]) if (piece := _piece(path))]
 
 
-def _piece(path: Path) -> Piece | None:
+def _piece(path: Path) -> CacheFile | None:
     try:
         facts = path.stat()
     except FileNotFoundError:  # another process was faster
         return None
-    return Piece(path, facts.st_size, max(facts.st_mtime, facts.st_atime))
+    return CacheFile(path, facts.st_size, max(facts.st_mtime, facts.st_atime))
 
 
 def cache_limit() -> int | None:

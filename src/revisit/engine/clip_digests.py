@@ -23,10 +23,10 @@ from revisit.media.orientation import is_mirrored
 
 SETTLED = 2 * 10**9  # nanoseconds
 State = tuple[int, int, int, int]  # number on the disk, size, and when content and file changed
-Known = tuple[State, str]
+CachedDigest = tuple[State, str]
 
 
-class Digests:
+class ClipDigests:
     """The digests of a dataset's clips, with those that were found before under a cache's folder."""
 
     def __init__(self, root: Path, source: Path) -> None:
@@ -34,7 +34,7 @@ class Digests:
         self.path = root / "digests" / f"{name}-2.json"
         self.earlier = _read(self.path)
         self.unmarked = _read(root / "digests" / f"{name}.json")
-        self.now: dict[str, Known] = {}
+        self.now: dict[str, CachedDigest] = {}
 
     def of(self, clip: Clip) -> str:
         """The digest of a clip, read only where it is not known."""
@@ -62,10 +62,10 @@ class Digests:
                 temporary.write_bytes(msgspec.json.encode(found))
 
 
-def _read(path: Path) -> dict[str, Known]:
+def _read(path: Path) -> dict[str, CachedDigest]:
     """What was remembered; nothing where that cannot be read."""
     with suppress(OSError, ValueError):
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Known])
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, CachedDigest])
     return {}
 
 

@@ -46,7 +46,7 @@ def known_costs(cache: EvidenceCache) -> Costs:
     return Costs({observer: seconds / frames for observer, (seconds, frames) in _read(cache).items() if frames > 0})
 
 
-def learn(cache: EvidenceCache, seconds: Mapping[str, float], frames: Mapping[str, int]) -> None:
+def save_costs(cache: EvidenceCache, seconds: Mapping[str, float], frames: Mapping[str, int]) -> None:
     """Keep what a run took, by observer, for those that come."""
     known = _read(cache)
     for observer, count in frames.items():

@@ -78,37 +78,37 @@ class ObserverSet:
         return self.judge["roles"].get(observer) or {k: v for k, v in self.judge.items() if k != "roles"}
 
 
-def observed_kinds(asker: Metric | Gate | Derived, *, optional: bool = True) -> set[type]:
+def observed_kinds(check: Metric | Gate | Derived, *, optional: bool = True) -> set[type]:
     """Kinds of evidence that observers have to provide, with those that are only used where they exist."""
     found: set[type] = set()
-    for kind in [*asker.needs, *(getattr(asker, "optional", ()) if optional else ())]:
+    for kind in [*check.needs, *(getattr(check, "optional", ()) if optional else ())]:
         if kind is Case:
             continue
         if evidence_id(kind) in DERIVED:
             found |= observed_kinds(DERIVED[evidence_id(kind)], optional=optional)
         else:
             found.add(kind)
-    for gate_id in getattr(asker, "gates", ()):
+    for gate_id in getattr(check, "gates", ()):
         found |= observed_kinds(GATES[gate_id], optional=optional)
     return found
 
 
-def asks_judge(asker: Metric | Gate, observers: ObserverSet) -> bool:
+def asks_judge(check: Metric | Gate, observers: ObserverSet) -> bool:
     """Whether a judge is asked for the answer."""
-    makers = (observers.maker(kind) for kind in observed_kinds(asker))
+    makers = (observers.maker(kind) for kind in observed_kinds(check))
     return observers.judge is not None and any(maker is not None and maker.shows is not None for maker in makers)
 
 
-def parameters_of(asker: Metric | Gate | Derived | Observer, chosen: Parameters) -> Details:
+def parameters_of(check: Metric | Gate | Derived | Observer, chosen: Parameters) -> Details:
     """The defaults of the function, overlaid with what the protocol sets; unknown names are refused."""
-    given = dict(chosen.get(asker.id, {}))
-    unknown = sorted(set(given) - set(asker.params))
+    given = dict(chosen.get(check.id, {}))
+    unknown = sorted(set(given) - set(check.params))
     if unknown:
         raise UsageError(
-            f"the protocol sets {', '.join(unknown)} on {asker.id}, whose parameters are "
-            f"{', '.join(asker.params) or 'none'}; correct the suite's card.yaml"
+            f"the protocol sets {', '.join(unknown)} on {check.id}, whose parameters are "
+            f"{', '.join(check.params) or 'none'}; correct the suite's card.yaml"
         )
-    return {**asker.params, **given}
+    return {**check.params, **given}
 
 
 def observer_facts(observer: Observer, chosen: Parameters, decoding: str = "") -> ObserverEntry:
@@ -150,16 +150,16 @@ class Makers(Protocol):
     def maker_facts(self, kind: type, chosen: Parameters) -> ObserverEntry | None: ...
 
 
-def protocol_facts(asker: Metric | Gate | Derived, observers: Makers, chosen: Parameters) -> ProtocolFacts:
+def protocol_facts(check: Metric | Gate | Derived, observers: Makers, chosen: Parameters) -> ProtocolFacts:
     """Everything about a metric or gate that its answer depends on, except the clip."""
     facts: ProtocolFacts = {
-        "id": asker.id,
-        "version": asker.version,
-        "params": parameters_of(asker, chosen),
+        "id": check.id,
+        "version": check.version,
+        "params": parameters_of(check, chosen),
         "evidence": {},
         "gates": {},
     }
-    for kind in [*asker.needs, *getattr(asker, "optional", ())]:
+    for kind in [*check.needs, *getattr(check, "optional", ())]:
         if kind is Case:
             continue
         id = evidence_id(kind)
@@ -167,7 +167,7 @@ def protocol_facts(asker: Metric | Gate | Derived, observers: Makers, chosen: Pa
             facts["evidence"][id] = protocol_facts(DERIVED[id], observers, chosen)
         else:
             facts["evidence"][id] = observers.maker_facts(kind, chosen)
-    for gate_id in getattr(asker, "gates", ()):
+    for gate_id in getattr(check, "gates", ()):
         facts["gates"][gate_id] = protocol_facts(GATES[gate_id], observers, chosen)
     return facts
 

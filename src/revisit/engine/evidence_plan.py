@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from revisit.core import OBSERVERS, Case, Clip, Gate, MediaError, Metric, Reason, Suite, evidence_id
-from revisit.engine.clip_digests import Digests
+from revisit.engine.clip_digests import ClipDigests
 from revisit.engine.dependencies import ObserverSet, Parameters, observed_kinds
 from revisit.engine.evidence_keys import BESIDE, OPTIONAL, task_for
 from revisit.engine.jobs import ObserverTask
@@ -51,7 +51,7 @@ class EvidencePlanner:
         self.by_case: dict[str, CaseEvidence] = {}
         self.tasks: dict[str, tuple[str, Clip, ObserverTask]] = {}  # evidence key -> clip digest, clip, task
         self.clips: dict[str, Clip] = {}  # digest -> clip
-        self.clip_digests = Digests(cache_root(), source)
+        self.clip_digests = ClipDigests(cache_root(), source)
         self._digest_of: dict[Clip | Path, str] = {}
         self._needs = EvidenceNeeds([observers.roles[id].makes for id in ALWAYS if id in observers.roles])
         inputs = {name.removesuffix(OPTIONAL) for maker in observers.roles.values() for name in maker.inputs}

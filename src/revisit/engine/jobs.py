@@ -54,7 +54,7 @@ def wanted_frames(task: ObserverTask, count: int, fps: float) -> np.ndarray:
     return observer_of(task).wanted(count, fps, inputs_of(task), task.params)
 
 
-def sentence(error: Exception) -> str:
+def error_sentence(error: Exception) -> str:
     """What went wrong, in one line."""
     text = " ".join(str(error).split())
     return text if isinstance(error, RevisitError) else f"{type(error).__name__}: {text[:300]}"

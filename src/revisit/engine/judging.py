@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from revisit.core import OBSERVERS, Clip, RevisitError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.jobs import ObserverTask, inputs_of, observer_of, sentence
+from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
 from revisit.engine.plan import Plan
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.batch import Asker
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Clip:
+class _ClipTalk:
     """One observer's talk with the judge about one clip."""
 
     task: ObserverTask
@@ -49,7 +49,7 @@ class _Clip:
 AWAKE = 0.5  # seconds after which a waiting run looks up
 
 
-class Asking:
+class JudgeSession:
     """The questions of a run. Give it keys as their evidence is made; it gives back keys as answers come in."""
 
     def __init__(
@@ -64,10 +64,10 @@ class Asking:
         self.total, self.done = sum(map(len, self.todo.values())), 0
         self._askers: dict[str, Asker] = {}  # observer with a judge of its own, or "" -> who asks
         self._ready: deque[ObserverTask] = deque()
-        self._heard: queue.SimpleQueue[_Clip] = queue.SimpleQueue()
+        self._heard: queue.SimpleQueue[_ClipTalk] = queue.SimpleQueue()
         self._open = 0
 
-    def __enter__(self) -> Asking:
+    def __enter__(self) -> JudgeSession:
         return self
 
     def __exit__(
@@ -163,7 +163,7 @@ class Asking:
                 about = with_card(frames)
                 mine = self.judge.of_role(task.observer) if self.judge is not None else None
                 controls = canaries(frames) if mine is not None and mine.canaries else []
-                clip = _Clip(task, frames, talk, [], self._ask(task).submit(about, controls) if controls else [])
+                clip = _ClipTalk(task, frames, talk, [], self._ask(task).submit(about, controls) if controls else [])
                 self._send(clip, questions)
                 self._open += 1
             except StopIteration as stop:
@@ -172,7 +172,7 @@ class Asking:
             except Exception as error:  # one clip must not cost the others their answers
                 yield self._failed(task, _sentence(task, error))
 
-    def _go_on(self, clip: _Clip) -> str | None:
+    def _go_on(self, clip: _ClipTalk) -> str | None:
         """Hand a clip its answers; its key, if that was the end of it."""
         answers = [future.result() for future in clip.waiting]
         controls = [future.result() for future in clip.canaries]
@@ -194,7 +194,7 @@ class Asking:
             self._open -= 1
             return self._failed(task, _sentence(task, error))
 
-    def _send(self, clip: _Clip, questions: Sequence[Question]) -> None:
+    def _send(self, clip: _ClipTalk, questions: Sequence[Question]) -> None:
         clip.waiting = self._ask(clip.task).submit(clip.frames, questions)
         waiting = [*clip.waiting, *clip.canaries]
         left, lock = [len(waiting) + 1], threading.Lock()
@@ -262,5 +262,5 @@ def look(path: Path, **params: Any) -> Frames:
 
 
 def _sentence(task: ObserverTask, error: Exception) -> str:
-    text = sentence(error)
+    text = error_sentence(error)
     return text if isinstance(error, RevisitError) else f"{task.observer} failed: {text}"

@@ -37,8 +37,8 @@ from revisit.core import Batch, Frame, UsageError
 from revisit.core.evidence import rows_of_several_clips
 from revisit.core.threads import started
 from revisit.core.watching import steady_libraries, watch
-from revisit.engine.jobs import ObserverTask, inputs_of, observer_of, sentence
-from revisit.engine.network_client import Address, handed_over
+from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
+from revisit.engine.network_client import Address, receive_file
 from revisit.engine.network_device import DeviceMemory, is_out_of_memory, map_shared, unpin
 from revisit.engine.network_queues import MOST, Chunk, Entry, HostedClip, Queue, join_parts, rows_of_record
 from revisit.networks import settings
@@ -162,7 +162,7 @@ class Host:
                     clip = HostedClip(connection, sending, info, {task.key: task for task in tasks})
                     self.events.put(("clip", clip))
                 elif kind == "memory":
-                    slots[rest[0]] = map_shared(handed_over(connection), self.gpu)
+                    slots[rest[0]] = map_shared(receive_file(connection), self.gpu)
                 elif kind == "frames":
                     assert clip is not None
                     number, shape, dtype, pairs, rows = rest
@@ -179,7 +179,9 @@ class Host:
             pass
         except Exception as error:  # the worker must hear of it, or it would wait for ever
             with sending, contextlib.suppress(OSError):
-                connection.send(f"the process that runs the networks could not receive the frames: {sentence(error)}")
+                connection.send(
+                    f"the process that runs the networks could not receive the frames: {error_sentence(error)}"
+                )
         finally:
             self.events.put(("gone", connection))
             connection.close()
@@ -215,7 +217,7 @@ class Host:
                 try:
                     clip.watchers[key] = watch(observer, clip.info, inputs_of(task), task.params)
                 except Exception as error:  # one observer that fails must not cost the others their evidence
-                    clip.failed[key] = sentence(error)
+                    clip.failed[key] = error_sentence(error)
 
     def _enqueue(self, chunk: Chunk) -> None:
         clip = chunk.clip
@@ -251,7 +253,7 @@ class Host:
             try:
                 clip.watchers[key].see(Frame(row.number, row.time, pictures[number], row.digest), None)
             except Exception as error:  # as above
-                clip.failed[key] = f"{clip.tasks[key].observer} failed on frame {row.number}: {sentence(error)}"
+                clip.failed[key] = f"{clip.tasks[key].observer} failed on frame {row.number}: {error_sentence(error)}"
                 del clip.watchers[key]
                 break
         clip.seconds[key] += time.perf_counter() - started
@@ -285,7 +287,7 @@ class Host:
                 part = rows_of_record(made, place, place + len(rows), total, q.observer.id)
                 chunk.clip.parts[key].append((chunk.number, rows[0], part))
             except Exception as error:  # one clip's rows are no reason against another's
-                chunk.clip.failed[key] = f"{q.observer.id} failed: {sentence(error)}"
+                chunk.clip.failed[key] = f"{q.observer.id} failed: {error_sentence(error)}"
             place += len(rows)
             chunk.clip.seconds[key] += spent * len(rows) / total
             chunk.clip.pending -= len(rows)
@@ -348,7 +350,7 @@ class Host:
                 try:
                     record = clip.watchers[key].finish() if key in clip.watchers else join_parts(clip.parts[key])
                 except Exception as error:  # as above
-                    clip.failed[key] = f"{task.observer} failed: {sentence(error)}"
+                    clip.failed[key] = f"{task.observer} failed: {error_sentence(error)}"
             clip.seconds[key] += time.perf_counter() - started
             answer[key] = (record, clip.failed.get(key, ""), clip.seconds[key])
         clip.tasks = {}

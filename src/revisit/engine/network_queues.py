@@ -16,7 +16,7 @@ import numpy as np
 from revisit.core import ClipInfo, Observer
 from revisit.core.watching import Watcher, joined
 from revisit.engine.jobs import ObserverTask
-from revisit.engine.network_client import Row
+from revisit.engine.network_client import FrameRow
 from revisit.networks import settings
 from revisit.results.file_types import Details
 
@@ -30,7 +30,7 @@ class Chunk:
     clip: HostedClip
     pictures: Any  # (rows, height, width, 3) uint8
     partners: Any  # likewise, or None
-    rows: Sequence[Row]
+    rows: Sequence[FrameRow]
     bytes: int
     users: int = 0  # observers whose queue still holds it
     number: int = field(default_factory=count().__next__)

@@ -21,12 +21,12 @@ from revisit.core import ClipInfo, Frame, MediaError, RevisitError
 from revisit.core.phase_pairs import RULE, phase_maps, read_phase_rule, stretched
 from revisit.core.watching import Watcher, steady_libraries, watch
 from revisit.engine.cache import EvidenceCache, MemoryCache
-from revisit.engine.jobs import ClipTask, Job, ObserverTask, inputs_of, observer_of, sentence, wanted_frames
-from revisit.engine.network_client import Remote, RemoteClip, ToldByHost, runs_at_host
+from revisit.engine.jobs import ClipTask, Job, ObserverTask, error_sentence, inputs_of, observer_of, wanted_frames
+from revisit.engine.network_client import HostClip, HostConnection, HostError, runs_at_host
 from revisit.media import Limits, clip_digest, file_digest, open_clip
 
 PartnersOf = Callable[[Frame], Sequence[Frame]]  # frames of the reference that a frame is compared with
-Use = tuple[str, int]  # (rule of alignment, frames of the clip that is compared)
+ReferenceUse = tuple[str, int]  # (rule of alignment, frames of the clip that is compared)
 CHANGED = "it was changed while it was evaluated; leave it alone, and run the same command again"
 WHOLE = ("auto", "time")  # rules that may need any frame of a reference
 
@@ -46,7 +46,7 @@ class Outcome:
 
 
 def observe(
-    job: Job, cache: EvidenceCache | MemoryCache, limits: Limits, host: Remote | None = None
+    job: Job, cache: EvidenceCache | MemoryCache, limits: Limits, host: HostConnection | None = None
 ) -> Iterator[tuple[ClipTask, Outcome]]:
     """Make all evidence of a job, decoding each of its clips once; tell what became of each clip when it is done.
 
@@ -54,19 +54,19 @@ def observe(
     """
     broken: dict[str, str] = {}
     with steady_libraries():
-        shelves: dict[str, Shelf] = {}
-        uses = _uses(job, limits)
+        shelves: dict[str, ReferenceFrames] = {}
+        uses = _reference_uses(job, limits)
         for clip in job.clips:
             outcome = Outcome(broken=dict(broken), device=host.device if host is not None else "")
             shelf = None
             if clip.digest in job.references:
-                shelf = Shelf(on_disk=clip.clip.frames is None)
+                shelf = ReferenceFrames(on_disk=clip.clip.frames is None)
             try:
                 _observe_clip(clip, shelf, uses.get(clip.digest, ()), shelves, cache, limits, outcome, host)
             except MediaError as error:
                 broken[clip.digest] = outcome.broken[clip.digest] = str(error)
             except (OSError, MemoryError, RuntimeError) as error:  # a full disk, no memory, no further process
-                told = f"{clip.clip.path.name}: {_lack(error)}; run the same command again"
+                told = f"{clip.clip.path.name}: {_resource_sentence(error)}; run the same command again"
                 broken[clip.digest] = outcome.broken[clip.digest] = told
             else:
                 if shelf is not None:
@@ -74,24 +74,24 @@ def observe(
             yield clip, outcome
 
 
-def _lack(error: Exception) -> str:
+def _resource_sentence(error: Exception) -> str:
     """What the machine did not have for a clip, in words."""
     if isinstance(error, MemoryError):
         return "there was too little memory for it; use fewer --workers"
     if isinstance(error, OSError):
         return f"it could not be observed ({error.strerror or type(error).__name__}); look at the space on the disks"
-    return f"it could not be observed ({sentence(error)})"
+    return f"it could not be observed ({error_sentence(error)})"
 
 
 def _observe_clip(
     task: ClipTask,
-    shelf: Shelf | None,
-    uses: Collection[Use],
-    shelves: Mapping[str, Shelf],
+    shelf: ReferenceFrames | None,
+    uses: Collection[ReferenceUse],
+    shelves: Mapping[str, ReferenceFrames],
     cache: EvidenceCache | MemoryCache,
     limits: Limits,
     out: Outcome,
-    host: Remote | None,
+    host: HostConnection | None,
 ) -> None:
     for todo in task.observers:
         if todo.file is not None:
@@ -116,7 +116,7 @@ def _observe_clip(
         if shelf is None:
             return np.zeros(0, np.int64)
         return np.unique(
-            np.concatenate([np.arange(count // 2 if backwards else 0), *(used(use, count) for use in uses)])
+            np.concatenate([np.arange(count // 2 if backwards else 0), *(used_frames(use, count) for use in uses)])
         )
 
     def choose(count: int, fps: float) -> np.ndarray:
@@ -129,21 +129,21 @@ def _observe_clip(
 
     with open_clip(task.clip, limits, wanted=choose) as stream:
         info: ClipInfo = stream.info
-        far = RemoteClip(host, info, [todo for todo in watching if runs_at_host(todo)]) if host is not None else None
+        far = HostClip(host, info, [todo for todo in watching if runs_at_host(todo)]) if host is not None else None
         for todo in watching:
             observer = observer_of(todo)
             try:
                 if todo.reference == task.digest:
-                    partners[todo.key] = _backwards(info, shelf) if backwards else None
+                    partners[todo.key] = _mirror_partners(info, shelf) if backwards else None
                 elif todo.reference is not None:
-                    partners[todo.key] = _partner(todo, info, shelves, out, remarks)
+                    partners[todo.key] = _reference_partners(todo, info, shelves, out, remarks)
                 hosted = far is not None and todo.key in far.tasks
                 wanted[todo.key] = set(wanted_frames(todo, info.count, info.fps).tolist())
                 watchers[todo.key] = (
                     far.watcher(todo) if far and hosted else watch(observer, info, inputs_of(todo), todo.params)
                 )
             except Exception as error:  # as below
-                fail(todo.key, sentence(error))
+                fail(todo.key, error_sentence(error))
                 continue
             seconds[todo.key] = 0.0
             runs = out.runs.setdefault(task.digest, {})
@@ -165,7 +165,7 @@ def _observe_clip(
                     for partner in shown:
                         watchers[todo.key].see(frame, partner)
                 except Exception as error:  # one observer that fails must not cost the others their evidence
-                    fail(todo.key, f"{todo.observer} failed on frame {frame.index}: {sentence(error)}")
+                    fail(todo.key, f"{todo.observer} failed on frame {frame.index}: {error_sentence(error)}")
                 seconds[todo.key] += time.perf_counter() - started
         out.decoded[task.digest] = out.decoded.get(task.digest, 0) + 1
         out.frames += stream.passed
@@ -184,8 +184,8 @@ def _observe_clip(
             _require_same(todo)
             cache.save(todo.key, record)
         except Exception as error:  # as above
-            told = sentence(error)
-            fail(todo.key, told if isinstance(error, ToldByHost) else f"{todo.observer} failed: {told}")
+            told = error_sentence(error)
+            fail(todo.key, told if isinstance(error, HostError) else f"{todo.observer} failed: {told}")
             continue
         spent = seconds[todo.key] + time.perf_counter() - started
         out.made[todo.key] = far.seconds[todo.key] if far is not None and todo.key in far.tasks else spent
@@ -204,7 +204,7 @@ def _import(task: ClipTask, todo: ObserverTask, cache: EvidenceCache | MemoryCac
     except RevisitError as error:
         out.failed[todo.key] = str(error)
     except Exception as error:  # one file that cannot be read must not cost the clip its other evidence
-        out.failed[todo.key] = f"{todo.observer} failed: {sentence(error)}"
+        out.failed[todo.key] = f"{todo.observer} failed: {error_sentence(error)}"
     else:
         out.made[todo.key] = time.perf_counter() - started
 
@@ -219,10 +219,10 @@ def _require_same(todo: ObserverTask) -> None:
             raise MediaError(f"{path.name}: {CHANGED}")
 
 
-def _uses(job: Job, limits: Limits) -> dict[str, set[Use]]:
+def _reference_uses(job: Job, limits: Limits) -> dict[str, set[ReferenceUse]]:
     """Who is compared with each reference."""
     ends = {clip.digest for clip in job.clips if clip.clip.count is not None}  # no longer than somebody wanted it
-    uses: dict[str, set[Use]] = {
+    uses: dict[str, set[ReferenceUse]] = {
         reference: {("time", 0)} if reference in ends else set() for reference in job.references
     }
     for clip in job.clips:
@@ -233,7 +233,7 @@ def _uses(job: Job, limits: Limits) -> dict[str, set[Use]]:
     return uses
 
 
-def used(use: Use, count: int) -> np.ndarray:
+def used_frames(use: ReferenceUse, count: int) -> np.ndarray:
     """Numbers of the frames, of `count` in a reference, that a clip is compared with; all where only clocks tell."""
     rule, length = use
     if rule in WHOLE:
@@ -253,7 +253,7 @@ def _length(task: ClipTask, limits: Limits) -> int:
         return 0
 
 
-class Shelf:
+class ReferenceFrames:
     """Decoded frames of a reference, to be read again in any order: on disk, or where they were in memory anyway."""
 
     def __init__(self, *, on_disk: bool) -> None:
@@ -297,7 +297,7 @@ class Shelf:
         return Frame(index, seconds, rgb, digest)
 
 
-def _backwards(info: ClipInfo, shelf: Shelf | None) -> PartnersOf:
+def _mirror_partners(info: ClipInfo, shelf: ReferenceFrames | None) -> PartnersOf:
     """A function from a frame of the second half to its mirror image in time; a frame in the middle has none."""
     assert shelf is not None
 
@@ -308,8 +308,8 @@ def _backwards(info: ClipInfo, shelf: Shelf | None) -> PartnersOf:
     return find
 
 
-def _partner(
-    task: ObserverTask, info: ClipInfo, shelves: Mapping[str, Shelf], out: Outcome, remarks: list[str]
+def _reference_partners(
+    task: ObserverTask, info: ClipInfo, shelves: Mapping[str, ReferenceFrames], out: Outcome, remarks: list[str]
 ) -> PartnersOf:
     """A function from a frame of the clip to the frames of the reference it is compared with."""
     assert task.reference is not None
@@ -326,11 +326,11 @@ def _partner(
             f"the clip has {info.fps:g} frames per second and its reference {shelf.info.fps:g}; frames are compared "
             "by number"
         )
-    partners_of = all_partners(task.inputs["align"], info, shelf.info.count, shelf.info.times)
+    partners_of = partner_numbers(task.inputs["align"], info, shelf.info.count, shelf.info.times)
     return lambda frame: [shelf.get(number) for number in partners_of(frame)]
 
 
-def all_partners(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
+def partner_numbers(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
     """A function from a frame to the numbers of its partners: one at most, or by phases one for each map it is in."""
     if not rule.startswith(RULE):
         one = alignment(rule, info, count, times)
@@ -349,8 +349,8 @@ def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
 
     `index`: same number, the longer clip's rest is left out; `time`: nearest in seconds;
     `stretch`: same share of the length; `auto`: by number, if both have equally many frames. The rule `mirror`
-    of a clip that is its own reference, its second half against the first backwards, is in `_backwards`; several
-    partners, by phases, in `all_partners`.
+    of a clip that is its own reference, its second half against the first backwards, is in `_mirror_partners`; several
+    partners, by phases, in `partner_numbers`.
     """
     if rule == "auto":
         if count != info.count:

@@ -56,10 +56,10 @@ def known(id: str, name: str) -> Any:
 
 def tunable(plan: Plan) -> dict[str, Details]:
     """The parameters of everything that a plan uses, by id."""
-    found: dict[str, Details] = {asker.id: asker.params for asker in plan.askers}
-    for asker in plan.askers:
-        found |= _below(asker)
-    makers = [plan.observers.maker(kind) for asker in plan.askers for kind in observed_kinds(asker)]
+    found: dict[str, Details] = {check.id: check.params for check in plan.askers}
+    for check in plan.askers:
+        found |= _parameters_below(check)
+    makers = [plan.observers.maker(kind) for check in plan.askers for kind in observed_kinds(check)]
     for maker in makers:
         if maker is not None:
             found[maker.id] = maker.params
@@ -96,15 +96,15 @@ def called(standing: Any) -> str:
     return kind or {"str": "word"}.get(type(standing).__name__, type(standing).__name__)
 
 
-def _below(asker: Any) -> dict[str, Details]:
+def _parameters_below(check: Any) -> dict[str, Details]:
     """Parameters of the derived evidence and gates that an asker rests on."""
     found: dict[str, Details] = {}
-    for kind in [*asker.needs, *getattr(asker, "optional", ())]:
+    for kind in [*check.needs, *getattr(check, "optional", ())]:
         id = getattr(kind, "evidence_id", None)
         if id is not None and id in DERIVED:
             found[id] = DERIVED[id].params
-            found |= _below(DERIVED[id])
-    for gate in getattr(asker, "gates", ()):
+            found |= _parameters_below(DERIVED[id])
+    for gate in getattr(check, "gates", ()):
         found[gate] = GATES[gate].params
-        found |= _below(GATES[gate])
+        found |= _parameters_below(GATES[gate])
     return found

@@ -40,7 +40,7 @@ from revisit.engine.evidence_plan import ALWAYS, CaseEvidence, EvidencePlanner
 from revisit.engine.jobs import Job, ObserverTask, jobs_of
 from revisit.media import decoding_build
 from revisit.results.file_types import CaseEntry, MadeBy, OwnObservers, PlanFile
-from revisit.results.record_files import case_to_json, plain, rejected_to_json
+from revisit.results.record_files import case_to_json, rejected_to_json, to_builtin
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,12 @@ class Plan:
         """Everything that is asked of one case: what its suite keeps to other parts of the dataset is left out."""
         return self.suite.asked(self.askers, case)
 
-    def asker_hash(self, asker: Metric | Gate) -> str:
+    def asker_hash(self, check: Metric | Gate) -> str:
         """`protocol:hash`, the comparability tag of one metric's or gate's results."""
-        if asker.id not in self._hashes:
-            made = short_hash(protocol_facts(asker, self.observers, self.parameters))
-            self._hashes[asker.id] = f"{self.protocol}:{made}"
-        return self._hashes[asker.id]
+        if check.id not in self._hashes:
+            made = short_hash(protocol_facts(check, self.observers, self.parameters))
+            self._hashes[check.id] = f"{self.protocol}:{made}"
+        return self._hashes[check.id]
 
     @cached_property
     def _hashes(self) -> dict[str, str]:
@@ -89,21 +89,21 @@ class Plan:
     @cached_property
     def kinds(self) -> dict[str, tuple[str, ...]]:
         """Ids of the evidence that observers make for each metric and gate."""
-        return {asker.id: tuple(sorted(map(evidence_id, observed_kinds(asker)))) for asker in self.askers}
+        return {check.id: tuple(sorted(map(evidence_id, observed_kinds(check)))) for check in self.askers}
 
-    def keys_for(self, case: Case, askers: Sequence[Metric | Gate]) -> set[str]:
+    def keys_for(self, case: Case, checks: Sequence[Metric | Gate]) -> set[str]:
         """Keys of the evidence of a case that these use, with what is always shown; none where nothing is asked."""
-        if not askers:
+        if not checks:
             return set()
         wanted = self.wanted[case.id]
-        kinds = {*ALWAYS, *(kind for asker in askers for kind in self.kinds[asker.id])}
+        kinds = {*ALWAYS, *(kind for check in checks for kind in self.kinds[check.id])}
         keys = {key for kind, key in wanted.keys.items() if kind in kinds}
         shown = (self.tasks[key][2].shown for key in keys)
         return {*keys, *(task.key for task in shown if task is not None), *wanted.reference.values()}
 
-    def makers(self, asker: Metric | Gate) -> MadeBy:
+    def makers(self, check: Metric | Gate) -> MadeBy:
         """The observer set that answers a question, and the judge where one is asked."""
-        judged = asks_judge(asker, self.observers)
+        judged = asks_judge(check, self.observers)
         return {
             "set": self.observers.id,
             **({"judge": str((self.observers.judge or {}).get("model"))} if judged else {}),
@@ -118,23 +118,23 @@ class Plan:
         """Metric or gate -> whether observers that the set adds to `lite` made its evidence, and which it lacked."""
         ran = {task.observer for _, _, task in self.tasks.values()} & {one.id for one in self.availability.running}
         found: dict[str, OwnObservers] = {}
-        for asker in self.askers:
-            makers = {maker.id for kind in observed_kinds(asker) if (maker := self.observers.maker(kind)) is not None}
+        for check in self.askers:
+            makers = {maker.id for kind in observed_kinds(check) if (maker := self.observers.maker(kind)) is not None}
             lacks = sorted(makers & self.availability.missing.keys())
-            found[asker.id] = {"own": bool(makers & ran), "lacking": lacks}
+            found[check.id] = {"own": bool(makers & ran), "lacking": lacks}
         return found
 
-    def record_keys(self, case: Case, askers: Iterable[Metric | Gate]) -> dict[str, str]:
+    def record_keys(self, case: Case, checks: Iterable[Metric | Gate]) -> dict[str, str]:
         """The address of each answer: equal when nothing that could change it has changed."""
         wanted = self.wanted[case.id]
-        asked = {asker.id: (self.asker_hash(asker), self.kinds[asker.id]) for asker in askers}
+        asked = {check.id: (self.asker_hash(check), self.kinds[check.id]) for check in checks}
         return answer_keys(case, wanted, asked)
 
     def answers_depend_on(self, case: Case) -> bytes:
         """All that the addresses of a case's answers are made of, beside what is asked."""
-        wanted, asked = self.wanted[case.id], [asker.id for asker in self.askers_of(case)]
+        wanted, asked = self.wanted[case.id], [check.id for check in self.askers_of(case)]
         absent = {id: reason.sentence for id, reason in wanted.absent.items()}
-        return msgspec.json.encode([_said(case), wanted.keys, absent, asked], enc_hook=plain)
+        return msgspec.json.encode([_case_inputs(case), wanted.keys, absent, asked], enc_hook=to_builtin)
 
     def spoilt(self, case: Case, broken: Mapping[str, str]) -> dict[str, str]:
         """The sentence for each piece of evidence that a broken clip or reference leaves unmade.
@@ -177,7 +177,7 @@ class Plan:
             "remarks": list(self.remarks),
             "metrics": {metric.id: self.asker_hash(metric) for metric in self.metrics},
             "gates": {gate.id: self.asker_hash(gate) for gate in self.gates},
-            "made_by": {asker.id: self.makers(asker) for asker in self.askers},
+            "made_by": {check.id: self.makers(check) for check in self.askers},
             "observers": self.own_observers(),
             "cases": [self._entry(case) for case in self.cases],
             "rejected": [rejected_to_json(entry) for entry in self.rejected],
@@ -264,7 +264,7 @@ def answer_keys(case: Case, wanted: CaseEvidence, asked: Mapping[str, tuple[str,
 
     The digest of `{"asker": …, "case": …, "evidence": …}`, put together from texts that answers of a case share.
     """
-    told = canonical(_said(case)).encode()
+    told = canonical(_case_inputs(case)).encode()
     absent = {id: reason.sentence for id, reason in wanted.absent.items()}
     evidence: dict[tuple[str, ...], bytes] = {}
     keys = {}
@@ -276,7 +276,7 @@ def answer_keys(case: Case, wanted: CaseEvidence, asked: Mapping[str, tuple[str,
     return keys
 
 
-def _said(case: Case) -> dict[str, object]:
+def _case_inputs(case: Case) -> dict[str, object]:
     """What metrics may read of a case."""
     said = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
     return {**said, "annotations": dict(case.annotations)}

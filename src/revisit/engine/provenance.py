@@ -16,7 +16,7 @@ from revisit.engine.availability import caption
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import observer_facts
 from revisit.engine.observe import Outcome
-from revisit.engine.resume import Opened
+from revisit.engine.resume import ResumedRun
 from revisit.media import decoding_build
 from revisit.networks import settings
 from revisit.results.file_types import Details, Invocation, ProtocolEntry, RunFile
@@ -25,12 +25,12 @@ from revisit.results.record_files import write_json
 LIBRARIES = ("numpy", "opencv-python-headless", "av", "torch", "transformers", "onnxruntime", "openvino")
 
 
-class Account:
+class InvocationLog:
     """The account of one invocation: what was asked, and proof of how often things were done."""
 
     def __init__(
         self,
-        begun: Opened,
+        begun: ResumedRun,
         cache: EvidenceCache,
         command: str,
         request: Details | None,

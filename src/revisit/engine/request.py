@@ -98,7 +98,7 @@ class Request:
             limit=self.limit,
             align=self.align,
             roots=[Path(root) for root in self.roots],
-            options=dict(map(_named, self.options)),
+            options=dict(map(_parse_option, self.options)),
             overrides=merged(self.parameters, overrides or {}),
             truth=self.truth,
         )
@@ -186,7 +186,7 @@ def merged(*given: Parameters) -> dict[str, dict[str, object]]:
     return found
 
 
-def _named(option: str) -> tuple[str, str]:
+def _parse_option(option: str) -> tuple[str, str]:
     name, equals, value = option.partition("=")
     if not (name and equals and value):
         raise UsageError(f"--option takes name=value, such as gt=path/to/dataset, not {option!r}")

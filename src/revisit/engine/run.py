@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from revisit.core import Case, Record, UsageError
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.engine.costs import known_costs, learn
+from revisit.engine.costs import known_costs, save_costs
 from revisit.engine.executors import Executor, Local
-from revisit.engine.judging import Asking
-from revisit.engine.leases import Others, entered
+from revisit.engine.judging import JudgeSession
+from revisit.engine.leases import RunInUse, lock_run
 from revisit.engine.plan import Plan
-from revisit.engine.provenance import Account
-from revisit.engine.resume import opened, reopened
-from revisit.engine.run_summary import Growing, write_summary
+from revisit.engine.provenance import InvocationLog
+from revisit.engine.resume import reopen_run, resume_run
+from revisit.engine.run_summary import IncrementalExport, write_summary
 from revisit.engine.scheduling import SharedWork
-from revisit.engine.score import sheet_of
+from revisit.engine.score import scoring_input
 from revisit.engine.scorer_processes import Scorers
 from revisit.engine.worker_count import cores, observing_workers, scoring_workers
-from revisit.engine.worker_processes import hosted, with_networks
+from revisit.engine.worker_processes import network_tasks, uses_host
 from revisit.media import Limits
 from revisit.results.file_types import Details
 from revisit.results.record_files import RecordWriter
@@ -91,41 +91,43 @@ def evaluate(
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; --out takes a folder")
     out.mkdir(parents=True, exist_ok=True)
-    with entered(out, alone=judge is not None) as entry:
+    with lock_run(out, alone=judge is not None) as entry:
         if fresh and not entry.first:
-            raise Others(out)
-        begun = opened(out, plan, fresh=fresh, request=request, adds=adds, joins=not entry.first)
+            raise RunInUse(out)
+        begun = resume_run(out, plan, fresh=fresh, request=request, adds=adds, joins=not entry.first)
         if judge is None:
             entry.share(begun.plan_file)
         plan, claims = begun.plan, entry.claims
         wanted = begun.evidence()
         missing = [key for key in plan.tasks if key in wanted and not cache.sound(key)]
         jobs = plan.jobs(missing)
-        account = Account(begun, cache, command, request, cached=len(wanted) - len(missing), adds=adds is not None)
+        account = InvocationLog(
+            begun, cache, command, request, cached=len(wanted) - len(missing), adds=adds is not None
+        )
         with claims.writing():
             account.write()
 
-        networks = with_networks(jobs)
+        networks = network_tasks(jobs)
         parts = sum(job.most_parts for job in jobs)
-        observing = executor or Local(observing_workers(workers, parts, bool(networks) and hosted()))
+        observing = executor or Local(observing_workers(workers, parts, bool(networks) and uses_host()))
         here = observing.workers if isinstance(observing, Local) else cores()  # one scores beside four that observe
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
         failures: dict[str, str] = {}
         broken: dict[str, str] = {}
-        growing = Growing(begun, exported)
+        growing = IncrementalExport(begun, exported)
         failed = 0  # cases
         try:
             with (
                 RecordWriter(out / "records.jsonl", claims.writing, begun.lines.read) as writer,
-                Asking(plan, missing, cache, judge, out / "answers.jsonl") as asking,
+                JudgeSession(plan, missing, cache, judge, out / "answers.jsonl") as asking,
                 Scorers(scoring_workers(here // 4, len(plan.cases)), cache, out / "units") as scorers,
             ):
 
                 def record(case: Case) -> None:
                     known = {**failures, **asking.failures, **plan.spoilt(case, broken)}
-                    askers = begun.questions[case.id]
+                    checks = begun.questions[case.id]
                     scorers.score(
-                        sheet_of(plan, case, askers, known, begun.verdicts(case)), askers, partial(recorded, case)
+                        scoring_input(plan, case, checks, known, begun.verdicts(case)), checks, partial(recorded, case)
                     )
 
                 def recorded(case: Case, answers: list[Record]) -> None:
@@ -166,22 +168,22 @@ def evaluate(
             if exported is not None:
                 exported(out)
             account.write(finished=time.time())
-        learn(cache, account.seconds, account.watched)
+        save_costs(cache, account.seconds, account.watched)
         return Run(out, begun.lines, results)
 
 
 def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
     """Answer every question of the plan again from cached evidence; nothing is decoded."""
     cache = cache or EvidenceCache(cache_root())
-    with entered(out, alone=True) as entry:
+    with lock_run(out, alone=True) as entry:
         if not entry.first:
-            raise Others(out)
-        begun = reopened(out, plan)
+            raise RunInUse(out)
+        begun = reopen_run(out, plan)
         processes = scoring_workers(cores(), len(plan.cases))
         with RecordWriter(out / "records.jsonl") as writer, Scorers(processes, cache, out / "units") as scorers:
             for case in plan.cases:
-                askers = begun.questions[case.id]
-                scorers.score(sheet_of(plan, case, askers, {}), askers, lambda answers: writer.append(*answers))
+                checks = begun.questions[case.id]
+                scorers.score(scoring_input(plan, case, checks, {}), checks, lambda answers: writer.append(*answers))
             scorers.collect(all=True)
         results = write_summary(begun)
     return Run(out, begun.lines, results)

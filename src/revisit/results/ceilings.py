@@ -70,7 +70,7 @@ def held_to_truth(results: Results) -> Results:
     unposed = any(record.status in ("closed", "unsure") for record in results.about(LOOK_AWAY))
     if not (unposed or results.truths or results.scores(OUTCOME) or any(map(expects_event, results.cases))):
         return results  # nothing to hold them to
-    return results.once("held to the truth", lambda: results.mapped(lambda record: _held(results, record)))
+    return results.once("held to the truth", lambda: results.mapped(lambda record: _hold_to_truth(results, record)))
 
 
 def ceiling(results: Results, record: Record) -> float | None:
@@ -107,11 +107,11 @@ def low_ceilings(results: Results) -> dict[str, int]:
     return found
 
 
-def _held(results: Results, record: Record) -> Record:
+def _hold_to_truth(results: Results, record: Record) -> Record:
     if not record.scored or record.value is None or record.question not in METRICS:
         return record
     metric = METRICS[record.question]
-    if reason := _not_posed(results, record):
+    if reason := _untestable_reason(results, record):
         return _unscored(record.changed(facts={**record.facts, "own": record.value}), reason.kind, reason.sentence)
     truth, outcome = ceiling(results, record), results.score(record.case, OUTCOME)
     if truth is None:
@@ -140,7 +140,7 @@ def _held(results: Results, record: Record) -> Record:
     return _capped(record.changed(value=high - abs(own - truth)), outcome)
 
 
-def _not_posed(results: Results, record: Record) -> Reason | None:
+def _untestable_reason(results: Results, record: Record) -> Reason | None:
     """Why a score is no answer to a question of memory: the camera never looked away, or nobody can tell."""
     if record.protocol.partition(":")[0] not in OWN_PROTOCOLS or not counts_as_memory(record.question):
         return None

@@ -98,11 +98,11 @@ def ends(interval: Interval) -> str:
 
 def unscored(cell: Cell) -> list[str]:
     """What became of the clips without a score, a line per kind of reason: `3 × test not posed`."""
-    told = [f"{n} × {title(kind)}" for kind, n in cell.unscored.items()]
-    return told + ([f"{cell.failed} × {title('failed')}"] if cell.failed else [])
+    told = [f"{n} × {reason_title(kind)}" for kind, n in cell.unscored.items()]
+    return told + ([f"{cell.failed} × {reason_title('failed')}"] if cell.failed else [])
 
 
-def title(kind: str) -> str:
+def reason_title(kind: str) -> str:
     """The name of a kind of reason; runs from before there were kinds have other words there."""
     return KINDS[kind].title if kind in KINDS else kind
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from revisit.core import METRICS, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.cells import Cell
-from revisit.results.display import coverage, ends, marks, number, observed_by, title
+from revisit.results.display import coverage, ends, marks, number, observed_by, reason_title
 from revisit.results.file_types import Details, PlanFile, RunFile
 from revisit.results.funnel import posed
 from revisit.results.results import Results
@@ -207,7 +207,7 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
     for model, mine in part.groups("model").items():
         cells = {column.key: _cell(mine, column.key) for column in columns}
         role = FLOOR if model in part.floors else ""
-        rows.append(Row(model, run.name, cells if subset else {**_posed(run, model), **cells}, role=role))
+        rows.append(Row(model, run.name, cells if subset else {**_testable_cells(run, model), **cells}, role=role))
     if part.truths:
         cells = {column.key: _cell(part.truth, column.key) for column in columns}
         rows.append(Row(run.results.truth_name, run.name, cells, role=CEILING))
@@ -228,7 +228,9 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}{dataset}{partial}",
         columns=(POSED, *columns) if any(POSED.key in row.cells for row in rows) else columns,
         rows=tuple(rows),
-        note="; ".join(filter(None, [_mixed(columns, run.results), _left_open(run.name, part)])),
+        note="; ".join(
+            filter(None, [_mixed_makers_sentence(columns, run.results), _unanswered_sentence(run.name, part)])
+        ),
         truths=truths,
     )
 
@@ -258,7 +260,7 @@ def joined(boards: Sequence[Board]) -> list[Board]:
     made: list[Board] = []
     for board in boards:
         for position, other in enumerate(made):
-            if board.title == other.title and _compare(board, other):
+            if board.title == other.title and _are_comparable(board, other):
                 protocols = dict.fromkeys([*other.protocol.split(" | "), board.protocol])
                 made[position] = replace(
                     other,
@@ -274,7 +276,7 @@ def joined(boards: Sequence[Board]) -> list[Board]:
     return made
 
 
-def _compare(one: Board, other: Board) -> bool:
+def _are_comparable(one: Board, other: Board) -> bool:
     """Whether no column of the two would hold numbers of two protocols, or of two datasets.
 
     Datasets are told apart by their content: clips of one name must be compared with the same ground truth.
@@ -285,12 +287,14 @@ def _compare(one: Board, other: Board) -> bool:
             return False
     hashes = {column.key: column.protocol for column in one.columns}
     return all(
-        not column.protocol or not hashes.get(column.key) or _computes(hashes[column.key]) == _computes(column.protocol)
+        not column.protocol
+        or not hashes.get(column.key)
+        or _hash_of_tag(hashes[column.key]) == _hash_of_tag(column.protocol)
         for column in other.columns
     )
 
 
-def _computes(tag: str) -> str:
+def _hash_of_tag(tag: str) -> str:
     """A comparability tag without the name of its protocol: two protocols may compute the same."""
     return tag.partition(":")[2] or tag
 
@@ -306,7 +310,7 @@ def _union(first: Sequence[Column], second: Sequence[Column]) -> tuple[Column, .
 def _cell(part: Results, id: str) -> BoardCell:
     made = part.cell(id)
     kinds = [*sorted(made.unscored), *(["failed"] if made.failed else [])] if made.mean is None else []
-    reason = "; ".join(map(title, kinds)) or ("not asked" if made.mean is None else "")
+    reason = "; ".join(map(reason_title, kinds)) or ("not asked" if made.mean is None else "")
     return board_cell(made, reason)
 
 
@@ -334,7 +338,7 @@ def with_clips(board: Board, results: Results, metrics: Mapping[str, str]) -> Bo
     return replace(board, rows=tuple(rows))
 
 
-def _posed(run: RunFacts, model: str) -> dict[str, BoardCell]:
+def _testable_cells(run: RunFacts, model: str) -> dict[str, BoardCell]:
     """How many clips of a model went away and came back, where the summary says it."""
     count = posed(run.summary.get("models", {}).get(model, {}).get("funnel", ()))
     return {POSED.key: printed(count[0] / count[1], f"{count[0]}/{count[1]}")} if count and count[1] else {}
@@ -357,14 +361,14 @@ def _makers(results: Results) -> dict[str, list[str]]:
     return {id: sorted(names) for id, names in found.items()}
 
 
-def _mixed(columns: Sequence[Column], results: Results) -> str:
+def _mixed_makers_sentence(columns: Sequence[Column], results: Results) -> str:
     """A sentence on columns whose clips were not all observed by the same."""
     makers = _makers(results)
     mixed = [f"{c.title}: {', '.join(makers[c.key])}" for c in columns if len(makers.get(c.key, ())) > 1]
     return f"not all clips were observed alike ({'; '.join(mixed)})" if mixed else ""
 
 
-def _left_open(run: str, part: Results) -> str:
+def _unanswered_sentence(run: str, part: Results) -> str:
     """A sentence on how many of a judge's questions were answered, model by model, where some were not."""
     said = []
     for model, mine in part.groups("model").items():

@@ -43,7 +43,7 @@ class ModelFacts:
 
     def name(self, model: str) -> str | None:
         """The name under which a model's facts stand, or None."""
-        return model if model in self.facts else self.aliases.get(_plain(model))
+        return model if model in self.facts else self.aliases.get(_plain_name(model))
 
     def of(self, model: str) -> Details:
         """What is known of a model; nothing where nobody said anything."""
@@ -85,7 +85,7 @@ class ModelFacts:
         known: dict[str, Details] = dict(self.facts)
         for model, facts in given.items():
             known[self.name(str(model)) or str(model)] = {**self.of(str(model)), **facts}
-        return _indexed(known)
+        return _with_aliases(known)
 
 
 def _check_cost(cost: Any, where: str) -> None:
@@ -131,15 +131,15 @@ def _cost_text(known: ModelFacts, model: str, name: str) -> str:
     return f"{value:.4g} {unit}".strip()
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())
 
 
-def _indexed(facts: Mapping[str, Details]) -> ModelFacts:
+def _with_aliases(facts: Mapping[str, Details]) -> ModelFacts:
     aliases: dict[str, str] = {}
     for name, known in facts.items():
         for alias in (name, *known.get("aliases", ())):
-            aliases.setdefault(_plain(str(alias)), name)
+            aliases.setdefault(_plain_name(str(alias)), name)
     return ModelFacts(facts, aliases)
 
 
@@ -147,10 +147,10 @@ def _indexed(facts: Mapping[str, Details]) -> ModelFacts:
 def published_facts() -> ModelFacts:
     """What papers state."""
     content = own_yaml((files(__package__) / FILE).read_text(encoding="utf-8"))
-    return _indexed({name: _sourced(facts, content["sources"]) for name, facts in content["models"].items()})
+    return _with_aliases({name: _with_source(facts, content["sources"]) for name, facts in content["models"].items()})
 
 
-def _sourced(facts: Details, sources: Mapping[str, str]) -> Details:
+def _with_source(facts: Details, sources: Mapping[str, str]) -> Details:
     return {**facts, "source": sources[facts["source"]]}
 
 

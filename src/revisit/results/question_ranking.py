@@ -165,21 +165,21 @@ def answered(results: Results, question: Question) -> Answer:
     """The answer to one question, by its first metric that two models have a score in; else by the first with any."""
     part = results
     if question.gate and results.was_asked(question.gate):
-        part = results.only(lambda entry: isinstance(entry, Case) and _open(results, entry, question.gate))
+        part = results.only(lambda entry: isinstance(entry, Case) and _is_open(results, entry, question.gate))
     known = [id for id in question.metrics if id in METRICS and METRICS[id].higher_is_better is not None]
     scored = {id: {record.case.model for record in part.scores(id)} for id in known}
     metric = next((id for id in known if len(scored[id]) > 1), None) or next((id for id in known if scored[id]), None)
     if metric is None:
-        return Answer(question, reason=_why_not(results, question))
-    return _ranked(part, question, metric)
+        return Answer(question, reason=_unavailable_reason(results, question))
+    return _rank_models(part, question, metric)
 
 
-def _open(results: Results, case: Case, gate: str) -> bool:
+def _is_open(results: Results, case: Case, gate: str) -> bool:
     record = results.answer(case, gate)
     return record is None or record.status == "open"
 
 
-def _ranked(results: Results, question: Question, metric: str) -> Answer:
+def _rank_models(results: Results, question: Question, metric: str) -> Answer:
     cells = {model: part.cell(metric) for model, part in results.groups("model").items()}
     most = max(cell.n for cell in cells.values())
     rare = {model: (cell.n, cell.of) for model, cell in cells.items() if cell.n < most / 2}
@@ -213,11 +213,11 @@ def _pairing(pair: ModelPair, metric: str, alpha: float) -> Pairing:
     return Pairing(
         pair.ahead, pair.behind, pair.wins, pair.losses, test.clips, test.scenes, test.difference,
         None if test.interval is None else within(test.interval, differences_of(metric)), pair.p, pair.decided,
-        None if pair.decided else _more(test, alpha), test.p, test.method,
+        None if pair.decided else _clips_needed(test, alpha), test.p, test.method,
     )  # fmt: skip
 
 
-def _more(test: PairedTest, alpha: float) -> More | None:
+def _clips_needed(test: PairedTest, alpha: float) -> More | None:
     """Further clips, in the present number of clips per scene, rounded to what such a guess is worth."""
     scenes = test.scenes
     if test.estimate is None:
@@ -241,7 +241,7 @@ def _rounded(count: float) -> int:
     return int(round(count / step) * step)
 
 
-def _why_not(results: Results, question: Question) -> str:
+def _unavailable_reason(results: Results, question: Question) -> str:
     for id in question.metrics:
         reason = results.lacking(id)
         if reason is not None:

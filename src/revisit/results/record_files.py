@@ -56,14 +56,14 @@ def to_line(record: Record) -> Line:
     return line | {"seconds": record.seconds}
 
 
-class Said(msgspec.Struct, gc=False):
+class ReasonLine(msgspec.Struct, gc=False):
     """A reason that was read."""
 
     kind: str
     sentence: str
 
 
-class Answer(msgspec.Struct, gc=False):
+class RecordLine(msgspec.Struct, gc=False):
     """A line that was read. A line in which one of these is missing or of another type is damaged, and asked again."""
 
     case: str
@@ -75,7 +75,7 @@ class Answer(msgspec.Struct, gc=False):
     score: float | int | None = None
     raw: float | int | None = None
     label: str = ""
-    reason: Said | str | None = None
+    reason: ReasonLine | str | None = None
     facts: Details = msgspec.field(default_factory=dict)
     version: int = 0
     protocol: str = ""
@@ -88,14 +88,14 @@ class Answer(msgspec.Struct, gc=False):
         return self.metric or self.gate or ""
 
 
-def from_line(line: Answer, case: Case) -> Record:
+def from_line(line: RecordLine, case: Case) -> Record:
     """The record of a line."""
     if line.schema > SCHEMA:
         raise UsageError(
             f"the run was written by a newer Revisit (records of schema {line.schema}); this one reads {SCHEMA}"
         )
     said = line.reason or None
-    if isinstance(said, Said):
+    if isinstance(said, ReasonLine):
         reason: Reason | None = _reason(said.kind, said.sentence)
     else:
         reason = None if said is None else Reason(_OF_STATE.get(line.status, "unsorted"), said)
@@ -119,7 +119,7 @@ class Lines:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.newest: dict[str, dict[str, Answer]] = {}  # case -> metric or gate -> its line
+        self.newest: dict[str, dict[str, RecordLine]] = {}  # case -> metric or gate -> its line
         self._told: dict[str, hashlib._Hash] = {}  # case -> the running digest of its lines
         self.read, self._file = 0, -1  # bytes taken in, of which file
         self.refresh()
@@ -142,7 +142,7 @@ class Lines:
             new = file.read()
         new = new[: new.rfind(b"\n") + 1]  # a last line without an end is torn by a kill, or about to be written
         self.read += len(new)
-        new, answers, ends = parsed(new)
+        new, answers, ends = parse_lines(new)
         done = 0
         for case, some in groupby(answers, attrgetter("case")):  # answers of a case lie together
             mine = self.newest.setdefault(case, {})
@@ -159,7 +159,7 @@ class Lines:
         return self._told[case].hexdigest() if case in self._told else ""
 
 
-def parsed(text: bytes) -> tuple[bytes, list[Answer], list[int]]:
+def parse_lines(text: bytes) -> tuple[bytes, list[RecordLine], list[int]]:
     """Lines, what each says, and where they begin and end; those that are none, such as one torn by a kill, go."""
     try:
         found = _DECODER.decode_lines(text)
@@ -168,7 +168,7 @@ def parsed(text: bytes) -> tuple[bytes, list[Answer], list[int]]:
             return text, found, ends
     except (ValueError, RecursionError):
         pass
-    kept = [(raw, answer) for raw in text.splitlines(keepends=True) if (answer := _answer(raw)) is not None]
+    kept = [(raw, answer) for raw in text.splitlines(keepends=True) if (answer := _parse_line(raw)) is not None]
     ends = [0, *accumulate(len(raw) for raw, _ in kept)]
     return b"".join(raw for raw, _ in kept), [answer for _, answer in kept], ends
 
@@ -180,14 +180,14 @@ def _ends(text: np.ndarray) -> list[int]:
     return [0, *(np.concatenate(found).tolist() if found else ())]
 
 
-def _answer(raw: bytes) -> Answer | None:
+def _parse_line(raw: bytes) -> RecordLine | None:
     try:
-        return to_answer(parse_json(raw))
+        return decode_line(parse_json(raw))
     except ValueError:
         return None
 
 
-def to_answer(line: Line) -> Answer:
+def decode_line(line: Line) -> RecordLine:
     """What a line says; ValueError for a damaged one."""
     found = _DECODER.decode(json.dumps(line))
     if found.metric is None and found.gate is None:
@@ -195,7 +195,7 @@ def to_answer(line: Line) -> Answer:
     return found
 
 
-_DECODER = msgspec.json.Decoder(Answer)
+_DECODER = msgspec.json.Decoder(RecordLine)
 
 
 class RecordWriter:
@@ -248,14 +248,14 @@ def write_json(path: Path, content: Any) -> None:
 
 def write_rows(path: Path, content: Details) -> None:
     """The same for what has thousands of entries: one on each line, which is quick to write and to search."""
-    write_text(path, rows_of(content))
+    write_text(path, rows_text(content))
 
 
-def rows_of(content: Details) -> str:
+def rows_text(content: Details) -> str:
     """The text that `write_rows` writes."""
 
     def text(value: Any) -> str:
-        return msgspec.json.encode(value, enc_hook=plain).decode()
+        return msgspec.json.encode(value, enc_hook=to_builtin).decode()
 
     def rows(value: Any) -> str:
         if isinstance(value, list) and value:
@@ -267,7 +267,7 @@ def rows_of(content: Details) -> str:
     return "{\n " + ",\n ".join(f"{text(name)}: {rows(value)}" for name, value in content.items()) + "\n}\n"
 
 
-def plain(value: Any) -> Any:
+def to_builtin(value: Any) -> Any:
     """Numbers and texts of other types, such as those of numpy."""
     for kind in (float, int, str):
         if isinstance(value, kind):

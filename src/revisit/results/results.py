@@ -43,7 +43,7 @@ TRUTH = "truth"  # the row of the references
 T = TypeVar("T")
 Entry = Case | Rejected
 Asks = Callable[[str, Entry], bool]
-Place = tuple[Path, int, int | None]  # of a clip: its file, and the stretch of it
+ClipSpan = tuple[Path, int, int | None]  # of a clip: its file, and the stretch of it
 
 
 class Results:
@@ -175,12 +175,12 @@ class Results:
         return standing_in.pop() if len(standing_in) == 1 else TRUTH
 
     @cached_property
-    def _truth_by_place(self) -> dict[Place, Case]:
-        return {_place(case.clip): case for case in self.truths}
+    def _truth_by_place(self) -> dict[ClipSpan, Case]:
+        return {_clip_span(case.clip): case for case in self.truths}
 
     def truth_of(self, case: Case) -> Case | None:
         """The clip of the truth that a case is compared with, where that was scored, too."""
-        return None if case.reference is None else self._truth_by_place.get(_place(case.reference))
+        return None if case.reference is None else self._truth_by_place.get(_clip_span(case.reference))
 
     # The floors
 
@@ -208,11 +208,11 @@ class Results:
     def where(self, **facts: Any) -> Results:
         """The clips with these facts: fields of the case or its annotations; a value, or several in a list."""
         for name in facts:
-            if not any(_has(case, name) for case in self.cases) and self.cases:
+            if not any(_has_field(case, name) for case in self.cases) and self.cases:
                 known = ["model", "sample", "subset", "condition", "seed", "camera"]
                 notes = sorted({note for case in self.cases for note in case.annotations})
                 raise UsageError(f"no clip has a fact called {name!r}; choose one of {', '.join([*known, *notes])}")
-        return self.only(lambda entry: all(_fact(entry, name) in _several(value) for name, value in facts.items()))
+        return self.only(lambda entry: all(_field(entry, name) in _values(value) for name, value in facts.items()))
 
     def asking(self, *questions: str) -> Results:
         """The same clips with the answers to these metrics and gates alone."""
@@ -239,7 +239,7 @@ class Results:
         """The parts by a fact of the clips, or by what a function says of them, in its order."""
 
         def value_of(entry: Entry) -> Any:
-            return _fact(entry, by) if isinstance(by, str) else by(entry)
+            return _field(entry, by) if isinstance(by, str) else by(entry)
 
         found: dict[Any, tuple[list[Case], list[Rejected]]] = defaultdict(lambda: ([], []))
         for case in self.cases:
@@ -488,8 +488,8 @@ class Results:
 
     def _with(self, cases: Iterable[Case], answers: Answers, rejected: Iterable[Rejected]) -> Results:
         mine = tuple(cases)
-        places = {_place(case.reference) for case in mine if case.reference is not None}
-        truths = [case for case in self.truths if _place(case.clip) in places]
+        places = {_clip_span(case.reference) for case in mine if case.reference is not None}
+        truths = [case for case in self.truths if _clip_span(case.clip) in places]
         made = Results(
             (*mine, *truths), answers, tuple(rejected), asks=self._asks, folder=self.folder, series=self._series,
             name=self.name,
@@ -505,22 +505,22 @@ def _by_case(records: Iterable[Record]) -> Answers:
     return found
 
 
-def _place(clip: Clip) -> Place:
+def _clip_span(clip: Clip) -> ClipSpan:
     return clip.path, clip.start, clip.count
 
 
-def _has(case: Case, name: str) -> bool:
+def _has_field(case: Case, name: str) -> bool:
     return name in Case.__dataclass_fields__ or name in case.annotations
 
 
-def _fact(entry: Entry, name: str) -> Any:
+def _field(entry: Entry, name: str) -> Any:
     found = getattr(entry, name, None)
     if found is None and isinstance(entry, Case):
         found = entry.annotations.get(name)
     return found
 
 
-def _several(value: Any) -> Collection[Any]:
+def _values(value: Any) -> Collection[Any]:
     if isinstance(value, np.ndarray):
         return list(value)
     return value if isinstance(value, list | tuple | set | frozenset) else (value,)

@@ -55,10 +55,13 @@ def standard_summary(
     ranked = [model for model in models if model not in results.floors]
     made = {
         "cases": len(results.cases),
-        "rejected": told(results.rejected, noun, places),
+        "rejected": rejection_rows(results.rejected, noun, places),
         "failed": [{"case": record.case.id, "reason": record.sentence} for record in results.failures],
         "metrics": {
-            id: {**head(id, results), "best": best({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better)}
+            id: {
+                **metric_head(id, results),
+                "best": best({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better),
+            }
             for id in asked
         },
         "not_asked": lacking,
@@ -113,7 +116,7 @@ def _part(part: Results, asked: Sequence[str], cell: Callable[[Results, str], Ce
     }
 
 
-def head(id: str, results: Results) -> ColumnHead:
+def metric_head(id: str, results: Results) -> ColumnHead:
     """What the head of a column says."""
     metric = METRICS[id]
     return {
@@ -137,7 +140,7 @@ def coverage(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
     return made
 
 
-def told(rejected: Sequence[Rejected], noun: str, places: Sequence[str]) -> list[dict[str, str]]:
+def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str]) -> list[dict[str, str]]:
     """What was refused, one by one; what is missing, in one sentence per model and place, which names a few."""
     said = [{"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing]
     missing: dict[tuple[str, str], list[str]] = {}

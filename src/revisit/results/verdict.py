@@ -56,7 +56,11 @@ class Verdict:
         asked = [answer for answer in self.answers if len(answer.places) > 1]
         if not asked:
             return ""
-        return "no model is ahead in everything" if any(_decided(a) for a in asked) else "these clips decide nothing"
+        return (
+            "no model is ahead in everything"
+            if any(_has_decided_pair(a) for a in asked)
+            else "these clips decide nothing"
+        )
 
     def as_json(self) -> dict[str, object]:
         """As summary.json has it, sentences included."""
@@ -84,14 +88,14 @@ class Verdict:
 
 def verdict(results: Results, card: Details) -> Verdict:
     """What these results say to the questions of a suite's card; worked out once."""
-    return results.once(f"verdict {digest(card)}", lambda: _verdict(results, card))
+    return results.once(f"verdict {digest(card)}", lambda: _make_verdict(results, card))
 
 
-def _verdict(results: Results, card: Details) -> Verdict:
+def _make_verdict(results: Results, card: Details) -> Verdict:
     everybody = held_to_truth(results)
     held = everybody.contest
     answers = tuple(_with_floors(answered(held, question), everybody) for question in questions_of(card))
-    first, not_compared = _overall(answers)
+    first, not_compared = _overall_best(answers)
     return Verdict(
         answers,
         "" if not_compared else first,
@@ -128,11 +132,11 @@ def headline(results: Results, suite: str) -> list[str]:
     return [id for id in dict.fromkeys(found) if id]
 
 
-def _decided(answer: Answer) -> bool:
+def _has_decided_pair(answer: Answer) -> bool:
     return any(pair.decided for pair in answer.pairs)
 
 
-def _overall(answers: Sequence[Answer]) -> tuple[str, tuple[str, ...]]:
+def _overall_best(answers: Sequence[Answer]) -> tuple[str, tuple[str, ...]]:
     """The model that no other one precedes anywhere, and that beats each of them somewhere.
 
     A model that was scored too rarely in some question is not beaten there: whoever is not beaten elsewhere stands in
@@ -157,7 +161,7 @@ def _overall(answers: Sequence[Answer]) -> tuple[str, tuple[str, ...]]:
 def _first_and_last(answers: Sequence[Answer]) -> list[str]:
     """Models that are first in one question and last in another, where both are beyond doubt."""
     told = []
-    asked = [answer for answer in answers if len(answer.places) > 1 and _decided(answer)]
+    asked = [answer for answer in answers if len(answer.places) > 1 and _has_decided_pair(answer)]
     for one in asked:
         model = one.places[0].model
         if not any(pair.decided and pair.ahead == model for pair in one.pairs):

@@ -26,10 +26,10 @@ from revisit.core import SUITES, Case, MediaError, Rejected, RevisitError, Usage
 from revisit.core.text import parse_json
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.resume import hash_of
-from revisit.runs.expected_answers import Planned, slots
+from revisit.runs.expected_answers import PlannedAnswers, slots
 from revisit.media import file_digest
 from revisit.results import Results
-from revisit.results.record_files import Line, case_from_json, from_line, to_answer
+from revisit.results.record_files import Line, case_from_json, from_line, decode_line
 from revisit.results.ceilings import held_to_truth
 from revisit.results.run import Run
 
@@ -89,14 +89,14 @@ class Bundle:
         return self.path.stem
 
     @property
-    def planned(self) -> Planned:
+    def planned(self) -> PlannedAnswers:
         """What was to be answered, by plan.json and run.json."""
-        return Planned(self.plan, self.run, (self.promises.get("files") or {}) if self.promises else {})
+        return PlannedAnswers(self.plan, self.run, (self.promises.get("files") or {}) if self.promises else {})
 
     @cached_property
     def results(self) -> Results:
         cases = {entry["id"]: case_from_json(entry) for entry in self.plan["cases"]}
-        records = [from_line(to_answer(line), cases[line["case"]]) for line in self.lines if line["case"] in cases]
+        records = [from_line(decode_line(line), cases[line["case"]]) for line in self.lines if line["case"] in cases]
         known = self.plan["suite"] in SUITES
         return Results(
             list(cases.values()), records, [Rejected(**entry) for entry in self.plan["rejected"]],
@@ -124,7 +124,7 @@ def write_bundle(run: Run, out: Path) -> Path:
             f"{len(lost)} of {len(keys)} pieces of evidence are no longer in the cache; run the same eval command again"
         )
     files = {case["id"]: _digests(case["artifacts"]) for case in plan["cases"] if case["artifacts"]}
-    planned = Planned(plan, facts, files)
+    planned = PlannedAnswers(plan, facts, files)
     asked = {case["id"]: planned.asked(case) for case in plan["cases"]}
     missing = [(case, id) for case, ids in asked.items() for id in ids if (case, id) not in records]
     if missing:
@@ -140,7 +140,7 @@ def write_bundle(run: Run, out: Path) -> Path:
         "plan.json": _text({**plan, "cases": [_nameless(case) for case in plan["cases"]]}),
         "planned.json": _text(
             {
-                "questions": _promised(planned, records),
+                "questions": _promised_questions(planned, records),
                 "asked": asked,
                 "rejected": [entry["id"] for entry in plan["rejected"]],
                 "files": files,
@@ -169,7 +169,7 @@ def summary_of(plan: PlanFile, run: RunFile) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _promised(planned: Planned, records: Mapping[tuple[str, str], Any]) -> dict[str, PromisedQuestion]:
+def _promised_questions(planned: PlannedAnswers, records: Mapping[tuple[str, str], Any]) -> dict[str, PromisedQuestion]:
     """Metric or gate -> its kind, version and protocol, with all that the protocol covers where that is known here."""
     versions: dict[str, set[int]] = {}
     for (_, id), record in records.items():
@@ -254,7 +254,7 @@ def read_bundle(path: Path) -> Bundle:
                 promises = parse_json(archive.read("planned.json"))
             lines = tuple(parse_json(line) for line in archive.read("records.jsonl").decode().split("\n") if line)
             for line in lines:
-                to_answer(line)  # a damaged one is told here
+                decode_line(line)  # a damaged one is told here
             for name, expected in summary_of(plan, run).items():
                 if about.get(name) != expected:
                     raise UsageError(
@@ -304,11 +304,11 @@ def together(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
         cases += own.values()
         records += [record.changed(case=own[record.case.id]) for record in results.records]
         rejected += [replace(entry, model=label.get(entry.model, entry.model)) for entry in results.rejected]
-    rejected += _lacking(cases, rejected)
+    rejected += _missing_clips(cases, rejected)
     return Results(cases, records, rejected, asks=group[0].results.asks), rows
 
 
-def _lacking(cases: Sequence[Case], rejected: Sequence[Rejected]) -> list[Rejected]:
+def _missing_clips(cases: Sequence[Case], rejected: Sequence[Rejected]) -> list[Rejected]:
     """What other models have clips of, and a model has neither a clip of nor an entry that says why."""
     own = slots(cases)
     everything = set().union(*own.values())

@@ -115,7 +115,7 @@ def differences(one: Side, other: Side, metric: str) -> str:
         return "only one of the runs asked it"
     told = []
     if mine.partition(":")[2] != yours.partition(":")[2]:
-        told = _why(one.facts["protocol"], other.facts["protocol"], metric) or ["the versions of its code differ"]
+        told = _differences(one.facts["protocol"], other.facts["protocol"], metric) or ["the versions of its code differ"]
     makers = [_makers(side, metric) for side in (one, other)]
     if all(makers) and makers[0] != makers[1]:
         told.append(f"made by {' and '.join(makers[0])}, against {' and '.join(makers[1])}")
@@ -124,13 +124,13 @@ def differences(one: Side, other: Side, metric: str) -> str:
     return "; ".join(told)
 
 
-def _why(mine: ProtocolEntry, yours: ProtocolEntry, metric: str) -> list[str]:
+def _differences(mine: ProtocolEntry, yours: ProtocolEntry, metric: str) -> list[str]:
     told = []
     kinds = {evidence_id(kind) for kind in observed_kinds(METRICS[metric])} if metric in METRICS else set()
     for kind in sorted(kinds):
         a, b = (side["observers"].get(kind) for side in (mine, yours))
         if a != b:
-            told.append(f"{kind} by {_maker(a)}, against {_maker(b)}")
+            told.append(f"{kind} by {_maker_text(a)}, against {_maker_text(b)}")
     for name in ("name", "align", "judge"):
         if mine.get(name) != yours.get(name):
             told.append(f"{'protocol' if name == 'name' else name} {mine.get(name)}, against {yours.get(name)}")
@@ -140,7 +140,7 @@ def _why(mine: ProtocolEntry, yours: ProtocolEntry, metric: str) -> list[str]:
     return told
 
 
-def _maker(facts: ObserverEntry | None) -> str:
+def _maker_text(facts: ObserverEntry | None) -> str:
     if facts is None:
         return "nobody"
     changed = f" with {facts['params']}" if facts.get("params") else ""

@@ -52,7 +52,7 @@ class RecordedObservers:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedAnswers:
     """What the plan.json and run.json of a run say was to be answered; `files` are digests of files beside clips."""
 
     plan: PlanFile
@@ -86,11 +86,11 @@ class Planned:
 
     def facts(self, id: str) -> ProtocolFacts | None:
         """All that the protocol of a question covers, by the metrics installed here; None where it is not installed."""
-        asker = self.installed(id)
-        if asker is None:
+        check = self.installed(id)
+        if check is None:
             return None
         try:
-            return protocol_facts(asker, self.recorded, self.parameters)
+            return protocol_facts(check, self.recorded, self.parameters)
         except RevisitError:  # parameters that the version here does not have
             return None
 
@@ -100,8 +100,8 @@ class Planned:
 
     def kinds(self, id: str) -> tuple[str, ...]:
         """Ids of the evidence that observers made for a question."""
-        asker = self.installed(id)
-        return () if asker is None else tuple(sorted(map(evidence_id, observed_kinds(asker))))
+        check = self.installed(id)
+        return () if check is None else tuple(sorted(map(evidence_id, observed_kinds(check))))
 
     def asked(self, entry: CaseEntry) -> list[str]:
         """Metrics and gates that are asked of a case of the plan."""
