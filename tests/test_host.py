@@ -343,13 +343,13 @@ def test_where_shared_memory_is_small_ordinary_files_serve(address, tmp_path, mo
         allocate(file, size)
 
     monkeypatch.setattr(network_client, "_allocate", little)
-    host = network_client.Remote(address)
+    host = network_client.HostConnection(address)
     (first, one), (second, other) = host.slot(50), host.slot(60)
     assert host.folder is None and asked == [100, 100, 100] and first != second
     one[:3], other[:3] = 7, 9
     for number, level in ((first, 7), (second, 9)):
         assert theirs.recv() == ("memory", number)
-        file = network_client.handed_over(theirs)
+        file = network_client.receive_file(theirs)
         assert os.pread(file, 200, 0) == bytes([level] * 3) + bytes(97), "the host has the same memory"
         os.close(file)
     assert not list((tmp_path / "memory").iterdir()), "it has no name"
@@ -361,11 +361,11 @@ def test_a_host_that_breaks_off_has_the_last_word_and_is_called_again(address, m
 
     peers = [Peer(("free", "x"), "the GPU is full"), Peer()]
     monkeypatch.setattr(network_client, "Client", lambda *_, **__: peers.pop(0))
-    host = network_client.Remote(address)
+    host = network_client.HostConnection(address)
     host.hear()
     with pytest.raises(network_client.HostGone, match="the GPU is full"):
         host.hear()
-    network_client.RemoteClip(host, None, [])
+    network_client.HostClip(host, None, [])
     assert not host.broken and not peers and not host.free
     with pytest.raises(network_client.HostGone, match="ended; run the same command again"):
         host.hear()
@@ -376,10 +376,10 @@ def test_a_host_that_is_gone_for_good_is_waited_for_once(address, monkeypatch) -
     from revisit.engine import network_client
 
     monkeypatch.setattr(network_client, "PATIENCE", 0.2)
-    host = network_client.Remote(address)
+    host = network_client.HostConnection(address)
     assert host.broken and host.patience == 0
     with pytest.raises(network_client.HostGone, match="ended; run the same command again"):
-        network_client.RemoteClip(host, None, [task("toy.rows", "0")]).watcher(task("toy.rows", "0"))
+        network_client.HostClip(host, None, [task("toy.rows", "0")]).watcher(task("toy.rows", "0"))
     host.close()
 
 
@@ -456,7 +456,7 @@ def test_a_host_is_for_cuda(device, hosted_there, monkeypatch) -> None:
 
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setenv("REVISIT_DEVICE", device)
-    assert worker_processes.hosted() is hosted_there
+    assert worker_processes.uses_host() is hosted_there
 
 
 def test_words_for_a_wrong_setting(clips, tmp_path, monkeypatch) -> None:

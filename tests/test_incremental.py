@@ -222,7 +222,7 @@ def test_a_video_that_has_not_changed_is_not_read_again(tmp_path, monkeypatch):
     def told(later=3 * 10**9):
         now = path.stat().st_ctime_ns + later
         monkeypatch.setattr(clip_digests.time, "time_ns", lambda: now)
-        known = clip_digests.Digests(root, tmp_path)
+        known = clip_digests.ClipDigests(root, tmp_path)
         found = known.of(clip)
         known.save()
         return found
@@ -241,8 +241,8 @@ def test_a_video_that_has_not_changed_is_not_read_again(tmp_path, monkeypatch):
     path.write_bytes(b"two")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # the same size and time of change, with other bytes
     assert told() == clip_digest(clip) and len(read) == 3
-    assert clip_digest(clip) != clip_digests.Digests(root, tmp_path).of(Clip(path, start=1))
-    assert clip_digests.Digests(root, tmp_path / "other").earlier == {}
+    assert clip_digest(clip) != clip_digests.ClipDigests(root, tmp_path).of(Clip(path, start=1))
+    assert clip_digests.ClipDigests(root, tmp_path / "other").earlier == {}
     (next((root / "digests").iterdir())).write_text("[1")
     assert told() == clip_digest(clip)
 

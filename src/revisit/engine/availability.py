@@ -30,16 +30,20 @@ class Availability:
         """What cannot run here, and the command that brings it; nothing where all can."""
         if not self.missing:
             return ""
-        told = lacking(id for observer, _ in self.missing.values() for id in observer.weights)
-        others = [why for observer, why in self.missing.values() if not observer.weights]
+        missing = lacking(id for observer, _ in self.missing.values() for id in observer.weights)
+        other_reasons = [why for observer, why in self.missing.values() if not observer.weights]
         of = len(self.missing) + len(self.running)
         parts = [
-            *([f"{' and '.join(told.libraries)} not installed"] if told.libraries else []),
-            *([f"no weights of {first_names([*told.weights, *told.by_hand])}"] if told.weights or told.by_hand else []),
-            *([f"damaged weights of {first_names(told.damaged)}"] if told.damaged else []),
-            *others,
+            *([f"{' and '.join(missing.libraries)} not installed"] if missing.libraries else []),
+            *(
+                [f"no weights of {first_names([*missing.weights, *missing.by_hand])}"]
+                if missing.weights or missing.by_hand
+                else []
+            ),
+            *([f"damaged weights of {first_names(missing.damaged)}"] if missing.damaged else []),
+            *other_reasons,
         ]
-        remedy = f": {told.remedy}" if told.remedy else ""
+        remedy = f": {missing.remedy}" if missing.remedy else ""
         return (
             f"{len(self.missing)} of the {counted(of, 'observer')} that the set {self.set} adds to {LITE} cannot run "
             f"here ({'; '.join(parts)}){remedy}"
@@ -49,8 +53,8 @@ class Availability:
 def availability(observers: ObserverSet, checks: Iterable[Metric | Gate]) -> Availability:
     """Which own observers of a set these metrics and gates need, and whether they can run here."""
     common = {observer.id for observer in load_roles(LITE).values()}
-    found = (observers.maker(kind) for check in checks for kind in observed_kinds(check))
-    makers = {one.id: one for one in found if one is not None}
+    needed = (observers.maker(kind) for check in checks for kind in observed_kinds(check))
+    makers = {one.id: one for one in needed if one is not None}
     own = [makers[id] for id in sorted(makers) if id not in common and makers[id].kind not in ("file", "judge")]
     why = {one.id: _why_unavailable(one) for one in own}
     running = tuple(one for one in own if not why[one.id])
@@ -88,16 +92,16 @@ def first_names(names: list[str] | tuple[str, ...]) -> str:
 def weights_used(set: str, suite: str = "", metrics: Sequence[str] = ()) -> dict[str, list[str]]:
     """Weights → observers of this set that load them: all, or those behind a suite's or some metrics' evidence."""
     roles = load_roles(set)
-    wanted = list(roles.values())
+    observers = list(roles.values())
     if suite or metrics:
-        asked = [METRICS[id] for id in (metrics or SUITES[suite].metrics())]
+        chosen_metrics = [METRICS[id] for id in (metrics or SUITES[suite].metrics())]
         always = SUITES[suite].card.get("gates", ()) if suite and not metrics else ()
-        wanted = [roles[id] for id in evidence_of(asked, always) if id in roles]
-    found: dict[str, list[str]] = {}
-    for observer in wanted:
+        observers = [roles[id] for id in evidence_of(chosen_metrics, always) if id in roles]
+    observers_by_weights: dict[str, list[str]] = {}
+    for observer in observers:
         for id in observer.weights:
-            found.setdefault(id, []).append(observer.id)
-    return found
+            observers_by_weights.setdefault(id, []).append(observer.id)
+    return observers_by_weights
 
 
 def evidence_of(metrics: Sequence[Metric], always: Iterable[str] = ()) -> list[str]:
@@ -109,8 +113,8 @@ def evidence_of(metrics: Sequence[Metric], always: Iterable[str] = ()) -> list[s
 
 def users_of_weights() -> dict[str, list[str]]:
     """Weights → all observers that load them."""
-    found: dict[str, list[str]] = {}
+    observers_by_weights: dict[str, list[str]] = {}
     for observer in OBSERVERS.values():
         for id in observer.weights:
-            found.setdefault(id, []).append(observer.id)
-    return found
+            observers_by_weights.setdefault(id, []).append(observer.id)
+    return observers_by_weights

@@ -47,12 +47,12 @@ def unused(root: Path, *, to: int | None = None, days: float | None = None) -> P
 
     Without either, everything goes.
     """
-    found = [piece for folder in FOLDERS for piece in pieces(root, folder)]
+    files = [piece for folder in FOLDERS for piece in pieces(root, folder)]
     since = -float("inf") if days is None else time.time() - days * 86400
     room = to if to is not None else 0 if days is None else float("inf")
     old, kept = [], []
     full = False
-    for piece in sorted(found, key=lambda piece: (-piece.used, piece.path)):
+    for piece in sorted(files, key=lambda piece: (-piece.used, piece.path)):
         full = full or piece.used <= since or piece.bytes > room
         if full:
             old.append(piece)
@@ -78,32 +78,32 @@ def _piece(path: Path) -> CacheFile | None:
 
 def cache_limit() -> int | None:
     """The bytes that the cache should keep to, where the user said so."""
-    said = os.environ.get(LIMIT, "")
+    text = os.environ.get(LIMIT, "")
     try:
-        return size_of(said) if said else None
+        return size_of(text) if text else None
     except UsageError as error:
         raise UsageError(f"{LIMIT}: {error}") from None
 
 
 def over_limit(root: Path, limit: int) -> str:
     """What to tell of a cache that holds more than its limit."""
-    held = sum(piece.bytes for folder in FOLDERS for piece in pieces(root, folder))
-    if held <= limit:
+    total = sum(piece.bytes for folder in FOLDERS for piece in pieces(root, folder))
+    if total <= limit:
         return ""
     return (
-        f"the cache holds {size_text(held)}, more than the {size_text(limit)} of {LIMIT}; "
+        f"the cache holds {size_text(total)}, more than the {size_text(limit)} of {LIMIT}; "
         "'revisit cache prune' removes what was not used for longest"
     )
 
 
 def size_of(text: str) -> int:
     """Bytes of a size such as 500MB or 1.5 GB."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", text.lower())
-    unit = found.group(2).replace("i", "") if found else ""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", text.lower())
+    unit = match.group(2).replace("i", "") if match else ""
     unit = unit if unit.endswith("b") or not unit else unit + "b"
-    if found is None or unit not in UNITS:
+    if match is None or unit not in UNITS:
         raise UsageError(f"{text!r} is not a size; write one such as 500MB or 10GB")
-    return int(float(found.group(1)) * UNITS[unit])
+    return int(float(match.group(1)) * UNITS[unit])
 
 
 def size_text(bytes: int) -> str:

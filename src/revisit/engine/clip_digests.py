@@ -42,24 +42,24 @@ class ClipDigests:
         if state is None:
             return clip_digest(clip)
         name = f"{clip.path} {clip.start} {clip.count} {clip.disturbed}"
-        known = self.earlier.get(name)
-        if known is None and name in self.unmarked and not is_mirrored(clip.path):
-            known = self.unmarked[name]
-        if known is not None and known[0] == state:
-            self.now[name] = known
-            return known[1]
-        found = clip_digest(clip)
+        cached = self.earlier.get(name)
+        if cached is None and name in self.unmarked and not is_mirrored(clip.path):
+            cached = self.unmarked[name]
+        if cached is not None and cached[0] == state:
+            self.now[name] = cached
+            return cached[1]
+        digest = clip_digest(clip)
         if _state(clip.path) == state and time.time_ns() - max(state[-2:]) > SETTLED:
-            self.now[name] = state, found
-        return found
+            self.now[name] = state, digest
+        return digest
 
     def save(self) -> None:
         """Remember them for the next time; a cache that cannot be written to remembers nothing."""
         part = len(self.now) < len(self.earlier)  # a few of the clips, as --limit takes
-        found = {**self.earlier, **self.now} if part else self.now
-        if found != self.earlier:
+        digests = {**self.earlier, **self.now} if part else self.now
+        if digests != self.earlier:
             with suppress(OSError, ValueError), replacing(self.path) as temporary:
-                temporary.write_bytes(msgspec.json.encode(found))
+                temporary.write_bytes(msgspec.json.encode(digests))
 
 
 def _read(path: Path) -> dict[str, CachedDigest]:
@@ -72,8 +72,8 @@ def _read(path: Path) -> dict[str, CachedDigest]:
 def _state(path: Path) -> State | None:
     """Of a regular file; None for a folder of frames, or where there is nothing."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - asked of every clip
+        status = os.stat(path)  # noqa: PTH116 - asked of every clip
     except (OSError, ValueError):
         return None
-    state = found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-    return state if S_ISREG(found.st_mode) else None
+    state = status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return state if S_ISREG(status.st_mode) else None

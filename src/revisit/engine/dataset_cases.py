@@ -129,8 +129,8 @@ def _with_category(case: Case) -> Case:
     if CATEGORY in case.annotations or case.clip.frames is not None:
         return case
     try:
-        known = parse_json(case.clip.path.with_suffix(PROVENANCE).read_text(encoding="utf-8"))
-        category = known.get(CATEGORY)
+        provenance = parse_json(case.clip.path.with_suffix(PROVENANCE).read_text(encoding="utf-8"))
+        category = provenance.get(CATEGORY)
     except (OSError, ValueError, AttributeError):
         return case
     return replace(case, annotations={**case.annotations, CATEGORY: str(category)}) if category else case
@@ -149,20 +149,20 @@ def with_truth(cases: Sequence[Case], ceilings: Sequence[Case] = ()) -> list[Cas
         for case in cases
     ]
     there = {_stretch(case.clip) for case in marked if case.truth}
-    made: dict[tuple[object, ...], Case] = {}
+    truths: dict[tuple[object, ...], Case] = {}
     for case in marked:
         if case.reference is not None and _stretch(case.reference) not in there:
-            made.setdefault(_stretch(case.reference), _truth_of(case))
-    taken = {case.id for case in marked}
-    for stretch, case in made.items():  # a sample may have several references, each with an id of its own
+            truths.setdefault(_stretch(case.reference), _truth_of(case))
+    used_ids = {case.id for case in marked}
+    for stretch, case in truths.items():  # a sample may have several references, each with an id of its own
         ids = (f"{case.id}#{number}" if number > 1 else case.id for number in count(1))
-        id = next(id for id in ids if id not in taken)
-        taken.add(id)
-        made[stretch] = replace(case, id=id)
+        id = next(id for id in ids if id not in used_ids)
+        used_ids.add(id)
+        truths[stretch] = replace(case, id=id)
     if not references:
         parts = {(case.subset, case.condition) for case in cases}
         return [*marked, *(replace(case, truth=True) for case in ceilings if (case.subset, case.condition) in parts)]
-    return [*marked, *made.values()]
+    return [*marked, *truths.values()]
 
 
 def _truth_of(case: Case) -> Case:

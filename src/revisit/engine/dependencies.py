@@ -32,15 +32,15 @@ class ObserverSet:
 
     def facts_of(self, observer: Observer, chosen: Parameters) -> tuple[Details, ObserverEntry]:
         """Parameters and facts of one of these observers, worked out once for all clips."""
-        known = self._facts.get(observer.id)
-        if known is None or known[0] is not chosen:
+        cached = self._facts.get(observer.id)
+        if cached is None or cached[0] is not chosen:
             facts = observer_facts(observer, chosen, self.decoding)
             if self.decoding:  # the same protocol, but not the same pixels, with another version of the library
                 facts["decoded_by"] = decoding_build(self.decoding)
-            known = chosen, parameters_of(observer, chosen), facts
-            self._facts[observer.id] = known
+            cached = chosen, parameters_of(observer, chosen), facts
+            self._facts[observer.id] = cached
             self._around.pop(observer.id, None)
-        return known[1:]
+        return cached[1:]
 
     def address(self, observer: str, facts: ObserverEntry) -> str:
         """The digest of these facts, which are the same for all clips of an observer but for the clip."""
@@ -80,17 +80,17 @@ class ObserverSet:
 
 def observed_kinds(check: Metric | Gate | Derived, *, optional: bool = True) -> set[type]:
     """Kinds of evidence that observers have to provide, with those that are only used where they exist."""
-    found: set[type] = set()
+    kinds: set[type] = set()
     for kind in [*check.needs, *(getattr(check, "optional", ()) if optional else ())]:
         if kind is Case:
             continue
         if evidence_id(kind) in DERIVED:
-            found |= observed_kinds(DERIVED[evidence_id(kind)], optional=optional)
+            kinds |= observed_kinds(DERIVED[evidence_id(kind)], optional=optional)
         else:
-            found.add(kind)
+            kinds.add(kind)
     for gate_id in getattr(check, "gates", ()):
-        found |= observed_kinds(GATES[gate_id], optional=optional)
-    return found
+        kinds |= observed_kinds(GATES[gate_id], optional=optional)
+    return kinds
 
 
 def asks_judge(check: Metric | Gate, observers: ObserverSet) -> bool:
@@ -101,14 +101,14 @@ def asks_judge(check: Metric | Gate, observers: ObserverSet) -> bool:
 
 def parameters_of(check: Metric | Gate | Derived | Observer, chosen: Parameters) -> Details:
     """The defaults of the function, overlaid with what the protocol sets; unknown names are refused."""
-    given = dict(chosen.get(check.id, {}))
-    unknown = sorted(set(given) - set(check.params))
+    overrides = dict(chosen.get(check.id, {}))
+    unknown = sorted(set(overrides) - set(check.params))
     if unknown:
         raise UsageError(
             f"the protocol sets {', '.join(unknown)} on {check.id}, whose parameters are "
             f"{', '.join(check.params) or 'none'}; correct the suite's card.yaml"
         )
-    return {**check.params, **given}
+    return {**check.params, **overrides}
 
 
 def observer_facts(observer: Observer, chosen: Parameters, decoding: str = "") -> ObserverEntry:

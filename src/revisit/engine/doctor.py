@@ -56,15 +56,15 @@ class InstallationCheck:
 
 def checks() -> list[InstallationCheck]:
     """Everything an evaluation needs, looked at."""
-    found = [_python()]
-    found += [_import(name, code) for name, code in LIBRARIES.items()]
-    found += [_import("video decoders", DECODERS), _cache(), _disk(), _memory()]
-    found += [*_devices(), *_settings(), *(_extra(name, without) for name, without in NETWORKS.items()), *_weights()]
-    found += [
+    findings = [_python()]
+    findings += [_import(name, code) for name, code in LIBRARIES.items()]
+    findings += [_import("video decoders", DECODERS), _cache(), _disk(), _memory()]
+    findings += [*_devices(), *_settings(), *(_extra(name, without) for name, without in NETWORKS.items()), *_weights()]
+    findings += [
         InstallationCheck("plugin", "note", f"{point.name} ({point.value})")
         for point in entry_points(group=ENTRY_POINT_GROUP)
     ]
-    return found
+    return findings
 
 
 def _devices() -> list[InstallationCheck]:
@@ -88,8 +88,8 @@ def _settings() -> list[InstallationCheck]:
         settings.check()
     except UsageError as error:
         return [InstallationCheck("settings", "bad", str(error))]
-    asked = {name: os.environ[name] for name in settings.NAMES if os.environ.get(name)}
-    return [InstallationCheck("settings", "note", f"{name}={value}") for name, value in asked.items()]
+    variables = {name: os.environ[name] for name in settings.NAMES if os.environ.get(name)}
+    return [InstallationCheck("settings", "note", f"{name}={value}") for name, value in variables.items()]
 
 
 def _extra(name: str, without: str) -> InstallationCheck:
@@ -102,17 +102,19 @@ def _extra(name: str, without: str) -> InstallationCheck:
 def _weights() -> list[InstallationCheck]:
     """Where weights lie, and how many of each set are here."""
     try:
-        known = {id: look(entry) for id, entry in entries().items()}
+        folders = {id: look(entry) for id, entry in entries().items()}
         sets = {name: [id for id, entry in entries().items() if name in entry.sets] for name in set_names()}
     except UsageError as error:
         return [InstallationCheck("weights", "bad", str(error))]
-    found = [InstallationCheck("weights", "note", str(root()))]
+    findings = [InstallationCheck("weights", "note", str(root()))]
     for name, ids in sets.items():
         if ids:
-            here = [id for id in ids if not isinstance(known[id], str)]
-            rest = "" if len(here) == len(ids) else f"; revisit weights pull --set {name}"
-            found.append(InstallationCheck(f"weights of {name}", "note", f"{len(here)} of {len(ids)} installed{rest}"))
-    return found
+            installed = [id for id in ids if not isinstance(folders[id], str)]
+            hint = "" if len(installed) == len(ids) else f"; revisit weights pull --set {name}"
+            findings.append(
+                InstallationCheck(f"weights of {name}", "note", f"{len(installed)} of {len(ids)} installed{hint}")
+            )
+    return findings
 
 
 def _python() -> InstallationCheck:

@@ -59,7 +59,7 @@ def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
     """
     stores: dict[str, AnswerStore] = {}  # role -> what its judge has answered already
     spent: dict[str, Usage] = {}
-    questions = known = guessed = 0
+    questions = answered = guessed = 0
     seen: set[tuple[str, str, str]] = set()
     try:
         for key, (_, clip, task) in plan.tasks.items():
@@ -72,24 +72,24 @@ def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
             shown = cache.load(JudgeFrames, task.shown.key)
             guessed += shown is None
             frames = frames_of(shown) if shown is not None else _stand_in(clip, task.shown)
-            asked = [(frames, question) for question in _first_questions(task, frames)]
-            if asked and mine.canaries:
-                asked += [(with_card(frames), question) for question in canaries(frames)]
-            for about, question in asked:
-                if (role, about.digest, question.digest) in seen:
+            pending = [(frames, question) for question in _first_questions(task, frames)]
+            if pending and mine.canaries:
+                pending += [(with_card(frames), question) for question in canaries(frames)]
+            for pictures, question in pending:
+                if (role, pictures.digest, question.digest) in seen:
                     continue
-                seen.add((role, about.digest, question.digest))
+                seen.add((role, pictures.digest, question.digest))
                 questions += 1
-                if stores[role].get(about, question, mine.judge.facts) is not None:
-                    known += 1
+                if stores[role].get(pictures, question, mine.judge.facts) is not None:
+                    answered += 1
                 else:
-                    spent[role] += expected(about, question, mine.tokens_per_image)
+                    spent[role] += expected(pictures, question, mine.tokens_per_image)
     finally:
         for store in stores.values():
             store.close()
     money = sum(judge.of_role(role).price.of(usage) for role, usage in spent.items())
     usage = sum(spent.values(), Usage())
-    return Forecast(questions, known, usage, money, judge.price.currency, guessed)
+    return Forecast(questions, answered, usage, money, judge.price.currency, guessed)
 
 
 def _first_questions(task: ObserverTask, frames: Frames) -> Sequence[Question]:

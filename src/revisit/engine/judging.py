@@ -142,15 +142,15 @@ class JudgeSession:
 
     def counters(self) -> Details:
         """What was asked and spent in this invocation; goes to run.json. Judges of roles are counted apart, too."""
-        made = {role: _spent(asker) for role, asker in self._askers.items()}
-        if set(made) <= {""}:
-            return made.get("", {})
-        whole = {
-            name: sum(facts[name] for facts in made.values())
+        by_role = {role: _spent(asker) for role, asker in self._askers.items()}
+        if set(by_role) <= {""}:
+            return by_role.get("", {})
+        totals = {
+            name: sum(facts[name] for facts in by_role.values())
             for name in ("calls", "tokens_in", "tokens_out", "answers_from_store")
         }
-        models = sorted({model for facts in made.values() for model in facts["models"]})
-        return {**whole, "models": models, "roles": {role or "all others": facts for role, facts in made.items()}}
+        models = sorted({model for facts in by_role.values() for model in facts["models"]})
+        return {**totals, "models": models, "roles": {role or "all others": facts for role, facts in by_role.items()}}
 
     def _start_more(self) -> Iterator[str]:
         """Begin talks until enough are open: pictures stay in memory while their clip is talked about."""
@@ -160,10 +160,10 @@ class JudgeSession:
                 frames = frames_of(self.cache.load(JudgeFrames, task.shown.key if task.shown else ""))
                 talk = open_talk(task, frames)
                 questions = next(talk)
-                about = with_card(frames)
+                pictures = with_card(frames)
                 mine = self.judge.of_role(task.observer) if self.judge is not None else None
                 controls = canaries(frames) if mine is not None and mine.canaries else []
-                clip = _ClipTalk(task, frames, talk, [], self._ask(task).submit(about, controls) if controls else [])
+                clip = _ClipTalk(task, frames, talk, [], self._ask(task).submit(pictures, controls) if controls else [])
                 self._send(clip, questions)
                 self._open += 1
             except StopIteration as stop:

@@ -77,9 +77,9 @@ class DeviceMemory:
 
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
-            here = there.to(self.device, non_blocking=True)
+            tensor = there.to(self.device, non_blocking=True)
         stream.synchronize()
-        return here
+        return tensor
 
     def free(self, size: int) -> None:
         with self.room:

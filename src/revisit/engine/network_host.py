@@ -123,12 +123,12 @@ class Host:
         return chosen if not self.at_work or (chosen.measured and self.at_work[0].measured) else None
 
     def _start(self, q: Queue) -> None:
-        taken = q.take()
+        batch = q.take()
         self.at_work.append(q)
         if self.gpu:
-            self.batches.put((q, taken))
+            self.batches.put((q, batch))
         else:
-            self._compute(q, taken)
+            self._compute(q, batch)
 
     def _work(self) -> None:
         self.memory.use_device()
@@ -221,12 +221,12 @@ class Host:
 
     def _enqueue(self, chunk: Chunk) -> None:
         clip = chunk.clip
-        wanted: dict[str, list[int]] = defaultdict(list)
+        rows_by_key: dict[str, list[int]] = defaultdict(list)
         for number, row in enumerate(chunk.rows):
             for key in row.keys:
-                wanted[key].append(number)
+                rows_by_key[key].append(number)
         pictures: np.ndarray | None = None
-        for key, rows in wanted.items():
+        for key, rows in rows_by_key.items():
             if key in clip.failed:
                 continue
             if key in clip.watchers:
@@ -258,33 +258,33 @@ class Host:
                 break
         clip.seconds[key] += time.perf_counter() - started
 
-    def _compute(self, q: Queue, taken: list[Entry]) -> None:
+    def _compute(self, q: Queue, batch: list[Entry]) -> None:
         """Run one batch; what it made is an event."""
         from revisit.networks import runtime
 
         start = time.perf_counter()
         try:
             with runtime.turn():
-                made = self._forward(q, taken)
+                result = self._forward(q, batch)
         except Exception as error:  # as above
-            made = error
-        self.events.put(("computed", (q, taken, made, start, time.perf_counter())))
+            result = error
+        self.events.put(("computed", (q, batch, result, start, time.perf_counter())))
 
-    def _hand_out(self, q: Queue, taken: list[Entry], made: Any, start: float, end: float) -> None:
+    def _hand_out(self, q: Queue, batch: list[Entry], result: Any, start: float, end: float) -> None:
         """Give the rows of a batch to their clips."""
         self.at_work.remove(q)
         spent = end - max(start, self.done)  # batches overlap
         self.done = end
-        if isinstance(made, _TooLarge):
-            q.put_back(taken)
+        if isinstance(result, _TooLarge):
+            q.put_back(batch)
             return
-        total = sum(len(rows) for _, _, rows in taken)
+        total = sum(len(rows) for _, _, rows in batch)
         place = 0
-        for chunk, key, rows in taken:
+        for chunk, key, rows in batch:
             try:
-                if isinstance(made, Exception):
-                    raise made
-                part = rows_of_record(made, place, place + len(rows), total, q.observer.id)
+                if isinstance(result, Exception):
+                    raise result
+                part = rows_of_record(result, place, place + len(rows), total, q.observer.id)
                 chunk.clip.parts[key].append((chunk.number, rows[0], part))
             except Exception as error:  # one clip's rows are no reason against another's
                 chunk.clip.failed[key] = f"{q.observer.id} failed: {error_sentence(error)}"
@@ -360,14 +360,14 @@ class Host:
     def _drop(self, connection: Connection) -> None:
         """Forget the rows of a worker that is gone."""
         for q in self.queues.values():
-            kept = [entry for entry in q.waiting if entry[0].clip.connection is not connection]
+            remaining = [entry for entry in q.waiting if entry[0].clip.connection is not connection]
             for chunk, _, rows in q.waiting:
                 if chunk.clip.connection is connection:
                     q.rows -= len(rows)
                     chunk.users -= 1
                     if not chunk.users:
                         self.memory.free(chunk.bytes)
-            q.waiting = kept
+            q.waiting = remaining
 
 
 class _TooLarge(Exception):

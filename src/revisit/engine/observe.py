@@ -58,19 +58,19 @@ def observe(
         uses = _reference_uses(job, limits)
         for clip in job.clips:
             outcome = Outcome(broken=dict(broken), device=host.device if host is not None else "")
-            shelf = None
+            stored = None
             if clip.digest in job.references:
-                shelf = ReferenceFrames(on_disk=clip.clip.frames is None)
+                stored = ReferenceFrames(on_disk=clip.clip.frames is None)
             try:
-                _observe_clip(clip, shelf, uses.get(clip.digest, ()), shelves, cache, limits, outcome, host)
+                _observe_clip(clip, stored, uses.get(clip.digest, ()), shelves, cache, limits, outcome, host)
             except MediaError as error:
                 broken[clip.digest] = outcome.broken[clip.digest] = str(error)
             except (OSError, MemoryError, RuntimeError) as error:  # a full disk, no memory, no further process
-                told = f"{clip.clip.path.name}: {_resource_sentence(error)}; run the same command again"
-                broken[clip.digest] = outcome.broken[clip.digest] = told
+                reason = f"{clip.clip.path.name}: {_resource_sentence(error)}; run the same command again"
+                broken[clip.digest] = outcome.broken[clip.digest] = reason
             else:
-                if shelf is not None:
-                    shelves[clip.digest] = shelf
+                if stored is not None:
+                    shelves[clip.digest] = stored
             yield clip, outcome
 
 
@@ -85,7 +85,7 @@ def _resource_sentence(error: Exception) -> str:
 
 def _observe_clip(
     task: ClipTask,
-    shelf: ReferenceFrames | None,
+    stored: ReferenceFrames | None,
     uses: Collection[ReferenceUse],
     shelves: Mapping[str, ReferenceFrames],
     cache: EvidenceCache | MemoryCache,
@@ -97,7 +97,7 @@ def _observe_clip(
         if todo.file is not None:
             _import(task, todo, cache, out)
     watching = [todo for todo in task.observers if todo.file is None]
-    if not watching and shelf is None:
+    if not watching and stored is None:
         return
     seconds: dict[str, float] = {}
     remarks: list[str] = []
@@ -113,7 +113,7 @@ def _observe_clip(
 
     def kept(count: int) -> np.ndarray:
         """Numbers of the frames that are compared with later."""
-        if shelf is None:
+        if stored is None:
             return np.zeros(0, np.int64)
         return np.unique(
             np.concatenate([np.arange(count // 2 if backwards else 0), *(used_frames(use, count) for use in uses)])
@@ -134,7 +134,7 @@ def _observe_clip(
             observer = observer_of(todo)
             try:
                 if todo.reference == task.digest:
-                    partners[todo.key] = _mirror_partners(info, shelf) if backwards else None
+                    partners[todo.key] = _mirror_partners(info, stored) if backwards else None
                 elif todo.reference is not None:
                     partners[todo.key] = _reference_partners(todo, info, shelves, out, remarks)
                 hosted = far is not None and todo.key in far.tasks
@@ -151,18 +151,18 @@ def _observe_clip(
 
         keep = set(kept(info.count).tolist())
         for frame in stream:
-            if shelf is not None and frame.index in keep:
-                shelf.put(frame)
+            if stored is not None and frame.index in keep:
+                stored.put(frame)
             for todo in watching:
                 if todo.key not in watchers or frame.index not in wanted[todo.key]:
                     continue
                 started = time.perf_counter()
                 try:
-                    shown: Sequence[Frame | None] = [None]
+                    partner_frames: Sequence[Frame | None] = [None]
                     if todo.reference is not None:
                         find = partners[todo.key]
-                        shown = [frame] if find is None else find(frame)
-                    for partner in shown:
+                        partner_frames = [frame] if find is None else find(frame)
+                    for partner in partner_frames:
                         watchers[todo.key].see(frame, partner)
                 except Exception as error:  # one observer that fails must not cost the others their evidence
                     fail(todo.key, f"{todo.observer} failed on frame {frame.index}: {error_sentence(error)}")
@@ -172,8 +172,8 @@ def _observe_clip(
         out.notes[task.digest] = (*stream.notes, *dict.fromkeys(remarks))
     if task.clip.frames is None and clip_digest(task.clip) != task.digest:
         raise MediaError(f"{task.clip.path.name}: {CHANGED}")
-    if shelf is not None:
-        shelf.close(info)
+    if stored is not None:
+        stored.close(info)
 
     for todo in watching:
         if todo.key not in watchers:
@@ -184,8 +184,8 @@ def _observe_clip(
             _require_same(todo)
             cache.save(todo.key, record)
         except Exception as error:  # as above
-            told = error_sentence(error)
-            fail(todo.key, told if isinstance(error, HostError) else f"{todo.observer} failed: {told}")
+            reason = error_sentence(error)
+            fail(todo.key, reason if isinstance(error, HostError) else f"{todo.observer} failed: {reason}")
             continue
         spent = seconds[todo.key] + time.perf_counter() - started
         out.made[todo.key] = far.seconds[todo.key] if far is not None and todo.key in far.tasks else spent
@@ -214,8 +214,8 @@ def _require_same(todo: ObserverTask) -> None:
 
     The address of evidence names the content that it was made from, and the cache keeps it for all runs.
     """
-    for path, known in todo.files.items():
-        if file_digest(path) != known:
+    for path, digest in todo.files.items():
+        if file_digest(path) != digest:
             raise MediaError(f"{path.name}: {CHANGED}")
 
 
@@ -297,13 +297,13 @@ class ReferenceFrames:
         return Frame(index, seconds, rgb, digest)
 
 
-def _mirror_partners(info: ClipInfo, shelf: ReferenceFrames | None) -> PartnersOf:
+def _mirror_partners(info: ClipInfo, stored: ReferenceFrames | None) -> PartnersOf:
     """A function from a frame of the second half to its mirror image in time; a frame in the middle has none."""
-    assert shelf is not None
+    assert stored is not None
 
     def find(frame: Frame) -> list[Frame]:
         position = info.count - 1 - frame.index
-        return [shelf.get(position)] if position < info.count // 2 <= frame.index else []
+        return [stored.get(position)] if position < info.count // 2 <= frame.index else []
 
     return find
 
@@ -319,15 +319,15 @@ def _reference_partners(
         raise MediaError(
             "the reference was not decoded before this clip: clips must not be references of each other in a circle"
         )
-    shelf = shelves[task.reference]
-    assert shelf.info is not None
-    if task.inputs["align"] == "index" and abs(shelf.info.fps - info.fps) > 0.01:
+    stored = shelves[task.reference]
+    assert stored.info is not None
+    if task.inputs["align"] == "index" and abs(stored.info.fps - info.fps) > 0.01:
         remarks.append(
-            f"the clip has {info.fps:g} frames per second and its reference {shelf.info.fps:g}; frames are compared "
+            f"the clip has {info.fps:g} frames per second and its reference {stored.info.fps:g}; frames are compared "
             "by number"
         )
-    partners_of = partner_numbers(task.inputs["align"], info, shelf.info.count, shelf.info.times)
-    return lambda frame: [shelf.get(number) for number in partners_of(frame)]
+    partners_of = partner_numbers(task.inputs["align"], info, stored.info.count, stored.info.times)
+    return lambda frame: [stored.get(number) for number in partners_of(frame)]
 
 
 def partner_numbers(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
@@ -335,13 +335,13 @@ def partner_numbers(rule: str, info: ClipInfo, count: int, times: np.ndarray) ->
     if not rule.startswith(RULE):
         one = alignment(rule, info, count, times)
         return lambda frame: [] if (position := one(frame)) is None else [position]
-    found: dict[int, list[int]] = {}
+    partners_by_frame: dict[int, list[int]] = {}
     for members, partners in phase_maps(info.count, count, *read_phase_rule(rule)).values():
         for member, partner in zip(members.tolist(), partners.tolist(), strict=True):
-            mine = found.setdefault(member, [])
+            mine = partners_by_frame.setdefault(member, [])
             if partner not in mine:
                 mine.append(partner)
-    return lambda frame: found.get(frame.index, [])
+    return lambda frame: partners_by_frame.get(frame.index, [])
 
 
 def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:

@@ -78,8 +78,8 @@ class Plan:
     def asker_hash(self, check: Metric | Gate) -> str:
         """`protocol:hash`, the comparability tag of one metric's or gate's results."""
         if check.id not in self._hashes:
-            made = short_hash(protocol_facts(check, self.observers, self.parameters))
-            self._hashes[check.id] = f"{self.protocol}:{made}"
+            hash_ = short_hash(protocol_facts(check, self.observers, self.parameters))
+            self._hashes[check.id] = f"{self.protocol}:{hash_}"
         return self._hashes[check.id]
 
     @cached_property
@@ -95,11 +95,11 @@ class Plan:
         """Keys of the evidence of a case that these use, with what is always shown; none where nothing is asked."""
         if not checks:
             return set()
-        wanted = self.wanted[case.id]
+        evidence = self.wanted[case.id]
         kinds = {*ALWAYS, *(kind for check in checks for kind in self.kinds[check.id])}
-        keys = {key for kind, key in wanted.keys.items() if kind in kinds}
-        shown = (self.tasks[key][2].shown for key in keys)
-        return {*keys, *(task.key for task in shown if task is not None), *wanted.reference.values()}
+        keys = {key for kind, key in evidence.keys.items() if kind in kinds}
+        pictures = (self.tasks[key][2].shown for key in keys)
+        return {*keys, *(task.key for task in pictures if task is not None), *evidence.reference.values()}
 
     def makers(self, check: Metric | Gate) -> MadeBy:
         """The observer set that answers a question, and the judge where one is asked."""
@@ -117,52 +117,52 @@ class Plan:
     def own_observers(self) -> dict[str, OwnObservers]:
         """Metric or gate -> whether observers that the set adds to `lite` made its evidence, and which it lacked."""
         ran = {task.observer for _, _, task in self.tasks.values()} & {one.id for one in self.availability.running}
-        found: dict[str, OwnObservers] = {}
+        by_check: dict[str, OwnObservers] = {}
         for check in self.askers:
             makers = {maker.id for kind in observed_kinds(check) if (maker := self.observers.maker(kind)) is not None}
             lacks = sorted(makers & self.availability.missing.keys())
-            found[check.id] = {"own": bool(makers & ran), "lacking": lacks}
-        return found
+            by_check[check.id] = {"own": bool(makers & ran), "lacking": lacks}
+        return by_check
 
     def record_keys(self, case: Case, checks: Iterable[Metric | Gate]) -> dict[str, str]:
         """The address of each answer: equal when nothing that could change it has changed."""
-        wanted = self.wanted[case.id]
-        asked = {check.id: (self.asker_hash(check), self.kinds[check.id]) for check in checks}
-        return answer_keys(case, wanted, asked)
+        evidence = self.wanted[case.id]
+        tags_and_kinds = {check.id: (self.asker_hash(check), self.kinds[check.id]) for check in checks}
+        return answer_keys(case, evidence, tags_and_kinds)
 
     def answers_depend_on(self, case: Case) -> bytes:
         """All that the addresses of a case's answers are made of, beside what is asked."""
-        wanted, asked = self.wanted[case.id], [check.id for check in self.askers_of(case)]
-        absent = {id: reason.sentence for id, reason in wanted.absent.items()}
-        return msgspec.json.encode([_case_inputs(case), wanted.keys, absent, asked], enc_hook=to_builtin)
+        evidence, ids = self.wanted[case.id], [check.id for check in self.askers_of(case)]
+        absent = {id: reason.sentence for id, reason in evidence.absent.items()}
+        return msgspec.json.encode([_case_inputs(case), evidence.keys, absent, ids], enc_hook=to_builtin)
 
     def spoilt(self, case: Case, broken: Mapping[str, str]) -> dict[str, str]:
         """The sentence for each piece of evidence that a broken clip or reference leaves unmade.
 
         `broken` has the sentence for each clip that cannot be read, by its digest.
         """
-        found = {}
+        sentences = {}
         for key in self.wanted[case.id].keys.values():
             owner, _, task = self.tasks[key]
             if owner in broken:
-                found[key] = broken[owner]
+                sentences[key] = broken[owner]
             elif task.reference is not None and task.reference in broken:
-                found[key] = f"the reference cannot be read: {broken[task.reference]}"
-        return found
+                sentences[key] = f"the reference cannot be read: {broken[task.reference]}"
+        return sentences
 
     def jobs(self, keys: Iterable[str]) -> list[Job]:
         """Work that makes these pieces of evidence, each clip in exactly one job."""
         return jobs_of(keys, self.tasks, self.clips)
 
     def _entry(self, case: Case) -> CaseEntry:
-        wanted = self.wanted[case.id]
+        evidence = self.wanted[case.id]
         return {
             **case_to_json(case),
             "digest": self.digests.get(case.id),
             "reference_digest": self.references.get(case.id),
-            "evidence": dict(wanted.keys),
-            "absent": {id: dict(vars(reason)) for id, reason in wanted.absent.items()},
-            "reference_evidence": dict(wanted.reference),
+            "evidence": dict(evidence.keys),
+            "absent": {id: dict(vars(reason)) for id, reason in evidence.absent.items()},
+            "reference_evidence": dict(evidence.reference),
         }
 
     def as_json(self) -> PlanFile:
@@ -223,8 +223,8 @@ def make_plan(
         if not any(id in registry for registry in (METRICS, GATES, DERIVED, OBSERVERS)):
             raise UsageError(f"protocol {protocol} of suite {suite.id} sets parameters of {id!r}, which does not exist")
     asked_for = dict(suite.settings(**(options or {}))) if suite.settings is not None else {}
-    for id, given in [*asked_for.items(), *(overrides or {}).items()]:
-        parameters[id] = {**parameters.get(id, {}), **given}
+    for id, values in [*asked_for.items(), *(overrides or {}).items()]:
+        parameters[id] = {**parameters.get(id, {}), **values}
     metrics = suite.chosen(metrics)
     named = [id for id in metrics if id not in GATES]
     chosen = tuple(METRICS[id] for id in (named if metrics else suite.metrics()))
@@ -259,27 +259,29 @@ def make_plan(
     )
 
 
-def answer_keys(case: Case, wanted: CaseEvidence, asked: Mapping[str, tuple[str, tuple[str, ...]]]) -> dict[str, str]:
-    """The address of each answer about a case; `asked` are metrics and gates with their tags and kinds of evidence.
+def answer_keys(
+    case: Case, evidence_of_case: CaseEvidence, tags_and_kinds: Mapping[str, tuple[str, tuple[str, ...]]]
+) -> dict[str, str]:
+    """The address of each answer about a case; `tags_and_kinds` has the tag of a check and its kinds of evidence.
 
     The digest of `{"asker": …, "case": …, "evidence": …}`, put together from texts that answers of a case share.
     """
-    told = canonical(_case_inputs(case)).encode()
-    absent = {id: reason.sentence for id, reason in wanted.absent.items()}
+    case_text = canonical(_case_inputs(case)).encode()
+    absent = {id: reason.sentence for id, reason in evidence_of_case.absent.items()}
     evidence: dict[tuple[str, ...], bytes] = {}
     keys = {}
-    for id, (tag, kinds) in asked.items():
+    for id, (tag, kinds) in tags_and_kinds.items():
         if kinds not in evidence:
-            parts = (f'"{kind}":{canonical(wanted.keys.get(kind) or absent.get(kind))}' for kind in kinds)
-            evidence[kinds] = b'%b,"evidence":{%b}}' % (told, ",".join(parts).encode())
+            parts = (f'"{kind}":{canonical(evidence_of_case.keys.get(kind) or absent.get(kind))}' for kind in kinds)
+            evidence[kinds] = b'%b,"evidence":{%b}}' % (case_text, ",".join(parts).encode())
         keys[id] = digest_of_bytes(f'{{"asker":"{tag}","case":'.encode() + evidence[kinds], 24)
     return keys
 
 
 def _case_inputs(case: Case) -> dict[str, object]:
     """What metrics may read of a case."""
-    said = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
-    return {**said, "annotations": dict(case.annotations)}
+    inputs = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
+    return {**inputs, "annotations": dict(case.annotations)}
 
 
 def _of_protocol(observers: ObserverSet, wanted: Mapping[str, str]) -> ObserverSet:

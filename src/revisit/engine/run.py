@@ -94,15 +94,15 @@ def evaluate(
     with lock_run(out, alone=judge is not None) as entry:
         if fresh and not entry.first:
             raise RunInUse(out)
-        begun = resume_run(out, plan, fresh=fresh, request=request, adds=adds, joins=not entry.first)
+        resumed = resume_run(out, plan, fresh=fresh, request=request, adds=adds, joins=not entry.first)
         if judge is None:
-            entry.share(begun.plan_file)
-        plan, claims = begun.plan, entry.claims
-        wanted = begun.evidence()
+            entry.share(resumed.plan_file)
+        plan, claims = resumed.plan, entry.claims
+        wanted = resumed.evidence()
         missing = [key for key in plan.tasks if key in wanted and not cache.sound(key)]
         jobs = plan.jobs(missing)
         account = InvocationLog(
-            begun, cache, command, request, cached=len(wanted) - len(missing), adds=adds is not None
+            resumed, cache, command, request, cached=len(wanted) - len(missing), adds=adds is not None
         )
         with claims.writing():
             account.write()
@@ -114,20 +114,22 @@ def evaluate(
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
         failures: dict[str, str] = {}
         broken: dict[str, str] = {}
-        growing = IncrementalExport(begun, exported)
+        growing = IncrementalExport(resumed, exported)
         failed = 0  # cases
         try:
             with (
-                RecordWriter(out / "records.jsonl", claims.writing, begun.lines.read) as writer,
+                RecordWriter(out / "records.jsonl", claims.writing, resumed.lines.read) as writer,
                 JudgeSession(plan, missing, cache, judge, out / "answers.jsonl") as asking,
                 Scorers(scoring_workers(here // 4, len(plan.cases)), cache, out / "units") as scorers,
             ):
 
                 def record(case: Case) -> None:
                     known = {**failures, **asking.failures, **plan.spoilt(case, broken)}
-                    checks = begun.questions[case.id]
+                    checks = resumed.questions[case.id]
                     scorers.score(
-                        scoring_input(plan, case, checks, known, begun.verdicts(case)), checks, partial(recorded, case)
+                        scoring_input(plan, case, checks, known, resumed.verdicts(case)),
+                        checks,
+                        partial(recorded, case),
                     )
 
                 def recorded(case: Case, answers: list[Record]) -> None:
@@ -142,7 +144,7 @@ def evaluate(
                         shared.after({key})
                         progress.asked(asking.done, asking.total, asking.said)
 
-                shared = SharedWork(begun, cache, claims, record, known_costs(cache), writer.alone, observing.hands)
+                shared = SharedWork(resumed, cache, claims, record, known_costs(cache), writer.alone, observing.hands)
                 asking.recall(plan.tasks[key][2] for key in sorted(wanted))
                 while (todo := shared.jobs()) is not None:
                     hear(asking.begin(None, {}))
@@ -164,12 +166,12 @@ def evaluate(
         finally:
             progress.finish()
         with claims.writing():
-            results = write_summary(begun)
+            results = write_summary(resumed)
             if exported is not None:
                 exported(out)
             account.write(finished=time.time())
         save_costs(cache, account.seconds, account.watched)
-        return Run(out, begun.lines, results)
+        return Run(out, resumed.lines, results)
 
 
 def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
@@ -178,12 +180,12 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
     with lock_run(out, alone=True) as entry:
         if not entry.first:
             raise RunInUse(out)
-        begun = reopen_run(out, plan)
+        resumed = reopen_run(out, plan)
         processes = scoring_workers(cores(), len(plan.cases))
         with RecordWriter(out / "records.jsonl") as writer, Scorers(processes, cache, out / "units") as scorers:
             for case in plan.cases:
-                checks = begun.questions[case.id]
+                checks = resumed.questions[case.id]
                 scorers.score(scoring_input(plan, case, checks, {}), checks, lambda answers: writer.append(*answers))
             scorers.collect(all=True)
-        results = write_summary(begun)
-    return Run(out, begun.lines, results)
+        results = write_summary(resumed)
+    return Run(out, resumed.lines, results)

@@ -100,11 +100,11 @@ def measured(held: Record) -> str:
 
 def low_ceilings(results: Results) -> dict[str, int]:
     """Metric of memory -> samples on which the truth itself scores low: what to warn of."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for record in results.truth.records:
         if record.scored and record.value is not None and _is_low(record.question, record.value):
-            found[record.question] = found.get(record.question, 0) + 1
-    return found
+            counts[record.question] = counts.get(record.question, 0) + 1
+    return counts
 
 
 def _hold_to_truth(results: Results, record: Record) -> Record:
@@ -144,8 +144,8 @@ def _untestable_reason(results: Results, record: Record) -> Reason | None:
     """Why a score is no answer to a question of memory: the camera never looked away, or nobody can tell."""
     if record.protocol.partition(":")[0] not in OWN_PROTOCOLS or not counts_as_memory(record.question):
         return None
-    said = results.answer(record.case, LOOK_AWAY)
-    return said.reason if said is not None and said.status in ("closed", "unsure") else None
+    gate = results.answer(record.case, LOOK_AWAY)
+    return gate.reason if gate is not None and gate.status in ("closed", "unsure") else None
 
 
 def _capped(record: Record, outcome: float | None) -> Record:

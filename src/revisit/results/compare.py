@@ -92,10 +92,10 @@ def compare(
     by: Mapping[str, Callable[[Case], str]] | None = None,
 ) -> list[Delta]:
     """All others beside the first in all metrics; a metric without a clip in common is left out."""
-    made = [delta for other in others for id in metrics if (delta := _delta(first, other, id, by or {})) is not None]
-    tested = [delta.p for delta in made if delta.p is not None]
+    deltas = [delta for other in others for id in metrics if (delta := _delta(first, other, id, by or {})) is not None]
+    tested = [delta.p for delta in deltas if delta.p is not None]
     corrected = iter(holm(tested))
-    return [delta if delta.p is None else replace(delta, corrected=next(corrected)) for delta in made]
+    return [delta if delta.p is None else replace(delta, corrected=next(corrected)) for delta in deltas]
 
 
 def _delta(first: Entry, second: Entry, metric: str, by: Mapping[str, Callable[[Case], str]]) -> Delta | None:
@@ -106,8 +106,8 @@ def _delta(first: Entry, second: Entry, metric: str, by: Mapping[str, Callable[[
     looks = [_clip_difference(one[spot], other[spot]) for spot in spots]
     single = all(len(side[spot][1]) == 1 for side in (one, other) for spot in spots)
     both = first.results.two_valued(metric) and second.results.two_valued(metric)
-    range = span(metric) if single and both else None
-    tested = _paired_test(looks, range)
+    score_range = span(metric) if single and both else None
+    tested = _paired_test(looks, score_range)
     higher = METRICS[metric].higher_is_better is not False
     wins, losses = _counts(looks, higher)
     ordered = sorted(looks, key=lambda look: (-abs(look.difference), look.sample, look.condition))
@@ -116,7 +116,7 @@ def _delta(first: Entry, second: Entry, metric: str, by: Mapping[str, Callable[[
         groups: dict[str, list[ClipDifference]] = {}
         for spot, look in zip(spots, looks, strict=True):
             groups.setdefault(group(one[spot][1][0]), []).append(look)
-        parts[name] = tuple(_group_difference(value, some, range, higher) for value, some in groups.items())
+        parts[name] = tuple(_group_difference(value, some, score_range, higher) for value, some in groups.items())
     ranks = wilcoxon([look.first for look in looks], [look.second for look in looks])
     n = len(looks)
     return Delta(
@@ -138,9 +138,9 @@ def _clip_difference(one: tuple[float, list[Case]], other: tuple[float, list[Cas
 
 
 def _group_difference(
-    group: str, looks: Sequence[ClipDifference], range: float | None, higher: bool
+    group: str, looks: Sequence[ClipDifference], score_range: float | None, higher: bool
 ) -> GroupDifference:
-    tested = _paired_test(looks, range)
+    tested = _paired_test(looks, score_range)
     mean = sum(look.difference for look in looks) / len(looks)
     return GroupDifference(group, len(looks), mean, tested.interval, *_counts(looks, higher))
 
@@ -166,9 +166,9 @@ def _clip_key(case: Case) -> ClipKey:
     return (name,) if name is not None else (case.subset, case.condition, case.sample)
 
 
-def _paired_test(looks: Sequence[ClipDifference], range: float | None) -> PairedTest:
+def _paired_test(looks: Sequence[ClipDifference], score_range: float | None) -> PairedTest:
     tested = paired_test(
-        [look.first for look in looks], [look.second for look in looks], [look.sample for look in looks], range
+        [look.first for look in looks], [look.second for look in looks], [look.sample for look in looks], score_range
     )
     assert tested is not None
     return tested
@@ -188,20 +188,20 @@ class Coverage:
     @property
     def problems(self) -> tuple[str, ...]:
         """What the second lacks beside the first, as sentences."""
-        told = []
+        sentences = []
         if self.delivered[1] < self.delivered[0]:
-            told.append(
+            sentences.append(
                 f"{self.second} delivered {self.delivered[1]} of {self.asked[1]} clips, {self.first} "
                 f"{self.delivered[0]} of {self.asked[0]}"
             )
         if self.posed is not None and self.posed[1] < self.posed[0]:
             collapsed = self.posed[1] < FEWER * self.posed[0]
             if collapsed or (self.p is not None and self.p <= ALPHA):
-                told.append(
+                sentences.append(
                     f"the camera of {self.second} looked away and came back on {self.posed[1]} of {self.delivered[1]} "
                     f"clips, that of {self.first} on {self.posed[0]} of {self.delivered[0]}"
                 )
-        return tuple(told)
+        return tuple(sentences)
 
 
 def coverage_of(first: Entry, second: Entry) -> Coverage:

@@ -42,12 +42,12 @@ class BoardCell(Cell):
 
     def shown(self, decimals: int | None = None, interval: bool = False) -> str:
         """`14.41`, with ` (3/4)` where it is known; a dash where there is no value."""
-        told = number(self.mean)
+        text = number(self.mean)
         if self.mean is not None:
-            told = self.text or (told if decimals is None else f"{self.mean:.{decimals}f}")
+            text = self.text or (text if decimals is None else f"{self.mean:.{decimals}f}")
         if interval and self.interval is not None:
-            told += f" [{ends(self.interval)}]"
-        return f"{told} ({coverage(self)})" if self.of else told
+            text += f" [{ends(self.interval)}]"
+        return f"{text} ({coverage(self)})" if self.of else text
 
 
 def printed(mean: float | None, text: str = "", reason: str = "") -> BoardCell:
