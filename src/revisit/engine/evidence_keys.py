@@ -37,29 +37,10 @@ def task_for(
         return _not_in_set(evidence_id(kind), observers.id)
     if case.truth and maker.shows is not None:
         return Reason("no_judge", "the truth is not put to the judge, whose answers cost")
-    inputs: dict[str, object] = {}
-    files: dict[Path, str] = {}
-    hashed_inputs: dict[
-        str, object
-    ] = {}  # what the evidence's address says of the inputs: of a file its content, wherever it lies
-    for name in maker.inputs:
-        field, optional = name.removesuffix(OPTIONAL), name.endswith(OPTIONAL)
-        if field.startswith(BESIDE):
-            artifact = field.removeprefix(BESIDE)
-            is_given = artifact in case.artifacts or not optional
-            beside: tuple[Path | None, str] | Reason = _beside(case, artifact, digest_of) if is_given else (None, "")
-            if isinstance(beside, Reason):
-                return beside
-            inputs[name], hashed_inputs[name] = beside
-            if beside[0] is not None:
-                files[beside[0]] = beside[1]
-            continue
-        value = getattr(case, field)
-        if value in (None, "") and not optional:
-            if field == "target" and case.target_name:
-                return ONLY_NAMED
-            return Reason(LACKING.get(field, "no_file"), f"no {field.replace('_', ' ')} was given for this case")
-        inputs[name], hashed_inputs[name] = value, plain_input(value)
+    read = _read_inputs(case, maker, digest_of)
+    if isinstance(read, Reason):
+        return read
+    inputs, hashed_inputs, files = read
     params, observer_entry = observers.facts_of(maker, parameters)
     facts: ObserverEntry = {**observer_entry, "inputs": hashed_inputs}
     if maker.weights and settings.precision():  # what was made in half precision does not answer for float32
@@ -105,6 +86,35 @@ def task_for(
     alone = not hashed_inputs and reference is None  # thousands of clips differ in nothing but themselves
     address = observers.address(maker.id, facts) if alone else digest(facts, 40)
     return ObserverTask(address, maker.id, maker.fn.__module__, params, inputs, reference, files=files)
+
+
+Inputs = tuple[dict[str, object], dict[str, object], dict[Path, str]]  # values, as hashed, and files with digests
+
+
+def _read_inputs(case: Case, maker: Observer, digest_of: DigestOf) -> Inputs | Reason:
+    """The inputs of an observer from a case, or the reason why one is missing; of a file the content is hashed."""
+    inputs: dict[str, object] = {}
+    hashed: dict[str, object] = {}
+    files: dict[Path, str] = {}
+    for name in maker.inputs:
+        field, optional = name.removesuffix(OPTIONAL), name.endswith(OPTIONAL)
+        if field.startswith(BESIDE):
+            artifact = field.removeprefix(BESIDE)
+            is_given = artifact in case.artifacts or not optional
+            beside: tuple[Path | None, str] | Reason = _beside(case, artifact, digest_of) if is_given else (None, "")
+            if isinstance(beside, Reason):
+                return beside
+            inputs[name], hashed[name] = beside
+            if beside[0] is not None:
+                files[beside[0]] = beside[1]
+            continue
+        value = getattr(case, field)
+        if value in (None, "") and not optional:
+            if field == "target" and case.target_name:
+                return ONLY_NAMED
+            return Reason(LACKING.get(field, "no_file"), f"no {field.replace('_', ' ')} was given for this case")
+        inputs[name], hashed[name] = value, plain_input(value)
+    return inputs, hashed, files
 
 
 @lru_cache(maxsize=256)
