@@ -93,7 +93,7 @@ class Cell:
 def claims(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> dict[str, int]:
     """How often each claim is made in a setting."""
     from revisit.results.display import best
-    from revisit.results.verdict import Question, answered
+    from revisit.results.question_ranking import Question, answered
 
     kind, models, scenes, clips, shift = setting
     cell, rng = Cell(*setting), np.random.default_rng([seed, KINDS.index(kind), models, scenes, clips])

@@ -87,7 +87,7 @@ def plan_many(cases: int, metrics: int) -> None:
     from revisit.core import SUITES, Case, Clip, load_all
     from revisit.engine import plan as planning
     from revisit.engine.request import observer_set
-    from revisit.engine.resume import opened
+    from revisit.engine.resume import resume_run
 
     load_all()
     made = [
@@ -103,7 +103,7 @@ def plan_many(cases: int, metrics: int) -> None:
     plan = planning.make_plan(suite, Path(), observer_set("lite"), metrics=ids)
     planned = time.process_time() - started
     with tempfile.TemporaryDirectory() as folder:
-        opened(Path(folder), plan, fresh=False, request=None, adds=None)
+        resume_run(Path(folder), plan, fresh=False, request=None, adds=None)
     whole = time.process_time() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform != "darwin" else 1 << 30)
     counts = {"cases": len(plan.cases), "askers": len(plan.askers)}

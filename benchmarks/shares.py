@@ -110,7 +110,7 @@ def scored(*args: Any) -> Any:
     from revisit.engine import scorer_processes
 
     shares = of_this_scorer()
-    found = scorer_processes._scored(*args)
+    found = scorer_processes._score_case(*args)
     (Path(os.environ[FOLDER]) / f"{os.getpid()}.json").write_text(json.dumps(shares.spent))
     return found
 
@@ -151,7 +151,7 @@ def run_apart(videos: Path, run: Path, without: list[str], workers: int) -> None
     shares = measured_scoring()
     running.write_summary = shares.of("summary", running.write_summary)
     processes._work = work  # type: ignore[assignment]
-    scorer_processes._scored = scored
+    scorer_processes._score_case = scored
     folder = run.parent / "shares"
     folder.mkdir(exist_ok=True)
     os.environ[FOLDER] = str(folder)

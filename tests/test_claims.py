@@ -18,7 +18,8 @@ from revisit.core import Case, Clip, Reason, Record, load_all
 from revisit.results import Results
 from revisit.results.compare import Entry, compare
 from revisit.results.display import best
-from revisit.results.verdict import Question, answered, verdict
+from revisit.results.question_ranking import Question, answered
+from revisit.results.verdict import verdict
 
 load_all()
 METRIC, GATED = "event_outcome", "return_consistency"

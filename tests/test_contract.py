@@ -36,8 +36,8 @@ from revisit.core import (
 )
 from revisit.engine.cache import MemoryCache
 from revisit.engine.dependencies import observed_kinds
-from revisit.engine.plan import Wanted
-from revisit.engine.score import Bench, Sheet, plain
+from revisit.engine.evidence_plan import CaseEvidence
+from revisit.engine.score import CaseScorer, ScoringInput, to_plain
 from revisit.evidence.poses import TruePoseTrack
 from tests.whole_clip import COUNT, case, everything, yaw_path
 
@@ -84,10 +84,10 @@ def plugin() -> Iterator[None]:
         cast(dict[str, Any], registry._things).update(things)
 
 
-def fresh(id: str, broken: str = "", how: str = "") -> Bench:
+def fresh(id: str, broken: str = "", how: str = "") -> CaseScorer:
     """The evidence that a metric or gate is asked about, one kind of it broken."""
     of_case, of_evidence = OTHERWISE.get(id, ({}, {}))
-    bench = Bench(Sheet(case(**of_case), Wanted(), {}), MemoryCache())
+    bench = CaseScorer(ScoringInput(case(**of_case), CaseEvidence(), {}), MemoryCache())
     bench.known.update(everything())
     bench.known.update({kind: changed(bench.known[kind]) for kind, changed in of_evidence.items()})
     if broken:
@@ -96,7 +96,7 @@ def fresh(id: str, broken: str = "", how: str = "") -> Bench:
 
 
 @cache
-def shared(id: str, broken: str = "", how: str = "") -> Bench:
+def shared(id: str, broken: str = "", how: str = "") -> CaseScorer:
     """The same for all who are asked about it, so that what is derived is derived once."""
     return fresh(id, broken, how)
 
@@ -106,14 +106,14 @@ def ask(asker: Metric | Gate, broken: str = "", how: str = "") -> Answer:
     return ask_on(shared(asker.id if asker.id in OTHERWISE else "", broken, how), asker)
 
 
-def ask_on(bench: Bench, asker: Metric | Gate) -> Answer:
+def ask_on(bench: CaseScorer, asker: Metric | Gate) -> Answer:
     arguments = bench.arguments(asker)
     return arguments if isinstance(arguments, Unscored) else asker(*arguments)
 
 
 def told(answer: Answer) -> str:
     """Everything an answer says, as a run would write it."""
-    facts = plain(answer.facts)
+    facts = to_plain(answer.facts)
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts, "facts survive JSON"
     said: dict[str, Any] = {"facts": facts}
     if isinstance(answer, Unscored):
@@ -129,7 +129,7 @@ def told(answer: Answer) -> str:
 
 def columns_of(units: Series) -> dict[str, Any]:
     assert not any(column.dtype.hasobject for column in units.columns.values()), "units survive npz"
-    return {name: plain(column) for name, column in units.columns.items()}
+    return {name: to_plain(column) for name, column in units.columns.items()}
 
 
 def check(asker: Metric | Gate, answer: Answer) -> None:

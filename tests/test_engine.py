@@ -37,7 +37,7 @@ from revisit.engine.jobs import ClipTask, Job, ObserverTask
 from revisit.engine.observe import alignment
 from revisit.engine.plan import make_plan
 from revisit.engine.run import Silent, evaluate, rescore
-from revisit.engine.score import sheet_of
+from revisit.engine.score import scoring_input
 from revisit.engine.scorer_processes import Scorers
 from revisit.results.record_files import Lines, RecordWriter
 from revisit.results.run import Run
@@ -269,7 +269,7 @@ def test_a_job_is_split_so_that_nothing_is_lost_or_done_twice(parts):
 @pytest.mark.slow
 def test_other_processes_score_with_the_same_bytes(cases, tmp_path, monkeypatch):
     here = evaluate(plan_for(cases), tmp_path / "here", workers=0)
-    monkeypatch.setattr("revisit.engine.run._scorers", lambda *_: 2)
+    monkeypatch.setattr("revisit.engine.run.scoring_workers", lambda *_: 2)
     with monkeypatch.context() as patched:
         patched.setattr("revisit.engine.scorer_processes.score_case", lambda *_: pytest.fail("scored here"))
         there = evaluate(plan_for(cases), tmp_path / "there", workers=0)
@@ -292,7 +292,7 @@ def test_a_scorer_that_is_killed_or_knows_less_costs_nothing(cases, tmp_path):
     plan, cache = plan_for(cases, ("test_mean",)), EvidenceCache(cache_root())
     good = evaluate(plan, tmp_path / "run", workers=0, cache=cache)
     case, asked = plan.cases[0], plan.askers_of(plan.cases[0])
-    sheet = sheet_of(plan, case, asked, {})
+    sheet = scoring_input(plan, case, asked, {})
     wanted = [record.changed(seconds=0.0) for record in good.results.records if record.case.id == case.id]
     found: list[list[Record]] = []
     with Scorers(1, cache, tmp_path / "run/units") as scorers:

@@ -18,8 +18,8 @@ import pytest
 
 from revisit.core import OBSERVERS, Case, Clip, MediaError, to_arrays
 from revisit.engine.cache import EvidenceCache, cache_root
+from revisit.engine.dataset_cases import with_truth
 from revisit.engine.evidence_keys import task_for
-from revisit.engine.ground_truth import with_truth
 from revisit.engine.jobs import ClipTask, Job, ObserverTask
 from revisit.engine.observe import observe
 from revisit.engine.request import Request, observer_set

@@ -15,9 +15,8 @@ import pytest
 
 from revisit.core import Clip, evidence_id
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.jobs import ClipTask, Job, ObserverTask
+from revisit.engine.jobs import ClipTask, Job, ObserverTask, observer_of
 from revisit.engine.network_client import Address
-from revisit.engine.tasks import observer_of
 from revisit.engine.worker_processes import run_jobs
 from revisit.media import Limits, clip_digest
 from tests import hosted
@@ -181,16 +180,16 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     from types import SimpleNamespace
 
     from revisit.core.observer import Prepared
-    from revisit.engine.network_client import RemoteClip, _Stream
+    from revisit.engine.network_client import HostClip, _Stream
 
     host = SimpleNamespace(
         broken=False, clip=None, free=[], sent=set(), slot=lambda size: (tmp_path / "a", np.zeros(size, np.uint8))
     )
-    first = RemoteClip(host, None, [])
+    first = HostClip(host, None, [])
     first.streams[0] = _Stream(host, pairs=False)
     first.streams[0].put(Prepared(0, 0.0, np.zeros((2, 2, 3), np.uint8), ""), "key")
     host.clip = first
-    RemoteClip(host, None, [])
+    HostClip(host, None, [])
     assert host.free == [tmp_path / "a"] and host.clip is None
 
 
@@ -230,8 +229,9 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
     """The host's queue by itself: it takes rows of several clips, in order, and puts back what did not fit."""
     import torch
 
-    from revisit.engine.network_client import Row
-    from revisit.engine.network_host import Chunk, Host, HostedClip, Queue
+    from revisit.engine.network_client import FrameRow
+    from revisit.engine.network_host import Host
+    from revisit.engine.network_queues import Chunk, HostedClip, Queue
 
     observer = observer_of(task("toy.rows", ""))
     hosted_clips = [HostedClip(None, None, None, {f"toy.rows-{n}": task("toy.rows", "x" * n)}) for n in range(3)]
@@ -239,9 +239,9 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
     q = Queue(observer, {})
     q.most = 4
     for n, clip in enumerate(hosted_clips):
-        rows = [Row(k, k / 8, None, "", [f"toy.rows-{n}"]) for k in range(3)]
+        rows = [FrameRow(k, k / 8, None, "", [f"toy.rows-{n}"]) for k in range(3)]
         chunk = Chunk(clip, torch.full((3, 4, 4, 3), 10 * n + 1, dtype=torch.uint8), None, rows, 144)
-        host.held += 144
+        host.memory.held += 144
         q.put(chunk, f"toy.rows-{n}", [0, 1, 2])
     refuse = iter([True, False, False, False, False, False])
     real = observer.fn
@@ -265,7 +265,7 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
         assert np.concatenate([part.index for part in parts]).tolist() == [0, 1, 2]
         assert np.concatenate([part.mean for part in parts]).tolist() == [10 * n + 1] * 3
         assert clip.pending == 0
-    assert host.held == 0
+    assert host.memory.held == 0
     together = [part.together for clip in hosted_clips for parts in clip.parts.values() for *_, part in parts]
     assert np.concatenate(together).max() == 2
 
@@ -274,16 +274,17 @@ def test_batches_that_are_done_out_of_order_are_joined_in_order() -> None:
     """On a GPU two are under way at a time."""
     import torch
 
-    from revisit.engine.network_client import Row
-    from revisit.engine.network_host import Chunk, Host, HostedClip, Queue
+    from revisit.engine.network_client import FrameRow
+    from revisit.engine.network_host import Host
+    from revisit.engine.network_queues import Chunk, HostedClip, Queue
 
     host, q, peer = Host(), Queue(observer_of(task("toy.rows", "")), {}), Peer()
     clip = HostedClip(peer, threading.Lock(), None, {"toy.rows-0": task("toy.rows", "")})
     q.most = 4
     for first in (0, 3, 6):
-        rows = [Row(k, k / 8, None, "", ["toy.rows-0"]) for k in range(first, first + 3)]
+        rows = [FrameRow(k, k / 8, None, "", ["toy.rows-0"]) for k in range(first, first + 3)]
         chunk = Chunk(clip, torch.full((3, 4, 4, 3), first, dtype=torch.uint8), None, rows, 144)
-        host.held += 144
+        host.memory.held += 144
         q.put(chunk, "toy.rows-0", [0, 1, 2])
     while q.rows:
         host._start(q)
@@ -293,7 +294,7 @@ def test_batches_that_are_done_out_of_order_are_joined_in_order() -> None:
         host._hand_out(*one)
     ((record, sentence, _),) = peer.heard[0].values()
     assert not sentence and record.index.tolist() == list(range(9))
-    assert record.mean.tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6] and host.held == 0 and not host.at_work
+    assert record.mean.tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6] and host.memory.held == 0 and not host.at_work
 
 
 class Peer:
@@ -342,13 +343,13 @@ def test_where_shared_memory_is_small_ordinary_files_serve(address, tmp_path, mo
         allocate(file, size)
 
     monkeypatch.setattr(network_client, "_allocate", little)
-    host = network_client.Remote(address)
+    host = network_client.HostConnection(address)
     (first, one), (second, other) = host.slot(50), host.slot(60)
     assert host.folder is None and asked == [100, 100, 100] and first != second
     one[:3], other[:3] = 7, 9
     for number, level in ((first, 7), (second, 9)):
         assert theirs.recv() == ("memory", number)
-        file = network_client.handed_over(theirs)
+        file = network_client.receive_file(theirs)
         assert os.pread(file, 200, 0) == bytes([level] * 3) + bytes(97), "the host has the same memory"
         os.close(file)
     assert not list((tmp_path / "memory").iterdir()), "it has no name"
@@ -360,11 +361,11 @@ def test_a_host_that_breaks_off_has_the_last_word_and_is_called_again(address, m
 
     peers = [Peer(("free", "x"), "the GPU is full"), Peer()]
     monkeypatch.setattr(network_client, "Client", lambda *_, **__: peers.pop(0))
-    host = network_client.Remote(address)
+    host = network_client.HostConnection(address)
     host.hear()
     with pytest.raises(network_client.HostGone, match="the GPU is full"):
         host.hear()
-    network_client.RemoteClip(host, None, [])
+    network_client.HostClip(host, None, [])
     assert not host.broken and not peers and not host.free
     with pytest.raises(network_client.HostGone, match="ended; run the same command again"):
         host.hear()
@@ -375,30 +376,30 @@ def test_a_host_that_is_gone_for_good_is_waited_for_once(address, monkeypatch) -
     from revisit.engine import network_client
 
     monkeypatch.setattr(network_client, "PATIENCE", 0.2)
-    host = network_client.Remote(address)
+    host = network_client.HostConnection(address)
     assert host.broken and host.patience == 0
     with pytest.raises(network_client.HostGone, match="ended; run the same command again"):
-        network_client.RemoteClip(host, None, [task("toy.rows", "0")]).watcher(task("toy.rows", "0"))
+        network_client.HostClip(host, None, [task("toy.rows", "0")]).watcher(task("toy.rows", "0"))
     host.close()
 
 
 def test_a_chunk_that_cannot_be_uploaded_is_told_to_its_worker(clips, tmp_path, monkeypatch) -> None:
     from revisit.engine import network_host as at_host
-    from revisit.engine.network_client import Row
+    from revisit.engine.network_client import FrameRow
 
     host = at_host.Host()
 
     def full(there: object, size: int) -> None:
         raise RuntimeError("CUDA out of memory")
 
-    monkeypatch.setattr(host, "_copied", full)
+    monkeypatch.setattr(host.memory, "copy", full)
     (tmp_path / "slot").write_bytes(bytes(48))
-    monkeypatch.setattr(at_host, "handed_over", lambda _: os.open(tmp_path / "slot", os.O_RDWR))
-    rows = [Row(0, 0.0, None, "", ["key"])]
+    monkeypatch.setattr(at_host, "receive_file", lambda _: os.open(tmp_path / "slot", os.O_RDWR))
+    rows = [FrameRow(0, 0.0, None, "", ["key"])]
     peer = Peer(("clip", None, []), ("memory", 0), ("frames", 0, (1, 4, 4, 3), "uint8", False, rows))
     host._receive(peer)
     assert "could not receive the frames: RuntimeError: CUDA out of memory" in str(peer.heard[0])
-    assert host.held == 0 and [host.events.get()[0] for _ in range(2)] == ["clip", "gone"]
+    assert host.memory.held == 0 and [host.events.get()[0] for _ in range(2)] == ["clip", "gone"]
 
 
 def test_every_thread_uses_the_device_of_its_host(monkeypatch) -> None:
@@ -455,7 +456,7 @@ def test_a_host_is_for_cuda(device, hosted_there, monkeypatch) -> None:
 
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setenv("REVISIT_DEVICE", device)
-    assert worker_processes.hosted() is hosted_there
+    assert worker_processes.uses_host() is hosted_there
 
 
 def test_words_for_a_wrong_setting(clips, tmp_path, monkeypatch) -> None:
@@ -473,8 +474,9 @@ def test_a_batch_of_several_clips_is_checked_clip_by_clip() -> None:
     import torch
 
     from revisit.core import ClipInfo
-    from revisit.engine.network_client import Row
-    from revisit.engine.network_host import Chunk, Host, HostedClip, Queue
+    from revisit.engine.network_client import FrameRow
+    from revisit.engine.network_host import Host
+    from revisit.engine.network_queues import Chunk, HostedClip, Queue
 
     host = Host()
     info = ClipInfo(8, 8, 5, 24.0, np.arange(5) / 24)
@@ -484,7 +486,7 @@ def test_a_batch_of_several_clips_is_checked_clip_by_clip() -> None:
     for name, pictures in [*shown.items(), ("c", shown["a"])]:
         asked = task("toy.dark", name)
         clip = HostedClip(None, threading.Lock(), info, {asked.key: asked})  # type: ignore[arg-type]
-        rows = [Row(n, n / 24, None, "", [asked.key]) for n in range(5)]
+        rows = [FrameRow(n, n / 24, None, "", [asked.key]) for n in range(5)]
         queue.put(Chunk(clip, pictures, None, rows, 0), asked.key, list(range(5)))
         clips.append((clip, asked.key))
     queue.most = 15

@@ -13,7 +13,7 @@ from revisit.engine import clip_digests
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import observed_kinds
 from revisit.engine.request import Request
-from revisit.engine.resume import opened
+from revisit.engine.resume import resume_run
 from revisit.media import clip_digest, encode_mp4
 from revisit.report.write_html import write_report
 from revisit.results.record_files import Lines
@@ -183,7 +183,7 @@ def test_settled_cases_are_believed_only_with_the_lines_they_were_seen_with(grow
 
     def open_now():
         plan = Request.of(grown.videos, metrics=FEW).plan()
-        begun = opened(grown.out, plan, fresh=False, request=None, adds=None)
+        begun = resume_run(grown.out, plan, fresh=False, request=None, adds=None)
         return sorted(f"{case} {asker.id}" for case, askers in begun.questions.items() for asker in askers)
 
     assert open_now() == [] and len(json.loads(settled.read_bytes())["cases"]) == 3
@@ -222,9 +222,9 @@ def test_a_video_that_has_not_changed_is_not_read_again(tmp_path, monkeypatch):
     def told(later=3 * 10**9):
         now = path.stat().st_ctime_ns + later
         monkeypatch.setattr(clip_digests.time, "time_ns", lambda: now)
-        known = clip_digests.Digests(root, tmp_path)
+        known = clip_digests.ClipDigests(root, tmp_path)
         found = known.of(clip)
-        known.keep()
+        known.save()
         return found
 
     path.write_bytes(b"one")
@@ -241,8 +241,8 @@ def test_a_video_that_has_not_changed_is_not_read_again(tmp_path, monkeypatch):
     path.write_bytes(b"two")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # the same size and time of change, with other bytes
     assert told() == clip_digest(clip) and len(read) == 3
-    assert clip_digest(clip) != clip_digests.Digests(root, tmp_path).of(Clip(path, start=1))
-    assert clip_digests.Digests(root, tmp_path / "other").earlier == {}
+    assert clip_digest(clip) != clip_digests.ClipDigests(root, tmp_path).of(Clip(path, start=1))
+    assert clip_digests.ClipDigests(root, tmp_path / "other").earlier == {}
     (next((root / "digests").iterdir())).write_text("[1")
     assert told() == clip_digest(clip)
 

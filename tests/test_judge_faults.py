@@ -441,11 +441,11 @@ def test_pictures_that_were_asked_about_leave_the_memory():
     from concurrent.futures import Future
     from types import SimpleNamespace
 
-    from revisit.engine.judging import Asking, _Clip
+    from revisit.engine.judging import JudgeSession, _ClipTalk
 
     kept: list[Any] = [Future(), Future()]
-    asking: Any = object.__new__(Asking)
-    make: Any = _Clip
+    asking: Any = object.__new__(JudgeSession)
+    make: Any = _ClipTalk
     asking._heard = queue.SimpleQueue()
     asking._ask = lambda task: SimpleNamespace(submit=lambda frames, questions: kept)
     clip = make(None, pictures(), None, [], [])

@@ -213,7 +213,7 @@ def test_evidence_of_a_mirrored_clip_from_before_is_not_used(stored: Path, tmp_p
     import msgspec
 
     from revisit.core import digest
-    from revisit.engine.clip_digests import Digests
+    from revisit.engine.clip_digests import ClipDigests
 
     source, root = tmp_path / "clips", tmp_path / "cache"
     source.mkdir()
@@ -227,6 +227,6 @@ def test_evidence_of_a_mirrored_clip_from_before_is_not_used(stored: Path, tmp_p
     file = root / "digests" / f"{digest(str(source.resolve()), 16)}.json"
     file.parent.mkdir(parents=True)
     file.write_bytes(msgspec.json.encode(known))
-    digests = Digests(root, source)
+    digests = ClipDigests(root, source)
     assert digests.of(Clip(flipped)) == clip_digest(Clip(flipped)) != file_digest(flipped)
     assert digests.of(Clip(plain)) == "remembered"

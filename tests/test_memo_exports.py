@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from revisit.core import Case, Clip, Reason, Record, Score, Unscored
-from revisit.engine.score import plain
+from revisit.engine.score import to_plain
 from revisit.evidence.answers import NO, YES, Question, answers_from
 from revisit.results import Results
 from revisit.suites.memobench.exports import (
@@ -81,10 +81,10 @@ def vqa_records(case: Case, *entries: dict[str, Any]) -> list[Record]:
     for short, name in DIMENSIONS.items():
         answer = pass_rate(found, name, "upstream")
         if isinstance(answer, Score):
-            made.append(scored(case, f"memo_vqa_{short}", answer.value, **plain(answer.facts)))
+            made.append(scored(case, f"memo_vqa_{short}", answer.value, **to_plain(answer.facts)))
         else:
             assert isinstance(answer, Unscored)
-            facts = plain(answer.facts)
+            facts = to_plain(answer.facts)
             made.append(Record(case, f"memo_vqa_{short}", False, "unscored", reason=answer.reason, facts=facts))
     return made
 

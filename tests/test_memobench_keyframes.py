@@ -16,7 +16,7 @@ from revisit.core.phase_pairs import (
     rows_of,
     stretched,
 )
-from revisit.engine.observe import all_partners, used
+from revisit.engine.observe import partner_numbers, used_frames
 from revisit.suites.memobench.metadata import Marks
 
 
@@ -95,14 +95,14 @@ def test_the_rule_as_a_case_names_it():
 def test_the_engine_hands_out_every_pair_once_and_keeps_what_it_needs():
     rule = "phases:24,55/90,203"
     info = ClipInfo(4, 4, 81, 16.0, np.arange(81) / 16)
-    partners = all_partners(rule, info, 300, np.arange(300) / 60)
+    partners = partner_numbers(rule, info, 300, np.arange(300) / 60)
     frames = [Frame(k, k / 16, np.zeros((4, 4, 3), np.uint8), "") for k in range(81)]
     found = {(k, other) for k in range(81) for other in partners(frames[k])}
     maps = phase_maps(81, 300, (24, 55), (90, 203))
     assert found == {(int(a), int(b)) for pairs in maps.values() for a, b in zip(*pairs, strict=True)}
     assert all(partners(frames[k])[0] == maps["all"][1][k] for k in range(81))
     assert all(len(set(partners(frames[k]))) == len(partners(frames[k])) for k in range(81))
-    kept = used((rule, 81), 300)
+    kept = used_frames((rule, 81), 300)
     assert {other for _, other in found} == set(kept.tolist()) and len(kept) < 200  # of 300 frames
-    assert used(("index", 5), 3).tolist() == [0, 1, 2] and used(("stretch", 3), 9).tolist() == [0, 4, 8]
-    assert len(used(("time", 3), 9)) == len(used(("auto", 3), 9)) == 9
+    assert used_frames(("index", 5), 3).tolist() == [0, 1, 2] and used_frames(("stretch", 3), 9).tolist() == [0, 4, 8]
+    assert len(used_frames(("time", 3), 9)) == len(used_frames(("auto", 3), 9)) == 9

@@ -186,7 +186,7 @@ def test_a_plan_is_the_same_every_time_and_its_ids_are_unique(clips, names):
 ASKING = replace(level, id="test.asking", kind="judge", shows=JudgeFrames)
 
 
-def facts_with(**changes: Any) -> dict[str, Any]:
+def facts_with(**changes: Any) -> Any:
     """What is hashed of a judged metric with a gate, after a change of one thing that it depends on."""
     shown = changes.get("shown", OBSERVERS["judge.frames"])
     asking = changes.get("asking", ASKING)

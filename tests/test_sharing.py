@@ -14,7 +14,7 @@ import pytest
 
 from revisit.core import RevisitError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.leases import Claims, entered
+from revisit.engine.leases import Claims, lock_run
 from revisit.engine.request import Request
 from revisit.engine.shared_evidence import shared_evidence
 
@@ -92,8 +92,8 @@ def test_other_questions_do_not_mix_with_a_run_that_goes_on(make_clip, tmp_path)
     request = Request.of(tmp_path / "videos", metrics=["flicker"])
     run = request.run(tmp_path / "run", workers=0)
     script = (
-        "import sys, time; from pathlib import Path; from revisit.engine.leases import entered\n"
-        "with entered(Path(sys.argv[1]), alone=False) as entry: entry.share(); print(1, flush=True); time.sleep(600)"
+        "import sys, time; from pathlib import Path; from revisit.engine.leases import lock_run\n"
+        "with lock_run(Path(sys.argv[1]), alone=False) as entry: entry.share(); print(1, flush=True); time.sleep(600)"
     )
     other = subprocess.Popen([sys.executable, "-c", script, str(run.path)], stdout=subprocess.PIPE, text=True)
     try:
@@ -110,9 +110,9 @@ def test_other_questions_do_not_mix_with_a_run_that_goes_on(make_clip, tmp_path)
 
 def test_a_process_does_not_share_a_run_with_itself(tmp_path):
     with (
-        entered(tmp_path, alone=False),
+        lock_run(tmp_path, alone=False),
         pytest.raises(RevisitError, match="another process"),
-        entered(tmp_path, alone=False),
+        lock_run(tmp_path, alone=False),
     ):
         pass
 

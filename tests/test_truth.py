@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from revisit.core import Case, Clip, Reason, Record
-from revisit.engine.ground_truth import TRUTH, with_truth
+from revisit.engine.dataset_cases import TRUTH, with_truth
 from revisit.results import Results
 from revisit.results.ceilings import counts_as_memory, held_to_truth, low_ceilings, measured
 from revisit.results.leaderboards import RunFacts, board_of_run, column_of, marked, ordered

@@ -12,7 +12,8 @@ import pytest
 
 from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, load_all
 from revisit.results import Results
-from revisit.results.verdict import More, Question, answered, questions_of, verdict
+from revisit.results.question_ranking import More, Question, answered, questions_of
+from revisit.results.verdict import verdict
 from tests.test_stats import by_scipy
 
 load_all()

@@ -15,7 +15,7 @@ from revisit.audit.claims import claims_of, is_memory
 from revisit.audit.schema import AuditContent, Diagonal, KindAudit, Level, MetricAudit, Problem
 from revisit.core import METRICS, Case, Metric, Record
 from revisit.results import Results
-from revisit.results.display import title as reason_title
+from revisit.results.display import reason_title as reason_title
 from revisit.stats.intervals import mean_interval
 from revisit.stats.ranks import auc, kendall_tau, paired_effect
 from revisit.worlds.failures import FAILURES, FLOORS

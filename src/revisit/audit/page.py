@@ -180,7 +180,7 @@ def _heat(title: str, failure: str, cell: KindAudit) -> Context:
             size += f" ({effect['low']:.1f} to {effect['high']:.1f})"
         sentences.append(f"effect {size}, mean difference {number(effect['difference'])}")
     sentences.append(f"{cell['n']} of {cell['of']} clips scored")
-    sentences += [f"{n} × {display.title(kind)}" for kind, n in list(cell["unscored"].items())[:2]]
+    sentences += [f"{n} × {display.reason_title(kind)}" for kind, n in list(cell["unscored"].items())[:2]]
     if cell["read"].startswith("describes"):
         sentences.append(cell["read"])
     if cell["claimed"]:

@@ -327,7 +327,7 @@ def _not_asked(reasons: Mapping[str, str]) -> None:
 
 def _unscored(models: Mapping[str, Any]) -> None:
     """Print a line per kind of reason: how many clips it left unscored, metric by metric."""
-    from revisit.results.display import title
+    from revisit.results.display import reason_title
 
     found: dict[str, dict[str, int]] = {}
     for entry in models.values():
@@ -336,7 +336,7 @@ def _unscored(models: Mapping[str, Any]) -> None:
                 counts = found.setdefault(kind, {})
                 counts[id] = counts.get(id, 0) + n
     for kind, counts in sorted(found.items()):
-        message(f"unscored, {title(kind)}: {_named([f'{id} {n}' for id, n in counts.items()])}")
+        message(f"unscored, {reason_title(kind)}: {_named([f'{id} {n}' for id, n in counts.items()])}")
 
 
 def _named(words: Sequence[str]) -> str:

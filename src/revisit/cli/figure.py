@@ -70,7 +70,8 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
     from revisit.geometry.script_path import timed_path
     from revisit.report import figures
     from revisit.results.ceilings import held_to_truth
-    from revisit.results.verdict import verdict, verdict_of, worst_moments
+    from revisit.results.verdict import verdict, verdict_of
+    from revisit.results.worst_frames import worst_moments
 
     moments = verdict_of(run)["moments"]
     samples = list(dict.fromkeys(case.sample for case in results.cases))

@@ -26,18 +26,13 @@ def leaderboard(
     json: bool = JSON,
 ) -> None:
     """Compare the models of runs, one table per protocol. Numbers of two protocols never share a column."""
-    from dataclasses import asdict
-
     from revisit.core import UsageError
 
     boards = _boards(runs or [], published, supplement, subset)
     if not boards:
         raise UsageError("nothing to show: give run directories, or --published for the tables of the paper")
     if json:
-        content = [{name: value for name, value in asdict(board).items() if name != "truths"} for board in boards]
-        for cell in (cell for board in content for row in board["rows"] for cell in row["cells"].values()):
-            del cell["clips"]  # what marks are made of
-        console.data(content)
+        console.data([board.as_json() for board in boards])
         return
     written_as(boards, table_format, sort, out)
 

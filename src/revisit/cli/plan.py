@@ -28,7 +28,7 @@ def plan(
     from revisit.engine.availability import caption
     from revisit.engine.cache import EvidenceCache, cache_root
     from revisit.engine.costs import known_costs
-    from revisit.engine.judging import forecast
+    from revisit.engine.judge_forecast import forecast
     from revisit.engine.request import Request
 
     request = Request.of(source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth)

@@ -37,14 +37,14 @@ def chosen(ids: list[str] | None, observer_set: str, suite: str, metric: list[st
             raise UsageError("give either ids or --set, --suite and --metric, not both")
         return [entry(name).id for name in ids]
     if suite or metric:
-        from revisit.engine.required_weights import weights_used
+        from revisit.engine.availability import weights_used
 
         used = weights_used(observer_set or DEFAULT_SET, suite, metric)
         if not used:
             raise UsageError(f"the chosen metrics need no weights in the set {observer_set or DEFAULT_SET!r}")
         return [entry(name).id for name in used]
     if observer_set:
-        from revisit.engine.required_weights import weights_used
+        from revisit.engine.availability import weights_used
 
         used = weights_used(observer_set)
         return [name for name, one in lock.items() if observer_set in one.sets or name in used]
@@ -60,7 +60,7 @@ def list_(
     ids: list[str] = IDS, observer_set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
 ) -> None:
     """List weights with state, size, licence and who uses them."""
-    from revisit.engine.required_weights import users_of_weights
+    from revisit.engine.availability import users_of_weights
     from revisit.weights.pull import forecast
 
     users = users_of_weights()

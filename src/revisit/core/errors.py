@@ -1,8 +1,19 @@
-"""Exceptions. Every message is a sentence that tells the user what to do."""
+"""Exceptions, and the exit codes of the command. Every message is a sentence that tells the user what to do."""
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 LONGEST = 2000  # characters of a sentence
+
+
+class ExitCode(IntEnum):
+    """What the command returns to the shell."""
+
+    OK = 0
+    FAILED = 1  # a known problem, or a run in which clips were refused or something could not be answered
+    USAGE = 2
+    MISSING_PREREQUISITE = 3
 
 
 class RevisitError(Exception):
@@ -17,7 +28,7 @@ class RevisitError(Exception):
     2
     """
 
-    exit_code = 1
+    exit_code: int = ExitCode.FAILED
 
     def __init__(self, sentence: object = "") -> None:
         text = str(sentence)  # may quote a file of any length
@@ -36,13 +47,13 @@ class UsageError(RevisitError, ValueError):
     there is no observer called 'lite.labb'; did you mean lite.lab...
     """
 
-    exit_code = 2
+    exit_code: int = ExitCode.USAGE
 
 
 class MissingPrerequisite(RevisitError):
     """Something has to be installed, downloaded or granted first; the message names the command."""
 
-    exit_code = 3
+    exit_code: int = ExitCode.MISSING_PREREQUISITE
 
 
 class MediaError(RevisitError):

@@ -1,16 +1,16 @@
-"""Which of a set's own observers, beyond those of `lite`, a plan needs and can run on this machine."""
+"""Which observers and weights an evaluation needs, and which of them this machine has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from revisit import weights
-from revisit.core import Gate, Metric, Observer
+from revisit.core import METRICS, OBSERVERS, SUITES, Gate, Metric, Observer, evidence_id
 from revisit.core.text import counted
-from revisit.engine.dependencies import ObserverSet, observed_kinds
+from revisit.engine.dependencies import ObserverSet, gates_of, observed_kinds
 from revisit.observers.sets import load_roles
+from revisit.results.file_types import PlanFile
 from revisit.weights.install import lacking
 
 LITE = "lite"
@@ -30,42 +30,46 @@ class Availability:
         """What cannot run here, and the command that brings it; nothing where all can."""
         if not self.missing:
             return ""
-        told = lacking(id for observer, _ in self.missing.values() for id in observer.weights)
-        others = [why for observer, why in self.missing.values() if not observer.weights]
+        missing = lacking(id for observer, _ in self.missing.values() for id in observer.weights)
+        other_reasons = [why for observer, why in self.missing.values() if not observer.weights]
         of = len(self.missing) + len(self.running)
         parts = [
-            *([f"{' and '.join(told.libraries)} not installed"] if told.libraries else []),
-            *([f"no weights of {some([*told.weights, *told.by_hand])}"] if told.weights or told.by_hand else []),
-            *([f"damaged weights of {some(told.damaged)}"] if told.damaged else []),
-            *others,
+            *([f"{' and '.join(missing.libraries)} not installed"] if missing.libraries else []),
+            *(
+                [f"no weights of {first_names([*missing.weights, *missing.by_hand])}"]
+                if missing.weights or missing.by_hand
+                else []
+            ),
+            *([f"damaged weights of {first_names(missing.damaged)}"] if missing.damaged else []),
+            *other_reasons,
         ]
-        remedy = f": {told.remedy}" if told.remedy else ""
+        remedy = f": {missing.remedy}" if missing.remedy else ""
         return (
             f"{len(self.missing)} of the {counted(of, 'observer')} that the set {self.set} adds to {LITE} cannot run "
             f"here ({'; '.join(parts)}){remedy}"
         )
 
 
-def availability(observers: ObserverSet, askers: Iterable[Metric | Gate]) -> Availability:
+def availability(observers: ObserverSet, checks: Iterable[Metric | Gate]) -> Availability:
     """Which own observers of a set these metrics and gates need, and whether they can run here."""
     common = {observer.id for observer in load_roles(LITE).values()}
-    found = (observers.maker(kind) for asker in askers for kind in observed_kinds(asker))
-    makers = {one.id: one for one in found if one is not None}
+    needed = (observers.maker(kind) for check in checks for kind in observed_kinds(check))
+    makers = {one.id: one for one in needed if one is not None}
     own = [makers[id] for id in sorted(makers) if id not in common and makers[id].kind not in ("file", "judge")]
-    why = {one.id: _why_not(one) for one in own}
+    why = {one.id: _why_unavailable(one) for one in own}
     running = tuple(one for one in own if not why[one.id])
     return Availability(observers.id, running, {one.id: (one, why[one.id]) for one in own if why[one.id]})
 
 
-def _why_not(observer: Observer) -> str:
+def _why_unavailable(observer: Observer) -> str:
     if observer.weights and (why := weights.why_missing(observer.weights)):
         return why
     return (observer.ready() or "") if observer.ready is not None else ""
 
 
-def caption(plan: Mapping[str, Any]) -> str:
+def caption(plan: PlanFile) -> str:
     """Who really observed, of a plan.json: the sets of which own observers ran, and what they lacked; else `lite`."""
-    facts: Mapping[str, Any] = plan.get("observers") or {}
+    facts = plan.get("observers") or {}
     sets: dict[str, None] = {}
     lacks: dict[str, None] = {}
     for id, made in plan["made_by"].items():
@@ -76,10 +80,41 @@ def caption(plan: Mapping[str, Any]) -> str:
             lacks.update(dict.fromkeys(mine["lacking"]))
     if not sets:
         return LITE
-    return " + ".join(sets) + (f" without {some(list(lacks))}" if lacks else "")
+    return " + ".join(sets) + (f" without {first_names(list(lacks))}" if lacks else "")
 
 
-def some(names: list[str] | tuple[str, ...]) -> str:
+def first_names(names: list[str] | tuple[str, ...]) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
+
+
+def weights_used(set: str, suite: str = "", metrics: Sequence[str] = ()) -> dict[str, list[str]]:
+    """Weights → observers of this set that load them: all, or those behind a suite's or some metrics' evidence."""
+    roles = load_roles(set)
+    observers = list(roles.values())
+    if suite or metrics:
+        chosen_metrics = [METRICS[id] for id in (metrics or SUITES[suite].metrics())]
+        always = SUITES[suite].card.get("gates", ()) if suite and not metrics else ()
+        observers = [roles[id] for id in evidence_of(chosen_metrics, always) if id in roles]
+    observers_by_weights: dict[str, list[str]] = {}
+    for observer in observers:
+        for id in observer.weights:
+            observers_by_weights.setdefault(id, []).append(observer.id)
+    return observers_by_weights
+
+
+def evidence_of(metrics: Sequence[Metric], always: Iterable[str] = ()) -> list[str]:
+    """Ids of the evidence that these metrics, and the gates before them, rest on."""
+    checks: list[Metric | Gate] = [*gates_of(metrics, always), *metrics]
+    kinds = {kind for check in checks for kind in observed_kinds(check)}
+    return sorted(evidence_id(kind) for kind in kinds)
+
+
+def users_of_weights() -> dict[str, list[str]]:
+    """Weights → all observers that load them."""
+    observers_by_weights: dict[str, list[str]] = {}
+    for observer in OBSERVERS.values():
+        for id in observer.weights:
+            observers_by_weights.setdefault(id, []).append(observer.id)
+    return observers_by_weights

@@ -41,13 +41,13 @@ class EvidenceCache:
         return self.root / EVIDENCE / key[:2] / f"{key}.npz"
 
     def __contains__(self, key: str) -> bool:
-        here = is_file(f"{self.root}/{EVIDENCE}/{key[:2]}/{key}.npz")  # asked of every clip of a run
-        return here or (bool(self.shared) and key in shared_evidence(self.shared))
+        is_local = is_file(f"{self.root}/{EVIDENCE}/{key[:2]}/{key}.npz")  # asked of every clip of a run
+        return is_local or (bool(self.shared) and key in shared_evidence(self.shared))
 
     def save(self, key: str, record: Any) -> None:
         path = self.path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_npz(path, coded(to_arrays(record)), compress=True, level=LEVEL, seal=True)
+        save_npz(path, pack_arrays(to_arrays(record)), compress=True, level=LEVEL, seal=True)
         if self.shared:
             shared_evidence(self.shared).put(key, path)
 
@@ -56,7 +56,7 @@ class EvidenceCache:
 
         def read(path: Path) -> Any:
             require_seal(path)
-            return from_arrays(kind, decoded(load_npz(path)))
+            return from_arrays(kind, unpack_arrays(load_npz(path)))
 
         return self._or_dropped(key, read)
 
@@ -69,10 +69,10 @@ class EvidenceCache:
         if not path.is_file() and not (self.shared and shared_evidence(self.shared).fetch(key, path)):
             return None
         try:
-            found = read(path)
+            content = read(path)
             with suppress(OSError):  # of a cache that others own
                 os.utime(path)  # `revisit cache prune` keeps what was used last; many disks do not note who reads
-            return found
+            return content
         except MemoryError:
             raise
         except Exception:  # whatever damaged bytes lead to
@@ -86,13 +86,13 @@ class EvidenceCache:
         return (path for path in sorted(folder.glob(FILES))) if folder.is_dir() else iter(())
 
 
-def coded(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def pack_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays as they are stored: half floats of few values as numbers of these, which takes half the time and room.
 
     Patch descriptors, most of what is stored, are rounded: most have about 260 values. The high bytes of their
     numbers, nearly all 0, lie apart. Values are told apart by their bits: nothing is lost.
     """
-    found = dict(arrays)
+    packed = dict(arrays)
     for name, array in arrays.items():
         if array.dtype != np.float16:
             continue
@@ -103,29 +103,29 @@ def coded(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
             numbers = np.zeros(1 << 16, np.uint16)
             numbers[values] = np.arange(len(values))
             codes = numbers[bits]
-            del found[name]
-            found |= {name + CODES: codes.astype(np.uint8), name + VALUES: values.astype(np.uint16).view(np.float16)}
+            del packed[name]
+            packed |= {name + CODES: codes.astype(np.uint8), name + VALUES: values.astype(np.uint16).view(np.float16)}
             if len(values) > 256:
-                found[name + HIGH] = (codes >> 8).astype(np.uint8)
-    return found
+                packed[name + HIGH] = (codes >> 8).astype(np.uint8)
+    return packed
 
 
-def decoded(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def unpack_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays that were coded so."""
-    found = {name: array for name, array in arrays.items() if not name.endswith((CODES, HIGH, VALUES))}
+    unpacked = {name: array for name, array in arrays.items() if not name.endswith((CODES, HIGH, VALUES))}
     for name in (name.removesuffix(CODES) for name in arrays if name.endswith(CODES)):
         codes = arrays[name + CODES]
         if name + HIGH in arrays:
             codes = codes + (arrays[name + HIGH].astype(np.uint16) << 8)
-        found[name] = arrays[name + VALUES][codes]
-    return found
+        unpacked[name] = arrays[name + VALUES][codes]
+    return unpacked
 
 
 class MemoryCache:
     """Evidence of clips that are scored in this process and leave nothing behind."""
 
     def __init__(self) -> None:
-        self._records: dict[str, Any] = {}
+        self._records: dict[str, object] = {}
 
     def __contains__(self, key: str) -> bool:
         return key in self._records

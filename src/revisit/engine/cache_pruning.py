@@ -25,7 +25,7 @@ UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
 
 @dataclass(frozen=True)
-class Piece:
+class CacheFile:
     """A file of the cache, its size, and when it was last made or read."""
 
     path: Path
@@ -34,25 +34,25 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Sorted:
+class PruningPlan:
     """Pieces that go and pieces that stay, each with what was used last in front; torn files go, too."""
 
-    old: Sequence[Piece]
-    kept: Sequence[Piece]
-    torn: Sequence[Piece]  # left unfinished by writers that were killed
+    old: Sequence[CacheFile]
+    kept: Sequence[CacheFile]
+    torn: Sequence[CacheFile]  # left unfinished by writers that were killed
 
 
-def unused(root: Path, *, to: int | None = None, days: float | None = None) -> Sorted:
+def unused(root: Path, *, to: int | None = None, days: float | None = None) -> PruningPlan:
     """What must go for the cache to hold at most `to` bytes, and only what was used in the last `days`.
 
     Without either, everything goes.
     """
-    found = [piece for folder in FOLDERS for piece in pieces(root, folder)]
+    files = [piece for folder in FOLDERS for piece in pieces(root, folder)]
     since = -float("inf") if days is None else time.time() - days * 86400
     room = to if to is not None else 0 if days is None else float("inf")
     old, kept = [], []
     full = False
-    for piece in sorted(found, key=lambda piece: (-piece.used, piece.path)):
+    for piece in sorted(files, key=lambda piece: (-piece.used, piece.path)):
         full = full or piece.used <= since or piece.bytes > room
         if full:
             old.append(piece)
@@ -60,50 +60,50 @@ def unused(root: Path, *, to: int | None = None, days: float | None = None) -> S
             kept.append(piece)
             room -= piece.bytes
     unfinished = (_piece(path) for folder in FOLDERS for path in sorted((root / folder).rglob(f"{UNFINISHED}*")))
-    return Sorted(old, kept, [one for one in unfinished if one and one.used <= time.time() - ABANDONED])
+    return PruningPlan(old, kept, [one for one in unfinished if one and one.used <= time.time() - ABANDONED])
 
 
-def pieces(root: Path, folder: str) -> list[Piece]:
+def pieces(root: Path, folder: str) -> list[CacheFile]:
     """What a folder of the cache holds."""
     return [piece for path in (root / folder).glob(FOLDERS[folder]) if (piece := _piece(path))]
 
 
-def _piece(path: Path) -> Piece | None:
+def _piece(path: Path) -> CacheFile | None:
     try:
         facts = path.stat()
     except FileNotFoundError:  # another process was faster
         return None
-    return Piece(path, facts.st_size, max(facts.st_mtime, facts.st_atime))
+    return CacheFile(path, facts.st_size, max(facts.st_mtime, facts.st_atime))
 
 
 def cache_limit() -> int | None:
     """The bytes that the cache should keep to, where the user said so."""
-    said = os.environ.get(LIMIT, "")
+    text = os.environ.get(LIMIT, "")
     try:
-        return size_of(said) if said else None
+        return size_of(text) if text else None
     except UsageError as error:
         raise UsageError(f"{LIMIT}: {error}") from None
 
 
 def over_limit(root: Path, limit: int) -> str:
     """What to tell of a cache that holds more than its limit."""
-    held = sum(piece.bytes for folder in FOLDERS for piece in pieces(root, folder))
-    if held <= limit:
+    total = sum(piece.bytes for folder in FOLDERS for piece in pieces(root, folder))
+    if total <= limit:
         return ""
     return (
-        f"the cache holds {size_text(held)}, more than the {size_text(limit)} of {LIMIT}; "
+        f"the cache holds {size_text(total)}, more than the {size_text(limit)} of {LIMIT}; "
         "'revisit cache prune' removes what was not used for longest"
     )
 
 
 def size_of(text: str) -> int:
     """Bytes of a size such as 500MB or 1.5 GB."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", text.lower())
-    unit = found.group(2).replace("i", "") if found else ""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", text.lower())
+    unit = match.group(2).replace("i", "") if match else ""
     unit = unit if unit.endswith("b") or not unit else unit + "b"
-    if found is None or unit not in UNITS:
+    if match is None or unit not in UNITS:
         raise UsageError(f"{text!r} is not a size; write one such as 500MB or 10GB")
-    return int(float(found.group(1)) * UNITS[unit])
+    return int(float(match.group(1)) * UNITS[unit])
 
 
 def size_text(bytes: int) -> str:

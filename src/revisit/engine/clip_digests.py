@@ -23,10 +23,10 @@ from revisit.media.orientation import is_mirrored
 
 SETTLED = 2 * 10**9  # nanoseconds
 State = tuple[int, int, int, int]  # number on the disk, size, and when content and file changed
-Known = tuple[State, str]
+CachedDigest = tuple[State, str]
 
 
-class Digests:
+class ClipDigests:
     """The digests of a dataset's clips, with those that were found before under a cache's folder."""
 
     def __init__(self, root: Path, source: Path) -> None:
@@ -34,7 +34,7 @@ class Digests:
         self.path = root / "digests" / f"{name}-2.json"
         self.earlier = _read(self.path)
         self.unmarked = _read(root / "digests" / f"{name}.json")
-        self.now: dict[str, Known] = {}
+        self.now: dict[str, CachedDigest] = {}
 
     def of(self, clip: Clip) -> str:
         """The digest of a clip, read only where it is not known."""
@@ -42,38 +42,38 @@ class Digests:
         if state is None:
             return clip_digest(clip)
         name = f"{clip.path} {clip.start} {clip.count} {clip.disturbed}"
-        known = self.earlier.get(name)
-        if known is None and name in self.unmarked and not is_mirrored(clip.path):
-            known = self.unmarked[name]
-        if known is not None and known[0] == state:
-            self.now[name] = known
-            return known[1]
-        found = clip_digest(clip)
+        cached = self.earlier.get(name)
+        if cached is None and name in self.unmarked and not is_mirrored(clip.path):
+            cached = self.unmarked[name]
+        if cached is not None and cached[0] == state:
+            self.now[name] = cached
+            return cached[1]
+        digest = clip_digest(clip)
         if _state(clip.path) == state and time.time_ns() - max(state[-2:]) > SETTLED:
-            self.now[name] = state, found
-        return found
+            self.now[name] = state, digest
+        return digest
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Remember them for the next time; a cache that cannot be written to remembers nothing."""
         part = len(self.now) < len(self.earlier)  # a few of the clips, as --limit takes
-        found = {**self.earlier, **self.now} if part else self.now
-        if found != self.earlier:
+        digests = {**self.earlier, **self.now} if part else self.now
+        if digests != self.earlier:
             with suppress(OSError, ValueError), replacing(self.path) as temporary:
-                temporary.write_bytes(msgspec.json.encode(found))
+                temporary.write_bytes(msgspec.json.encode(digests))
 
 
-def _read(path: Path) -> dict[str, Known]:
+def _read(path: Path) -> dict[str, CachedDigest]:
     """What was remembered; nothing where that cannot be read."""
     with suppress(OSError, ValueError):
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Known])
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, CachedDigest])
     return {}
 
 
 def _state(path: Path) -> State | None:
     """Of a regular file; None for a folder of frames, or where there is nothing."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - asked of every clip
+        status = os.stat(path)  # noqa: PTH116 - asked of every clip
     except (OSError, ValueError):
         return None
-    state = found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-    return state if S_ISREG(found.st_mode) else None
+    state = status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return state if S_ISREG(status.st_mode) else None

@@ -46,16 +46,16 @@ def known_costs(cache: EvidenceCache) -> Costs:
     return Costs({observer: seconds / frames for observer, (seconds, frames) in _read(cache).items() if frames > 0})
 
 
-def learn(cache: EvidenceCache, seconds: Mapping[str, float], frames: Mapping[str, int]) -> None:
+def save_costs(cache: EvidenceCache, seconds: Mapping[str, float], frames: Mapping[str, int]) -> None:
     """Keep what a run took, by observer, for those that come."""
-    known = _read(cache)
+    costs = _read(cache)
     for observer, count in frames.items():
-        before, of = known.get(observer, (0.0, 0.0))
-        kept = min(1.0, REMEMBERED / of) if of else 0.0
-        known[observer] = round(before * kept + seconds.get(observer, 0.0), 3), round(of * kept) + count
+        before, of = costs.get(observer, (0.0, 0.0))
+        weight = min(1.0, REMEMBERED / of) if of else 0.0
+        costs[observer] = round(before * weight + seconds.get(observer, 0.0), 3), round(of * weight) + count
     if frames:
         with suppress(OSError), replacing(cache.root / NAME) as temporary:  # of a cache that others own
-            temporary.write_text(json.dumps(dict(sorted(known.items())), indent=0), encoding="utf-8")
+            temporary.write_text(json.dumps(dict(sorted(costs.items())), indent=0), encoding="utf-8")
 
 
 def _read(cache: EvidenceCache) -> dict[str, tuple[float, float]]:

@@ -1,50 +1,68 @@
-"""The entries of a dataset: read by its suite, fit to be written down, each once; and a fair part of them."""
+"""The cases of a dataset: read by its suite, each once; a stratified part of them; baselines and the truth marked.
+
+With the truth, every reference is scored like a clip of a model, as a row of its own outside the ranking.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
-from revisit.core import Case, Rejected, Remark, RevisitError, Suite, UsageError, digest
-from revisit.core.text import mended
+from revisit.core import Case, Clip, Rejected, Remark, RevisitError, Suite, UsageError, digest
+from revisit.core.cases import CATEGORY, CEILING
+from revisit.core.text import mended, one_line, parse_json
 from revisit.results.record_files import case_to_json
 
+TRUTH = "truth"  # the name of the row
+OF_THE_TRUTH = ("true_poses",)  # files that came with a clip and say what the truth is
+PROVENANCE = ".provenance.json"  # what `revisit generate` writes beside a clip
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True)
-class Entries:
+class DatasetCases:
     """What a suite read: cases, what cannot be used, and remarks on how it was read."""
 
     cases: list[Case]
     rejected: tuple[Rejected, ...]
     remarks: tuple[str, ...]
+    total: int  # cases of models before --limit
+    partial: bool  # whether --limit left some out
 
 
-def read_entries(suite: Suite, source: Path, roots: Sequence[Path], options: Mapping[str, str]) -> Entries:
-    """All entries of a dataset; at least one."""
-    entries = [writable(entry) for entry in _read(suite, source, roots, options)]
-    cases, twice = _each_once([entry for entry in entries if isinstance(entry, Case)], source)
-    rejected = (*(entry for entry in entries if isinstance(entry, Rejected)), *twice)
-    if not cases and not rejected:
-        raise UsageError(f"{source}: no videos found; expected mp4, mkv, webm or mov files, or folders of frames")
-    return Entries(cases, rejected, tuple(entry.sentence for entry in entries if isinstance(entry, Remark)))
-
-
-def _read(
-    suite: Suite, source: Path, roots: Sequence[Path], options: Mapping[str, str]
-) -> Iterator[Case | Rejected | Remark]:
-    """What a suite reads; whatever goes wrong in its reader is one sentence."""
+def read_cases(
+    suite: Suite,
+    source: Path,
+    roots: Sequence[Path],
+    options: Mapping[str, str],
+    *,
+    limit: int | None = None,
+    truth: bool = False,
+) -> DatasetCases:
+    """The cases of a dataset, at least one; with `limit` a part of them, with `truth` also the references."""
     try:
-        yield from suite.read(source, roots, **options)
+        entries = [writable(entry) for entry in list(suite.read(source, roots, **options))]
     except RevisitError:
         raise
-    except Exception as error:
-        told = " ".join(str(error).split())[:200]
-        raise UsageError(f"{source}: cannot be read as {suite.id} ({type(error).__name__}: {told})") from error
+    except Exception as error:  # whatever goes wrong in a reader is one sentence
+        raise UsageError(f"{source}: cannot be read as {suite.id} ({one_line(error)})") from error
+    first, twice = _each_once([entry for entry in entries if isinstance(entry, Case)], source)
+    rejected = (*(entry for entry in entries if isinstance(entry, Rejected)), *twice)
+    if not first and not rejected:
+        raise UsageError(f"{source}: no videos found; expected mp4, mkv, webm or mov files, or folders of frames")
+    cases = [case for case in first if case.category != CEILING]
+    total = len(cases)
+    if limit is not None:
+        cases = stratified(cases, limit)
+    partial = len(cases) < total
+    if truth:
+        cases = with_truth(cases, [case for case in first if case.category == CEILING])
+    remarks = tuple(entry.sentence for entry in entries if isinstance(entry, Remark))
+    return DatasetCases([_with_category(case) for case in cases], rejected, remarks, total, partial)
 
 
 def writable(entry: Case | Rejected | Remark) -> Case | Rejected | Remark:
@@ -104,3 +122,64 @@ def stratified(cases: Sequence[Case], limit: int) -> list[Case]:
                 picked.add(members[depth].id)
         depth += 1
     return [case for case in cases if case.id in picked]
+
+
+def _with_category(case: Case) -> Case:
+    """The case with the category that the record of its clip says, such as a baseline; most have none."""
+    if CATEGORY in case.annotations or case.clip.frames is not None:
+        return case
+    try:
+        provenance = parse_json(case.clip.path.with_suffix(PROVENANCE).read_text(encoding="utf-8"))
+        category = provenance.get(CATEGORY)
+    except (OSError, ValueError, AttributeError):
+        return case
+    return replace(case, annotations={**case.annotations, CATEGORY: str(category)}) if category else case
+
+
+def with_truth(cases: Sequence[Case], ceilings: Sequence[Case] = ()) -> list[Case]:
+    """The cases, and behind them the reference of each sample as a case, marked as the truth.
+
+    A clip of the dataset that is the reference of others (`gt` beside the models) is marked instead.
+    The truth has no reference: what compares with one says nothing of it. Where there is no reference at all,
+    `ceilings` stand for the truth, those of the parts of the dataset that the cases are of.
+    """
+    references = {_stretch(case.reference) for case in cases if case.reference is not None}
+    marked = [
+        replace(case, truth=True) if case.reference is None and _stretch(case.clip) in references else case
+        for case in cases
+    ]
+    there = {_stretch(case.clip) for case in marked if case.truth}
+    truths: dict[tuple[object, ...], Case] = {}
+    for case in marked:
+        if case.reference is not None and _stretch(case.reference) not in there:
+            truths.setdefault(_stretch(case.reference), _truth_of(case))
+    used_ids = {case.id for case in marked}
+    for stretch, case in truths.items():  # a sample may have several references, each with an id of its own
+        ids = (f"{case.id}#{number}" if number > 1 else case.id for number in count(1))
+        id = next(id for id in ids if id not in used_ids)
+        used_ids.add(id)
+        truths[stretch] = replace(case, id=id)
+    if not references:
+        parts = {(case.subset, case.condition) for case in cases}
+        return [*marked, *(replace(case, truth=True) for case in ceilings if (case.subset, case.condition) in parts)]
+    return [*marked, *truths.values()]
+
+
+def _truth_of(case: Case) -> Case:
+    assert case.reference is not None
+    place = "/".join(dict.fromkeys(filter(None, (case.subset, case.condition, case.sample))))
+    return replace(
+        case,
+        id=f"{place}@{TRUTH}",
+        model=TRUTH,
+        clip=case.reference,
+        reference=None,
+        seed=0,
+        align="",
+        artifacts={name: path for name, path in case.artifacts.items() if name in OF_THE_TRUTH},
+        truth=True,
+    )
+
+
+def _stretch(clip: Clip) -> tuple[object, ...]:
+    return clip.path, clip.start, clip.count

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol, TypedDict
 
 from revisit import weights
 from revisit.core import DERIVED, GATES, Case, Derived, Gate, Metric, Observer, UsageError, digest, evidence_id
 from revisit.core.protocol import canonical, digest_of_bytes
 from revisit.media import DECODING_RULE, decoding_build, decoding_of
+from revisit.results.file_types import Details, ObserverEntry
 
 CLIP = "\0"  # where the digest of a clip comes, which is hexadecimal
-Parameters = Mapping[str, Mapping[str, Any]]  # metric, gate, evidence or observer id -> parameters
+Parameters = Mapping[str, Details]  # metric, gate, evidence or observer id -> parameters
 
 
 @dataclass(frozen=True)
@@ -26,22 +27,22 @@ class ObserverSet:
 
     id: str
     roles: Mapping[str, Observer]
-    judge: Mapping[str, Any] | None = None  # everything its answers depend on; None where there is no judge
+    judge: Details | None = None  # everything its answers depend on; None where there is no judge
     decoding: str = ""  # of the protocol (`media.decodings`); empty for our own rules
 
-    def facts_of(self, observer: Observer, chosen: Parameters) -> tuple[dict[str, Any], dict[str, Any]]:
+    def facts_of(self, observer: Observer, chosen: Parameters) -> tuple[Details, ObserverEntry]:
         """Parameters and facts of one of these observers, worked out once for all clips."""
-        known = self._facts.get(observer.id)
-        if known is None or known[0] is not chosen:
+        cached = self._facts.get(observer.id)
+        if cached is None or cached[0] is not chosen:
             facts = observer_facts(observer, chosen, self.decoding)
             if self.decoding:  # the same protocol, but not the same pixels, with another version of the library
                 facts["decoded_by"] = decoding_build(self.decoding)
-            known = chosen, parameters_of(observer, chosen), facts
-            self._facts[observer.id] = known
+            cached = chosen, parameters_of(observer, chosen), facts
+            self._facts[observer.id] = cached
             self._around.pop(observer.id, None)
-        return known[1:]
+        return cached[1:]
 
-    def address(self, observer: str, facts: Mapping[str, Any]) -> str:
+    def address(self, observer: str, facts: ObserverEntry) -> str:
         """The digest of these facts, which are the same for all clips of an observer but for the clip."""
         if observer not in self._around:
             before, _, after = canonical({**facts, "clip": CLIP}).partition(canonical(CLIP))
@@ -59,58 +60,58 @@ class ObserverSet:
         return {}
 
     @cached_property
-    def _facts(self) -> dict[str, tuple[Parameters, dict[str, Any], dict[str, Any]]]:
+    def _facts(self) -> dict[str, tuple[Parameters, Details, ObserverEntry]]:
         return {}
 
     def maker(self, kind: type) -> Observer | None:
         return self.roles.get(evidence_id(kind))
 
-    def maker_facts(self, kind: type, chosen: Parameters) -> dict[str, Any] | None:
+    def maker_facts(self, kind: type, chosen: Parameters) -> ObserverEntry | None:
         """Everything that a kind of evidence depends on, except the clip; None where nobody makes it."""
         maker = self.maker(kind)
         return maker_facts(maker, self, chosen) if maker else None
 
-    def judge_of(self, observer: str) -> Mapping[str, Any] | None:
+    def judge_of(self, observer: str) -> Details | None:
         """Facts of the judge that an observer asks: that of its role, else the one for all."""
         if self.judge is None or "roles" not in self.judge:
             return self.judge
         return self.judge["roles"].get(observer) or {k: v for k, v in self.judge.items() if k != "roles"}
 
 
-def observed_kinds(asker: Metric | Gate | Derived, *, optional: bool = True) -> set[type]:
+def observed_kinds(check: Metric | Gate | Derived, *, optional: bool = True) -> set[type]:
     """Kinds of evidence that observers have to provide, with those that are only used where they exist."""
-    found: set[type] = set()
-    for kind in [*asker.needs, *(getattr(asker, "optional", ()) if optional else ())]:
+    kinds: set[type] = set()
+    for kind in [*check.needs, *(getattr(check, "optional", ()) if optional else ())]:
         if kind is Case:
             continue
         if evidence_id(kind) in DERIVED:
-            found |= observed_kinds(DERIVED[evidence_id(kind)], optional=optional)
+            kinds |= observed_kinds(DERIVED[evidence_id(kind)], optional=optional)
         else:
-            found.add(kind)
-    for gate_id in getattr(asker, "gates", ()):
-        found |= observed_kinds(GATES[gate_id], optional=optional)
-    return found
+            kinds.add(kind)
+    for gate_id in getattr(check, "gates", ()):
+        kinds |= observed_kinds(GATES[gate_id], optional=optional)
+    return kinds
 
 
-def asks_judge(asker: Metric | Gate, observers: ObserverSet) -> bool:
+def asks_judge(check: Metric | Gate, observers: ObserverSet) -> bool:
     """Whether a judge is asked for the answer."""
-    makers = (observers.maker(kind) for kind in observed_kinds(asker))
+    makers = (observers.maker(kind) for kind in observed_kinds(check))
     return observers.judge is not None and any(maker is not None and maker.shows is not None for maker in makers)
 
 
-def parameters_of(asker: Metric | Gate | Derived | Observer, chosen: Parameters) -> dict[str, Any]:
+def parameters_of(check: Metric | Gate | Derived | Observer, chosen: Parameters) -> Details:
     """The defaults of the function, overlaid with what the protocol sets; unknown names are refused."""
-    given = dict(chosen.get(asker.id, {}))
-    unknown = sorted(set(given) - set(asker.params))
+    overrides = dict(chosen.get(check.id, {}))
+    unknown = sorted(set(overrides) - set(check.params))
     if unknown:
         raise UsageError(
-            f"the protocol sets {', '.join(unknown)} on {asker.id}, whose parameters are "
-            f"{', '.join(asker.params) or 'none'}; correct the suite's card.yaml"
+            f"the protocol sets {', '.join(unknown)} on {check.id}, whose parameters are "
+            f"{', '.join(check.params) or 'none'}; correct the suite's card.yaml"
         )
-    return {**asker.params, **given}
+    return {**check.params, **overrides}
 
 
-def observer_facts(observer: Observer, chosen: Parameters, decoding: str = "") -> dict[str, Any]:
+def observer_facts(observer: Observer, chosen: Parameters, decoding: str = "") -> ObserverEntry:
     """Everything about an observer that its evidence depends on."""
     return {
         "observer": observer.id,
@@ -123,32 +124,42 @@ def observer_facts(observer: Observer, chosen: Parameters, decoding: str = "") -
     }
 
 
-def maker_facts(observer: Observer, observers: ObserverSet, chosen: Parameters) -> dict[str, Any]:
+def maker_facts(observer: Observer, observers: ObserverSet, chosen: Parameters) -> ObserverEntry:
     """Everything that evidence depends on, except the clip: of answers also the judge, and what it is shown."""
     facts = observer_facts(observer, chosen, observers.decoding)
     if observer.shows is not None:
         shown = observers.maker(observer.shows)
         pictures = observer_facts(shown, chosen, observers.decoding) if shown else None
-        facts |= {"judge": observers.judge_of(observer.id), "shown": pictures}
+        facts["judge"], facts["shown"] = observers.judge_of(observer.id), pictures
     return facts
+
+
+class ProtocolFacts(TypedDict):
+    """All that an answer depends on, except the clip: what the hash of a protocol covers."""
+
+    id: str
+    version: int
+    params: Details
+    evidence: dict[str, ProtocolFacts | ObserverEntry | None]
+    gates: dict[str, ProtocolFacts]
 
 
 class Makers(Protocol):
     """Who makes each kind of evidence: an observer set, or what a run has recorded of one."""
 
-    def maker_facts(self, kind: type, chosen: Parameters) -> dict[str, Any] | None: ...
+    def maker_facts(self, kind: type, chosen: Parameters) -> ObserverEntry | None: ...
 
 
-def protocol_facts(asker: Metric | Gate | Derived, observers: Makers, chosen: Parameters) -> dict[str, Any]:
+def protocol_facts(check: Metric | Gate | Derived, observers: Makers, chosen: Parameters) -> ProtocolFacts:
     """Everything about a metric or gate that its answer depends on, except the clip."""
-    facts: dict[str, Any] = {
-        "id": asker.id,
-        "version": asker.version,
-        "params": parameters_of(asker, chosen),
+    facts: ProtocolFacts = {
+        "id": check.id,
+        "version": check.version,
+        "params": parameters_of(check, chosen),
         "evidence": {},
         "gates": {},
     }
-    for kind in [*asker.needs, *getattr(asker, "optional", ())]:
+    for kind in [*check.needs, *getattr(check, "optional", ())]:
         if kind is Case:
             continue
         id = evidence_id(kind)
@@ -156,7 +167,7 @@ def protocol_facts(asker: Metric | Gate | Derived, observers: Makers, chosen: Pa
             facts["evidence"][id] = protocol_facts(DERIVED[id], observers, chosen)
         else:
             facts["evidence"][id] = observers.maker_facts(kind, chosen)
-    for gate_id in getattr(asker, "gates", ()):
+    for gate_id in getattr(check, "gates", ()):
         facts["gates"][gate_id] = protocol_facts(GATES[gate_id], observers, chosen)
     return facts
 
@@ -167,5 +178,5 @@ def gates_of(metrics: Iterable[Metric], always: Iterable[str] = ()) -> list[Gate
     return [GATES[id] for id in ids]
 
 
-def short_hash(facts: Any) -> str:
+def short_hash(facts: object) -> str:
     return digest(facts, 8)

@@ -46,7 +46,7 @@ MEMORY_WANTED, DISK_WANTED = 2e9, 5e9
 
 
 @dataclass(frozen=True)
-class Check:
+class InstallationCheck:
     """One finding: `state` is ok, note (nothing is wrong) or bad (an evaluation would fail)."""
 
     name: str
@@ -54,84 +54,90 @@ class Check:
     finding: str
 
 
-def checks() -> list[Check]:
+def checks() -> list[InstallationCheck]:
     """Everything an evaluation needs, looked at."""
-    found = [_python()]
-    found += [_import(name, code) for name, code in LIBRARIES.items()]
-    found += [_import("video decoders", DECODERS), _cache(), _disk(), _memory()]
-    found += [*_devices(), *_settings(), *(_extra(name, without) for name, without in NETWORKS.items()), *_weights()]
-    found += [
-        Check("plugin", "note", f"{point.name} ({point.value})") for point in entry_points(group=ENTRY_POINT_GROUP)
+    findings = [_python()]
+    findings += [_import(name, code) for name, code in LIBRARIES.items()]
+    findings += [_import("video decoders", DECODERS), _cache(), _disk(), _memory()]
+    findings += [*_devices(), *_settings(), *(_extra(name, without) for name, without in NETWORKS.items()), *_weights()]
+    findings += [
+        InstallationCheck("plugin", "note", f"{point.name} ({point.value})")
+        for point in entry_points(group=ENTRY_POINT_GROUP)
     ]
-    return found
+    return findings
 
 
-def _devices() -> list[Check]:
+def _devices() -> list[InstallationCheck]:
     """torch and the devices it finds; on a machine without it nothing is wrong."""
     if find_spec("torch") is None:
-        return [Check("torch", "note", EXTRA)]
+        return [InstallationCheck("torch", "note", EXTRA)]
     tried = _import("torch", DEVICES)
     if tried.state == "bad":
-        return [Check("torch", "bad", tried.finding.replace("revisit-bench", "'revisit-bench[networks]'"))]
+        return [InstallationCheck("torch", "bad", tried.finding.replace("revisit-bench", "'revisit-bench[networks]'"))]
     version, *devices = tried.finding.splitlines()
     cpu = f"cpu: {os.cpu_count()} cores" + ("" if devices else "; no GPU found")
-    return [Check("torch", "ok", version), *(Check("device", "ok", line) for line in (*devices, cpu))]
+    return [
+        InstallationCheck("torch", "ok", version),
+        *(InstallationCheck("device", "ok", line) for line in (*devices, cpu)),
+    ]
 
 
-def _settings() -> list[Check]:
+def _settings() -> list[InstallationCheck]:
     """What was asked of networks by environment variables."""
     try:
         settings.check()
     except UsageError as error:
-        return [Check("settings", "bad", str(error))]
-    asked = {name: os.environ[name] for name in settings.NAMES if os.environ.get(name)}
-    return [Check("settings", "note", f"{name}={value}") for name, value in asked.items()]
+        return [InstallationCheck("settings", "bad", str(error))]
+    variables = {name: os.environ[name] for name in settings.NAMES if os.environ.get(name)}
+    return [InstallationCheck("settings", "note", f"{name}={value}") for name, value in variables.items()]
 
 
-def _extra(name: str, without: str) -> Check:
+def _extra(name: str, without: str) -> InstallationCheck:
     try:
-        return Check(name, "note", version(name))
+        return InstallationCheck(name, "note", version(name))
     except PackageNotFoundError:
-        return Check(name, "note", without)
+        return InstallationCheck(name, "note", without)
 
 
-def _weights() -> list[Check]:
+def _weights() -> list[InstallationCheck]:
     """Where weights lie, and how many of each set are here."""
     try:
-        known = {id: look(entry) for id, entry in entries().items()}
+        folders = {id: look(entry) for id, entry in entries().items()}
         sets = {name: [id for id, entry in entries().items() if name in entry.sets] for name in set_names()}
     except UsageError as error:
-        return [Check("weights", "bad", str(error))]
-    found = [Check("weights", "note", str(root()))]
+        return [InstallationCheck("weights", "bad", str(error))]
+    findings = [InstallationCheck("weights", "note", str(root()))]
     for name, ids in sets.items():
         if ids:
-            here = [id for id in ids if not isinstance(known[id], str)]
-            rest = "" if len(here) == len(ids) else f"; revisit weights pull --set {name}"
-            found.append(Check(f"weights of {name}", "note", f"{len(here)} of {len(ids)} installed{rest}"))
-    return found
+            installed = [id for id in ids if not isinstance(folders[id], str)]
+            hint = "" if len(installed) == len(ids) else f"; revisit weights pull --set {name}"
+            findings.append(
+                InstallationCheck(f"weights of {name}", "note", f"{len(installed)} of {len(ids)} installed{hint}")
+            )
+    return findings
 
 
-def _python() -> Check:
+def _python() -> InstallationCheck:
     good = sys.version_info >= (3, 10)
-    return Check(
+    return InstallationCheck(
         "python",
         "ok" if good else "bad",
         f"{platform.python_version()} on {platform.platform()}, {os.cpu_count()} cores",
     )
 
 
-def _import(name: str, code: str) -> Check:
+def _import(name: str, code: str) -> InstallationCheck:
     try:
         tried = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     except subprocess.TimeoutExpired:
-        return Check(name, "bad", "importing it takes more than a minute")
+        return InstallationCheck(name, "bad", "importing it takes more than a minute")
     if tried.returncode:
         last = (tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"])[-1]
-        return Check(name, "bad", f"{last}; pip install --force-reinstall revisit-bench")
-    return Check(name, "ok", tried.stdout.strip())
+        return InstallationCheck(name, "bad", f"{last}; pip install --force-reinstall revisit-bench")
+    return InstallationCheck(name, "ok", tried.stdout.strip())
 
 
-def _cache() -> Check:
+def _cache() -> InstallationCheck:
     root = cache_root()
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -139,23 +145,25 @@ def _cache() -> Check:
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
-        return Check("cache", "bad", f"{root}: {error.strerror}; set REVISIT_CACHE to a folder you can write to")
-    return Check("cache", "ok", str(root))
+        return InstallationCheck(
+            "cache", "bad", f"{root}: {error.strerror}; set REVISIT_CACHE to a folder you can write to"
+        )
+    return InstallationCheck("cache", "ok", str(root))
 
 
-def _disk() -> Check:
+def _disk() -> InstallationCheck:
     free = shutil.disk_usage(cache_root()).free if cache_root().exists() else 0
-    return Check("disk", "ok" if free > DISK_WANTED else "note", f"{free / 1e9:.0f} GB free for evidence")
+    return InstallationCheck("disk", "ok" if free > DISK_WANTED else "note", f"{free / 1e9:.0f} GB free for evidence")
 
 
-def _memory() -> Check:
+def _memory() -> InstallationCheck:
     try:
         page = os.sysconf("SC_PAGE_SIZE")
         total = page * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
-        return Check("memory", "note", "unknown")
+        return InstallationCheck("memory", "note", "unknown")
     try:
         free = f", {page * os.sysconf('SC_AVPHYS_PAGES') / 1e9:.0f} GB free"
     except (ValueError, OSError):
         free = ""
-    return Check("memory", "ok" if total > MEMORY_WANTED else "note", f"{total / 1e9:.0f} GB{free}")
+    return InstallationCheck("memory", "ok" if total > MEMORY_WANTED else "note", f"{total / 1e9:.0f} GB{free}")

@@ -14,6 +14,7 @@ from revisit.engine.dependencies import ObserverSet, Parameters
 from revisit.engine.jobs import ObserverTask
 from revisit.networks import settings
 from revisit.observers.sets import sets_that_make, sets_that_observe
+from revisit.results.file_types import ObserverEntry
 
 BESIDE = "artifacts."  # an observer's input that is a file beside the clip, such as artifacts.da3
 LACKING = {"target": "no_target", "target_or_name": "no_target", "camera": "no_camera"}  # input -> kind of reason
@@ -36,50 +37,37 @@ def task_for(
         return _not_in_set(evidence_id(kind), observers.id)
     if case.truth and maker.shows is not None:
         return Reason("no_judge", "the truth is not put to the judge, whose answers cost")
-    inputs: dict[str, Any] = {}
-    files: dict[Path, str] = {}
-    said: dict[str, Any] = {}  # what the evidence's address says of the inputs: of a file its content, wherever it lies
-    for name in maker.inputs:
-        asked, optional = name.removesuffix(OPTIONAL), name.endswith(OPTIONAL)
-        if asked.startswith(BESIDE):
-            artifact = asked.removeprefix(BESIDE)
-            given = artifact in case.artifacts or not optional
-            beside: tuple[Path | None, str] | Reason = _beside(case, artifact, digest_of) if given else (None, "")
-            if isinstance(beside, Reason):
-                return beside
-            inputs[name], said[name] = beside
-            if beside[0] is not None:
-                files[beside[0]] = beside[1]
-            continue
-        value = getattr(case, asked)
-        if value in (None, "") and not optional:
-            if asked == "target" and case.target_name:
-                return ONLY_NAMED
-            return Reason(LACKING.get(asked, "no_file"), f"no {asked.replace('_', ' ')} was given for this case")
-        inputs[name], said[name] = value, plain_input(value)
-    params, about = observers.facts_of(maker, parameters)
-    facts = {**about, "inputs": said}
+    read = _read_inputs(case, maker, digest_of)
+    if isinstance(read, Reason):
+        return read
+    inputs, hashed_inputs, files = read
+    params, observer_entry = observers.facts_of(maker, parameters)
+    facts: ObserverEntry = {**observer_entry, "inputs": hashed_inputs}
     if maker.weights and settings.precision():  # what was made in half precision does not answer for float32
         facts["precision"] = settings.precision()
     if maker.kind == "file":
-        found = _beside(case, maker.artifact, digest_of)
-        if isinstance(found, Reason):
+        imported = _beside(case, maker.artifact, digest_of)
+        if isinstance(imported, Reason):
             able = [name for name, other in sets_that_observe(evidence_id(kind)) if _has_inputs(case, other)]
             hint = f"; --set {' or '.join(able)} makes it from the frames" if able else ""
-            return replace(found, sentence=found.sentence + (hint if maker.artifact not in case.artifacts else ""))
-        file, facts["file"] = found
-        files[file] = found[1]
+            return replace(
+                imported, sentence=imported.sentence + (hint if maker.artifact not in case.artifacts else "")
+            )
+        file, facts["file"] = imported
+        files[file] = imported[1]
         return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, file=file, files=files)
     facts["clip"] = clip
     if maker.shows is not None:
         if observers.judge is None:
             return Reason("no_judge", "no judge was given; pass --judge, see docs/judges.md")
         shows = observers.maker(maker.shows)
-        shown = task_for(case, maker.shows, shows, observers, parameters, clip, align, digest_of)
-        if isinstance(shown, Reason):
-            return shown
-        facts |= {"judge": observers.judge_of(maker.id), "shown": shown.key}
-        return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, files=files, shown=shown)
+        pictures = task_for(case, maker.shows, shows, observers, parameters, clip, align, digest_of)
+        if isinstance(pictures, Reason):
+            return pictures
+        facts["judge"], facts["shown"] = observers.judge_of(maker.id), pictures.key
+        return ObserverTask(
+            digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, files=files, shown=pictures
+        )
     align = case.align or align
     reference = None
     if maker.pairs:
@@ -89,15 +77,44 @@ def task_for(
             reference = digest_of(case.reference)
         except MediaError as error:
             return Reason("unreadable", f"the reference cannot be read: {error}")
-        facts |= {"reference": reference, "align": align}
+        facts["reference"], facts["align"] = reference, align
         inputs["align"] = align
     if maker.weights and (why := weights.why_missing(maker.weights)):
         return Reason("not_installed", why)
     if maker.ready is not None and (why := maker.ready()):
         return Reason("not_installed", why)
-    alone = not said and reference is None  # thousands of clips differ in nothing but themselves
+    alone = not hashed_inputs and reference is None  # thousands of clips differ in nothing but themselves
     address = observers.address(maker.id, facts) if alone else digest(facts, 40)
     return ObserverTask(address, maker.id, maker.fn.__module__, params, inputs, reference, files=files)
+
+
+Inputs = tuple[dict[str, object], dict[str, object], dict[Path, str]]  # values, as hashed, and files with digests
+
+
+def _read_inputs(case: Case, maker: Observer, digest_of: DigestOf) -> Inputs | Reason:
+    """The inputs of an observer from a case, or the reason why one is missing; of a file the content is hashed."""
+    inputs: dict[str, object] = {}
+    hashed: dict[str, object] = {}
+    files: dict[Path, str] = {}
+    for name in maker.inputs:
+        field, optional = name.removesuffix(OPTIONAL), name.endswith(OPTIONAL)
+        if field.startswith(BESIDE):
+            artifact = field.removeprefix(BESIDE)
+            is_given = artifact in case.artifacts or not optional
+            beside: tuple[Path | None, str] | Reason = _beside(case, artifact, digest_of) if is_given else (None, "")
+            if isinstance(beside, Reason):
+                return beside
+            inputs[name], hashed[name] = beside
+            if beside[0] is not None:
+                files[beside[0]] = beside[1]
+            continue
+        value = getattr(case, field)
+        if value in (None, "") and not optional:
+            if field == "target" and case.target_name:
+                return ONLY_NAMED
+            return Reason(LACKING.get(field, "no_file"), f"no {field.replace('_', ' ')} was given for this case")
+        inputs[name], hashed[name] = value, plain_input(value)
+    return inputs, hashed, files
 
 
 @lru_cache(maxsize=256)

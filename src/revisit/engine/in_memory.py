@@ -11,7 +11,7 @@ from revisit.engine.cache import MemoryCache
 from revisit.engine.dependencies import ObserverSet, Parameters
 from revisit.engine.observe import observe
 from revisit.engine.plan import Plan, make_plan
-from revisit.engine.score import Bench, answers, sheet_of
+from revisit.engine.score import CaseScorer, run_checks, scoring_input
 from revisit.media import Limits
 from revisit.results import Results
 
@@ -46,9 +46,9 @@ def score_cases(plan: Plan) -> Results:
             broken |= outcome.broken
     records, behind = [], {}
     for case in plan.cases:
-        askers = plan.askers_of(case)
-        sheet = sheet_of(plan, case, askers, {**failures, **plan.spoilt(case, broken)})
-        for record, series in answers(Bench(sheet, cache), askers):
+        checks = plan.askers_of(case)
+        sheet = scoring_input(plan, case, checks, {**failures, **plan.spoilt(case, broken)})
+        for record, series in run_checks(CaseScorer(sheet, cache), checks):
             records.append(record)
             if series is not None:
                 behind[case.id, record.question] = series

@@ -7,6 +7,7 @@ references are then decoded in each part.
 
 from __future__ import annotations
 
+import importlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from revisit.core import Clip
+from revisit.core import OBSERVERS, Clip, Observer, RevisitError
+from revisit.results.file_types import Details
 
 
 class ObserverTask(msgspec.Struct, frozen=True):
@@ -24,14 +27,37 @@ class ObserverTask(msgspec.Struct, frozen=True):
     key: str
     observer: str
     module: str  # imported in the worker, so that plugins are found there too
-    params: Mapping[str, Any]
-    inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    params: Details
+    inputs: Details = msgspec.field(default_factory=dict)
     reference: str | None = None  # digest of the other clip, for observers of pairs
     file: Path | None = None  # what an importer reads, instead of frames
     files: Mapping[Path, str] = msgspec.field(
         default_factory=dict
     )  # all files that are read besides the clip, with digests
     shown: ObserverTask | None = None  # makes the pictures that a judge is asked about
+
+
+def observer_of(task: ObserverTask) -> Observer:
+    """The observer that a task names."""
+    if task.observer not in OBSERVERS:
+        importlib.import_module(task.module)  # a plugin that registered itself in the parent process only
+    return OBSERVERS[task.observer]
+
+
+def inputs_of(task: ObserverTask) -> tuple[Any, ...]:
+    """What the case says, in the order in which the observer takes it."""
+    return tuple(task.inputs[name] for name in observer_of(task).inputs)
+
+
+def wanted_frames(task: ObserverTask, count: int, fps: float) -> np.ndarray:
+    """Numbers of the frames that a task wants of a clip."""
+    return observer_of(task).wanted(count, fps, inputs_of(task), task.params)
+
+
+def error_sentence(error: Exception) -> str:
+    """What went wrong, in one line."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, RevisitError) else f"{type(error).__name__}: {text[:300]}"
 
 
 @dataclass(frozen=True)

@@ -18,28 +18,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from revisit.core import OBSERVERS, Clip, RevisitError, Sampling
+from revisit.core import OBSERVERS, Clip, RevisitError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.jobs import ObserverTask
+from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
 from revisit.engine.plan import Plan
-from revisit.engine.tasks import inputs_of, observer_of
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.batch import Asker
-from revisit.judges.budget import Limit, expected
 from revisit.judges.canary import canaries, finding, marked, with_card
-from revisit.judges.protocol import Answer, Frames, Talk, Usage
+from revisit.judges.protocol import Answer, Frames, Talk
 from revisit.judges.questions import Question
 from revisit.judges.store import AnswerStore, shared_store
 from revisit.media import Limits, open_clip
+from revisit.results.file_types import Details
 
 if TYPE_CHECKING:
     from revisit.judges.settings import ChosenJudge
 
 
 @dataclass
-class _Clip:
+class _ClipTalk:
     """One observer's talk with the judge about one clip."""
 
     task: ObserverTask
@@ -52,7 +49,7 @@ class _Clip:
 AWAKE = 0.5  # seconds after which a waiting run looks up
 
 
-class Asking:
+class JudgeSession:
     """The questions of a run. Give it keys as their evidence is made; it gives back keys as answers come in."""
 
     def __init__(
@@ -67,10 +64,10 @@ class Asking:
         self.total, self.done = sum(map(len, self.todo.values())), 0
         self._askers: dict[str, Asker] = {}  # observer with a judge of its own, or "" -> who asks
         self._ready: deque[ObserverTask] = deque()
-        self._heard: queue.SimpleQueue[_Clip] = queue.SimpleQueue()
+        self._heard: queue.SimpleQueue[_ClipTalk] = queue.SimpleQueue()
         self._open = 0
 
-    def __enter__(self) -> Asking:
+    def __enter__(self) -> JudgeSession:
         return self
 
     def __exit__(
@@ -143,17 +140,17 @@ class Asking:
                 spent[price.currency] = spent.get(price.currency, 0.0) + price.of(asker.budget.spent)
         return {currency: f"{money:.2f} {currency}" for currency, money in spent.items()}
 
-    def counters(self) -> dict[str, Any]:
+    def counters(self) -> Details:
         """What was asked and spent in this invocation; goes to run.json. Judges of roles are counted apart, too."""
-        made = {role: _spent(asker) for role, asker in self._askers.items()}
-        if set(made) <= {""}:
-            return made.get("", {})
-        whole = {
-            name: sum(facts[name] for facts in made.values())
+        by_role = {role: _spent(asker) for role, asker in self._askers.items()}
+        if set(by_role) <= {""}:
+            return by_role.get("", {})
+        totals = {
+            name: sum(facts[name] for facts in by_role.values())
             for name in ("calls", "tokens_in", "tokens_out", "answers_from_store")
         }
-        models = sorted({model for facts in made.values() for model in facts["models"]})
-        return {**whole, "models": models, "roles": {role or "all others": facts for role, facts in made.items()}}
+        models = sorted({model for facts in by_role.values() for model in facts["models"]})
+        return {**totals, "models": models, "roles": {role or "all others": facts for role, facts in by_role.items()}}
 
     def _start_more(self) -> Iterator[str]:
         """Begin talks until enough are open: pictures stay in memory while their clip is talked about."""
@@ -163,10 +160,10 @@ class Asking:
                 frames = frames_of(self.cache.load(JudgeFrames, task.shown.key if task.shown else ""))
                 talk = open_talk(task, frames)
                 questions = next(talk)
-                about = with_card(frames)
+                pictures = with_card(frames)
                 mine = self.judge.of_role(task.observer) if self.judge is not None else None
                 controls = canaries(frames) if mine is not None and mine.canaries else []
-                clip = _Clip(task, frames, talk, [], self._ask(task).submit(about, controls) if controls else [])
+                clip = _ClipTalk(task, frames, talk, [], self._ask(task).submit(pictures, controls) if controls else [])
                 self._send(clip, questions)
                 self._open += 1
             except StopIteration as stop:
@@ -175,7 +172,7 @@ class Asking:
             except Exception as error:  # one clip must not cost the others their answers
                 yield self._failed(task, _sentence(task, error))
 
-    def _go_on(self, clip: _Clip) -> str | None:
+    def _go_on(self, clip: _ClipTalk) -> str | None:
         """Hand a clip its answers; its key, if that was the end of it."""
         answers = [future.result() for future in clip.waiting]
         controls = [future.result() for future in clip.canaries]
@@ -197,7 +194,7 @@ class Asking:
             self._open -= 1
             return self._failed(task, _sentence(task, error))
 
-    def _send(self, clip: _Clip, questions: Sequence[Question]) -> None:
+    def _send(self, clip: _ClipTalk, questions: Sequence[Question]) -> None:
         clip.waiting = self._ask(clip.task).submit(clip.frames, questions)
         waiting = [*clip.waiting, *clip.canaries]
         left, lock = [len(waiting) + 1], threading.Lock()
@@ -233,7 +230,7 @@ class Asking:
         return task.key
 
 
-def _spent(asker: Asker) -> dict[str, Any]:
+def _spent(asker: Asker) -> Details:
     budget = asker.budget
     return {
         "calls": budget.spent.calls,
@@ -264,98 +261,6 @@ def look(path: Path, **params: Any) -> Frames:
         return frames_of(OBSERVERS["judge.frames"](stream, **params))
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """What asking would take, before anything is sent."""
-
-    questions: int
-    known: int  # answered already, of clips whose pictures are there
-    usage: Usage
-    money: float
-    currency: str
-    guessed: int  # clips whose pictures are not there yet: their questions are counted on a stand-in
-
-    def said(self) -> str:
-        """The forecast in one sentence."""
-        calls, tokens_in, tokens_out = self.usage.calls, self.usage.tokens_in, self.usage.tokens_out
-        money = f", about {self.money:.2f} {self.currency}" if self.money else ""
-        return (
-            f"{self.questions} questions, {self.known} already answered; {calls} calls, "
-            f"about {tokens_in} tokens in and {tokens_out} out{money}; follow-up questions and retries come on top"
-        )
-
-    def exceeds(self, limit: Limit) -> bool:
-        """Whether the budget will be spent before all is asked."""
-        tokens = self.usage.tokens_in + self.usage.tokens_out
-        pairs = ((self.usage.calls, limit.calls), (tokens, limit.tokens), (self.money, limit.money))
-        return any(most is not None and value > most for value, most in pairs)
-
-
-def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
-    """Calls, tokens and money that the questions of a plan will take, as far as they are known beforehand.
-
-    Questions that depend on answers (a second pass) and questions asked again are not counted.
-    """
-    stores: dict[str, AnswerStore] = {}  # role -> what its judge has answered already
-    spent: dict[str, Usage] = {}
-    questions = known = guessed = 0
-    seen: set[tuple[str, str, str]] = set()
-    try:
-        for key, (_, clip, task) in plan.tasks.items():
-            if task.shown is None or key in cache:
-                continue
-            mine, role = judge.of_role(task.observer), task.observer if task.observer in judge.roles else ""
-            if role not in stores:
-                path = shared_store(cache.root, mine.judge.facts)
-                stores[role], spent[role] = AnswerStore(path if path.is_file() else None), Usage()
-            shown = cache.load(JudgeFrames, task.shown.key)
-            guessed += shown is None
-            frames = frames_of(shown) if shown is not None else _stand_in(clip, task.shown)
-            asked = [(frames, question) for question in _first_questions(task, frames)]
-            if asked and mine.canaries:
-                asked += [(with_card(frames), question) for question in canaries(frames)]
-            for about, question in asked:
-                if (role, about.digest, question.digest) in seen:
-                    continue
-                seen.add((role, about.digest, question.digest))
-                questions += 1
-                if stores[role].get(about, question, mine.judge.facts) is not None:
-                    known += 1
-                else:
-                    spent[role] += expected(about, question, mine.tokens_per_image)
-    finally:
-        for store in stores.values():
-            store.close()
-    money = sum(judge.of_role(role).price.of(usage) for role, usage in spent.items())
-    usage = sum(spent.values(), Usage())
-    return Forecast(questions, known, usage, money, judge.price.currency, guessed)
-
-
-def _first_questions(task: ObserverTask, frames: Frames) -> Sequence[Question]:
-    talk = open_talk(task, frames)
-    try:
-        return next(talk)
-    except (StopIteration, RevisitError):
-        return ()
-    finally:
-        talk.close()
-
-
-def _stand_in(clip: Clip, shown: ObserverTask) -> Frames:
-    """Frames of the number and size that a clip's pictures will have, without pictures."""
-    params = shown.params
-    try:
-        with open_clip(clip, Limits(), wanted=np.arange(0)) as stream:
-            info = stream.info
-    except RevisitError:
-        return Frames((), (), shown.key)
-    picked = Sampling(params.get("rate"), params.get("at_most")).pick(info.count, info.fps)
-    longest = max(info.width, info.height)
-    scale = min(1.0, (params.get("long_side") or longest) / longest)
-    size = round(info.width * scale), round(info.height * scale)
-    return Frames((b"",) * len(picked), tuple((picked / info.fps).tolist()), shown.key, size, info.count / info.fps)
-
-
 def _sentence(task: ObserverTask, error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if isinstance(error, RevisitError) else f"{task.observer} failed: {type(error).__name__}: {text[:300]}"
+    text = error_sentence(error)
+    return text if isinstance(error, RevisitError) else f"{task.observer} failed: {text}"

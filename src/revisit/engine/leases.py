@@ -25,7 +25,7 @@ ALONE = "alone"
 _here: set[Path] = set()  # runs that this process writes to: it cannot lock itself out
 
 
-class Others(RevisitError):
+class RunInUse(RevisitError):
     """Another process writes to the run, and this one cannot join it."""
 
     def __init__(self, out: Path, how: str = "") -> None:
@@ -84,13 +84,13 @@ def _place(name: str) -> int:
 
 
 @contextmanager
-def entered(out: Path, *, alone: bool) -> Iterator[Entry]:
+def lock_run(out: Path, *, alone: bool) -> Iterator[RunLock]:
     """The right to write to a run: together with others that carry out the same plan, or `alone`."""
     place = out.resolve()
     if place in _here:
-        raise Others(out)
+        raise RunInUse(out)
     _here.add(place)
-    entry = Entry(out, alone)
+    entry = RunLock(out, alone)
     try:
         yield entry
     finally:
@@ -98,7 +98,7 @@ def entered(out: Path, *, alone: bool) -> Iterator[Entry]:
         _here.discard(place)
 
 
-class Entry:
+class RunLock:
     """How this process is in a run: `first` where nobody else is, so that it may open the run anew."""
 
     def __init__(self, out: Path, alone: bool) -> None:
@@ -109,7 +109,7 @@ class Entry:
             self._say(ALONE if alone else "")
         elif alone:
             self._file.close()
-            raise Others(out)
+            raise RunInUse(out)
         else:
             self.share()
         self.claims = Claims(out)
@@ -124,10 +124,10 @@ class Entry:
             self._file.seek(0)
             if self._file.read() == ALONE:
                 self._file.close()
-                raise Others(self.out)
+                raise RunInUse(self.out)
             time.sleep(POLL)
         if before is not None and opened is not None and not os.path.samestat(before, opened.stat()):
-            raise Others(self.out)
+            raise RunInUse(self.out)
 
     def close(self) -> None:
         self.claims.close()

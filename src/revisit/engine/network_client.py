@@ -25,8 +25,7 @@ import numpy as np
 from revisit import weights
 from revisit.core import ClipInfo, Frame, RevisitError
 from revisit.core.observer import Prepared, prepared
-from revisit.engine.jobs import ObserverTask
-from revisit.engine.tasks import observer_of
+from revisit.engine.jobs import ObserverTask, observer_of
 
 MEMORY = Path("/dev/shm")
 PATIENCE = 60.0  # seconds for a host that died to be started again
@@ -43,7 +42,7 @@ class Address(NamedTuple):
     told: str = ""  # on what the host runs the networks, in words
 
 
-class Row(NamedTuple):
+class FrameRow(NamedTuple):
     """A frame on its way to the host."""
 
     number: int
@@ -67,11 +66,11 @@ def runs_at_host(task: ObserverTask) -> bool:
     return not follows_pairs and "torch" in weights.needs(observer.weights)
 
 
-class ToldByHost(RevisitError):
+class HostError(RevisitError):
     """What went wrong with an observer at the host, in a whole sentence."""
 
 
-class Remote:
+class HostConnection:
     """A worker's connection to the host."""
 
     def __init__(self, address: Address) -> None:
@@ -88,7 +87,7 @@ class Remote:
         self.free: list[int] = []
         self.sent: set[int] = set()  # chunks that the host has not copied yet
         self.answer: dict[str, tuple[Any, str, float]] | None = None
-        self.clip: RemoteClip | None = None  # the one that is being sent
+        self.clip: HostClip | None = None  # the one that is being sent
         until = time.monotonic() + self.patience
         while self.connection is None:
             try:
@@ -157,7 +156,7 @@ class Remote:
             self.send(("memory", number))
             assert self.connection is not None
             try:
-                hand_over(self.connection, file.fileno())
+                send_file(self.connection, file.fileno())
             except OSError as error:
                 raise self._gone() from error
         return number, self.slots[number]
@@ -180,13 +179,13 @@ class Remote:
             self.connection.close()
 
 
-def hand_over(connection: Connection, file: int) -> None:
+def send_file(connection: Connection, file: int) -> None:
     """Send an open file to the process at the other end."""
     with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as wire:
         socket.send_fds(wire, [b"f"], [file])
 
 
-def handed_over(connection: Connection) -> int:
+def receive_file(connection: Connection) -> int:
     """The open file that the process at the other end sends."""
     with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as wire:
         data, files, *_ = socket.recv_fds(wire, 1, 1)
@@ -195,10 +194,10 @@ def handed_over(connection: Connection) -> int:
     return files[0]
 
 
-class RemoteClip:
+class HostClip:
     """One clip's observers at the host."""
 
-    def __init__(self, host: Remote, info: ClipInfo, tasks: Sequence[ObserverTask]) -> None:
+    def __init__(self, host: HostConnection, info: ClipInfo, tasks: Sequence[ObserverTask]) -> None:
         self.host = host
         self.tasks = {task.key: task for task in tasks}
         self.streams: dict[Any, _Stream] = {}
@@ -211,12 +210,12 @@ class RemoteClip:
             host.clip.give_up()
         host.clip = None
 
-    def watcher(self, task: ObserverTask) -> RemoteWatcher:
+    def watcher(self, task: ObserverTask) -> HostWatcher:
         """An observer of this clip at the host, which hears of the clip with the first one."""
         if self.host.clip is not self:
             self.host.send(("clip", self.info, list(self.tasks.values())))
             self.host.clip = self
-        return RemoteWatcher(self, task)
+        return HostWatcher(self, task)
 
     def stream(self, place: Any, pairs: bool) -> _Stream:
         if place not in self.streams:
@@ -239,14 +238,14 @@ class RemoteClip:
             self.answers, self.host.answer = self.host.answer, None
         record, sentence, self.seconds[key] = self.answers[key]
         if sentence:
-            raise ToldByHost(sentence)
+            raise HostError(sentence)
         return record
 
 
-class RemoteWatcher:
+class HostWatcher:
     """An observer at the host, as a worker sees it."""
 
-    def __init__(self, clip: RemoteClip, task: ObserverTask) -> None:
+    def __init__(self, clip: HostClip, task: ObserverTask) -> None:
         self.clip, self.task, self.observer = clip, task, observer_of(task)
 
     def see(self, frame: Frame, reference: Frame | None) -> None:
@@ -276,9 +275,9 @@ class RemoteWatcher:
 class _Stream:
     """Pictures of one size on their way to the host."""
 
-    def __init__(self, host: Remote, pairs: bool) -> None:
+    def __init__(self, host: HostConnection, pairs: bool) -> None:
         self.host, self.pairs = host, pairs
-        self.rows: list[Row] = []
+        self.rows: list[FrameRow] = []
         self.memory: np.ndarray | None = None
         self.number = -1
         self.shape: tuple[int, ...] = ()
@@ -304,7 +303,7 @@ class _Stream:
         for number, array in enumerate(shown, len(self.rows) * len(shown)):
             place = number * array.nbytes
             self.memory[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        self.rows.append(Row(picture.index, picture.time, picture.reference_index, picture.digest, [key]))
+        self.rows.append(FrameRow(picture.index, picture.time, picture.reference_index, picture.digest, [key]))
 
     def flush(self) -> None:
         """Send what has been put."""

@@ -22,108 +22,30 @@ answer: the host could not take what was sent.
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import sys
 import threading
 import time
-from bisect import insort
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from itertools import count
+from collections.abc import Sequence
 from multiprocessing.connection import Connection, Listener
 from typing import Any
 
 import numpy as np
 
-from revisit.core import Batch, ClipInfo, Frame, Observer, UsageError
+from revisit.core import Batch, Frame, UsageError
 from revisit.core.evidence import rows_of_several_clips
-from revisit.core.observer import joined, steady_libraries, watch
+from revisit.core.observer import steady_libraries, watch
 from revisit.core.threads import started
-from revisit.engine.jobs import ObserverTask
-from revisit.engine.network_client import Address, Row, handed_over
-from revisit.engine.tasks import inputs_of, observer_of, sentence
+from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
+from revisit.engine.network_client import Address, receive_file
+from revisit.engine.network_device import DeviceMemory, is_out_of_memory, map_shared, unpin
+from revisit.engine.network_queues import MOST, Chunk, Entry, HostedClip, Queue, join_parts, rows_of_record
 from revisit.networks import settings
 
-FIRST, MOST = 8, 64  # rows of the first batch, by which memory is measured, and of the largest
-SHARE = 0.5  # of the device's memory that networks at work may take
-WAITING = 0.1  # of it that frames which wait may take
 DARK = (240, 320)  # height and width of the frame that observers are shown to load their networks
 SWITCH = 0.0005  # seconds that a thread which receives may keep those that compute waiting
 AHEAD = 2  # batches at a time: while the numbers of one are waited for, the next is on its way to the GPU
-PATIENCE = 60.0  # seconds that an upload waits for memory which others hold
-NO_MEMORY = ("out of memory", "ALLOC_FAILED")  # how libraries below torch say it
-
-
-@dataclass(eq=False)
-class Chunk:
-    """A few pictures of one clip on the device, for several observers."""
-
-    clip: HostedClip
-    pictures: Any  # (rows, height, width, 3) uint8
-    partners: Any  # likewise, or None
-    rows: Sequence[Row]
-    bytes: int
-    users: int = 0  # observers whose queue still holds it
-    number: int = field(default_factory=count().__next__)
-
-
-@dataclass(eq=False)
-class HostedClip:
-    """A clip that a worker decodes."""
-
-    connection: Connection
-    sending: threading.Lock
-    info: ClipInfo
-    tasks: dict[str, ObserverTask]
-    parts: dict[str, list[Part]] = field(default_factory=lambda: defaultdict(list))
-    watchers: dict[str, Any] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    pending: int = 0  # rows in queues
-    ended: bool = False
-    turn: int = field(default_factory=count().__next__)  # clips that came first are done first
-
-
-Part = tuple[int, int, Any]  # chunk, row in it, and what was made of the rows from there on
-Entry = tuple[Chunk, str, list[int]]  # chunk, evidence key, rows of the chunk
-
-
-class Queue:
-    """Rows that wait for one observer with one set of parameters, all of one size; clips that began first go first."""
-
-    def __init__(self, observer: Observer, params: Mapping[str, Any]) -> None:
-        self.observer, self.params = observer, params
-        self.waiting: list[Entry] = []
-        self.rows = 0
-        self.most = settings.batch() or FIRST
-        self.measured = settings.batch() is not None
-
-    def put(self, chunk: Chunk, key: str, rows: list[int]) -> None:
-        insort(self.waiting, (chunk, key, rows), key=lambda entry: entry[0].clip.turn)
-        self.rows += len(rows)
-        chunk.users += 1
-        chunk.clip.pending += len(rows)
-
-    def take(self) -> list[Entry]:
-        """At most `most` rows, the first ones."""
-        taken: list[Entry] = []
-        room = self.most
-        while self.waiting and room:
-            chunk, key, rows = self.waiting.pop(0)
-            if len(rows) > room:
-                self.waiting.insert(0, (chunk, key, rows[room:]))
-                chunk.users += 1  # what is left of it counts by itself
-                rows = rows[:room]
-            room -= len(rows)
-            taken.append((chunk, key, rows))
-        self.rows -= self.most - room
-        return taken
-
-    def put_back(self, taken: Sequence[Entry]) -> None:
-        self.waiting[:0] = taken
-        self.rows += sum(len(rows) for _, _, rows in taken)
 
 
 def serve(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = ()) -> None:
@@ -157,14 +79,10 @@ class Host:
     def __init__(self) -> None:
         from revisit.networks import runtime
 
-        self.device = runtime.device()
-        self.gpu = self.device.startswith("cuda")
-        self._use_device()
+        self.memory = DeviceMemory(runtime.device())
+        self.gpu = self.memory.gpu
         self.events: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self.queues: dict[Any, Queue] = {}
-        self.held = 0  # bytes of frames that wait
-        self.room = threading.Condition()
-        self.limit = int(self._memory() * WAITING)
         self.batches: queue.SimpleQueue[tuple[Queue, list[Entry]]] = queue.SimpleQueue()
         self.at_work: list[Queue] = []
         self.done = 0.0  # when the last batch was
@@ -172,18 +90,11 @@ class Host:
             for _ in range(AHEAD):
                 started(self._work)
 
-    def _use_device(self) -> None:
-        """Make the device the current one of this thread: streams and memory figures are of that one."""
-        if self.gpu:
-            import torch
-
-            torch.cuda.set_device(int(self.device.partition(":")[2] or 0))
-
     def warm_up(self, tasks: Sequence[ObserverTask]) -> None:
         """Show each observer a dark frame: what it loads for the first one is there when the first clip comes."""
         import torch
 
-        dark = torch.zeros((1, *DARK, 3), dtype=torch.uint8, device=self.device)
+        dark = torch.zeros((1, *DARK, 3), dtype=torch.uint8, device=self.memory.device)
         zero = np.zeros(1, np.int64)
         for task in tasks:
             observer = observer_of(task)
@@ -212,15 +123,15 @@ class Host:
         return chosen if not self.at_work or (chosen.measured and self.at_work[0].measured) else None
 
     def _start(self, q: Queue) -> None:
-        taken = q.take()
+        batch = q.take()
         self.at_work.append(q)
         if self.gpu:
-            self.batches.put((q, taken))
+            self.batches.put((q, batch))
         else:
-            self._compute(q, taken)
+            self._compute(q, batch)
 
     def _work(self) -> None:
-        self._use_device()
+        self.memory.use_device()
         while True:
             self._compute(*self.batches.get())
 
@@ -243,7 +154,7 @@ class Host:
         sending = threading.Lock()
         clip: HostedClip | None = None
         try:
-            self._use_device()
+            self.memory.use_device()
             while True:
                 kind, *rest = connection.recv()
                 if kind == "clip":
@@ -251,65 +162,31 @@ class Host:
                     clip = HostedClip(connection, sending, info, {task.key: task for task in tasks})
                     self.events.put(("clip", clip))
                 elif kind == "memory":
-                    slots[rest[0]] = _shared(handed_over(connection), self.gpu)
+                    slots[rest[0]] = map_shared(receive_file(connection), self.gpu)
                 elif kind == "frames":
                     assert clip is not None
                     number, shape, dtype, pairs, rows = rest
-                    self.events.put(("frames", self._upload(clip, slots[number], shape, dtype, pairs, rows)))
+                    here, size = self.memory.upload(slots[number], shape, dtype)
+                    pictures, partners = (here[::2], here[1::2]) if pairs else (here, None)
+                    self.events.put(("frames", Chunk(clip, pictures, partners, rows, size)))
                     with sending:
                         connection.send(("free", number))
                 elif kind == "forget":
-                    _unpinned(slots.pop(rest[0], None), self.gpu)
+                    unpin(slots.pop(rest[0], None), self.gpu)
                 else:
                     self.events.put(("end", clip))
         except (EOFError, OSError):
             pass
         except Exception as error:  # the worker must hear of it, or it would wait for ever
             with sending, contextlib.suppress(OSError):
-                connection.send(f"the process that runs the networks could not receive the frames: {sentence(error)}")
+                connection.send(
+                    f"the process that runs the networks could not receive the frames: {error_sentence(error)}"
+                )
         finally:
             self.events.put(("gone", connection))
             connection.close()
             for slot in slots.values():
-                _unpinned(slot, self.gpu)
-
-    def _upload(self, clip: HostedClip, slot: Any, shape: Sequence[int], dtype: str, pairs: bool, rows: Any) -> Chunk:
-        import torch
-
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        with self.room:  # frames that wait are bounded: the worker waits for this chunk to be free
-            self.room.wait_for(lambda: self.held + size <= self.limit or self.held == 0)
-            self.held += size
-        there = slot[:size].view(getattr(torch, dtype)).view(*shape)
-        try:
-            here = self._copied(there, size)
-        except BaseException:
-            self._free(size)
-            raise
-        return Chunk(clip, here[::2] if pairs else here, here[1::2] if pairs else None, rows, size)
-
-    def _copied(self, there: Any, size: int) -> Any:
-        """What lies in shared memory, on the device."""
-        import torch
-
-        if not self.gpu:
-            return there.clone()
-        try:
-            return self._uploaded(there)
-        except torch.OutOfMemoryError:  # others use this GPU, too: wait until ours have left it, and try once more
-            with self.room:
-                self.room.wait_for(lambda: self.held <= size, timeout=PATIENCE)
-            torch.cuda.empty_cache()
-            return self._uploaded(there)
-
-    def _uploaded(self, there: Any) -> Any:
-        import torch
-
-        stream = torch.cuda.Stream()
-        with torch.cuda.stream(stream):
-            here = there.to(self.device, non_blocking=True)
-        stream.synchronize()
-        return here
+                unpin(slot, self.gpu)
 
     def _handle(self, block: bool) -> bool:
         """Take in what has arrived; False when the parent is gone."""
@@ -340,16 +217,16 @@ class Host:
                 try:
                     clip.watchers[key] = watch(observer, clip.info, inputs_of(task), task.params)
                 except Exception as error:  # one observer that fails must not cost the others their evidence
-                    clip.failed[key] = sentence(error)
+                    clip.failed[key] = error_sentence(error)
 
     def _enqueue(self, chunk: Chunk) -> None:
         clip = chunk.clip
-        wanted: dict[str, list[int]] = defaultdict(list)
+        rows_by_key: dict[str, list[int]] = defaultdict(list)
         for number, row in enumerate(chunk.rows):
             for key in row.keys:
-                wanted[key].append(number)
+                rows_by_key[key].append(number)
         pictures: np.ndarray | None = None
-        for key, rows in wanted.items():
+        for key, rows in rows_by_key.items():
             if key in clip.failed:
                 continue
             if key in clip.watchers:
@@ -365,7 +242,7 @@ class Host:
                 self.queues[place] = Queue(observer_of(task), task.params)
             self.queues[place].put(chunk, key, rows)
         if not chunk.users:
-            self._release(chunk)
+            self.memory.free(chunk.bytes)
 
     def _feed(self, chunk: Chunk, key: str, rows: list[int], pictures: np.ndarray) -> None:
         """Show frames to an observer that sees a clip in order."""
@@ -376,47 +253,47 @@ class Host:
             try:
                 clip.watchers[key].see(Frame(row.number, row.time, pictures[number], row.digest), None)
             except Exception as error:  # as above
-                clip.failed[key] = f"{clip.tasks[key].observer} failed on frame {row.number}: {sentence(error)}"
+                clip.failed[key] = f"{clip.tasks[key].observer} failed on frame {row.number}: {error_sentence(error)}"
                 del clip.watchers[key]
                 break
         clip.seconds[key] += time.perf_counter() - started
 
-    def _compute(self, q: Queue, taken: list[Entry]) -> None:
+    def _compute(self, q: Queue, batch: list[Entry]) -> None:
         """Run one batch; what it made is an event."""
         from revisit.networks import runtime
 
         start = time.perf_counter()
         try:
             with runtime.turn():
-                made = self._forward(q, taken)
+                result = self._forward(q, batch)
         except Exception as error:  # as above
-            made = error
-        self.events.put(("computed", (q, taken, made, start, time.perf_counter())))
+            result = error
+        self.events.put(("computed", (q, batch, result, start, time.perf_counter())))
 
-    def _hand_out(self, q: Queue, taken: list[Entry], made: Any, start: float, end: float) -> None:
+    def _hand_out(self, q: Queue, batch: list[Entry], result: Any, start: float, end: float) -> None:
         """Give the rows of a batch to their clips."""
         self.at_work.remove(q)
         spent = end - max(start, self.done)  # batches overlap
         self.done = end
-        if isinstance(made, _TooLarge):
-            q.put_back(taken)
+        if isinstance(result, _TooLarge):
+            q.put_back(batch)
             return
-        total = sum(len(rows) for _, _, rows in taken)
+        total = sum(len(rows) for _, _, rows in batch)
         place = 0
-        for chunk, key, rows in taken:
+        for chunk, key, rows in batch:
             try:
-                if isinstance(made, Exception):
-                    raise made
-                part = _rows(made, place, place + len(rows), total, q.observer.id)
+                if isinstance(result, Exception):
+                    raise result
+                part = rows_of_record(result, place, place + len(rows), total, q.observer.id)
                 chunk.clip.parts[key].append((chunk.number, rows[0], part))
             except Exception as error:  # one clip's rows are no reason against another's
-                chunk.clip.failed[key] = f"{q.observer.id} failed: {sentence(error)}"
+                chunk.clip.failed[key] = f"{q.observer.id} failed: {error_sentence(error)}"
             place += len(rows)
             chunk.clip.seconds[key] += spent * len(rows) / total
             chunk.clip.pending -= len(rows)
             chunk.users -= 1
             if not chunk.users:
-                self._release(chunk)
+                self.memory.free(chunk.bytes)
             self._answer(chunk.clip)
 
     def _forward(self, q: Queue, taken: Sequence[Entry]) -> Any:
@@ -446,7 +323,7 @@ class Host:
             with rows_of_several_clips():
                 record = q.observer.fn(batch, **q.params)
         except RuntimeError as error:
-            if not _no_memory(error):
+            if not is_out_of_memory(error):
                 raise
             torch.cuda.empty_cache()
             if q.most == 1:
@@ -457,8 +334,8 @@ class Host:
             raise _TooLarge from error
         if self.gpu and not q.measured:
             q.measured = True
-            each = max((torch.cuda.max_memory_allocated() - before) / len(described), 1)
-            q.most = int(np.clip(self._memory() * SHARE / each, 1, MOST))
+            used = torch.cuda.max_memory_allocated() - before
+            q.most = int(np.clip(self.memory.rows_that_fit(used, len(described)), 1, MOST))
         return record
 
     def _answer(self, clip: HostedClip) -> None:
@@ -471,87 +348,27 @@ class Host:
             started = time.perf_counter()
             if key not in clip.failed:
                 try:
-                    record = clip.watchers[key].finish() if key in clip.watchers else _joined(clip.parts[key])
+                    record = clip.watchers[key].finish() if key in clip.watchers else join_parts(clip.parts[key])
                 except Exception as error:  # as above
-                    clip.failed[key] = f"{task.observer} failed: {sentence(error)}"
+                    clip.failed[key] = f"{task.observer} failed: {error_sentence(error)}"
             clip.seconds[key] += time.perf_counter() - started
             answer[key] = (record, clip.failed.get(key, ""), clip.seconds[key])
         clip.tasks = {}
         with clip.sending, contextlib.suppress(OSError):  # where its worker died, the engine says so
             clip.connection.send(answer)
 
-    def _release(self, chunk: Chunk) -> None:
-        self._free(chunk.bytes)
-
-    def _free(self, size: int) -> None:
-        with self.room:
-            self.held -= size
-            self.room.notify_all()
-
     def _drop(self, connection: Connection) -> None:
         """Forget the rows of a worker that is gone."""
         for q in self.queues.values():
-            kept = [entry for entry in q.waiting if entry[0].clip.connection is not connection]
+            remaining = [entry for entry in q.waiting if entry[0].clip.connection is not connection]
             for chunk, _, rows in q.waiting:
                 if chunk.clip.connection is connection:
                     q.rows -= len(rows)
                     chunk.users -= 1
                     if not chunk.users:
-                        self._release(chunk)
-            q.waiting = kept
-
-    def _memory(self) -> int:
-        """Bytes of the device."""
-        if self.gpu:
-            import torch
-
-            return int(torch.cuda.get_device_properties(self.device).total_memory)
-        return 4 << 30
+                        self.memory.free(chunk.bytes)
+            q.waiting = remaining
 
 
 class _TooLarge(Exception):
     """A batch that did not fit; it is tried again in parts."""
-
-
-def _no_memory(error: RuntimeError) -> bool:
-    """Whether a batch failed because it was too large."""
-    import torch
-
-    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in NO_MEMORY)
-
-
-def _joined(parts: list[Part]) -> Any:
-    """All rows of a clip in their order; batches that overlap may be done in another."""
-    return joined([part for _, _, part in sorted(parts, key=lambda one: one[:2])])
-
-
-def _rows(record: Any, start: int, end: int, count: int, observer: str) -> Any:
-    """Some rows of a record."""
-    parts = {}
-    for f in fields(record):
-        value = getattr(record, f.name)
-        if isinstance(value, np.ndarray):
-            if len(value) != count:
-                raise ValueError(f"{observer} made {len(value)} rows of {f.name} from {count} frames")
-            value = value[start:end]
-        parts[f.name] = value
-    return type(record)(**parts)
-
-
-def _shared(file: int, gpu: bool) -> Any:
-    """A file in shared memory as a flat tensor; with a GPU it is pinned, so that copies need no second buffer."""
-    import torch
-
-    with os.fdopen(file, "r+b") as opened:
-        flat = torch.from_numpy(np.memmap(opened, dtype=np.uint8, mode="r+"))
-    if gpu:
-        torch.cuda.cudart().cudaHostRegister(flat.data_ptr(), flat.numel(), 0)  # a failure only makes it slower
-    return flat
-
-
-def _unpinned(flat: Any, gpu: bool) -> None:
-    """Let go of a file in shared memory."""
-    if gpu and flat is not None:
-        import torch
-
-        torch.cuda.cudart().cudaHostUnregister(flat.data_ptr())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,12 +21,12 @@ from revisit.core import ClipInfo, Frame, MediaError, RevisitError
 from revisit.core.observer import Watcher, steady_libraries, watch
 from revisit.core.phase_pairs import RULE, phase_maps, read_phase_rule, stretched
 from revisit.engine.cache import EvidenceCache, MemoryCache
-from revisit.engine.jobs import ClipTask, Job, ObserverTask
-from revisit.engine.network_client import Remote, RemoteClip, ToldByHost, runs_at_host
-from revisit.engine.tasks import inputs_of, observer_of, sentence, wanted_frames
+from revisit.engine.jobs import ClipTask, Job, ObserverTask, error_sentence, inputs_of, observer_of, wanted_frames
+from revisit.engine.network_client import HostClip, HostConnection, HostError, runs_at_host
 from revisit.media import Limits, clip_digest, file_digest, open_clip
 
-Use = tuple[str, int]  # (rule of alignment, frames of the clip that is compared)
+PartnersOf = Callable[[Frame], Sequence[Frame]]  # frames of the reference that a frame is compared with
+ReferenceUse = tuple[str, int]  # (rule of alignment, frames of the clip that is compared)
 CHANGED = "it was changed while it was evaluated; leave it alone, and run the same command again"
 WHOLE = ("auto", "time")  # rules that may need any frame of a reference
 
@@ -46,7 +46,7 @@ class Outcome:
 
 
 def observe(
-    job: Job, cache: EvidenceCache | MemoryCache, limits: Limits, host: Remote | None = None
+    job: Job, cache: EvidenceCache | MemoryCache, limits: Limits, host: HostConnection | None = None
 ) -> Iterator[tuple[ClipTask, Outcome]]:
     """Make all evidence of a job, decoding each of its clips once; tell what became of each clip when it is done.
 
@@ -54,56 +54,56 @@ def observe(
     """
     broken: dict[str, str] = {}
     with steady_libraries():
-        shelves: dict[str, Shelf] = {}
-        uses = _uses(job, limits)
+        shelves: dict[str, ReferenceFrames] = {}
+        uses = _reference_uses(job, limits)
         for clip in job.clips:
             outcome = Outcome(broken=dict(broken), device=host.device if host is not None else "")
-            shelf = None
+            stored = None
             if clip.digest in job.references:
-                shelf = Shelf(on_disk=clip.clip.frames is None)
+                stored = ReferenceFrames(on_disk=clip.clip.frames is None)
             try:
-                _observe_clip(clip, shelf, uses.get(clip.digest, ()), shelves, cache, limits, outcome, host)
+                _observe_clip(clip, stored, uses.get(clip.digest, ()), shelves, cache, limits, outcome, host)
             except MediaError as error:
                 broken[clip.digest] = outcome.broken[clip.digest] = str(error)
             except (OSError, MemoryError, RuntimeError) as error:  # a full disk, no memory, no further process
-                told = f"{clip.clip.path.name}: {_lack(error)}; run the same command again"
-                broken[clip.digest] = outcome.broken[clip.digest] = told
+                reason = f"{clip.clip.path.name}: {_resource_sentence(error)}; run the same command again"
+                broken[clip.digest] = outcome.broken[clip.digest] = reason
             else:
-                if shelf is not None:
-                    shelves[clip.digest] = shelf
+                if stored is not None:
+                    shelves[clip.digest] = stored
             yield clip, outcome
 
 
-def _lack(error: Exception) -> str:
+def _resource_sentence(error: Exception) -> str:
     """What the machine did not have for a clip, in words."""
     if isinstance(error, MemoryError):
         return "there was too little memory for it; use fewer --workers"
     if isinstance(error, OSError):
         return f"it could not be observed ({error.strerror or type(error).__name__}); look at the space on the disks"
-    return f"it could not be observed ({sentence(error)})"
+    return f"it could not be observed ({error_sentence(error)})"
 
 
 def _observe_clip(
     task: ClipTask,
-    shelf: Shelf | None,
-    uses: Collection[Use],
-    shelves: Mapping[str, Shelf],
+    stored: ReferenceFrames | None,
+    uses: Collection[ReferenceUse],
+    shelves: Mapping[str, ReferenceFrames],
     cache: EvidenceCache | MemoryCache,
     limits: Limits,
     out: Outcome,
-    host: Remote | None,
+    host: HostConnection | None,
 ) -> None:
     for todo in task.observers:
         if todo.file is not None:
             _import(task, todo, cache, out)
     watching = [todo for todo in task.observers if todo.file is None]
-    if not watching and shelf is None:
+    if not watching and stored is None:
         return
     seconds: dict[str, float] = {}
     remarks: list[str] = []
     watchers: dict[str, Watcher] = {}
     wanted: dict[str, set[int]] = {}
-    partners: dict[str, Any] = {}
+    partners: dict[str, PartnersOf | None] = {}
 
     def fail(key: str, sentence: str) -> None:
         out.failed[key] = sentence
@@ -113,10 +113,10 @@ def _observe_clip(
 
     def kept(count: int) -> np.ndarray:
         """Numbers of the frames that are compared with later."""
-        if shelf is None:
+        if stored is None:
             return np.zeros(0, np.int64)
         return np.unique(
-            np.concatenate([np.arange(count // 2 if backwards else 0), *(used(use, count) for use in uses)])
+            np.concatenate([np.arange(count // 2 if backwards else 0), *(used_frames(use, count) for use in uses)])
         )
 
     def choose(count: int, fps: float) -> np.ndarray:
@@ -129,21 +129,21 @@ def _observe_clip(
 
     with open_clip(task.clip, limits, wanted=choose) as stream:
         info: ClipInfo = stream.info
-        far = RemoteClip(host, info, [todo for todo in watching if runs_at_host(todo)]) if host is not None else None
+        far = HostClip(host, info, [todo for todo in watching if runs_at_host(todo)]) if host is not None else None
         for todo in watching:
             observer = observer_of(todo)
             try:
                 if todo.reference == task.digest:
-                    partners[todo.key] = _backwards(info, shelf) if backwards else None
+                    partners[todo.key] = _mirror_partners(info, stored) if backwards else None
                 elif todo.reference is not None:
-                    partners[todo.key] = _partner(todo, info, shelves, out, remarks)
+                    partners[todo.key] = _reference_partners(todo, info, shelves, out, remarks)
                 hosted = far is not None and todo.key in far.tasks
                 wanted[todo.key] = set(wanted_frames(todo, info.count, info.fps).tolist())
                 watchers[todo.key] = (
                     far.watcher(todo) if far and hosted else watch(observer, info, inputs_of(todo), todo.params)
                 )
             except Exception as error:  # as below
-                fail(todo.key, sentence(error))
+                fail(todo.key, error_sentence(error))
                 continue
             seconds[todo.key] = 0.0
             runs = out.runs.setdefault(task.digest, {})
@@ -151,29 +151,29 @@ def _observe_clip(
 
         keep = set(kept(info.count).tolist())
         for frame in stream:
-            if shelf is not None and frame.index in keep:
-                shelf.put(frame)
+            if stored is not None and frame.index in keep:
+                stored.put(frame)
             for todo in watching:
                 if todo.key not in watchers or frame.index not in wanted[todo.key]:
                     continue
                 started = time.perf_counter()
                 try:
-                    shown: list[Frame | None] = [None]
+                    partner_frames: Sequence[Frame | None] = [None]
                     if todo.reference is not None:
                         find = partners[todo.key]
-                        shown = [frame] if find is None else find(frame)
-                    for partner in shown:
+                        partner_frames = [frame] if find is None else find(frame)
+                    for partner in partner_frames:
                         watchers[todo.key].see(frame, partner)
                 except Exception as error:  # one observer that fails must not cost the others their evidence
-                    fail(todo.key, f"{todo.observer} failed on frame {frame.index}: {sentence(error)}")
+                    fail(todo.key, f"{todo.observer} failed on frame {frame.index}: {error_sentence(error)}")
                 seconds[todo.key] += time.perf_counter() - started
         out.decoded[task.digest] = out.decoded.get(task.digest, 0) + 1
         out.frames += stream.passed
         out.notes[task.digest] = (*stream.notes, *dict.fromkeys(remarks))
     if task.clip.frames is None and clip_digest(task.clip) != task.digest:
         raise MediaError(f"{task.clip.path.name}: {CHANGED}")
-    if shelf is not None:
-        shelf.close(info)
+    if stored is not None:
+        stored.close(info)
 
     for todo in watching:
         if todo.key not in watchers:
@@ -184,8 +184,8 @@ def _observe_clip(
             _require_same(todo)
             cache.save(todo.key, record)
         except Exception as error:  # as above
-            told = sentence(error)
-            fail(todo.key, told if isinstance(error, ToldByHost) else f"{todo.observer} failed: {told}")
+            reason = error_sentence(error)
+            fail(todo.key, reason if isinstance(error, HostError) else f"{todo.observer} failed: {reason}")
             continue
         spent = seconds[todo.key] + time.perf_counter() - started
         out.made[todo.key] = far.seconds[todo.key] if far is not None and todo.key in far.tasks else spent
@@ -204,7 +204,7 @@ def _import(task: ClipTask, todo: ObserverTask, cache: EvidenceCache | MemoryCac
     except RevisitError as error:
         out.failed[todo.key] = str(error)
     except Exception as error:  # one file that cannot be read must not cost the clip its other evidence
-        out.failed[todo.key] = f"{todo.observer} failed: {sentence(error)}"
+        out.failed[todo.key] = f"{todo.observer} failed: {error_sentence(error)}"
     else:
         out.made[todo.key] = time.perf_counter() - started
 
@@ -214,15 +214,15 @@ def _require_same(todo: ObserverTask) -> None:
 
     The address of evidence names the content that it was made from, and the cache keeps it for all runs.
     """
-    for path, known in todo.files.items():
-        if file_digest(path) != known:
+    for path, digest in todo.files.items():
+        if file_digest(path) != digest:
             raise MediaError(f"{path.name}: {CHANGED}")
 
 
-def _uses(job: Job, limits: Limits) -> dict[str, set[Use]]:
+def _reference_uses(job: Job, limits: Limits) -> dict[str, set[ReferenceUse]]:
     """Who is compared with each reference."""
     ends = {clip.digest for clip in job.clips if clip.clip.count is not None}  # no longer than somebody wanted it
-    uses: dict[str, set[Use]] = {
+    uses: dict[str, set[ReferenceUse]] = {
         reference: {("time", 0)} if reference in ends else set() for reference in job.references
     }
     for clip in job.clips:
@@ -233,7 +233,7 @@ def _uses(job: Job, limits: Limits) -> dict[str, set[Use]]:
     return uses
 
 
-def used(use: Use, count: int) -> np.ndarray:
+def used_frames(use: ReferenceUse, count: int) -> np.ndarray:
     """Numbers of the frames, of `count` in a reference, that a clip is compared with; all where only clocks tell."""
     rule, length = use
     if rule in WHOLE:
@@ -253,7 +253,7 @@ def _length(task: ClipTask, limits: Limits) -> int:
         return 0
 
 
-class Shelf:
+class ReferenceFrames:
     """Decoded frames of a reference, to be read again in any order: on disk, or where they were in memory anyway."""
 
     def __init__(self, *, on_disk: bool) -> None:
@@ -297,18 +297,20 @@ class Shelf:
         return Frame(index, seconds, rgb, digest)
 
 
-def _backwards(info: ClipInfo, shelf: Shelf | None) -> Any:
+def _mirror_partners(info: ClipInfo, stored: ReferenceFrames | None) -> PartnersOf:
     """A function from a frame of the second half to its mirror image in time; a frame in the middle has none."""
-    assert shelf is not None
+    assert stored is not None
 
     def find(frame: Frame) -> list[Frame]:
         position = info.count - 1 - frame.index
-        return [shelf.get(position)] if position < info.count // 2 <= frame.index else []
+        return [stored.get(position)] if position < info.count // 2 <= frame.index else []
 
     return find
 
 
-def _partner(task: ObserverTask, info: ClipInfo, shelves: Mapping[str, Shelf], out: Outcome, remarks: list[str]) -> Any:
+def _reference_partners(
+    task: ObserverTask, info: ClipInfo, shelves: Mapping[str, ReferenceFrames], out: Outcome, remarks: list[str]
+) -> PartnersOf:
     """A function from a frame of the clip to the frames of the reference it is compared with."""
     assert task.reference is not None
     if task.reference in out.broken:
@@ -317,29 +319,29 @@ def _partner(task: ObserverTask, info: ClipInfo, shelves: Mapping[str, Shelf], o
         raise MediaError(
             "the reference was not decoded before this clip: clips must not be references of each other in a circle"
         )
-    shelf = shelves[task.reference]
-    assert shelf.info is not None
-    if task.inputs["align"] == "index" and abs(shelf.info.fps - info.fps) > 0.01:
+    stored = shelves[task.reference]
+    assert stored.info is not None
+    if task.inputs["align"] == "index" and abs(stored.info.fps - info.fps) > 0.01:
         remarks.append(
-            f"the clip has {info.fps:g} frames per second and its reference {shelf.info.fps:g}; frames are compared "
+            f"the clip has {info.fps:g} frames per second and its reference {stored.info.fps:g}; frames are compared "
             "by number"
         )
-    partners_of = all_partners(task.inputs["align"], info, shelf.info.count, shelf.info.times)
-    return lambda frame: [shelf.get(number) for number in partners_of(frame)]
+    partners_of = partner_numbers(task.inputs["align"], info, stored.info.count, stored.info.times)
+    return lambda frame: [stored.get(number) for number in partners_of(frame)]
 
 
-def all_partners(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
+def partner_numbers(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
     """A function from a frame to the numbers of its partners: one at most, or by phases one for each map it is in."""
     if not rule.startswith(RULE):
         one = alignment(rule, info, count, times)
         return lambda frame: [] if (position := one(frame)) is None else [position]
-    found: dict[int, list[int]] = {}
+    partners_by_frame: dict[int, list[int]] = {}
     for members, partners in phase_maps(info.count, count, *read_phase_rule(rule)).values():
         for member, partner in zip(members.tolist(), partners.tolist(), strict=True):
-            mine = found.setdefault(member, [])
+            mine = partners_by_frame.setdefault(member, [])
             if partner not in mine:
                 mine.append(partner)
-    return lambda frame: found.get(frame.index, [])
+    return lambda frame: partners_by_frame.get(frame.index, [])
 
 
 def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
@@ -347,8 +349,8 @@ def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
 
     `index`: same number, the longer clip's rest is left out; `time`: nearest in seconds;
     `stretch`: same share of the length; `auto`: by number, if both have equally many frames. The rule `mirror`
-    of a clip that is its own reference, its second half against the first backwards, is in `_backwards`; several
-    partners, by phases, in `all_partners`.
+    of a clip that is its own reference, its second half against the first backwards, is in `_mirror_partners`; several
+    partners, by phases, in `partner_numbers`.
     """
     if rule == "auto":
         if count != info.count:

@@ -6,29 +6,30 @@ They take the place of the protocol's, and are part of its hash.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from revisit.core import DERIVED, GATES, METRICS, OBSERVERS, UsageError
 from revisit.core.text import parse_yaml
 from revisit.engine.dependencies import Parameters, observed_kinds
 from revisit.engine.plan import Plan
+from revisit.results.file_types import Details
 
 REGISTRIES = (METRICS, GATES, DERIVED, OBSERVERS)
 
 
-def parse(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
+def parse(texts: Iterable[str]) -> dict[str, dict[str, object]]:
     """Parameters by id, from texts `ID.name=value`; a value is a number, true, false, null or a word."""
-    found: dict[str, dict[str, Any]] = {}
+    parameters: dict[str, dict[str, object]] = {}
     for text in texts:
-        target, equals, given = text.partition("=")
+        target, equals, value = text.partition("=")
         id, dot, name = target.strip().rpartition(".")
-        if not (equals and dot and id and name and given.strip()):
+        if not (equals and dot and id and name and value.strip()):
             raise UsageError(f"--param takes ID.name=value, such as mb_rendering_lighting.tau=1.2, not {text!r}")
-        if name in found.get(id, {}):
+        if name in parameters.get(id, {}):
             raise UsageError(f"--param sets {id}.{name} twice; give it once")
-        found.setdefault(id, {})[name] = value_of(id, name, parse_yaml(given.strip()))
-    return found
+        parameters.setdefault(id, {})[name] = value_of(id, name, parse_yaml(value.strip()))
+    return parameters
 
 
 def value_of(id: str, name: str, value: Any) -> Any:
@@ -53,24 +54,24 @@ def known(id: str, name: str) -> Any:
     return params[name]
 
 
-def tunable(plan: Plan) -> dict[str, Mapping[str, Any]]:
+def tunable(plan: Plan) -> dict[str, Details]:
     """The parameters of everything that a plan uses, by id."""
-    found: dict[str, Mapping[str, Any]] = {asker.id: asker.params for asker in plan.askers}
-    for asker in plan.askers:
-        found |= _below(asker)
-    makers = [plan.observers.maker(kind) for asker in plan.askers for kind in observed_kinds(asker)]
+    parameters: dict[str, Details] = {check.id: check.params for check in plan.askers}
+    for check in plan.askers:
+        parameters |= _parameters_below(check)
+    makers = [plan.observers.maker(kind) for check in plan.askers for kind in observed_kinds(check)]
     for maker in makers:
         if maker is not None:
-            found[maker.id] = maker.params
+            parameters[maker.id] = maker.params
             shows = plan.observers.maker(maker.shows) if maker.shows is not None else None
-            found |= {shows.id: shows.params} if shows is not None else {}
-    return found
+            parameters |= {shows.id: shows.params} if shows is not None else {}
+    return parameters
 
 
-def check_used(plan: Plan, given: Parameters) -> None:
+def check_used(plan: Plan, parameters: Parameters) -> None:
     """Refuse parameters that nothing in the plan uses."""
     uses = tunable(plan)
-    for id in given:
+    for id in parameters:
         if id not in uses:
             near = difflib.get_close_matches(id, uses, n=3)
             listed = sorted(one for one, params in uses.items() if params)
@@ -95,15 +96,15 @@ def called(standing: Any) -> str:
     return kind or {"str": "word"}.get(type(standing).__name__, type(standing).__name__)
 
 
-def _below(asker: Any) -> dict[str, Mapping[str, Any]]:
+def _parameters_below(check: Any) -> dict[str, Details]:
     """Parameters of the derived evidence and gates that an asker rests on."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for kind in [*asker.needs, *getattr(asker, "optional", ())]:
+    parameters: dict[str, Details] = {}
+    for kind in [*check.needs, *getattr(check, "optional", ())]:
         id = getattr(kind, "evidence_id", None)
         if id is not None and id in DERIVED:
-            found[id] = DERIVED[id].params
-            found |= _below(DERIVED[id])
-    for gate in getattr(asker, "gates", ()):
-        found[gate] = GATES[gate].params
-        found |= _below(GATES[gate])
-    return found
+            parameters[id] = DERIVED[id].params
+            parameters |= _parameters_below(DERIVED[id])
+    for gate in getattr(check, "gates", ()):
+        parameters[gate] = GATES[gate].params
+        parameters |= _parameters_below(GATES[gate])
+    return parameters

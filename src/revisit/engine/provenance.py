@@ -7,34 +7,33 @@ import platform
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
-import revisit
+from revisit._version import __version__
 from revisit.core.text import parse_json
 from revisit.engine.availability import caption
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import observer_facts
 from revisit.engine.observe import Outcome
-from revisit.engine.resume import Opened
+from revisit.engine.resume import ResumedRun
 from revisit.media import decoding_build
 from revisit.networks import settings
+from revisit.results.file_types import Details, Invocation, ProtocolEntry, RunFile
 from revisit.results.record_files import write_json
 
 LIBRARIES = ("numpy", "opencv-python-headless", "av", "torch", "transformers", "onnxruntime", "openvino")
 
 
-class Account:
+class InvocationLog:
     """The account of one invocation: what was asked, and proof of how often things were done."""
 
     def __init__(
         self,
-        begun: Opened,
+        begun: ResumedRun,
         cache: EvidenceCache,
         command: str,
-        request: Mapping[str, Any] | None,
+        request: Details | None,
         *,
         cached: int,
         adds: bool,
@@ -49,7 +48,7 @@ class Account:
         self.watched: Counter[str] = Counter()  # frames of the clips that it was shown
         self.notes: dict[str, tuple[str, ...]] = {}
         self.devices: set[str] = set()
-        self.asked: dict[str, Any] = {}  # what a judge was asked, and what it cost
+        self.asked: Details = {}  # what a judge was asked, and what it cost
 
     def add(self, outcome: Outcome) -> None:
         self.decodes.update(outcome.decoded)
@@ -63,7 +62,7 @@ class Account:
             self.watched[observer] += outcome.frames
         self.notes.update({clip: notes for clip, notes in outcome.notes.items() if notes})
 
-    def counters(self) -> dict[str, Any]:
+    def counters(self) -> dict[str, object]:
         """How often things were done."""
         per_observer: Counter[str] = Counter()
         for (_, key), count in self.runs.items():
@@ -87,7 +86,7 @@ class Account:
         earlier = parse_json(path.read_text(encoding="utf-8")).get("invocations", []) if path.is_file() else []
         earlier = [entry for entry in earlier if entry["started"] != _clock(self.started)]
         counters = self.counters()
-        invocation: dict[str, Any] = {
+        invocation: Invocation = {
             "command": self.command,
             "started": _clock(self.started),
             "finished": None if finished is None else _clock(finished),
@@ -95,20 +94,22 @@ class Account:
             "counters": counters,
         }
         decoding = plan.observers.decoding
-        protocol = {
+        protocol: ProtocolEntry = {
             "name": plan.protocol,
             "hash": self.begun.hash(),
-            "parameters": plan.parameters,
+            "parameters": dict(plan.parameters),
             "align": plan.align,
             "judge": plan.observers.judge,
-            **{name: whole[name] for name in ("metrics", "gates", "made_by")},
+            "metrics": whole["metrics"],
+            "gates": whole["gates"],
+            "made_by": whole["made_by"],
             "observers": {
                 id: observer_facts(o, plan.parameters, decoding) for id, o in sorted(plan.observers.roles.items())
             },
             **({"decoded_by": decoding_build(decoding)} if decoding else {}),
         }
-        content = {
-            "revisit": revisit.__version__,
+        content: RunFile = {
+            "revisit": __version__,
             "suite": plan.suite.id,
             "set": plan.observers.id,
             "observed_by": caption(whole),
@@ -124,7 +125,7 @@ class Account:
         write_json(path, content)
 
 
-def environment() -> dict[str, Any]:
+def environment() -> dict[str, object]:
     """Versions and host, for whoever must explain a difference later."""
     libraries = {}
     for name in LIBRARIES:

@@ -16,7 +16,7 @@ from revisit.core import MissingPrerequisite, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ClipTask, Job, ObserverTask
 from revisit.engine.observe import Outcome, observe
-from revisit.engine.worker_processes import BLAS_THREADS, with_networks
+from revisit.engine.worker_processes import BLAS_THREADS, network_tasks
 from revisit.media import Limits
 from revisit.networks import settings
 
@@ -40,16 +40,16 @@ class OnRay:
         first = next(jobs, None)  # a run that has all evidence needs no cluster
         if first is None:
             return
-        ray = _connected(self.address)
+        ray = _connect(self.address)
         pending: dict[Any, tuple[Job, Any]] = {}  # task -> its job, and its actor if it has one
         with_gpu = _Gpus(ray) if networks and ray.cluster_resources().get("GPU") else None
-        task = ray.remote(num_cpus=1, memory=MEMORY, max_retries=RETRIES, runtime_env=_environment())(_observed)
+        task = ray.remote(num_cpus=1, memory=MEMORY, max_retries=RETRIES, runtime_env=_environment())(_observe_job)
         waiting: list[Job] = [first]
         try:
             while True:
                 most = self.workers or AHEAD * self.hands()
                 while len(pending) < most and (job := waiting.pop() if waiting else next(jobs, None)) is not None:
-                    if with_gpu is not None and with_networks([job]):
+                    if with_gpu is not None and network_tasks([job]):
                         actor = with_gpu.free()
                         if actor is None:
                             waiting.append(job)
@@ -69,7 +69,7 @@ class OnRay:
                 ray.cancel(left, force=pending[left][1] is None)
 
     def hands(self) -> int:
-        return self.workers or max(1, int(_connected(self.address).cluster_resources().get("CPU", 1)))
+        return self.workers or max(1, int(_connect(self.address).cluster_resources().get("CPU", 1)))
 
 
 class _Gpus:
@@ -97,10 +97,10 @@ class _Observer:
     """Lives on a node, with the networks that it has loaded."""
 
     def observed(self, job: Job, cache: EvidenceCache, limits: Limits) -> list[Outcome]:
-        return _observed(job, cache, limits)
+        return _observe_job(job, cache, limits)
 
 
-def _observed(job: Job, cache: EvidenceCache, limits: Limits) -> list[Outcome]:
+def _observe_job(job: Job, cache: EvidenceCache, limits: Limits) -> list[Outcome]:
     return [outcome for _, outcome in observe(job, cache, limits)]
 
 
@@ -119,7 +119,7 @@ def _outcomes(ray: Any, task: Any, job: Job) -> Iterator[tuple[ClipTask, Outcome
         yield from ((clip, Outcome(broken=broken)) for clip in job.clips)
 
 
-def _connected(address: str) -> Any:
+def _connect(address: str) -> Any:
     try:
         import ray
     except ImportError:
@@ -133,7 +133,7 @@ def _connected(address: str) -> Any:
     return ray
 
 
-def _environment() -> dict[str, Any]:
+def _environment() -> dict[str, dict[str, str]]:
     """What workers on all nodes must have as this process has it: settings of networks, one thread for each sum."""
     names = [name for name in (*settings.NAMES, "REVISIT_CACHE") if os.environ.get(name)]
     return {"env_vars": {**{name: os.environ[name] for name in names}, **dict.fromkeys(BLAS_THREADS, "1")}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from revisit.engine.parameters import check_used, parse
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.run import evaluate
 from revisit.observers.sets import load_roles, read_set
+from revisit.results.file_types import Details
 from revisit.results.run import Run
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Request:
 
         return choose_judge(self.judge)
 
-    def plan(self, overrides: Parameters | None = None, judge: Mapping[str, Any] | None = None) -> Plan:
+    def plan(self, overrides: Parameters | None = None, judge: Details | None = None) -> Plan:
         """The plan of this request; `overrides` are parameters that take the place of the protocol's.
 
         `judge` are the facts of the judge, as a run keeps them; those of the chosen judge by default.
@@ -97,7 +98,7 @@ class Request:
             limit=self.limit,
             align=self.align,
             roots=[Path(root) for root in self.roots],
-            options=dict(map(_named, self.options)),
+            options=dict(map(_parse_option, self.options)),
             overrides=merged(self.parameters, overrides or {}),
             truth=self.truth,
         )
@@ -149,11 +150,11 @@ class Request:
         source = Path(self.source)
         return Path("runs") / (source.stem if source.is_file() else source.name)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Details:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Request:
+    def from_json(cls, content: Details) -> Request:
         lists = {name: tuple(content.get(name, ())) for name in ("metrics", "roots", "options")}
         return cls(**{**content, **lists})
 
@@ -171,21 +172,21 @@ def check_available(plan: Plan, warned: Callable[[str], None] = warnings.warn) -
     warned(found.sentence)
 
 
-def observer_set(name: str, judge: Mapping[str, Any] | None = None) -> ObserverSet:
+def observer_set(name: str, judge: Details | None = None) -> ObserverSet:
     """The observers of a set, by its name or its YAML file."""
     return ObserverSet(read_set(name).id, load_roles(name, judge=judge is not None), judge)
 
 
-def merged(*given: Parameters) -> dict[str, dict[str, Any]]:
+def merged(*given: Parameters) -> dict[str, dict[str, object]]:
     """Parameters of several sources; the last one counts."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, object]] = {}
     for parameters in given:
         for id, values in parameters.items():
             found[id] = {**found.get(id, {}), **values}
     return found
 
 
-def _named(option: str) -> tuple[str, str]:
+def _parse_option(option: str) -> tuple[str, str]:
     name, equals, value = option.partition("=")
     if not (name and equals and value):
         raise UsageError(f"--option takes name=value, such as gt=path/to/dataset, not {option!r}")

@@ -14,20 +14,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from revisit.core import Case, Gate, Metric, Unscored, UsageError, Verdict, digest, evidence_id
 from revisit.core.records import GATE_STATES
 from revisit.core.text import parse_json
 from revisit.engine.dependencies import observed_kinds, short_hash
-from revisit.engine.leases import Others
+from revisit.engine.leases import RunInUse
 from revisit.engine.plan import Plan
 from revisit.media.files import UNFINISHED, replacing
-from revisit.results.record_files import SCHEMA, Answer, Lines, from_line, parsed, rows_of, write_rows
+from revisit.results.file_types import Details, PlanFile
+from revisit.results.record_files import SCHEMA, Lines, RecordLine, from_line, parse_lines, rows_text, write_rows
 
-Content = Mapping[str, Any]  # of a plan.json
-Failed = Mapping[tuple[str, str], Answer]  # by case and question
-OURS = (
+FailedAnswers = Mapping[tuple[str, str], RecordLine]  # by case and question
+RUN_FILES = (
     "run.json",
     "plan.json",
     "settled.json",
@@ -42,15 +42,15 @@ OURS = (
 
 
 @dataclass(frozen=True)
-class Opened:
+class ResumedRun:
     """The folder of a run, ready for the answers of a plan."""
 
     folder: Path
     plan: Plan  # what this call asks
-    whole: Content  # of plan.json: this plan, and what earlier calls asked besides
+    whole: PlanFile  # of plan.json: this plan, and what earlier calls asked besides
     questions: dict[str, list[Metric | Gate]]  # case id -> what has no valid answer yet
     lines: Lines  # the answers there are
-    failed: Failed  # what had failed when the run was opened
+    failed: FailedAnswers  # what had failed when the run was opened
 
     @property
     def plan_file(self) -> Path:
@@ -64,26 +64,26 @@ class Opened:
         """Keys of the evidence that the open questions of a case need, with what a page shows of it."""
         return self.plan.keys_for(case, self.questions[case.id])
 
-    def open_questions(self, case: Case, failed: Failed) -> list[Metric | Gate]:
+    def open_questions(self, case: Case, failed: FailedAnswers) -> list[Metric | Gate]:
         """What has no valid answer yet; what had failed earlier is asked again."""
 
-        askers = self.plan.askers_of(case)
-        keys = self.plan.record_keys(case, askers)
+        checks = self.plan.askers_of(case)
+        keys = self.plan.record_keys(case, checks)
         newest, found = self.lines.newest.get(case.id, {}), []
-        for asker in askers:
-            line = newest.get(asker.id)
+        for check in checks:
+            line = newest.get(check.id)
             if (
                 line is None
-                or line.key != keys[asker.id]
+                or line.key != keys[check.id]
                 or line.schema != SCHEMA  # earlier answers have no kinds of reasons
-                or (line.status == "failed" and failed.get((case.id, asker.id)) == line)
+                or (line.status == "failed" and failed.get((case.id, check.id)) == line)
             ):
-                found.append(asker)
+                found.append(check)
         return found
 
     def verdicts(self, case: Case) -> dict[str, Verdict | Unscored]:
         """What gates have said of a case that are not asked again, for the metrics behind them."""
-        again = {asker.id for asker in self.questions[case.id]}
+        again = {check.id for check in self.questions[case.id]}
         found: dict[str, Verdict | Unscored] = {}
         for gate in self.plan.askers_of(case):
             line = self.lines.newest.get(case.id, {}).get(gate.id)
@@ -101,44 +101,44 @@ class Opened:
         return hash_of(self.whole)
 
 
-def opened(
+def resume_run(
     out: Path,
     plan: Plan,
     *,
     fresh: bool,
-    request: Mapping[str, Any] | None,
+    request: Details | None,
     adds: Collection[str] | None,
     joins: bool = False,
-) -> Opened:
+) -> ResumedRun:
     """The folder with the answers that still hold; with `adds` those of earlier calls stay part of the run.
 
     `adds` are the ids of all cases that the dataset has, `request` is what the plan was made from. With `joins`, others
     are at work on the same plan: nothing is changed.
     """
-    _require_ours(out, plan.suite.exports)
+    _require_run_folder(out, plan.suite.exports)
     if fresh:
-        _clear(out, plan.suite.exports)
-    _same_source(out, request)
-    earlier = None if adds is None else _earlier(out, plan, adds)
+        _remove_run_files(out, plan.suite.exports)
+    _require_same_source(out, request)
+    earlier = None if adds is None else _earlier_plan(out, plan, adds)
     if earlier is not None:
-        plan = _left_to_earlier(plan, earlier)
+        plan = _without_answered_before(plan, earlier)
     now = plan.as_json()
     if earlier is not None and not joins:
-        _forget(out, _stale(earlier, now))
-    whole = _joined(earlier, now)
+        _remove_answers(out, _stale_answers(earlier, now))
+    whole = _merge_plans(earlier, now)
     if not joins:
-        _remove_torn(out)
+        _remove_unfinished(out)
         write_rows(out / "plan.json", whole)
-    elif (out / "plan.json").read_bytes() != rows_of(whole).encode():
-        raise Others(out, " with other clips or questions")
+    elif (out / "plan.json").read_bytes() != rows_text(whole).encode():
+        raise RunInUse(out, " with other clips or questions")
     lines = Lines(out / "records.jsonl")
     # What failed may have failed a moment ago, with the others: who joins does not ask it again.
     asked_again = {} if joins else lines.newest
     failed = {
         (case, id): line for case, mine in asked_again.items() for id, line in mine.items() if line.status == "failed"
     }
-    begun = Opened(out, plan, whole, {}, lines, failed)
-    settled = Settled(begun)
+    begun = ResumedRun(out, plan, whole, {}, lines, failed)
+    settled = SettledCases(begun)
     begun.questions.update(
         {case.id: [] if settled.has(case) else begun.open_questions(case, failed) for case in plan.cases}
     )
@@ -147,20 +147,20 @@ def opened(
     return begun
 
 
-class Settled:
+class SettledCases:
     """Cases of which everything was answered when the run was opened last, in settled.json.
 
     Each has the digest of all that its answers depend on, and of their lines: to compare it is to ask 48 answers at
     once. Without the file, or with a damaged one, every answer is looked at.
     """
 
-    def __init__(self, begun: Opened) -> None:
+    def __init__(self, begun: ResumedRun) -> None:
         self.begun, self.path = begun, begun.folder / "settled.json"
-        said = _said(self.path)
-        asked = [[asker.id, begun.plan.asker_hash(asker), begun.plan.kinds[asker.id]] for asker in begun.plan.askers]
+        said = _read_object(self.path)
+        asked = [[check.id, begun.plan.asker_hash(check), begun.plan.kinds[check.id]] for check in begun.plan.askers]
         self.basis = digest([SCHEMA, asked], 40)
         known = said.get("cases") if said.get("basis") == self.basis else None
-        self.known: dict[str, Any] = known if isinstance(known, dict) else {}
+        self.known: dict[str, str] = known if isinstance(known, dict) else {}
         self.now: dict[str, str] = {}
 
     def has(self, case: Case) -> bool:
@@ -176,21 +176,21 @@ class Settled:
             write_rows(self.path, {"basis": self.basis, "cases": found})
 
 
-def reopened(out: Path, plan: Plan) -> Opened:
+def reopen_run(out: Path, plan: Plan) -> ResumedRun:
     """The folder of a finished run, with every question open again."""
     facts = parse_json((out / "run.json").read_text(encoding="utf-8"))
-    whole = _joined(_earlier(out, plan) if facts.get("adds") else None, plan.as_json())
+    whole = _merge_plans(_earlier_plan(out, plan) if facts.get("adds") else None, plan.as_json())
     write_rows(out / "plan.json", whole)
     lines = Lines(out / "records.jsonl")
-    return Opened(out, plan, whole, {case.id: plan.askers_of(case) for case in plan.cases}, lines, {})
+    return ResumedRun(out, plan, whole, {case.id: plan.askers_of(case) for case in plan.cases}, lines, {})
 
 
-def hash_of(content: Content) -> str:
+def hash_of(content: PlanFile) -> str:
     """One hash over all metrics and gates of a plan.json."""
     return short_hash(sorted([*content["gates"].values(), *content["metrics"].values()]))
 
 
-def _earlier(out: Path, plan: Plan, present: Collection[str] | None = None) -> dict[str, Any] | None:
+def _earlier_plan(out: Path, plan: Plan, present: Collection[str] | None = None) -> PlanFile | None:
     """What earlier calls into this folder asked, if it can stay beside this plan.
 
     `present` are ids of the cases that the dataset has now; earlier ones that it has no more are left out.
@@ -198,24 +198,25 @@ def _earlier(out: Path, plan: Plan, present: Collection[str] | None = None) -> d
     path = out / "plan.json"
     if not path.is_file():
         return None
-    found = dict(_said(path))
+    found = cast(PlanFile, dict(_read_object(path)))
     if not {"suite", "protocol", "align", "cases", "rejected"} <= found.keys():
         raise UsageError(f"{path} is damaged; add --fresh to start this run again, or choose another folder")
-    for name, mine in (("suite", plan.suite.id), ("protocol", plan.protocol), ("align", plan.align)):
-        if found[name] != mine:
+    before = {"suite": found["suite"], "protocol": found["protocol"], "align": found["align"]}
+    for name, mine in {"suite": plan.suite.id, "protocol": plan.protocol, "align": plan.align}.items():
+        if before[name] != mine:
             raise UsageError(
-                f"{out} holds answers of the {name} {found[name]!r}, but this call uses {mine!r}; choose another "
+                f"{out} holds answers of the {name} {before[name]!r}, but this call uses {mine!r}; choose another "
                 "folder, or --fresh to replace them"
             )
     found.setdefault("made_by", {})
     found.setdefault("observers", {})
     if present is not None:
-        for name in ("cases", "rejected"):
-            found[name] = [entry for entry in found[name] if entry["id"] in present]
+        found["cases"] = [entry for entry in found["cases"] if entry["id"] in present]
+        found["rejected"] = [entry for entry in found["rejected"] if entry["id"] in present]
     return found
 
 
-def _left_to_earlier(plan: Plan, earlier: Content) -> Plan:
+def _without_answered_before(plan: Plan, earlier: PlanFile) -> Plan:
     """The plan without metrics that cannot be answered here for any clip, where an earlier call answered them."""
 
     def lacks(metric: Any) -> bool:
@@ -227,18 +228,19 @@ def _left_to_earlier(plan: Plan, earlier: Content) -> Plan:
     return replace(plan, metrics=tuple(metric for metric in plan.metrics if metric not in known))
 
 
-def _joined(earlier: Content | None, now: Content) -> dict[str, Any]:
+def _merge_plans(earlier: PlanFile | None, now: PlanFile) -> PlanFile:
     """The content of plan.json for all calls together."""
     if earlier is None:
-        return dict(now)
+        return now
     before = {case["id"]: case for case in earlier["cases"]}
     mine = {case["id"]: case for case in now["cases"]}
     for id, case in mine.items():
         other = before.get(id)
         if other is not None and other["digest"] == case["digest"]:
-            for part in ("absent", "evidence", "reference_evidence"):
-                case[part] = {**other[part], **case[part]}
-            case["absent"] = {kind: why for kind, why in case["absent"].items() if kind not in case["evidence"]}
+            case["evidence"] = {**other["evidence"], **case["evidence"]}
+            case["reference_evidence"] = {**other["reference_evidence"], **case["reference_evidence"]}
+            absent = {**other["absent"], **case["absent"]}
+            case["absent"] = {kind: why for kind, why in absent.items() if kind not in case["evidence"]}
     cases = {**before, **mine}
     rejected = {entry["id"]: entry for entry in [*earlier["rejected"], *now["rejected"]]}
     whole = before.keys() <= mine.keys()  # this call looked at every clip of the earlier ones
@@ -246,13 +248,16 @@ def _joined(earlier: Content | None, now: Content) -> dict[str, Any]:
         **now,
         "partial": now["partial"] if whole else now["partial"] or earlier["partial"],
         "total_cases": max(len(cases), now["total_cases"], 0 if whole else earlier["total_cases"]),
-        **{name: {**earlier[name], **now[name]} for name in ("gates", "metrics", "made_by", "observers")},
+        "gates": {**earlier["gates"], **now["gates"]},
+        "metrics": {**earlier["metrics"], **now["metrics"]},
+        "made_by": {**earlier["made_by"], **now["made_by"]},
+        "observers": {**earlier["observers"], **now["observers"]},
         "cases": list(cases.values()),
         "rejected": [entry for id, entry in rejected.items() if id not in cases],
     }
 
 
-def _stale(earlier: Content, now: Content) -> set[tuple[str, str]]:
+def _stale_answers(earlier: PlanFile, now: PlanFile) -> set[tuple[str, str]]:
     """Clips and questions of earlier calls whose answers do not hold any more, because the clip is another one."""
     before = {case["id"]: case["digest"] for case in earlier["cases"]}
     changed = [case["id"] for case in now["cases"] if before.get(case["id"], case["digest"]) != case["digest"]]
@@ -260,41 +265,43 @@ def _stale(earlier: Content, now: Content) -> set[tuple[str, str]]:
     return {(case, id) for case in changed for id in others}
 
 
-def _forget(out: Path, questions: set[tuple[str, str]]) -> None:
+def _remove_answers(out: Path, questions: set[tuple[str, str]]) -> None:
     """Take answers that do not hold any more out of the records."""
     if not questions:
         return
-    text, answers, ends = parsed((out / "records.jsonl").read_bytes())
+    text, answers, ends = parse_lines((out / "records.jsonl").read_bytes())
     lines = (text[begin:end] for begin, end in pairwise(ends))
     kept = [raw for raw, answer in zip(lines, answers, strict=True) if (answer.case, answer.question) not in questions]
     with replacing(out / "records.jsonl") as temporary:
         temporary.write_bytes(b"".join(kept))
 
 
-def _same_source(out: Path, request: Mapping[str, Any] | None) -> None:
+def _require_same_source(out: Path, request: Details | None) -> None:
     """Refuse to mix the answers of two datasets in one run."""
     path = out / "run.json"
     if request is None or not path.is_file():
         return
-    earlier = _said(path).get("request") or {}
+    earlier = _read_object(path).get("request") or {}
     if earlier and earlier.get("source") != request["source"]:
         raise UsageError(
             f"{out} holds a run of {earlier.get('source')}; choose another --out, or --fresh to replace it"
         )
 
 
-def _require_ours(out: Path, exports: Sequence[str]) -> None:
+def _require_run_folder(out: Path, exports: Sequence[str]) -> None:
     """Refuse a folder that was never a run and holds files of the names that a run writes and removes."""
-    if any({"suite", "protocol"} <= _said(out / name).keys() for name in ("run.json", "plan.json")):
+    if any({"suite", "protocol"} <= _read_object(out / name).keys() for name in ("run.json", "plan.json")):
         return
-    there = [name for name in OURS if (out / name).exists()] + [path.name for path in _exported(out, exports)]
+    there = [name for name in RUN_FILES if (out / name).exists()] + [
+        path.name for path in _exported_files(out, exports)
+    ]
     if there:
         raise UsageError(
             f"{out} was never a run, but holds {there[0]}, which a run would replace; choose another --out, or move it"
         )
 
 
-def _said(path: Path) -> Mapping[str, Any]:
+def _read_object(path: Path) -> Details:
     """The object in a JSON file; empty where there is none."""
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
@@ -303,22 +310,22 @@ def _said(path: Path) -> Mapping[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _exported(out: Path, exports: Sequence[str]) -> list[Path]:
+def _exported_files(out: Path, exports: Sequence[str]) -> list[Path]:
     return [found for pattern in exports for found in out.glob(pattern)]
 
 
-def _remove_torn(out: Path) -> None:
+def _remove_unfinished(out: Path) -> None:
     """Remove what earlier invocations had half written when they were killed; nobody else is in the run."""
-    if all(one.get("finished") for one in _said(out / "run.json").get("invocations", [])):
+    if all(one.get("finished") for one in _read_object(out / "run.json").get("invocations", [])):
         return  # looking through the values behind all answers takes a while
     for folder in (".", "units/*", "report/**"):
         for torn in out.glob(f"{folder}/{UNFINISHED}*"):
             torn.unlink(missing_ok=True)
 
 
-def _clear(out: Path, exports: Sequence[str]) -> None:
+def _remove_run_files(out: Path, exports: Sequence[str]) -> None:
     """Remove what earlier invocations wrote, and nothing else."""
-    for path in [*(out / name for name in OURS), *_exported(out, exports)]:
+    for path in [*(out / name for name in RUN_FILES), *_exported_files(out, exports)]:
         if path.is_dir():
             shutil.rmtree(path)
         else:

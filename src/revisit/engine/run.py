@@ -7,26 +7,28 @@ where it stopped, and its summary is the same to the byte.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from revisit.core import Case, Record, UsageError
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.engine.costs import known_costs, learn
+from revisit.engine.costs import known_costs, save_costs
 from revisit.engine.executors import Executor, Local
-from revisit.engine.judging import Asking
-from revisit.engine.leases import Others, entered
+from revisit.engine.judging import JudgeSession
+from revisit.engine.leases import RunInUse, lock_run
 from revisit.engine.plan import Plan
-from revisit.engine.provenance import Account
-from revisit.engine.resume import opened, reopened
-from revisit.engine.run_summary import Growing, write_summary
+from revisit.engine.provenance import InvocationLog
+from revisit.engine.resume import reopen_run, resume_run
+from revisit.engine.run_summary import IncrementalExport, write_summary
 from revisit.engine.scheduling import SharedWork
-from revisit.engine.score import sheet_of
+from revisit.engine.score import scoring_input
 from revisit.engine.scorer_processes import Scorers
-from revisit.engine.worker_processes import cores, hosted, with_networks
+from revisit.engine.worker_count import cores, observing_workers, scoring_workers
+from revisit.engine.worker_processes import network_tasks, uses_host
 from revisit.media import Limits
+from revisit.results.file_types import Details
 from revisit.results.record_files import RecordWriter
 from revisit.results.run import Run
 
@@ -68,7 +70,7 @@ def evaluate(
     cache: EvidenceCache | None = None,
     progress: Progress | None = None,
     command: str = "",
-    request: Mapping[str, Any] | None = None,
+    request: Details | None = None,
     judge: ChosenJudge | None = None,
     adds: Collection[str] | None = None,
     exported: Callable[[Path], None] | None = None,
@@ -89,41 +91,45 @@ def evaluate(
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; --out takes a folder")
     out.mkdir(parents=True, exist_ok=True)
-    with entered(out, alone=judge is not None) as entry:
+    with lock_run(out, alone=judge is not None) as entry:
         if fresh and not entry.first:
-            raise Others(out)
-        begun = opened(out, plan, fresh=fresh, request=request, adds=adds, joins=not entry.first)
+            raise RunInUse(out)
+        resumed = resume_run(out, plan, fresh=fresh, request=request, adds=adds, joins=not entry.first)
         if judge is None:
-            entry.share(begun.plan_file)
-        plan, claims = begun.plan, entry.claims
-        wanted = begun.evidence()
+            entry.share(resumed.plan_file)
+        plan, claims = resumed.plan, entry.claims
+        wanted = resumed.evidence()
         missing = [key for key in plan.tasks if key in wanted and not cache.sound(key)]
         jobs = plan.jobs(missing)
-        account = Account(begun, cache, command, request, cached=len(wanted) - len(missing), adds=adds is not None)
+        account = InvocationLog(
+            resumed, cache, command, request, cached=len(wanted) - len(missing), adds=adds is not None
+        )
         with claims.writing():
             account.write()
 
-        networks = with_networks(jobs)
+        networks = network_tasks(jobs)
         parts = sum(job.most_parts for job in jobs)
-        observing = executor or Local(_workers(workers, parts, bool(networks) and hosted()))
+        observing = executor or Local(observing_workers(workers, parts, bool(networks) and uses_host()))
         here = observing.workers if isinstance(observing, Local) else cores()  # one scores beside four that observe
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
         failures: dict[str, str] = {}
         broken: dict[str, str] = {}
-        growing = Growing(begun, exported)
+        growing = IncrementalExport(resumed, exported)
         failed = 0  # cases
         try:
             with (
-                RecordWriter(out / "records.jsonl", claims.writing, begun.lines.read) as writer,
-                Asking(plan, missing, cache, judge, out / "answers.jsonl") as asking,
-                Scorers(_scorers(here // 4, len(plan.cases)), cache, out / "units") as scorers,
+                RecordWriter(out / "records.jsonl", claims.writing, resumed.lines.read) as writer,
+                JudgeSession(plan, missing, cache, judge, out / "answers.jsonl") as asking,
+                Scorers(scoring_workers(here // 4, len(plan.cases)), cache, out / "units") as scorers,
             ):
 
                 def record(case: Case) -> None:
                     known = {**failures, **asking.failures, **plan.spoilt(case, broken)}
-                    askers = begun.questions[case.id]
+                    checks = resumed.questions[case.id]
                     scorers.score(
-                        sheet_of(plan, case, askers, known, begun.verdicts(case)), askers, partial(recorded, case)
+                        scoring_input(plan, case, checks, known, resumed.verdicts(case)),
+                        checks,
+                        partial(recorded, case),
                     )
 
                 def recorded(case: Case, answers: list[Record]) -> None:
@@ -138,7 +144,7 @@ def evaluate(
                         shared.after({key})
                         progress.asked(asking.done, asking.total, asking.said)
 
-                shared = SharedWork(begun, cache, claims, record, known_costs(cache), writer.alone, observing.hands)
+                shared = SharedWork(resumed, cache, claims, record, known_costs(cache), writer.alone, observing.hands)
                 asking.recall(plan.tasks[key][2] for key in sorted(wanted))
                 while (todo := shared.jobs()) is not None:
                     hear(asking.begin(None, {}))
@@ -160,40 +166,26 @@ def evaluate(
         finally:
             progress.finish()
         with claims.writing():
-            results = write_summary(begun)
+            results = write_summary(resumed)
             if exported is not None:
                 exported(out)
             account.write(finished=time.time())
-        learn(cache, account.seconds, account.watched)
-        return Run(out, begun.lines, results)
+        save_costs(cache, account.seconds, account.watched)
+        return Run(out, resumed.lines, results)
 
 
 def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
     """Answer every question of the plan again from cached evidence; nothing is decoded."""
     cache = cache or EvidenceCache(cache_root())
-    with entered(out, alone=True) as entry:
+    with lock_run(out, alone=True) as entry:
         if not entry.first:
-            raise Others(out)
-        begun = reopened(out, plan)
-        processes = _scorers(cores(), len(plan.cases))
+            raise RunInUse(out)
+        resumed = reopen_run(out, plan)
+        processes = scoring_workers(cores(), len(plan.cases))
         with RecordWriter(out / "records.jsonl") as writer, Scorers(processes, cache, out / "units") as scorers:
             for case in plan.cases:
-                askers = begun.questions[case.id]
-                scorers.score(sheet_of(plan, case, askers, {}), askers, lambda answers: writer.append(*answers))
+                checks = resumed.questions[case.id]
+                scorers.score(scoring_input(plan, case, checks, {}), checks, lambda answers: writer.append(*answers))
             scorers.collect(all=True)
-        results = write_summary(begun)
-    return Run(out, begun.lines, results)
-
-
-def _scorers(most: int, cases: int) -> int:
-    """Processes that score: none for a few cases."""
-    return min(most, cases // 8)
-
-
-def _workers(asked: int | None, jobs: int, with_host: bool) -> int:
-    """Processes that decode: one for each core, but for the two that a host of networks keeps busy."""
-    if asked is not None:
-        if asked < 0:
-            raise UsageError(f"--workers takes 0 (in this process) or a number of processes, not {asked}")
-        return min(asked, jobs) if jobs else 0
-    return max(1, min(cores() - 2 * with_host, jobs, 16)) if jobs else 0
+        results = write_summary(resumed)
+    return Run(out, resumed.lines, results)

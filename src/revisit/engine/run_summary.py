@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,30 +11,31 @@ from typing import Any
 from revisit.core import SUITES, Case, Rejected, Suite
 from revisit.diagnosis.summary import diagnosed, taxonomy_table
 from revisit.engine.availability import caption
-from revisit.engine.resume import Opened, hash_of
+from revisit.engine.resume import ResumedRun, hash_of
 from revisit.media.files import write_text
 from revisit.results import Results, stand_ins
 from revisit.results.display import observed_by
+from revisit.results.file_types import Details, PlanFile
 from revisit.results.record_files import write_json, write_rows
 from revisit.results.run import Run, results_of
 from revisit.results.verdict import verdict
 
 
-def write_summary(begun: Opened) -> Results:
+def write_summary(begun: ResumedRun) -> Results:
     """The results; summary.json has the suite's own tables, no times and no paths: equal work gives equal bytes."""
     out, suite = begun.folder, begun.plan.suite
     results = results_of(out, begun.whole, begun.plan.cases, begun.lines)
-    summary, found = summarised(results, suite, begun.whole)
+    summary, found = summarise_results(results, suite, begun.whole)
     if found:
         write_rows(out / "diagnosis.json", found)
     else:
         (out / "diagnosis.json").unlink(missing_ok=True)
-    write_json(out / "summary.json", {**_facts(begun), **summary})
+    write_json(out / "summary.json", {**_run_details(begun), **summary})
     _drop_stale(out, suite.exports, _export(begun, results))
     return results
 
 
-def summarised(results: Results, suite: Suite, plan: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def summarise_results(results: Results, suite: Suite, plan: PlanFile) -> tuple[dict[str, Any], dict[str, Any]]:
     """The suite's own tables with diagnosis and verdict, and the diagnoses of all clips."""
     summary = suite.summarise(results)
     found = diagnosed(results)
@@ -57,8 +58,8 @@ class SoFar:
     """What a run says so far: of the clips that have answers."""
 
     results: Results
-    summary: Mapping[str, Any]
-    diagnosis: Mapping[str, Any]
+    summary: Details
+    diagnosis: Details
     finished: bool
 
 
@@ -70,7 +71,7 @@ def so_far(run: Run) -> SoFar:
     plan = run.plan
     everything = run.results
     results = everything.only(lambda entry: isinstance(entry, Rejected) or bool(everything.of(entry)))
-    summary, found = summarised(results, SUITES[plan["suite"]], plan)
+    summary, found = summarise_results(results, SUITES[plan["suite"]], plan)
     told = {
         "suite": plan["suite"],
         "protocol": f"{plan['protocol']}:{hash_of(plan)}",
@@ -82,7 +83,7 @@ def so_far(run: Run) -> SoFar:
     return SoFar(results, {**told, **summary}, found, False)
 
 
-def _export(begun: Opened, results: Results) -> set[Path]:
+def _export(begun: ResumedRun, results: Results) -> set[Path]:
     """Write the files that the suite makes of these results; return where they are."""
     out, plan, whole = begun.folder, begun.plan, begun.whole
     if plan.suite.export is None:
@@ -91,7 +92,7 @@ def _export(begun: Opened, results: Results) -> set[Path]:
     finished = len(results.cases) == len(contest)
     models = sorted({entry["model"] for entry in (*contest, *whole["rejected"])} - {""})
     more = {"made_by": whole["made_by"], "parameters": plan.parameters, "finished": finished, "models": models}
-    made = plan.suite.export(out, {**_facts(begun), **more}, stand_ins.set_apart(results))
+    made = plan.suite.export(out, {**_run_details(begun), **more}, stand_ins.set_apart(results))
     if stand_ins.stand_ins(results):
         made[stand_ins.FILE] = stand_ins.as_csv(results)
     else:
@@ -102,7 +103,7 @@ def _export(begun: Opened, results: Results) -> set[Path]:
     return {out / name for name in made}
 
 
-def _facts(begun: Opened) -> dict[str, Any]:
+def _run_details(begun: ResumedRun) -> dict[str, object]:
     """What the summary and the exported files say of the run."""
     plan, whole = begun.plan, begun.whole
     return {
@@ -115,13 +116,13 @@ def _facts(begun: Opened) -> dict[str, Any]:
     }
 
 
-class Growing:
+class IncrementalExport:
     """Exported files while the answers come in, for suites whose card says `grows`: rows of the cases that are done.
 
     They are written anew at most a tenth of the time, so that a long list of clips does not slow a run down.
     """
 
-    def __init__(self, begun: Opened, exported: Callable[[Path], None] | None) -> None:
+    def __init__(self, begun: ResumedRun, exported: Callable[[Path], None] | None) -> None:
         self.begun, self.exported = begun, exported
         self.done = {id for id, questions in begun.questions.items() if not questions}
         suite = begun.plan.suite

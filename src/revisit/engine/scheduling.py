@@ -15,11 +15,11 @@ from revisit.engine.cache import EvidenceCache
 from revisit.engine.costs import Costs
 from revisit.engine.jobs import ClipTask, Job
 from revisit.engine.leases import POLL, Claims
-from revisit.engine.resume import Opened
+from revisit.engine.resume import ResumedRun
 
 
 @dataclass
-class Unit:
+class WorkUnit:
     """What one process does at a time."""
 
     names: frozenset[str]  # digests of the clips
@@ -36,7 +36,7 @@ class SharedWork:
 
     def __init__(
         self,
-        begun: Opened,
+        begun: ResumedRun,
         cache: EvidenceCache,
         claims: Claims,
         record: Callable[[Case], None],
@@ -49,8 +49,8 @@ class SharedWork:
         self._to_do = self._to_take = 0.0  # seconds that one processor needs for all that is missing; for what is left
         self._opened_at = begun.lines.state
         self._left = self._units()
-        self._of_clip: dict[str, Unit] = {}  # of the units that are being worked on
-        self._of_case: dict[str, Unit] = {}
+        self._of_clip: dict[str, WorkUnit] = {}  # of the units that are being worked on
+        self._of_case: dict[str, WorkUnit] = {}
         self._lacks: dict[str, tuple[Case, set[str]]] = {}  # case -> evidence it waits for
         self._waiting: dict[str, list[str]] = {}  # evidence -> cases
         self._told: set[str] = set()  # evidence that was made or given up
@@ -92,28 +92,28 @@ class SharedWork:
         """The answers of a case were written."""
         self._less(self._of_case.pop(case.id))
 
-    def _less(self, unit: Unit) -> None:
+    def _less(self, unit: WorkUnit) -> None:
         """When all of a unit is done, others may look at it."""
         unit.to_come -= 1
         if not unit.to_come:
             self.claims.give_back(unit.names)
 
-    def _units(self) -> list[Unit]:
+    def _units(self) -> list[WorkUnit]:
         units, of_clip = [], {}
         for job in self.plan.jobs(self.begun.evidence()):
-            unit = Unit(frozenset(clip.digest for clip in job.clips))
+            unit = WorkUnit(frozenset(clip.digest for clip in job.clips))
             units.append(unit)
             of_clip.update(dict.fromkeys(unit.names, unit))
         for case in self.plan.cases:
             if self.begun.questions[case.id]:
                 name = self.plan.digests.get(case.id, case.id)
                 if name not in of_clip:
-                    of_clip[name] = Unit(frozenset([name]))
+                    of_clip[name] = WorkUnit(frozenset([name]))
                     units.append(of_clip[name])
                 of_clip[name].cases.append(case)
         return [unit for unit in units if unit.cases]
 
-    def _claimed(self, units: list[Unit]) -> Iterator[Job]:
+    def _claimed(self, units: list[WorkUnit]) -> Iterator[Job]:
         for unit in units:
             if not self.claims.take(unit.names):
                 self._left.append(unit)
@@ -158,7 +158,7 @@ class SharedWork:
         made = (self.plan.tasks[key] for key in keys)
         return self.costs.seconds((clip, task) for _, clip, task in made if task.shown is None)
 
-    def _still_open(self, unit: Unit) -> list[Case]:
+    def _still_open(self, unit: WorkUnit) -> list[Case]:
         """The cases that nobody has answered since the run was opened."""
         if not self.alone() and self.begun.lines.refresh().state != self._opened_at:
             for case in unit.cases:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,22 +26,25 @@ from revisit.core import (
     Verdict,
     evidence_id,
 )
+from revisit.core.records import Status
 from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.dependencies import Parameters, parameters_of
-from revisit.engine.plan import Plan, Wanted
+from revisit.engine.evidence_plan import CaseEvidence
+from revisit.engine.plan import Plan
 from revisit.media import save_npz
+from revisit.results.file_types import Details
 
 
-class Failed(Exception):
+class CheckFailed(Exception):
     """An answer that is owed but could not be made: a broken file, or a fault in the code."""
 
 
 @dataclass(frozen=True)
-class Sheet:
+class ScoringInput:
     """All that the answers of one case depend on, beside evidence. It can be sent to another process."""
 
     case: Case
-    wanted: Wanted
+    wanted: CaseEvidence
     parameters: Parameters
     unreadable: str = ""  # why the clip cannot even be hashed
     keys: Mapping[str, str] = field(default_factory=dict)  # metric or gate -> address of its answer
@@ -50,33 +53,33 @@ class Sheet:
     verdicts: Mapping[str, Verdict | Unscored] = field(default_factory=dict)  # of gates that have answered before
 
 
-def sheet_of(
+def scoring_input(
     plan: Plan,
     case: Case,
-    askers: Sequence[Metric | Gate],
+    checks: Sequence[Metric | Gate],
     failures: Mapping[str, str],
     verdicts: Mapping[str, Verdict | Unscored] | None = None,
-) -> Sheet:
+) -> ScoringInput:
     """What the plan says of a case that these are asked about."""
     wanted = plan.wanted[case.id]
-    return Sheet(
+    return ScoringInput(
         case,
         wanted,
         plan.parameters,
         plan.unreadable.get(case.id, ""),
-        plan.record_keys(case, askers),
-        {asker.id: plan.asker_hash(asker) for asker in askers},
+        plan.record_keys(case, checks),
+        {check.id: plan.asker_hash(check) for check in checks},
         {key: failures[key] for key in wanted.keys.values() if key in failures},
         verdicts or {},
     )
 
 
-class Bench:
+class CaseScorer:
     """The evidence of one case, loaded when first asked for."""
 
-    def __init__(self, sheet: Sheet, cache: EvidenceCache | MemoryCache) -> None:
+    def __init__(self, sheet: ScoringInput, cache: EvidenceCache | MemoryCache) -> None:
         self.sheet, self.case, self.cache = sheet, sheet.case, cache
-        self.known: dict[str, Any] = {}
+        self.evidence: dict[str, object] = {}
         self.verdicts = dict(sheet.verdicts)
 
     def get(self, kind: type) -> Any:
@@ -84,9 +87,9 @@ class Bench:
         if kind is Case:
             return self.case
         id = evidence_id(kind)
-        if id not in self.known:
-            self.known[id] = self._derive(DERIVED[id]) if id in DERIVED else self._load(kind, id)
-        return self.known[id]
+        if id not in self.evidence:
+            self.evidence[id] = self._derive(DERIVED[id]) if id in DERIVED else self._load(kind, id)
+        return self.evidence[id]
 
     def _load(self, kind: type, id: str) -> Any:
         wanted = self.sheet.wanted
@@ -95,7 +98,9 @@ class Bench:
         key = wanted.keys[id]
         record = self.cache.load(kind, key)
         if record is None:
-            raise Failed(self.sheet.failures.get(key) or f"{id} is not in the cache; run the same eval command again")
+            raise CheckFailed(
+                self.sheet.failures.get(key) or f"{id} is not in the cache; run the same eval command again"
+            )
         return record
 
     def _derive(self, derivation: Derived) -> Any:
@@ -107,9 +112,9 @@ class Bench:
             arguments.append(None if isinstance(found, Unscored) else found)
         return derivation.fn(*arguments, **parameters_of(derivation, self.sheet.parameters))
 
-    def arguments(self, asker: Metric | Gate | Derived) -> list[Any] | Unscored:
+    def arguments(self, check: Metric | Gate | Derived) -> list[Any] | Unscored:
         found = []
-        for kind in asker.needs:
+        for kind in check.needs:
             evidence = self.get(kind)
             if isinstance(evidence, Unscored):
                 return evidence
@@ -138,29 +143,47 @@ class Bench:
         return metric(*arguments, **parameters_of(metric, self.sheet.parameters))
 
 
-def answers(bench: Bench, askers: Sequence[Metric | Gate]) -> Iterator[tuple[Record, Series | None]]:
+@dataclass(frozen=True)
+class CheckAnswer:
+    """What a metric or gate said of a case, and the values per frame or pair behind it."""
+
+    status: Status
+    reason: Reason | None = None
+    facts: Details = field(default_factory=dict)
+    value: float | None = None
+    raw: float | None = None
+    label: str = ""
+    series: Series | None = None
+
+
+def run_checks(bench: CaseScorer, checks: Sequence[Metric | Gate]) -> Iterator[tuple[Record, Series | None]]:
     """Records of one case for the given metrics and gates, each with the values behind it."""
-    for asker in askers:
+    for check in checks:
         started = time.perf_counter()
-        facts, series = _answer(bench, asker)
+        answer = _run_check(bench, check)
         record = Record(
             bench.case,
-            asker.id,
-            isinstance(asker, Gate),
-            version=asker.version,
-            protocol=bench.sheet.tags[asker.id],
-            key=bench.sheet.keys[asker.id],
-            n_units=0 if series is None else len(series),
+            check.id,
+            isinstance(check, Gate),
+            answer.status,
+            answer.value,
+            answer.raw,
+            answer.label,
+            answer.reason,
+            answer.facts,
+            check.version,
+            bench.sheet.tags[check.id],
+            bench.sheet.keys[check.id],
+            n_units=0 if answer.series is None else len(answer.series),
             seconds=round(time.perf_counter() - started, 4),
-            **facts,
         )
-        yield record, series
+        yield record, answer.series
 
 
-def score_case(bench: Bench, askers: Sequence[Metric | Gate], units: Path) -> list[Record]:
+def score_case(bench: CaseScorer, checks: Sequence[Metric | Gate], units: Path) -> list[Record]:
     """Records of one case; the values behind them are written to the folder `units`."""
     made = []
-    for record, series in answers(bench, askers):
+    for record, series in run_checks(bench, checks):
         if series is not None and len(series):
             path = units / record.key[:2] / f"{record.key}.npz"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -170,39 +193,37 @@ def score_case(bench: Bench, askers: Sequence[Metric | Gate], units: Path) -> li
     return made
 
 
-def _answer(bench: Bench, asker: Metric | Gate) -> tuple[dict[str, Any], Series | None]:
-    """What a record says of the answer, and the values behind it."""
+def _run_check(bench: CaseScorer, check: Metric | Gate) -> CheckAnswer:
     try:
         if bench.sheet.unreadable:
-            raise Failed(bench.sheet.unreadable)
-        answer = bench.score(asker) if isinstance(asker, Metric) else bench.verdict(asker)
-        facts = plain(answer.facts)
-    except (Failed, RevisitError) as error:
-        return {"status": "failed", "reason": Reason("failed", str(error))}, None
+            raise CheckFailed(bench.sheet.unreadable)
+        answer = bench.score(check) if isinstance(check, Metric) else bench.verdict(check)
+        facts = to_plain(answer.facts)
+    except (CheckFailed, RevisitError) as error:
+        return CheckAnswer("failed", Reason("failed", str(error)))
     except Exception as error:  # a fault in one metric must not cost the others their scores
-        why = f"{asker.id} failed: {type(error).__name__}: {error}"
-        return {"status": "failed", "reason": Reason("failed", why)}, None
+        return CheckAnswer("failed", Reason("failed", f"{check.id} failed: {type(error).__name__}: {error}"))
     if isinstance(answer, Unscored):
-        return {"status": "unscored", "reason": answer.reason, "facts": facts}, None
+        return CheckAnswer("unscored", answer.reason, facts)
     if isinstance(answer, Score):
-        return {"status": "scored", "value": answer.value, "raw": answer.raw, "facts": facts}, answer.units
+        return CheckAnswer("scored", None, facts, answer.value, answer.raw, series=answer.units)
     reason = answer.refusal if answer.state != "open" else None
-    return {"status": answer.state, "label": answer.label, "reason": reason, "facts": facts}, answer.units
+    return CheckAnswer(cast(Status, answer.state), reason, facts, label=answer.label, series=answer.units)
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Numbers, strings, lists and mappings only, so that it survives JSON; not-a-number becomes null.
 
     TypeError for whatever else a metric may have put there.
     """
     if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {str(name): to_plain(item) for name, item in value.items()}
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return to_plain(value.tolist())
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
+        return [to_plain(item) for item in value]
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return to_plain(value.item())
     if isinstance(value, float):
         return value if np.isfinite(value) else None
     if value is None or isinstance(value, str | int):

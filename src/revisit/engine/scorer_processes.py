@@ -17,10 +17,10 @@ from types import TracebackType
 
 from revisit.core import GATES, METRICS, Gate, Metric, Record
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.score import Bench, Sheet, score_case
+from revisit.engine.score import CaseScorer, ScoringInput, score_case
 from revisit.engine.worker_processes import die_with, starting_a_child
 
-Asked = tuple[bool, str, int, str]  # whether it is a gate, id, version, module
+CheckReference = tuple[bool, str, int, str]  # whether it is a gate, id, version, module
 Done = Callable[[list[Record]], None]
 
 
@@ -30,7 +30,7 @@ class Scorers:
     def __init__(self, processes: int, cache: EvidenceCache, units: Path) -> None:
         self.cache, self.units = cache, units
         self._pool = _pool(processes) if processes else None
-        self._pending: dict[Future[list[Record]], tuple[Sheet, Sequence[Metric | Gate], Done]] = {}
+        self._pending: dict[Future[list[Record]], tuple[ScoringInput, Sequence[Metric | Gate], Done]] = {}
 
     def __enter__(self) -> Scorers:
         return self
@@ -39,33 +39,33 @@ class Scorers:
         if self._pool is not None:
             self._pool.shutdown(wait=error is None, cancel_futures=True)
 
-    def score(self, sheet: Sheet, askers: Sequence[Metric | Gate], done: Done) -> None:
+    def score(self, sheet: ScoringInput, checks: Sequence[Metric | Gate], done: Done) -> None:
         """Score a case; `done` is given the records, at once or from `collect`."""
-        asked = [(isinstance(asker, Gate), asker.id, asker.version, asker.fn.__module__) for asker in askers]
+        asked = [(isinstance(check, Gate), check.id, check.version, check.fn.__module__) for check in checks]
         if self._pool is None or any(module == "__main__" for *_, module in asked):
-            done(self._here(sheet, askers))
+            done(self._here(sheet, checks))
             return
         try:
             with starting_a_child():
-                scored = self._pool.submit(_scored, sheet, asked, self.cache, self.units)
+                scored = self._pool.submit(_score_case, sheet, asked, self.cache, self.units)
         except RuntimeError:  # all of its processes are lost with one that was killed
-            done(self._here(sheet, askers))
+            done(self._here(sheet, checks))
             return
-        self._pending[scored] = sheet, askers, done
+        self._pending[scored] = sheet, checks, done
 
     def collect(self, all: bool = False) -> None:
         """Hand over what is scored by now, or everything."""
         while self._pending:
             ready, _ = wait(self._pending, None if all else 0, FIRST_COMPLETED)
             for scored in ready:
-                sheet, askers, done = self._pending.pop(scored)
+                sheet, checks, done = self._pending.pop(scored)
                 lost = scored.exception() is not None  # a process that was killed, or that does not know a metric
-                done(self._here(sheet, askers) if lost else scored.result())
+                done(self._here(sheet, checks) if lost else scored.result())
             if not all:
                 return
 
-    def _here(self, sheet: Sheet, askers: Sequence[Metric | Gate]) -> list[Record]:
-        return score_case(Bench(sheet, self.cache), askers, self.units)
+    def _here(self, sheet: ScoringInput, checks: Sequence[Metric | Gate]) -> list[Record]:
+        return score_case(CaseScorer(sheet, self.cache), checks, self.units)
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
@@ -78,11 +78,13 @@ def _begin(parent: int) -> None:
     die_with(parent)
 
 
-def _scored(sheet: Sheet, asked: Sequence[Asked], cache: EvidenceCache, units: Path) -> list[Record]:
-    return score_case(Bench(sheet, cache), [_asker(*one) for one in asked], units)
+def _score_case(
+    sheet: ScoringInput, asked: Sequence[CheckReference], cache: EvidenceCache, units: Path
+) -> list[Record]:
+    return score_case(CaseScorer(sheet, cache), [_load_check(*one) for one in asked], units)
 
 
-def _asker(is_gate: bool, id: str, version: int, module: str) -> Metric | Gate:
+def _load_check(is_gate: bool, id: str, version: int, module: str) -> Metric | Gate:
     registry = GATES if is_gate else METRICS
     if id not in registry:
         importlib.import_module(module)  # of a plugin that registered itself in the parent process only

@@ -25,7 +25,7 @@ from revisit.core import RevisitError, UsageError
 from revisit.core.threads import started
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ClipTask, Job, ObserverTask
-from revisit.engine.network_client import Address, Remote, runs_at_host
+from revisit.engine.network_client import Address, HostConnection, runs_at_host
 from revisit.engine.observe import Outcome, observe
 from revisit.media import Limits
 from revisit.networks import settings
@@ -56,12 +56,12 @@ def run_jobs(
     context = multiprocessing.get_context("spawn")
     if networks is None:
         jobs = list(jobs)
-        networks = with_networks(jobs)
-    with _awake() as children, _hosts_of_networks(context, networks, children) as hosts:
+        networks = network_tasks(jobs)
+    with _keep_awake() as children, _hosts_of_networks(context, networks, children) as hosts:
         yield from _share_out(context, iter(jobs), cache, limits, workers, hosts, children)
 
 
-def with_networks(jobs: Iterable[Job]) -> list[ObserverTask]:
+def network_tasks(jobs: Iterable[Job]) -> list[ObserverTask]:
     """A task of each observer that runs networks."""
     asked = {task.observer: task for job in jobs for clip in job.clips for task in clip.observers}
     return [task for task in asked.values() if runs_at_host(task)]
@@ -105,7 +105,7 @@ def _share_out(
                     children.discard(process)
                     process.join()
                     del busy[ready]
-                    yield from _died(to_come, process.exitcode)
+                    yield from _outcomes_of_dead_worker(to_come, process.exitcode)
                     continue
                 if outcome is not None:
                     yield to_come.pop(0), outcome
@@ -122,7 +122,7 @@ def _share_out(
 
 
 @contextmanager
-def _awake() -> Iterator[set[Any]]:
+def _keep_awake() -> Iterator[set[Any]]:
     """A set of processes that go on when somebody stops them."""
     children: set[Any] = set()
     over = threading.Event()
@@ -145,7 +145,7 @@ def _awake() -> Iterator[set[Any]]:
 def _hosts_of_networks(context: Any, wanted: Sequence[ObserverTask], children: set[Any]) -> Iterator[list[_Host]]:
     """Where the networks are, if processes of their own run them: one for each GPU, where there is work for it."""
     with ExitStack() as stack:
-        devices = (settings.devices() or [""]) if wanted and hosted() else []
+        devices = (settings.devices() or [""]) if wanted and uses_host() else []
         hosts = [stack.enter_context(_host(context, device, wanted, children)) for device in devices]
         by_mistake = settings.networks() == "auto" and all(host.address.told.startswith("cpu") for host in hosts)
         yield [] if by_mistake else hosts  # a GPU that torch cannot use: the workers' cores are more than one
@@ -204,12 +204,7 @@ def _place_to_listen() -> Iterator[str]:
             yield str(Path(folder) / "host")
 
 
-def cores() -> int:
-    """Cores that this process may use, which a scheduler or container may have limited."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def hosted() -> bool:
+def uses_host() -> bool:
     """Whether one process runs the networks: on a GPU, unless `REVISIT_NETWORKS` (host or workers) says otherwise."""
     chosen, devices = settings.networks(), settings.devices()
     gpu = devices[0].startswith("cuda") if devices else Path("/dev/nvidiactl").exists()
@@ -268,7 +263,9 @@ def _without_main() -> Iterator[None]:
     Nothing of it is wanted there: what runs in a child is imported by its name.
     """
     main = sys.modules["__main__"]
-    hidden: dict[str, Any] = {name: main.__dict__[name] for name in ("__file__", "__spec__") if name in main.__dict__}
+    hidden: dict[str, object] = {
+        name: main.__dict__[name] for name in ("__file__", "__spec__") if name in main.__dict__
+    }
     main.__dict__.update(dict.fromkeys(hidden))
     try:
         yield
@@ -298,7 +295,7 @@ def one_thread_each() -> Iterator[None]:
 def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: int, address: Address | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and closes the pipe
     die_with(parent)
-    host = None if address is None else Remote(address)
+    host = None if address is None else HostConnection(address)
     while True:
         try:
             job = connection.recv()
@@ -319,7 +316,7 @@ def die_with(parent: int) -> None:
             os._exit(1)
 
 
-def _died(clips: Sequence[ClipTask], code: int | None) -> Iterator[tuple[ClipTask, Outcome]]:
+def _outcomes_of_dead_worker(clips: Sequence[ClipTask], code: int | None) -> Iterator[tuple[ClipTask, Outcome]]:
     """The clips that a dead worker did not get done, each with the sentence why."""
     how = f"was killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"ended with code {code}"
     sentence = (

@@ -5,11 +5,10 @@ A scene is what models can be compared on: one sample under one condition, with 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from revisit.core import SUITES, Case, UsageError, digest
 from revisit.core.cases import FLOOR
@@ -21,10 +20,12 @@ from revisit.report.page_data import gate_titles, metric_cards
 from revisit.report.videos import Videos
 from revisit.report.wording import gate_name
 from revisit.results.ceilings import held_to_truth
+from revisit.results.file_types import CaseEntry
 from revisit.results.model_facts import facts_for
 from revisit.results.results import Results
 from revisit.results.run import Run
-from revisit.results.verdict import Verdict, verdict, worst_moments
+from revisit.results.verdict import Verdict, verdict
+from revisit.results.worst_frames import worst_moments
 from revisit.web.templates import Context
 
 GALLERY = 24  # moments
@@ -176,7 +177,7 @@ class Book:
         return gallery
 
 
-def _shown(planned: list[dict[str, Any]]) -> dict[str, Mapping[str, str]]:
+def _shown(planned: Iterable[CaseEntry]) -> dict[str, Mapping[str, str]]:
     """Path of a clip or reference -> keys of the evidence there is of it."""
     references = {e["reference"]["path"]: e.get("reference_evidence", {}) for e in planned if e["reference"]}
     return {**references, **{entry["clip"]["path"]: entry.get("evidence", {}) for entry in planned}}

@@ -12,7 +12,7 @@ from revisit.core.records import GATE_STATES
 from revisit.core.text import counted
 from revisit.report import plots
 from revisit.results import Cell, Results
-from revisit.results.display import BEST_RULE, HEADINGS, coverage, number, title, unscored
+from revisit.results.display import BEST_RULE, HEADINGS, coverage, number, reason_title, unscored
 from revisit.results.funnel import LOOKED_AWAY
 from revisit.web.templates import Context
 
@@ -150,7 +150,7 @@ def findings(results: Results, gates: Mapping[str, str]) -> list[Context]:
 
 def finding(record: Record) -> str:
     """What a gate found, or the kind of reason why it found nothing."""
-    return record.label or (title(record.reason.kind) if record.reason else "")
+    return record.label or (reason_title(record.reason.kind) if record.reason else "")
 
 
 def _cell(cell: Cell, scale: tuple[float, float], text: str = "", is_best: bool = False) -> Context:

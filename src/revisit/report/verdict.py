@@ -11,7 +11,8 @@ from revisit.report import plots
 from revisit.results import Cell
 from revisit.results.display import coverage, ends, metric_title, number, unscored
 from revisit.results.funnel import posed
-from revisit.results.verdict import Answer, Place, Verdict
+from revisit.results.question_ranking import Answer, Place
+from revisit.results.verdict import Verdict
 from revisit.web.templates import Context
 
 QUESTION = "Which model remembers best?"

@@ -70,10 +70,7 @@ def held_to_truth(results: Results) -> Results:
     unposed = any(record.status in ("closed", "unsure") for record in results.about(LOOK_AWAY))
     if not (unposed or results.truths or results.scores(OUTCOME) or any(map(expects_event, results.cases))):
         return results  # nothing to hold them to
-    if "held" not in results.said:
-        results.said["held"] = results.mapped(lambda record: _held(results, record))
-    made: Results = results.said["held"]
-    return made
+    return results.once("held to the truth", lambda: results.mapped(lambda record: _hold_to_truth(results, record)))
 
 
 def ceiling(results: Results, record: Record) -> float | None:
@@ -103,18 +100,18 @@ def measured(held: Record) -> str:
 
 def low_ceilings(results: Results) -> dict[str, int]:
     """Metric of memory -> samples on which the truth itself scores low: what to warn of."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for record in results.truth.records:
         if record.scored and record.value is not None and _is_low(record.question, record.value):
-            found[record.question] = found.get(record.question, 0) + 1
-    return found
+            counts[record.question] = counts.get(record.question, 0) + 1
+    return counts
 
 
-def _held(results: Results, record: Record) -> Record:
+def _hold_to_truth(results: Results, record: Record) -> Record:
     if not record.scored or record.value is None or record.question not in METRICS:
         return record
     metric = METRICS[record.question]
-    if reason := _not_posed(results, record):
+    if reason := _untestable_reason(results, record):
         return _unscored(record.changed(facts={**record.facts, "own": record.value}), reason.kind, reason.sentence)
     truth, outcome = ceiling(results, record), results.score(record.case, OUTCOME)
     if truth is None:
@@ -143,12 +140,12 @@ def _held(results: Results, record: Record) -> Record:
     return _capped(record.changed(value=high - abs(own - truth)), outcome)
 
 
-def _not_posed(results: Results, record: Record) -> Reason | None:
+def _untestable_reason(results: Results, record: Record) -> Reason | None:
     """Why a score is no answer to a question of memory: the camera never looked away, or nobody can tell."""
     if record.protocol.partition(":")[0] not in OWN_PROTOCOLS or not counts_as_memory(record.question):
         return None
-    said = results.answer(record.case, LOOK_AWAY)
-    return said.reason if said is not None and said.status in ("closed", "unsure") else None
+    gate = results.answer(record.case, LOOK_AWAY)
+    return gate.reason if gate is not None and gate.status in ("closed", "unsure") else None
 
 
 def _capped(record: Record, outcome: float | None) -> Record:

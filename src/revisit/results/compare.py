@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from revisit.core import METRICS, Case
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
-from revisit.results.results import Interval, Results, differences_of, span, within
+from revisit.results.cells import Interval, differences_of, span, within
+from revisit.results.results import Results
 from revisit.stats.paired import ALPHA, PairedTest, holm, paired_test, wilcoxon
 
 FEWER = 0.5  # of the clips of the first: with fewer that pose the test, the others' scores say nothing of the rest
@@ -28,7 +28,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Look:
+class ClipDifference:
     """A clip of both sides, and what each scored: what to look at."""
 
     sample: str
@@ -43,7 +43,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Part:
+class GroupDifference:
     """The difference in some of the clips."""
 
     group: str
@@ -72,9 +72,9 @@ class Delta:
     signed_ranks: float | None  # p of Wilcoxon's test
     wins: int  # of the second, by the direction of the metric
     losses: int
-    looks: tuple[Look, ...] = ()  # the largest differences first, for the second and against it
+    looks: tuple[ClipDifference, ...] = ()  # the largest differences first, for the second and against it
     method: str = ""  # the test, or why there is none
-    parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+    parts: Mapping[str, tuple[GroupDifference, ...]] = field(default_factory=dict)
 
     @property
     def better(self) -> str | None:
@@ -92,10 +92,10 @@ def compare(
     by: Mapping[str, Callable[[Case], str]] | None = None,
 ) -> list[Delta]:
     """All others beside the first in all metrics; a metric without a clip in common is left out."""
-    made = [delta for other in others for id in metrics if (delta := _delta(first, other, id, by or {})) is not None]
-    tested = [delta.p for delta in made if delta.p is not None]
+    deltas = [delta for other in others for id in metrics if (delta := _delta(first, other, id, by or {})) is not None]
+    tested = [delta.p for delta in deltas if delta.p is not None]
     corrected = iter(holm(tested))
-    return [delta if delta.p is None else replace(delta, corrected=next(corrected)) for delta in made]
+    return [delta if delta.p is None else replace(delta, corrected=next(corrected)) for delta in deltas]
 
 
 def _delta(first: Entry, second: Entry, metric: str, by: Mapping[str, Callable[[Case], str]]) -> Delta | None:
@@ -103,20 +103,20 @@ def _delta(first: Entry, second: Entry, metric: str, by: Mapping[str, Callable[[
     spots = [spot for spot in one if spot in other]
     if not spots:
         return None
-    looks = [_look(one[spot], other[spot]) for spot in spots]
+    looks = [_clip_difference(one[spot], other[spot]) for spot in spots]
     single = all(len(side[spot][1]) == 1 for side in (one, other) for spot in spots)
     both = first.results.two_valued(metric) and second.results.two_valued(metric)
-    range = span(metric) if single and both else None
-    tested = _tested(looks, range)
+    score_range = span(metric) if single and both else None
+    tested = _paired_test(looks, score_range)
     higher = METRICS[metric].higher_is_better is not False
     wins, losses = _counts(looks, higher)
     ordered = sorted(looks, key=lambda look: (-abs(look.difference), look.sample, look.condition))
     parts = {}
     for name, group in by.items():
-        groups: dict[str, list[Look]] = {}
+        groups: dict[str, list[ClipDifference]] = {}
         for spot, look in zip(spots, looks, strict=True):
             groups.setdefault(group(one[spot][1][0]), []).append(look)
-        parts[name] = tuple(_part(value, some, range, higher) for value, some in groups.items())
+        parts[name] = tuple(_group_difference(value, some, score_range, higher) for value, some in groups.items())
     ranks = wilcoxon([look.first for look in looks], [look.second for look in looks])
     n = len(looks)
     return Delta(
@@ -129,18 +129,20 @@ def _delta(first: Entry, second: Entry, metric: str, by: Mapping[str, Callable[[
     )  # fmt: skip
 
 
-def _look(one: tuple[float, list[Case]], other: tuple[float, list[Case]]) -> Look:
+def _clip_difference(one: tuple[float, list[Case]], other: tuple[float, list[Case]]) -> ClipDifference:
     case = one[1][0]
     condition = " ".join(dict.fromkeys(filter(None, (case.subset, case.condition))))
     if case.clip_name not in (None, case.sample):  # one of several clips of a scene
         condition = " ".join(filter(None, (condition, str(case.clip_name))))
-    return Look(case.sample, condition, one[0], other[0], (case.id, other[1][0].id))
+    return ClipDifference(case.sample, condition, one[0], other[0], (case.id, other[1][0].id))
 
 
-def _part(group: str, looks: Sequence[Look], range: float | None, higher: bool) -> Part:
-    tested = _tested(looks, range)
+def _group_difference(
+    group: str, looks: Sequence[ClipDifference], score_range: float | None, higher: bool
+) -> GroupDifference:
+    tested = _paired_test(looks, score_range)
     mean = sum(look.difference for look in looks) / len(looks)
-    return Part(group, len(looks), mean, tested.interval, *_counts(looks, higher))
+    return GroupDifference(group, len(looks), mean, tested.interval, *_counts(looks, higher))
 
 
 def clip_scores(results: Results, metric: str) -> dict[ClipKey, tuple[float, list[Case]]]:
@@ -164,9 +166,9 @@ def _clip_key(case: Case) -> ClipKey:
     return (name,) if name is not None else (case.subset, case.condition, case.sample)
 
 
-def _tested(looks: Sequence[Look], range: float | None) -> PairedTest:
+def _paired_test(looks: Sequence[ClipDifference], score_range: float | None) -> PairedTest:
     tested = paired_test(
-        [look.first for look in looks], [look.second for look in looks], [look.sample for look in looks], range
+        [look.first for look in looks], [look.second for look in looks], [look.sample for look in looks], score_range
     )
     assert tested is not None
     return tested
@@ -186,20 +188,20 @@ class Coverage:
     @property
     def problems(self) -> tuple[str, ...]:
         """What the second lacks beside the first, as sentences."""
-        told = []
+        sentences = []
         if self.delivered[1] < self.delivered[0]:
-            told.append(
+            sentences.append(
                 f"{self.second} delivered {self.delivered[1]} of {self.asked[1]} clips, {self.first} "
                 f"{self.delivered[0]} of {self.asked[0]}"
             )
         if self.posed is not None and self.posed[1] < self.posed[0]:
             collapsed = self.posed[1] < FEWER * self.posed[0]
             if collapsed or (self.p is not None and self.p <= ALPHA):
-                told.append(
+                sentences.append(
                     f"the camera of {self.second} looked away and came back on {self.posed[1]} of {self.delivered[1]} "
                     f"clips, that of {self.first} on {self.posed[0]} of {self.delivered[0]}"
                 )
-        return tuple(told)
+        return tuple(sentences)
 
 
 def coverage_of(first: Entry, second: Entry) -> Coverage:
@@ -207,10 +209,10 @@ def coverage_of(first: Entry, second: Entry) -> Coverage:
     sides = first.results, second.results
     asked = [len(side.entries) for side in sides]
     delivered = [len(side.readable.cases) for side in sides]
-    posed = [_posed(side) for side in sides]
+    posed = [_testable_clips(side) for side in sides]
     if posed[0] is None or posed[1] is None:
         return Coverage(first.name, second.name, (asked[0], asked[1]), (delivered[0], delivered[1]), None)
-    one, other = (_once(side) for side in (posed[0], posed[1]))
+    one, other = (_unique_clips(side) for side in (posed[0], posed[1]))
     both = [key for key in one if key in other]
     tested = paired_test(
         [one[key][0] for key in both], [other[key][0] for key in both], [one[key][1] for key in both], 1.0
@@ -222,7 +224,7 @@ def coverage_of(first: Entry, second: Entry) -> Coverage:
     )  # fmt: skip
 
 
-def _posed(results: Results) -> list[tuple[Hashable, float, str]] | None:
+def _testable_clips(results: Results) -> list[tuple[Hashable, float, str]] | None:
     """Every readable clip: its key, 1 where a gate of return is open, and its scene; None where no gate was asked."""
     gates = [gate for gate in results.gates if gate in RETURN_GATES and results.was_asked(gate)]
     if not gates:
@@ -236,17 +238,17 @@ def _posed(results: Results) -> list[tuple[Hashable, float, str]] | None:
     return clips
 
 
-def _once(clips: Sequence[tuple[Hashable, float, str]]) -> dict[Hashable, tuple[float, str]]:
+def _unique_clips(clips: Sequence[tuple[Hashable, float, str]]) -> dict[Hashable, tuple[float, str]]:
     """Clips by their keys; those that share a key have no counterpart of their own."""
     counts = Counter(key for key, _, _ in clips)
     return {key: (is_posed, scene) for key, is_posed, scene in clips if counts[key] == 1}
 
 
-def _counts(looks: Sequence[Look], higher: bool) -> tuple[int, int]:
+def _counts(looks: Sequence[ClipDifference], higher: bool) -> tuple[int, int]:
     up, down = (sum(sign * look.difference > 0 for look in looks) for sign in (1, -1))
     return (up, down) if higher else (down, up)
 
 
-def as_json(delta: Delta) -> dict[str, Any]:
+def as_json(delta: Delta) -> dict[str, object]:
     """As `compare --json` prints it."""
     return {**asdict(delta), "better": delta.better}

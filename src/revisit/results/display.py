@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from revisit.core import METRICS, SUITES
 from revisit.core.reasons import KINDS
-from revisit.results.results import Cell, Interval
+from revisit.results.cells import Cell, Interval
+from revisit.results.file_types import Details
 from revisit.stats.pairwise import rank_models
 
 COVERAGE_MAY_DIFFER = 0.2
@@ -97,11 +98,11 @@ def ends(interval: Interval) -> str:
 
 def unscored(cell: Cell) -> list[str]:
     """What became of the clips without a score, a line per kind of reason: `3 × test not posed`."""
-    told = [f"{n} × {title(kind)}" for kind, n in cell.unscored.items()]
-    return told + ([f"{cell.failed} × {title('failed')}"] if cell.failed else [])
+    lines = [f"{n} × {reason_title(kind)}" for kind, n in cell.unscored.items()]
+    return lines + ([f"{cell.failed} × {reason_title('failed')}"] if cell.failed else [])
 
 
-def title(kind: str) -> str:
+def reason_title(kind: str) -> str:
     """The name of a kind of reason; runs from before there were kinds have other words there."""
     return KINDS[kind].title if kind in KINDS else kind
 
@@ -125,17 +126,17 @@ def best(cells: Mapping[Name, Cell], higher_is_better: bool | None) -> Name | No
 
 def marks(cells: Mapping[Name, Cell], higher_is_better: bool | None, as_printed: bool = False) -> dict[Name, str]:
     """Which values are marked, as `best` and `second`; `as_printed` by their order alone, ties sharing a mark."""
-    known = {name: cell for name, cell in cells.items() if cell.mean is not None}
+    scored = {name: cell for name, cell in cells.items() if cell.mean is not None}
     if as_printed:
-        if higher_is_better is None or len(known) < 2:
+        if higher_is_better is None or len(scored) < 2:
             return {}
-        order = sorted({cell.mean for cell in known.values()}, reverse=higher_is_better)[:2]  # type: ignore[type-var]
+        order = sorted({cell.mean for cell in scored.values()}, reverse=higher_is_better)[:2]  # type: ignore[type-var]
         words = dict(zip(order, ("best", "second"), strict=False))
-        return {name: words[cell.mean] for name, cell in known.items() if cell.mean in words}
-    first = best(known, higher_is_better)
+        return {name: words[cell.mean] for name, cell in scored.items() if cell.mean in words}
+    first = best(scored, higher_is_better)
     if first is None:
         return {}
-    second = best({name: cell for name, cell in known.items() if name != first}, higher_is_better)
+    second = best({name: cell for name, cell in scored.items() if name != first}, higher_is_better)
     return {first: "best", **({} if second is None else {second: "second"})}
 
 
@@ -158,12 +159,12 @@ def heading(metric: str) -> str:
     """The heading a metric stands under; a plugin's metric behind a gate is taken for one of memory."""
     if metric not in METRICS:
         return OTHER
-    known = METRICS[metric]
-    said = (suite.headings.get(metric) for suite in SUITES.values())
-    told = (name for name, families in FAMILIES.items() if known.family in families)
-    return next(filter(None, (*said, *told)), "Memory" if known.gates else OTHER)
+    card = METRICS[metric]
+    from_suites = (suite.headings.get(metric) for suite in SUITES.values())
+    from_families = (name for name, families in FAMILIES.items() if card.family in families)
+    return next(filter(None, (*from_suites, *from_families)), "Memory" if card.gates else OTHER)
 
 
-def observed_by(facts: Mapping[str, Any]) -> str:
+def observed_by(facts: Details) -> str:
     """Who really observed, of a run.json or summary.json; of one from before that is said, the set asked for."""
     return str(facts.get("observed_by") or facts["set"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from revisit.core import MissingPrerequisite, Record
 from revisit.media.text_files import csv_text
@@ -11,12 +12,10 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from revisit.results.results import Results
-
 OF_CASE = ("model", "sample", "subset", "condition", "seed")
 
 
-def row(record: Record) -> dict[str, Any]:
+def row(record: Record) -> dict[str, object]:
     """One answer as plain columns, the same for every answer."""
     return {
         "case": record.case.id,
@@ -40,27 +39,27 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def to_csv(results: Results) -> str:
+def to_csv(records: Iterable[Record]) -> str:
     """The text of a CSV file with a header."""
-    return csv_text(COLUMNS, (list(row(record).values()) for record in results.records), "\n")
+    return csv_text(COLUMNS, (list(row(record).values()) for record in records), "\n")
 
 
-def to_frame(results: Results) -> pandas.DataFrame:
+def to_frame(records: Iterable[Record]) -> pandas.DataFrame:
     try:
         import pandas
     except ImportError:
         raise _missing("pandas") from None
-    return pandas.DataFrame([row(record) for record in results.records], columns=list(COLUMNS))
+    return pandas.DataFrame([row(record) for record in records], columns=list(COLUMNS))
 
 
-def to_arrow(results: Results) -> pyarrow.Table:
+def to_arrow(records: Iterable[Record]) -> pyarrow.Table:
     try:
         import pyarrow
     except ImportError:
         raise _missing("pyarrow") from None
     types = {"seed": pyarrow.int64(), "version": pyarrow.int64(), "value": pyarrow.float64(), "raw": pyarrow.float64()}
     schema = pyarrow.schema([(name, types.get(name, pyarrow.string())) for name in COLUMNS])
-    return pyarrow.Table.from_pylist([row(record) for record in results.records], schema=schema)
+    return pyarrow.Table.from_pylist([row(record) for record in records], schema=schema)
 
 
 def _missing(library: str) -> MissingPrerequisite:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from revisit.core import METRICS, Case, Record
+from revisit.results.file_types import Stage
 from revisit.results.results import Results
-
-Stage = dict[str, Any]  # its name under "stage", and how many clips reach it under "n"
 
 VIEW = (
     # stage, gate, labels that pass; without labels, the open ones
@@ -31,18 +30,18 @@ def funnel(results: Results) -> list[Stage]:
     """All clips → readable → moved → left → returned → scored; stages of gates that nobody asked are left out."""
     readable = results.readable
     stages = [stage("all clips", results.cases), stage("readable", readable.cases)]
-    left: Sequence[Case] = readable.cases
+    remaining: Sequence[Case] = readable.cases
     for name, gate, labels in VIEW:
         if readable.was_asked(gate):
-            left = passing(results, left, gate, labels)
-            stages.append(stage(name, left))
-    left = [case for case in readable.cases if case.target is not None]
-    if left and readable.was_asked("target_return"):
-        stages.append(stage("target given", left))
+            remaining = passing(results, remaining, gate, labels)
+            stages.append(stage(name, remaining))
+    remaining = [case for case in readable.cases if case.target is not None]
+    if remaining and readable.was_asked("target_return"):
+        stages.append(stage("target given", remaining))
         for name, gate, labels in TARGET:
             if readable.was_asked(gate):
-                left = passing(results, left, gate, labels)
-                stages.append(stage(name, left))
+                remaining = passing(results, remaining, gate, labels)
+                stages.append(stage(name, remaining))
     return [*stages, *memory_stage(results, [id for id in results.metrics if is_memory(id)])]
 
 
@@ -68,12 +67,12 @@ def passing(results: Results, cases: Iterable[Case], gate: str, labels: Sequence
     return [case for case in cases if passes(results.answer(case, gate))]
 
 
-def posed(funnel: Sequence[Mapping[str, Any]]) -> tuple[int, int] | None:
+def posed(funnel: Sequence[Stage]) -> tuple[int, int] | None:
     """How many clips posed the test, and of how many; None where nobody was asked."""
     stages = {stage["stage"]: int(stage["n"]) for stage in funnel}
-    told = [name for name in ("test posed", "memory scored") if name in stages]
-    told += [name for name in reversed(stages) if name not in BEFORE]
-    return (stages[told[0]], stages["all clips"]) if told and "all clips" in stages else None
+    testable_stages: list[str] = [name for name in ("test posed", "memory scored") if name in stages]
+    testable_stages += [name for name in reversed(stages) if name not in BEFORE]
+    return (stages[testable_stages[0]], stages["all clips"]) if testable_stages and "all clips" in stages else None
 
 
 def is_memory(id: str) -> bool:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
 
 from revisit.core import METRICS, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
-from revisit.results.display import coverage, ends, marks, number, observed_by, title
+from revisit.results.cells import Cell
+from revisit.results.display import coverage, ends, marks, number, observed_by, reason_title
+from revisit.results.file_types import Details, PlanFile, RunFile
 from revisit.results.funnel import posed
-from revisit.results.results import Cell, Results
+from revisit.results.results import Results
 from revisit.results.stand_ins import SUFFIX, set_apart, stand_ins
 
 ROLES = ("", FLOOR, CEILING)  # in the order of a board
@@ -41,12 +42,12 @@ class BoardCell(Cell):
 
     def shown(self, decimals: int | None = None, interval: bool = False) -> str:
         """`14.41`, with ` (3/4)` where it is known; a dash where there is no value."""
-        told = number(self.mean)
+        text = number(self.mean)
         if self.mean is not None:
-            told = self.text or (told if decimals is None else f"{self.mean:.{decimals}f}")
+            text = self.text or (text if decimals is None else f"{self.mean:.{decimals}f}")
         if interval and self.interval is not None:
-            told += f" [{ends(self.interval)}]"
-        return f"{told} ({coverage(self)})" if self.of else told
+            text += f" [{ends(self.interval)}]"
+        return f"{text} ({coverage(self)})" if self.of else text
 
 
 def printed(mean: float | None, text: str = "", reason: str = "") -> BoardCell:
@@ -85,6 +86,30 @@ class Board:
     note: str = ""
     as_printed: bool = False  # numbers of a paper, marked by their order as papers do
     truths: Mapping[str, str] = field(default_factory=dict)  # clip -> digest of what it is compared with
+
+    def as_json(self) -> dict[str, object]:
+        """As `leaderboard --json` prints it."""
+        content = asdict(replace(self, rows=(), truths={}))
+        del content["truths"]
+        return {**content, "rows": [_row_json(row) for row in self.rows]}
+
+
+def _row_json(row: Row) -> dict[str, object]:
+    cells = {
+        key: {
+            "n": cell.n,
+            "of": cell.of,
+            "mean": cell.mean,
+            "interval": cell.interval,
+            "failed": cell.failed,
+            "unscored": dict(cell.unscored),
+            "few_scenes": cell.few_scenes,
+            "text": cell.text,
+            "reason": cell.reason,
+        }
+        for key, cell in row.cells.items()
+    }
+    return {**asdict(replace(row, cells={})), "cells": cells}
 
 
 def ordered(board: Board, by: str = "") -> list[Row]:
@@ -136,10 +161,10 @@ class RunFacts:
     """What a board needs of a run: its name, the content of its JSON files, and its results."""
 
     name: str
-    facts: Mapping[str, Any]
-    plan: Mapping[str, Any]
+    facts: RunFile
+    plan: PlanFile
     results: Results
-    summary: Mapping[str, Any] = field(default_factory=dict)
+    summary: Details = field(default_factory=dict)
 
 
 def columns_of(run: RunFacts, known: Sequence[Column]) -> tuple[Column, ...]:
@@ -182,7 +207,7 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
     for model, mine in part.groups("model").items():
         cells = {column.key: _cell(mine, column.key) for column in columns}
         role = FLOOR if model in part.floors else ""
-        rows.append(Row(model, run.name, cells if subset else {**_posed(run, model), **cells}, role=role))
+        rows.append(Row(model, run.name, cells if subset else {**_testable_cells(run, model), **cells}, role=role))
     if part.truths:
         cells = {column.key: _cell(part.truth, column.key) for column in columns}
         rows.append(Row(run.results.truth_name, run.name, cells, role=CEILING))
@@ -203,7 +228,9 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}{dataset}{partial}",
         columns=(POSED, *columns) if any(POSED.key in row.cells for row in rows) else columns,
         rows=tuple(rows),
-        note="; ".join(filter(None, [_mixed(columns, run.results), _left_open(run.name, part)])),
+        note="; ".join(
+            filter(None, [_mixed_makers_sentence(columns, run.results), _unanswered_sentence(run.name, part)])
+        ),
         truths=truths,
     )
 
@@ -233,7 +260,7 @@ def joined(boards: Sequence[Board]) -> list[Board]:
     made: list[Board] = []
     for board in boards:
         for position, other in enumerate(made):
-            if board.title == other.title and _compare(board, other):
+            if board.title == other.title and _are_comparable(board, other):
                 protocols = dict.fromkeys([*other.protocol.split(" | "), board.protocol])
                 made[position] = replace(
                     other,
@@ -249,7 +276,7 @@ def joined(boards: Sequence[Board]) -> list[Board]:
     return made
 
 
-def _compare(one: Board, other: Board) -> bool:
+def _are_comparable(one: Board, other: Board) -> bool:
     """Whether no column of the two would hold numbers of two protocols, or of two datasets.
 
     Datasets are told apart by their content: clips of one name must be compared with the same ground truth.
@@ -260,12 +287,14 @@ def _compare(one: Board, other: Board) -> bool:
             return False
     hashes = {column.key: column.protocol for column in one.columns}
     return all(
-        not column.protocol or not hashes.get(column.key) or _computes(hashes[column.key]) == _computes(column.protocol)
+        not column.protocol
+        or not hashes.get(column.key)
+        or _hash_of_tag(hashes[column.key]) == _hash_of_tag(column.protocol)
         for column in other.columns
     )
 
 
-def _computes(tag: str) -> str:
+def _hash_of_tag(tag: str) -> str:
     """A comparability tag without the name of its protocol: two protocols may compute the same."""
     return tag.partition(":")[2] or tag
 
@@ -281,7 +310,7 @@ def _union(first: Sequence[Column], second: Sequence[Column]) -> tuple[Column, .
 def _cell(part: Results, id: str) -> BoardCell:
     made = part.cell(id)
     kinds = [*sorted(made.unscored), *(["failed"] if made.failed else [])] if made.mean is None else []
-    reason = "; ".join(map(title, kinds)) or ("not asked" if made.mean is None else "")
+    reason = "; ".join(map(reason_title, kinds)) or ("not asked" if made.mean is None else "")
     return board_cell(made, reason)
 
 
@@ -309,7 +338,7 @@ def with_clips(board: Board, results: Results, metrics: Mapping[str, str]) -> Bo
     return replace(board, rows=tuple(rows))
 
 
-def _posed(run: RunFacts, model: str) -> dict[str, BoardCell]:
+def _testable_cells(run: RunFacts, model: str) -> dict[str, BoardCell]:
     """How many clips of a model went away and came back, where the summary says it."""
     count = posed(run.summary.get("models", {}).get(model, {}).get("funnel", ()))
     return {POSED.key: printed(count[0] / count[1], f"{count[0]}/{count[1]}")} if count and count[1] else {}
@@ -332,14 +361,14 @@ def _makers(results: Results) -> dict[str, list[str]]:
     return {id: sorted(names) for id, names in found.items()}
 
 
-def _mixed(columns: Sequence[Column], results: Results) -> str:
+def _mixed_makers_sentence(columns: Sequence[Column], results: Results) -> str:
     """A sentence on columns whose clips were not all observed by the same."""
     makers = _makers(results)
     mixed = [f"{c.title}: {', '.join(makers[c.key])}" for c in columns if len(makers.get(c.key, ())) > 1]
     return f"not all clips were observed alike ({'; '.join(mixed)})" if mixed else ""
 
 
-def _left_open(run: str, part: Results) -> str:
+def _unanswered_sentence(run: str, part: Results) -> str:
     """A sentence on how many of a judge's questions were answered, model by model, where some were not."""
     said = []
     for model, mine in part.groups("model").items():

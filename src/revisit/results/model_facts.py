@@ -14,6 +14,7 @@ import yaml
 
 from revisit.core import Case, MediaError, UsageError
 from revisit.core.text import own_yaml, parse_yaml
+from revisit.results.file_types import Details
 from revisit.results.run import Run
 
 FILE = "models.yaml"
@@ -37,14 +38,14 @@ UNKNOWN = "not known"
 class ModelFacts:
     """Facts by the name of a model; `aliases` leads other names to it."""
 
-    facts: Mapping[str, Mapping[str, Any]]
+    facts: Mapping[str, Details]
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, model: str) -> str | None:
         """The name under which a model's facts stand, or None."""
-        return model if model in self.facts else self.aliases.get(_plain(model))
+        return model if model in self.facts else self.aliases.get(_plain_name(model))
 
-    def of(self, model: str) -> Mapping[str, Any]:
+    def of(self, model: str) -> Details:
         """What is known of a model; nothing where nobody said anything."""
         name = self.name(model)
         return self.facts[name] if name else {}
@@ -81,10 +82,10 @@ class ModelFacts:
             if unknown := [name for name in facts if name not in FIELDS]:
                 raise UsageError(f"{path}: {model} has {unknown[0]!r}; facts are {', '.join(FIELDS)}")
             _check_cost(facts.get("cost", {}), f"{path}: {model}")
-        known: dict[str, Mapping[str, Any]] = dict(self.facts)
+        known: dict[str, Details] = dict(self.facts)
         for model, facts in given.items():
             known[self.name(str(model)) or str(model)] = {**self.of(str(model)), **facts}
-        return _indexed(known)
+        return _with_aliases(known)
 
 
 def _check_cost(cost: Any, where: str) -> None:
@@ -130,15 +131,15 @@ def _cost_text(known: ModelFacts, model: str, name: str) -> str:
     return f"{value:.4g} {unit}".strip()
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())
 
 
-def _indexed(facts: Mapping[str, Mapping[str, Any]]) -> ModelFacts:
+def _with_aliases(facts: Mapping[str, Details]) -> ModelFacts:
     aliases: dict[str, str] = {}
     for name, known in facts.items():
         for alias in (name, *known.get("aliases", ())):
-            aliases.setdefault(_plain(str(alias)), name)
+            aliases.setdefault(_plain_name(str(alias)), name)
     return ModelFacts(facts, aliases)
 
 
@@ -146,10 +147,10 @@ def _indexed(facts: Mapping[str, Mapping[str, Any]]) -> ModelFacts:
 def published_facts() -> ModelFacts:
     """What papers state."""
     content = own_yaml((files(__package__) / FILE).read_text(encoding="utf-8"))
-    return _indexed({name: _sourced(facts, content["sources"]) for name, facts in content["models"].items()})
+    return _with_aliases({name: _with_source(facts, content["sources"]) for name, facts in content["models"].items()})
 
 
-def _sourced(facts: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+def _with_source(facts: Details, sources: Mapping[str, str]) -> Details:
     return {**facts, "source": sources[facts["source"]]}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import lru_cache
@@ -16,15 +16,16 @@ from itertools import accumulate, groupby
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 
-from revisit.core import Case, Clip, Reason, Record, Target, UsageError
+from revisit.core import Case, Clip, Reason, Record, Rejected, Target, UsageError
 from revisit.core.records import Status
 from revisit.core.text import parse_json
 from revisit.media.files import append, write_text
+from revisit.results.file_types import CaseEntry, Details, RejectedEntry
 
 SCHEMA = 2
 Line = dict[str, Any]  # a record as its line has it
@@ -55,14 +56,14 @@ def to_line(record: Record) -> Line:
     return line | {"seconds": record.seconds}
 
 
-class Said(msgspec.Struct, gc=False):
+class ReasonLine(msgspec.Struct, gc=False):
     """A reason that was read."""
 
     kind: str
     sentence: str
 
 
-class Answer(msgspec.Struct, gc=False):
+class RecordLine(msgspec.Struct, gc=False):
     """A line that was read. A line in which one of these is missing or of another type is damaged, and asked again."""
 
     case: str
@@ -74,8 +75,8 @@ class Answer(msgspec.Struct, gc=False):
     score: float | int | None = None
     raw: float | int | None = None
     label: str = ""
-    reason: Said | str | None = None
-    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    reason: ReasonLine | str | None = None
+    facts: Details = msgspec.field(default_factory=dict)
     version: int = 0
     protocol: str = ""
     units: str = ""
@@ -87,14 +88,14 @@ class Answer(msgspec.Struct, gc=False):
         return self.metric or self.gate or ""
 
 
-def from_line(line: Answer, case: Case) -> Record:
+def from_line(line: RecordLine, case: Case) -> Record:
     """The record of a line."""
     if line.schema > SCHEMA:
         raise UsageError(
             f"the run was written by a newer Revisit (records of schema {line.schema}); this one reads {SCHEMA}"
         )
     said = line.reason or None
-    if isinstance(said, Said):
+    if isinstance(said, ReasonLine):
         reason: Reason | None = _reason(said.kind, said.sentence)
     else:
         reason = None if said is None else Reason(_OF_STATE.get(line.status, "unsorted"), said)
@@ -118,8 +119,8 @@ class Lines:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.newest: dict[str, dict[str, Answer]] = {}  # case -> metric or gate -> its line
-        self._told: dict[str, Any] = {}  # case -> the running digest of its lines
+        self.newest: dict[str, dict[str, RecordLine]] = {}  # case -> metric or gate -> its line
+        self._told: dict[str, hashlib._Hash] = {}  # case -> the running digest of its lines
         self.read, self._file = 0, -1  # bytes taken in, of which file
         self.refresh()
 
@@ -141,7 +142,7 @@ class Lines:
             new = file.read()
         new = new[: new.rfind(b"\n") + 1]  # a last line without an end is torn by a kill, or about to be written
         self.read += len(new)
-        new, answers, ends = parsed(new)
+        new, answers, ends = parse_lines(new)
         done = 0
         for case, some in groupby(answers, attrgetter("case")):  # answers of a case lie together
             mine = self.newest.setdefault(case, {})
@@ -158,7 +159,7 @@ class Lines:
         return self._told[case].hexdigest() if case in self._told else ""
 
 
-def parsed(text: bytes) -> tuple[bytes, list[Answer], list[int]]:
+def parse_lines(text: bytes) -> tuple[bytes, list[RecordLine], list[int]]:
     """Lines, what each says, and where they begin and end; those that are none, such as one torn by a kill, go."""
     try:
         found = _DECODER.decode_lines(text)
@@ -167,7 +168,7 @@ def parsed(text: bytes) -> tuple[bytes, list[Answer], list[int]]:
             return text, found, ends
     except (ValueError, RecursionError):
         pass
-    kept = [(raw, answer) for raw in text.splitlines(keepends=True) if (answer := _answer(raw)) is not None]
+    kept = [(raw, answer) for raw in text.splitlines(keepends=True) if (answer := _parse_line(raw)) is not None]
     ends = [0, *accumulate(len(raw) for raw, _ in kept)]
     return b"".join(raw for raw, _ in kept), [answer for _, answer in kept], ends
 
@@ -179,14 +180,14 @@ def _ends(text: np.ndarray) -> list[int]:
     return [0, *(np.concatenate(found).tolist() if found else ())]
 
 
-def _answer(raw: bytes) -> Answer | None:
+def _parse_line(raw: bytes) -> RecordLine | None:
     try:
-        return to_answer(parse_json(raw))
+        return decode_line(parse_json(raw))
     except ValueError:
         return None
 
 
-def to_answer(line: Line) -> Answer:
+def decode_line(line: Line) -> RecordLine:
     """What a line says; ValueError for a damaged one."""
     found = _DECODER.decode(json.dumps(line))
     if found.metric is None and found.gate is None:
@@ -194,7 +195,7 @@ def to_answer(line: Line) -> Answer:
     return found
 
 
-_DECODER = msgspec.json.Decoder(Answer)
+_DECODER = msgspec.json.Decoder(RecordLine)
 
 
 class RecordWriter:
@@ -245,16 +246,16 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def write_rows(path: Path, content: Mapping[str, Any]) -> None:
+def write_rows(path: Path, content: Details) -> None:
     """The same for what has thousands of entries: one on each line, which is quick to write and to search."""
-    write_text(path, rows_of(content))
+    write_text(path, rows_text(content))
 
 
-def rows_of(content: Mapping[str, Any]) -> str:
+def rows_text(content: Details) -> str:
     """The text that `write_rows` writes."""
 
     def text(value: Any) -> str:
-        return msgspec.json.encode(value, enc_hook=plain).decode()
+        return msgspec.json.encode(value, enc_hook=to_builtin).decode()
 
     def rows(value: Any) -> str:
         if isinstance(value, list) and value:
@@ -266,7 +267,7 @@ def rows_of(content: Mapping[str, Any]) -> str:
     return "{\n " + ",\n ".join(f"{text(name)}: {rows(value)}" for name, value in content.items()) + "\n}\n"
 
 
-def plain(value: Any) -> Any:
+def to_builtin(value: Any) -> Any:
     """Numbers and texts of other types, such as those of numpy."""
     for kind in (float, int, str):
         if isinstance(value, kind):
@@ -274,7 +275,7 @@ def plain(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} cannot be written")
 
 
-def case_from_json(entry: Mapping[str, Any]) -> Case:
+def case_from_json(entry: Details) -> Case:
     """The case of an entry of plan.json."""
     facts = {name: value for name, value in entry.items() if name in Case.__dataclass_fields__}
     for name in ("clip", "reference"):
@@ -289,7 +290,7 @@ def case_from_json(entry: Mapping[str, Any]) -> Case:
     return Case(**{**facts, "artifacts": {name: Path(path) for name, path in entry["artifacts"].items()}})
 
 
-def case_to_json(case: Case) -> dict[str, Any]:
+def case_to_json(case: Case) -> CaseEntry:
     """The entry of plan.json for a case."""
     facts = dict(vars(case))
     for name in ("clip", "reference", "target"):
@@ -300,4 +301,9 @@ def case_to_json(case: Case) -> dict[str, Any]:
             if not facts[name]["decoding"]:
                 del facts[name]["decoding"]
     facts["artifacts"] = {name: str(path) for name, path in case.artifacts.items()}
-    return facts
+    return cast(CaseEntry, facts)
+
+
+def rejected_to_json(entry: Rejected) -> RejectedEntry:
+    """The entry of plan.json for a clip that is missing or was refused."""
+    return cast(RejectedEntry, asdict(entry))

@@ -13,15 +13,14 @@ Clips that are the truth itself (`Case.truth`) stand apart in `truth`: no model,
 from __future__ import annotations
 
 import difflib
-import math
 import operator
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,109 +29,21 @@ from revisit.core.cases import CEILING, FLOOR
 from revisit.core.records import GATE_STATES
 from revisit.core.text import counted
 from revisit.results import export
+from revisit.results.cells import Cell, hides_rare_failures, limits_of, mean_of
+from revisit.results.display import heading
 from revisit.results.metric_columns import Answers, Column, Columns
-from revisit.stats.intervals import Estimate, ends_interval, mean_interval
-from revisit.stats.paired import ALPHA, SignedRank, paired_test, wilcoxon
-from revisit.stats.pairwise import Ranking, rank_models
+from revisit.results.pairing import Paired, PairingKey, Rank, ambiguous_keys, pair_models, rank_scores, ranks_of
+from revisit.stats.pairwise import Ranking
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
 TRUTH = "truth"  # the row of the references
-SCENES_FOR_RARE_FAILURES = 29  # 0.9^29 < 5 %: so many show a failure of one scene in ten
-GOOD = 0.25  # of the range of a metric, from its best end: nothing in such scores is a failure
+T = TypeVar("T")
 Entry = Case | Rejected
 Asks = Callable[[str, Entry], bool]
-Limits = tuple[float | None, float | None]
-Interval = tuple[float, float]
-PairingKey = tuple[str | int, ...]  # Case.pairing_key
-Place = tuple[Path, int, int | None]  # of a clip: its file, and the stretch of it
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A mean over scored clips, and what became of the others."""
-
-    n: int  # scored
-    of: int  # asked, missing ones included
-    mean: float | None = None
-    interval: Interval | None = None  # 95 %; None where fewer than two samples leave it unknown
-    failed: int = 0
-    unscored: Mapping[str, int] = field(default_factory=dict)  # kind of reason -> clips
-    few_scenes: bool = False  # too few to see rare failures: all scores are good, and an interval would hide that
-    clips: Mapping[Hashable, tuple[float, str]] = field(default_factory=dict, repr=False, compare=False)
-    # clip -> its score and its scene, by which models are compared; not written to files
-
-    def as_json(self) -> dict[str, Any]:
-        """As summary.json has it."""
-        made: dict[str, Any] = {"n": self.n, "of": self.of, "failed": self.failed}
-        if self.mean is not None:
-            made |= {"mean": self.mean, "interval": None if self.interval is None else list(self.interval)}
-            made |= {"few_scenes": True} if self.few_scenes else {}
-        return made | ({"unscored": dict(sorted(self.unscored.items()))} if self.unscored else {})
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Cell:
-        """The cell that summary.json has."""
-        low_high = content.get("interval")
-        interval = (low_high[0], low_high[1]) if low_high else None
-        counts = content["n"], content["of"]
-        few = bool(content.get("few_scenes"))
-        return cls(*counts, content.get("mean"), interval, content.get("failed", 0), content.get("unscored", {}), few)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One clip of two models: the same sample under the same conditions."""
-
-    first: Record
-    second: Record
-
-    @property
-    def difference(self) -> float:
-        """How much the second scores above the first."""
-        assert self.first.value is not None and self.second.value is not None
-        return self.second.value - self.first.value
-
-
-@dataclass(frozen=True)
-class Paired:
-    """Two models on the clips that both have a score of; differences are second - first."""
-
-    metric: str
-    first: str
-    second: str
-    pairs: tuple[Pair, ...]  # the largest differences first
-    difference: float | None
-    interval: Interval | None  # None where there is no p
-    p: float | None  # of the two-sided test over scenes, of this pair alone; None for too few scenes
-    estimate: Estimate | None  # over samples; None for fewer than two of them
-    wins: int  # of the second, by the direction of the metric
-    ties: int
-    losses: int
-    test: SignedRank | None  # None for too few pairs
-    ambiguous: int = 0  # clips that have no counterpart, because several of a scene bear one name
-
-    @property
-    def better(self) -> str | None:
-        """The model that is better at 5 %, this pair taken by itself, or None where that is not known."""
-        metric = METRICS[self.metric]
-        if self.p is None or self.p > ALPHA or metric.higher_is_better is None or self.wins == self.losses:
-            return None
-        return self.second if ((self.difference or 0.0) > 0) == metric.higher_is_better else self.first
-
-
-@dataclass(frozen=True)
-class Rank:
-    """The place of a model under a metric, and the places it may have: `low` is the best of them."""
-
-    model: str
-    rank: int
-    low: int
-    high: int
-    mean: float
-    n: int
+ClipSpan = tuple[Path, int, int | None]  # of a clip: its file, and the stretch of it
 
 
 class Results:
@@ -172,7 +83,7 @@ class Results:
         self._whole = self  # of which this is a part, perhaps with other answers
         self._source = self  # of which this is a part, with the same answers
         self._warned: set[str] = set()  # metrics whose failures were told
-        self.said: dict[str, Any] = {}  # what was made of all of these once, for others who ask
+        self._memo: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"Results({len(self.cases)} clips of {len(self.models)} models, {len(self.records)} answers)"
@@ -184,6 +95,26 @@ class Results:
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What a function returns, computed at the first call with this name.
+
+        Parameters
+        ----------
+        name
+            Under which it is kept.
+        make
+            Function without arguments.
+
+        Returns
+        -------
+        object
+            What `make` returned.
+        """
+        if name not in self._memo:
+            self._memo[name] = make()
+        value: T = self._memo[name]
+        return value
 
     # What is there
 
@@ -367,8 +298,8 @@ class Results:
         return standing_in.pop() if len(standing_in) == 1 else TRUTH
 
     @cached_property
-    def _truth_by_place(self) -> dict[Place, Case]:
-        return {_place(case.clip): case for case in self.truths}
+    def _truth_by_place(self) -> dict[ClipSpan, Case]:
+        return {_clip_span(case.clip): case for case in self.truths}
 
     def truth_of(self, case: Case) -> Case | None:
         """The reference that a case is compared with, where that was scored, too.
@@ -383,7 +314,7 @@ class Results:
         Case or None
             The clip of the truth.
         """
-        return None if case.reference is None else self._truth_by_place.get(_place(case.reference))
+        return None if case.reference is None else self._truth_by_place.get(_clip_span(case.reference))
 
     # The floors
 
@@ -448,11 +379,11 @@ class Results:
         Results(1 clips of 1 models, 2 answers)
         """
         for name in facts:
-            if not any(_has(case, name) for case in self.cases) and self.cases:
+            if not any(_has_field(case, name) for case in self.cases) and self.cases:
                 known = ["model", "sample", "subset", "condition", "seed", "camera"]
                 notes = sorted({note for case in self.cases for note in case.annotations})
                 raise UsageError(f"no clip has a fact called {name!r}; choose one of {', '.join([*known, *notes])}")
-        return self.only(lambda entry: all(_fact(entry, name) in _several(value) for name, value in facts.items()))
+        return self.only(lambda entry: all(_field(entry, name) in _values(value) for name, value in facts.items()))
 
     def asking(self, *questions: str) -> Results:
         """The same clips with the answers of these metrics and gates alone.
@@ -533,7 +464,7 @@ class Results:
         """
 
         def value_of(entry: Entry) -> Any:
-            return _fact(entry, by) if isinstance(by, str) else by(entry)
+            return _field(entry, by) if isinstance(by, str) else by(entry)
 
         found: dict[Any, tuple[list[Case], list[Rejected]]] = defaultdict(lambda: ([], []))
         for case in self.cases:
@@ -568,27 +499,6 @@ class Results:
         shared = {key for key, models in having.items() if sorted(models) == everybody}
         return self.only(lambda entry: isinstance(entry, Case) and entry.pairing_key in shared)
 
-    def scores_by_clip(self, metric: str) -> dict[str, dict[Hashable, float]]:
-        """Scores by model and clip; clips of one model that bear the same key are left out.
-
-        Parameters
-        ----------
-        metric
-            Id of a metric.
-
-        Returns
-        -------
-        dict
-            Model -> clip -> score; by the keys clips of two models are paired.
-        """
-        scores: dict[str, dict[Hashable, float]] = {model: {} for model in self.models}
-        ambiguous = self.ambiguous(metric)
-        for record in self.scores(metric):
-            key = record.case.pairing_key
-            if record.value is not None and (record.case.model, key) not in ambiguous:
-                scores[record.case.model][key] = record.value
-        return scores
-
     def ambiguous(self, metric: str) -> dict[tuple[str, PairingKey], int]:
         """Clips that cannot be paired, because several of a model bear the same key.
 
@@ -602,23 +512,7 @@ class Results:
         dict
             (model, key) -> number of clips.
         """
-        counts = Counter((record.case.model, record.case.pairing_key) for record in self.scores(metric))
-        return {named: count for named, count in counts.items() if count > 1}
-
-    def scenes_by_clip(self, metric: str) -> dict[Hashable, str]:
-        """The scene of each clip.
-
-        Parameters
-        ----------
-        metric
-            Id of a metric.
-
-        Returns
-        -------
-        dict
-            Clip -> scene.
-        """
-        return {record.case.pairing_key: record.case.sample for record in self.scores(metric)}
+        return ambiguous_keys(self.scores(metric))
 
     def ranking(self, metric: str) -> Ranking:
         """Models by their mean on common clips, with tests of all pairs; models without a score are left out.
@@ -633,10 +527,7 @@ class Results:
         Ranking
             Order, means and tests.
         """
-        scores = {model: mine for model, mine in self.scores_by_clip(metric).items() if mine}
-        higher = METRICS[metric].higher_is_better is not False
-        ends = span(metric) if self.two_valued(metric) else None
-        return rank_models(scores, self.scenes_by_clip(metric), higher, ends)
+        return rank_scores(self.scores(metric), metric, self.two_valued(metric))
 
     # Numbers
 
@@ -815,31 +706,7 @@ class Results:
         if unknown := [model for model in (first, second) if model not in self._whole.models]:
             near = difflib.get_close_matches(unknown[0], self._whole.models, n=3) or self._whole.models[:20]
             raise UsageError(f"there is no model called {unknown[0]!r}; these results have {', '.join(near)}")
-        ambiguous = self.ambiguous(metric)
-        records: dict[PairingKey, dict[str, Record]] = {}
-        for record in self.scores(metric):
-            case = record.case
-            if case.model in (first, second) and (case.model, case.pairing_key) not in ambiguous:
-                records.setdefault(case.pairing_key, {})[case.model] = record
-        pairs = [Pair(both[first], both[second]) for both in records.values() if len(both) == 2]
-        differences = [pair.difference for pair in pairs]
-        higher = METRICS[metric].higher_is_better is not False
-        won = [difference > 0 if higher else difference < 0 for difference in differences if difference]
-        over = paired_test(
-            [pair.first.value or 0.0 for pair in pairs],
-            [pair.second.value or 0.0 for pair in pairs],
-            [pair.first.case.sample for pair in pairs],
-            span(metric) if self.two_valued(metric) else None,
-        )
-        interval = None if over is None or over.interval is None else within(over.interval, differences_of(metric))
-        test = wilcoxon([0.0] * len(differences), differences) if differences else None
-        ordered = sorted(pairs, key=lambda pair: (-abs(pair.difference), pair.first.case.id))
-        unpaired = sum(count for (model, _), count in ambiguous.items() if model in (first, second))
-        return Paired(
-            metric, first, second, tuple(ordered), None if over is None else over.difference, interval,
-            None if over is None else over.p, None if over is None else over.estimate, sum(won), len(pairs) - len(won),
-            len(won) - sum(won), test, unpaired,
-        )  # fmt: skip
+        return pair_models(self.scores(metric), metric, first, second, self.two_valued(metric))
 
     def ranks(self, metric: str) -> list[Rank]:
         """Models by their mean on common clips, the best first; equal means share a place.
@@ -871,12 +738,7 @@ class Results:
         higher = METRICS[metric].higher_is_better
         if higher is None:
             raise UsageError(f"{metric} is a description without a better direction, so models cannot be ranked by it")
-        ranking = self.ranking(metric)
-        return [
-            Rank(model, 1 + sum(ranking.is_better(other, model) for other in ranking.order), *ranking.places(model),
-                 ranking.means[model], ranking.clips)
-            for model in ranking.order
-        ]  # fmt: skip
+        return ranks_of(self.ranking(metric))
 
     def series(self, case: Case | str, question: str) -> Series | None:
         """The values per frame, or per pair of frames, behind an answer.
@@ -1059,8 +921,6 @@ class Results:
         >>> sorted(results.scalars())
         ['motion/flicker', 'motion/motion_amount']
         """
-        from revisit.results.display import heading
-
         self.warn_of_failures()
         made = {}
         for model, part in self.groups("model").items():
@@ -1089,7 +949,7 @@ class Results:
         >>> len(results.to_csv().splitlines())
         5
         """
-        text = export.to_csv(self)
+        text = export.to_csv(self.records)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8", newline="")
         return text
@@ -1102,7 +962,7 @@ class Results:
         pandas.DataFrame
             Columns as those of `to_csv`.
         """
-        return export.to_frame(self)
+        return export.to_frame(self.records)
 
     def to_arrow(self) -> pyarrow.Table:
         """A row per answer, as an Arrow table; `pyarrow.parquet.write_table` makes a Parquet file of it.
@@ -1112,7 +972,7 @@ class Results:
         pyarrow.Table
             Columns as those of `to_csv`.
         """
-        return export.to_arrow(self)
+        return export.to_arrow(self.records)
 
     def _part(self, cases: Iterable[Case], rejected: Iterable[Rejected]) -> Results:
         """Some of the clips; what was asked of a clip is the same in every part."""
@@ -1122,8 +982,8 @@ class Results:
 
     def _with(self, cases: Iterable[Case], answers: Answers, rejected: Iterable[Rejected]) -> Results:
         mine = tuple(cases)
-        places = {_place(case.reference) for case in mine if case.reference is not None}
-        truths = [case for case in self.truths if _place(case.clip) in places]
+        places = {_clip_span(case.reference) for case in mine if case.reference is not None}
+        truths = [case for case in self.truths if _clip_span(case.clip) in places]
         made = Results(
             (*mine, *truths), answers, tuple(rejected), asks=self._asks, folder=self.folder, series=self._series,
             name=self.name,
@@ -1139,86 +999,22 @@ def _by_case(records: Iterable[Record]) -> Answers:
     return found
 
 
-def cell_of(values: Sequence[tuple[float, str]], of: int, limits: Limits = (None, None)) -> Cell:
-    """A cell of (value, sample) that are no scores themselves, such as facts of them."""
-    return Cell(len(values), of, *mean_of(values, limits))
-
-
-def mean_of(
-    values: Sequence[tuple[float, str]], limits: Limits, two_valued: bool = False
-) -> tuple[float | None, Interval | None]:
-    """The mean of (value, sample), and its interval within the limits; `two_valued` are only ever one or the other."""
-    if not values:
-        return None, None
-    numbers, samples = [value for value, _ in values], [sample for _, sample in values]
-    if two_valued and limits[0] is not None and limits[1] is not None:
-        interval = ends_interval(numbers, samples, (limits[0], limits[1]))
-    else:
-        interval = mean_interval(numbers, samples)
-    return sum(numbers) / len(numbers), None if interval is None else within(interval, limits)
-
-
-def hides_rare_failures(
-    values: Sequence[tuple[float, str]], interval: Interval | None, limits: Limits, higher_is_better: bool | None
-) -> bool:
-    """Whether all scores are good, and so alike that one failing scene more would lie outside their mean's interval.
-
-    If one scene in ten fails, fewer than 29 scenes show no failure at all in more than 5 % of cases, and nothing in
-    them tells how far down a failure would be.
-    """
-    low, high = limits
-    scenes = len({scene for _, scene in values})
-    if interval is None or low is None or high is None or higher_is_better is None:
-        return False
-    worst, best = (low, high) if higher_is_better else (high, low)
-    good = all(abs(value - best) <= GOOD * (high - low) for value, _ in values)
-    mean = sum(value for value, _ in values) / len(values)
-    with_a_failure = (mean * scenes + worst) / (scenes + 1)
-    return good and scenes < SCENES_FOR_RARE_FAILURES and not interval[0] <= with_a_failure <= interval[1]
-
-
-def within(interval: Interval, limits: Limits) -> Interval:
-    """The interval, cut off at the limits."""
-    low, high = limits
-    return (
-        max(interval[0], -math.inf if low is None else low),
-        min(interval[1], math.inf if high is None else high),
-    )
-
-
-def limits_of(metric: str) -> Limits:
-    """The range of a metric; none where its code is not installed here."""
-    return METRICS[metric].range if metric in METRICS else (None, None)
-
-
-def _place(clip: Clip) -> Place:
+def _clip_span(clip: Clip) -> ClipSpan:
     return clip.path, clip.start, clip.count
 
 
-def span(metric: str) -> float | None:
-    """How far two scores of a metric can be apart; None where there is no limit."""
-    low, high = limits_of(metric)
-    return None if low is None or high is None else high - low
-
-
-def differences_of(metric: str) -> Limits:
-    """The range of differences between two scores of a metric."""
-    most = span(metric)
-    return (None, None) if most is None else (-most, most)
-
-
-def _has(case: Case, name: str) -> bool:
+def _has_field(case: Case, name: str) -> bool:
     return name in Case.__dataclass_fields__ or name in case.annotations
 
 
-def _fact(entry: Entry, name: str) -> Any:
+def _field(entry: Entry, name: str) -> Any:
     found = getattr(entry, name, None)
     if found is None and isinstance(entry, Case):
         found = entry.annotations.get(name)
     return found
 
 
-def _several(value: Any) -> Collection[Any]:
+def _values(value: Any) -> Collection[Any]:
     if isinstance(value, np.ndarray):
         return list(value)
     return value if isinstance(value, list | tuple | set | frozenset) else (value,)

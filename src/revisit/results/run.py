@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from revisit.core import SUITES, Case, Record, Rejected, UsageError
+from revisit.core.errors import ExitCode
 from revisit.core.text import parse_json, reading
+from revisit.results.file_types import Details, PlanFile, RunFile
 from revisit.results.record_files import Lines, case_from_json, from_line
 from revisit.results.results import Results
 
@@ -26,19 +28,19 @@ class Run:
             self._known["results"] = (id(self.plan), self.lines.state), results
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> RunFile:
         return self._json("run.json")
 
     @property
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> PlanFile:
         return self._json("plan.json")
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Details:
         return self._json("summary.json")
 
     @property
-    def diagnosis(self) -> dict[str, Any]:
+    def diagnosis(self) -> Details:
         """What each clip is found to show; empty where the suite does not ask for what a diagnosis rests on."""
         return self._json("diagnosis.json") if (self.path / "diagnosis.json").is_file() else {}
 
@@ -57,9 +59,10 @@ class Run:
     @property
     def exit_code(self) -> int:
         results = self.results
-        return 1 if results.failures or any(not entry.missing for entry in results.rejected) else 0
+        refused = any(not entry.missing for entry in results.rejected)
+        return ExitCode.FAILED if results.failures or refused else ExitCode.OK
 
-    def _json(self, name: str) -> dict[str, Any]:
+    def _json(self, name: str) -> Any:
         path = self.path / name
         if not path.is_file():
             raise UsageError(f"{self.path} has no {name}: the run was stopped early; run the same eval command again")
@@ -75,7 +78,7 @@ class Run:
         return self._known[name][1]
 
 
-def results_of(out: Path, plan: Mapping[str, Any], known: Iterable[Case] = (), lines: Lines | None = None) -> Results:
+def results_of(out: Path, plan: PlanFile, known: Iterable[Case] = (), lines: Lines | None = None) -> Results:
     """The results in a folder, in the order of its plan: case by case, gates before metrics.
 
     `known` are cases that need not be read back from the plan.

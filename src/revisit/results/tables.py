@@ -8,9 +8,11 @@ from typing import Any
 from revisit.core import METRICS, Rejected
 from revisit.core.cases import CATEGORY
 from revisit.results.ceilings import low_ceilings
+from revisit.results.cells import Cell
 from revisit.results.display import best
-from revisit.results.funnel import Stage, funnel
-from revisit.results.results import Cell, Results
+from revisit.results.file_types import ColumnHead, PartSummary, Stage
+from revisit.results.funnel import funnel
+from revisit.results.results import Results
 
 NAMED = 5  # missing clips named in a sentence
 Table = dict[str, Any]  # title, note, columns, and rows of a name and cells
@@ -77,10 +79,13 @@ def standard_summary(
     ranked = [model for model in models if model not in results.floors]
     made = {
         "cases": len(results.cases),
-        "rejected": told(results.rejected, noun, places),
+        "rejected": rejection_rows(results.rejected, noun, places),
         "failed": [{"case": record.case.id, "reason": record.sentence} for record in results.failures],
         "metrics": {
-            id: {**head(id, results), "best": best({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better)}
+            id: {
+                **metric_head(id, results),
+                "best": best({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better),
+            }
             for id in asked
         },
         "not_asked": lacking,
@@ -123,7 +128,7 @@ def _category(mine: Results) -> dict[str, str]:
     return {CATEGORY: said.pop()} if len(said) == 1 and "" not in said else {}
 
 
-def _part(part: Results, asked: Sequence[str], cell: Callable[[Results, str], Cell]) -> dict[str, Any]:
+def _part(part: Results, asked: Sequence[str], cell: Callable[[Results, str], Cell]) -> PartSummary:
     """The table of a part of the dataset, with the metrics that are asked there."""
     ids = [id for id in asked if any(part.asks(id, entry) for entry in part.entries)]
     return {
@@ -135,7 +140,7 @@ def _part(part: Results, asked: Sequence[str], cell: Callable[[Results, str], Ce
     }
 
 
-def head(id: str, results: Results) -> dict[str, Any]:
+def metric_head(id: str, results: Results) -> ColumnHead:
     """What the head of a column says."""
     metric = METRICS[id]
     return {
@@ -159,7 +164,7 @@ def coverage(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
     return made
 
 
-def told(rejected: Sequence[Rejected], noun: str, places: Sequence[str]) -> list[dict[str, str]]:
+def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str]) -> list[dict[str, str]]:
     """What was refused, one by one; what is missing, in one sentence per model and place, which names a few."""
     said = [{"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing]
     missing: dict[tuple[str, str], list[str]] = {}

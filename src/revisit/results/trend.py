@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from revisit.core import METRICS
+from revisit.results.cells import Cell, limits_of, mean_of
 from revisit.results.compare import Entry, clip_scores
-from revisit.results.results import Cell, limits_of, mean_of
 from revisit.stats.paired import ALPHA, PairedTest, mean_test
 
 
@@ -48,7 +47,7 @@ class Trend:
         )
         return f"{told}; a trend{word} (p {self.slope.p:.2g})"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         slope = None if self.slope is None else {"mean": self.slope.difference, "p": self.slope.p}
         cells = [cell.as_json() for cell in self.cells]
         return {

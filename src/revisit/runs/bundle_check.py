@@ -15,14 +15,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
+from revisit.results.file_types import CaseEntry
 from revisit.core import GATES, METRICS, SUITES, Case, Reason, Verdict
 from revisit.core.scores import Score, Unscored
 from revisit.core.text import counted, reading
-from revisit.runs.bundles import Bundle, read_bundle
+from revisit.runs.bundles import Bundle, PromisedQuestion, read_bundle
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.plan import Wanted, answer_keys
-from revisit.runs.expected_answers import Planned, changed_facts, slots
-from revisit.engine.score import Bench, Failed, Sheet, plain
+from revisit.engine.evidence_plan import CaseEvidence
+from revisit.engine.plan import answer_keys
+from revisit.runs.expected_answers import PlannedAnswers, changed_facts, slots
+from revisit.engine.score import CaseScorer, CheckFailed, ScoringInput, to_plain
 from revisit.results.leaderboards import MAKERS
 from revisit.results.record_files import Line
 
@@ -76,11 +78,11 @@ class _Check:
 
     def __init__(self, bundle: Bundle) -> None:
         self.bundle, self.planned = bundle, bundle.planned
-        self.entries: dict[str, Mapping[str, Any]] = {entry["id"]: entry for entry in bundle.plan["cases"]}
+        self.entries: dict[str, CaseEntry] = {entry["id"]: entry for entry in bundle.plan["cases"]}
         self.problems: list[str] = []
         self.unchecked: Counter[str] = Counter()
         self.scores = 0
-        self.questions = Questions(bundle, self.planned)
+        self.questions = BundleQuestions(bundle, self.planned)
 
     def run(self) -> Checked:
         asked = self._asked()
@@ -157,8 +159,8 @@ class _Check:
 
     def _case(self, case: Case, lines: Mapping[str, Line], cache: EvidenceCache) -> None:
         entry = self.entries[case.id]
-        wanted = Wanted(entry["evidence"], {id: Reason(**why) for id, why in entry["absent"].items()})
-        bench = Bench(Sheet(case, wanted, self.planned.parameters), cache)
+        wanted = CaseEvidence(entry["evidence"], {id: Reason(**why) for id, why in entry["absent"].items()})
+        bench = CaseScorer(ScoringInput(case, wanted, self.planned.parameters), cache)
         known = [id for id in lines if id not in self.questions.unknown]
         kinds = {id: self.planned.kinds(id) for id in known}
         keys = answer_keys(case, wanted, {id: (self.planned.tags[id], kinds[id]) for id in known})
@@ -175,7 +177,7 @@ class _Check:
             elif line["key"] != keys[id] and not self.bundle.run.get("adds"):
                 finding = Finding("changed", f"{id} was not answered from this clip, its evidence and its protocol")
             else:
-                finding = compared(bench, id, line, is_gate=self.planned.is_gate(id))
+                finding = compare_answer(bench, id, line, is_gate=self.planned.is_gate(id))
             if finding.kind == "same":
                 self.scores += 1
             elif finding.kind == "unknown":
@@ -195,7 +197,7 @@ class _Check:
             return f"{id} was answered by version {line['version']}, and version {version} was planned"
         return None
 
-    def _of_another(self, entry: Mapping[str, Any], case: Case, kind: str) -> bool:
+    def _of_another(self, entry: CaseEntry, case: Case, kind: str) -> bool:
         """Whether evidence has an address that this clip, its inputs and its observer do not lead to."""
         key = entry["evidence"].get(kind)
         if key is None or self.bundle.run.get("adds"):
@@ -222,22 +224,22 @@ class _Check:
             found.append(f"{missing} clips were missing and {len(plan['rejected']) - missing} were rejected")
         return [*found, *self._twice(own)]
 
-    def _twice(self, own: Mapping[str, Any]) -> list[str]:
+    def _twice(self, own: Mapping[str, object]) -> list[str]:
         """One clip that a model hands in for several samples."""
         seen = Counter((e["model"], e["digest"]) for e in self.entries.values() if e["digest"] and not e.get("truth"))
         again = Counter(model for (model, _), n in seen.items() if n > 1)
         return [f"{model} has {counted(n, 'clip')} that stand for several samples" for model, n in again.items()]
 
 
-class Questions:
+class BundleQuestions:
     """The metrics and gates of a bundle: the versions that were planned, and why one cannot be asked again here."""
 
-    def __init__(self, bundle: Bundle, planned: Planned) -> None:
+    def __init__(self, bundle: Bundle, planned: PlannedAnswers) -> None:
         self.bundle, self.planned = bundle, planned
         self.problems: list[str] = []
         self.unknown: dict[str, str] = {}
         self.versions: dict[str, int | None] = {}
-        promised = (bundle.promises or {}).get("questions")
+        promised = None if bundle.promises is None else bundle.promises.get("questions")
         if promised is not None and set(promised) != set(planned.tags):
             other = sorted(set(promised) ^ set(planned.tags))
             self.problems.append(f"planned.json and plan.json do not agree on {', '.join(other[:3])}")
@@ -252,26 +254,26 @@ class Questions:
             found.setdefault(line.get("metric") or line["gate"], set()).add(line["version"])
         return found
 
-    def _question(self, id: str, tag: str, promised: Mapping[str, Any] | None) -> None:
-        facts, asker = self.planned.facts(id), self.planned.installed(id)
+    def _question(self, id: str, tag: str, promised: PromisedQuestion | None) -> None:
+        facts, check = self.planned.facts(id), self.planned.installed(id)
         if promised is not None:
             self.versions[id] = promised["version"]
             if promised["protocol"] != tag:
                 self.problems.append(f"{id} was planned under {promised['protocol']}, and plan.json has {tag}")
             if promised["facts"] is not None and self.planned.tag(promised["facts"]) != tag:
                 self.problems.append(f"the protocol {tag} of {id} is not that of the parameters and observers it names")
-        if asker is None:
+        if check is None:
             self.unknown[id] = "it is not installed here"
             return
         if facts is not None and self.planned.tag(facts) == tag:
-            self.versions[id] = asker.version  # the protocol names it, whatever the answers say
+            self.versions[id] = check.version  # the protocol names it, whatever the answers say
             return
         claimed = {promised["version"]} if promised is not None else self._claimed.get(id, set())
-        if claimed - {asker.version, None}:
+        if claimed - {check.version, None}:
             told = " and ".join(str(version) for version in sorted(v for v in claimed if v is not None))
-            self.unknown[id] = f"it was answered by version {told}, and version {asker.version} is installed here"
+            self.unknown[id] = f"it was answered by version {told}, and version {check.version} is installed here"
             return
-        before = (promised or {}).get("facts")
+        before = None if promised is None else promised["facts"]
         places = changed_facts(before, facts) if before is not None and facts is not None else []
         edited = [place for place in places if not _version(place)]
         if edited:
@@ -284,14 +286,14 @@ def _version(place: str) -> bool:
     return place.rpartition(".")[2] in ("version", "decoding")
 
 
-def compared(bench: Bench, id: str, line: Line, *, is_gate: bool) -> Finding:
+def compare_answer(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> Finding:
     """Whether a claimed answer comes out again."""
     status = line["status"]
     try:
         made = bench.verdict(GATES[id]) if is_gate else bench.score(METRICS[id])
     except Exception as error:  # as a run takes it: a fault in one metric costs the others nothing
         if status == "failed":
-            return Finding("unknown", FAILED) if isinstance(error, Failed) else SAME
+            return Finding("unknown", FAILED) if isinstance(error, CheckFailed) else SAME
         return Finding("changed", f"{id} cannot be made from the evidence ({error})")
     if isinstance(made, Unscored):
         if status != "unscored":
@@ -306,8 +308,8 @@ def compared(bench: Bench, id: str, line: Line, *, is_gate: bool) -> Finding:
         return Finding("changed", f"{id} is claimed as {status}, and scores {made.value:.6g}")
     for name, claimed, value in (("", line["score"], made.value), (" (raw)", line.get("raw"), made.raw)):
         if not _close(claimed, value):
-            return Finding("changed", f"{id}{name} is claimed as {_told(claimed)}, and scores {_told(value)}")
-    facts, known = line.get("facts") or {}, plain(made.facts)
+            return Finding("changed", f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}")
+    facts, known = line.get("facts") or {}, to_plain(made.facts)
     for name in MAKERS:
         if facts.get(name) != known.get(name):
             return Finding("changed", f"{id} is claimed as made by {facts.get(name)}, and was by {known.get(name)}")
@@ -327,5 +329,5 @@ def _close(claimed: Any, made: float | None) -> bool:
     return bool(abs(made - claimed) <= CLOSE * max(1.0, abs(made)))
 
 
-def _told(value: Any) -> str:
+def _number_text(value: Any) -> str:
     return "nothing" if value is None else f"{value:.6g}"

@@ -17,16 +17,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
+
+from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
+from revisit.engine.dependencies import ProtocolFacts
 
 from revisit.core import SUITES, Case, MediaError, Rejected, RevisitError, UsageError, digest
 from revisit.core.text import parse_json
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.resume import hash_of
-from revisit.runs.expected_answers import Planned, slots
+from revisit.runs.expected_answers import PlannedAnswers, slots
 from revisit.media import file_digest
 from revisit.results import Results
-from revisit.results.record_files import Line, case_from_json, from_line, to_answer
+from revisit.results.record_files import Line, case_from_json, from_line, decode_line
 from revisit.results.ceilings import held_to_truth
 from revisit.results.run import Run
 
@@ -37,30 +40,63 @@ NAMES = re.compile(r"(plan|planned|run)\.json|records\.jsonl|evidence/[0-9a-f]{8
 PRIVATE = ("host", "executable")
 
 
+class BundleFile(TypedDict):
+    """bundle.json: what the bundle is, and the digest of every other file."""
+
+    schema: int
+    suite: str
+    protocol: str
+    set: str
+    hash: str
+    dataset: str
+    models: list[str]
+    clips: int
+    revisit: str
+    files: dict[str, str]
+
+
+class PromisedQuestion(TypedDict):
+    """A metric or gate that was planned."""
+
+    kind: str
+    version: int | None
+    protocol: str
+    facts: ProtocolFacts | None
+
+
+class PlannedFile(TypedDict):
+    """planned.json: what was to be answered."""
+
+    questions: dict[str, PromisedQuestion]
+    asked: dict[str, list[str]]
+    rejected: list[str]
+    files: dict[str, dict[str, str]]
+
+
 @dataclass(frozen=True)
 class Bundle:
     """What a bundle says, read and checked for its form alone."""
 
     path: Path
-    about: Mapping[str, Any]
-    run: Mapping[str, Any]
-    plan: Mapping[str, Any]
+    about: BundleFile
+    run: RunFile
+    plan: PlanFile
     lines: tuple[Line, ...]
-    promises: Mapping[str, Any] | None = None  # of planned.json; None where the bundle is from before it
+    promises: PlannedFile | None = None  # of planned.json; None where the bundle is from before it
 
     @property
     def name(self) -> str:
         return self.path.stem
 
     @property
-    def planned(self) -> Planned:
+    def planned(self) -> PlannedAnswers:
         """What was to be answered, by plan.json and run.json."""
-        return Planned(self.plan, self.run, (self.promises or {}).get("files") or {})
+        return PlannedAnswers(self.plan, self.run, (self.promises.get("files") or {}) if self.promises else {})
 
     @cached_property
     def results(self) -> Results:
         cases = {entry["id"]: case_from_json(entry) for entry in self.plan["cases"]}
-        records = [from_line(to_answer(line), cases[line["case"]]) for line in self.lines if line["case"] in cases]
+        records = [from_line(decode_line(line), cases[line["case"]]) for line in self.lines if line["case"] in cases]
         known = self.plan["suite"] in SUITES
         return Results(
             list(cases.values()), records, [Rejected(**entry) for entry in self.plan["rejected"]],
@@ -68,14 +104,14 @@ class Bundle:
         )  # fmt: skip
 
 
-def fingerprint(plan: Mapping[str, Any]) -> str:
+def fingerprint(plan: PlanFile) -> str:
     """One digest for a dataset: the samples, and the content of what each is compared with."""
     return digest(sorted({(case["sample"], case.get("reference_digest") or "") for case in plan["cases"]}), 12)
 
 
 def write_bundle(run: Run, out: Path) -> Path:
     """The bundle of a finished run."""
-    facts, plan, results = dict(run.facts), run.plan, run.results
+    facts, plan, results = run.facts.copy(), run.plan, run.results
     cache = EvidenceCache(Path(facts["cache"]))
     records = {(record.case.id, record.question): record for record in (*results.records, *results.truth.records)}
     keys = sorted({key for case in plan["cases"] for key in case["evidence"].values()})
@@ -88,7 +124,7 @@ def write_bundle(run: Run, out: Path) -> Path:
             f"{len(lost)} of {len(keys)} pieces of evidence are no longer in the cache; run the same eval command again"
         )
     files = {case["id"]: _digests(case["artifacts"]) for case in plan["cases"] if case["artifacts"]}
-    planned = Planned(plan, facts, files)
+    planned = PlannedAnswers(plan, facts, files)
     asked = {case["id"]: planned.asked(case) for case in plan["cases"]}
     missing = [(case, id) for case, ids in asked.items() for id in ids if (case, id) not in records]
     if missing:
@@ -104,13 +140,13 @@ def write_bundle(run: Run, out: Path) -> Path:
         "plan.json": _text({**plan, "cases": [_nameless(case) for case in plan["cases"]]}),
         "planned.json": _text(
             {
-                "questions": _promised(planned, records),
+                "questions": _promised_questions(planned, records),
                 "asked": asked,
                 "rejected": [entry["id"] for entry in plan["rejected"]],
                 "files": files,
             }
         ),
-        "run.json": _text({name: facts[name] for name in kept if name in facts}),
+        "run.json": _text({name: value for name, value in facts.items() if name in kept}),
         "records.jsonl": "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode(),
         **{f"evidence/{key}.npz": cache.path(key).read_bytes() for key in here},
     }
@@ -124,7 +160,7 @@ def write_bundle(run: Run, out: Path) -> Path:
     return out
 
 
-def summary_of(plan: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
+def summary_of(plan: PlanFile, run: RunFile) -> dict[str, object]:
     """What bundle.json says of a run: all of it follows from plan.json and run.json."""
     own = [case for case in plan["cases"] if not case.get("truth")]
     return {
@@ -133,7 +169,7 @@ def summary_of(plan: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any
     }  # fmt: skip
 
 
-def _promised(planned: Planned, records: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
+def _promised_questions(planned: PlannedAnswers, records: Mapping[tuple[str, str], Any]) -> dict[str, PromisedQuestion]:
     """Metric or gate -> its kind, version and protocol, with all that the protocol covers where that is known here."""
     versions: dict[str, set[int]] = {}
     for (_, id), record in records.items():
@@ -141,7 +177,7 @@ def _promised(planned: Planned, records: Mapping[tuple[str, str], Any]) -> dict[
     mixed = [id for id, several in versions.items() if len(several) > 1]
     if mixed:
         raise UsageError(f"{mixed[0]} was answered by several versions; run the same eval command again")
-    made = {}
+    made: dict[str, PromisedQuestion] = {}
     for id, tag in planned.tags.items():
         facts = planned.facts(id)
         known = facts is not None and planned.tag(facts) == tag
@@ -171,15 +207,18 @@ def _line(record: Any) -> Line:
     return to_line(record.changed(units="", n_units=0, seconds=0.0))
 
 
-def _nameless(case: Mapping[str, Any]) -> dict[str, Any]:
+def _nameless(case: CaseEntry) -> CaseEntry:
     """An entry of plan.json with names of files in the place of paths, after the digests that tell them apart."""
-    made = dict(case)
-    for name, digest_of in (("clip", "digest"), ("reference", "reference_digest")):
-        if made.get(name):
-            known = str(made.get(digest_of) or "")[:12]
-            made[name] = {**made[name], "path": f"{known}/{Path(made[name]['path']).name}", "frames": None}
-    made["artifacts"] = {name: Path(path).name for name, path in made["artifacts"].items()}
-    return made
+    entry = case.copy()
+    entry["clip"] = _nameless_clip(case["clip"], case.get("digest"))
+    if case.get("reference"):
+        entry["reference"] = _nameless_clip(case["reference"], case.get("reference_digest"))
+    entry["artifacts"] = {name: Path(path).name for name, path in case["artifacts"].items()}
+    return entry
+
+
+def _nameless_clip(clip: Details, digest: str | None) -> Details:
+    return {**clip, "path": f"{(digest or '')[:12]}/{Path(clip['path']).name}", "frames": None}
 
 
 def _text(content: Any) -> bytes:
@@ -215,14 +254,14 @@ def read_bundle(path: Path) -> Bundle:
                 promises = parse_json(archive.read("planned.json"))
             lines = tuple(parse_json(line) for line in archive.read("records.jsonl").decode().split("\n") if line)
             for line in lines:
-                to_answer(line)  # a damaged one is told here
+                decode_line(line)  # a damaged one is told here
             for name, expected in summary_of(plan, run).items():
                 if about.get(name) != expected:
                     raise UsageError(
                         f"{path.name}: bundle.json has {name} {about.get(name)!r}, and its plan {expected!r}; it was "
                         "changed by hand"
                     )
-            return Bundle(path, about, run, plan, lines, promises)
+            return Bundle(path, cast(BundleFile, about), run, plan, lines, promises)
     except RevisitError:
         raise
     except Exception as error:  # a damaged zip file fails in many ways
@@ -265,11 +304,11 @@ def together(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
         cases += own.values()
         records += [record.changed(case=own[record.case.id]) for record in results.records]
         rejected += [replace(entry, model=label.get(entry.model, entry.model)) for entry in results.rejected]
-    rejected += _lacking(cases, rejected)
+    rejected += _missing_clips(cases, rejected)
     return Results(cases, records, rejected, asks=group[0].results.asks), rows
 
 
-def _lacking(cases: Sequence[Case], rejected: Sequence[Rejected]) -> list[Rejected]:
+def _missing_clips(cases: Sequence[Case], rejected: Sequence[Rejected]) -> list[Rejected]:
     """What other models have clips of, and a model has neither a clip of nor an entry that says why."""
     own = slots(cases)
     everything = set().union(*own.values())

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from revisit.results.file_types import Details
 from revisit._version import __version__
 from revisit.core import METRICS, SUITES, Metric, Observer, evidence_id
 from revisit.engine.dependencies import observed_kinds
@@ -18,11 +19,11 @@ ARXIV = re.compile(r"\b\d{4}\.\d{5}\b")
 
 
 @cache
-def entries() -> dict[str, dict[str, Any]]:
+def entries() -> dict[str, Details]:
     """All papers that are known, by the key of their entry."""
     import yaml
 
-    found: dict[str, dict[str, Any]] = yaml.safe_load((files(__package__) / "citations.yaml").read_text("utf-8"))
+    found: dict[str, Details] = yaml.safe_load((files(__package__) / "citations.yaml").read_text("utf-8"))
     return found
 
 
@@ -88,7 +89,7 @@ def bibtex(used: Mapping[str, list[str]]) -> str:
     return text
 
 
-def _entry(kind: str, key: str, fields: Mapping[str, Any], what: list[str]) -> str:
+def _entry(kind: str, key: str, fields: Details, what: list[str]) -> str:
     # Capitals of titles and names are kept by doubled braces.
     lines = [
         f"  {name} = {{{{{value}}}}}," if name == "title" else f"  {name} = {{{value}}},"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from revisit.results.file_types import ObserverEntry, PlanFile, ProtocolEntry, RunFile
 from revisit.core import METRICS, SUITES, Case, UsageError, evidence_id
 from revisit.runs.group_by import grouping
 from revisit.engine.dependencies import observed_kinds
@@ -15,7 +16,7 @@ from revisit.results.leaderboards import MAKERS
 from revisit.results.compare import Entry
 from revisit.results.ceilings import held_to_truth
 from revisit.results.run import Run
-from revisit.results.verdict import questions_of
+from revisit.results.question_ranking import questions_of
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ class Side:
 
     entry: Entry
     run: Run
-    facts: Mapping[str, Any]
-    plan: Mapping[str, Any]
+    facts: RunFile
+    plan: PlanFile
     model: str
 
 
@@ -85,7 +86,7 @@ def matched(found: Sequence[Side]) -> list[tuple[Side, list[Side]]]:
     return [(found[0], list(found[1:]))]
 
 
-def headline(facts: Mapping[str, Any]) -> list[str]:
+def headline(facts: RunFile) -> list[str]:
     """The metrics that answer the questions of a run's suite, of those that the run asked."""
     card = SUITES[facts["suite"]].card if facts["suite"] in SUITES else {}
     asked = [id for question in questions_of(card) for id in question.metrics]
@@ -114,7 +115,7 @@ def differences(one: Side, other: Side, metric: str) -> str:
         return "only one of the runs asked it"
     told = []
     if mine.partition(":")[2] != yours.partition(":")[2]:
-        told = _why(one.facts["protocol"], other.facts["protocol"], metric) or ["the versions of its code differ"]
+        told = _differences(one.facts["protocol"], other.facts["protocol"], metric) or ["the versions of its code differ"]
     makers = [_makers(side, metric) for side in (one, other)]
     if all(makers) and makers[0] != makers[1]:
         told.append(f"made by {' and '.join(makers[0])}, against {' and '.join(makers[1])}")
@@ -123,23 +124,23 @@ def differences(one: Side, other: Side, metric: str) -> str:
     return "; ".join(told)
 
 
-def _why(mine: Mapping[str, Any], yours: Mapping[str, Any], metric: str) -> list[str]:
+def _differences(mine: ProtocolEntry, yours: ProtocolEntry, metric: str) -> list[str]:
     told = []
     kinds = {evidence_id(kind) for kind in observed_kinds(METRICS[metric])} if metric in METRICS else set()
     for kind in sorted(kinds):
         a, b = (side["observers"].get(kind) for side in (mine, yours))
         if a != b:
-            told.append(f"{kind} by {_maker(a)}, against {_maker(b)}")
+            told.append(f"{kind} by {_maker_text(a)}, against {_maker_text(b)}")
     for name in ("name", "align", "judge"):
         if mine.get(name) != yours.get(name):
             told.append(f"{'protocol' if name == 'name' else name} {mine.get(name)}, against {yours.get(name)}")
-    a, b = (side["parameters"].get(metric) for side in (mine, yours))
-    if a != b:
-        told.append(f"parameters {a or 'by default'}, against {b or 'by default'}")
+    one, other = (side["parameters"].get(metric) for side in (mine, yours))
+    if one != other:
+        told.append(f"parameters {one or 'by default'}, against {other or 'by default'}")
     return told
 
 
-def _maker(facts: Mapping[str, Any] | None) -> str:
+def _maker_text(facts: ObserverEntry | None) -> str:
     if facts is None:
         return "nobody"
     changed = f" with {facts['params']}" if facts.get("params") else ""
@@ -156,8 +157,8 @@ def _other_truth(one: Side, other: Side) -> str:
     def digests(side: Side) -> dict[str, set[str]]:
         references: dict[str, set[str]] = {}  # a scene may have several clips, each with a reference of its own
         for case in side.plan["cases"]:
-            if case.get("reference_digest") and case["model"] == side.model:
-                references.setdefault(case["sample"], set()).add(case["reference_digest"])
+            if (reference := case.get("reference_digest")) and case["model"] == side.model:
+                references.setdefault(case["sample"], set()).add(reference)
         return references
 
     mine, yours = digests(one), digests(other)

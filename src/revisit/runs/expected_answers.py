@@ -11,33 +11,31 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from revisit.results.file_types import CaseEntry, Details, ObserverEntry, PlanFile, RunFile
 from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, Gate, Metric, Observer, RevisitError, digest
 from revisit.core.evidence import evidence_id
 from revisit.core.registry import Registry
 from revisit.engine.evidence_keys import BESIDE, OPTIONAL, plain_input
-from revisit.engine.dependencies import ObserverSet, Parameters, observed_kinds, protocol_facts, short_hash
+from revisit.engine.dependencies import ObserverSet, Parameters, ProtocolFacts, observed_kinds, protocol_facts, short_hash
 from revisit.networks.settings import PRECISIONS
-
-Content = Mapping[str, Any]  # of a JSON file
-
 
 @dataclass(frozen=True)
 class RecordedObservers:
     """The observers of a run, as its run.json describes them: those of this machine may be others."""
 
-    observers: Mapping[str, Any]  # kind of evidence -> facts of its observer
-    judge: Mapping[str, Any] | None = None
+    observers: Mapping[str, ObserverEntry]  # kind of evidence -> facts of its observer
+    judge: Details | None = None
 
-    def maker_facts(self, kind: type, chosen: Parameters) -> dict[str, Any] | None:
+    def maker_facts(self, kind: type, chosen: Parameters) -> ObserverEntry | None:
         """Everything that a kind of evidence depends on, except the clip; None where nobody made it."""
         recorded = self.observers.get(evidence_id(kind))
         if recorded is None:
             return None
-        facts = dict(recorded)
+        facts = recorded.copy()
         observer = self.installed(evidence_id(kind))
         if observer is not None and observer.shows is not None:
             shown = self.observers.get(evidence_id(observer.shows))
-            facts |= {"judge": self.judge_of(observer.id), "shown": None if shown is None else dict(shown)}
+            facts["judge"], facts["shown"] = self.judge_of(observer.id), shown
         return facts
 
     def installed(self, kind: str) -> Observer | None:
@@ -48,17 +46,17 @@ class RecordedObservers:
             return None
         return OBSERVERS[id]
 
-    def judge_of(self, observer: str) -> Mapping[str, Any] | None:
+    def judge_of(self, observer: str) -> Details | None:
         """Facts of the judge that an observer asked."""
         return ObserverSet("", {}, self.judge).judge_of(observer)
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedAnswers:
     """What the plan.json and run.json of a run say was to be answered; `files` are digests of files beside clips."""
 
-    plan: Content
-    run: Content
+    plan: PlanFile
+    run: RunFile
     files: Mapping[str, Mapping[str, str]]  # case -> artifact -> digest
 
     @cached_property
@@ -86,31 +84,31 @@ class Planned:
             return None
         return known[id]
 
-    def facts(self, id: str) -> dict[str, Any] | None:
+    def facts(self, id: str) -> ProtocolFacts | None:
         """All that the protocol of a question covers, by the metrics installed here; None where it is not installed."""
-        asker = self.installed(id)
-        if asker is None:
+        check = self.installed(id)
+        if check is None:
             return None
         try:
-            return protocol_facts(asker, self.recorded, self.parameters)
+            return protocol_facts(check, self.recorded, self.parameters)
         except RevisitError:  # parameters that the version here does not have
             return None
 
-    def tag(self, facts: Mapping[str, Any]) -> str:
+    def tag(self, facts: ProtocolFacts) -> str:
         """The protocol of a question that these facts make."""
         return f"{self.plan['protocol']}:{short_hash(facts)}"
 
     def kinds(self, id: str) -> tuple[str, ...]:
         """Ids of the evidence that observers made for a question."""
-        asker = self.installed(id)
-        return () if asker is None else tuple(sorted(map(evidence_id, observed_kinds(asker))))
+        check = self.installed(id)
+        return () if check is None else tuple(sorted(map(evidence_id, observed_kinds(check))))
 
-    def asked(self, entry: Content) -> list[str]:
+    def asked(self, entry: CaseEntry) -> list[str]:
         """Metrics and gates that are asked of a case of the plan."""
         suite = self.plan["suite"]
         return [id for id in self.tags if suite not in SUITES or SUITES[suite].asks(id, entry)]
 
-    def evidence_keys(self, entry: Content, case: Case, kind: str) -> set[str] | None:
+    def evidence_keys(self, entry: CaseEntry, case: Case, kind: str) -> set[str] | None:
         """The addresses that evidence of a case may have; None where that cannot be told here.
 
         There are several because a run does not record in which precision its networks ran.
@@ -118,7 +116,7 @@ class Planned:
         observer = self.recorded.installed(kind)
         if observer is None:
             return None
-        inputs: dict[str, Any] = {}
+        inputs: dict[str, object] = {}
         for name in observer.inputs:
             asked = name.removesuffix(OPTIONAL)
             if asked.startswith(BESIDE):
@@ -146,7 +144,7 @@ class Planned:
         return {digest(one, 40) for one in several}
 
 
-def slots(entries: Iterable[Content | Case]) -> dict[str, set[tuple[Any, ...]]]:
+def slots(entries: Iterable[CaseEntry | Case]) -> dict[str, set[tuple[Any, ...]]]:
     """Model -> what it has clips of: part of the dataset, condition, sample and seed. The truth is no model."""
     found: dict[str, set[tuple[Any, ...]]] = {}
     for entry in entries:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from revisit.results.file_types import ModelSummary, PartSummary
 from revisit.core import SUITES, Case, UsageError
 from revisit.core.text import counted
 from revisit.results import Results
@@ -37,7 +38,7 @@ _EXPRESSION = re.compile(r"\s*([\w.-]+?)\s*(?:(>=|<=|>|<|=)\s*(-?\d+(?:\.\d+)?)\
 
 
 @dataclass(frozen=True)
-class By:
+class GroupKey:
     """One thing to group by: its name as given, what it means, and a comparison with a number."""
 
     name: str
@@ -59,7 +60,7 @@ class By:
         return f"{self.name} {self.sign if holds else OPPOSITE[self.sign]} {self.number:g}"
 
 
-def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[str, PartSummary]:
     """Group -> its table: metrics (all, or those named), and per model the number of clips and a cell per metric."""
     keys = [parse(part, run.facts["suite"]) for part in expression.split(",")]
     results, known = run.results, run.summary["metrics"]
@@ -96,7 +97,7 @@ def grouping(results: Results, suite: str, expression: str) -> Callable[[Case], 
     return lambda case: ", ".join(key.group(value(case)) for key, value in zip(keys, values, strict=True))
 
 
-def parse(text: str, suite: str) -> By:
+def parse(text: str, suite: str) -> GroupKey:
     """One part of an expression, with the suite's short names resolved."""
     found = _EXPRESSION.fullmatch(text)
     if found is None:
@@ -105,14 +106,14 @@ def parse(text: str, suite: str) -> By:
         )
     name, sign, number = found[1], found[2] or "", float(found[3] or 0)
     known = SUITES[suite].card.get("by", {}) if suite in SUITES else {}
-    return By(name, tuple(str(known.get(name, name)).split(".")), sign, number)
+    return GroupKey(name, tuple(str(known.get(name, name)).split(".")), sign, number)
 
 
-def _row(results: Results, metrics: Iterable[str]) -> dict[str, Any]:
+def _row(results: Results, metrics: Iterable[str]) -> ModelSummary:
     return {"cases": len(results.cases), "scores": {id: results.cell(id).as_json() for id in metrics}}
 
 
-def _value_of(key: By, results: Results) -> Callable[[Case], Any]:
+def _value_of(key: GroupKey, results: Results) -> Callable[[Case], Any]:
     """A function from a case to the value it is grouped by."""
     first, *rest = key.path
 
@@ -148,7 +149,7 @@ def _inside(facts: Any, path: Sequence[str]) -> Any:
     return facts
 
 
-def _rank(key: By, value: Any) -> tuple[int, float, str]:
+def _rank(key: GroupKey, value: Any) -> tuple[int, float, str]:
     """Where a group stands: numbers in order, then words, the unknown last; of a comparison what holds comes first."""
     if value is None or value == "":
         return (2, 0.0, "")

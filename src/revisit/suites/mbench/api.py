@@ -123,4 +123,4 @@ def run_eval(
     plan = request.plan(judge=judge_choice.judge.facts if judge_choice else None)
     check_available(plan)
     run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=judge_choice, adds=data.ids())
-    return run.summary
+    return dict(run.summary)

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from revisit.core import UsageError
 from revisit.core.cases import CEILING, FLOOR
+from revisit.results.cells import Cell
 from revisit.results.display import observed_by
 from revisit.results.leaderboards import Board, BoardCell, Column, Row, RunFacts, columns_of
-from revisit.results.results import Cell
 from revisit.results.stand_ins import SUFFIX, is_stand_in, set_apart
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
 from revisit.suites.mbench.ranking import RankRow

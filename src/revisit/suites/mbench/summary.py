@@ -12,7 +12,8 @@ from typing import Any, TypedDict
 
 from revisit.core.cases import FLOOR
 from revisit.results import Cell, Results
-from revisit.results.funnel import Stage, stage
+from revisit.results.file_types import Stage
+from revisit.results.funnel import stage
 from revisit.results.tables import Table, standard_summary, table
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
 from revisit.suites.mbench.ranking import RankRow, contribution, ranking

@@ -12,7 +12,7 @@ from typing import Any
 from revisit.core import METRICS, Record
 from revisit.core.text import counted
 from revisit.results import Cell, Results
-from revisit.results.results import Limits, cell_of
+from revisit.results.cells import Limits, cell_of
 from revisit.results.tables import Table, standard_summary, table
 from revisit.stats.intervals import mean_interval
 from revisit.suites.memobench.columns import SCORE, Place

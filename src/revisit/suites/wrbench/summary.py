@@ -15,7 +15,8 @@ from typing import Any
 from revisit.core import Case, Record, Rejected
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results import Cell, Results
-from revisit.results.funnel import TARGET, VIEW, Stage, passing, stage
+from revisit.results.file_types import Stage
+from revisit.results.funnel import TARGET, VIEW, passing, stage
 from revisit.results.tables import Table, standard_summary, table
 from revisit.suites.wrbench import display
 from revisit.suites.wrbench.measures import by_measure, leaks

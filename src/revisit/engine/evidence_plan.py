@@ -1,0 +1,177 @@
+"""The evidence that each case needs, and the tasks that make it, so that each clip is decoded once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from revisit.core import OBSERVERS, Case, Clip, Gate, MediaError, Metric, Reason, Suite, evidence_id
+from revisit.engine.clip_digests import ClipDigests
+from revisit.engine.dependencies import ObserverSet, Parameters, observed_kinds
+from revisit.engine.evidence_keys import BESIDE, OPTIONAL, task_for
+from revisit.engine.jobs import ObserverTask
+from revisit.media import file_digest
+from revisit.media.cache_folders import cache_root
+
+ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
+PICTURES = ("thumbnails",)  # what it shows of a reference, which may be long
+TasksAndReasons = tuple[
+    dict[str, ObserverTask], dict[str, Reason]
+]  # kind of evidence -> its task, or why there is none
+
+
+@dataclass(frozen=True)
+class CaseEvidence:
+    """Evidence of one case: a key where an observer can make it, else the reason why not."""
+
+    keys: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, Reason] = field(default_factory=dict)
+    reference: Mapping[str, str] = field(default_factory=dict)  # of the reference clip, for the report
+
+
+class EvidencePlanner:
+    """Collects, case by case, the tasks of all evidence that the checks of a suite need."""
+
+    def __init__(
+        self,
+        suite: Suite,
+        checks: Sequence[Metric | Gate],
+        observers: ObserverSet,
+        parameters: Parameters,
+        align: str,
+        source: Path,
+    ) -> None:
+        self.suite, self.checks, self.observers = suite, checks, observers
+        self.parameters, self.align = parameters, align
+        self.digests: dict[str, str] = {}  # case id -> clip digest
+        self.unreadable: dict[str, str] = {}  # case id -> why its clip cannot even be hashed
+        self.by_case: dict[str, CaseEvidence] = {}
+        self.tasks: dict[str, tuple[str, Clip, ObserverTask]] = {}  # evidence key -> clip digest, clip, task
+        self.clips: dict[str, Clip] = {}  # digest -> clip
+        self.clip_digests = ClipDigests(cache_root(), source)
+        self._digest_of: dict[Clip | Path, str] = {}
+        self._needs = EvidenceNeeds([observers.roles[id].makes for id in ALWAYS if id in observers.roles])
+        inputs = {name.removesuffix(OPTIONAL) for maker in observers.roles.values() for name in maker.inputs}
+        self._fields = {name for name in inputs if not name.startswith(BESIDE)}  # of a case, which observers read
+        self._of_clip_alone: dict[tuple[str, ...], TasksAndReasons] = {}  # by ids of checks
+
+    def digest(self, file: Clip | Path) -> str:
+        """The digest of a clip, or of a file beside one."""
+        if file not in self._digest_of:
+            self._digest_of[file] = self.clip_digests.of(file) if isinstance(file, Clip) else file_digest(file)
+            if isinstance(file, Clip):
+                self.clips.setdefault(self._digest_of[file], file)
+        return self._digest_of[file]
+
+    def reference_digest(self, case: Case) -> str:
+        """The digest of the clip that a case is compared with; empty where it was not needed."""
+        return self._digest_of.get(case.reference, "") if case.reference is not None else ""
+
+    def add(self, case: Case) -> None:
+        """Plan the evidence of a case; one that is asked nothing is not decoded."""
+        self.by_case[case.id] = CaseEvidence()
+        try:
+            self.digests[case.id] = self.digest(case.clip)
+        except MediaError as error:
+            self.unreadable[case.id] = str(error)
+            return
+        checks = self.suite.asked(self.checks, case)
+        if not checks:
+            return
+        tasks, absent = self._tasks_of(case, checks, self.digests[case.id])
+        for task in tasks.values():
+            self.tasks.setdefault(task.key, (self.digests[case.id], case.clip, task))
+        keys = {kind: task.key for kind, task in tasks.items()}
+        self.by_case[case.id] = CaseEvidence(keys, absent, self._reference_pictures(case, keys))
+
+    def _tasks_of(self, case: Case, checks: Sequence[Metric | Gate], clip: str) -> TasksAndReasons:
+        """The task of each kind of evidence of a case, or why there is none; thousands differ in the clip alone."""
+        ids = tuple(check.id for check in checks)
+        brings_more = (
+            case.reference or case.artifacts or case.truth or any(getattr(case, name) for name in self._fields)
+        )
+        address = self.observers.address_of_clip
+        if ids in self._of_clip_alone and not brings_more:
+            same, absent = self._of_clip_alone[ids]
+            return {
+                kind: msgspec.structs.replace(task, key=address(task.observer, clip)) for kind, task in same.items()
+            }, absent
+        tasks: dict[str, ObserverTask] = {}
+        absent = {}
+        for kind in self._needs.kinds(checks):
+            task = self._task(case, kind, clip)
+            if isinstance(task, Reason):
+                absent[evidence_id(kind)] = task
+            else:
+                tasks[evidence_id(kind)] = task
+        absent |= {id: absent[lacked] for id, lacked in self._needs.useless(checks, tasks, absent).items()}
+        tasks = {kind: task for kind, task in tasks.items() if kind not in absent}
+        shown = [task.shown for task in tasks.values() if task.shown is not None]
+        tasks |= {evidence_id(OBSERVERS[task.observer].makes): task for task in shown}
+        if not brings_more and all(task.key == address(task.observer, clip) for task in tasks.values()):
+            self._of_clip_alone[ids] = tasks, absent
+        return tasks, absent
+
+    def _task(self, case: Case, kind: type, clip: str) -> ObserverTask | Reason:
+        maker = self.observers.maker(kind)
+        return task_for(case, kind, maker, self.observers, self.parameters, clip, self.align, self.digest)
+
+    def _reference_pictures(self, case: Case, keys: Mapping[str, str]) -> dict[str, str]:
+        """Pictures of the reference, where it is decoded anyway because something is compared with it."""
+        if case.reference is None or not any(self.tasks[key][2].reference for key in keys.values()):
+            return {}
+        alone = replace(case, clip=case.reference, reference=None, target=None)
+        pictures = {}
+        for kind in [self.observers.roles[id].makes for id in PICTURES if id in self.observers.roles]:
+            task = self._task(alone, kind, self.digest(alone.clip))
+            if isinstance(task, ObserverTask):
+                pictures[evidence_id(kind)] = task.key
+                self.tasks.setdefault(task.key, (self.digest(alone.clip), alone.clip, task))
+        return pictures
+
+
+class EvidenceNeeds:
+    """The evidence that metrics and gates need; answers are kept, because thousands of cases are alike."""
+
+    def __init__(self, always: Sequence[type]) -> None:
+        self.always = always  # what a report shows of every clip
+        self._of_check: dict[str, tuple[set[type], set[str]]] = {}
+        self._kinds: dict[tuple[str, ...], list[type]] = {}
+        self._useless: dict[tuple[tuple[str, ...], frozenset[str], frozenset[str]], dict[str, str]] = {}
+
+    def _of(self, check: Metric | Gate) -> tuple[set[type], set[str]]:
+        """Kinds of evidence that a check uses, and ids of those that it cannot do without."""
+        if check.id not in self._of_check:
+            required = {evidence_id(kind) for kind in observed_kinds(check, optional=False)}
+            self._of_check[check.id] = observed_kinds(check), required
+        return self._of_check[check.id]
+
+    def kinds(self, checks: Sequence[Metric | Gate]) -> list[type]:
+        """All that they use, and what is always shown."""
+        ids = tuple(check.id for check in checks)
+        if ids not in self._kinds:
+            kinds = {kind for check in checks for kind in self._of(check)[0]}
+            self._kinds[ids] = sorted({*kinds, *self.always}, key=evidence_id)
+        return self._kinds[ids]
+
+    def useless(
+        self, checks: Sequence[Metric | Gate], tasks: Mapping[str, ObserverTask], absent: Mapping[str, Reason]
+    ) -> dict[str, str]:
+        """Evidence that no check of a case can use, because each that wants it lacks other evidence -> which one."""
+        situation = tuple(check.id for check in checks), frozenset(tasks), frozenset(absent)
+        if situation in self._useless:
+            return self._useless[situation]
+        used = {evidence_id(kind) for kind in self.always}
+        lacking: dict[str, str] = {}
+        for check in checks:
+            kinds, required = self._of(check)
+            ids = {evidence_id(kind) for kind in kinds}
+            if lacks := sorted(required & absent.keys()):
+                lacking.update(dict.fromkeys(ids & tasks.keys(), lacks[0]))
+            else:
+                used |= ids
+        self._useless[situation] = {id: lacked for id, lacked in sorted(lacking.items()) if id not in used}
+        return self._useless[situation]

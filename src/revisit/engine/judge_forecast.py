@@ -1,0 +1,117 @@
+"""What asking a judge would take: questions, calls, tokens and money, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from revisit.core import Clip, RevisitError, Sampling
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.jobs import ObserverTask
+from revisit.engine.judging import frames_of, open_talk
+from revisit.engine.plan import Plan
+from revisit.evidence.judged import JudgeFrames
+from revisit.judges.budget import Limit, expected
+from revisit.judges.canary import canaries, with_card
+from revisit.judges.protocol import Frames, Usage
+from revisit.judges.questions import Question
+from revisit.judges.store import AnswerStore, shared_store
+from revisit.media import Limits, open_clip
+
+if TYPE_CHECKING:
+    from revisit.judges.settings import ChosenJudge
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What asking would take, before anything is sent."""
+
+    questions: int
+    known: int  # answered already, of clips whose pictures are there
+    usage: Usage
+    money: float
+    currency: str
+    guessed: int  # clips whose pictures are not there yet: their questions are counted on a stand-in
+
+    def said(self) -> str:
+        """The forecast in one sentence."""
+        calls, tokens_in, tokens_out = self.usage.calls, self.usage.tokens_in, self.usage.tokens_out
+        money = f", about {self.money:.2f} {self.currency}" if self.money else ""
+        return (
+            f"{self.questions} questions, {self.known} already answered; {calls} calls, "
+            f"about {tokens_in} tokens in and {tokens_out} out{money}; follow-up questions and retries come on top"
+        )
+
+    def exceeds(self, limit: Limit) -> bool:
+        """Whether the budget will be spent before all is asked."""
+        tokens = self.usage.tokens_in + self.usage.tokens_out
+        pairs = ((self.usage.calls, limit.calls), (tokens, limit.tokens), (self.money, limit.money))
+        return any(most is not None and value > most for value, most in pairs)
+
+
+def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
+    """Calls, tokens and money that the questions of a plan will take, as far as they are known beforehand.
+
+    Questions that depend on answers (a second pass) and questions asked again are not counted.
+    """
+    stores: dict[str, AnswerStore] = {}  # role -> what its judge has answered already
+    spent: dict[str, Usage] = {}
+    questions = answered = guessed = 0
+    seen: set[tuple[str, str, str]] = set()
+    try:
+        for key, (_, clip, task) in plan.tasks.items():
+            if task.shown is None or key in cache:
+                continue
+            mine, role = judge.of_role(task.observer), task.observer if task.observer in judge.roles else ""
+            if role not in stores:
+                path = shared_store(cache.root, mine.judge.facts)
+                stores[role], spent[role] = AnswerStore(path if path.is_file() else None), Usage()
+            shown = cache.load(JudgeFrames, task.shown.key)
+            guessed += shown is None
+            frames = frames_of(shown) if shown is not None else _stand_in(clip, task.shown)
+            pending = [(frames, question) for question in _first_questions(task, frames)]
+            if pending and mine.canaries:
+                pending += [(with_card(frames), question) for question in canaries(frames)]
+            for pictures, question in pending:
+                if (role, pictures.digest, question.digest) in seen:
+                    continue
+                seen.add((role, pictures.digest, question.digest))
+                questions += 1
+                if stores[role].get(pictures, question, mine.judge.facts) is not None:
+                    answered += 1
+                else:
+                    spent[role] += expected(pictures, question, mine.tokens_per_image)
+    finally:
+        for store in stores.values():
+            store.close()
+    money = sum(judge.of_role(role).price.of(usage) for role, usage in spent.items())
+    usage = sum(spent.values(), Usage())
+    return Forecast(questions, answered, usage, money, judge.price.currency, guessed)
+
+
+def _first_questions(task: ObserverTask, frames: Frames) -> Sequence[Question]:
+    talk = open_talk(task, frames)
+    try:
+        return next(talk)
+    except (StopIteration, RevisitError):
+        return ()
+    finally:
+        talk.close()
+
+
+def _stand_in(clip: Clip, shown: ObserverTask) -> Frames:
+    """Frames of the number and size that a clip's pictures will have, without pictures."""
+    params = shown.params
+    try:
+        with open_clip(clip, Limits(), wanted=np.arange(0)) as stream:
+            info = stream.info
+    except RevisitError:
+        return Frames((), (), shown.key)
+    picked = Sampling(params.get("rate"), params.get("at_most")).pick(info.count, info.fps)
+    longest = max(info.width, info.height)
+    scale = min(1.0, (params.get("long_side") or longest) / longest)
+    size = round(info.width * scale), round(info.height * scale)
+    return Frames((b"",) * len(picked), tuple((picked / info.fps).tolist()), shown.key, size, info.count / info.fps)

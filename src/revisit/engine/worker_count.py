@@ -1,0 +1,30 @@
+"""The default number of workers: processes that decode and observe clips, and processes that score."""
+
+from __future__ import annotations
+
+import os
+
+from revisit.core import UsageError
+
+MOST_WORKERS = 16  # by default
+CORES_OF_HOST = 2  # that a host of networks keeps busy
+CASES_PER_SCORER = 8  # few cases are scored in this process
+
+
+def cores() -> int:
+    """Cores that this process may use, which a scheduler or container may have limited."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def observing_workers(requested: int | None, jobs: int, with_host: bool) -> int:
+    """Processes that decode: as many as were requested (--workers), else one for each core that no host keeps busy."""
+    if requested is not None:
+        if requested < 0:
+            raise UsageError(f"--workers takes 0 (in this process) or a number of processes, not {requested}")
+        return min(requested, jobs) if jobs else 0
+    return max(1, min(cores() - CORES_OF_HOST * with_host, jobs, MOST_WORKERS)) if jobs else 0
+
+
+def scoring_workers(most: int, cases: int) -> int:
+    """Processes that score: none for a few cases."""
+    return min(most, cases // CASES_PER_SCORER)

@@ -1,0 +1,136 @@
+"""Cells: the mean of a metric over scored clips, its 95 % interval, and the count of clips without a score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from revisit.core import METRICS
+from revisit.stats.intervals import ends_interval, mean_interval
+
+SCENES_FOR_RARE_FAILURES = 29  # 0.9^29 < 5 %: so many show a failure of one scene in ten
+GOOD = 0.25  # of the range of a metric, from its best end: nothing in such scores is a failure
+Limits = tuple[float | None, float | None]
+Interval = tuple[float, float]
+
+
+class _Counts(TypedDict):
+    n: int
+    of: int
+    failed: int
+
+
+class CellEntry(_Counts, total=False):
+    """A cell as summary.json has it; what is unknown or empty is left out."""
+
+    mean: float
+    interval: list[float] | None
+    few_scenes: bool
+    unscored: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A mean over scored clips, and what became of the others."""
+
+    n: int  # scored
+    of: int  # asked, missing ones included
+    mean: float | None = None
+    interval: Interval | None = None  # 95 %; None where fewer than two samples leave it unknown
+    failed: int = 0
+    unscored: Mapping[str, int] = field(default_factory=dict)  # kind of reason -> clips
+    few_scenes: bool = False  # too few to see rare failures: all scores are good, and an interval would hide that
+    clips: Mapping[Hashable, tuple[float, str]] = field(default_factory=dict, repr=False, compare=False)
+    # clip -> its score and its scene, by which models are compared; not written to files
+
+    def as_json(self) -> CellEntry:
+        """As summary.json has it."""
+        entry: CellEntry = {"n": self.n, "of": self.of, "failed": self.failed}
+        if self.mean is not None:
+            entry["mean"] = self.mean
+            entry["interval"] = None if self.interval is None else list(self.interval)
+            if self.few_scenes:
+                entry["few_scenes"] = True
+        if self.unscored:
+            entry["unscored"] = dict(sorted(self.unscored.items()))
+        return entry
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Cell:
+        """The cell that summary.json has."""
+        interval = content.get("interval")
+        return cls(
+            content["n"],
+            content["of"],
+            content.get("mean"),
+            (interval[0], interval[1]) if interval else None,
+            content.get("failed", 0),
+            content.get("unscored", {}),
+            bool(content.get("few_scenes")),
+        )
+
+
+def cell_of(values: Sequence[tuple[float, str]], of: int, limits: Limits = (None, None)) -> Cell:
+    """A cell of (value, sample) that are no scores themselves, such as facts of them."""
+    return Cell(len(values), of, *mean_of(values, limits))
+
+
+def mean_of(
+    values: Sequence[tuple[float, str]], limits: Limits, two_valued: bool = False
+) -> tuple[float | None, Interval | None]:
+    """The mean of (value, sample), and its interval within the limits; `two_valued` are only ever one or the other."""
+    if not values:
+        return None, None
+    numbers, samples = [value for value, _ in values], [sample for _, sample in values]
+    if two_valued and limits[0] is not None and limits[1] is not None:
+        interval = ends_interval(numbers, samples, (limits[0], limits[1]))
+    else:
+        interval = mean_interval(numbers, samples)
+    return sum(numbers) / len(numbers), None if interval is None else within(interval, limits)
+
+
+def hides_rare_failures(
+    values: Sequence[tuple[float, str]], interval: Interval | None, limits: Limits, higher_is_better: bool | None
+) -> bool:
+    """Whether all scores are good, and so alike that one failing scene more would lie outside their mean's interval.
+
+    If one scene in ten fails, fewer than 29 scenes show no failure at all in more than 5 % of cases, and nothing in
+    them tells how far down a failure would be.
+    """
+    low, high = limits
+    scenes = len({scene for _, scene in values})
+    if interval is None or low is None or high is None or higher_is_better is None:
+        return False
+    worst, best = (low, high) if higher_is_better else (high, low)
+    good = all(abs(value - best) <= GOOD * (high - low) for value, _ in values)
+    mean = sum(value for value, _ in values) / len(values)
+    with_a_failure = (mean * scenes + worst) / (scenes + 1)
+    return good and scenes < SCENES_FOR_RARE_FAILURES and not interval[0] <= with_a_failure <= interval[1]
+
+
+def within(interval: Interval, limits: Limits) -> Interval:
+    """The interval, cut off at the limits."""
+    low, high = limits
+    return (
+        max(interval[0], -math.inf if low is None else low),
+        min(interval[1], math.inf if high is None else high),
+    )
+
+
+def limits_of(metric: str) -> Limits:
+    """The range of a metric; none where its code is not installed here."""
+    return METRICS[metric].range if metric in METRICS else (None, None)
+
+
+def span(metric: str) -> float | None:
+    """How far two scores of a metric can be apart; None where there is no limit."""
+    low, high = limits_of(metric)
+    return None if low is None or high is None else high - low
+
+
+def differences_of(metric: str) -> Limits:
+    """The range of differences between two scores of a metric."""
+    most = span(metric)
+    return (None, None) if most is None else (-most, most)

@@ -1,0 +1,139 @@
+"""Clips of two models paired by scene and seed, the comparison of two models, and the places of several."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from revisit.core import METRICS, Record
+from revisit.results.cells import Interval, differences_of, span, within
+from revisit.stats.intervals import Estimate
+from revisit.stats.paired import ALPHA, SignedRank, paired_test, wilcoxon
+from revisit.stats.pairwise import Ranking, rank_models
+
+PairingKey = tuple[str | int, ...]  # Case.pairing_key
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One clip of two models: the same sample under the same conditions."""
+
+    first: Record
+    second: Record
+
+    @property
+    def difference(self) -> float:
+        """How much the second scores above the first."""
+        assert self.first.value is not None and self.second.value is not None
+        return self.second.value - self.first.value
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Two models on the clips that both have a score of; differences are second - first."""
+
+    metric: str
+    first: str
+    second: str
+    pairs: tuple[Pair, ...]  # the largest differences first
+    difference: float | None
+    interval: Interval | None  # None where there is no p
+    p: float | None  # of the two-sided test over scenes, of this pair alone; None for too few scenes
+    estimate: Estimate | None  # over samples; None for fewer than two of them
+    wins: int  # of the second, by the direction of the metric
+    ties: int
+    losses: int
+    test: SignedRank | None  # None for too few pairs
+    ambiguous: int = 0  # clips that have no counterpart, because several of a scene bear one name
+
+    @property
+    def better(self) -> str | None:
+        """The model that is better at 5 %, this pair taken by itself, or None where that is not known."""
+        metric = METRICS[self.metric]
+        if self.p is None or self.p > ALPHA or metric.higher_is_better is None or self.wins == self.losses:
+            return None
+        return self.second if ((self.difference or 0.0) > 0) == metric.higher_is_better else self.first
+
+
+@dataclass(frozen=True)
+class Rank:
+    """The place of a model under a metric, and the places it may have: `low` is the best of them."""
+
+    model: str
+    rank: int
+    low: int
+    high: int
+    mean: float
+    n: int
+
+
+def ambiguous_keys(scores: Iterable[Record]) -> dict[tuple[str, PairingKey], int]:
+    """Model and key of clips that cannot be paired, because several clips of the model bear that key."""
+    counts = Counter((record.case.model, record.case.pairing_key) for record in scores)
+    return {named: count for named, count in counts.items() if count > 1}
+
+
+def rank_scores(scores: Sequence[Record], metric: str, two_valued: bool) -> Ranking:
+    """Models by their mean on common clips, with tests of all pairs; models without a score are left out.
+
+    Several clips of one model that bear the same key are left out: none of them has a counterpart of its own.
+    """
+    ambiguous = ambiguous_keys(scores)
+    by_model: dict[str, dict[Hashable, float]] = {}
+    for record in sorted(scores, key=lambda record: record.case.model):
+        key = record.case.pairing_key
+        if record.value is not None and (record.case.model, key) not in ambiguous:
+            by_model.setdefault(record.case.model, {})[key] = record.value
+    scenes: dict[Hashable, Hashable] = {record.case.pairing_key: record.case.sample for record in scores}
+    higher = METRICS[metric].higher_is_better is not False
+    return rank_models(by_model, scenes, higher, span(metric) if two_valued else None)
+
+
+def ranks_of(ranking: Ranking) -> list[Rank]:
+    """The place of each model, the best first; equal means share a place."""
+    return [
+        Rank(
+            model,
+            1 + sum(ranking.is_better(other, model) for other in ranking.order),
+            *ranking.places(model),
+            ranking.means[model],
+            ranking.clips,
+        )
+        for model in ranking.order
+    ]
+
+
+def pair_models(scores: Sequence[Record], metric: str, first: str, second: str, two_valued: bool) -> Paired:
+    """Two models on the clips that both have a score of."""
+    ambiguous = ambiguous_keys(scores)
+    by_clip: dict[PairingKey, dict[str, Record]] = {}
+    for record in scores:
+        case = record.case
+        if case.model in (first, second) and (case.model, case.pairing_key) not in ambiguous:
+            by_clip.setdefault(case.pairing_key, {})[case.model] = record
+    pairs = [Pair(both[first], both[second]) for both in by_clip.values() if len(both) == 2]
+    differences = [pair.difference for pair in pairs]
+    higher = METRICS[metric].higher_is_better is not False
+    won = [difference > 0 if higher else difference < 0 for difference in differences if difference]
+    test = paired_test(
+        [pair.first.value or 0.0 for pair in pairs],
+        [pair.second.value or 0.0 for pair in pairs],
+        [pair.first.case.sample for pair in pairs],
+        span(metric) if two_valued else None,
+    )
+    return Paired(
+        metric,
+        first,
+        second,
+        tuple(sorted(pairs, key=lambda pair: (-abs(pair.difference), pair.first.case.id))),
+        None if test is None else test.difference,
+        None if test is None or test.interval is None else within(test.interval, differences_of(metric)),
+        None if test is None else test.p,
+        None if test is None else test.estimate,
+        sum(won),
+        len(pairs) - len(won),
+        len(won) - sum(won),
+        wilcoxon([0.0] * len(differences), differences) if differences else None,
+        sum(count for (model, _), count in ambiguous.items() if model in (first, second)),
+    )
