@@ -203,9 +203,10 @@ def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, 
 
 def _blocks(state: Mapping[str, Tensor], side: str, width: int, head: int, activation: str) -> dict[str, object]:
     """Settings of the transformer of one side."""
+    first = state.get(f"{side}.encoder.layers.0.mlp.fc1.weight")
     return {
         "hidden_size": width,
-        "intermediate_size": 4 * width,
+        "intermediate_size": 4 * width if first is None else len(first),  # a missing one is refused by name
         "num_hidden_layers": hub.layer_count(state, f"{side}.encoder.layers."),
         "num_attention_heads": max(1, width // head),
         "hidden_act": activation,
