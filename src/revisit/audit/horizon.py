@@ -15,7 +15,7 @@ from pathlib import Path
 
 from revisit.audit.grid import FPS, PERFECT, TRUTH, GridLine, film, render_grid, scene_name
 from revisit.audit.run import plan_of
-from revisit.audit.schema import Curve, HorizonContent, ModelCurve
+from revisit.audit.schema import CellJson, Curve, HorizonContent, ModelCurve
 from revisit.core import METRICS, Case, UsageError
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
@@ -95,16 +95,17 @@ def curves(results: Results, fps: float) -> dict[str, Curve]:
 
 
 def _curve(metric: str, groups: Iterable[Results], fps: float) -> ModelCurve:
-    points, gaps, scores, scenes = [], [], [], []
+    points: list[tuple[float, CellJson]] = []
+    gaps, scores, scenes = [], [], []
     for part in groups:
         records = part.scores(metric)
-        cell = part.cell(metric).as_json()
-        points.append({"gap": sum(_gap(case, fps) for case in part.cases) / len(part.cases), **cell})
+        gap = sum(_gap(case, fps) for case in part.cases) / len(part.cases)
+        points.append((gap, {"gap": gap, **part.cell(metric).as_json()}))
         gaps += [_gap(record.case, fps) for record in records]
         scores += [record.value for record in records if record.value is not None]
         scenes += [record.case.sample for record in records]
-    points.sort(key=lambda point: point["gap"])
-    return {"points": points, "tau": kendall_tau(gaps, scores, scenes) if scores else None}
+    points.sort(key=lambda point: point[0])
+    return {"points": [cell for _, cell in points], "tau": kendall_tau(gaps, scores, scenes) if scores else None}
 
 
 def _gap(case: Case, fps: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from revisit.results.results import Interval
+from revisit.results.cells import Interval
 
 CellJson = Mapping[str, Any]  # a Cell as summary.json has it
 

@@ -143,7 +143,7 @@ def _on_worlds(
         from revisit.audit.horizon import horizon as study
 
         kinds = grid.kinds or STEADY
-        findings = study(out, kinds=kinds, seeds=grid.scenes, metrics=metrics, rendered=rendered, **settings)
+        findings: Any = study(out, kinds=kinds, seeds=grid.scenes, metrics=metrics, rendered=rendered, **settings)
         return findings, write_horizon(out, findings), horizon_table
     command = shlex.join(["revisit", *sys.argv[1:]])
     findings = run.audit(out, grid, suites=suites, metrics=metrics, rendered=rendered, command=command, **settings)

@@ -16,7 +16,7 @@ from revisit.cli.options import JOB_OPTION, JSON, ONLY, OWN_GENERATORS, out_opti
 if TYPE_CHECKING:
     from revisit.control.generation import By
     from revisit.control.generators import Generator
-    from revisit.control.job_runner import Generated, How
+    from revisit.control.job_runner import Generated, GenerationSettings
     from revisit.control.jobs import Batch
 
 RECORD_OPTIONS = (
@@ -107,7 +107,7 @@ def generate(
         _generate_batches(batches, maker, settings, json)
 
 
-def _print_plans(batches: Sequence[Batch], maker: By, settings: How, json: bool) -> None:
+def _print_plans(batches: Sequence[Batch], maker: By, settings: GenerationSettings, json: bool) -> None:
     """Print what would be made, and the space it needs."""
     from revisit.control.generation import disk_free, plan_rows, with_ceilings
 
@@ -117,7 +117,7 @@ def _print_plans(batches: Sequence[Batch], maker: By, settings: How, json: bool)
         _print_plan(batch.home, rows, sum(row["bytes"] for row in rows), disk_free(batch.home), json)
 
 
-def _generate_batches(batches: Sequence[Batch], maker: By, settings: How, json: bool) -> NoReturn:
+def _generate_batches(batches: Sequence[Batch], maker: By, settings: GenerationSettings, json: bool) -> NoReturn:
     """Make the clips, and print what became of them and the command that scores them."""
     from revisit.control.generation import carry_out, cost_of, disk_free, plan_rows, with_ceilings
     from revisit.core import UsageError

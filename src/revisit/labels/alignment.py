@@ -23,6 +23,7 @@ from revisit.stats.agreement import cohen_kappa, gwet_ac, majority, with_interva
 from revisit.stats.alignment import (
     Compared,
     Decisions,
+    GateAgreement,
     WinRatios,
     by_win_ratio,
     decisions,
@@ -66,7 +67,7 @@ class Bridge:
     holdout_rho: float | None
     holdout: Decisions | None  # decisions on the other scenes
     agreement: float | None  # AC1 of the raters
-    judgeable: Mapping[str, float | None] | None = None
+    judgeable: GateAgreement | None = None
 
 
 class BankAgreement(TypedDict):

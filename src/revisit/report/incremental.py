@@ -101,7 +101,7 @@ def made_of(book: Book, scene: Scene, lines: Lines, lost: Collection[str]) -> st
     for case in {case.id: case for case in (*scene.cases, *truths) if case is not None}.values():
         planned = book.planned[case.id]
         sha.update(msgspec.json.encode([planned, book.diagnoses.get(case.id), lines.stamp(case.id)]))
-        parts = (planned.get(name, {}) for name in ("evidence", "reference_evidence"))
+        parts = (planned.get("evidence", {}), planned.get("reference_evidence", {}))
         evidence = [key for part in parts for kind, key in part.items() if kind in SHOWN]
         sha.update(bytes(key in book.cache for key in evidence))
         if lost:
