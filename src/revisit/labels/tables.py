@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from revisit.labels.agreement import Quality, Report, qualities
 from revisit.labels.alignment import Alignment, BankAgreement
@@ -138,7 +138,7 @@ def _bridge(alignment: Alignment) -> Table:
     rows = []
     for bridge in alignment.bridges:
         holdout: Mapping[str, float | None] = vars(bridge.holdout) if bridge.holdout else {}
-        judged = bridge.judgeable or {}
+        judged: Mapping[str, Any] = {**bridge.judgeable} if bridge.judgeable else {}
         cells = [
             metric_title(bridge.metric),
             number(bridge.agreement),
