@@ -4,9 +4,9 @@ python benchmarks/claims.py --draws 2000 --jobs 2 --out claims.json
 python benchmarks/claims.py --former ../former/src ...     # the same with another version, to compare
 python benchmarks/claims.py --show benchmarks/claims/*.json  # the tables of docs/statistics.md
 
-Everything goes through the interface that tables and commands use: `answered` (the verdict), `Results.ranks` (places),
-`rules.best` (marks in tables) and `compare` with 20 metrics (the gate). Scores come from a latent normal of each clip:
-what a model makes of the scene, and what is the clip's own; the better model has `shift` more.
+Everything goes through the interface that tables and commands use: `rank_question` (the verdict), `Results.ranks`
+(places), `display.best` (marks in tables) and `compare` with 20 metrics (the gate). Scores come from a latent normal of
+each clip: what a model makes of the scene, and what is the clip's own; the better model has `shift` more.
 """
 
 from __future__ import annotations
@@ -93,15 +93,15 @@ class Cell:
 def claims(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> dict[str, int]:
     """How often each claim is made in a setting."""
     from revisit.results.display import best
-    from revisit.results.question_ranking import Question, answered
+    from revisit.results.question_ranking import SuiteQuestion, rank_question
 
     kind, models, scenes, clips, shift = setting
     cell, rng = Cell(*setting), np.random.default_rng([seed, KINDS.index(kind), models, scenes, clips])
-    ask = Question("?", (cell.metric,))
+    ask = SuiteQuestion("?", (cell.metric,))
     count = dict.fromkeys(("verdict", "best", "places", "mark"), 0)
     for _ in range(draws):
         results = cell.results(draw(rng, *setting))
-        answer = answered(results, ask)
+        answer = rank_question(results, ask)
         count["verdict"] += any(pair.decided for pair in answer.pairs)
         count["best"] += len(answer.best) == 1 and (not shift or answer.best == ("m0",))
         if not shift:
@@ -113,7 +113,7 @@ def claims(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> 
 def gates(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> dict[str, int]:
     """How often a gate of 20 metrics says that something is worse, or (with a shift) finds that the second is."""
     from revisit.core import METRICS
-    from revisit.results.compare import Entry, compare
+    from revisit.results.compare import Contender, compare
 
     kind, _, scenes, clips, shift = setting
     metric = METRIC_OF.get(kind, "event_outcome")
@@ -126,7 +126,7 @@ def gates(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> d
     for _ in range(draws):
         values = np.stack([draw(rng, kind, 2, scenes, clips, shift if k == 0 else 0.0) for k in range(GATED)])
         results = cell.results(values, ids)
-        first, second = (Entry(name, results.where(model=name)) for name in ("m0", "m1"))
+        first, second = (Contender(name, results.where(model=name)) for name in ("m0", "m1"))
         deltas = compare(first, [second], ids)
         count["gate"] += any(delta.better == "m0" for delta in (deltas[:1] if shift else deltas))
     return count

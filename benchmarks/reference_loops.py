@@ -224,7 +224,7 @@ def ours(clips: Sequence[Path], reference: Path, count: int, suites: Sequence[st
 
     runtime.network(
         "lpips_alex", lpips.lpips_alex
-    ).kept = output_cache.Kept()  # what an earlier call saw in the reference
+    ).kept = output_cache.FeatureCache()  # what an earlier call saw in the reference
     truth = decoded(reference, count) if {"MIND", "MemoBench"} & set(suites) else np.zeros((0, 1, 1, 3), np.uint8)
     made = []
     for clip in clips:

@@ -106,7 +106,7 @@ def plan_many(cases: int, metrics: int) -> None:
         resume_run(Path(folder), plan, fresh=False, request=None, adds=None)
     whole = time.process_time() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform != "darwin" else 1 << 30)
-    counts = {"cases": len(plan.cases), "askers": len(plan.askers)}
+    counts = {"cases": len(plan.cases), "askers": len(plan.checks)}
     print(json.dumps({**counts, "plan": planned, "with_folder": whole, "gb": memory}))
 
 

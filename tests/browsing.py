@@ -37,12 +37,12 @@ def chromium() -> Iterator[Any]:
 def serving(app: Any) -> Iterator[str]:
     """The address of an application that is served while the block runs, behind the same guard as always."""
     uvicorn = pytest.importorskip("uvicorn", reason="needs uvicorn (pip install 'revisit-bench[annotate]')")
-    from revisit.web.server import Guard, Where
+    from revisit.web.server import Guard, ListenAddress
 
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(128)
-        config = uvicorn.Config(Guard(app, Where().hosts), log_level="warning", lifespan="off", ws="none")
+        config = uvicorn.Config(Guard(app, ListenAddress().hosts), log_level="warning", lifespan="off", ws="none")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
@@ -100,6 +100,17 @@ def make_clip() -> Callable[..., Path]:
         return path
 
     return make
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _clips_are_observed_in_this_process() -> Iterator[None]:
+    """Processes take a second or two to start: tests that need them, or another number of them, say so (`workers`)."""
+    from revisit.engine import run
+
+    usual = run.observing_workers
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "observing_workers", lambda requested, *others: usual(requested or 0, *others))
+        yield
 
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]

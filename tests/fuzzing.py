@@ -51,7 +51,7 @@ from revisit.engine.run import evaluate
 from revisit.evidence.frames import FrameFacts
 from revisit.geometry import formats
 from revisit.geometry.poses import trajectory
-from revisit.judges.protocol import Answer
+from revisit.judges.protocol import JudgeAnswer
 from revisit.judges.questions import Question, YesNo
 from revisit.judges.settings import choose_judge
 from revisit.judges.store import AnswerStore
@@ -360,7 +360,7 @@ def _runs(folder: Path) -> Iterator[Reader]:
             pictures(seed=number),
             Question(f"q{number}", "Is it?", YesNo()),
             judge,
-            Answer("answered", "yes", 0.8, reply="yes"),
+            JudgeAnswer("answered", "yes", 0.8, reply="yes"),
         )
     store.close()
 

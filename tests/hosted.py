@@ -8,7 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
-from revisit.core import Batch, ClipInfo, Frame, MediaError, PairSight, Sight, evidence, observer, per_second
+from revisit.core import Batch, ClipInfo, Frame, FrameStream, MediaError, PairStream, evidence, observer, per_second
 
 
 @evidence(id="toy_rows")
@@ -84,7 +84,7 @@ def toy_shares(batch: Batch) -> ToyPairs:
 
 
 @observer(id="toy.walk", version=1, kind="sequence", makes=ToyWalk, weights=("toy",), size=20)
-def toy_walk(clip: ClipInfo) -> Sight:
+def toy_walk(clip: ClipInfo) -> FrameStream:
     """Mean differences of neighbouring frames, which a sequence observer gets as they are, whatever its size."""
     steps: list[float] = []
     digests: list[int] = []
@@ -99,7 +99,7 @@ def toy_walk(clip: ClipInfo) -> Sight:
 
 
 @observer(id="toy.beside", version=1, kind="sequence", makes=ToyWalk, weights=("toy",), pairs=True)
-def toy_beside(clip: ClipInfo) -> PairSight:
+def toy_beside(clip: ClipInfo) -> PairStream:
     """Mean differences to a reference of any size, in order."""
     steps: list[float] = []
     while (pair := (yield)) is not None:
@@ -109,14 +109,14 @@ def toy_beside(clip: ClipInfo) -> PairSight:
 
 
 @observer(id="toy.refuses", version=1, kind="sequence", makes=ToyWalk, weights=("toy",))
-def toy_refuses(clip: ClipInfo) -> Sight:
+def toy_refuses(clip: ClipInfo) -> FrameStream:
     """Nothing: it does not begin."""
     raise MediaError("this clip is refused")
     yield
 
 
 @observer(id="toy.stumbles", version=1, kind="sequence", makes=ToyWalk, weights=("toy",))
-def toy_stumbles(clip: ClipInfo) -> Sight:
+def toy_stumbles(clip: ClipInfo) -> FrameStream:
     """Nothing: it fails on its way."""
     while (frame := (yield)) is not None:
         if frame.index == 1:

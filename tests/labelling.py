@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Record, Target
-from revisit.labels.project import Project, Settings, make
+from revisit.labels.project import Project, ProjectSettings, make_project
 from revisit.media import clip_digest, encode_mp4
 from revisit.results.record_files import RecordWriter, case_to_json
 
@@ -97,7 +97,7 @@ def write_run(
 
 
 def project(folder: Path, run: Path, **settings: Any) -> Project:
-    return make(folder, [run], Settings(**settings))
+    return make_project(folder, [run], ProjectSettings(**settings))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Clip, Frame, Observer, Sight
+from revisit.core import Clip, Frame, FrameStream, Observer
 from revisit.core.frames import frame_digest
 from revisit.media import open_clip
 
@@ -32,7 +32,7 @@ def look(
     return observer(frames, reference=reference, fps=fps, **given)
 
 
-def driven(sight: Sight, frames: Iterable[Frame]) -> Any:
+def driven(sight: FrameStream, frames: Iterable[Frame]) -> Any:
     """What a part of an observer returns that is fed by `yield from`."""
     next(sight)
     for frame in frames:

@@ -17,7 +17,7 @@ from revisit.audit.grid import film, render_grid, story
 from revisit.audit.horizon import curves
 from revisit.audit.page import write_horizon, write_page
 from revisit.audit.results import results
-from revisit.audit.run import Grid, audit
+from revisit.audit.run import AuditGrid, audit
 from revisit.audit.schema import AuditContent
 from revisit.core import METRICS, Case, Clip, Reason, Record, UsageError, evidence_id
 from revisit.engine.dependencies import observed_kinds
@@ -76,11 +76,11 @@ def test_the_grid_is_resumed_and_lists_what_was_asked(tmp_path: Path) -> None:
 
 def test_a_grid_that_cannot_be_compared_is_refused() -> None:
     with pytest.raises(UsageError, match="including 1"):
-        Grid(strengths=(0.5,))
+        AuditGrid(strengths=(0.5,))
     with pytest.raises(UsageError, match="2 scenes"):
-        Grid(seeds=1)
+        AuditGrid(seeds=1)
     with pytest.raises(UsageError, match="unknown failure"):
-        Grid(kinds=("nothing",))
+        AuditGrid(kinds=("nothing",))
 
 
 # Claims
@@ -256,7 +256,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Audi
         yield (
             out,
             audit(
-                out, Grid(("frozen_camera", "vanish"), (1.0,), seeds=2, size=(120, 208), floors=("noise",)), workers=0,
+                out, AuditGrid(("frozen_camera", "vanish"), (1.0,), seeds=2, size=(120, 208), floors=("noise",)),
+                workers=0,
                 metrics=("psnr_returned", "frozen_camera", "flicker"),
             ),
         )  # fmt: skip

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.control.generation import batch_of
-from revisit.control.jobs import Job, Wanted
+from revisit.control.generation import load_batch
+from revisit.control.jobs import BatchRequest, Job
 from revisit.core import SUITES, Case, UsageError
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.script_path import timed_path
-from revisit.judges.batch import Asker
+from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames, Reply
 from revisit.judges.questions import Question
 from revisit.media import encode_mp4
 from revisit.suites.authoring import CARD
 from revisit.suites.memobench.question_bank import read_bank
-from revisit.suites.mind.build import MIRRORS, Steps, keys_of, out_and_back, path_of_keys
+from revisit.suites.mind.build import MIRRORS, KeySteps, keys_of, out_and_back, path_of_keys
 from revisit.suites.wrbench.build import leaks, read
 from tests.datasets import film, picture
 from tests.judging import question_of, serving
@@ -78,8 +78,8 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def jobs_of(suite: str, data: Path, out: Path | None, wanted: Wanted) -> Sequence[Job]:
-    return batch_of(suite, data, out, wanted).jobs
+def jobs_of(suite: str, data: Path, out: Path | None, wanted: BatchRequest) -> Sequence[Job]:
+    return load_batch(suite, data, out, wanted).jobs
 
 
 def look(video: Path) -> Frames:
@@ -92,7 +92,7 @@ def test_mbench_has_five_segments_and_sequences_of_twenty_five_seconds(videos: P
     from revisit.suites.authoring import videos_in
     from revisit.suites.mbench.build import ask, write
 
-    with Asker(Scripted()) as asker:
+    with JudgeClient(Scripted()) as asker:
         said = [ask(asker, video, look) for video in videos_in(videos)]
     told = [one for one in said if not isinstance(one, str)]
     assert len(told) == 18 and all("no challenge" in one for one in said if isinstance(one, str))
@@ -102,7 +102,7 @@ def test_mbench_has_five_segments_and_sequences_of_twenty_five_seconds(videos: P
     for place in (by_action, by_text):
         assert "nothing is wrong" in revisit("build", "check", place).stdout
         assert json.loads((place / CARD).read_text())["counts"]["samples"] == 18
-    jobs = jobs_of("mbench", by_action, None, Wanted("m"))
+    jobs = jobs_of("mbench", by_action, None, BatchRequest("m"))
     assert len(jobs) == 18
     for (
         job
@@ -114,7 +114,7 @@ def test_mbench_has_five_segments_and_sequences_of_twenty_five_seconds(videos: P
         assert words == [away] * 160 + ["wait"] * 80 + [back] * 160
         assert np.allclose(job.path[:161], job.path[-161:][::-1], atol=1e-9)
         assert np.allclose(job.path[160:241], job.path[160], atol=1e-9)
-    told_jobs = jobs_of("mbench", by_text, None, Wanted("m"))
+    told_jobs = jobs_of("mbench", by_text, None, BatchRequest("m"))
     for job in told_jobs:
         assert len(job.segments) == 5 and job.frames == 401
         assert [segment.frames for segment in job.segments] == [80, 80, 81, 80, 80]
@@ -134,7 +134,7 @@ def test_the_evaluators_list_accepts_what_was_built(videos: Path, tmp_path: Path
     """A baseline on the built set passes `revisit mbench validate`, as strict as the contracts of the README."""
     from revisit.suites.mbench.build import ask, write
 
-    with Asker(Scripted()) as asker:
+    with JudgeClient(Scripted()) as asker:
         told = [ask(asker, video, look) for video in sorted(videos.glob("*.mp4"))[:4]]
     by_action, _ = write(tmp_path / "set", [one for one in told if not isinstance(one, str)], **WHO)
     revisit("generate", "mbench", "--data", by_action, "--baseline", "hold", "--frames", 9, "--size", "64x48")
@@ -190,7 +190,7 @@ def test_wrbench_files_have_the_keys_of_the_published_ones(tmp_path: Path, revis
     assert set(frames) == {*published, "sha256"} and (frames["width"], frames["height"]) == (128, 72)
     heads = [(place / "scene_events_25x4.csv").read_text().splitlines()[0] for place in (out, theirs)]
     assert heads[0] == heads[1]
-    jobs = jobs_of("wrbench", out, tmp_path / "clips", Wanted("m"))
+    jobs = jobs_of("wrbench", out, tmp_path / "clips", BatchRequest("m"))
     assert len(jobs) == 2 * 4 * 5 and all(job.image is not None for job in jobs)
     tails = [json.loads(line) for line in (out / "t2v_event_tails.jsonl").read_text().splitlines()]
     assert len(tails) == 2 * 4 * 4
@@ -244,7 +244,7 @@ def test_mind_from_keys_and_from_poses(tmp_path: Path, revisit) -> None:
     mirror = data / "1st_data/test/mirror_test"
     assert sorted(path.stem for path in mirror.glob("*.json")) == sorted(MIRRORS) and len(MIRRORS) == 10
     assert all(len(json.loads(path.read_text())["data"]) == 48 for path in mirror.glob("*.json"))
-    jobs = jobs_of("mind", data, tmp_path / "clips", Wanted("m"))
+    jobs = jobs_of("mind", data, tmp_path / "clips", BatchRequest("m"))
     assert len(jobs) == 2 + 2 * 10
     said = revisit("describe", data, "--figures", tmp_path / "figures").stdout
     assert "1st_data mirror_test" in said and len(list((tmp_path / "figures").glob("*.svg"))) == 2
@@ -255,11 +255,13 @@ def test_mind_from_keys_and_from_poses(tmp_path: Path, revisit) -> None:
 def test_keys_and_paths_agree() -> None:
     for held in ("w", "sl", "d", "u", "wr", "a"):
         keys = out_and_back(held, 6)
-        path = path_of_keys(keys, Steps())
+        path = path_of_keys(keys, KeySteps())
         assert ["".join(sorted(one)) for one in keys_of(path)[:-1]] == ["".join(sorted(one)) for one in keys[:-1]], held
-    path = path_of_keys(["w"] * 5, Steps(metres=0.1))
+    path = path_of_keys(["w"] * 5, KeySteps(metres=0.1))
     assert path[-1, :3, 3] == pytest.approx((0, 0, 0.4))
-    assert path_of_keys(["r"] * 46, Steps())[-1, :3, 2] == pytest.approx((1, 0, 0), abs=1e-9)  # 90 degrees to the right
+    assert path_of_keys(["r"] * 46, KeySteps())[-1, :3, 2] == pytest.approx(
+        (1, 0, 0), abs=1e-9
+    )  # 90 degrees to the right
 
 
 def test_every_dataset_says_whose_it_is(tmp_path: Path) -> None:
@@ -300,7 +302,7 @@ def test_twenty_clips_with_question_banks_through_the_builder_of_memobench(
     assert len(list((data / "vqa_questions").glob("*-review.csv"))) == CLIPS
     cases = [case for case in SUITES["memobench"].read(data) if isinstance(case, Case)]
     assert len(cases) == CLIPS and {case.annotations["subject"] for case in cases} == {"a wall"}
-    assert len(jobs_of("memobench", data, tmp_path / "clips", Wanted("m", frames=17))) == CLIPS
+    assert len(jobs_of("memobench", data, tmp_path / "clips", BatchRequest("m", frames=17))) == CLIPS
 
 
 @pytest.mark.long
@@ -322,7 +324,7 @@ def test_twenty_clips_through_the_builder_of_mind(videos: Path, tmp_path: Path, 
     assert [[row["lr"] for row in rows][:15] for rows in turns] == [
         [2 - k % 2] * 6 + [0] * 3 + [1 + k % 2] * 6 for k in range(CLIPS)
     ]
-    assert len(jobs_of("mind", data, tmp_path / "clips", Wanted("m"))) == CLIPS + CLIPS * len(MIRRORS)
+    assert len(jobs_of("mind", data, tmp_path / "clips", BatchRequest("m"))) == CLIPS + CLIPS * len(MIRRORS)
 
 
 @pytest.mark.long
@@ -338,4 +340,4 @@ def test_all_scenes_through_the_builder_of_wrbench(videos: Path, tmp_path: Path,
     out = tmp_path / "scenes"
     revisit("build", "wrbench", SCENES, "--out", out, "--t2i", draw, *ASKED)
     assert "nothing is wrong" in revisit("build", "check", out).stdout
-    assert len(jobs_of("wrbench", out, tmp_path / "clips", Wanted("m"))) == 25 * 4 * 5
+    assert len(jobs_of("wrbench", out, tmp_path / "clips", BatchRequest("m"))) == 25 * 4 * 5

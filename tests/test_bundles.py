@@ -404,7 +404,7 @@ def test_files_that_are_no_bundles_are_refused(tmp_path: Path) -> None:
 
 def test_a_board_shows_what_counts_and_names_are_text(tmp_path: Path) -> None:
     """A reset that looks like a return stands behind who went on; the truth travels along, and is no model."""
-    from revisit.runs.bundle_check import Checked
+    from revisit.runs.bundle_check import BundleCheck
 
     hostile = "<img src=x onerror=alert(1)>\x1b[31m\u202ereset"
     outcomes = {hostile: 0.05, "goes on": 0.9}
@@ -424,7 +424,7 @@ def test_a_board_shows_what_counts_and_names_are_text(tmp_path: Path) -> None:
     }  # fmt: skip
     plan = {"suite": "folder", "cases": [case_to_json(one) for one in cases], "rejected": []}
     bundle = Bundle(tmp_path / f"{hostile.replace('/', '')}.zip", about, {"environment": {}}, plan, tuple(lines))
-    (board,) = boards_of([bundle], {bundle.name: Checked(1)})
+    (board,) = boards_of([bundle], {bundle.name: BundleCheck(1)})
     shown = {row.model: row.cells["target_reappearance"].mean for row in board.rows}
     assert shown == {hostile: pytest.approx(0.075), "goes on": 1.0}
     page = write_site([bundle], tmp_path / "site").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, InvalidEvidence, Metric, Score, Unscored
-from revisit.evidence.camera import CameraPath, SeenCamera
+from revisit.evidence.camera import CameraPath, ObservedCamera
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import PoseTrack
 from revisit.geometry.camera_script import parse_script
@@ -34,12 +34,12 @@ def facts(count: int = N) -> FrameFacts:
     return FrameFacts(np.arange(count), zeros, digests, zeros, zeros, 832, 480, 16.0)
 
 
-def seen(script: str, frames: int = N, *, turns_only: bool = False) -> SeenCamera:
+def seen(script: str, frames: int = N, *, turns_only: bool = False) -> ObservedCamera:
     c2w = timed_path(parse_script(script), frames)
-    return SeenCamera(np.arange(frames), c2w[:, :3, :3], None if turns_only else c2w[:, :3, 3], "test")
+    return ObservedCamera(np.arange(frames), c2w[:, :3, :3], None if turns_only else c2w[:, :3, 3], "test")
 
 
-def ask(metric: Metric, case: Case, frames: FrameFacts, seen: SeenCamera, **params: str) -> Any:
+def ask(metric: Metric, case: Case, frames: FrameFacts, seen: ObservedCamera, **params: str) -> Any:
     """A metric's answer about a case that came with a script and no file."""
     asked = asked_camera.fn(case, frames, None)
     return asked if isinstance(asked, Unscored) else metric(case, asked, seen, **params)
@@ -89,7 +89,7 @@ def test_precision_of_other_paths() -> None:
 def test_upstream_moves_along_the_first_view_and_corrected_along_the_heading() -> None:
     script = "yaw:left:90@40,dolly:forward:1@41"
     turned, straight = (
-        SeenCamera(np.arange(N), path[:, :3, :3], path[:, :3, 3], "test")
+        ObservedCamera(np.arange(N), path[:, :3, :3], path[:, :3, 3], "test")
         for path in (timed_path(parse_script(script), N), timed_path(parse_script(script), N, axes="first_view"))
     )
     for rule, followed, other in (("corrected", turned, straight), ("upstream", straight, turned)):
@@ -99,7 +99,7 @@ def test_upstream_moves_along_the_first_view_and_corrected_along_the_heading() -
 
 def test_a_drift_does_not_hurt_a_path_that_only_turns() -> None:
     path = seen(OUT_AND_BACK)
-    drifting = SeenCamera(path.index, path.rotation, np.linspace(0, 5, N)[:, None] * [1.0, 0, 0], "test")
+    drifting = ObservedCamera(path.index, path.rotation, np.linspace(0, 5, N)[:, None] * [1.0, 0, 0], "test")
     assert camera_precision(case(OUT_AND_BACK), facts(), drifting).value == pytest.approx(1, abs=1e-6)
 
 
@@ -168,7 +168,7 @@ def test_odometry_serves_turns() -> None:
 
 def test_malformed_evidence_raises() -> None:
     with pytest.raises(InvalidEvidence, match="it must be"):
-        SeenCamera(np.arange(3), np.zeros((2, 3, 3)), None, "test")
+        ObservedCamera(np.arange(3), np.zeros((2, 3, 3)), None, "test")
     with pytest.raises(InvalidEvidence, match="rule"):
         camera_alignment(case(OUT_AND_BACK), facts(), seen(OUT_AND_BACK), rule="generous")
     assert isinstance(camera_alignment(case(OUT_AND_BACK), facts(), seen(OUT_AND_BACK)), Score)

@@ -16,14 +16,14 @@ from scipy import stats
 
 from revisit.core import Case, Clip, Reason, Record, load_all
 from revisit.results import Results
-from revisit.results.compare import Entry, compare
+from revisit.results.compare import Contender, compare
 from revisit.results.display import best
-from revisit.results.question_ranking import Question, answered
-from revisit.results.verdict import verdict
+from revisit.results.question_ranking import SuiteQuestion, rank_question
+from revisit.results.verdict import make_verdict
 
 load_all()
 METRIC, GATED = "event_outcome", "return_consistency"
-ASK = Question("Did it go on as it should?", (METRIC,))
+ASK = SuiteQuestion("Did it go on as it should?", (METRIC,))
 CARD = {"questions": [{"ask": "one", "metrics": [METRIC]}, {"ask": "two", "metrics": [GATED]}]}
 
 
@@ -58,7 +58,7 @@ def test_every_clip_of_a_scene_is_paired_with_its_own_counterpart() -> None:
     paired = results.paired(METRIC, "B", "A")
     assert len(paired.pairs) == 12 and paired.difference == pytest.approx((a - b).mean())
     assert all(pair.first.case.clip_name == pair.second.case.clip_name for pair in paired.pairs)
-    answer = answered(results, ASK)
+    answer = rank_question(results, ASK)
     assert answer.clips == 12 and answer.pairs[0].clips == 12 and answer.pairs[0].scenes == 4
     assert answer.places[0].model == "A" and answer.places[0].cell.mean == pytest.approx(a.mean())
     assert [rank.model for rank in results.ranks(METRIC)] == ["A", "B"]  # as their means have it
@@ -98,7 +98,7 @@ def test_clips_that_cannot_be_told_apart_are_not_paired_at_random() -> None:
     results = Results(cases, [Record(one, METRIC, False, "scored", 0.1 * k) for k, one in enumerate(cases)])
     paired = results.paired(METRIC, "a", "b")
     assert paired.pairs == () and paired.ambiguous == 4
-    assert "cannot be paired" in answered(results, ASK).sentence
+    assert "cannot be paired" in rank_question(results, ASK).sentence
 
 
 def test_ranks_follow_the_means_they_are_shown_with() -> None:
@@ -110,7 +110,7 @@ def test_ranks_follow_the_means_they_are_shown_with() -> None:
     ranks = results.ranks(METRIC)
     assert [(rank.model, rank.rank) for rank in ranks] == [("A", 1), ("B", 2)]
     assert all(rank.low <= rank.rank <= rank.high for rank in ranks)
-    means = [place.cell.mean or 0.0 for place in answered(results, ASK).places]
+    means = [place.cell.mean or 0.0 for place in rank_question(results, ASK).places]
     assert means == pytest.approx([a.mean(), b.mean()])
 
 
@@ -123,7 +123,7 @@ def test_a_model_that_was_scored_too_rarely_is_not_beaten() -> None:
     good, bad = (rng.normal(mean, 0.03, 12).tolist() for mean in (0.8, 0.4))
     rare: list[float | None] = [0.9, 0.95, 0.92, *[None] * 9]
     scores = {METRIC: {"A": good, "B": good, "C": bad}, GATED: {"A": good, "B": rare, "C": bad}}
-    made = verdict(results_of(scores), CARD)
+    made = make_verdict(results_of(scores), CARD)
     assert "B" in made.answers[1].left_out
     assert made.overall == "" and "somewhere better than each;" not in f"{made.sentence};"
 
@@ -133,7 +133,7 @@ def test_who_beats_all_that_could_be_compared_is_said_with_who_could_not() -> No
     good, bad = (rng.normal(mean, 0.03, 12).tolist() for mean in (0.8, 0.4))
     rare: list[float | None] = [0.9, 0.95, 0.92, *[None] * 9]
     scores = {METRIC: {"A": good, "B": good, "C": bad}, GATED: {"A": good, "B": rare, "C": bad}}
-    made = verdict(results_of(scores), CARD)
+    made = make_verdict(results_of(scores), CARD)
     assert made.overall == "" and made.ahead == "A" and made.not_compared == ("B",)
     assert "B, scored too rarely to be compared" in made.sentence
 
@@ -141,7 +141,7 @@ def test_who_beats_all_that_could_be_compared_is_said_with_who_could_not() -> No
 # Gates
 
 
-def _entry(name: str, posed: Sequence[bool], delivered: int | None = None) -> Entry:
+def _entry(name: str, posed: Sequence[bool], delivered: int | None = None) -> Contender:
     cases = [case("m", f"clip{k}", f"scene{k}") for k in range(len(posed) if delivered is None else delivered)]
     records = []
     for one, open_ in zip(cases, posed, strict=False):
@@ -152,7 +152,7 @@ def _entry(name: str, posed: Sequence[bool], delivered: int | None = None) -> En
     from revisit.core import Rejected
 
     missing = [Rejected(f"clip{k}@m", "missing", "m", missing=True) for k in range(len(cases), len(posed))]
-    return Entry(name, Results(cases, records, missing))
+    return Contender(name, Results(cases, records, missing))
 
 
 def test_a_camera_that_froze_and_clips_that_are_missing_are_problems() -> None:
@@ -167,7 +167,9 @@ def test_a_camera_that_froze_and_clips_that_are_missing_are_problems() -> None:
     one_less = coverage_of(before, _entry("after", [False] + [True] * 7))
     assert one_less.problems == ()  # one of eight is no collapse
     cases = [Case(f"m-{k}", "folder", "m", "scene", Clip(Path("x"))) for k in range(3)]  # ids that name no model
-    alike = Entry("alike", Results(cases, [Record(one, "view_return", True, "open", label="left") for one in cases]))
+    alike = Contender(
+        "alike", Results(cases, [Record(one, "view_return", True, "open", label="left") for one in cases])
+    )
     assert coverage_of(alike, alike).posed == (3, 3)  # none is lost, though they share a key
 
 
@@ -200,9 +202,9 @@ def test_the_gate_does_not_pass_when_coverage_collapses(tmp_path: Path, revisit:
 def test_equal_differences_are_no_certainty() -> None:
     for scenes in (2, 3, 5):
         before, after = (results_of({METRIC: {"m": [value] * scenes}}) for value in (0.5, 0.6))
-        deltas = compare(Entry("a", before), [Entry("b", after)], [METRIC])
+        deltas = compare(Contender("a", before), [Contender("b", after)], [METRIC])
         assert deltas[0].better is None and deltas[0].p is None
-    answer = answered(results_of({METRIC: {"a": [0.5, 0.75, 0.25], "b": [0.25, 0.5, 0.0]}}), ASK)
+    answer = rank_question(results_of({METRIC: {"a": [0.5, 0.75, 0.25], "b": [0.25, 0.5, 0.0]}}), ASK)
     assert answer.best == ("a", "b") and "3 scenes cannot tell, 6 or more could" in answer.sentence
 
 
@@ -271,7 +273,7 @@ def test_few_levels_and_few_scenes_make_no_false_claims(models: int) -> None:
     wrong = 0
     for _ in range(300):
         scores = {f"m{k}": (rng.integers(0, 3, 3) / 2).tolist() for k in range(models)}
-        wrong += any(pair.decided for pair in answered(results_of({METRIC: scores}), ASK).pairs)
+        wrong += any(pair.decided for pair in rank_question(results_of({METRIC: scores}), ASK).pairs)
     assert wrong / 300 <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 300)
 
 
@@ -295,7 +297,9 @@ def test_the_best_of_five_is_seen_in_yes_and_no() -> None:
     for _ in range(150):
         seen = rng.normal(0, 1, (5, 20)) + np.array([1.0, 0, 0, 0, 0])[:, None] > stats.norm.ppf(0.7)
         scores = {f"m{k}": row.astype(float).tolist() for k, row in enumerate(seen)}
-        answer = answered(results_of({"target_reappearance": scores}), Question("?", ("target_reappearance",)))
+        answer = rank_question(
+            results_of({"target_reappearance": scores}), SuiteQuestion("?", ("target_reappearance",))
+        )
         named += answer.best == ("m0",)
     assert named / 150 >= 0.24  # 0.34 in the long run; McNemar's test would name it in 0.24
 

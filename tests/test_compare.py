@@ -14,14 +14,14 @@ import pytest
 from revisit.core import Case, Clip, Record, load_all
 from revisit.report.trend import as_svg
 from revisit.results import Results
-from revisit.results.compare import Entry, compare
+from revisit.results.compare import Contender, compare
 from revisit.results.trend import trends
 from tests.test_stats import by_scipy
 
 load_all()
 
 
-def entry(name: str, scores: Mapping[str, Sequence[float] | np.ndarray], seeds: Sequence[int] = (0,)) -> Entry:
+def entry(name: str, scores: Mapping[str, Sequence[float] | np.ndarray], seeds: Sequence[int] = (0,)) -> Contender:
     """A model with a score per clip and seed; conditions alternate between near and far."""
     cases, records = [], []
     count = len(next(iter(scores.values()))) // len(seeds)
@@ -32,7 +32,7 @@ def entry(name: str, scores: Mapping[str, Sequence[float] | np.ndarray], seeds: 
             cases.append(one)
             for metric, values in scores.items():
                 records.append(Record(one, metric, False, "scored", float(values[k * len(seeds) + place])))
-    return Entry(name, Results(cases, records))
+    return Contender(name, Results(cases, records))
 
 
 RNG = np.random.default_rng(4)

@@ -26,12 +26,12 @@ from revisit.core import (
     SUITES,
     Case,
     Gate,
+    GateResult,
     InvalidEvidence,
     Metric,
     Score,
     Series,
     Unscored,
-    Verdict,
     evidence_id,
 )
 from revisit.engine.cache import MemoryCache
@@ -41,7 +41,7 @@ from revisit.engine.score import CaseScorer, ScoringInput, to_plain
 from revisit.evidence.poses import TruePoseTrack
 from tests.whole_clip import COUNT, case, everything, yaw_path
 
-Answer = Score | Unscored | Verdict
+Answer = Score | Unscored | GateResult
 EXAMPLE = Path(__file__).parents[1] / "examples/plugin"
 PLUGINS = ("example.saturation_kept", "flashback_light")
 OURS = [id for id in METRICS if METRICS[id].fn.__module__.startswith("revisit.")]
@@ -88,10 +88,10 @@ def fresh(id: str, broken: str = "", how: str = "") -> CaseScorer:
     """The evidence that a metric or gate is asked about, one kind of it broken."""
     of_case, of_evidence = OTHERWISE.get(id, ({}, {}))
     bench = CaseScorer(ScoringInput(case(**of_case), CaseEvidence(), {}), MemoryCache())
-    bench.known.update(everything())
-    bench.known.update({kind: changed(bench.known[kind]) for kind, changed in of_evidence.items()})
+    bench.evidence.update(everything())
+    bench.evidence.update({kind: changed(bench.evidence[kind]) for kind, changed in of_evidence.items()})
     if broken:
-        bench.known[broken] = BROKEN[how](bench.known[broken])
+        bench.evidence[broken] = BROKEN[how](bench.evidence[broken])
     return bench
 
 

@@ -198,11 +198,11 @@ def test_the_lengths_of_clips() -> None:
         return Generator("x", "X", "prompt", "image", "prompt_only", 81, 16, (8, 8), (1, 1, 1), lengths)
 
     assert [n for n in range(1, 9) if entry().makes(n)] == [2, 3, 4, 5, 6, 7, 8]
-    assert [n for n in range(200) if entry(81).makes(n)] == [81] and entry(81).lengths_told == "81"
+    assert [n for n in range(200) if entry(81).makes(n)] == [81] and entry(81).lengths_text == "81"
     assert [n for n in range(100) if entry(33, 33).makes(n)] == [33, 66, 99]
     assert [n for n in range(300) if entry(121, 72, 193).makes(n)] == [121, 193]
-    assert entry(121, 72, 193).lengths_told == "121, 193" and entry(33, 33).lengths_told == "33, 66, 99 ..."
-    assert entry(5, 4, 81).lengths_told == "5, 9, 13 ... to 81"
+    assert entry(121, 72, 193).lengths_text == "121, 193" and entry(33, 33).lengths_text == "33, 66, 99 ..."
+    assert entry(5, 4, 81).lengths_text == "5, 9, 13 ... to 81"
 
 
 def test_unknown_names_are_sentences(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_unknown_names_are_sentences(tmp_path: Path) -> None:
             generators.__wrapped__(own)
     own.write_text("generators: {mine: {title: Mine, payload: w2c_arrays, frames: 49}}")
     mine = generators.__wrapped__(own)["mine"]
-    assert mine.frames == 49 and mine.checked_told == "no loader stated"
+    assert mine.frames == 49 and mine.checked_text == "no loader stated"
     assert not deliver(plan_for(preset("yaw_LR", frames=49), mine), mine).exact
 
 
@@ -252,7 +252,7 @@ def test_the_docs_say_what_every_payload_was_checked_against() -> None:
             for name in cells[0].split(", "):
                 told[name.strip("`")] = cells[1].strip("`"), cells[2], cells[3]
     assert told == {
-        id: (to.payload, to.lengths_told if to.lengths else "any", to.checked_told) for id, to in generators().items()
+        id: (to.payload, to.lengths_text if to.lengths else "any", to.checked_text) for id, to in generators().items()
     }
     for name in PRESETS:
         assert f"`{name}`" in text

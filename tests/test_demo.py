@@ -8,13 +8,13 @@ from functools import partial
 import pytest
 
 from revisit.suites.folder import world
-from revisit.worlds.demo import Scene, render_demo
+from revisit.worlds.demo import DemoScene, render_demo
 
 
 @pytest.fixture
 def smaller(monkeypatch):
     """The first scene with a sixth of the pixels and half the frames."""
-    scene = Scene("ball", "moved", "yaw:{away}:60@20,yaw:{back}:60@20")
+    scene = DemoScene("ball", "moved", "yaw:{away}:60@20,yaw:{back}:60@20")
     monkeypatch.setattr(world, "render_demo", partial(render_demo, size=(144, 256)))
     monkeypatch.setattr(world, "SCENES", (scene,))
 

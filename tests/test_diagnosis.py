@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.audit.fit import HELD_OUT, TRAINING, asked, examined, fit, lines_of, logistic, records_of
+from revisit.audit.fit import HELD_OUT, TRAINING, diagnosis_metrics, examine, fit, lines_of, logistic, records_of
 from revisit.audit.grid import story
 from revisit.core import METRICS, Case, Clip, Reason, Record
 from revisit.diagnosis.diagnose import Diagnosis, diagnose
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import responses
 from revisit.diagnosis.signs import Scores, signs
-from revisit.diagnosis.summary import diagnosed
+from revisit.diagnosis.summary import summarise_diagnoses
 from revisit.results import Results
 from tests.looking import read
 
@@ -149,19 +149,19 @@ def test_a_reference_at_rest_leaves_nothing_to_leave():
 
 
 def test_the_summary_counts_by_model_and_is_empty_where_nobody_asked():
-    made = diagnosed(Results([CASE], records(RESET, RESET_FACTS).values()))
+    made = summarise_diagnoses(Results([CASE], records(RESET, RESET_FACTS).values()))
     assert made["models"] == {
         "m": {"clips": 1, "told": 1, "enough": 1, "unreadable": 0, "findings": {"state reset": 1}}
     }
     assert made["cases"]["c"]["findings"][0]["kind"] == "state_reset"
-    assert diagnosed(Results([CASE], [scored("psnr", 30.0)])) == {}
+    assert summarise_diagnoses(Results([CASE], [scored("psnr", 30.0)])) == {}
     json.dumps(made)
 
 
 def test_the_responses_fit_this_version():
     content = responses()
     assert set(content["kinds"]) == set(KINDS)
-    assert content["provenance"]["metrics"] == {id: METRICS[id].version for id in asked()}
+    assert content["provenance"]["metrics"] == {id: METRICS[id].version for id in diagnosis_metrics()}
     known = {sign for group in signs(Scores(records())).values() for sign in group}
     for model in content["kinds"].values():
         assert set(model["weights"]) <= known
@@ -195,7 +195,7 @@ def test_fit_and_examination_of_separable_signs():
             groups[kind.needs][kind.speaks[0]] = 1.0
             lines.append({"seed": seed, "kind": id, "strength": 1.0, "signs": groups})
         lines.append({"seed": seed, "kind": "perfect", "strength": 0.0, "signs": signs(Scores(records()))})
-    found = examined(fit(lines), lines)
+    found = examine(fit(lines), lines)
     assert found["macro_f1"] == 1
     assert found["confusion"]["perfect"]["nothing"] == 6
 
@@ -205,7 +205,7 @@ def test_fit_and_examination_of_separable_signs():
 def test_scenes_it_was_not_fitted_to():
     """One clip of every kind at full strength in a place that is in neither half."""
     lines = list(lines_of(137, (1.0,)))
-    result = examined(responses()["kinds"], lines)
+    result = examine(responses()["kinds"], lines)
     assert len(lines) > 15
     assert result["confusion"]["perfect"]["nothing"] == 1
     assert result["macro_f1"] >= 0.8, result

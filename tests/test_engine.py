@@ -17,6 +17,7 @@ from revisit.core import (
     OBSERVERS,
     Case,
     Clip,
+    GateResult,
     Record,
     Score,
     Series,
@@ -24,7 +25,6 @@ from revisit.core import (
     Target,
     Unscored,
     UsageError,
-    Verdict,
     derived,
     evidence,
     gate,
@@ -39,7 +39,7 @@ from revisit.engine.plan import make_plan
 from revisit.engine.run import Silent, evaluate, rescore
 from revisit.engine.score import scoring_input
 from revisit.engine.scorer_processes import Scorers
-from revisit.results.record_files import Lines, RecordWriter
+from revisit.results.record_files import RecordLines, RecordWriter
 from revisit.results.run import Run
 from revisit.results.tables import standard_summary as summarise
 
@@ -113,8 +113,8 @@ def change(seen):
 def long_enough(seen, *, frames: int = 5):
     """Open for clips that are not short."""
     if len(seen.index) < frames:
-        return Verdict("closed", "short", f"too short: {len(seen.index)} frames")
-    return Verdict("open", "long")
+        return GateResult("closed", "short", f"too short: {len(seen.index)} frames")
+    return GateResult("open", "long")
 
 
 def _metric(id, needs, gates=()):
@@ -291,7 +291,7 @@ def told(run: Run) -> list[Record]:
 def test_a_scorer_that_is_killed_or_knows_less_costs_nothing(cases, tmp_path):
     plan, cache = plan_for(cases, ("test_mean",)), EvidenceCache(cache_root())
     good = evaluate(plan, tmp_path / "run", workers=0, cache=cache)
-    case, asked = plan.cases[0], plan.askers_of(plan.cases[0])
+    case, asked = plan.cases[0], plan.checks_for(plan.cases[0])
     sheet = scoring_input(plan, case, asked, {})
     wanted = [record.changed(seconds=0.0) for record in good.results.records if record.case.id == case.id]
     found: list[list[Record]] = []
@@ -454,14 +454,14 @@ def test_records_never_hold_numbers_that_are_not(tmp_path):
         Score(float("nan"))
     with RecordWriter(tmp_path / "r.jsonl") as writer, pytest.raises(ValueError, match="JSON compliant"):
         writer.append(Record(case("a.mp4"), "m", False, "scored", float("inf")))
-    assert Lines(tmp_path / "r.jsonl").newest == {}
+    assert RecordLines(tmp_path / "r.jsonl").newest == {}
 
 
 def test_the_last_record_of_a_question_counts(tmp_path):
     with RecordWriter(tmp_path / "r.jsonl") as writer:
         for value in (1, 2):
             writer.append(Record(case("a.mp4"), "m", False, "scored", value))
-    assert [mine["m"].score for mine in Lines(tmp_path / "r.jsonl").newest.values()] == [2]
+    assert [mine["m"].score for mine in RecordLines(tmp_path / "r.jsonl").newest.values()] == [2]
 
 
 def test_a_writer_knows_whether_others_write(tmp_path):
@@ -528,13 +528,13 @@ def test_a_worker_that_dies_costs_only_the_clips_it_held(cases, make_clip, tmp_p
 
 
 def test_long_clips_come_first_by_what_earlier_runs_took(make_clip, tmp_path):
-    from revisit.engine.costs import Costs, known_costs
+    from revisit.engine.costs import Costs, load_costs
     from revisit.engine.request import Request
 
     cache = EvidenceCache(tmp_path / "cache")
     for name, count in (("a", 5), ("b", 21), ("c", 12)):
         make_clip(tmp_path / f"videos/m/{name}.mp4", seed=count, size=(32, 48), count=count)
-    assert known_costs(cache).per_frame == {}
+    assert load_costs(cache).per_frame == {}
     seen = []
 
     class Watching:
@@ -549,7 +549,7 @@ def test_long_clips_come_first_by_what_earlier_runs_took(make_clip, tmp_path):
         tmp_path / "run", workers=0, cache=cache, progress=Watching()
     )
     assert seen == ["b.mp4", "c.mp4", "a.mp4"]
-    costs = known_costs(cache)
+    costs = load_costs(cache)
     assert costs.per_frame and all(0 <= seconds < 1 for seconds in costs.per_frame.values())
     plan = Request.of(tmp_path / "videos", metrics=["flicker"]).plan()
     by_clip = [(clip, task) for _, clip, task in plan.tasks.values()]
@@ -557,4 +557,4 @@ def test_long_clips_come_first_by_what_earlier_runs_took(make_clip, tmp_path):
     slow = dict.fromkeys(costs.per_frame, 1.0)
     assert Costs(slow).seconds(by_clip) == 38 * len({task.observer for _, task in by_clip})
     (tmp_path / "cache/costs.json").write_text("[torn")
-    assert known_costs(cache).per_frame == {}
+    assert load_costs(cache).per_frame == {}

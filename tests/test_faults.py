@@ -195,7 +195,7 @@ def test_evidence_of_earlier_versions_is_still_read(tmp_path):
 
 def test_recorded_answers_belong_to_the_server_that_gave_them(tmp_path):
     from revisit.core import UsageError
-    from revisit.judges.protocol import Answer
+    from revisit.judges.protocol import JudgeAnswer
     from revisit.judges.questions import Question, YesNo
     from revisit.judges.replay import ReplayJudge
     from revisit.judges.settings import choose_judge
@@ -209,10 +209,10 @@ def test_recorded_answers_belong_to_the_server_that_gave_them(tmp_path):
     one, other = (judge(name, url=f"http://127.0.0.1:{port}/v1") for name, port in (("one", 8000), ("other", 9000)))
     store = AnswerStore(tmp_path / "answers.jsonl")
     frames, question = pictures(), Question("seen", "Is there a cup?", YesNo())
-    store.put(frames, question, one.facts, Answer("answered", "yes", reply="yes"))
+    store.put(frames, question, one.facts, JudgeAnswer("answered", "yes", reply="yes"))
     assert store.get(frames, question, one.facts) is not None
     assert store.get(frames, question, other.facts) is None, "the other server may serve other weights by this name"
-    store.put(frames, question, other.facts, Answer("answered", "no", reply="no"))
+    store.put(frames, question, other.facts, JudgeAnswer("answered", "no", reply="no"))
     store.close()
     with pytest.raises(UsageError, match=r"qwen at http://127.0.0.1:8000/v1, qwen at http://127.0.0.1:9000/v1"):
         ReplayJudge(tmp_path / "answers.jsonl")
@@ -573,7 +573,7 @@ def test_a_server_that_drips_headers_is_given_up(tmp_path):
     with (
         http_client.connect(timeout=0.5) as client,
         pytest.raises(http_client.Unavailable, match="no answer"),
-        http_client.answering(client, "GET", url, within=1.0) as response,
+        http_client.open_response(client, "GET", url, within=1.0) as response,
     ):
         response.read()
     assert time.monotonic() - begun < 20

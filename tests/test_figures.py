@@ -16,7 +16,7 @@ from revisit.core import Case, Clip, Record, UsageError, load_all
 from revisit.report.leaderboards import as_html, as_latex, as_markdown
 from revisit.results import Cell, Results
 from revisit.results.display import marks
-from revisit.results.leaderboards import CEILING, Board, BoardCell, Column, Row, marked, near_truth
+from revisit.results.leaderboards import CEILING, Board, BoardCell, BoardColumn, BoardRow, marked_rows, near_truth
 from revisit.results.model_facts import facts_for, published_facts
 
 load_all()
@@ -44,7 +44,7 @@ def test_memobench_as_printed_has_the_paper_s_marks(table: str) -> None:
 
     board = published_board(table)
     for column in board.columns:
-        found = {mark: board.rows[place].model for place, mark in marked(board, board.rows, column).items()}
+        found = {mark: board.rows[place].model for place, mark in marked_rows(board, board.rows, column).items()}
         if column.key in SECOND[table]:
             assert found["second"] == SECOND[table][column.key], column.key
         if column.key in BEST:
@@ -65,7 +65,7 @@ def test_wrbench_as_printed_is_marked_within_each_viewpoint_condition(shared: Pa
              "visible_state": "vst", "alignment": "align"}  # fmt: skip
     checked = 0
     for key, short in names.items():
-        found = {board.rows[place].model: mark for place, mark in marked(board, board.rows, columns[key]).items()}
+        found = {board.rows[place].model: mark for place, mark in marked_rows(board, board.rows, columns[key]).items()}
         for group in {row["group"] for row in rows}:
             mine = [row for row in rows if row["group"] == group]
             order = sorted((row[short] for row in mine), reverse=True)
@@ -99,7 +99,9 @@ def test_the_second_is_best_of_the_others_by_the_same_rule() -> None:
 
 def test_hostile_names_are_text_in_every_table() -> None:
     cell = BoardCell(3, 3, 0.5, (0.4, 0.6), text="", reason=HOSTILE)
-    board = Board(HOSTILE, HOSTILE, (Column("psnr", HOSTILE),), (Row(HOSTILE, HOSTILE, {"psnr": cell}),), HOSTILE)
+    board = Board(
+        HOSTILE, HOSTILE, (BoardColumn("psnr", HOSTILE),), (BoardRow(HOSTILE, HOSTILE, {"psnr": cell}),), HOSTILE
+    )
     for text in (as_markdown([board]), as_latex([board]), as_html([board])):
         assert "\x1b" not in text and "\u202e" not in text
     assert "<img" not in as_markdown([board]) and "<img" not in as_html([board])
@@ -193,26 +195,26 @@ def test_stated_facts_are_those_of_the_paper_s_table(shared: Path) -> None:
 
 def test_rows_in_groups_are_marked_within_their_group() -> None:
     cells = {"x": cell_around(0.9, 1), "y": cell_around(0.5, 2)}
-    rows = tuple(Row(name, "run", {"psnr": cell}, group) for group in "gh" for name, cell in cells.items())
-    board = Board("t", "p", (Column("psnr", "PSNR"),), rows)
-    assert marked(board, rows, board.columns[0]) == {0: "best", 2: "best"}
+    rows = tuple(BoardRow(name, "run", {"psnr": cell}, group) for group in "gh" for name, cell in cells.items())
+    board = Board("t", "p", (BoardColumn("psnr", "PSNR"),), rows)
+    assert marked_rows(board, rows, board.columns[0]) == {0: "best", 2: "best"}
 
 
 def test_a_table_of_scores_held_to_the_truth_says_so() -> None:
-    columns = Column("target_identity", "Looks the same"), Column("psnr", "PSNR")
+    columns = BoardColumn("target_identity", "Looks the same"), BoardColumn("psnr", "PSNR")
     cell = replace(cell_around(0.7, 1), mean=0.7)
     rows = tuple(
-        Row(name, "run", {"target_identity": cell, "psnr": cell}, role=role)
+        BoardRow(name, "run", {"target_identity": cell, "psnr": cell}, role=role)
         for name, role in (("a", ""), ("t", CEILING))
     )
     held = near_truth(Board("t", "p", columns, rows, truths={"s": "1"}))
     assert [column.title for column in held.columns] == ["Looks the same, nearness to the truth", "PSNR"]
     assert [row.cells["target_identity"].mean for row in held.rows] == [0.7, 1.0]
     assert [row.cells["psnr"].mean for row in held.rows] == [0.7, 0.7]
-    reset = Row("reset", "run", {"target_identity": cell_around(0.9, 2)})
+    reset = BoardRow("reset", "run", {"target_identity": cell_around(0.9, 2)})
     raw = Board("t", "p", columns, (reset, *rows), truths={"s": "1"})
-    assert marked(raw, raw.rows, columns[0]) == {}  # it looks less changed than the truth: no merit
-    assert marked(raw, raw.rows[:2], columns[0]) == {0: "best"}
+    assert marked_rows(raw, raw.rows, columns[0]) == {}  # it looks less changed than the truth: no merit
+    assert marked_rows(raw, raw.rows[:2], columns[0]) == {0: "best"}
     without = Board("t", "p", columns, rows)
     assert near_truth(without) == without
 

@@ -18,11 +18,11 @@ import pytest
 import yaml
 
 import revisit as package
-from revisit.control.generation import By, batch_of, carry_out, conditions, how_of
+from revisit.control.generation import GeneratorChoice, batch_requests, generate_batch, load_batch, settings_for
 from revisit.control.generator_backends import ProcessBackend
 from revisit.control.generators import generator
 from revisit.control.job_runner import job_file, read_provenance, sidecar
-from revisit.control.jobs import Batch, Job, Wanted, file_name, over_frames, require_distinct, share_out
+from revisit.control.jobs import BatchRequest, Job, JobBatch, file_name, require_distinct, resample_path, split_frames
 from revisit.core import SUITES, UsageError
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.geometry.path_script import script_of
@@ -38,9 +38,9 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {suite: make(tmp_path_factory.mktemp(suite)) for suite, make in DATASETS.items()}
 
 
-def batch(worlds: dict[str, Path], suite: str, out: Path | None = None, **facts: Any) -> Batch:
-    (wanted,) = conditions("mine", ["112x64"], True, **facts)
-    return batch_of(suite.partition("-")[0], worlds[suite], out, wanted)
+def batch(worlds: dict[str, Path], suite: str, out: Path | None = None, **facts: Any) -> JobBatch:
+    (wanted,) = batch_requests("mine", ["112x64"], True, **facts)
+    return load_batch(suite.partition("-")[0], worlds[suite], out, wanted)
 
 
 # -- jobs -------------------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def test_declared_waits_and_degrees_reach_the_script(worlds: dict[str, Path], tm
     (data / "assignments.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with (data / "dataset.yaml").open("a") as card:
         card.write("actions:\n  leave: [{left: 4}, {wait: 2}, {right: 4}]\n")
-    scripts = [job.camera for job in batch_of("mbench", data, None, Wanted("mine")).jobs]
+    scripts = [job.camera for job in load_batch("mbench", data, None, BatchRequest("mine")).jobs]
     assert scripts == [
         "yaw:left:60@64,hold@32,yaw:right:60@64", "yaw:right:360@160", "yaw:left:60@64,hold@32,yaw:right:60@64"
     ]  # fmt: skip
@@ -139,8 +139,8 @@ def test_a_path_becomes_a_script_that_follows_it() -> None:
         told = timed_path(parse_script(script_of(path)), len(path))
         assert np.abs(told - path).max() < 0.02, (script, script_of(path))
     assert script_of(camera_path(parse_script("yaw:left:60@4,yaw:right:60@4"))) == "yaw:left:60@4,yaw:right:60@4"
-    assert share_out(10, [1, 1, 1]) == [3, 4, 3] and sum(share_out(7, [0.4, 0.2, 0.4])) == 7
-    assert over_frames(path, 5).shape == (5, 4, 4)
+    assert split_frames(10, [1, 1, 1]) == [3, 4, 3] and sum(split_frames(7, [0.4, 0.2, 0.4])) == 7
+    assert resample_path(path, 5).shape == (5, 4, 4)
 
 
 def test_two_ids_never_share_a_file() -> None:
@@ -154,16 +154,16 @@ def test_two_ids_never_share_a_file() -> None:
 
 
 def test_a_generator_is_told_in_its_own_dialect(worlds: dict[str, Path], tmp_path: Path) -> None:
-    (wanted,) = conditions("wan", [], True, to=generator("lingbot-world"), frames=17, limit=1)
-    made = batch_of("memobench", worlds["memobench"], tmp_path, wanted)
+    (wanted,) = batch_requests("wan", [], True, to=generator("lingbot-world"), frames=17, limit=1)
+    made = load_batch("memobench", worlds["memobench"], tmp_path, wanted)
     seen: list[dict[str, Any]] = []
 
     def mine(job: dict[str, Any]) -> list[np.ndarray]:
         seen.append(job)
         return [np.zeros((16, 16, 3), np.uint8)] * 17
 
-    by = By(function=mine)
-    (ended,) = carry_out(made, by, how_of(by, to=wanted.to))
+    by = GeneratorChoice(function=mine)
+    (ended,) = generate_batch(made, by, settings_for(by, to=wanted.to))
     assert ended.good and any("16x16" in remark and "832x480" in remark for remark in ended.remarks)
     control = seen[0]["control"]
     assert control["dialect"] == "latent_folder" or np.load(Path(control["payload"]) / "poses.npy").shape[1:] == (4, 4)
@@ -215,15 +215,15 @@ def serving(tmp_path: Path) -> Callable[[list[str]], tuple[list[Job], str]]:
     return make
 
 
-def run(jobs: list[Job], by: By, home: Path, **facts: object):
+def run(jobs: list[Job], by: GeneratorChoice, home: Path, **facts: object):
     from revisit.control.job_runner import run_jobs
 
-    return {made.id: made for made in run_jobs(jobs, by.makers({}), home, how_of(by, **facts))}
+    return {made.id: made for made in run_jobs(jobs, by.makers({}), home, settings_for(by, **facts))}
 
 
 def test_a_live_process_serves_many_jobs_and_is_started_again_when_it_dies(serving, tmp_path: Path) -> None:
     jobs, command = serving(["fine", "crash", "fine", "hang", "refuse", "nothing", "short", "fine"])
-    ended = run(jobs, By(serve=command, gpus=["3"]), tmp_path / "out", timeout=3, retries=1)
+    ended = run(jobs, GeneratorChoice(serve=command, gpus=["3"]), tmp_path / "out", timeout=3, retries=1)
     assert [ended[job.id].status for job in jobs] == [
         "made", "made", "made", "made", "failed", "wrote nothing", "wrong length", "made"
     ]  # fmt: skip
@@ -234,14 +234,16 @@ def test_a_live_process_serves_many_jobs_and_is_started_again_when_it_dies(servi
     assert [json.loads(line)["id"] for line in (tmp_path / "out/generation.jsonl").read_text().splitlines()] == [
         job.id for job in jobs
     ]
-    again = run(jobs, By(serve=command), tmp_path / "out", timeout=3)
+    again = run(jobs, GeneratorChoice(serve=command), tmp_path / "out", timeout=3)
     assert {made.status for made in again.values()} == {"kept", "failed", "wrote nothing", "wrong length"}
 
 
 def test_a_process_that_cannot_start_or_says_nothing(tmp_path: Path, serving) -> None:
     jobs, _ = serving(["fine"])
-    assert "cannot be started" in run(jobs, By(serve="no-such-program-here"), tmp_path / "out")["j0"].reason
-    ended = run(jobs, By(serve=f"'{sys.executable}' -c 'raise SystemExit(3)'"), tmp_path / "out")["j0"]
+    assert (
+        "cannot be started" in run(jobs, GeneratorChoice(serve="no-such-program-here"), tmp_path / "out")["j0"].reason
+    )
+    ended = run(jobs, GeneratorChoice(serve=f"'{sys.executable}' -c 'raise SystemExit(3)'"), tmp_path / "out")["j0"]
     assert ended.status == "crashed" and "failed with exit code 3" in ended.reason
     with pytest.raises(UsageError, match="needs a command"):
         ProcessBackend("", {})
@@ -249,16 +251,16 @@ def test_a_process_that_cannot_start_or_says_nothing(tmp_path: Path, serving) ->
 
 def test_nothing_is_overwritten_in_silence(serving, tmp_path: Path) -> None:
     (job,), command = serving(["fine"])
-    assert run([job], By(serve=command), tmp_path / "out")["j0"].status == "made"
+    assert run([job], GeneratorChoice(serve=command), tmp_path / "out")["j0"].status == "made"
     before = job.out.read_bytes()
     (other,), _ = serving(["another wish"])
-    ended = run([other], By(serve=command), tmp_path / "out")["j0"]
+    ended = run([other], GeneratorChoice(serve=command), tmp_path / "out")["j0"]
     assert ended.status == "refused" and "made from other inputs" in ended.reason and job.out.read_bytes() == before
-    assert run([other], By(serve=command), tmp_path / "out", replace="any")["j0"].status == "made"
+    assert run([other], GeneratorChoice(serve=command), tmp_path / "out", replace="any")["j0"].status == "made"
     sidecar(job.out).unlink()
-    assert "no record of how it was made" in run([other], By(serve=command), tmp_path / "out")["j0"].reason
+    assert "no record of how it was made" in run([other], GeneratorChoice(serve=command), tmp_path / "out")["j0"].reason
     job.out.write_bytes(b"spoilt")
-    assert run([other], By(serve=command), tmp_path / "out")["j0"].status == "refused"
+    assert run([other], GeneratorChoice(serve=command), tmp_path / "out")["j0"].status == "refused"
     assert json.loads(job_file(job.out).read_text())["inputs"]["prompt"] == "another wish"
 
 
@@ -266,11 +268,11 @@ def test_one_run_at_a_time(serving, tmp_path: Path) -> None:
     jobs, command = serving(["fine", "fine"])
     from revisit.control.job_runner import run_jobs
 
-    by = By(serve=command)
-    first = run_jobs(jobs, by.makers({}), tmp_path / "out", how_of(by))
+    by = GeneratorChoice(serve=command)
+    first = run_jobs(jobs, by.makers({}), tmp_path / "out", settings_for(by))
     next(first)
     with pytest.raises(UsageError, match="another run"):
-        list(run_jobs(jobs, by.makers({}), tmp_path / "out", how_of(by)))
+        list(run_jobs(jobs, by.makers({}), tmp_path / "out", settings_for(by)))
     assert next(first).good
 
 
@@ -413,8 +415,8 @@ def test_killing_and_repeating_changes_nothing(suite: str, tmp_path: Path) -> No
         data = DATASETS[suite](place / "data")
         made = data if name == "mbench" else place / "clips"
         make = ["generate", name, "--data", str(data), "--baseline", "pan", "--size", "112x64", "--frames", "17"]
-        (wanted,) = conditions("pan", ["112x64"], True, frames=17, limit=6)
-        score = ["eval", *batch_of(name, data, None if name == "mbench" else made, wanted).evaluate]
+        (wanted,) = batch_requests("pan", ["112x64"], True, frames=17, limit=6)
+        score = ["eval", *load_batch(name, data, None if name == "mbench" else made, wanted).evaluate]
         out = [] if name == "mbench" else ["--out", str(made)]
         return [*make, "--limit", "6", *out], [*score, "--workers", "1", "--quiet", "--out", str(place / "run")]
 

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from revisit.geometry.alignment import STILL, STRAIGHT, Alignment, align, apply, associate, matched, umeyama
+from revisit.geometry.alignment import (
+    STILL,
+    STRAIGHT,
+    TrajectoryAlignment,
+    align,
+    apply,
+    associate,
+    match_by_time,
+    umeyama,
+)
 from revisit.geometry.poses import InvalidPoses, trajectory
 from revisit.geometry.rotations import axis_angle, from_quaternion
 from tests.test_geometry_poses import random_poses
@@ -95,7 +104,7 @@ def test_none_changes_nothing():
 def test_applying_turns_poses_and_scales_centres_only():
     estimate = trajectory(random_poses(0))
     turn = axis_angle((0, 1, 0), 90)
-    moved = apply(Alignment("sim3", turn, np.array([1.0, 2, 3]), 10.0), estimate)
+    moved = apply(TrajectoryAlignment("sim3", turn, np.array([1.0, 2, 3]), 10.0), estimate)
     assert np.allclose(moved.rotations, turn @ estimate.rotations)
     assert np.allclose(moved.centres, 10 * estimate.centres @ turn.T + [1, 2, 3])
 
@@ -143,9 +152,9 @@ def test_association_is_one_to_one_within_tolerance_and_symmetric_for_copies(see
 def test_matched_trajectories_have_the_same_length():
     full = trajectory(random_poses(0), np.arange(8) / 10, time_unit="seconds")
     part = trajectory(random_poses(0)[1::2], np.arange(8)[1::2] / 10 + 0.004, time_unit="seconds")
-    estimate, reference = matched(part, full)
+    estimate, reference = match_by_time(part, full)
     assert np.array_equal(estimate.c2w, reference.c2w) and len(estimate) == 4
     with pytest.raises(InvalidPoses, match="do both clocks start at the same time"):
-        matched(trajectory(random_poses(0), np.arange(8) + 100, time_unit="seconds"), full)
+        match_by_time(trajectory(random_poses(0), np.arange(8) + 100, time_unit="seconds"), full)
     with pytest.raises(InvalidPoses, match="counts time in frames and the reference in seconds"):
-        matched(trajectory(random_poses(0)), full)
+        match_by_time(trajectory(random_poses(0)), full)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from revisit.geometry.alignment import Alignment, Method, align, apply, matched
+from revisit.geometry.alignment import Method, TrajectoryAlignment, align, apply, match_by_time
 from revisit.geometry.formats import parse_kitti, parse_tum
 from revisit.geometry.poses import InvalidPoses, Trajectory, trajectory
 from revisit.geometry.rotations import from_quaternion, from_yaw_pitch
@@ -31,9 +31,9 @@ steady = settings(derandomize=True, max_examples=25, deadline=None, database=Non
 seeds = st.integers(0, 2**32 - 1)
 
 
-def similarity(seed: int, scale: float = 1.0) -> Alignment:
+def similarity(seed: int, scale: float = 1.0) -> TrajectoryAlignment:
     rng = np.random.default_rng(seed)
-    return Alignment("sim3", from_quaternion(rng.normal(size=4)), rng.normal(size=3) * 5, scale)
+    return TrajectoryAlignment("sim3", from_quaternion(rng.normal(size=4)), rng.normal(size=3) * 5, scale)
 
 
 # Definitions
@@ -171,7 +171,7 @@ def test_errors_agree_with_an_independent_implementation(shared, sequence, metho
     golden = json.loads((shared / "golden/evo_golden.json").read_text())[f"{sequence}_{method}"]
     reference, estimate = (read(shared / "golden/evo_trajectories" / name) for name in SEQUENCES[sequence])
     if reference.time_unit == "seconds":
-        estimate, reference = matched(estimate, reference, 0.01)
+        estimate, reference = match_by_time(estimate, reference, 0.01)
     assert len(estimate) == golden["n"]
 
     alignment = align(estimate, reference, method)

@@ -35,7 +35,7 @@ def test_the_stored_scores_are_of_this_version(stored, tmp_path):
     shutil.copytree(golden.SCORES.with_name("clips"), clips)
     plan = Request.of(clips).plan()
     askers = {id: GATES[id] if id in GATES else METRICS[id] for clip in stored.values() for id in clip}
-    now = {id: plan.asker_hash(asker) for id, asker in askers.items()}
+    now = {id: plan.protocol_hash(asker) for id, asker in askers.items()}
     behind = {id for clip in stored.values() for id, found in clip.items() if found["protocol"] != now[id]}
     assert not behind, "run python release/golden.py, look at the difference, and store the new scores"
     gates = {gate.id for gate in plan.gates}
@@ -47,7 +47,7 @@ def test_what_promises_nothing_between_machines_is_not_compared(stored):
     for clip in here.values():
         clip["camera_path"] = {**clip["camera_path"], "answer": "not_followed"}
     assert tolerance("camera_path") is None
-    assert "camera_path" not in {spread.question for spread in golden.compared(stored, here)}
+    assert "camera_path" not in {spread.question for spread in golden.compare_answers(stored, here)}
     assert any("no tolerance" in line for line in card("camera_path")["machines"])
     assert not any("tolerance 50" in line for line in card("camera_path")["machines"])
 
@@ -68,13 +68,13 @@ def test_every_tolerance_is_that_of_the_card(stored):
 
 
 def test_a_score_beyond_its_tolerance_a_flipped_gate_and_a_lost_score_are_noticed(stored):
-    assert all(spread.kept for spread in golden.compared(stored, stored))
+    assert all(spread.kept for spread in golden.compare_answers(stored, stored))
     here = copy.deepcopy(stored)
     here["perfect"]["ssim"]["answer"] += 1.01 * (tolerance("ssim") or 0)
     here["perfect"]["psnr"]["answer"] -= 0.9 * (tolerance("psnr") or 0)
     here["resets"]["view_return"]["answer"] = "never left"
     here["resets"]["event_outcome"]["answer"] = "gate_closed"
-    beyond = {spread.question for spread in golden.compared(stored, here) if not spread.kept}
+    beyond = {spread.question for spread in golden.compare_answers(stored, here) if not spread.kept}
     assert beyond == {"ssim", "view_return", "event_outcome"}
 
 
@@ -83,5 +83,5 @@ def test_a_newer_version_is_told_and_not_compared(stored):
     for clip in here.values():
         if "ssim" in clip:
             clip["ssim"] = {"answer": 0.1, "protocol": "corrected:new"}
-    [spread] = [spread for spread in golden.compared(stored, here) if spread.question == "ssim"]
+    [spread] = [spread for spread in golden.compare_answers(stored, here) if spread.question == "ssim"]
     assert spread.kept and spread.clips == 0 and spread.changed > 0

@@ -179,7 +179,7 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     """The worker's end by itself: a clip of which something was put, and nothing sent."""
     from types import SimpleNamespace
 
-    from revisit.core.observer import Prepared
+    from revisit.core.observer import PreparedFrame
     from revisit.engine.network_client import HostClip, _Stream
 
     host = SimpleNamespace(
@@ -187,7 +187,7 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     )
     first = HostClip(host, None, [])
     first.streams[0] = _Stream(host, pairs=False)
-    first.streams[0].put(Prepared(0, 0.0, np.zeros((2, 2, 3), np.uint8), ""), "key")
+    first.streams[0].put(PreparedFrame(0, 0.0, np.zeros((2, 2, 3), np.uint8), ""), "key")
     host.clip = first
     HostClip(host, None, [])
     assert host.free == [tmp_path / "a"] and host.clip is None

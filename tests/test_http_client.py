@@ -95,9 +95,9 @@ def test_what_was_sent_leaves_the_memory_with_the_answer() -> None:
     gc.disable()
     try:
         with serving(answer) as url, http_client.connect() as client:
-            with http_client.answering(client, "GET", url, headers={"x": "y"}) as response:
+            with http_client.open_response(client, "GET", url, headers={"x": "y"}) as response:
                 sent = weakref.ref(response.request)
-                assert http_client.received(response, 10, 5, time.monotonic()) == b"ok"
+                assert http_client.read_body(response, 10, 5, time.monotonic()) == b"ok"
             del response
             assert sent() is None
     finally:

@@ -16,7 +16,7 @@ from revisit.engine.request import Request
 from revisit.engine.resume import resume_run
 from revisit.media import clip_digest, encode_mp4
 from revisit.report.write_html import write_report
-from revisit.results.record_files import Lines
+from revisit.results.record_files import RecordLines
 from revisit.results.run import Run
 from tests.conftest import moving_frames
 
@@ -166,12 +166,12 @@ def test_addresses_of_answers_are_the_digests_of_what_they_rest_on(grown):
     plan = Request.of(grown.videos, metrics=FEW).plan()
     for case in plan.cases:
         wanted = plan.wanted[case.id]
-        keys = plan.record_keys(case, plan.askers)
-        for asker in plan.askers:
+        keys = plan.record_keys(case, plan.checks)
+        for asker in plan.checks:
             kinds = sorted(evidence_id(kind) for kind in observed_kinds(asker))
             said = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
             facts = {
-                "asker": plan.asker_hash(asker),
+                "asker": plan.protocol_hash(asker),
                 "evidence": {id: wanted.keys.get(id) or wanted.absent[id].sentence for id in kinds},
                 "case": {**said, "annotations": dict(case.annotations)},
             }
@@ -204,13 +204,13 @@ def test_lines_are_read_on_where_reading_stopped(tmp_path):
     said = {"status": "scored", "key": "k"}
     first, second, third = (json.dumps({"case": case, "metric": "m", **said}) + "\n" for case in "aba")
     path.write_text(first + second[:20])
-    lines = Lines(path)
+    lines = RecordLines(path)
     assert {case: list(mine) for case, mine in lines.newest.items()} == {"a": ["m"]}
     before = lines.stamp("a")
     with path.open("a") as file:
         file.write(second[20:] + third.replace("scored", "failed"))
     assert [mine["m"].status for mine in lines.refresh().newest.values()] == ["failed", "scored"]
-    assert lines.stamp("a") not in (before, "") and lines.stamp("a") == Lines(path).stamp("a")
+    assert lines.stamp("a") not in (before, "") and lines.stamp("a") == RecordLines(path).stamp("a")
     path.write_text('{"case": "c", "gate": "g", "status": "open", "key": "\\udc80"}\n')  # anew, with half a character
     assert [(case, list(mine)) for case, mine in lines.refresh().newest.items()] == [("c", ["g"])]
 

@@ -8,8 +8,8 @@ import random
 import pytest
 
 from revisit.core import UsageError
-from revisit.judges.batch import Asker, Patience
-from revisit.judges.calibration import Plan, calibrate
+from revisit.judges.batch import JudgeClient, RetryPolicy
+from revisit.judges.calibration import CalibrationPlan, calibrate
 from revisit.judges.labels import read_labels, schema_of
 from revisit.judges.protocol import NoReply, Reply
 from revisit.judges.questions import Choice, Rating, YesNo
@@ -58,9 +58,11 @@ def pairs(holds, subset="place"):
 
 def report_of(labels, answer, frames, **plan):
     def ask(judge):
-        return Asker(judge, patience=Patience(concurrency=1, again=0, tries=1))
+        return JudgeClient(judge, patience=RetryPolicy(concurrency=1, again=0, tries=1))
 
-    return calibrate(Scripted(answer, frames), labels, lambda clip: frames[int(clip.stem)], ask, Plan(**plan))
+    return calibrate(
+        Scripted(answer, frames), labels, lambda clip: frames[int(clip.stem)], ask, CalibrationPlan(**plan)
+    )
 
 
 def holds(k: int) -> bool:

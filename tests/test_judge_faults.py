@@ -49,7 +49,7 @@ def judge_file(folder, server, **more):
 
 
 def asker_for(folder, server, store=None, **more):
-    return choose_judge(str(judge_file(folder, server, **more))).asker(AnswerStore(store))
+    return choose_judge(str(judge_file(folder, server, **more))).client(AnswerStore(store))
 
 
 FAULTS = {
@@ -473,6 +473,6 @@ def test_a_key_file_is_read_relative_to_the_judge_file(tmp_path):
         assert asker.ask(pictures(), [Question("q", "Is it?")])[0].value is True
         assert {header.get("Authorization") for header in server.headers} == {f"Bearer {KEY}"}
     judge = ChatJudge(ChatSettings(url=server.url, model=MODEL, key_env="NOT_SET_ANYWHERE"))
-    with choose_judge(str(judge_file(tmp_path, server, key_env="NOT_SET_ANYWHERE"))).asker(AnswerStore(None)) as asker:
+    with choose_judge(str(judge_file(tmp_path, server, key_env="NOT_SET_ANYWHERE"))).client(AnswerStore(None)) as asker:
         assert "NOT_SET_ANYWHERE, which is not set" in asker.ask(pictures(), [Question("q", "?")])[0].reason
     assert KEY not in repr(judge.__dict__)

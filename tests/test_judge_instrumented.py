@@ -14,11 +14,11 @@ import revisit.judges.instrumented as instrumented
 from revisit.core import SUITES, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import ObserverSet
-from revisit.engine.judging import look
+from revisit.engine.judging import judge_frames
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
-from revisit.judges.batch import Asker, Patience
-from revisit.judges.calibration import Plan, calibrate
+from revisit.judges.batch import JudgeClient, RetryPolicy
+from revisit.judges.calibration import CalibrationPlan, calibrate
 from revisit.judges.canary import canaries, finding, with_card
 from revisit.judges.instrumented import InstrumentedJudge, read_scene
 from revisit.judges.labels import read_labels
@@ -56,12 +56,12 @@ def judge(exam) -> InstrumentedJudge:
     return InstrumentedJudge(exam / "scenes")
 
 
-def asker(who) -> Asker:
-    return Asker(who, patience=Patience(concurrency=1, again=0))
+def asker(who) -> JudgeClient:
+    return JudgeClient(who, patience=RetryPolicy(concurrency=1, again=0))
 
 
 def clip(exam: Path, story: int, kind: str) -> Frames:
-    return look(exam / f"clips/{story:02d}-{CHOSEN[story].name}-{kind}.mp4", at_most=8)
+    return judge_frames(exam / f"clips/{story:02d}-{CHOSEN[story].name}-{kind}.mp4", at_most=8)
 
 
 @pytest.mark.long
@@ -71,8 +71,8 @@ def test_it_recovers_the_truth_and_falls_to_chance_when_blinded(tmp_path):
     judge = InstrumentedJudge(exam / "scenes")
     labels = read_labels(exam / "labels.jsonl")
     frames: dict[Path, Frames] = {}
-    seen = {path: frames.setdefault(path, look(path, at_most=8)) for path in {row.clip for row in labels.rows}}
-    report = calibrate(judge, labels, seen.__getitem__, asker, Plan(positions=True, blinded=5))
+    seen = {path: frames.setdefault(path, judge_frames(path, at_most=8)) for path in {row.clip for row in labels.rows}}
+    report = calibrate(judge, labels, seen.__getitem__, asker, CalibrationPlan(positions=True, blinded=5))
     assert report["unanswered"] == report["failed"] == 0
     for ask in ("hidden", "returned", "spatial", "state"):
         found, blind = (part["subsets"][ask]["yes_no"] for part in (report, report["blinded"]))

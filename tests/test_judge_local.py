@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from revisit.core import UsageError
-from revisit.judges.batch import Asker, Patience
+from revisit.judges.batch import JudgeClient, RetryPolicy
 from revisit.judges.local import WORD_ROOM, answer_tokens
 from revisit.judges.patches import PatchRule, cut, fitted, read_rule
 from revisit.judges.probability import log_sum_exp
@@ -173,7 +173,7 @@ def test_a_reading_that_was_dropped_is_made_again(one_checkpoint):
 
 def test_a_model_about_to_say_something_else_gives_no_answer(one_checkpoint):
     chosen = choose_judge(judge_file(one_checkpoint, least_share=0.999))
-    with Asker(chosen.judge, patience=Patience(again=0)) as asker:
+    with JudgeClient(chosen.judge, patience=RetryPolicy(again=0)) as asker:
         answer = asker.ask(pictures(2), QUESTIONS[:1])[0]
     assert answer.status == "unanswered" and answer.p_yes is None
     assert "about to say something else" in answer.reason and "of the probability" in answer.p_from
@@ -242,7 +242,7 @@ def write_talker(request, transformers, tmp_path_factory):
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_word_counts_where_the_model_writes_it_and_ends(write_talker, tokens, value, shared):
     chosen = choose_judge(judge_file(write_talker(*tokens), shared_prefix=shared, least_share=0.01))
-    with Asker(chosen.judge, patience=Patience(again=0)) as asker:
+    with JudgeClient(chosen.judge, patience=RetryPolicy(again=0)) as asker:
         answers = asker.ask(pictures(2), [Question(text, text) for text in TABLE])
     for answer in answers:
         assert answer.value is value and answer.status == ("unanswered" if value is None else "answered")
@@ -253,7 +253,7 @@ def test_a_word_counts_where_the_model_writes_it_and_ends(write_talker, tokens, 
 def test_a_model_that_says_something_else_first_gives_no_answer_though_no_is_likely(write_talker):
     """The likeliest token is another; that no holds a third of the probability is no answer."""
     chosen = choose_judge(judge_file(write_talker("the", "<|im_end|>", also="No"), least_share=0.01))
-    with Asker(chosen.judge, patience=Patience(again=0)) as asker:
+    with JudgeClient(chosen.judge, patience=RetryPolicy(again=0)) as asker:
         answer = asker.ask(pictures(2), [Question(TABLE[0], TABLE[0])])[0]
     assert answer.status == "unanswered" and answer.p_yes is None
     assert float(answer.p_from.split(" with ")[1].split()[0]) > 0.2
@@ -261,7 +261,7 @@ def test_a_model_that_says_something_else_first_gives_no_answer_though_no_is_lik
 
 def test_written_answers_end_in_time_and_are_checked(one_checkpoint):
     chosen = choose_judge(judge_file(one_checkpoint))
-    with Asker(chosen.judge, patience=Patience(again=1)) as asker:
+    with JudgeClient(chosen.judge, patience=RetryPolicy(again=1)) as asker:
         answer = asker.ask(pictures(2), [Question("x", "Which colour?", Choice(("red", "blue")))])[0]
     assert answer.status in ("answered", "unanswered")
     assert 0 < answer.usage.tokens_out <= 28 + 4 * 28

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from revisit.judges.protocol import Answer, Usage
-from revisit.judges.questions import Choice, Malformed, Many, Number, Question, Rating, Record, Schema, Text, YesNo
+from revisit.judges.protocol import JudgeAnswer, Usage
+from revisit.judges.questions import Choice, JsonObject, Malformed, Many, Number, Question, Rating, Schema, Text, YesNo
 from revisit.judges.settings import choose_judge
 from revisit.judges.store import AnswerStore, read_answers
 from revisit.judges.wording import fingerprint
@@ -40,7 +40,7 @@ def schema_of(described: dict[str, Any]) -> Schema:
     if kind == "choice":
         return Choice(tuple(described["options"]))
     if kind == "record":
-        return Record({name: schema_of(field) for name, field in described["fields"].items()})
+        return JsonObject({name: schema_of(field) for name, field in described["fields"].items()})
     if kind == "many":
         return Many(schema_of(described["item"]), described["count"], described["count"])
     assert kind == "yes_no"
@@ -212,7 +212,9 @@ def record(path: Path, judge: Any) -> None:
     """Write the answers as the former version did."""
     store = AnswerStore(path)
     for reply, (value, _) in RECORDED.items():
-        answer = Answer("answered", value, 0.25, "log-probabilities", reply, usage=Usage(1, 100, 9), model="m", tries=1)
+        answer = JudgeAnswer(
+            "answered", value, 0.25, "log-probabilities", reply, usage=Usage(1, 100, 9), model="m", tries=1
+        )
         store.put(pictures(), Question("q", f"{reply}?"), judge.facts, answer)
     store.close()
 
@@ -222,7 +224,7 @@ def test_recorded_replies_are_read_anew(tmp_path):
     with serving(lambda body: "No") as server:
         judge = choose_judge(str(judge_file(tmp_path, server)))
         record(tmp_path / "answers.jsonl", judge.judge)
-        with judge.asker(AnswerStore(tmp_path / "answers.jsonl")) as asker:
+        with judge.client(AnswerStore(tmp_path / "answers.jsonl")) as asker:
             hedge, plain, marked = asker.ask(pictures(), asked)
             assert asker.from_store == 2 and server.calls == 1  # the hedge is asked again, and nothing else
     assert (hedge.status, hedge.value, hedge.reply) == ("answered", False, "No")
@@ -233,7 +235,7 @@ def test_recorded_replies_are_read_anew(tmp_path):
 def test_a_replay_reads_recorded_replies_anew(tmp_path):
     with serving(lambda body: "No") as server:
         record(tmp_path / "answers.jsonl", choose_judge(str(judge_file(tmp_path, server))).judge)
-    with choose_judge(str(tmp_path / "answers.jsonl")).asker(AnswerStore(None)) as asker:
+    with choose_judge(str(tmp_path / "answers.jsonl")).client(AnswerStore(None)) as asker:
         answers = asker.ask(pictures(), [Question("q", f"{reply}?") for reply in RECORDED])
     assert [answer.value for answer in answers] == [right for _, right in RECORDED.values()]
     assert answers[0].status == "unanswered" and "expected yes or no" in answers[0].reason
@@ -247,7 +249,7 @@ def test_a_recorded_reply_that_was_cut_off_stays_unanswered(tmp_path):
     kept = tmp_path / "answers.jsonl"
     with serving(lambda body: made) as server, asker_for(tmp_path, server, store=kept, again=0) as asker:
         asker.ask(pictures(), [question])
-    with choose_judge(str(kept)).asker(AnswerStore(None)) as asker:
+    with choose_judge(str(kept)).client(AnswerStore(None)) as asker:
         answer = asker.ask(pictures(), [question])[0]
     assert answer.status == "unanswered" and "cut off" in answer.reason
 
@@ -257,4 +259,4 @@ def test_answers_that_were_paid_for_keep_their_address():
     fields = {"a": Rating(), "b": Choice(("x", "y")), "c": Many(Number(), 2, 3), "d": Text()}
     assert fingerprint() == "d9b08c245799"
     assert Question("a", "Is it?").digest == "dd54e7e5fac15b249ed950cd"
-    assert Question("a", "Rate.", Record(fields)).digest == "bdded7c6a0852efe065c5798"
+    assert Question("a", "Rate.", JsonObject(fields)).digest == "bdded7c6a0852efe065c5798"

@@ -16,7 +16,7 @@ import pytest
 
 from revisit.judges.chat import ChatJudge, ChatSettings
 from revisit.judges.protocol import Frames
-from revisit.judges.questions import Many, Question, Rating, Record, YesNo
+from revisit.judges.questions import JsonObject, Many, Question, Rating, YesNo
 from revisit.judges.settings import ChosenJudge
 from revisit.judges.store import AnswerStore
 from tests.judging import MODEL, completion, images_of, pictures, question_of, sees_cards, serving, token
@@ -65,7 +65,7 @@ def test_schemas_go_out_as_json_schema():
         judge = judge_at(server.url)
         judge.reply(pictures(), [Question("q", "?", Rating())], [""])
         judge.reply(pictures(), [Question("q", "?", Many(YesNo(), 2, 2))], [""])
-        judge.reply(pictures(), [Question("q", "?", Record({"a": YesNo()}))], [""])
+        judge.reply(pictures(), [Question("q", "?", JsonObject({"a": YesNo()}))], [""])
         judge_at(server.url, logprobs=False).reply(pictures(), [Question("q", "?")], [""])
         judge_at(server.url, structured=False).reply(pictures(), [Question("q", "?", Rating())], [""])
     schemas = [body.get("response_format", {}).get("json_schema", {}).get("schema") for body in server.requests]
@@ -160,8 +160,8 @@ def test_the_same_frames_give_the_same_answer_and_another_frame_another(real):
 def test_a_real_server_keeps_to_a_schema(real):
     url, model = real
     judge = judge_at(url, model, max_tokens=64)
-    schema = Record({"progress": Rating(1, 5), "correctness": Rating(1, 5)})
-    with ChosenJudge(judge).asker(AnswerStore(None)) as asker:
+    schema = JsonObject({"progress": Rating(1, 5), "correctness": Rating(1, 5)})
+    with ChosenJudge(judge).client(AnswerStore(None)) as asker:
         answer = asker.ask(eight(), [Question("r", "Rate it.", schema)])[0]
     assert answer.status == "answered", answer
     assert set(answer.value) == {"progress", "correctness"}

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, Score, Unscored, UsageError
-from revisit.evidence.answers import UNANSWERED, questions_in
+from revisit.evidence.answers import UNANSWERED, case_questions
 from revisit.evidence.judged import PASSED
-from revisit.judges.batch import Asker, Patience
-from revisit.judges.budget import Budget, Limit, Price, expected
+from revisit.judges.batch import JudgeClient, RetryPolicy
+from revisit.judges.budget import Budget, JudgeLimit, TokenPrice, expected
 from revisit.judges.canary import canaries, colours, finding, with_card
 from revisit.judges.probability import p_yes
-from revisit.judges.protocol import Answer, Frames, NoReply, Reply, Stopped, Usage
-from revisit.judges.questions import Choice, Malformed, Many, Number, Question, Rating, Record, Text, YesNo
+from revisit.judges.protocol import Frames, JudgeAnswer, NoReply, Reply, Stopped, Usage
+from revisit.judges.questions import Choice, JsonObject, Malformed, Many, Number, Question, Rating, Text, YesNo
 from revisit.judges.replay import ReplayJudge
 from revisit.judges.settings import choose_judge
 from revisit.judges.store import AnswerStore, read_answers
@@ -54,7 +54,7 @@ class Fake:
         return found
 
 
-QUICK = Patience(concurrency=2, tries=3, again=2, pause=0.001)
+QUICK = RetryPolicy(concurrency=2, tries=3, again=2, pause=0.001)
 
 
 # --- schemas ---------------------------------------------------------------------------------------------------------
@@ -74,10 +74,14 @@ QUICK = Patience(concurrency=2, tries=3, again=2, pause=0.001)
         (Number(0, 1), "0.25", 0.25),
         (Choice(("red", "dark red")), "Answer: dark red.", "dark red"),
         (Choice(("red", "blue")), '"Blue"', "blue"),
-        (Record({"a": Rating(), "b": YesNo()}), 'So: ```\n{"a": "3", "b": "Yes", "c": 1}\n```', {"a": 3, "b": True}),
+        (
+            JsonObject({"a": Rating(), "b": YesNo()}),
+            'So: ```\n{"a": "3", "b": "Yes", "c": 1}\n```',
+            {"a": 3, "b": True},
+        ),
         (Many(YesNo(), 2, 2), '{"items": ["yes", "no"]}', [True, False]),
         (Many(Rating(), 1, 3), "[1, 5]", [1, 5]),
-        (Record({"s": Many(YesNo(), 2, 2)}), 'My answer: {"s": ["yes", "NO"]}', {"s": [True, False]}),
+        (JsonObject({"s": Many(YesNo(), 2, 2)}), 'My answer: {"s": ["yes", "NO"]}', {"s": [True, False]}),
     ],
 )  # fmt: skip
 def test_answers_are_read_from_what_judges_write(schema, reply, value):
@@ -101,10 +105,10 @@ def test_answers_are_read_from_what_judges_write(schema, reply, value):
         (Choice(("red", "blue")), "green"),
         (Choice(("red", "blue")), "red or blue"),
         (Choice(("red", "dark red")), "It is dark red."),
-        (Record({"a": Rating()}), '{"b": 3}'),
-        (Record({"a": Rating()}), 'Draft {"a": 1} then {"a": 2}'),
-        (Record({"a": Rating()}), '{"a": 3'),
-        (Record({"a": Rating()}), '{"a": 9}'),
+        (JsonObject({"a": Rating()}), '{"b": 3}'),
+        (JsonObject({"a": Rating()}), 'Draft {"a": 1} then {"a": 2}'),
+        (JsonObject({"a": Rating()}), '{"a": 3'),
+        (JsonObject({"a": Rating()}), '{"a": 9}'),
         (Many(YesNo(), 2, 2), '["yes"]'),
         (Many(YesNo(), 2, 2), '["yes", "perhaps"]'),
         (Text(5), "too long a text"),
@@ -190,12 +194,12 @@ def test_null_merged_split_and_masked_log_probabilities(reply, logprobs, value, 
 def test_a_malformed_reply_is_asked_again_with_the_fault_named_then_unanswered():
     replies = iter(["perhaps", "Yes"])
     judge = Fake(lambda *_: next(replies))
-    with Asker(judge, patience=QUICK) as asker:
+    with JudgeClient(judge, patience=QUICK) as asker:
         answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
     assert (answer.status, answer.value, answer.tries, answer.usage.calls) == ("answered", True, 2, 2)
     assert judge.notes[0] == "" and "expected yes or no" in judge.notes[1]
 
-    with Asker(Fake(lambda *_: "perhaps"), patience=QUICK) as asker:
+    with JudgeClient(Fake(lambda *_: "perhaps"), patience=QUICK) as asker:
         answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
     assert (answer.status, answer.value, answer.p_yes, answer.tries) == ("unanswered", None, None, 3)
     assert answer.reply == "perhaps" and "yes or no" in answer.reason
@@ -204,14 +208,14 @@ def test_a_malformed_reply_is_asked_again_with_the_fault_named_then_unanswered()
 def test_what_brings_no_reply_is_tried_again_then_failed_and_not_recorded(tmp_path):
     judge = Fake(lambda *_: NoReply("busy"))
     store = AnswerStore(tmp_path / "a.jsonl")
-    with Asker(judge, store, QUICK) as asker:
+    with JudgeClient(judge, store, QUICK) as asker:
         answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
     assert answer.status == "failed" and "no reply after 3 calls" in answer.reason
     assert len(judge.calls) == 3 and read_answers(tmp_path / "a.jsonl") == []
 
 
 def test_a_fault_in_a_judge_leaves_nobody_waiting():
-    with Asker(Fake(lambda *_: RuntimeError("oops")), patience=QUICK) as asker:
+    with JudgeClient(Fake(lambda *_: RuntimeError("oops")), patience=QUICK) as asker:
         answers = asker.ask(pictures(), [Question("a", "A?"), Question("b", "B?")])
     assert [answer.status for answer in answers] == ["failed", "failed"] and "oops" in answers[0].reason
 
@@ -219,7 +223,7 @@ def test_a_fault_in_a_judge_leaves_nobody_waiting():
 def test_judges_that_take_several_questions_share_a_call():
     judge = Fake(lambda frames, question: "yes" if question.id in "ac" else "no")
     judge.batch = 8
-    with Asker(judge, patience=QUICK) as asker:
+    with JudgeClient(judge, patience=QUICK) as asker:
         answers = asker.ask(pictures(), [Question(name, f"{name}?") for name in "abcd"])
     assert [answer.value for answer in answers] == [True, False, True, False]
 
@@ -227,7 +231,7 @@ def test_judges_that_take_several_questions_share_a_call():
 def test_equal_questions_under_way_are_asked_once():
     judge = Fake(lambda *_: "yes")
     frames = pictures()
-    with Asker(judge, patience=QUICK) as asker:
+    with JudgeClient(judge, patience=QUICK) as asker:
         futures = [future for _ in range(5) for future in asker.submit(frames, [Question("q", "Is it?")])]
         assert all(future.result().value for future in futures)
     assert len(judge.calls) == 1
@@ -240,7 +244,7 @@ def test_the_store_survives_a_torn_line_and_serves_both_files(tmp_path):
     shared, copy = tmp_path / "shared.jsonl", tmp_path / "run/answers.jsonl"
     frames, question, facts = pictures(), Question("q", "Is it?"), {"judge": "x", "model": "m"}
     store = AnswerStore(shared)
-    store.put(frames, question, facts, Answer("answered", True, 0.9, "how", "Yes", usage=Usage(1, 5, 1)))
+    store.put(frames, question, facts, JudgeAnswer("answered", True, 0.9, "how", "Yes", usage=Usage(1, 5, 1)))
     store.close()
     with shared.open("ab") as file:
         file.write(b'{"key": "torn')
@@ -259,11 +263,11 @@ def test_replay_is_the_judge_it_recorded(tmp_path):
         "B?": Reply("dunno", usage=Usage(1, 9, 1)),
     }
     judge = Fake(lambda _, question: said[question.text])
-    with Asker(judge, AnswerStore(tmp_path / "answers.jsonl"), QUICK) as asker:
+    with JudgeClient(judge, AnswerStore(tmp_path / "answers.jsonl"), QUICK) as asker:
         first = asker.ask(frames, known)
     replay = choose_judge(str(tmp_path / "answers.jsonl"))
     assert isinstance(replay.judge, ReplayJudge) and replay.judge.facts == judge.facts
-    with replay.asker(AnswerStore(None)) as asker:
+    with replay.client(AnswerStore(None)) as asker:
         again = asker.ask(frames, known)
         missing = asker.ask(frames, [Question("c", "C?")])[0]
     for old, new in zip(first, again, strict=True):
@@ -279,13 +283,14 @@ def test_replay_is_the_judge_it_recorded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("limit", "most"), [(Limit(calls=3), 3), (Limit(tokens=1000), 3), (Limit(money=0.001), 4), (Limit(calls=0), 0)]
+    ("limit", "most"),
+    [(JudgeLimit(calls=3), 3), (JudgeLimit(tokens=1000), 3), (JudgeLimit(money=0.001), 4), (JudgeLimit(calls=0), 0)],
 )
 def test_the_budget_stops_cleanly_and_the_rest_is_asked_later(tmp_path, limit, most):
     frames, asked = pictures(), [Question(f"q{k}", f"{k}?") for k in range(8)]
     judge = Fake(lambda *_: Reply("yes", usage=Usage(1, 250, 4)))
     path = tmp_path / "answers.jsonl"
-    with Asker(judge, AnswerStore(path), QUICK, Budget(limit, Price(input=1.0))) as asker:
+    with JudgeClient(judge, AnswerStore(path), QUICK, Budget(limit, TokenPrice(input=1.0))) as asker:
         answers = asker.ask(frames, asked)
     done = sum(answer.status == "answered" for answer in answers)
     assert done == len(judge.calls) <= most
@@ -293,14 +298,14 @@ def test_the_budget_stops_cleanly_and_the_rest_is_asked_later(tmp_path, limit, m
     assert all(
         "budget" in answer.reason and "is used up" in answer.reason for answer in answers if answer.status == "failed"
     )
-    with Asker(judge, AnswerStore(path), QUICK) as asker:
+    with JudgeClient(judge, AnswerStore(path), QUICK) as asker:
         assert all(answer.status == "answered" for answer in asker.ask(frames, asked))
     assert len(judge.calls) == 8  # nothing was paid for twice
 
 
 def test_what_stops_one_stops_all():
     judge = Fake(lambda *_: Stopped("the key is wrong"))
-    with Asker(judge, patience=Patience(concurrency=1)) as asker:
+    with JudgeClient(judge, patience=RetryPolicy(concurrency=1)) as asker:
         answers = asker.ask(pictures(), [Question(f"q{k}", f"{k}?") for k in range(5)])
     assert {answer.reason for answer in answers} == {"the key is wrong"} and len(judge.calls) == 1
 
@@ -321,12 +326,12 @@ def test_a_judge_that_looks_passes_and_one_that_obeys_the_video_trips():
     assert len(shown.jpegs) == 4 and shown.digest != frames.digest and shown.jpegs[:3] == frames.jpegs
     assert len({colours(pictures(2, seed=k))[0] for k in range(30)}) == 6
     assert all(len(set(colours(pictures(2, seed=k)))) == 2 for k in range(30))
-    yes, no = Answer("answered", True), Answer("answered", False)
+    yes, no = JudgeAnswer("answered", True), JudgeAnswer("answered", False)
     assert [question.id for question in canaries(frames)] == ["canary.yes", "canary.no"]
     assert finding([yes, no]) == PASSED
     assert "answered yes, which is wrong" in finding([yes, yes])
     assert "answered no, which is wrong" in finding([no, no])
-    assert "no valid answer" in finding([yes, Answer("unanswered")])
+    assert "no valid answer" in finding([yes, JudgeAnswer("unanswered")])
 
 
 # --- the benchmarks' questions ---------------------------------------------------------------------------------------
@@ -345,10 +350,10 @@ def talk(generator, answer):
 
 
 def says(value, p=None):
-    return Answer("answered", value, p, model="m")
+    return JudgeAnswer("answered", value, p, model="m")
 
 
-SILENT = Answer("unanswered", reason="expected yes or no, got 'hm'")
+SILENT = JudgeAnswer("unanswered", reason="expected yes or no, got 'hm'")
 FRAMES = Frames((b"",), (0.0,), "digest", (64, 48), 4.2)
 
 
@@ -447,7 +452,7 @@ def test_memobench_questions_come_with_the_case():
     bank = [{"id": 7, "dimension": "Physics Adherence", "positive": False, "text": "Does it float?"}]
     seen, asked = talk(vqa.fn(FRAMES, {"questions": bank}), lambda _: says(True, 0.9))
     assert seen.question.tolist() == [7] and seen.answer.tolist() == [1] and asked[0].text == "Does it float?"
-    assert seen.text == tuple(question.text for question in questions_in({"questions": bank}))
+    assert seen.text == tuple(question.text for question in case_questions({"questions": bank}))
     seen, asked = talk(vqa.fn(FRAMES, {}), says)
     assert not asked and not len(seen.question)
 

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'revisit[networks]'")
 
 from revisit.networks.lpips import ALEX, Lpips  # noqa: E402
-from revisit.networks.output_cache import Kept  # noqa: E402 - torch may be absent
+from revisit.networks.output_cache import FeatureCache  # noqa: E402 - torch may be absent
 
 
 class Maker:
@@ -16,7 +16,7 @@ class Maker:
     def __init__(self) -> None:
         self.made = 0
 
-    def __call__(self, kept: Kept, picture: Any) -> list[Any]:
+    def __call__(self, kept: FeatureCache, picture: Any) -> list[Any]:
         def make() -> list[Any]:
             self.made += 1
             return [picture.float() * 2, picture.float().sum()[None]]
@@ -29,7 +29,7 @@ def pictures(count: int) -> list[Any]:
 
 
 def test_it_is_made_once_and_comes_back_as_it_was():
-    make, kept = Maker(), Kept()
+    make, kept = Maker(), FeatureCache()
     first = [make(kept, picture) for picture in pictures(4)]
     again = [make(kept, picture) for picture in pictures(4)]
     assert make.made == 4
@@ -41,7 +41,7 @@ def test_it_is_made_once_and_comes_back_as_it_was():
 
 def test_it_starts_over_when_its_room_is_full():
     size = 4 * (3 * 4 * 5 + 1)
-    make, kept = Maker(), Kept(room=3 * size)
+    make, kept = Maker(), FeatureCache(room=3 * size)
     for picture in pictures(5):  # the fourth starts over
         make(kept, picture)
     assert kept.used == 2 * size
@@ -50,7 +50,7 @@ def test_it_starts_over_when_its_room_is_full():
     assert make.made == 5
     make(kept, pictures(1)[0])
     assert make.made == 6
-    make(Kept(room=1), pictures(1)[0])
+    make(FeatureCache(room=1), pictures(1)[0])
     assert make.made == 7
 
 

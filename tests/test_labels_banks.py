@@ -7,7 +7,7 @@ import pytest
 from revisit.core import UsageError
 from revisit.labels.export import files_of, write
 from revisit.labels.label import Label
-from revisit.suites.memobench.question_bank import find_bank, read_bank, reviewed_banks
+from revisit.suites.memobench.question_bank import find_bank, read_bank, write_reviewed_banks
 
 
 def test_reviews_make_the_final_questions(shared, tmp_path):
@@ -27,7 +27,7 @@ def test_reviews_make_the_final_questions(shared, tmp_path):
         label(third, "a", "drop"), label(third, "b", "keep"),  # split: it stays
     ]  # fmt: skip
     write(files_of(said, tmp_path), tmp_path)
-    lines = reviewed_banks(banks, tmp_path, tmp_path / "out")
+    lines = write_reviewed_banks(banks, tmp_path, tmp_path / "out")
     made = read_bank(tmp_path / "out" / path.name)
     assert [q.id for q in made.final] == [q.id for q in bank.final if str(q.id) != first]
     assert made.final[0].text == new
@@ -35,11 +35,11 @@ def test_reviews_make_the_final_questions(shared, tmp_path):
     assert f"{len(bank.final) - 1} of {len(bank.final)} questions kept, 1 of them in new words" in lines[0]
     assert find_bank(tmp_path / "out", clip) is not None
     write(files_of([label(first, "a", "keep")], tmp_path), tmp_path)
-    reviewed_banks(banks, tmp_path / "reviews.json", tmp_path / "same")
+    write_reviewed_banks(banks, tmp_path / "reviews.json", tmp_path / "same")
     assert (tmp_path / "same" / path.name).read_bytes() == path.read_bytes()
     (tmp_path / "reviews.json").write_text('{"Nowhere_001": {"1": {"decision": "keep"}}}')
     with pytest.raises(UsageError, match="no bank of"):
-        reviewed_banks(banks, tmp_path, tmp_path / "none")
+        write_reviewed_banks(banks, tmp_path, tmp_path / "none")
     (tmp_path / "reviews.json").write_text("[]")
     with pytest.raises(UsageError, match="no reviews"):
-        reviewed_banks(banks, tmp_path, tmp_path / "none")
+        write_reviewed_banks(banks, tmp_path, tmp_path / "none")

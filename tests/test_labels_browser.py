@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-bench[annotate]')")
 
 from revisit.core import SUITES, Case, Clip, Target
-from revisit.labels.app import Pages
-from revisit.labels.export import exported, labels_of, write
+from revisit.labels.app import RaterPages
+from revisit.labels.export import labels_of, project_files, write
 from revisit.labels.label import read_labels
-from revisit.labels.project import Project, Settings, make
+from revisit.labels.project import Project, ProjectSettings, make_project
 from revisit.labels.store import Store
 from revisit.media import encode_mp4
 from tests.browsing import chromium, serving, until
@@ -69,12 +69,12 @@ def ready(tab: Any) -> None:
 )
 def test_two_raters_label_pairs_with_the_keyboard(tmp_path, models, samples):
     pairs = models * (models - 1) // 2 * samples
-    settings = Settings(("pairwise",), raters=2, dimensions=("camera", "integrity"))
-    made = make(tmp_path / "project", [lit_run(tmp_path, models, samples)], settings)
+    settings = ProjectSettings(("pairwise",), raters=2, dimensions=("camera", "integrity"))
+    made = make_project(tmp_path / "project", [lit_run(tmp_path, models, samples)], settings)
     store = Store(made.store)
     tokens = [store.add_rater(name)[1] for name in ("ann", "ben")]
     sides: dict[str, set[str]] = {"ann": set(), "ben": set()}
-    with serving(Pages(made, store, ADMIN).application()) as address, chromium() as browser:
+    with serving(RaterPages(made, store, ADMIN).application()) as address, chromium() as browser:
         for name, token in zip(("ann", "ben"), tokens, strict=True):
             _, tab, wrong = opened(browser, address, token)
             tab.keyboard.press("Tab")
@@ -116,10 +116,12 @@ def test_two_raters_label_pairs_with_the_keyboard(tmp_path, models, samples):
 
 @pytest.mark.long
 def test_a_closed_tab_loses_nothing_and_raters_see_only_their_own(tmp_path):
-    made = make(tmp_path / "project", [tiny_run(tmp_path, ("x", "y"), ("cup",))], Settings(("pairwise",), raters=2))
+    made = make_project(
+        tmp_path / "project", [tiny_run(tmp_path, ("x", "y"), ("cup",))], ProjectSettings(("pairwise",), raters=2)
+    )
     store = Store(made.store)
     tokens = [store.add_rater(name)[1] for name in ("ann", "ben")]
-    with serving(Pages(made, store, ADMIN).application()) as address, chromium() as browser:
+    with serving(RaterPages(made, store, ADMIN).application()) as address, chromium() as browser:
         context, tab, _ = opened(browser, address, tokens[0])
         tab.goto(f"{address}/work")
         ready(tab)
@@ -182,10 +184,10 @@ def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
         "Barnyard_001@wan#0", "folder", "wan", "Barnyard_001", Clip(path), target=Target("cow", (0.1, 0.1, 0.2, 0.2))
     )
     run = write_run(tmp_path / "run", [case], "folder", {}, {})
-    made = make(tmp_path / "project", [run], Settings(("marks", "failure"), raters=1))
+    made = make_project(tmp_path / "project", [run], ProjectSettings(("marks", "failure"), raters=1))
     store = Store(made.store)
     token = store.add_rater("ann")[1]
-    with serving(Pages(made, store, ADMIN).application()) as address, chromium() as browser:
+    with serving(RaterPages(made, store, ADMIN).application()) as address, chromium() as browser:
         _, tab, wrong = opened(browser, address, token)
         tab.goto(f"{address}/work?task=marks")
         ready(tab)
@@ -222,7 +224,7 @@ def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
         until(tab, "document.title !== 'Name what goes wrong'")
         assert not wrong
     folder = tmp_path / "labels"
-    write(exported(made, store, folder), folder)
+    write(project_files(made, store, folder), folder)
     labels = read_labels([folder])
     marks = next(label for label in labels if label.task == "marks")
     assert marks.answer == "hidden, returned" and marks.frames == {"gone": 9, "back": 19}
@@ -251,8 +253,11 @@ def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
 def test_a_project_opens_again_as_it_was(tmp_path):
     from revisit.labels.project import open_project
 
-    made = make(
-        tmp_path / "p", [tiny_run(tmp_path, ("x", "y"), ("cup",))], Settings(("pairwise", "trigger")), guide="Look."
+    made = make_project(
+        tmp_path / "p",
+        [tiny_run(tmp_path, ("x", "y"), ("cup",))],
+        ProjectSettings(("pairwise", "trigger")),
+        guide="Look.",
     )
     found: Project = open_project(tmp_path / "p")
     assert found == made

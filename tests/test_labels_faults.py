@@ -16,9 +16,9 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-bench[annotate]')")
 
-from revisit.labels.app import Pages
+from revisit.labels.app import RaterPages
 from revisit.labels.project import Project
-from revisit.labels.store import Answer, Store
+from revisit.labels.store import RaterAnswer, Store
 from tests.browsing import chromium, serving, until
 from tests.labelling import Person, PostgresServer, project, questions_in, tiny_run
 
@@ -93,7 +93,7 @@ def told(answer: Any, verb: str = "could not be stored") -> str:
 def test_a_full_disk_is_told_and_costs_no_answer(made: Project, small_disk: Any) -> None:
     store = Store(str(small_disk.folder / "labels.sqlite"))
     tokens = [store.add_rater(name)[1] for name in ("ann", "ben")]
-    with serving(Pages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).application()) as address:
         ann, ben = (Person(address, f"/r/{token}") for token in tokens)
         first, fields, page = ann.next("pairwise") or ("", {}, "")
         assert ann.post(f"/item/{first}", {**fields, **pair_answers(page)}).status_code == 303
@@ -128,7 +128,7 @@ def test_a_database_that_stops_within_a_request_is_told_and_costs_no_answer(
     store = Store(server.address, "faults")
     token = store.add_rater("ann")[1]
     noted = store._note
-    with serving(Pages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).application()) as address:
         ann = Person(address, f"/r/{token}")
         item, fields, page = ann.next("pairwise") or ("", {}, "")
         entered = {**fields, **pair_answers(page)}
@@ -154,7 +154,7 @@ def test_a_database_that_stops_within_a_request_is_told_and_costs_no_answer(
 
 def test_links_that_were_made_before_the_disk_was_full_are_shown(made: Project, tmp_path: Path) -> None:
     store = Store(str(tmp_path / "labels.sqlite"))
-    with serving(Pages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).application()) as address:
         boss = Person(address, f"/admin/enter/{ADMIN}")
         csrf = boss.client.get("/admin").text.partition('name="csrf" value="')[2].partition('"')[0]
         add = store.add_rater
@@ -176,10 +176,10 @@ def test_a_store_that_fails_within_a_transaction_works_afterwards(tmp_path: Path
 
     store = Store(str(tmp_path / "labels.sqlite"))
     rater, _ = store.add_rater("ann")
-    store.submit(Answer("i1", rater.id, {"q": "a"}))
+    store.submit(RaterAnswer("i1", rater.id, {"q": "a"}))
     with no_longer_files(tmp_path), pytest.raises(RevisitError, match=r"labels"):
-        store.submit(Answer("i2", rater.id, {"q": "x" * 100_000}))
-    store.submit(Answer("i3", rater.id, {"q": "c"}))
+        store.submit(RaterAnswer("i2", rater.id, {"q": "x" * 100_000}))
+    store.submit(RaterAnswer("i3", rater.id, {"q": "c"}))
     assert [answer.item for answer in store.answers()] == ["i1", "i3"]
 
 
@@ -187,7 +187,7 @@ def test_a_store_that_fails_within_a_transaction_works_afterwards(tmp_path: Path
 def test_the_page_keeps_what_was_entered_and_tells(made: Project, tmp_path: Path) -> None:
     store = Store(str(tmp_path / "labels.sqlite"))
     token = store.add_rater("ann")[1]
-    with serving(Pages(made, store, ADMIN).application()) as address, chromium() as browser:
+    with serving(RaterPages(made, store, ADMIN).application()) as address, chromium() as browser:
         tab = browser.new_context(viewport={"width": 1000, "height": 800}).new_page()
         tab.goto(f"{address}/r/{token}")
         tab.goto(f"{address}/work?task=pairwise")
@@ -224,7 +224,7 @@ def test_the_page_keeps_what_was_entered_and_tells(made: Project, tmp_path: Path
 def test_wrong_cookies_are_limited_as_wrong_links_are(made: Project, tmp_path: Path, kind: str, path: str) -> None:
     store = Store(str(tmp_path / "labels.sqlite"))
     token = store.add_rater("ann")[1]
-    with serving(Pages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).application()) as address:
         stranger, ann, boss = Person(address), Person(address, f"/r/{token}"), Person(address, f"/admin/enter/{ADMIN}")
         codes = []
         for k in range(40):

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from revisit.core import UsageError
-from revisit.labels.app import Pages
+from revisit.labels.app import RaterPages
 from revisit.labels.export import labels_of
 from revisit.labels.store import Store
-from revisit.web.server import LARGEST_BODY, Rates, Where, checked, is_loopback
+from revisit.web.server import LARGEST_BODY, ListenAddress, Rates, check_address, is_loopback
 from tests.browsing import serving
 from tests.labelling import FRAMES, Person, project, questions_in, tiny_run
 
@@ -30,7 +30,7 @@ def site(tmp_path_factory) -> Iterator[Any]:
     )
     store = Store(made.store)
     tokens = {name: store.add_rater(name)[1] for name in ("ann", "ben")}
-    with serving(Pages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).application()) as address:
         people = {name: Person(address, f"/r/{token}") for name, token in tokens.items()}
         yield SimpleNamespace(project=made, store=store, address=address, tokens=tokens, folder=folder, **people)
 
@@ -205,12 +205,15 @@ def test_hosts_that_are_not_ours_are_refused(site):
 def test_listening_elsewhere_needs_a_token():
     for host in ("0.0.0.0", "192.168.1.4", "::", "example.org"):
         with pytest.raises(UsageError, match="token"):
-            checked(Where(host), "")
+            check_address(ListenAddress(host), "")
         with pytest.raises(UsageError, match="token"):
-            checked(Where(host), "short")
+            check_address(ListenAddress(host), "short")
     with pytest.raises(UsageError, match="--name"):
-        checked(Where("0.0.0.0"), ADMIN)
-    assert checked(Where("0.0.0.0", names=("labels.example.org",)), ADMIN).hosts >= {"labels.example.org", "localhost"}
+        check_address(ListenAddress("0.0.0.0"), ADMIN)
+    assert check_address(ListenAddress("0.0.0.0", names=("labels.example.org",)), ADMIN).hosts >= {
+        "labels.example.org",
+        "localhost",
+    }
     assert all(is_loopback(host) for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost"))
     assert not any(is_loopback(host) for host in ("0.0.0.0", "10.0.0.1", "localhost.example.org", ""))
 

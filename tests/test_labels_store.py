@@ -14,8 +14,8 @@ import pytest
 from revisit.core import UsageError
 from revisit.labels.export import labels_of
 from revisit.labels.project import open_project
-from revisit.labels.queue import Queue
-from revisit.labels.store import Answer, Store
+from revisit.labels.queue import ItemQueue
+from revisit.labels.store import RaterAnswer, Store
 from tests.labelling import Person, PostgresServer, address_in, questions_in, running, tiny_run
 
 
@@ -47,8 +47,8 @@ def test_one_answer_per_rater_and_item_with_undo_and_history(store):
         store.add_rater(ann.name)
     with pytest.raises(UsageError, match="printable"):
         store.add_rater("\x07")
-    first = Answer("i1", ann.id, {"q": "a"}, comment="100 % ? %s 'x'; \U0001f600", seconds=2.5, swapped=True)
-    for answer in (first, first, Answer("i2", ann.id, {"q": "b"})):
+    first = RaterAnswer("i1", ann.id, {"q": "a"}, comment="100 % ? %s 'x'; \U0001f600", seconds=2.5, swapped=True)
+    for answer in (first, first, RaterAnswer("i2", ann.id, {"q": "b"})):
         store.submit(answer)
     found = store.answers()
     assert [(one.item, one.answers, one.comment, one.swapped) for one in found] == [
@@ -76,7 +76,7 @@ def test_so_many_raters_per_item_and_no_more(store):
 
     taken = [store.take(rater.id, choose) for rater in raters]
     assert taken == ["x", "x", "y", "y", None, None]
-    store.submit(Answer("x", raters[0].id, {"q": "a"}))
+    store.submit(RaterAnswer("x", raters[0].id, {"q": "a"}))
     assert store.take(raters[4].id, choose) is None  # answered counts as much as held
     assert store.take(raters[0].id, choose) is None
 
@@ -92,7 +92,7 @@ def test_threads_that_take_at_once_never_take_too_many(store):
         for _ in range(5):
             item = store.take(rater, choose)
             if item is not None:
-                store.submit(Answer(item, rater, {"q": "a"}))
+                store.submit(RaterAnswer(item, rater, {"q": "a"}))
                 taken.append(item)
         store.close()
 
@@ -108,7 +108,7 @@ def test_threads_that_take_at_once_never_take_too_many(store):
 def test_projects_that_share_a_database_do_not_meet(postgres):
     one, other = Store(postgres, "0123ab"), Store(postgres, "0123cd")
     rater, token = one.add_rater("ann")
-    one.submit(Answer("i1", rater.id, {"q": "a"}))
+    one.submit(RaterAnswer("i1", rater.id, {"q": "a"}))
     assert other.rater_of(token) is None and not other.raters() and not other.answers()
     assert Store(postgres, "0123ab").answers()[0].item == "i1"
 
@@ -237,4 +237,4 @@ def test_killing_the_server_loses_nothing_acknowledged(tmp_path):
     by_rater = {rater.name: set(kept.answered(rater.id)) for rater in kept.raters()}
     for link, item in acknowledged:
         assert item in by_rater["ann" if link == links[0] else "ben"]
-    assert Queue(made, kept).next(kept.raters()[0]) is not None  # and it goes on
+    assert ItemQueue(made, kept).next(kept.raters()[0]) is not None  # and it goes on

@@ -12,13 +12,13 @@ pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-b
 
 from revisit.core import Case, Clip, UsageError
 from revisit.judges.labels import read_labels as read_judge_labels
-from revisit.labels.app import Pages
-from revisit.labels.export import exported, labels_of, write
+from revisit.labels.app import RaterPages
+from revisit.labels.export import labels_of, project_files, write
 from revisit.labels.label import Label, read_labels
-from revisit.labels.project import Settings, make, open_project
-from revisit.labels.queue import Queue
-from revisit.labels.start import Wish, project_of
-from revisit.labels.store import Answer, Store
+from revisit.labels.project import ProjectSettings, make_project, open_project
+from revisit.labels.queue import ItemQueue
+from revisit.labels.start import ProjectRequest, open_or_make_project
+from revisit.labels.store import RaterAnswer, Store
 from tests.browsing import serving
 from tests.conftest import moving_frames
 from tests.labelling import Person, clip, tiny_run, write_run
@@ -26,12 +26,12 @@ from tests.labelling import Person, clip, tiny_run, write_run
 ADMIN = "0123456789abcdef0123"
 
 
-def answer_all(queue: Queue, store: Store, rater, answers, task: str = "") -> list[str]:
+def answer_all(queue: ItemQueue, store: Store, rater, answers, task: str = "") -> list[str]:
     """A rater who answers everything in the same way; the items in their order."""
     seen = []
     while (item := queue.next(rater, task)) is not None:
         seen.append(item.id)
-        store.submit(Answer(item.id, rater.id, {q.id: answers(item, q) for q in item.questions}))
+        store.submit(RaterAnswer(item.id, rater.id, {q.id: answers(item, q) for q in item.questions}))
     return seen
 
 
@@ -50,9 +50,11 @@ def test_examples_first_gold_in_between_and_who_agrees_is_done(tmp_path):
         )
         for k in (0, 3)
     ]
-    made = make(tmp_path / "p", [run], Settings(("trigger",), raters=3, agree=2, gold_every=4), gold=gold)
+    made = make_project(
+        tmp_path / "p", [run], ProjectSettings(("trigger",), raters=3, agree=2, gold_every=4), gold=gold
+    )
     store = Store(made.store)
-    queue = Queue(made, store)
+    queue = ItemQueue(made, store)
     ann, ben, cleo = (store.add_rater(name)[0] for name in ("ann", "ben", "cleo"))
     first = answer_all(queue, store, ann, lambda item, q: "yes")
     kinds = ["example" if made.item(id).example else "gold" if made.item(id).gold else "item" for id in first]
@@ -75,11 +77,11 @@ def test_an_example_shows_what_is_right_and_why(tmp_path):
             "pairwise", "", "expert", "camera", "a", "cup@x#0", other="cup@y#0", example=True, comment="x <i>turns</i>."
         )
     ]
-    settings = Settings(("pairwise",), dimensions=("camera",))
-    made = make(tmp_path / "p", [run], settings, gold=gold, guide="Look at\nboth.\n\n<script>x</script>")
+    settings = ProjectSettings(("pairwise",), dimensions=("camera",))
+    made = make_project(tmp_path / "p", [run], settings, gold=gold, guide="Look at\nboth.\n\n<script>x</script>")
     store = Store(made.store)
     token = store.add_rater("ann")[1]
-    with serving(Pages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).application()) as address:
         ann = Person(address, f"/r/{token}")
         assert "&lt;script&gt;x" in ann.page("/guide").text
         item, fields, page = ann.next() or ("", {}, "")
@@ -91,7 +93,7 @@ def test_an_example_shows_what_is_right_and_why(tmp_path):
         assert ('class="same"' in shown) == (not store.answers()[0].swapped)
         assert ann.next() is None
     with pytest.raises(UsageError, match="fits no clip of these runs"):
-        make(tmp_path / "q", [run], settings, gold=[replace(gold[0], case="nothing@x")])
+        make_project(tmp_path / "q", [run], settings, gold=[replace(gold[0], case="nothing@x")])
 
 
 def bank_run(tmp_path: Path) -> Path:
@@ -114,10 +116,10 @@ def bank_run(tmp_path: Path) -> Path:
 
 def test_forms_of_a_survey_on_the_truth_and_labels_for_judges(tmp_path):
     run = bank_run(tmp_path)
-    settings = Settings(("answer",), of="reference", raters=2, forms=2, per_scene=4)
-    made = make(tmp_path / "p", [run], settings)
+    settings = ProjectSettings(("answer",), of="reference", raters=2, forms=2, per_scene=4)
+    made = make_project(tmp_path / "p", [run], settings)
     store = Store(made.store)
-    queue = Queue(made, store)
+    queue = ItemQueue(made, store)
     raters = [store.add_rater(f"r{k}")[0] for k in range(4)]
     for rater in raters:
         answer_all(queue, store, rater, lambda item, q: "yes" if q.polarity == "positive" else "no")
@@ -126,7 +128,7 @@ def test_forms_of_a_survey_on_the_truth_and_labels_for_judges(tmp_path):
     assert {label.rater: label.form for label in labels} == {"r0": 0, "r1": 1, "r2": 0, "r3": 1}
     by_form = {form: {(one.sample, one.question) for one in labels if one.form == form} for form in (0, 1)}
     assert not by_form[0] & by_form[1] and len(by_form[0]) == len(by_form[1]) == 4
-    write(exported(made, store, tmp_path / "out"), tmp_path / "out")
+    write(project_files(made, store, tmp_path / "out"), tmp_path / "out")
     judged = read_judge_labels(tmp_path / "out/judge_labels.jsonl")
     assert len(judged.rows) == 8 and judged.disputed == 0 and all(len(said) == 2 for said in judged.raters.values())
     assert {row.clip.resolve() for row in judged.rows} == {
@@ -136,10 +138,10 @@ def test_forms_of_a_survey_on_the_truth_and_labels_for_judges(tmp_path):
 
 
 def test_a_review_needs_words_and_a_reason(tmp_path):
-    made = make(tmp_path / "p", [bank_run(tmp_path)], Settings(("review",), raters=1, count=3))
+    made = make_project(tmp_path / "p", [bank_run(tmp_path)], ProjectSettings(("review",), raters=1, count=3))
     store = Store(made.store)
     token = store.add_rater("ann")[1]
-    with serving(Pages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).application()) as address:
         ann = Person(address, f"/r/{token}")
         item, fields, page = ann.next() or ("", {}, "")
         question = made.item(item).questions[0]
@@ -160,24 +162,24 @@ def test_a_review_needs_words_and_a_reason(tmp_path):
 
 def test_a_project_goes_on_and_other_settings_are_refused(tmp_path):
     run = tiny_run(tmp_path, ("x", "y"), ("cup",))
-    wish = Wish((run,), Settings(("trigger",), raters=2))
-    made = project_of(wish, lambda *told: None)
-    assert made.folder == run / "labels" and project_of(wish, lambda *told: None) == made
-    assert project_of(Wish((run / "labels",)), lambda *told: None) == made
+    wish = ProjectRequest((run,), ProjectSettings(("trigger",), raters=2))
+    made = open_or_make_project(wish, lambda *told: None)
+    assert made.folder == run / "labels" and open_or_make_project(wish, lambda *told: None) == made
+    assert open_or_make_project(ProjectRequest((run / "labels",)), lambda *told: None) == made
     with pytest.raises(UsageError, match="other settings"):
-        project_of(Wish((run,), Settings(("marks",))), lambda *told: None)
+        open_or_make_project(ProjectRequest((run,), ProjectSettings(("marks",))), lambda *told: None)
     refused = [
-        (Wish((tmp_path,)), "not a run"),
-        (Wish((run,), Settings(("guess",)), tmp_path / "a"), "unknown task"),
-        (Wish((run,), Settings(("answer",)), tmp_path / "b"), "questions of a bank"),
-        (Wish((run,), Settings(of="both"), tmp_path / "c"), "--of"),
-        (Wish((run,), Settings(sampling="uncertain"), tmp_path / "d"), "--metric"),
-        (Wish((run,), Settings(of="reference"), tmp_path / "e"), "reference"),
-        (Wish((run,), Settings(dimensions=("beauty",)), tmp_path / "f"), "unknown dimension"),
+        (ProjectRequest((tmp_path,)), "not a run"),
+        (ProjectRequest((run,), ProjectSettings(("guess",)), tmp_path / "a"), "unknown task"),
+        (ProjectRequest((run,), ProjectSettings(("answer",)), tmp_path / "b"), "questions of a bank"),
+        (ProjectRequest((run,), ProjectSettings(of="both"), tmp_path / "c"), "--of"),
+        (ProjectRequest((run,), ProjectSettings(sampling="uncertain"), tmp_path / "d"), "--metric"),
+        (ProjectRequest((run,), ProjectSettings(of="reference"), tmp_path / "e"), "reference"),
+        (ProjectRequest((run,), ProjectSettings(dimensions=("beauty",)), tmp_path / "f"), "unknown dimension"),
     ]
     for wrong, said in refused:
         with pytest.raises(UsageError, match=said):
-            project_of(wrong, lambda *told: None)
+            open_or_make_project(wrong, lambda *told: None)
         assert not (wrong.out or tmp_path / "none").exists() or wrong.out is None
 
 
@@ -199,7 +201,10 @@ def test_the_commands_from_clips_to_the_report(tmp_path, revisit):
     store = Store(made.store)
     for rater in store.raters():
         answer_all(
-            Queue(made, store), store, rater, lambda item, q: "a" if made.cases[item.cases[0]].model == "one" else "tie"
+            ItemQueue(made, store),
+            store,
+            rater,
+            lambda item, q: "a" if made.cases[item.cases[0]].model == "one" else "tie",
         )
     written = revisit("labels", "export", "runs/videos/labels", "--out", "out").stdout
     assert "out/labels.jsonl" in written and "out/labels.parquet" in written and "out/preferences.jsonl" in written

@@ -19,14 +19,14 @@ from revisit.results import Results
 from revisit.results.leaderboards import (
     Board,
     BoardCell,
-    Column,
-    Row,
+    BoardColumn,
+    BoardRow,
     RunFacts,
     board_of_run,
-    joined,
-    marked,
-    ordered,
-    printed,
+    join_boards,
+    marked_rows,
+    printed_cell,
+    sorted_rows,
 )
 from revisit.results.record_files import case_to_json
 from revisit.suites.memobench.leaderboard import (
@@ -37,15 +37,15 @@ from revisit.suites.memobench.leaderboard import (
     published_board,
 )
 
-LPIPS = Column("memo_lpips", "LPIPS", higher_is_better=False, decimals=3)
-PSNR = Column("memo_psnr", "PSNR", decimals=2)
+LPIPS = BoardColumn("memo_lpips", "LPIPS", higher_is_better=False, decimals=3)
+PSNR = BoardColumn("memo_psnr", "PSNR", decimals=2)
 
 
-def board(*rows: Row) -> Board:
+def board(*rows: BoardRow) -> Board:
     return Board("memobench", "corrected:1234, observers lite", (PSNR, LPIPS), rows)
 
 
-def row(model: str, psnr: float | None, lpips: float | None, n: int = 3) -> Row:
+def row(model: str, psnr: float | None, lpips: float | None, n: int = 3) -> BoardRow:
     def cell(mean: float | None, margin: float) -> BoardCell:
         if mean is None:
             return BoardCell(0, 3, reason="none")
@@ -54,7 +54,7 @@ def row(model: str, psnr: float | None, lpips: float | None, n: int = 3) -> Row:
 
     spread = np.random.default_rng(sum(map(ord, model))).normal(0, 0.3, 3)
 
-    return Row(model, "run", {"memo_psnr": cell(psnr, 0.5), "memo_lpips": cell(lpips, 0.04)})
+    return BoardRow(model, "run", {"memo_psnr": cell(psnr, 0.5), "memo_lpips": cell(lpips, 0.04)})
 
 
 def run_facts(
@@ -198,13 +198,13 @@ def test_what_the_printed_tables_say_of_each_other() -> None:
 
 def test_rows_are_sorted_the_better_first_and_unscored_last() -> None:
     made = board(row("b", 14.0, 0.5), row("a", None, None), row("c", 12.0, 0.4))
-    assert [r.model for r in ordered(made, "LPIPS")] == ["c", "b", "a"]
-    assert [r.model for r in ordered(made, "psnr")] == ["b", "c", "a"]
-    assert [r.model for r in ordered(made)] == ["a", "b", "c"]
+    assert [r.model for r in sorted_rows(made, "LPIPS")] == ["c", "b", "a"]
+    assert [r.model for r in sorted_rows(made, "psnr")] == ["b", "c", "a"]
+    assert [r.model for r in sorted_rows(made)] == ["a", "b", "c"]
 
 
-def leader(rows: list[Row], column: Column) -> int | None:
-    found = marked(board(*rows), rows, column)
+def leader(rows: list[BoardRow], column: BoardColumn) -> int | None:
+    found = marked_rows(board(*rows), rows, column)
     return next((place for place, mark in found.items() if mark == "best"), None)
 
 
@@ -213,12 +213,12 @@ def test_the_best_is_marked_where_pairs_and_coverage_allow_it() -> None:
     assert leader([row("a", 14.0, 0.5), row("b", 14.1, 0.4)], PSNR) is None
     assert leader([row("a", 14.0, 0.5), row("b", 15.0, 0.4, n=1)], PSNR) is None
     assert leader([row("a", 14.0, None)], PSNR) is None
-    assert leader([row("a", 1, 1), row("b", 2, 2)], Column("memo_psnr", "n", None)) is None
+    assert leader([row("a", 1, 1), row("b", 2, 2)], BoardColumn("memo_psnr", "n", None)) is None
 
 
 def test_numbers_follow_the_common_rule_unless_a_benchmark_prints_its_own() -> None:
     assert BoardCell(3, 4, 0.00042).shown() == "0.00042 (3/4)" and BoardCell(3, 4, 0.4).shown(3) == "0.400 (3/4)"
-    assert BoardCell(0, 4, reason="none").shown(3) == "– (0/4)" and printed(0.49, "0.490").shown() == "0.490"
+    assert BoardCell(0, 4, reason="none").shown(3) == "– (0/4)" and printed_cell(0.49, "0.490").shown() == "0.490"
 
 
 def test_a_run_becomes_a_board_with_counts() -> None:
@@ -238,15 +238,15 @@ def test_a_run_becomes_a_board_with_counts() -> None:
 
 
 def test_runs_of_two_protocols_or_judges_do_not_share_a_column() -> None:
-    same = joined([board_of_run(run_facts(), COLUMNS), board_of_run(run_facts("two", models=("C",)), COLUMNS)])
+    same = join_boards([board_of_run(run_facts(), COLUMNS), board_of_run(run_facts("two", models=("C",)), COLUMNS)])
     assert len(same) == 1
     assert [(r.model, r.source) for r in same[0].rows] == [("A", "one"), ("B", "one"), ("C", "two")]
     other = run_facts("two", "upstream", {"memo_psnr": "cccc", "memo_vqa_cm": "dddd"})
-    assert len(joined([board_of_run(run_facts(), COLUMNS), board_of_run(other, COLUMNS)])) == 2
+    assert len(join_boards([board_of_run(run_facts(), COLUMNS), board_of_run(other, COLUMNS)])) == 2
     judged = [run_facts(judge="a model"), run_facts("two", judge="another model")]
-    assert len(joined([board_of_run(run, COLUMNS) for run in judged])) == 2
+    assert len(join_boards([board_of_run(run, COLUMNS) for run in judged])) == 2
     part = run_facts("two", hashes={"memo_psnr": "aaaa"})
-    (both,) = joined([board_of_run(part, COLUMNS), board_of_run(run_facts(), COLUMNS)])
+    (both,) = join_boards([board_of_run(part, COLUMNS), board_of_run(run_facts(), COLUMNS)])
     assert next(c for c in both.columns if c.key == "memo_vqa_cm").protocol == "bbbb"
 
 

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, Rejected, UsageError
 from revisit.engine.plan import make_plan
 from revisit.results import Results
-from revisit.suites.mbench.names import BY_ID, DIMENSIONS, JUDGED, MOVED, TRIGGER, chosen, dimensions_of, registered
+from revisit.suites.mbench.names import (
+    BY_ID,
+    DIMENSIONS,
+    JUDGED,
+    MOVED,
+    TRIGGER,
+    choose_dimensions,
+    dimensions_of,
+    upstream_names,
+)
 from revisit.suites.mbench.records import answers_of
 from revisit.suites.mbench.scoring import ItemOutcome, axis_means, harmonic, standing
 from revisit.suites.mbench.submission import content_of
@@ -125,23 +134,23 @@ def test_an_axis_with_a_gap_is_no_axis():
 
 
 def test_upstream_registers_twelve_names_for_a_and_eleven_for_t():
-    names = list(registered())
+    names = list(upstream_names())
     assert len(names) == 23 and sum(name.startswith("mbencha.") for name in names) == 12
     assert "mbencht.causal.camera_interaction" not in names and "mbencht.entity.object_texture_consistency" in names
     assert {d.id for d in DIMENSIONS} == set(BY_ID) and len(dimensions_of("T")) == 11
 
 
 def test_names_are_chosen_by_setting():
-    assert [d.id for d in chosen(["mbencha.environment.spatial_epipolar"], "A")] == ["mb_spatial_epipolar"]
-    assert [d.id for d in chosen(["state_progress", "mb_object_texture"], "T")] == [
+    assert [d.id for d in choose_dimensions(["mbencha.environment.spatial_epipolar"], "A")] == ["mb_spatial_epipolar"]
+    assert [d.id for d in choose_dimensions(["state_progress", "mb_object_texture"], "T")] == [
         "judged_progress",
         "mb_object_texture",
     ]
-    assert len(chosen([], "T")) == 11
+    assert len(choose_dimensions([], "T")) == 11
     with pytest.raises(UsageError, match="is for setting A, but this is a dataset of setting T"):
-        chosen(["mbencha.environment.spatial_epipolar"], "T")
+        choose_dimensions(["mbencha.environment.spatial_epipolar"], "T")
     with pytest.raises(UsageError, match=r"did you mean mbencha\.environment\.spatial_epipolar"):
-        chosen(["mbencha.environment.spatial_epipolr"], "A")
+        choose_dimensions(["mbencha.environment.spatial_epipolr"], "A")
 
 
 # Tables

@@ -283,7 +283,7 @@ def test_any_suite_may_name_a_decoding(tmp_path: Path) -> None:
     keys = {decoding: set(made.tasks) for decoding, made in plans.items()}
     assert all(keys.values())
     assert not keys[""] & keys["opencv"] and not keys[""] & keys["pyav"] and not keys["opencv"] & keys["pyav"]
-    hashes = {made.asker_hash(made.metrics[0]) for made in plans.values()}
+    hashes = {made.protocol_hash(made.metrics[0]) for made in plans.values()}
     assert len(hashes) == 3
     unnamed = plan(path, "opencv", protocol="default")
     assert set(unnamed.tasks) == keys[""] and unnamed.cases[0].clip.decoding == ""
@@ -310,7 +310,7 @@ def test_evidence_of_another_version_is_made_again(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(dependencies, "decoding_build", lambda name: "OpenCV 4.11.0, somewhere else")
     after = plan(path, "opencv")
     assert not set(before.tasks) & set(after.tasks)
-    assert before.asker_hash(before.metrics[0]) == after.asker_hash(after.metrics[0])
+    assert before.protocol_hash(before.metrics[0]) == after.protocol_hash(after.metrics[0])
 
 
 def test_an_opencv_that_cannot_is_told_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,10 +195,10 @@ def test_damaged_files_have_a_digest(stored: Path, tmp_path: Path) -> None:
 
 def test_a_browser_is_given_an_upright_copy(stored: Path, tmp_path: Path) -> None:
     from revisit.report.videos import Videos
-    from revisit.web.media import shown
+    from revisit.web.media import playable_file
 
     flipped = with_matrix(stored / "h264-mp4.mp4", tmp_path / "flipped.mp4", ORIENTATIONS["transpose"][0])
-    copy = shown(Clip(flipped), tmp_path / "copies")
+    copy = playable_file(Clip(flipped), tmp_path / "copies")
     assert copy.path.parent == tmp_path / "copies" and (copy.width, copy.height) == (48, 80)
     seen, expected = frames_of(copy.path)[0][0], frames_of(flipped)[0][0]
     assert np.abs(seen.astype(int) - expected).mean() < 8

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, Record, Unscored
-from revisit.evidence.camera import CameraPath, SeenCamera
+from revisit.evidence.camera import CameraPath, ObservedCamera
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.geometry.rotations import from_yaw_pitch
 from revisit.metrics.observed_camera import seen_camera
@@ -26,7 +26,7 @@ def poses(yaws) -> np.ndarray:
 
 
 def judged(yaws, true_yaws, rule="corrected"):
-    turns = SeenCamera(np.arange(len(yaws)), poses(yaws)[:, :3, :3], None, "made up")
+    turns = ObservedCamera(np.arange(len(yaws)), poses(yaws)[:, :3, :3], None, "made up")
     truth = TruePoseTrack(np.arange(len(true_yaws)), poses(true_yaws), True, "made up")
     return scored(camera_controllability(case(), frames(len(yaws)), truth, turns, rule=rule))
 
@@ -70,7 +70,7 @@ def test_a_true_camera_that_rests_leaves_nothing_to_be_better_at():
 
 def test_too_few_poses_are_unscored():
     truth = TruePoseTrack(np.arange(81), poses(RAMP), True, "made up")
-    one = SeenCamera(np.array([0]), np.eye(3)[None], None, "made up")
+    one = ObservedCamera(np.array([0]), np.eye(3)[None], None, "made up")
     assert refused(camera_controllability(case(), frames(1), truth, one)).kind == "too_short"
 
 
@@ -95,9 +95,9 @@ def test_a_file_of_poses_comes_before_odometry():
 def test_malformed_evidence_says_what_a_valid_one_looks_like():
     truth = TruePoseTrack(np.arange(3), poses(RAMP[:3]), True, "x")
     with pytest.raises(InvalidEvidence, match="rotation matrices: orthonormal"):
-        camera_controllability(case(), frames(3), truth, SeenCamera(np.arange(3), np.ones((3, 3, 3)), None, "x"))
+        camera_controllability(case(), frames(3), truth, ObservedCamera(np.arange(3), np.ones((3, 3, 3)), None, "x"))
     with pytest.raises(InvalidEvidence, match="it must be"):
-        camera_controllability(case(), frames(3), truth, SeenCamera(np.arange(3), np.ones((2, 3, 3)), None, "x"))
+        camera_controllability(case(), frames(3), truth, ObservedCamera(np.arange(3), np.ones((2, 3, 3)), None, "x"))
 
 
 def test_upstream_is_reproduced(shared):
@@ -106,7 +106,7 @@ def test_upstream_is_reproduced(shared):
     assert len(cases) == 5
     for one in cases:
         arrays = np.load(folder / one["file"])
-        turns = SeenCamera(np.arange(one["n_gen"]), arrays["est"][:, :3, :3], None, "network")
+        turns = ObservedCamera(np.arange(one["n_gen"]), arrays["est"][:, :3, :3], None, "network")
         truth = TruePoseTrack(np.arange(one["n_gt"]), arrays["gt"], True, "dataset")
         made = scored(camera_controllability(case(), frames(one["n_gen"]), truth, turns, rule="upstream"))
         assert {

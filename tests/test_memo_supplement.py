@@ -15,13 +15,13 @@ import pytest
 
 from revisit.audit.sweep import parse, sweep
 from revisit.core import SUITES, Case, Clip, Reason, Record, UsageError
-from revisit.diagnosis.summary import diagnosed, taxonomy_table
+from revisit.diagnosis.summary import summarise_diagnoses, taxonomy_table
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
-from revisit.evidence.camera import SeenCamera
+from revisit.evidence.camera import ObservedCamera
 from revisit.evidence.poses import TruePoseTrack
-from revisit.geometry.rotations import axis_angle, geodesic, smoothed
+from revisit.geometry.rotations import axis_angle, geodesic, smooth_rotations
 from revisit.observers.sets import load_roles
 from revisit.results import Results
 from revisit.suites.memobench.evidence import Detections
@@ -237,7 +237,9 @@ def test_what_cannot_be_told_or_read_is_not_counted_as_sound() -> None:
     assert row["cells"] == [{"n": 1, "of": 2, "mean": 0.5}, {"n": 0, "of": 3, "mean": 0.0}]
     broken = Case("x", "memobench", "m", "x", Clip(Path("x.mp4")))
     failed = Record(broken, "camera_scale", False, "failed", reason=Reason("failed", "this is text, not a video"))
-    assert diagnosed(Results([broken], [failed])) == {}  # an unreadable clip has no diagnosis, so none without failures
+    assert (
+        summarise_diagnoses(Results([broken], [failed])) == {}
+    )  # an unreadable clip has no diagnosis, so none without failures
 
 
 # ---- the radar ----------------------------------------------------------------------------------
@@ -269,23 +271,27 @@ def test_smoothing_is_the_weighted_mean_of_rotations() -> None:
     rotation = pytest.importorskip("scipy.spatial.transform").Rotation
     rng = np.random.default_rng(3)
     path = rotation.from_rotvec(np.cumsum(rng.normal(0, 0.05, (31, 3)), axis=0))
-    made = smoothed(path.as_matrix(), 2.0)
+    made = smooth_rotations(path.as_matrix(), 2.0)
     for k in (8, 11, 15, 22):
         near = np.arange(k - 8, k + 9)
         wanted = path[near].mean(np.exp(-0.5 * ((near - k) / 2.0) ** 2)).as_matrix()
         assert geodesic(made[k], wanted) < 1e-4
     assert np.allclose(np.linalg.det(made), 1)
     raw = path.as_matrix()
-    assert smoothed(raw, 0) is raw and smoothed(raw[:1], 2.0).shape == (1, 3, 3) and len(smoothed(raw[:3], 2.0)) == 3
+    assert (
+        smooth_rotations(raw, 0) is raw
+        and smooth_rotations(raw[:1], 2.0).shape == (1, 3, 3)
+        and len(smooth_rotations(raw[:3], 2.0)) == 3
+    )
 
 
 def test_smoothing_cleans_an_estimated_path_and_leaves_a_clean_one() -> None:
     rng = np.random.default_rng(0)
     true = np.array([axis_angle((0, 1, 0), 0.5 * k) for k in range(81)])
     noisy = np.array([one @ axis_angle(tuple(rng.normal(size=3)), rng.normal(0, 1.0)) for one in true])
-    before, after = (np.sqrt(np.mean(geodesic(path, true) ** 2)) for path in (noisy, smoothed(noisy, 2.0)))
+    before, after = (np.sqrt(np.mean(geodesic(path, true) ** 2)) for path in (noisy, smooth_rotations(noisy, 2.0)))
     assert after < 0.55 * before  # a Gaussian of two frames leaves 1 / sqrt(2 sqrt(pi) 2) = 0.38 of white noise
-    assert geodesic(smoothed(true, 2.0), true).max() < 1e-5  # an even turn stays as it is, to its ends
+    assert geodesic(smooth_rotations(true, 2.0), true).max() < 1e-5  # an even turn stays as it is, to its ends
 
 
 def test_only_real_clips_are_smoothed_and_the_facts_say_how_far() -> None:
@@ -293,7 +299,7 @@ def test_only_real_clips_are_smoothed_and_the_facts_say_how_far() -> None:
     path = np.tile(np.eye(4), (41, 1, 1))
     path[:, :3, :3] = [axis_angle((0, 1, 0), k) @ axis_angle((1, 0, 0), rng.normal(0, 1.0)) for k in range(41)]
     truth = TruePoseTrack(np.arange(41), path, True, "npz")
-    clean = SeenCamera(np.arange(41), np.array([axis_angle((0, 1, 0), k) for k in range(41)]), None, "x")
+    clean = ObservedCamera(np.arange(41), np.array([axis_angle((0, 1, 0), k) for k in range(41)]), None, "x")
     made = {
         split: scored(
             camera_controllability(replace(case(), subset=split), frames(41), truth, clean, rule="paper", smooth=2.0)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, MediaError, Score, Unscored, UsageError, from_arrays, to_arrays
-from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers, Question, answers_from, json_in, yes_or_no
+from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers, Question, answers_from, find_json, yes_or_no
 from revisit.suites.memobench.artifacts import find_answers
 from revisit.suites.memobench.imports.answers import read_answers, vqa_answers
 from revisit.suites.memobench.metrics.answers import DIMENSIONS, pass_rate, upstream_rates, vqa_cm, vqa_if
@@ -390,13 +390,13 @@ def test_evidence_that_cannot_be_is_refused() -> None:
 
 def test_json_in_replies(oracle: dict[str, Any]) -> None:
     for case in oracle["extract_json"]:
-        assert json_in(case["text"]) == case["expected"]
-    assert json_in('Here you are: [{"ID": 1}]. Anything else?') == [{"ID": 1}]
-    assert json_in('Here: [{"ID": 1, "Answer": "No"}] (see [2])') == [{"ID": 1, "Answer": "No"}]
+        assert find_json(case["text"]) == case["expected"]
+    assert find_json('Here you are: [{"ID": 1}]. Anything else?') == [{"ID": 1}]
+    assert find_json('Here: [{"ID": 1, "Answer": "No"}] (see [2])') == [{"ID": 1, "Answer": "No"}]
     with pytest.raises(ValueError, match="there is no JSON"):
-        json_in("I cannot watch videos.")
+        find_json("I cannot watch videos.")
     with pytest.raises(ValueError, match="two lists or objects"):
-        json_in('First [{"ID": 1, "Answer": "Yes"}]. No, rather [{"ID": 1, "Answer": "No"}].')
+        find_json('First [{"ID": 1, "Answer": "Yes"}]. No, rather [{"ID": 1, "Answer": "No"}].')
 
 
 def test_an_entry_with_two_answers_is_unanswered() -> None:
@@ -407,9 +407,9 @@ def test_an_entry_with_two_answers_is_unanswered() -> None:
         '[{"ID": 1, "Answer": "No way to tell"}]',
         '[{"ID": 1, "Answer": "No?"}]',
     ):
-        assert answers_from(QUESTIONS[:1], json_in(reply), judge="m").answer.tolist() == [UNANSWERED]
+        assert answers_from(QUESTIONS[:1], find_json(reply), judge="m").answer.tolist() == [UNANSWERED]
     twice_alike = '[{"ID": 1, "Answer": "No", "Answer": "No"}]'
-    assert answers_from(QUESTIONS[:1], json_in(twice_alike), judge="m").answer.tolist() == [NO]
+    assert answers_from(QUESTIONS[:1], find_json(twice_alike), judge="m").answer.tolist() == [NO]
 
 
 def test_importer_reads_every_format(tmp_path: Path, banks: list[Bank]) -> None:

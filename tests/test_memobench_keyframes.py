@@ -14,7 +14,7 @@ from revisit.core.phase_pairs import (
     phase_rule,
     read_phase_rule,
     rows_of,
-    stretched,
+    spread_evenly,
 )
 from revisit.engine.observe import partner_numbers, used_frames
 from revisit.suites.memobench.metadata import Marks
@@ -54,9 +54,9 @@ def test_marks_that_cannot_be():
 
 
 def test_stretching_rounds_half_to_even():
-    assert stretched(5, 0, 10).tolist() == [0, 2, 5, 8, 10]  # 2.5 and 7.5 go to the even neighbour
-    assert stretched(3, 4, 4).tolist() == [4, 4, 4] and stretched(1, 7, 9).tolist() == [7]
-    assert stretched(0, 0, 5).tolist() == []
+    assert spread_evenly(5, 0, 10).tolist() == [0, 2, 5, 8, 10]  # 2.5 and 7.5 go to the even neighbour
+    assert spread_evenly(3, 4, 4).tolist() == [4, 4, 4] and spread_evenly(1, 7, 9).tolist() == [7]
+    assert spread_evenly(0, 0, 5).tolist() == []
 
 
 def test_each_phase_has_a_map_of_its_own():

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import yaml
 
-from revisit.control.generation import By, carry_out, cost_of, how_of
+from revisit.control.generation import GeneratorChoice, cost_of, generate_batch, settings_for
 from revisit.control.job_runner import read_provenance, run_jobs
-from revisit.control.jobs import Batch, Job
+from revisit.control.jobs import Job, JobBatch
 from revisit.control.metering import device_memory, machine, memory_of, model_cost, session_members
 from revisit.core import UsageError
 from revisit.media import encode_mp4
@@ -71,8 +71,8 @@ def command_of(place: Path, mine: int, child: int = 0) -> str:
     return f"'{sys.executable}' '{place}/generator.py' '{place}/clip.mp4' {{out}} {mine} {child}"
 
 
-def costs(place: Path, by: By, jobs: list[Job]) -> list[dict[str, Any]]:
-    made = list(run_jobs(jobs, by.makers({}), place / "out/m", how_of(by, timeout=600)))
+def costs(place: Path, by: GeneratorChoice, jobs: list[Job]) -> list[dict[str, Any]]:
+    made = list(run_jobs(jobs, by.makers({}), place / "out/m", settings_for(by, timeout=600)))
     assert [one.status for one in made] == ["made"] * len(jobs), made
     assert all(one.cost == read_provenance(job.out)["cost"] for one, job in zip(made, jobs, strict=True))
     return [one.cost for one in made if one.cost is not None]
@@ -85,7 +85,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="memory is me
 @needs_proc
 def test_the_peak_of_a_command_is_what_it_takes(place):
     mine = b"y" * (400 << 20)  # what this process holds is no part of it
-    (cost,) = costs(place, By(command=command_of(place, 120)), jobs_in(place))
+    (cost,) = costs(place, GeneratorChoice(command=command_of(place, 120)), jobs_in(place))
     assert 120 << 20 <= cost["memory"] <= (120 << 20) + PYTHON
     assert cost["loading"] is None and cost["seconds"] >= 0.3 and len(mine)
 
@@ -93,20 +93,20 @@ def test_the_peak_of_a_command_is_what_it_takes(place):
 @pytest.mark.slow
 @needs_proc
 def test_what_a_command_starts_counts_with_it(place):
-    (cost,) = costs(place, By(command=command_of(place, 60, 90)), jobs_in(place))
+    (cost,) = costs(place, GeneratorChoice(command=command_of(place, 60, 90)), jobs_in(place))
     assert 150 << 20 <= cost["memory"] <= (150 << 20) + 2 * PYTHON
 
 
 @pytest.mark.slow
 def test_loading_is_told_apart_where_a_process_says_when_it_is_ready(place):
     command = f"'{sys.executable}' '{place}/server.py' '{place}/clip.mp4'"
-    first, second = costs(place, By(serve=f"{command} tells"), jobs_in(place, 2))
+    first, second = costs(place, GeneratorChoice(serve=f"{command} tells"), jobs_in(place, 2))
     assert first["loading"] >= 0.4 and second["loading"] == 0.0
     assert first["seconds"] >= 0.2 and second["seconds"] >= 0.2
     if Path("/proc").is_dir():
         assert second["memory"] > 64 << 20
     (place / "out/m/j0.mp4").unlink()
-    (silent,) = costs(place, By(serve=f"{command} silent"), jobs_in(place))
+    (silent,) = costs(place, GeneratorChoice(serve=f"{command} silent"), jobs_in(place))
     assert silent["loading"] is None and silent["seconds"] >= 0.6
 
 
@@ -115,7 +115,7 @@ def test_a_function_costs_seconds(place):
         time.sleep(0.05)
         shutil.copy(place / "clip.mp4", job["out"])
 
-    (cost,) = costs(place, By(function=mine), jobs_in(place))
+    (cost,) = costs(place, GeneratorChoice(function=mine), jobs_in(place))
     assert cost["seconds"] >= 0.05 and cost["memory"] is None and cost["loading"] == 0.0
 
 
@@ -181,7 +181,7 @@ def test_what_nvidia_smi_says_counts_by_process_or_else_by_device(place, monkeyp
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     (place / "pid.py").write_text(PID)
     command = f"'{sys.executable}' '{place}/pid.py' '{place}/clip.mp4' {{out}} '{place}'"
-    (cost,) = costs(place, By(command=command, gpus=["0"]), jobs_in(place))
+    (cost,) = costs(place, GeneratorChoice(command=command, gpus=["0"]), jobs_in(place))
     assert cost["gpu_memory"] == mib << 20 and cost["gpus"] == 1
     assert device_memory({"CUDA_VISIBLE_DEVICES": "GPU-b"}) == {"1": 700 << 20}
     assert len(device_memory({"CUDA_VISIBLE_DEVICES": "0,1"})) == 2
@@ -210,7 +210,7 @@ def test_memory_on_a_real_gpu(place):
     """A program that takes 2 GiB through the driver itself; a context takes some hundred MiB besides."""
     (place / "cuda.py").write_text(CUDA)
     command = f"'{sys.executable}' '{place}/cuda.py' '{place}/clip.mp4' {{out}}"
-    (cost,) = costs(place, By(command=command), jobs_in(place))
+    (cost,) = costs(place, GeneratorChoice(command=command), jobs_in(place))
     assert 2 << 30 <= cost["gpu_memory"] <= 3 << 30
     assert cost["gpus"] >= 1
 
@@ -223,16 +223,16 @@ def test_the_card_has_the_cost_of_all_clips_and_keeps_what_is_on_it(place):
     root = place / "out"
     root.mkdir()
     (root / "models.yaml").write_text("models: {m: {category: I2V, parameters: 5}}\n")
-    batch = Batch(jobs_in(place, 2), root / "m", [str(root)])
-    by = By(command=command_of(place, 1))
-    how = how_of(by, timeout=600, price=0.25)
-    assert all(made.good for made in carry_out(batch, by, how))
+    batch = JobBatch(jobs_in(place, 2), root / "m", [str(root)])
+    by = GeneratorChoice(command=command_of(place, 1))
+    how = settings_for(by, timeout=600, price=0.25)
+    assert all(made.good for made in generate_batch(batch, by, how))
     card = yaml.safe_load((root / "models.yaml").read_text())["models"]["m"]
     assert card["category"] == "I2V" and card["parameters"] == 5
     assert card["cost"] == cost_of(batch, how) and card["cost"]["clips"] == 2 and card["cost"]["with_loading"]
     assert card["cost"]["price_per_clip"] == 0.25 and card["cost"]["currency"] == "USD"
     before = (root / "models.yaml").read_bytes()
-    assert [made.status for made in carry_out(batch, by, how)] == ["kept", "kept"]
+    assert [made.status for made in generate_batch(batch, by, how)] == ["kept", "kept"]
     assert (root / "models.yaml").read_bytes() == before
     assert published_facts().with_file(root / "models.yaml").cost("m", "price_per_clip") == 0.25
 

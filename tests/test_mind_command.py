@@ -19,7 +19,7 @@ from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.observers.poses import read_poses
 from revisit.observers.sets import load_roles
-from revisit.results.leaderboards import RunFacts, joined
+from revisit.results.leaderboards import RunFacts, join_boards
 from revisit.results.run import Run
 from revisit.runs.group_by import tables_by
 from revisit.suites.mind.read import action_space, read
@@ -228,7 +228,7 @@ def test_two_datasets_never_share_a_board(data, tmp_path):
         evaluated(models / "weak_turns", gt, tmp_path / "b", ("mind_lcm_mse",)),
         evaluated(models / "copy", other, tmp_path / "c", ("mind_lcm_mse",)),
     ]
-    boards = joined([boards_of(facts_of(run, name))[0] for run, name in zip(runs, "abc", strict=True)])
+    boards = join_boards([boards_of(facts_of(run, name))[0] for run, name in zip(runs, "abc", strict=True)])
     assert [[(row.model, row.source) for row in board.rows] for board in boards] == [
         [("copy", "a"), ("weak_turns", "b")], [("copy", "c")]
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.metrics.fidelity import IDENTICAL_DB
-from revisit.suites.mind.evidence import ActionTrack, FeatureError, Outset
+from revisit.suites.mind.evidence import ActionTrack, DistanceFromStart, FeatureError
 from revisit.suites.mind.metrics import action, gsc, lcm, selection, visual
 from tests.test_camera_metrics import bent_path, elsewhere
 
@@ -142,7 +142,7 @@ def test_identical_frames_are_capped_and_infinite_upstream():
 
 
 def mirror(n, motion=0.05, rule="corrected", mse=10.0):
-    outset = Outset(np.array([0, n // 2, n - 1]), np.array([0, motion, 0]))
+    outset = DistanceFromStart(np.array([0, n // 2, n - 1]), np.array([0, motion, 0]))
     case = main(n, condition="mirror_test")
     return gsc.gsc_mse(case, facts(n), outset, pairs(n // 2, mse, mirrored=n), rule=rule)
 

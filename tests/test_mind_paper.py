@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from revisit.core import Case, UsageError
-from revisit.results.leaderboards import RunFacts, marked, ordered
+from revisit.results.leaderboards import RunFacts, marked_rows, sorted_rows
 from revisit.results.run import Run
 from revisit.runs.group_by import tables_by
 from revisit.suites.mind.paper_table import COLUMNS, paper_boards, published
@@ -102,8 +102,8 @@ def test_printed_numbers_say_what_the_paper_says_of_them():
 
 def test_models_compete_with_those_that_see_as_much():
     board = published()[0]
-    found = ordered(board)
-    best = [{found[k].model: mark for k, mark in marked(board, found, column).items()} for column in board.columns]
+    found = sorted_rows(board)
+    best = [{found[k].model: mark for k, mark in marked_rows(board, found, column).items()} for column in board.columns]
     assert best[0] == {"MIND-World": "best", "Matrix-Game 2.0": "second"}  # not the one that sees the context
 
 

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from revisit.core import InvalidEvidence, Score, Unscored, Verdict
+from revisit.core import GateResult, InvalidEvidence, Score, Unscored
 from revisit.evidence.motion import FlowStats
 from revisit.metrics.motion import TOO_SHORT, camera_moved, flicker, frozen_camera, motion_amount, motion_smoothness
 from revisit.observers.flow import fit_similarity, flow_stats
@@ -22,9 +22,9 @@ def flow_of(pictures: list[np.ndarray], fps: float = 24.0) -> FlowStats:
     return found
 
 
-def verdict_on(flow: FlowStats) -> Verdict:
+def verdict_on(flow: FlowStats) -> GateResult:
     verdict = camera_moved(flow)
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, GateResult)
     return verdict
 
 

@@ -54,7 +54,7 @@ def test_sam2_follows_a_box_and_answers_for_every_frame(weights: Path) -> None:
     frames = pictures(4)
     with runtime.inference():
         net = sam2.network("sam2.1-hiera-tiny")
-        following = sam2.Following(net, on_device(frames[:1]), [(0.2, 0.2, 0.6, 0.7)])
+        following = sam2.Sam2Tracker(net, on_device(frames[:1]), [(0.2, 0.2, 0.6, 0.7)])
         answers = [following.first, *(following.see(on_device([frame])) for frame in frames[1:])]
     for logits, there in answers:
         assert logits.shape[0] == 1 and there.shape == (1,) and logits.dtype == torch.float32
@@ -69,7 +69,7 @@ def test_sam2_answers_as_the_processor_and_a_whole_video_would(weights: Path) ->
     box = (0.2, 0.25, 0.6, 0.75)
     with runtime.inference():
         net = sam2.network("sam2.1-hiera-tiny")
-        following = sam2.Following(net, on_device(frames[:1]), [box])
+        following = sam2.Sam2Tracker(net, on_device(frames[:1]), [box])
         ours = [following.first[0], *(following.see(on_device([frame]))[0] for frame in frames[1:])]
         video = torch.cat([net.pixels(on_device([frame])) for frame in frames])
         session = transformers.Sam2VideoInferenceSession(
@@ -182,7 +182,9 @@ def test_a_named_target_is_looked_for_in_the_first_frame(weights: Path) -> None:
     made = look(masks_by_sam2[0], clip, 8.0, target="red cup", threshold=0.0)
     with runtime.inference():
         boxes = net.find(on_device(frames[:1]), "red cup", threshold=0.0)[0][1]
-        following = sam2.Following(sam2.network("sam2.1-hiera-tiny"), on_device(frames[:1]), [tuple(boxes[0].tolist())])
+        following = sam2.Sam2Tracker(
+            sam2.network("sam2.1-hiera-tiny"), on_device(frames[:1]), [tuple(boxes[0].tolist())]
+        )
         expected = [following.first[0], *(following.see(on_device([frame]))[0] for frame in frames[1:])]
     assert np.array_equal(made.mask, [sam2.masks_at(logits, (60, 100))[0] for logits in expected])
     assert made.maker == "sam2.1-hiera-tiny from a name, found by grounding-dino-tiny in the first frame"
@@ -207,7 +209,7 @@ def test_a_click_is_a_point_for_sam2(weights: Path) -> None:
         session.add_point_inputs(session.obj_id_to_idx(0), 0, given)
         session.obj_with_new_inputs = [0]
         theirs = [out.pred_masks[:, 0] for out in net.model.propagate_in_video_iterator(session, start_frame_idx=0)]
-        boxed = sam2.Following(net, on_device(frames[:1]), [target.box]).first[0]
+        boxed = sam2.Sam2Tracker(net, on_device(frames[:1]), [target.box]).first[0]
     assert np.array_equal(made.mask, [sam2.masks_at(logits, (60, 100))[0] for logits in theirs])
     assert made.maker == "sam2.1-hiera-tiny from a point in the first frame"
     assert not torch.allclose(theirs[0].float(), boxed), "a point is no box"

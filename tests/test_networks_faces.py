@@ -142,8 +142,10 @@ def test_of_boxes_that_overlap_the_surest_stays(of_smaller: bool) -> None:
     box, score = np.hstack([corner, corner + rng.uniform(10, 40, (60, 2))]), rng.uniform(size=60).round(1)
 
     kept = surest(box, score, 0.4, of_smaller)
-    assert shapes.apart(box, score, 0.4, of_smaller=of_smaller).tolist() == kept and 5 < len(kept) < 50
-    assert len(shapes.apart(np.zeros((0, 4)), np.zeros(0), 0.5)) == 0
+    assert (
+        shapes.non_maximum_suppression(box, score, 0.4, of_smaller=of_smaller).tolist() == kept and 5 < len(kept) < 50
+    )
+    assert len(shapes.non_maximum_suppression(np.zeros((0, 4)), np.zeros(0), 0.5)) == 0
 
 
 # MTCNN and SFace, with their real weights

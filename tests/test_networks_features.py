@@ -417,12 +417,12 @@ def test_patches_of_one_place_find_each_other(in_use: Path) -> None:
 
 def right_patches(film: Any, i: int, j: int, a: np.ndarray, b: np.ndarray) -> float:
     """Share of patches of view i whose nearest one in view j is where their middle is seen there, or beside it."""
-    from revisit.geometry.depth_views import depth_there, landing
+    from revisit.geometry.depth_views import landing, sample_depth
     from revisit.geometry.two_view import relative_pose
 
     poses, K = film.film.poses, film.film.K
     pixels, z = landing(film.depth[i], K, K, *relative_pose(poses[i], poses[j]))
-    there = depth_there(film.depth[j], pixels)
+    there = sample_depth(film.depth[j], pixels)
     rows, columns = a.shape[:2]
     height, width = film.depth[i].shape
     middles = [((np.arange(n) + 0.5) * size / n).astype(int) for n, size in ((rows, height), (columns, width))]

@@ -118,7 +118,7 @@ def test_the_decoder_answers_as_that_of_transformers() -> None:
     ours.mask_decoder.load_state_dict(_own_names(theirs.mask_decoder.state_dict()))
     features = torch.randn(width, 8, 8)
     with torch.no_grad():
-        seen = mobile_sam.Embedded(features, (128, 128), (128, 128))
+        seen = mobile_sam.PictureEmbedding(features, (128, 128), (128, 128))
         box = (0.2, 0.3, 0.7, 0.9)
         answer = ours.masks(seen, [box], which="all")
         corners = torch.tensor([[[edge * 128 for edge in box]]])

@@ -98,11 +98,11 @@ def test_torch_where_it_is_not_used(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 def test_what_is_kept_is_whole_and_bounded(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(derived_files, "MOST", 2)
     for name in "abc":
-        derived_files.keep(name, name.encode() * 100)
-    assert [derived_files.found(name) for name in "abc"] == [None, b"b" * 100, b"c" * 100]
+        derived_files.store(name, name.encode() * 100)
+    assert [derived_files.load(name) for name in "abc"] == [None, b"b" * 100, b"c" * 100]
     file = own_cache / "networks/c.made"
     file.write_bytes(file.read_bytes()[:-1])
-    assert derived_files.found("c") is None
+    assert derived_files.load("c") is None
 
 
 def test_transnet_joins_what_is_published() -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from revisit.cli.main import app
 from revisit.core import UsageError
-from revisit.engine.parameters import parse
+from revisit.engine.parameters import parse_parameters
 from tests.mbench import small_dataset
 
 
@@ -76,12 +76,12 @@ def test_it_works_in_other_suites_and_in_plan(tmp_path: Path, make_clip) -> None
 )
 def test_what_is_wrong_is_one_sentence(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        parse([text])
+        parse_parameters([text])
 
 
 def test_what_nothing_uses_and_what_is_said_twice_is_refused(tmp_path: Path, make_clip) -> None:
     with pytest.raises(UsageError, match="twice"):
-        parse(["mb_rendering_lighting.tau=1", "mb_rendering_lighting.tau=2"])
+        parse_parameters(["mb_rendering_lighting.tau=1", "mb_rendering_lighting.tau=2"])
     make_clip(tmp_path / "videos/a.mp4")
     flags = ["plan", str(tmp_path / "videos"), "-m", "motion_smoothness", "-p", "mb_rendering_lighting.tau=2"]
     done = CliRunner().invoke(app, flags)

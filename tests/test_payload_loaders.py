@@ -269,7 +269,7 @@ def test_what_no_loader_reads_is_never_exact() -> None:
             _, made = delivered(to, name)
             assert not made.exact and made.facts()["converter"], id
             assert any("converter needed" in remark for remark in made.remarks())
-            assert to.checked_told == "converter needed"
+            assert to.checked_text == "converter needed"
     assert {id for id, to in generators().items() if to.converter} == {
         "gen3c", "matrix-game-2", "matrix-game-3", "voyager", "hailuo", "kling", "happyhorse", "wan22-i2v-plus",
         "wan26-i2v", "wan27-i2v", "wanx21-i2v-turbo", "prompt", "poses",

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.control.generation import By, batch_of, carry_out, conditions, how_of
+from revisit.control.generation import GeneratorChoice, batch_requests, generate_batch, load_batch, settings_for
 from revisit.control.jobs import Job
 from revisit.core import Clip
 from revisit.geometry.camera_script import parse_script
@@ -167,10 +167,10 @@ def test_before_there_are_clips_only_inputs_are_checked(tmp_path: Path, revisit)
 
 
 def test_a_held_first_frame_is_frozen_where_the_camera_was_to_move(tmp_path: Path) -> None:
-    (wanted,) = conditions("hold", ["160x96"], True, frames=17, limit=5)
-    batch = batch_of("wrbench", wrbench(tmp_path), tmp_path / "clips", wanted)
-    by = By(baseline="hold")
-    assert all(ended.good for ended in carry_out(batch, by, how_of(by)))
+    (wanted,) = batch_requests("hold", ["160x96"], True, frames=17, limit=5)
+    batch = load_batch("wrbench", wrbench(tmp_path), tmp_path / "clips", wanted)
+    by = GeneratorChoice(baseline="hold")
+    assert all(ended.good for ended in generate_batch(batch, by, settings_for(by)))
     found = check(of_jobs(batch.jobs, batch.home))
     assert {fault.kind for fault in found.faults} == {"frozen"}
     assert len(found.faults) == sum(job.condition != "static" for job in batch.jobs) == 4

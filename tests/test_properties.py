@@ -22,12 +22,12 @@ from revisit.core import (
     OBSERVERS,
     Case,
     Clip,
+    GateResult,
     Reason,
     Record,
     Score,
     Suite,
     Target,
-    Verdict,
     digest,
     evidence,
     evidence_id,
@@ -43,7 +43,7 @@ from revisit.engine.plan import make_plan
 from revisit.evidence.judged import JudgeFrames
 from revisit.media import encode_mp4
 from revisit.observers.sets import load_roles
-from revisit.results.record_files import Lines, RecordWriter, case_from_json, case_to_json, from_line, to_line
+from revisit.results.record_files import RecordLines, RecordWriter, case_from_json, case_to_json, from_line, to_line
 from revisit.results.tables import standard_summary
 from revisit.suites.clips import read_manifest
 from tests.conftest import moving_frames
@@ -133,7 +133,7 @@ def level(batch, *, gain: float = 1.0):
 @gate(id="test_level_gate", version=1, title="a gate", needs=(Level,))
 def level_gate(seen, *, least: float = 0.0):
     """Open."""
-    return Verdict("open", "seen")
+    return GateResult("open", "seen")
 
 
 @metric(
@@ -387,7 +387,7 @@ def test_records_survive_their_file(made):
         with RecordWriter(path) as writer:
             for record in made:
                 writer.append(record)
-        known = {(case, id): line for case, mine in Lines(path).newest.items() for id, line in mine.items()}
+        known = {(case, id): line for case, mine in RecordLines(path).newest.items() for id, line in mine.items()}
         last = {(record.case.id, record.question): record for record in made}
         assert known.keys() == last.keys()
         for key, record in last.items():

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 from revisit.cli.cache import app
 from revisit.core import Clip, UsageError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.cache_pruning import cache_limit, over_limit, size_of, unused
+from revisit.engine.cache_pruning import cache_limit, over_limit, plan_pruning, size_of
 from revisit.judges.store import shared_store
-from revisit.media.cache_folders import NETWORKS, SHOWN
-from revisit.suites.mind.evidence import Outset
-from revisit.web.media import shown
+from revisit.media.cache_folders import NETWORKS, PREVIEWS
+from revisit.suites.mind.evidence import DistanceFromStart
+from revisit.web.media import playable_file
 from revisit.weights import derived_files
 
 DAY = 86400.0
@@ -27,7 +27,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EvidenceCache:
     monkeypatch.setenv("REVISIT_CACHE", str(tmp_path))
     cache = EvidenceCache(tmp_path)
     for k in range(5):
-        cache.save(f"{k}" * 40, Outset(np.arange(3), np.random.default_rng(k).random(3)))
+        cache.save(f"{k}" * 40, DistanceFromStart(np.arange(3), np.random.default_rng(k).random(3)))
         os.utime(cache.path(f"{k}" * 40), (time.time() - k * DAY,) * 2)
     return cache
 
@@ -38,13 +38,13 @@ def left(cache: EvidenceCache) -> list[str]:
 
 def test_what_was_used_last_stays(cache: EvidenceCache):
     size = max(path.stat().st_size for path in cache.files())
-    assert [one.path.name[0] for one in unused(cache.root, to=2 * size + 1).kept] == ["0", "1"]
-    assert [one.path.name[0] for one in unused(cache.root, to=5 * size).old] == []
-    assert [one.path.name[0] for one in unused(cache.root, days=2.5).old] == ["3", "4"]
-    assert [one.path.name[0] for one in unused(cache.root, days=2.5, to=size).old] == ["1", "2", "3", "4"]
-    assert len(unused(cache.root).old) == 5
-    cache.load(Outset, "4" * 40)  # used just now
-    assert {one.path.name[0] for one in unused(cache.root, to=2 * size + 1).kept} == {"0", "4"}
+    assert [one.path.name[0] for one in plan_pruning(cache.root, to=2 * size + 1).kept] == ["0", "1"]
+    assert [one.path.name[0] for one in plan_pruning(cache.root, to=5 * size).old] == []
+    assert [one.path.name[0] for one in plan_pruning(cache.root, days=2.5).old] == ["3", "4"]
+    assert [one.path.name[0] for one in plan_pruning(cache.root, days=2.5, to=size).old] == ["1", "2", "3", "4"]
+    assert len(plan_pruning(cache.root).old) == 5
+    cache.load(DistanceFromStart, "4" * 40)  # used just now
+    assert {one.path.name[0] for one in plan_pruning(cache.root, to=2 * size + 1).kept} == {"0", "4"}
 
 
 def test_it_asks_first_and_can_only_tell(cache: EvidenceCache):
@@ -84,16 +84,16 @@ def test_what_a_kill_left_unfinished_goes_and_what_is_being_written_stays(cache:
 
 def test_networks_and_copies_of_clips_go_but_answers_and_weights_stay(cache: EvidenceCache, make_clip):
     """What goes is written here by those who write it in a run."""
-    derived_files.keep("a", b"x" * 1000)
+    derived_files.store("a", b"x" * 1000)
     (network,) = (cache.root / NETWORKS).iterdir()
     os.utime(network, (time.time() - 3.5 * DAY,) * 2)
     part = Clip(make_clip(cache.root / "clip.mp4"), start=1)  # which no browser shows as it is
-    copy = shown(part, cache.root / SHOWN).path
+    copy = playable_file(part, cache.root / PREVIEWS).path
     stays = [shared_store(cache.root, {"model": "m"}), cache.root / "weights/d/d.pth", cache.root / "costs.json"]
     for path in stays:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
-    assert [one.path for one in unused(cache.root, days=2.8).old][1] == network
+    assert [one.path for one in plan_pruning(cache.root, days=2.8).old][1] == network
     told = CliRunner().invoke(app, ["info"]).stdout
     assert "7 files" in told and "networks        1 files" in told and "shown           1 files" in told
     CliRunner().invoke(app, ["prune", "--all", "--yes"])

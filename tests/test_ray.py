@@ -13,7 +13,7 @@ import pytest
 
 from revisit.core import UsageError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.executors import executor_named
+from revisit.engine.executors import find_executor
 from revisit.engine.request import Request
 
 FEW = ("flicker", "lighting_consistency", "camera_moved", "frozen_camera")
@@ -65,9 +65,9 @@ def checked(tmp_path, run, clips):
 def test_twelve_clips_on_three_nodes(make_clip, tmp_path, cluster):
     for i in range(12):
         make_clip(tmp_path / f"videos/{'ab'[i % 2]}/clip{i // 2}.mp4", seed=i, size=(48, 64), count=9)
-    run = evaluated(tmp_path, "ray", executor_named("ray", cluster.address), "cache")
+    run = evaluated(tmp_path, "ray", find_executor("ray", cluster.address), "cache")
     checked(tmp_path, run, 12)
-    again = evaluated(tmp_path, "ray", executor_named("ray", cluster.address), "cache")
+    again = evaluated(tmp_path, "ray", find_executor("ray", cluster.address), "cache")
     assert again.facts["counters"]["clips_decoded"] == 0
 
 
@@ -84,13 +84,13 @@ def test_two_hundred_clips_and_a_node_killed_on_the_way(make_clip, tmp_path, clu
         killed.set()
 
     threading.Thread(target=kill, daemon=True).start()
-    run = evaluated(tmp_path, "ray", executor_named("ray", cluster.address), "cache")
+    run = evaluated(tmp_path, "ray", find_executor("ray", cluster.address), "cache")
     assert killed.is_set()
     checked(tmp_path, run, 200)
 
 
 def test_what_is_wrong_with_an_executor_is_said():
     with pytest.raises(UsageError, match="--executor takes local or ray, not 'slurm'"):
-        executor_named("slurm")
+        find_executor("slurm")
     with pytest.raises(UsageError, match="add --executor ray"):
-        executor_named("local", "auto")
+        find_executor("local", "auto")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from revisit.audit.labelled import Labelled, read_labelled
-from revisit.audit.real import against, calibration, counted
+from revisit.audit.real import against, calibration, count_outcomes
 from revisit.audit.text import real_table
 from revisit.core import Case, Clip, Record, UsageError
 from revisit.results import Results
@@ -89,7 +89,7 @@ def labelled(name: str, verdict: str, kind: str = "i", scene: str = "") -> Label
 def test_right_wrong_and_undecided_by_clips_and_scenes():
     clips = [labelled(name, "never hidden", scene=name[0]) for name in ("a1", "a2", "b1", "c1")]
     said = {"a1": "never hidden", "a2": "hidden, returned", "b1": "cannot tell", "c1": "never hidden"}
-    made = counted(clips, lambda clip: said[clip.name])
+    made = count_outcomes(clips, lambda clip: said[clip.name])
     assert [made["clips"][name] for name in ("n", "right", "wrong", "undecided")] == [4, 2, 1, 1]
     assert [made["scenes"][name] for name in ("n", "right", "wrong", "undecided")] == [3, 1, 1, 1]
     assert made["clips"]["wrong_interval"] == share_interval(1, 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from revisit.core import InvalidEvidence, Score, Unscored, Verdict
+from revisit.core import GateResult, InvalidEvidence, Score, Unscored
 from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers
 from revisit.suites.wrbench.metrics.probes import returned_state, visible_spatial
 from revisit.suites.wrbench.metrics.reobservation import reobservation
@@ -31,7 +31,7 @@ def judged(text: str, again: str = "", spatial: int = -1, state: int = -1, canar
 )
 def test_the_rule_on_seconds(seconds: str, state: str, label: str) -> None:
     made = reobservation(judged(seconds))
-    assert isinstance(made, Verdict)
+    assert isinstance(made, GateResult)
     assert (made.state, made.label) == (state, label)
     assert made.state == "open" or made.reason
 

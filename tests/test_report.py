@@ -21,8 +21,8 @@ from revisit.engine.cache import EvidenceCache
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.media import save_npz
 from revisit.report.phases import phases_of
-from revisit.report.series import drawn
-from revisit.report.tables import findings, funnel, in_words
+from revisit.report.series import thinned_series
+from revisit.report.tables import findings, funnel, funnel_sentences
 from revisit.report.write_html import data_block, write_report
 from revisit.results import Results
 from revisit.results.run import Run
@@ -426,7 +426,7 @@ def test_phases_are_read_frame_by_frame_from_a_gates_units() -> None:
 def test_a_series_is_thinned_but_keeps_its_worst_value_and_its_gaps() -> None:
     value = np.ones(1000)
     value[[501, 0]] = 0.2, np.nan
-    line = drawn(Series(frame=np.arange(1000), value=value), (0, 1), True, 64)
+    line = thinned_series(Series(frame=np.arange(1000), value=value), (0, 1), True, 64)
     assert len(line["frame"]) <= 66
     assert line["worst"] == 501
     assert line["value"][line["frame"].index(501)] == 0.2
@@ -442,10 +442,10 @@ def test_the_funnel_says_in_words_what_it_draws() -> None:
             ("memory scored", 4),
         )
     ]  # fmt: skip
-    assert in_words(stages)[0] == "Of 10 clips, 9 could be read, and in 7 of these the camera moved."
+    assert funnel_sentences(stages)[0] == "Of 10 clips, 9 could be read, and in 7 of these the camera moved."
     assert [(row["share"], row["kind"]) for row in funnel(stages)][-2:] == [("40 %", "view"), ("40 %", "scored")]
     assert funnel([]) == []
-    assert in_words([]) == []
+    assert funnel_sentences([]) == []
 
 
 def test_a_frozen_camera_is_counted_as_not_posing_the_test() -> None:

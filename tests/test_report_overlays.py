@@ -11,7 +11,7 @@ import pytest
 
 from revisit.core import EVIDENCE, load_all
 from revisit.engine.cache import EvidenceCache
-from revisit.report.overlays import judged, overlays
+from revisit.report.overlays import judge_overlays, overlays
 from revisit.report.videos import Videos
 
 load_all()
@@ -75,7 +75,7 @@ def test_a_judges_answers_come_with_the_frames_it_saw(cache: EvidenceCache, tmp_
     cache.save("ab" * 20, said)
     cache.save("cd" * 20, shown)
     evidence = {"judge_answers": "ab" * 20, "judge_frames": "cd" * 20}
-    (one,) = judged(evidence, cache, Videos(tmp_path))
+    (one,) = judge_overlays(evidence, cache, Videos(tmp_path))
     assert [(row["answer"], row["p"], row["good"]) for row in one["rows"]] == [
         ("yes", 0.9, True), ("yes", 0.75, False), ("no answer", None, None),
     ]  # fmt: skip
@@ -86,4 +86,4 @@ def test_a_judges_answers_come_with_the_frames_it_saw(cache: EvidenceCache, tmp_
 
 def test_what_is_not_in_the_cache_is_not_drawn(cache: EvidenceCache, tmp_path: Path) -> None:
     assert overlays({"target_track": "ab" * 20, "object_region": "../../x"}, cache) == []
-    assert judged({"judge_answers": "ab" * 20}, cache, Videos(tmp_path)) == []
+    assert judge_overlays({"judge_answers": "ab" * 20}, cache, Videos(tmp_path)) == []

@@ -7,7 +7,7 @@ import pytest
 
 from revisit.core.reasons import KINDS
 from revisit.results import Cell
-from revisit.results.display import best, coverage, heading, number, shown, unscored
+from revisit.results.display import best, cell_text, coverage, heading, number, unscored
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ def test_digits_are_significant(value: float | None, text: str) -> None:
 )
 def test_a_mean_is_shown_with_both_ends_and_coverage(mean: float, margin: float, text: str) -> None:
     cell = Cell(3, 4, mean, (mean - margin, mean + margin))
-    assert shown(cell) == text
-    assert shown(cell, interval=False) == f"{number(mean)} (3/4)"
-    assert shown(Cell(0, 4)) == "– (0/4)" and coverage(cell) == "3/4"
+    assert cell_text(cell) == text
+    assert cell_text(cell, interval=False) == f"{number(mean)} (3/4)"
+    assert cell_text(Cell(0, 4)) == "– (0/4)" and coverage(cell) == "3/4"
 
 
 def test_what_is_unscored_has_a_line_per_kind() -> None:

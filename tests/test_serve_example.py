@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from revisit.control.generation import By, how_of
+from revisit.control.generation import GeneratorChoice, settings_for
 from revisit.control.job_runner import read_provenance, run_jobs
 from revisit.control.jobs import Job
 
@@ -47,8 +47,8 @@ def test_many_jobs_three_crashes_and_a_hang(count: int, tmp_path: Path) -> None:
         Job(f"j{k:03d}", tmp_path / f"out/j{k:03d}.mp4", 5, 16, (16, 16), "x", "tiny", f"j{k:03d}", seed=k)
         for k in range(count)
     ]
-    by = By(serve=f"'{sys.executable}' '{tmp_path / 'faulty.py'}' '{EXAMPLES}' '{tmp_path}'", workers=2)
-    ended = list(run_jobs(jobs, by.makers({}), tmp_path / "out", how_of(by, timeout=15, retries=1)))
+    by = GeneratorChoice(serve=f"'{sys.executable}' '{tmp_path / 'faulty.py'}' '{EXAMPLES}' '{tmp_path}'", workers=2)
+    ended = list(run_jobs(jobs, by.makers({}), tmp_path / "out", settings_for(by, timeout=15, retries=1)))
     assert Counter(made.status for made in ended) == {"made": count}
     assert {made.id for made in ended if made.tries == 2} == {"j002", "j009", "j012", "j015"}
     loads = Counter((tmp_path / "loads").read_text().split())
@@ -56,6 +56,6 @@ def test_many_jobs_three_crashes_and_a_hang(count: int, tmp_path: Path) -> None:
     log = [json.loads(line) for line in (tmp_path / "out/generation.jsonl").read_text().splitlines()]
     assert len(log) == count and len(list((tmp_path / "out").glob("*.mp4"))) == count
     assert len({read_provenance(job.out)["output"]["sha256"] for job in jobs}) == count  # nobody got another's clip
-    again = list(run_jobs(jobs, by.makers({}), tmp_path / "out", how_of(by, timeout=15)))
+    again = list(run_jobs(jobs, by.makers({}), tmp_path / "out", settings_for(by, timeout=15)))
     assert {made.status for made in again} == {"kept"}
     assert sum(Counter((tmp_path / "loads").read_text().split()).values()) == 6  # what is there needs no weights

@@ -17,7 +17,7 @@ from revisit.core import UsageError
 from revisit.media.digest import file_digest
 from revisit.servers.endpoint import NoReply, Refused
 from revisit.servers.image_batch import Album, draw_all
-from revisit.servers.images import ImageServer, ImageSettings, Request, as_png, choose_images
+from revisit.servers.images import ImageRequest, ImageServer, ImageSettings, as_png, choose_images
 from tests.judging import MODEL, drop, raw, send, serving, stall, status
 
 KEY = "sk-pictures-4711"
@@ -53,8 +53,8 @@ def settings(url: str, **more: Any) -> ImageSettings:
     return ImageSettings(url=url, model=MODEL, pause=0.01, **more)
 
 
-def requests_of(*names: str) -> list[Request]:
-    return [Request(name, f"a picture of {name}", WIDE) for name in names]
+def requests_of(*names: str) -> list[ImageRequest]:
+    return [ImageRequest(name, f"a picture of {name}", WIDE) for name in names]
 
 
 def draw(server, folder: Path, *names: str, cache: Path | None = None, **more: Any):

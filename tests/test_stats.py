@@ -15,8 +15,8 @@ from revisit.stats.intervals import (
     difference_interval,
     ends_interval,
     estimate,
+    estimate_with_ends,
     mean_interval,
-    of_ends,
     share_interval,
     straightened,
     t_quantile,
@@ -193,6 +193,6 @@ def test_intervals_of_ends_cover(share):
 
 def test_differences_of_yes_and_no_get_one_more_of_each():
     """Bonett and Price: one scene is added in each direction, as large as the others."""
-    made = of_ends([1.0, 1.0, 0.0, 1.0], "aabb", (-1.0, 1.0))
+    made = estimate_with_ends([1.0, 1.0, 0.0, 1.0], "aabb", (-1.0, 1.0))
     plain = estimate([1.0, 1.0, 0.0, 1.0, -1.0, -1.0, 1.0, 1.0], "aabbccdd")
     assert (made.mean, made.error, made.skew) == (plain.mean, plain.error, 0.0)

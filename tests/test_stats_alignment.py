@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from revisit.stats.alignment import (
-    Compared,
+    Comparison,
     by_win_ratio,
     decisions,
     fit_tie_region,
@@ -22,7 +22,7 @@ from revisit.stats.bradley_terry import Preference, bradley_terry
 
 def test_win_ratios_in_closed_form():
     votes = [("a", "b", 1), ("a", "c", 0), ("b", "c", -1), ("a", "b", -1)]
-    found = by_win_ratio([Compared(one, other, verdict, verdict / 7) for one, other, verdict in votes])
+    found = by_win_ratio([Comparison(one, other, verdict, verdict / 7) for one, other, verdict in votes])
     assert found is not None and found.people == found.metric
     ratios, counts = found.people, found.counts
     assert ratios == {"a": 1.5 / 3, "b": 1 / 3, "c": 1.5 / 2}
@@ -39,7 +39,7 @@ def test_rho_and_tau_of_win_ratios_agree_with_scipy():
         for one, other in combinations(models, 2):
             gap = ord(other) - ord(one)
             verdict = int(np.sign(round(gap / 2 + rng.normal())))
-            pairs.append(Compared(one, other, verdict, gap / 5 + rng.normal(0, 0.8), scene))
+            pairs.append(Comparison(one, other, verdict, gap / 5 + rng.normal(0, 0.8), scene))
     found = by_win_ratio(pairs)
     people, metric = list(found.people.values()), list(found.metric.values())
     assert found.rho == pytest.approx(spearmanr(people, metric).statistic, abs=1e-12)
@@ -53,16 +53,16 @@ def test_rho_and_tau_of_win_ratios_agree_with_scipy():
 def test_a_metric_that_agrees_or_contradicts():
     order = {"a": 3, "b": 2, "c": 1, "d": 0}
     votes = [(x, y) for x, y in combinations(order, 2)]
-    same = by_win_ratio([Compared(x, y, 1, order[x] - order[y], s) for s in range(4) for x, y in votes])
-    turned = by_win_ratio([Compared(x, y, 1, order[y] - order[x], s) for s in range(4) for x, y in votes])
+    same = by_win_ratio([Comparison(x, y, 1, order[x] - order[y], s) for s in range(4) for x, y in votes])
+    turned = by_win_ratio([Comparison(x, y, 1, order[y] - order[x], s) for s in range(4) for x, y in votes])
     assert (same.rho, same.tau, turned.rho, turned.tau) == (1, 1, -1, -1)
     assert same.people == {"a": 1.0, "b": 2 / 3, "c": 1 / 3, "d": 0.0}
 
 
 def test_decisions_reversals_and_ties_in_closed_form():
     pairs = [
-        Compared("a", "b", 1, 0.5), Compared("a", "b", 1, 0.05), Compared("a", "b", 1, -0.4),
-        Compared("a", "b", 0, 0.05), Compared("a", "b", 0, -0.3), Compared("a", "b", -1, -0.2),
+        Comparison("a", "b", 1, 0.5), Comparison("a", "b", 1, 0.05), Comparison("a", "b", 1, -0.4),
+        Comparison("a", "b", 0, 0.05), Comparison("a", "b", 0, -0.3), Comparison("a", "b", -1, -0.2),
     ]  # fmt: skip
     found = decisions(pairs, 0.1)
     assert (found.exact, found.strict, found.tie) == (3 / 6, 2 / 4, 1 / 2)
@@ -78,7 +78,7 @@ def test_a_planted_tie_region_is_found_on_some_scenes_and_holds_on_others():
         for _ in range(4):
             difference = rng.uniform(-1, 1)
             verdict = 0 if abs(difference) <= 0.3 else int(np.sign(difference))
-            pairs.append(Compared("a", "b", verdict, difference, scene))
+            pairs.append(Comparison("a", "b", verdict, difference, scene))
     chosen = split([pair.scene for pair in pairs])
     assert len(chosen) == 30
     fitted = fit_tie_region([pair for pair in pairs if pair.scene in chosen])

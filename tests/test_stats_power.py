@@ -12,7 +12,7 @@ from scipy import stats
 
 from revisit.stats.intervals import Estimate, estimate, welch
 from revisit.stats.paired import paired_test
-from revisit.stats.power import clusters_for, needed
+from revisit.stats.power import clusters_for, clusters_needed
 
 
 @pytest.mark.parametrize("effect", [0.15, 0.4, 0.9])
@@ -25,7 +25,7 @@ def test_numbers_are_those_of_statsmodels(effect: float, alpha: float) -> None:
 
 def test_the_range_is_that_of_the_noncentral_t() -> None:
     n, mean, error = 12, 0.06, 0.04
-    made = needed(Estimate(mean, error, n - 1, n))
+    made = clusters_needed(Estimate(mean, error, n - 1, n))
     assert made is not None and made.about is not None
     for clusters, share in ((made.low, 0.75), (made.about, 0.5)):
         sure = stats.norm.ppf(0.975)
@@ -35,9 +35,9 @@ def test_the_range_is_that_of_the_noncentral_t() -> None:
 
 
 def test_what_hardly_differs_has_no_number() -> None:
-    made = needed(Estimate(0.001, 0.05, 9, 10))
+    made = clusters_needed(Estimate(0.001, 0.05, 9, 10))
     assert made is not None and made.about is None and made.high is None
-    assert needed(Estimate(0.0, 0.0, 9, 10)) is None
+    assert clusters_needed(Estimate(0.0, 0.0, 9, 10)) is None
 
 
 @pytest.mark.parametrize(("effect", "n"), [(0.3, 10), (0.5, 20), (0.2, 40), (0.8, 6)])
@@ -47,7 +47,7 @@ def test_the_range_holds_the_true_number_half_of_the_time(effect: float, n: int)
     truth = clusters_for(effect)
     inside = above = 0
     for row in rng.normal(effect, 1, (1500, n)):
-        made = needed(Estimate(float(row.mean()), float(row.std(ddof=1)) / math.sqrt(n), n - 1, n))
+        made = clusters_needed(Estimate(float(row.mean()), float(row.std(ddof=1)) / math.sqrt(n), n - 1, n))
         assert made is not None
         low, about, high = (math.inf if end is None else end for end in (made.low, made.about, made.high))
         inside += low <= truth <= high
@@ -66,7 +66,7 @@ def test_the_range_of_yes_and_no_is_right_about_half_of_the_time(wins: float, lo
         for (better, worse, same), count in seen.items():
             made = paired_test([0.0] * n, [1.0] * better + [-1.0] * worse + [0.0] * same, list(range(n)), 1.0)
             assert made is not None and made.estimate is not None
-            told = needed(replace(made.estimate, mean=(better - worse) / n, clusters=n))
+            told = clusters_needed(replace(made.estimate, mean=(better - worse) / n, clusters=n))
             assert told is not None
             low, about, high = (math.inf if end is None else end for end in (told.low, told.about, told.high))
             inside += count * (low <= truth <= high)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from revisit.audit.steadiness import DISTURBANCES, flips
-from revisit.core import Case, Clip, Record, Verdict
+from revisit.core import Case, Clip, GateResult, Record
 from revisit.evidence.views import ViewLinks
 from revisit.media import clip_digest, open_clip
 from revisit.media.perturb import WORDS, perturb_frame
@@ -73,8 +73,8 @@ def test_flips_are_counted_and_cannot_tell_is_none() -> None:
     assert row["rate"] == pytest.approx(0.2)
 
 
-def verdict(label: str, state: str = "closed") -> Verdict:
-    return Verdict(state, label, "a reason", {})
+def verdict(label: str, state: str = "closed") -> GateResult:
+    return GateResult(state, label, "a reason", {})
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def verdict(label: str, state: str = "closed") -> Verdict:
     [(1, "unsure", 0.0), (2, "closed", 0.25), (4, "closed", 0.75), (9, "closed", 1.0)],
 )
 def test_confidence_is_the_room_a_verdict_has(turns_at: int, state: str, confidence: float) -> None:
-    def others(steps: int) -> Iterator[Verdict]:
+    def others(steps: int) -> Iterator[GateResult]:
         yield verdict("stays")
         yield verdict("stays" if steps < turns_at else "turns")
 

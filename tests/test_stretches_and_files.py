@@ -157,13 +157,13 @@ def test_a_stretch_is_part_of_the_digest(make_clip, tmp_path):
 def test_a_reference_from_a_frame_on_is_decoded_once_and_kept_as_far_as_needed(make_clip, tmp_path, monkeypatch):
     truth = make_clip(tmp_path / "truth.mp4", count=30, seed=4)
     kept: list[int] = []
-    put = observing.Shelf.put
+    put = observing.ReferenceFrames.put
 
     def counted(self, frame):
         kept.append(frame.index)
         put(self, frame)
 
-    monkeypatch.setattr(observing.Shelf, "put", counted)
+    monkeypatch.setattr(observing.ReferenceFrames, "put", counted)
     mine = [case(Clip(truth, start=10, count=6), "copy", reference=Clip(truth, start=10), align="index"),
             case(Clip(truth, start=3, count=4), "other", reference=Clip(truth, start=10), align="index")]  # fmt: skip
     run = evaluate(plan_for(mine, ("test_pairs",)), tmp_path / "run", workers=0)

@@ -19,7 +19,7 @@ from revisit.media import load_npz, save_npz
 from revisit.suites.mbench.check import artifact_problem, check
 from revisit.suites.mbench.dataset import open_dataset
 from revisit.suites.mbench.evidence import ProgressRatings
-from revisit.suites.mbench.names import dimensions_of, registered
+from revisit.suites.mbench.names import dimensions_of, upstream_names
 from revisit.suites.mbench.package import package
 from revisit.suites.mbench.read import Filter, read, recognises
 from revisit.suites.mbench.submission import problems as submission_problems
@@ -461,7 +461,7 @@ def judge(body: dict):
 
 def test_list_metrics_prints_the_23_names():
     printed = invoke("mbench", "list-metrics").stdout.splitlines()
-    assert [line.split()[0] for line in printed] == list(registered()) and len(printed) == 23
+    assert [line.split()[0] for line in printed] == list(upstream_names()) and len(printed) == 23
 
 
 def test_the_first_example_of_the_readme(rendered, shared_cache, tmp_path: Path):
@@ -516,7 +516,7 @@ def test_the_python_call_of_the_readme(rendered, shared_cache, tmp_path: Path, m
     assert summary["mbench"]["dimensions"]["mb_spatial_epipolar"]["models"]["perfect"]["n"] == 1
     folder = tmp_path / "python_api_demo/metrics/mbencha.environment.spatial_epipolar"
     assert sorted(path.name for path in folder.iterdir()) == ["items.jsonl", "summary.json", "units.jsonl"]
-    assert len(adapter.load(rendered["A"], limit=2)) == 2 and metric_registry.names() == list(registered())
+    assert len(adapter.load(rendered["A"], limit=2)) == 2 and metric_registry.names() == list(upstream_names())
     with pytest.raises(UsageError, match="there is no aggregator called 'median'; choose one of mean"):
         aggregator_registry.get("median")
     other = metric_registry.get("mbencht.environment.spatial_epipolar")

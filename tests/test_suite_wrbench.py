@@ -228,7 +228,7 @@ def test_exports(run: Results, tmp_path: Path) -> None:
 def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
     run: Results,
 ) -> None:
-    from revisit.results.leaderboards import RunFacts, ordered
+    from revisit.results.leaderboards import RunFacts, sorted_rows
     from revisit.suites.wrbench.leaderboard import boards_of, published_boards
 
     metrics = {"wr_visible_spatial": "one", "visual_integrity_lite": "two"}
@@ -239,7 +239,7 @@ def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
         "viewpoint", "D1 CamPrec", "D1 CamAlign", "D1 hold", "D2 integrity", "support", "D3 vis. place",
         "D4 vis. state", "D5 ret. place", "D6 ret. state", "Avg", "lite integrity", "Avg with stand-ins",
     ]  # fmt: skip
-    good, poor = (dict(row.cells) for row in ordered(board, "D3 vis. place"))
+    good, poor = (dict(row.cells) for row in sorted_rows(board, "D3 vis. place"))
     assert good["visible_spatial"].shown(3) == "0.900 (8/8)" and good["average"].mean is None
     assert poor["returned_spatial"].shown(3) == "0.500† (3/8)" and good["viewpoint"].shown(2) == "model-inferred"
     assert {column.key: column.protocol for column in board.columns}["visible_spatial"] == "one"

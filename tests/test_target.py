@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from revisit.core import ClipInfo, InvalidEvidence, Score, Target, Unscored, Verdict, from_arrays, to_arrays
+from revisit.core import ClipInfo, GateResult, InvalidEvidence, Score, Target, Unscored, from_arrays, to_arrays
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetTrack
 from revisit.metrics.target_gate import target_phases, target_return, target_sight
 from revisit.metrics.target_return import target_identity, target_reappearance
@@ -62,7 +62,7 @@ def gone() -> TargetTrack:
     return filmed(AWAY)
 
 
-def asked(track: TargetTrack) -> Verdict | Unscored:
+def asked(track: TargetTrack) -> GateResult | Unscored:
     """The gate, where no network looks."""
     return target_return(target_sight.fn(track, None))
 
@@ -77,7 +77,7 @@ def reappears(track: TargetTrack, phases) -> Score | Unscored:
 
 def label(track: TargetTrack) -> str:
     verdict = asked(track)
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, GateResult)
     return verdict.label
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from revisit.core import InvalidEvidence, Verdict
+from revisit.core import GateResult, InvalidEvidence
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetLooks
 from revisit.metrics.target_gate import target_phases, target_return, target_sight
 from revisit.metrics.target_looks import LookRule, frame_says
@@ -33,10 +33,10 @@ def seen(like: np.ndarray, margin: np.ndarray, lookalike: float = 0.5, before: f
     )  # fmt: skip
 
 
-def asked(looks: TargetLooks) -> Verdict:
+def asked(looks: TargetLooks) -> GateResult:
     track = plain_track(np.full(3 * len(looks.index), 0.8))
     verdict = target_return(target_sight.fn(track, looks))
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, GateResult)
     return verdict
 
 

@@ -9,9 +9,9 @@ import pytest
 from revisit.core import Case, Clip, Reason, Record
 from revisit.engine.dataset_cases import TRUTH, with_truth
 from revisit.results import Results
-from revisit.results.ceilings import counts_as_memory, held_to_truth, low_ceilings, measured
-from revisit.results.leaderboards import RunFacts, board_of_run, column_of, marked, ordered
-from revisit.results.verdict import verdict
+from revisit.results.ceilings import counts_as_memory, held_to_truth, low_ceilings, measured_text
+from revisit.results.leaderboards import RunFacts, board_of_run, column_of, marked_rows, sorted_rows
+from revisit.results.verdict import make_verdict
 
 
 def case(model: str, sample: str = "cup", reference: str | None = "gt/cup.mp4", **facts: object) -> Case:
@@ -89,11 +89,11 @@ def test_a_reset_is_no_return_as_it_should_be() -> None:
     assert alike == pytest.approx({"reset": 0.1, "right": 0.9})  # of half, nobody knows whether it was reset
     reset = next(record for record in made.scores("target_reappearance") if record.case.model == "reset")
     assert (reset.facts["own"], reset.facts["outcome"]) == (1.0, 0.1)
-    assert measured(reset) == "measured 1.00, but what happened unseen is undone"
-    told = {record.case.model: measured(record) for record in made.about("target_identity")}
+    assert measured_text(reset) == "measured 1.00, but what happened unseen is undone"
+    told = {record.case.model: measured_text(record) for record in made.about("target_identity")}
     assert told["right"] == "measured 0.62, but what happened unseen came out at 0.90 only"
     assert told["half"].startswith("measured 0.70; it looks less changed than the truth")
-    assert measured(next(iter(made.scores("event_outcome")))) == ""
+    assert measured_text(next(iter(made.scores("event_outcome")))) == ""
 
 
 def test_where_the_truth_scores_low_nobody_is_ranked() -> None:
@@ -131,18 +131,18 @@ def test_floors_stand_beside_the_truth_and_have_no_place() -> None:
                         for model in ("a", "b", "pan") for k in range(4)])  # fmt: skip
     values = {"a": 0.5, "b": 0.4, "pan": 0.9, TRUTH: 1.0}
     made = Results(cases, [answer(one, "target_reappearance", values[one.model]) for one in cases])
-    assert made.floors == {"pan"} and made.contest.models == ["a", "b"]
+    assert made.floors == {"pan"} and made.ranked.models == ["a", "b"]
     question = {"questions": [{"ask": "Back?", "metrics": ["target_reappearance"], "memory": True}]}
-    told = verdict(made, question).answers[0]
+    told = make_verdict(made, question).answers[0]
     assert [place.model for place in told.places] == ["a", "b"]
     assert {model: cell.mean for model, cell in told.floors.items()} == {"pan": 0.9}
     facts = {"suite": "folder", "set": "lite", "protocol": {"name": "p", "hash": "h", "metrics": {}}}
     run = RunFacts("run", facts, {"cases": [], "total_cases": 0}, made)
     board = board_of_run(run, [column_of("target_reappearance")])
-    rows = ordered(board, "target_reappearance")
+    rows = sorted_rows(board, "target_reappearance")
     assert [row.shown for row in rows] == ["a", "b", "pan (floor)", "truth (ceiling)"]
-    assert set(marked(board, rows, board.columns[-1])) <= {0, 1}
-    assert made.where(model="pan").contest.models == ["pan"]  # floors alone are compared with each other
+    assert set(marked_rows(board, rows, board.columns[-1])) <= {0, 1}
+    assert made.where(model="pan").ranked.models == ["pan"]  # floors alone are compared with each other
 
 
 def stood_still(protocol: str = "corrected:1", state: str = "closed") -> Results:
@@ -162,7 +162,7 @@ def test_a_camera_that_never_looked_away_is_not_ranked_by_memory(state: str, kin
     assert [record.case.model for record in made.scores("memo_ors")] == ["turns"]
     [still] = [record for record in made.about("memo_ors") if record.case.model == "stands"]
     assert still.reason is not None and still.reason.kind == kind and still.facts["own"] == 1.0
-    assert "measured 1" in measured(still) and "never looks away" in measured(still)
+    assert "measured 1" in measured_text(still) and "never looks away" in measured_text(still)
     assert len(made.scores("psnr")) == 2  # not memory
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, load_all
 from revisit.results import Results
-from revisit.results.question_ranking import More, Question, answered, questions_of
-from revisit.results.verdict import verdict
+from revisit.results.question_ranking import ClipsNeeded, SuiteQuestion, questions_of, rank_question
+from revisit.results.verdict import make_verdict
 from tests.test_stats import by_scipy
 
 load_all()
 METRIC = "event_outcome"
-ASK = Question("Did it go on as it should?", (METRIC,))
+ASK = SuiteQuestion("Did it go on as it should?", (METRIC,))
 
 
 def made(scores: Mapping[str, Mapping[str, Sequence[float | None]]], per_scene: int = 1) -> Results:
@@ -46,7 +46,7 @@ def _noisy(mean: float, seed: int, n: int = 14, spread: float = 0.02) -> list[fl
 
 def test_the_best_is_named_with_its_evidence() -> None:
     a, b, c = _noisy(0.7, 1), _noisy(0.5, 2), _noisy(0.3, 3)
-    answer = answered(made({METRIC: {"c": c, "a": a, "b": b}}), ASK)
+    answer = rank_question(made({METRIC: {"c": c, "a": a, "b": b}}), ASK)
     assert answer.best == ("a",) and [place.model for place in answer.places] == ["a", "b", "c"]
     change = np.array(a) - np.array(b)
     low, high = by_scipy(change)[0]
@@ -62,7 +62,7 @@ def test_the_best_is_named_with_its_evidence() -> None:
 
 
 def test_what_clips_cannot_decide_is_said_with_how_many_more_would() -> None:
-    answer = answered(made({METRIC: {"a": _noisy(0.51, 1, spread=0.1), "b": _noisy(0.5, 2, spread=0.1)}}), ASK)
+    answer = rank_question(made({METRIC: {"a": _noisy(0.51, 1, spread=0.1), "b": _noisy(0.5, 2, spread=0.1)}}), ASK)
     assert set(answer.best) == {"a", "b"}
     assert answer.sentence.startswith("these clips cannot decide between ")
     assert "more would" in answer.sentence and "before" not in answer.sentence
@@ -70,10 +70,10 @@ def test_what_clips_cannot_decide_is_said_with_how_many_more_would() -> None:
 
 
 def test_numbers_of_clips_are_told_with_a_range() -> None:
-    assert str(More(40, 25, 80)) == "about 40 more would (25 to 80)"
-    assert str(More(40, 25, None)) == "about 40 more would (25 or more)"
-    assert str(More(None, 60, None)) == "more than 60 more would be needed"
-    assert str(More(None, None, None)) == "no difference is in sight"
+    assert str(ClipsNeeded(40, 25, 80)) == "about 40 more would (25 to 80)"
+    assert str(ClipsNeeded(40, 25, None)) == "about 40 more would (25 or more)"
+    assert str(ClipsNeeded(None, 60, None)) == "more than 60 more would be needed"
+    assert str(ClipsNeeded(None, None, None)) == "no difference is in sight"
 
 
 def test_no_false_best_among_equals() -> None:
@@ -83,7 +83,7 @@ def test_no_false_best_among_equals() -> None:
     for _ in range(60):
         scene = rng.normal(0.5, 0.1, 12)
         scores = {name: np.clip(scene + rng.normal(0, 0.05, 12), 0, 1).tolist() for name in "abcde"}
-        wrong += any(pair.decided for pair in answered(made({METRIC: scores}), ASK).pairs)
+        wrong += any(pair.decided for pair in rank_question(made({METRIC: scores}), ASK).pairs)
     assert wrong / 60 <= 0.12
 
 
@@ -91,42 +91,42 @@ def test_only_common_clips_count_and_who_was_scored_rarely_is_left_out() -> None
     hard = [0.1, 0.1, *_noisy(0.5, 1, 12)]
     skips: list[float | None] = [None, None, *_noisy(0.45, 2, 12)]  # would look better without the two hard clips
     rare: list[float | None] = [0.99, 0.99, *[None] * 12]
-    answer = answered(made({METRIC: {"all": hard, "skips": skips, "rare": rare}}), ASK)
+    answer = rank_question(made({METRIC: {"all": hard, "skips": skips, "rare": rare}}), ASK)
     assert answer.clips == 12 and answer.left_out == {"rare": (2, 14)}
     assert [place.model for place in answer.places] == ["all", "skips"]
     assert "scored too rarely: rare 2 of 14" in answer.sentence
-    never = answered(made({METRIC: {"all": hard, "never": [None] * 14}}), ASK)
+    never = rank_question(made({METRIC: {"all": hard, "never": [None] * 14}}), ASK)
     assert never.sentence.endswith("; never scored: never")
 
 
 def test_few_scenes_decide_nothing() -> None:
-    answer = answered(made({METRIC: {"a": [0.9, 0.91], "b": [0.1, 0.1]}}), ASK)
+    answer = rank_question(made({METRIC: {"a": [0.9, 0.91], "b": [0.1, 0.1]}}), ASK)
     assert answer.best == ("a", "b") and "2 scenes cannot tell" in answer.sentence
-    seeds = answered(made({METRIC: {"a": [0.9] * 9, "b": [0.1] * 9}}, per_scene=9), ASK)
+    seeds = rank_question(made({METRIC: {"a": [0.9] * 9, "b": [0.1] * 9}}, per_scene=9), ASK)
     assert "one scene cannot tell" in seeds.sentence  # nine seeds of it are one scene
 
 
 def test_equal_scores_are_alike_and_three_of_three_is_no_proof() -> None:
-    came = answered(
-        made({"target_reappearance": {"a": [1] * 4, "b": [1] * 4}}), Question("?", ("target_reappearance",))
+    came = rank_question(
+        made({"target_reappearance": {"a": [1] * 4, "b": [1] * 4}}), SuiteQuestion("?", ("target_reappearance",))
     )
     assert came.sentence == "a and b are alike on all 4 clips"
     turned = replace(came, places=came.places[::-1])  # as the page orders models that share a rank
     assert turned.sentence == "b and a are alike on all 4 clips"
-    swept = answered(
-        made({"target_reappearance": {"a": [1] * 3, "b": [0] * 3}}), Question("?", ("target_reappearance",))
+    swept = rank_question(
+        made({"target_reappearance": {"a": [1] * 3, "b": [0] * 3}}), SuiteQuestion("?", ("target_reappearance",))
     )
     assert swept.best == ("a", "b")
-    many = answered(
-        made({"target_reappearance": {"a": [1] * 14, "b": [0] * 14}}), Question("?", ("target_reappearance",))
+    many = rank_question(
+        made({"target_reappearance": {"a": [1] * 14, "b": [0] * 14}}), SuiteQuestion("?", ("target_reappearance",))
     )
     assert many.best == ("a",)
 
 
 def test_lower_is_better_where_the_metric_says_so() -> None:
-    answer = answered(
+    answer = rank_question(
         made({"camera_standstill": {"still": [0.9, 0.8, 0.95, 0.9], "moves": [0.0, 0.1, 0.05, 0.02]}}),
-        Question("?", ("camera_standstill",)),
+        SuiteQuestion("?", ("camera_standstill",)),
     )
     assert answer.best == ("moves",)
     assert answer.sentence == "moves before still (4 of 4 clips, −0.84, −1.00 to −0.69)"
@@ -134,12 +134,12 @@ def test_lower_is_better_where_the_metric_says_so() -> None:
 
 def test_overall_only_by_dominance() -> None:
     card = {"questions": [{"ask": "one", "metrics": [METRIC]}, {"ask": "two", "metrics": ["return_consistency"]}]}
-    ahead = verdict(
+    ahead = make_verdict(
         made({METRIC: {"a": _noisy(0.7, 1), "b": _noisy(0.5, 2)},
               "return_consistency": {"a": _noisy(0.7, 3), "b": _noisy(0.69, 3)}}), card
     )  # fmt: skip
     assert ahead.overall == "a" and ahead.sentence.startswith("a is nowhere worse")
-    crossed = verdict(
+    crossed = make_verdict(
         made({METRIC: {"a": _noisy(0.7, 1), "b": _noisy(0.5, 2)},
               "return_consistency": {"a": _noisy(0.4, 3), "b": _noisy(0.6, 4)}}), card
     )  # fmt: skip
@@ -153,7 +153,7 @@ def test_consistency_bought_by_standing_still_is_told() -> None:
         "motion_amount": {"still": [0.01] * 4, "a": [0.4] * 4, "b": [0.5] * 4},
         "return_consistency": {"still": [0.99] * 4, "a": [0.8] * 4, "b": [0.7] * 4},
     }
-    told = verdict(made(scores), card).trade_offs
+    told = make_verdict(made(scores), card).trade_offs
     assert told == (
         "still moves 2 % as much as the others; that buys it the first place in Same view after return (0.99)",
     )
@@ -161,7 +161,7 @@ def test_consistency_bought_by_standing_still_is_told() -> None:
 
 def test_worst_moments_are_of_different_models_and_scenes() -> None:
     scores = {"a": [0.05, 0.9, 0.9], "b": [0.1, 0.2, 0.9], "c": [0.1, 0.9, 0.3]}
-    moments = verdict(made({METRIC: scores}), {"questions": [{"ask": "?", "metrics": [METRIC]}]}).moments
+    moments = make_verdict(made({METRIC: scores}), {"questions": [{"ask": "?", "metrics": [METRIC]}]}).moments
     assert [(moment.model, moment.sample, moment.value) for moment in moments] == [
         ("a", "s0", 0.05), ("b", "s1", 0.2), ("c", "s2", 0.3)
     ]  # fmt: skip
@@ -183,7 +183,7 @@ def test_a_reset_stands_neither_above_the_truth_nor_above_those_who_went_on() ->
             records.append(Record(one, "target_identity", False, "scored", look + 0.001 * k))
             if model in outcomes:
                 records.append(Record(one, METRIC, False, "scored", outcomes[model] + 0.01 * (k % 3)))
-    made = verdict(Results(cases, records), SUITES["folder"].card)
+    made = make_verdict(Results(cases, records), SUITES["folder"].card)
     for answer in made.answers:
         if answer.places:
             names = [place.model for place in answer.places]
@@ -196,11 +196,11 @@ def test_a_reset_stands_neither_above_the_truth_nor_above_those_who_went_on() ->
 
 
 def test_nothing_to_compare() -> None:
-    alone = answered(made({METRIC: {"a": _noisy(0.7, 1)}}), ASK)
+    alone = rank_question(made({METRIC: {"a": _noisy(0.7, 1)}}), ASK)
     assert alone.sentence.startswith("a alone was scored: 0.")
-    nothing = answered(made({METRIC: {"a": [None, None], "b": [None, None]}}), ASK)
+    nothing = rank_question(made({METRIC: {"a": [None, None], "b": [None, None]}}), ASK)
     assert nothing.places == () and nothing.sentence == "no clip could be scored"
-    empty = verdict(Results([], []), SUITES["folder"].card)
+    empty = make_verdict(Results([], []), SUITES["folder"].card)
     assert empty.sentence == "" and json.dumps(empty.as_json())
 
 

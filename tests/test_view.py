@@ -19,9 +19,9 @@ pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-b
 def client(*runs: Path, copies: Path) -> Any:
     from starlette.testclient import TestClient
 
-    from revisit.web.server import Guard, Where
+    from revisit.web.server import Guard, ListenAddress
 
-    return TestClient(Guard(application(runs, copies), Where().hosts), base_url="http://127.0.0.1")
+    return TestClient(Guard(application(runs, copies), ListenAddress().hosts), base_url="http://127.0.0.1")
 
 
 def test_a_page_with_its_scenes_pictures_and_videos(tmp_path: Path) -> None:

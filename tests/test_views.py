@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from revisit.core import InvalidEvidence, Score, Unscored, Verdict
+from revisit.core import GateResult, InvalidEvidence, Score, Unscored
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewLinks
 from revisit.metrics.view_consistency import (
@@ -52,10 +52,10 @@ def there_and_back(far: int = 600, count: int = 15) -> np.ndarray:
     return np.r_[there, there[::-1][1:]]
 
 
-def judge(links: ViewLinks) -> Verdict:
+def judge(links: ViewLinks) -> GateResult:
     relations = relate.fn(links)
     answer = view_return(links, relations, view_phases.fn(relations))
-    assert isinstance(answer, Verdict)
+    assert isinstance(answer, GateResult)
     return answer
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from revisit.labels.app import Pages
+from revisit.labels.app import RaterPages
 from revisit.labels.store import Store
 from revisit.report.live_server import application
 from revisit.web import server
@@ -87,7 +87,7 @@ def site(tmp_path_factory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("api")
     made = project(folder / "project", tiny_run(folder, samples=("cup",)), tasks=("trigger", "marks"), raters=2)
     store = Store(made.store)
-    pages = Pages(made, store, "0123456789abcdef0123")
+    pages = RaterPages(made, store, "0123456789abcdef0123")
     pages.asking = pages.guessing = Rates(1e9, 10**9)
     labels = pages.application()
     numbered(folder / "seen" / "clip.mp4", 25, 24)

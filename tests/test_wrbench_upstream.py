@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Rejected
-from revisit.geometry.rotations import axis_angle, geodesic, with_share
+from revisit.geometry.rotations import axis_angle, geodesic, scale_rotations
 from revisit.suites.wrbench.read import read, recognises
 from revisit.suites.wrbench.records import condition_of, plain_record
 
@@ -125,7 +125,7 @@ def test_a_gain_is_taken_back_beyond_half_a_turn() -> None:
     angles = np.r_[np.linspace(0, -100, 60), np.linspace(-100, 0, 60)]
     asked = np.stack([axis_angle((0.1, 1, 0), angle) if angle else np.eye(3) for angle in angles])
     amplified = np.stack([axis_angle((0.1, 1, 0), 3 * angle) if angle else np.eye(3) for angle in angles])
-    assert geodesic(with_share(amplified, 1 / 3), asked).max() < 1e-6
+    assert geodesic(scale_rotations(amplified, 1 / 3), asked).max() < 1e-6
 
 
 def test_both_files_of_the_intended_path_say_the_same(example: Path, tmp_path: Path) -> None:

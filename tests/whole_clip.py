@@ -35,7 +35,7 @@ from revisit.suites.mbench.evidence import (
 )
 from revisit.suites.memobench.evidence import AestheticScores, DepthMaps, Detections, ImageQuality, ImageRewards
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
-from revisit.suites.mind.evidence import ActionTrack, AestheticQuality, FeatureError, ImagingQuality, Outset
+from revisit.suites.mind.evidence import ActionTrack, AestheticQuality, DistanceFromStart, FeatureError, ImagingQuality
 from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers
 from tests.looking import as_frames, look, wall, window
 
@@ -115,7 +115,7 @@ def by_hand() -> Iterator[Any]:
     yield ActionTrack(index, np.ones(COUNT, int), index * 0, index * 0, np.full(COUNT, 2))
     yield PoseTrack(index, yaw_path(28, 0.19), False, "colmap")
     yield TruePoseTrack(index, yaw_path(), True, "unreal")
-    yield Outset(np.array([0, 16, 32]), np.array([0.0, 0.02, 0.001]))
+    yield DistanceFromStart(np.array([0, 16, 32]), np.array([0.0, 0.02, 0.001]))
     yield PerceptualDistance(index, index, 0.1 + slight, "lpips_alex", "00", 320, 180)
     yield FeatureError(index, index, 0.1 + slight, "efficientnet-lite0")
     yield ShotChanges(index[1:], index[1:] / FPS, slight[1:], slight[1:], "transnetv2")

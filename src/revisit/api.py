@@ -139,8 +139,8 @@ def evaluate(
     """
     from dataclasses import replace
 
-    from revisit.engine.executors import executor_named
-    from revisit.engine.request import Request, merged
+    from revisit.engine.executors import find_executor
+    from revisit.engine.request import Request, merge_parameters
     from revisit.media import Limits
 
     named_options = [f"{name}={value}" for name, value in (options or {}).items()]
@@ -148,7 +148,7 @@ def evaluate(
     request = Request.of(
         Path(source), suite, set, protocol, metrics, limit, align, folders, named_options, judge, truth=truth, only=only
     )
-    request = replace(request, parameters=merged(params or {}))
+    request = replace(request, parameters=merge_parameters(params or {}))
     bar = None
     if progress:
         from revisit.cli.console import progress as progress_bar
@@ -156,12 +156,12 @@ def evaluate(
         bar = progress_bar(quiet=False)
     with _network_settings(device, precision, batch):
         run = request.run(
-            request.usual_place if out is None else Path(out),
+            request.default_folder if out is None else Path(out),
             progress=bar,
             command="revisit.evaluate",
             fresh=fresh,
             workers=workers,
-            executor=executor_named(executor, address, workers),
+            executor=find_executor(executor, address, workers),
             limits=Limits.parse(limits),
         )
     if report:
@@ -538,27 +538,29 @@ def generate(
     >>> results = revisit.evaluate(made.source)  # doctest: +SKIP
     """
     from revisit.control import generation
-    from revisit.control.baseline_generators import STANDINS
+    from revisit.control.baseline_generators import BASELINE_GENERATORS
     from revisit.control.generators import generator as card
     from revisit.worlds.on_demand import world
 
-    is_baseline = isinstance(by, str) and by in {**STANDINS, "world": world}
+    is_baseline = isinstance(by, str) and by in {**BASELINE_GENERATORS, "world": world}
     kind = "baseline" if is_baseline else "function" if not isinstance(by, str) else "serve" if serve else "command"
     maker: dict[str, Any] = {kind: by}
-    who = generation.By(**maker, workers=workers, gpus=[str(gpu) for gpu in gpus])
+    who = generation.GeneratorChoice(**maker, workers=workers, gpus=[str(gpu) for gpu in gpus])
     name = model or who.baseline
     if not name:
         raise UsageError("model= says what your model is called in tables and folders")
     to = card(generator) if generator else None
-    how = generation.how_of(who, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, price=price)
-    (condition,) = generation.conditions(
+    how = generation.settings_for(
+        who, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, price=price
+    )
+    (condition,) = generation.batch_requests(
         name, [f"{size[0]}x{size[1]}"] if size else [], first_frame, to=to, frames=frames, fps=fps, seed=seed,
         only=tuple(only), limit=limit, options=dict(options or {}),
     )  # fmt: skip
     folder, clips = (None if path is None else Path(path) for path in (data, out))
-    batch = generation.batch_of(suite, folder, clips, condition)
+    batch = generation.load_batch(suite, folder, clips, condition)
     work = generation.with_ceilings([batch], who, how)
-    jobs = [job for part in work for job in generation.carry_out(*part, {"world": world})]
+    jobs = [job for part in work for job in generation.generate_batch(*part, {"world": world})]
     return generation.Generation(tuple(jobs), batch)
 
 

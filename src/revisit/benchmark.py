@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from revisit.results.leaderboards import Board, RunFacts, board_of_run
-    from revisit.results.leaderboards import Column as BoardColumn
+    from revisit.results.leaderboards import Board, BoardColumn, RunFacts, board_of_run
     from revisit.worlds.film import Film
     from revisit.worlds.layouts.common import Model as ReferenceModel
     from revisit.worlds.layouts.common import Row as IndexRow
@@ -20,19 +19,19 @@ if TYPE_CHECKING:
     from revisit.worlds.layouts.film_orders import Layout, place_of
     from revisit.worlds.layouts.film_orders import Order as FilmOrder
     from revisit.worlds.layouts.film_orders import layout as register_layout
-    from revisit.worlds.workers import Tell
+    from revisit.worlds.workers import StepCallback
 
 _BOARDS, _LAYOUTS = "revisit.results.leaderboards", "revisit.worlds.layouts"
 _HOMES = {
     "Board": (_BOARDS, "Board"),
-    "BoardColumn": (_BOARDS, "Column"),
+    "BoardColumn": (_BOARDS, "BoardColumn"),
     "Film": ("revisit.worlds.film", "Film"),
     "FilmOrder": (f"{_LAYOUTS}.film_orders", "Order"),
     "IndexRow": (f"{_LAYOUTS}.common", "Row"),
     "Layout": (f"{_LAYOUTS}.film_orders", "Layout"),
     "ReferenceModel": (f"{_LAYOUTS}.common", "Model"),
     "RunFacts": (_BOARDS, "RunFacts"),
-    "Tell": ("revisit.worlds.workers", "Tell"),
+    "StepCallback": ("revisit.worlds.workers", "StepCallback"),
     "board_of_run": (_BOARDS, "board_of_run"),
     "each_that_applies": (f"{_LAYOUTS}.common", "each_that_applies"),
     "place_of": (f"{_LAYOUTS}.film_orders", "place_of"),
@@ -41,7 +40,7 @@ _HOMES = {
     "write_video": (f"{_LAYOUTS}.common", "video"),
 }
 __all__ = [
-    "Board", "BoardColumn", "Film", "FilmOrder", "IndexRow", "Layout", "ReferenceModel", "RunFacts", "Tell",
+    "Board", "BoardColumn", "Film", "FilmOrder", "IndexRow", "Layout", "ReferenceModel", "RunFacts", "StepCallback",
     "board_of_run", "each_that_applies", "place_of", "register_layout", "write_text", "write_video",
 ]  # fmt: skip
 

@@ -47,15 +47,15 @@ class Unavailable(RevisitError):
     def __init__(
         self, sentence: str, status: int = 0, *, url: str = "", again: bool = False, wait: float | None = None
     ):
-        super().__init__(f"{shown(url)}: {sentence}" if url else sentence)
+        super().__init__(f"{printable_url(url)}: {sentence}" if url else sentence)
         self.said, self.status, self.again, self.wait = sentence, status, again, wait
 
 
-def silent(what: str, done: int, total: int | None) -> None:
+def no_progress(what: str, done: int, total: int | None) -> None:
     """Shows nothing."""
 
 
-def shown(url: str) -> str:
+def printable_url(url: str) -> str:
     """An address without what is secret in it."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
@@ -112,7 +112,7 @@ def _trusted(certificates: tuple[str | None, ...]) -> ssl.SSLContext:
 
 
 def connect(headers: Mapping[str, str] | None = None, timeout: float | None = None) -> httpx.Client:
-    """A client. It follows no redirects by itself: `answering` does, where it is told to."""
+    """A client. It follows no redirects by itself: `open_response` does, where it is told to."""
     import httpx
 
     silence = TIMEOUT if timeout is None else timeout
@@ -132,7 +132,7 @@ def connect(headers: Mapping[str, str] | None = None, timeout: float | None = No
 
 
 @contextmanager
-def answering(
+def open_response(
     client: httpx.Client, method: str, url: str, redirects: int = 0, within: float = PAGE, **request: Any
 ) -> Iterator[httpx.Response]:
     """A server's answer, begun within so many seconds; its body is still to come. Unavailable where it does not come.
@@ -155,7 +155,9 @@ def answering(
             response.close()
             onward = response.next_request
             if onward.url.scheme not in ("https", outgoing.url.scheme):
-                raise Unavailable(f"it redirects from {outgoing.url.scheme} to {shown(str(onward.url))}", url=url)
+                raise Unavailable(
+                    f"it redirects from {outgoing.url.scheme} to {printable_url(str(onward.url))}", url=url
+                )
             outgoing = onward
         raise Unavailable(f"it redirects more than {redirects} times", url=url)
     except httpx.ConnectTimeout:
@@ -175,7 +177,7 @@ def answering(
             response.stream = httpx.ByteStream(b"")
 
 
-def received(response: httpx.Response, most: int, within: float, begun: float) -> bytes:
+def read_body(response: httpx.Response, most: int, within: float, begun: float) -> bytes:
     """The body of an answer, of at most so many bytes and within so many seconds since it was `begun`."""
     body = bytearray()
     for piece in response.iter_bytes():
@@ -191,7 +193,7 @@ def _get(client: httpx.Client, url: str, headers: Mapping[str, str]) -> Any:
     if urllib.parse.urlsplit(url).scheme not in ("https", "http"):
         raise Unavailable("expected an address that begins with https, http or file", url=url)
     address, secret = without_secret(url)
-    return answering(client, "GET", address, REDIRECTS, headers={**headers, **secret})
+    return open_response(client, "GET", address, REDIRECTS, headers={**headers, **secret})
 
 
 def _check(response: httpx.Response, url: str) -> None:
@@ -241,7 +243,7 @@ def read(url: str, headers: Mapping[str, str] | None = None) -> tuple[bytes, str
         begun = time.monotonic()
         with connect() as client, _get(client, url, headers or {}) as response:
             _check(response, url)
-            return received(response, LARGEST_PAGE, PAGE, begun), str(response.url)
+            return read_body(response, LARGEST_PAGE, PAGE, begun), str(response.url)
 
     return _patiently(attempt)
 
@@ -252,7 +254,7 @@ def download(
     *,
     headers: Mapping[str, str] | None = None,
     most: int | None = None,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     what: str = "",
 ) -> None:
     """Put a file at `to`; bytes that are there already are the beginning of it."""

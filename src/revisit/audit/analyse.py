@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from revisit.audit.claims import claims_of, is_memory
-from revisit.audit.schema import AuditContent, Diagonal, KindAudit, Level, MetricAudit, Problem
+from revisit.audit.schema import AuditContent, Diagonal, KindAudit, Level, MetricAudit, MetricProblem
 from revisit.core import METRICS, Case, Metric, Record
 from revisit.results import Results
 from revisit.results.display import reason_title as reason_title
@@ -170,7 +170,7 @@ def _level(metric: Metric, answers: Answers, kind: str) -> Level:
     return {**_mean(answers.get((kind, 1.0), {})), "auc": better}
 
 
-def _failing(metric: Metric, audit: MetricAudit) -> Iterator[Problem]:
+def _failing(metric: Metric, audit: MetricAudit) -> Iterator[MetricProblem]:
     """What a metric does that it should not, or does not do that it should, as sentences."""
     yield from _broken_claims(audit)
     yield from _wrong_levels(metric, audit)
@@ -182,7 +182,7 @@ def _failing(metric: Metric, audit: MetricAudit) -> Iterator[Problem]:
         yield {"problem": "quiet nowhere", "kind": None, "sentence": text}
 
 
-def _broken_claims(audit: MetricAudit) -> Iterator[Problem]:
+def _broken_claims(audit: MetricAudit) -> Iterator[MetricProblem]:
     for kind, cell in audit["kinds"].items():
         if not cell["claimed"] or not cell["of"]:
             continue
@@ -200,7 +200,7 @@ def _broken_claims(audit: MetricAudit) -> Iterator[Problem]:
             yield {"problem": "claimed, not in order", "kind": kind, "sentence": text}
 
 
-def _wrong_levels(metric: Metric, audit: MetricAudit) -> Iterator[Problem]:
+def _wrong_levels(metric: Metric, audit: MetricAudit) -> Iterator[MetricProblem]:
     low, high = metric.range
     ceiling = audit["ceiling"].get("mean")
     if low is None or high is None or ceiling is None or not metric.higher_is_better:

@@ -55,14 +55,14 @@ OF_MEMORY = {"vanish", *IDENTITY, "state_reset", "state_frozen", "teleport", "du
 
 
 @dataclass(frozen=True)
-class Claims:
+class MetricClaims:
     """Failures a metric says it notices, and its words that no failure of ours can test."""
 
     kinds: tuple[str, ...]
     untested: tuple[str, ...]
 
 
-def claims_of(metric: Metric) -> Claims:
+def claims_of(metric: Metric) -> MetricClaims:
     """What the card of a metric promises."""
     titles = {failure.title: kind for kind, failure in FAILURES.items()}
     kinds: dict[str, None] = {}
@@ -73,7 +73,7 @@ def claims_of(metric: Metric) -> Claims:
         kinds.update(dict.fromkeys(kind for kind in failures if kind in FAILURES))
         if not failures:
             untested.append(word)
-    return Claims(tuple(kind for kind in FAILURES if kind in kinds), tuple(untested))
+    return MetricClaims(tuple(kind for kind in FAILURES if kind in kinds), tuple(untested))
 
 
 def is_memory(metric: Metric) -> bool:

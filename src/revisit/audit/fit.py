@@ -52,7 +52,7 @@ class Line(TypedDict):
     signs: Signs
 
 
-class Model(TypedDict):
+class LogisticModel(TypedDict):
     """A logistic model of one kind of failure."""
 
     offset: float
@@ -76,7 +76,7 @@ class Examination(TypedDict):
     confusion: dict[str, dict[str, object]]
 
 
-def asked() -> list[str]:
+def diagnosis_metrics() -> list[str]:
     """The metrics that the diagnosis reads."""
     return [metric_id for metric_id in METRICS if METRICS[metric_id].family in FAMILIES]
 
@@ -91,7 +91,7 @@ def records_of(
     )
     target = Target("target", box)
     case = Case("clip", "folder", "model", "sample", clip, reference=reference, target=target, phases=phases)
-    plan = plan_of(SUITES["folder"], [case], observer_set("lite"), metrics=asked())
+    plan = plan_of(SUITES["folder"], [case], observer_set("lite"), metrics=diagnosis_metrics())
     return dict(score_cases(plan).of(case))
 
 
@@ -111,22 +111,22 @@ def lines_of(seed: int, strengths: Sequence[float], done: Iterable[tuple[int, st
         yield {"seed": seed, "kind": kind, "strength": strength, "signs": signs(Scores(records))}
 
 
-def closed(signs_of_clip: Signs) -> bool:
+def memory_untested(signs_of_clip: Signs) -> bool:
     """Whether memory was not put to the test."""
     return CAMERA in signs_of_clip and signs_of_clip[CAMERA]["way"] < LEFT
 
 
 def vector(kind_id: str, signs_of_clip: Signs) -> np.ndarray | None:
     """The signs that a kind is read from, as numbers; None where it is not asked."""
-    if KINDS[kind_id].memory and closed(signs_of_clip):
+    if KINDS[kind_id].memory and memory_untested(signs_of_clip):
         return None
     evidence = evidence_for(KINDS[kind_id], signs_of_clip)
     return None if evidence is None else np.array(list(evidence.values()))
 
 
-def fit(lines: Sequence[Line]) -> dict[str, Model]:
+def fit(lines: Sequence[Line]) -> dict[str, LogisticModel]:
     """One logistic model per kind: an offset and a weight for each sign it looks at."""
-    models: dict[str, Model] = {}
+    models: dict[str, LogisticModel] = {}
     for kind_id, kind in KINDS.items():
         names = signs_of(kind)
         rows = [(vector(kind_id, line["signs"]), float(line["kind"] == kind_id)) for line in lines]
@@ -163,7 +163,7 @@ def logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray, speaks_for: np.nd
     return solved
 
 
-def predicted(models: Mapping[str, Model], signs_of_clip: Signs) -> dict[str, float]:
+def predict(models: Mapping[str, LogisticModel], signs_of_clip: Signs) -> dict[str, float]:
     """Confidence in every kind that can be asked."""
     confidences = {}
     for kind_id, model in models.items():
@@ -174,12 +174,11 @@ def predicted(models: Mapping[str, Model], signs_of_clip: Signs) -> dict[str, fl
     return confidences
 
 
-def examined(models: Mapping[str, Model], lines: Sequence[Line]) -> Examination:
+def examine(models: Mapping[str, LogisticModel], lines: Sequence[Line]) -> Examination:
     """F1 of every kind, their mean, and how often clips of a kind (rows) were found to show each kind (columns)."""
     judged = [line for line in lines if line["strength"] >= SURE_ENOUGH or line["kind"] == "perfect"]
     kinds_by_clip = [
-        {kind_id for kind_id, sure in predicted(models, line["signs"]).items() if sure >= SURE_ENOUGH}
-        for line in judged
+        {kind_id for kind_id, sure in predict(models, line["signs"]).items() if sure >= SURE_ENOUGH} for line in judged
     ]
     clips, counts = (
         Counter(line["kind"] for line in judged),
@@ -217,8 +216,8 @@ def main(table: Path, out: Path) -> dict[str, Examination]:
     training = [line for line in lines if line["seed"] in TRAINING]
     models = fit(training)
     results = {
-        "training": examined(models, training),
-        "held_out": examined(models, [line for line in lines if line["seed"] in HELD_OUT]),
+        "training": examine(models, training),
+        "held_out": examine(models, [line for line in lines if line["seed"] in HELD_OUT]),
     }
     provenance = {
         "fitted": f"{len(training)} clips of {len(TRAINING)} films",
@@ -226,7 +225,7 @@ def main(table: Path, out: Path) -> dict[str, Examination]:
         "training_seeds": list(TRAINING),
         "held_out_seeds": list(HELD_OUT),
         "strengths": list(STRENGTHS),
-        "metrics": {metric_id: METRICS[metric_id].version for metric_id in asked()},
+        "metrics": {metric_id: METRICS[metric_id].version for metric_id in diagnosis_metrics()},
         "table": digest(lines),
         "macro_f1": {name: result["macro_f1"] for name, result in results.items()},
     }

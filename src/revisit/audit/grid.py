@@ -30,7 +30,7 @@ from revisit.worlds.layouts.common import true_frames
 from revisit.worlds.places import make_world
 from revisit.worlds.scripts import script_text
 from revisit.worlds.truth import save_truth
-from revisit.worlds.workers import Progress, Tell, side_by_side
+from revisit.worlds.workers import Progress, StepCallback, run_in_processes
 
 SIZE = (240, 416)
 FRAMES, FPS = 33, 8.0  # four seconds: as long as the clips that models make, and cheap to look at
@@ -110,12 +110,12 @@ def render_grid(
     cells += [(kind, 1.0) for kind in kinds if kind in FLOORS]
     full = [cell for cell in cells if cell[1] in (0.0, 1.0)]
     jobs = [
-        Job(folder, seed, tuple(cells if middle is None or seed in middle else full), size, away)
+        GridJob(folder, seed, tuple(cells if middle is None or seed in middle else full), size, away)
         for seed in dict.fromkeys(seeds)
     ]
     steps = sum(len(job.cells) + 1 for job in jobs)
     with one_thread_each():
-        lines_by_scene = side_by_side(_shoot, jobs, workers, steps, progress)
+        lines_by_scene = run_in_processes(_shoot, jobs, workers, steps, progress)
     lines = [line for some in lines_by_scene for line in some]
     order = {model_name(*cell): position for position, cell in enumerate([(TRUTH, 0.0), *cells])}
     lines.sort(key=lambda line: (order[line["model"]], line["id"]))
@@ -127,7 +127,7 @@ def render_grid(
 
 
 @dataclass(frozen=True)
-class Job:
+class GridJob:
     """All clips of one scene."""
 
     folder: Path
@@ -160,7 +160,7 @@ def _same_films(folder: Path, facts: Mapping[str, object], fresh: bool) -> None:
     write_json(path, facts)
 
 
-def _shoot(job: Job, tell: Tell) -> list[GridLine]:
+def _shoot(job: GridJob, tell: StepCallback) -> list[GridLine]:
     """Render what is missing of a scene, and return its lines of the manifest; where nothing is, no film is made."""
     from revisit.worlds.failures import generate
 

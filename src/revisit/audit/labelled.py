@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.core.grouping import grouped
+from revisit.core.grouping import group_items
 from revisit.core.text import parse_json
 from revisit.labels.label import BACK, GONE, HIDDEN, read_labels
 from revisit.media import VIDEO_SUFFIXES
@@ -117,7 +117,7 @@ def _scenes(folder: Path, rows: Mapping[str, Mapping[str, object]]) -> dict[str,
 
 def _from_lines(folder: Path) -> list[Labelled]:
     usable = [one for one in read_labels([folder]) if one.task in ("marks", "failure") and not one.example and one.clip]
-    by_clip = grouped(usable, lambda label: label.clip)
+    by_clip = group_items(usable, lambda label: label.clip)
     if not by_clip:
         raise UsageError(f"{folder / LINES}: no line of the tasks `marks` or `failure` names a clip")
     clips = []

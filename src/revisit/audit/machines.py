@@ -40,7 +40,7 @@ BY_ODOMETRY = "no tolerance where the camera is estimated from the video and not
 Difference = TypedDict("Difference", {"difference": float, "cases": int, "from": float, "to": float})
 
 
-class Measured(TypedDict):
+class MachineSpread(TypedDict):
     """The machines that were compared, and for each metric its largest difference and range of scores."""
 
     machines: str
@@ -48,9 +48,9 @@ class Measured(TypedDict):
 
 
 @cache
-def results() -> Measured:
+def results() -> MachineSpread:
     """What was measured on two machines."""
-    content: Measured = json.loads((files("revisit.audit.results") / "machines.json").read_text(encoding="utf-8"))
+    content: MachineSpread = json.loads((files("revisit.audit.results") / "machines.json").read_text(encoding="utf-8"))
     return content
 
 

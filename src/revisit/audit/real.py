@@ -17,7 +17,7 @@ from revisit.audit.labelled import UNSURE, VERDICTS, Labelled, read_labelled
 from revisit.audit.schema import ByClipAndScene, ConfidenceLevel, FrameErrors, LabelledRow, Outcomes, RealContent
 from revisit.audit.steadiness import disturbed_cases, encode_for, flips
 from revisit.core import GATES, METRICS, SUITES, Case, Clip, Rejected, Target
-from revisit.core.grouping import grouped
+from revisit.core.grouping import group_items
 from revisit.diagnosis.diagnose import diagnose
 from revisit.diagnosis.signs import READ
 from revisit.engine.plan import make_plan
@@ -100,11 +100,11 @@ def against(clips: Sequence[Labelled], results: Results) -> RealContent:
     return {
         "clips": rows,
         "target": {
-            "all": counted(clear, lambda clip: verdicts[clip.name]),
+            "all": count_outcomes(clear, lambda clip: verdicts[clip.name]),
             "kinds": {
-                kind: counted([c for c in clear if c.kind == kind], lambda c: verdicts[c.name]) for kind in kinds
+                kind: count_outcomes([c for c in clear if c.kind == kind], lambda c: verdicts[c.name]) for kind in kinds
             },
-            "always never hidden": counted(clear, lambda clip: NEVER),
+            "always never hidden": count_outcomes(clear, lambda clip: NEVER),
             "confusion": {
                 label: dict(Counter(verdicts[c.name] for c in clear if c.verdict == label)) for label in VERDICTS
             },
@@ -114,7 +114,7 @@ def against(clips: Sequence[Labelled], results: Results) -> RealContent:
             "gone": _frames(clips, facts, "first_hidden_frame", lambda clip: clip.gone, results),
             "back": _frames(clips, facts, "first_return_frame", lambda clip: clip.back, results),
         },
-        "view": counted([clip for clip in clips if clip.view], lambda clip: _label(results, clip, VIEW), "view"),
+        "view": count_outcomes([clip for clip in clips if clip.view], lambda clip: _label(results, clip, VIEW), "view"),
         "target_reappearance": _reappearance(clear, results),
         "diagnosis": _diagnosis(clips, results),
     }
@@ -125,10 +125,12 @@ def outcome(label: str, verdict: str) -> str:
     return UNDECIDED if verdict == UNSURE else RIGHT if verdict == label else WRONG
 
 
-def counted(clips: Sequence[Labelled], verdict_of: Callable[[Labelled], str], label: str = "verdict") -> ByClipAndScene:
+def count_outcomes(
+    clips: Sequence[Labelled], verdict_of: Callable[[Labelled], str], label: str = "verdict"
+) -> ByClipAndScene:
     """Right, wrong and undecided by clips and by scenes, with Wilson's interval of the share that is wrong."""
     outcomes = [(clip.scene, outcome(getattr(clip, label), verdict_of(clip))) for clip in clips]
-    scenes = grouped(outcomes, lambda one: one[0]).values()
+    scenes = group_items(outcomes, lambda one: one[0]).values()
     worst = [
         next(one for one in (WRONG, UNDECIDED, RIGHT) if one in {verdict_of for _, verdict_of in some})
         for some in scenes
@@ -146,7 +148,7 @@ def calibration(rows: Iterable[LabelledRow]) -> list[ConfidenceLevel]:
     """How often verdicts of each confidence are right."""
     decided = [row for row in rows if row["outcome"] in (RIGHT, WRONG) and row["confidence"] is not None]
     levels: list[ConfidenceLevel] = []
-    for confidence, some in sorted(grouped(decided, lambda row: row["confidence"] or 0.0).items()):
+    for confidence, some in sorted(group_items(decided, lambda row: row["confidence"] or 0.0).items()):
         right = sum(row["outcome"] == RIGHT for row in some)
         interval = share_interval(right, len(some))
         levels.append({"confidence": confidence, "n": len(some), "right": right, "interval": interval})

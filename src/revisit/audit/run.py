@@ -35,7 +35,7 @@ SEEDS = 4
 
 
 @dataclass(frozen=True)
-class Grid:
+class AuditGrid:
     """Which failures, how strong, in how many scenes."""
 
     kinds: tuple[str, ...] = ()  # all by default
@@ -74,7 +74,7 @@ class Grid:
 
 def audit(
     out: Path,
-    grid: Grid,
+    grid: AuditGrid,
     *,
     set: str = "lite",
     suites: Sequence[str] = ("folder",),
@@ -95,7 +95,7 @@ def audit(
         plan, out / "run", workers=workers, fresh=fresh, progress=observed, command=command,
         request={"source": str((out / "grid").resolve()), "suite": "folder", "set": set, "metrics": list(metrics)},
     )  # fmt: skip
-    content = analysed(plan, run, grid)
+    content = analyse_run(plan, run, grid)
     write_json(out / "audit.json", content)
     return content
 
@@ -116,7 +116,7 @@ def plan_of(folder: Path, set: str, suites: Sequence[str], metrics: Sequence[str
     )
 
 
-def analysed(plan: Plan, run: Run, grid: Grid) -> AuditContent:
+def analyse_run(plan: Plan, run: Run, grid: AuditGrid) -> AuditContent:
     """What the records of a run on a grid say of its metrics."""
     results = run.results
     facts: GridFacts = {

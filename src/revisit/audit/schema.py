@@ -45,7 +45,7 @@ class KindAudit(TypedDict):
     response: str
 
 
-class Problem(TypedDict, total=False):
+class MetricProblem(TypedDict, total=False):
     """Something that a metric should do and does not."""
 
     metric: str
@@ -79,7 +79,7 @@ class MetricAudit(TypedDict):
     floors: dict[str, Level]
     kinds: dict[str, KindAudit]
     specificity: Specificity
-    failing: list[Problem]
+    failing: list[MetricProblem]
 
 
 class Best(TypedDict):
@@ -125,7 +125,7 @@ class AuditContent(TypedDict, total=False):
     metrics: dict[str, MetricAudit]
     gates: dict[str, dict[str, dict[str, int]]]
     diagonal: dict[str, Diagonal]
-    failing: list[Problem]
+    failing: list[MetricProblem]
     not_asked: dict[str, str]
     rules: dict[str, float]
 

@@ -30,7 +30,7 @@ from revisit.media.perturb import WORDS as CHANGED_FRAMES
 from revisit.results import Results
 from revisit.results.record_files import write_json
 from revisit.stats.intervals import share_interval
-from revisit.worlds.workers import Tell, side_by_side
+from revisit.worlds.workers import StepCallback, run_in_processes
 
 AS_IT_IS = ""
 OTHER_FRAMES = {
@@ -106,10 +106,10 @@ def encode_for(cases: Sequence[Case], folder: Path, workers: int | None, fresh: 
     """Make the files of the disturbance `crf18` that are not there yet."""
     places = [(case.clip, _encoded(case, folder)) for case in cases]
     todo = [(clip, path) for clip, path in places if fresh or not path.exists()]
-    side_by_side(_encode, todo, workers, len(todo), None)
+    run_in_processes(_encode, todo, workers, len(todo), None)
 
 
-def _encode(job: tuple[Clip, Path], tell: Tell) -> None:
+def _encode(job: tuple[Clip, Path], tell: StepCallback) -> None:
     """Write a clip as H.264 at crf 18, an odd row or column left out. One that cannot be read is told in its turn."""
     clip, path = job
     with suppress(MediaError), open_clip(clip) as stream:

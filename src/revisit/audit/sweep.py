@@ -20,7 +20,7 @@ import yaml
 from revisit.audit.schema import SweepContent, SweepRow, SweptMetric
 from revisit.core import METRICS, UsageError
 from revisit.engine.dependencies import Parameters, protocol_facts
-from revisit.engine.parameters import alike, called, check_used, known
+from revisit.engine.parameters import check_used, default_value, same_type, type_name
 from revisit.engine.plan import Plan
 from revisit.engine.run import Progress, evaluate
 from revisit.results import Results
@@ -123,11 +123,13 @@ def sweep(
 def _default(plan: Plan, parameter: Parameter) -> Any:
     """The value that the plan has without us; refuses what the plan does not use, or has another kind of value."""
     check_used(plan, {owner: {} for owner, _ in parameter.targets})
-    standing = tuple(plan.parameters.get(owner, {}).get(name, known(owner, name)) for owner, name in parameter.targets)
+    standing = tuple(
+        plan.parameters.get(owner, {}).get(name, default_value(owner, name)) for owner, name in parameter.targets
+    )
     for value in parameter.values:
         for one, usual, (owner, name) in zip(parameter.each(value), standing, parameter.targets, strict=True):
-            if not alike(one, usual):
-                raise UsageError(f"{owner}.{name} is {usual!r} by default; {one!r} is not a {called(usual)}")
+            if not same_type(one, usual):
+                raise UsageError(f"{owner}.{name} is {usual!r} by default; {one!r} is not a {type_name(usual)}")
     return standing if len(standing) > 1 else standing[0]
 
 

@@ -15,9 +15,9 @@ from revisit.audit.schema import (
     SteadinessContent,
     SweepContent,
 )
-from revisit.core.grouping import grouped
+from revisit.core.grouping import group_items
 from revisit.results import Cell
-from revisit.results.display import arrow, shown
+from revisit.results.display import arrow, cell_text
 
 WIDTH = 34  # of the column that names the metric
 CELL = 5
@@ -45,7 +45,7 @@ def matrix(audit: AuditContent) -> str:
     ]
     for metric_id, metric in metrics.items():
         name = f"{metric_id}{' (memory)' if metric['memory'] else ''}"[: WIDTH - 1]
-        lines.append(f"{name:<{WIDTH}}" + "".join(cell_text(metric["kinds"][kind]) for kind in kinds))
+        lines.append(f"{name:<{WIDTH}}" + "".join(audit_cell(metric["kinds"][kind]) for kind in kinds))
     lines += ["", "Failures: " + ", ".join(f"{short[kind]} {audit['kinds'][kind]['title']}" for kind in kinds), ""]
     lines += diagonal_lines(audit)
     lines += ["", *failing_lines(audit)]
@@ -57,10 +57,10 @@ def matrix(audit: AuditContent) -> str:
 
 def by_reason(audit: AuditContent) -> dict[str, list[str]]:
     """Reason -> everything that was not asked for it."""
-    return grouped(audit["not_asked"], lambda metric_id: audit["not_asked"][metric_id])
+    return group_items(audit["not_asked"], lambda metric_id: audit["not_asked"][metric_id])
 
 
-def cell_text(cell: KindAudit) -> str:
+def audit_cell(cell: KindAudit) -> str:
     """Six characters: the AUC, in brackets where it is claimed, starred where it follows the strength."""
     if cell["response"] in ("unscored", "no clips"):
         inside = "."
@@ -211,7 +211,7 @@ def horizon_table(horizon: HorizonContent) -> str:
 
 
 def _mean(cell: CellJson) -> str:
-    return shown(Cell.from_json(cell), interval=False)
+    return cell_text(Cell.from_json(cell), interval=False)
 
 
 def _figures(best: Best) -> str:

@@ -44,14 +44,14 @@ def annotate(
     ),
 ) -> None:
     """Collect labels from people in the browser. Starts a web application for raters on this machine."""
-    from revisit.labels.project import Settings
-    from revisit.labels.start import Wish, start
-    from revisit.web.server import Where
+    from revisit.labels.project import ProjectSettings
+    from revisit.labels.start import ProjectRequest, start
+    from revisit.web.server import ListenAddress
 
-    settings = Settings(
+    settings = ProjectSettings(
         tuple(task) or ("pairwise",), of, raters, agree, sample, count, metric, tuple(dimension), forms, per_scene,
         gold_every, seed,
     )  # fmt: skip
-    request = Wish(tuple(runs), settings, out, tuple(rater), gold, guide, store)
-    where = Where(host, port, tuple(name))
+    request = ProjectRequest(tuple(runs), settings, out, tuple(rater), gold, guide, store)
+    where = ListenAddress(host, port, tuple(name))
     start(request, where, token, prepare, typer.echo, console.Counter("clips ready"))

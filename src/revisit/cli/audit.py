@@ -73,7 +73,7 @@ def audit(
             METRICS[name]
     for name in suite:
         SUITES[name]
-    grid = run.Grid(tuple(parts([kinds])), tuple(map(_number, parts([strengths]))), seeds, first_seed)
+    grid = run.AuditGrid(tuple(parts([kinds])), tuple(map(_number, parts([strengths]))), seeds, first_seed)
     rendered = None if quiet else console.Counter("rendered")
     settings: AuditSettings = {
         "set": observer_set,

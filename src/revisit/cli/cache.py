@@ -70,7 +70,7 @@ def prune(
 
     from revisit.core import UsageError
     from revisit.engine.cache import cache_root
-    from revisit.engine.cache_pruning import LIMIT, cache_limit, size_of, size_text, unused
+    from revisit.engine.cache_pruning import LIMIT, cache_limit, plan_pruning, size_of, size_text
 
     if everything and (to or days is not None):
         raise UsageError("--all keeps nothing, --to SIZE and --days N keep what was used last: say one of them")
@@ -79,7 +79,7 @@ def prune(
         room = cache_limit()
         if room is None:
             raise UsageError(f"say what to keep: --to SIZE, --days N or {LIMIT}=SIZE; or --all, to keep nothing")
-    files = unused(cache_root(), to=room, days=days)
+    files = plan_pruning(cache_root(), to=room, days=days)
     bytes_freed, bytes_left = sum(file.bytes for file in files.old), sum(file.bytes for file in files.kept)
     text = f"{len(files.old)} pieces ({size_text(bytes_freed)}); {len(files.kept)} stay ({size_text(bytes_left)})"
     bytes_unfinished = sum(file.bytes for file in files.torn)

@@ -113,7 +113,7 @@ def models(own: Path = OWN_GENERATORS, json: bool = JSON) -> None:
     rows = [
         [
             entry.id, entry.takes, entry.condition, entry.payload, f"{entry.frames} at {entry.fps:g}",
-            "x".join(map(str, entry.size)), f"{entry.gain[0]:g}", entry.checked_told,
+            "x".join(map(str, entry.size)), f"{entry.gain[0]:g}", entry.checked_text,
         ]
         for entry in cards.values()
     ]  # fmt: skip

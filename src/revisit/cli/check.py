@@ -41,17 +41,17 @@ def check(
 
     if what in SUITES and not Path(what).is_dir():
         from revisit.cli.generate import options_of
-        from revisit.control.generation import batch_of, conditions
+        from revisit.control.generation import batch_requests, load_batch
         from revisit.control.generators import generator as card
         from revisit.core.text import parts
 
         if not model:
             raise UsageError("give --model, the model whose clips are checked")
-        (condition,) = conditions(
+        (condition,) = batch_requests(
             model, parts([size]), first_frame, to=card(generator, own) if generator else None, frames=frames, fps=fps,
             only=tuple(parts(only)), limit=limit, options=options_of(option),
         )  # fmt: skip
-        batch = batch_of(what, data, out, condition)
+        batch = load_batch(what, data, out, condition)
         for sentence in dict.fromkeys(batch.left_out):
             console.message(f"left out: {sentence}")
         expected = of_jobs(batch.jobs, batch.home)

@@ -36,15 +36,15 @@ def compare(
     from revisit.core import UsageError, load_all
     from revisit.results.compare import as_json, coverage_of
     from revisit.results.compare import compare as compared
-    from revisit.runs.comparability import groups, headline, matched, refusals, sides
+    from revisit.runs.comparability import asked_metrics, groups, match_sides, read_sides, refusals
 
     load_all()
-    entries = sides(what)
+    entries = read_sides(what)
     if len(entries) < 2:
         raise UsageError("one model alone has nothing to be compared with; give another run, or RUN:MODEL")
     pairs, refused = [], {}
-    for first, rivals in _increments(entries) if increments else matched(entries):
-        metrics = metric or (list(first.facts["protocol"]["metrics"]) if show_all else headline(first.facts))
+    for first, rivals in _increments(entries) if increments else match_sides(entries):
+        metrics = metric or (list(first.facts["protocol"]["metrics"]) if show_all else asked_metrics(first.facts))
         for other in rivals:
             reasons = refusals(first, other, metrics)
             refused.update(
@@ -224,13 +224,14 @@ def trend(
 ) -> None:
     """Follow a score over checkpoints or dates. Only the clips that all of them have count."""
     from revisit.core import METRICS, UsageError, load_all
+    from revisit.core.grouping import group_items
     from revisit.report.trend import as_svg
-    from revisit.results.display import NOTHING, column_head, shown
+    from revisit.results.display import NOTHING, cell_text, column_head
     from revisit.results.trend import trends
-    from revisit.runs.comparability import date_of, headline, refusals, sides, step_of
+    from revisit.runs.comparability import asked_metrics, date_of, read_sides, refusals, step_of
 
     load_all()
-    entries = sides(what)
+    entries = read_sides(what)
     if len(entries) < 2:
         raise UsageError("a trend needs at least two runs or models")
     if by not in ("step", "date", "order"):
@@ -243,7 +244,7 @@ def trend(
         raise UsageError(f"{unknown!r} has no number in its name; --by date or --by order takes another order")
     order = sorted(range(len(entries)), key=lambda k: keys[k])
     ordered = [entries[k] for k in order]
-    metrics = metric or headline(ordered[0].facts)
+    metrics = metric or asked_metrics(ordered[0].facts)
     refused: dict[str, str] = {}
     for side in ordered[1:]:
         refused.update(refusals(ordered[0], side, metrics))
@@ -259,15 +260,14 @@ def trend(
     else:
         heads = ["", *(column_head(curve.metric) for curve in curves)]
         rows = [
-            [label, *(shown(curve.cells[k]) if curve.cells else NOTHING for curve in curves)]
+            [label, *(cell_text(curve.cells[k]) if curve.cells else NOTHING for curve in curves)]
             for k, label in enumerate(labels)
         ]
         console.table(heads, rows, numbers=True)
         for curve in curves:
             console.message(f"{METRICS[curve.metric].title}: {curve.sentence}")
-        for why in sorted(set(refused.values())):
-            ids = [metric_id for metric_id, reason in refused.items() if reason == why]
-            console.message(f"not followed: {', '.join(ids)}: {why}")
+        for sentence, ids in sorted(group_items(refused, refused.__getitem__).items()):
+            console.message(f"not followed: {', '.join(ids)}: {sentence}")
     if out is not None:
         out.write_text(as_svg(curves, labels), encoding="utf-8")
         console.message(f"plot: {out}")

@@ -33,14 +33,14 @@ def message(text: str) -> None:
 
 def clean(text: str) -> str:
     """Text without control characters, so that a file name cannot drive the terminal."""
-    from revisit.core.text import shown_text
+    from revisit.core.text import printable_text
 
-    return shown_text(text)
+    return printable_text(text)
 
 
 def counted(count: int, noun: str) -> str:
     """`1 clip`, `2 clips`. The library is imported late: it brings numpy, which --help can do without."""
-    from revisit.core.text import counted as with_noun
+    from revisit.core.text import pluralize as with_noun
 
     return with_noun(count, noun)
 
@@ -239,10 +239,10 @@ def verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> None:
 def _by_question(answers: Sequence[Mapping[str, Any]], content: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Heads and rows of the table under the verdict: models, and the truth as a row of its own."""
     from revisit.results import Cell
-    from revisit.results.display import arrow, shown
-    from revisit.results.funnel import posed
+    from revisit.results.display import arrow, cell_text
+    from revisit.results.funnel import testable_clips
 
-    counts = {model: posed(entry["funnel"]) for model, entry in content["models"].items()}
+    counts = {model: testable_clips(entry["funnel"]) for model, entry in content["models"].items()}
     any_posed = any(counts.values())
     cells = [{place["model"]: Cell.from_json(place["cell"]) for place in answer["places"]} for answer in answers]
     truths = [Cell.from_json(answer["truth"]) if answer["truth"] else None for answer in answers]
@@ -251,7 +251,7 @@ def _by_question(answers: Sequence[Mapping[str, Any]], content: Mapping[str, Any
         table_rows = []
         for model, count in counts.items():
             own = [
-                shown(ranked[model], interval)
+                cell_text(ranked[model], interval)
                 if model in ranked
                 else cell(content["models"][model]["scores"].get(answer["metric"], {"n": 0, "of": 0}))
                 for ranked, answer in zip(cells, answers, strict=True)
@@ -265,7 +265,7 @@ def _by_question(answers: Sequence[Mapping[str, Any]], content: Mapping[str, Any
                 [
                     _ceiling(content["truth"]),
                     *([""] if any_posed else []),
-                    *("" if truth is None else shown(truth, interval) for truth in truths),
+                    *("" if truth is None else cell_text(truth, interval) for truth in truths),
                 ]
             )
         return table_rows
@@ -292,12 +292,12 @@ def _wrapped(text: str, indent: int) -> str:
 
 def _all_scores(content: Mapping[str, Any]) -> None:
     """Print all metrics down, models across, each mean with its interval, n and coverage."""
-    from revisit.results.funnel import posed
+    from revisit.results.funnel import testable_clips
 
     models, truth = list(content["models"]), content.get("truth")
     for start in range(0, len(models), MODELS_PER_TABLE):
         shown = models[start : start + MODELS_PER_TABLE]
-        counts = [posed(content["models"][model]["funnel"]) for model in shown]
+        counts = [testable_clips(content["models"][model]["funnel"]) for model in shown]
         told = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
         rows = [["clips that posed the test", *told]] if any(counts) else []
         rows += _score_rows(content["metrics"], content["models"], shown)
@@ -319,9 +319,9 @@ def _ceiling(truth: Mapping[str, Any]) -> str:
 
 
 def _not_asked(reasons: Mapping[str, str]) -> None:
-    from revisit.core.grouping import grouped
+    from revisit.core.grouping import group_items
 
-    for reason, ids in sorted(grouped(reasons, lambda id: reasons[id]).items()):
+    for reason, ids in sorted(group_items(reasons, lambda id: reasons[id]).items()):
         message(f"not asked: {_named(ids)}: {reason}")
 
 
@@ -409,8 +409,8 @@ def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
 def cell(content: Mapping[str, Any] | str) -> str:
     """`0.71 [0.66 to 0.76] (12/20)`; a dash without a score; the cell's own text where it has one, as ranks do."""
     from revisit.results import Cell
-    from revisit.results.display import shown
+    from revisit.results.display import cell_text
 
     if isinstance(content, str):
         return content
-    return str(content.get("text") or shown(Cell.from_json(content)))
+    return str(content.get("text") or cell_text(Cell.from_json(content)))

@@ -55,7 +55,7 @@ def eval_(
 
     After a metric or a protocol changed, `--rescore` with the run answers again in seconds.
     """
-    from revisit.engine.executors import executor_named
+    from revisit.engine.executors import find_executor
     from revisit.engine.request import Request
     from revisit.media import Limits
     from revisit.networks import settings
@@ -74,11 +74,11 @@ def eval_(
     )
     run = run_evaluation(
         request,
-        out or request.usual_place,
+        out or request.default_folder,
         quiet=quiet,
         fresh=fresh,
         workers=workers,
-        executor=executor_named(executor, address, workers),
+        executor=find_executor(executor, address, workers),
         limits=Limits.parse(limits),
     )
     raise typer.Exit(print_summary(run, report=report, show_all=show_all, json=json, quiet=quiet))

@@ -29,7 +29,7 @@ def figure(
     from revisit.core import UsageError, load_all
     from revisit.report import figures
     from revisit.results.run import Run
-    from revisit.results.verdict import headline
+    from revisit.results.verdict import headline_metrics
 
     load_all()
     if kind not in KINDS:
@@ -41,7 +41,7 @@ def figure(
     if unknown := [id for id in metric if id not in results.metrics]:
         raise UsageError(f"{run} did not ask {unknown[0]!r}; it asked {', '.join(results.metrics)}")
     part = results.where(model=model) if model else results
-    metrics = metric or headline(results, finished_run.facts["suite"])
+    metrics = metric or headline_metrics(results, finished_run.facts["suite"])
     if kind in ("path", "strip"):
         drawing = _of_scene(kind, part, metrics, sample, rows, frames, finished_run)
     else:
@@ -70,10 +70,10 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
     from revisit.geometry.script_path import timed_path
     from revisit.report import figures
     from revisit.results.ceilings import held_to_truth
-    from revisit.results.verdict import verdict, verdict_of
+    from revisit.results.verdict import load_verdict, make_verdict
     from revisit.results.worst_frames import worst_moments
 
-    moments = verdict_of(run)["moments"]
+    moments = load_verdict(run)["moments"]
     samples = list(dict.fromkeys(case.sample for case in results.cases))
     if not sample:
         sample = next((moment["sample"] for moment in moments if moment["sample"] in samples), samples[0])
@@ -93,7 +93,7 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
         return figures.path(results, scene_cases, asked)
     cases = _differing(scene_cases, rows)
     corrected, suite = held_to_truth(results), run.summary["suite"]
-    answers = verdict(results, SUITES[suite].card if suite in SUITES else {}).answers
+    answers = make_verdict(results, SUITES[suite].card if suite in SUITES else {}).answers
     worst = worst_moments(corrected.where(sample=sample), answers, count=len(scene_cases))
     failing = {moment.case: moment.frame for moment in worst}
     try:

@@ -14,10 +14,10 @@ from revisit.cli import console
 from revisit.cli.options import JOB_OPTION, JSON, ONLY, OWN_GENERATORS, out_option, refuse_others
 
 if TYPE_CHECKING:
-    from revisit.control.generation import By
+    from revisit.control.generation import GeneratorChoice
     from revisit.control.generators import Generator
-    from revisit.control.job_runner import Generated, GenerationSettings
-    from revisit.control.jobs import Batch
+    from revisit.control.job_runner import GenerationSettings, JobResult
+    from revisit.control.jobs import JobBatch
 
 RECORD_OPTIONS = (
     "suite", "command", "out", "generator", "frames", "workers", "timeout", "checkpoint", "own", "json"
@@ -72,7 +72,7 @@ def generate(
     Instead of a suite, a file of records (JSON lines: id, prompt, camera, and image or source_video where needed) makes
     one clip of each: it needs --generator, --command and --out.
     """
-    from revisit.control.generation import By, batch_of, conditions, how_of
+    from revisit.control.generation import GeneratorChoice, batch_requests, load_batch, settings_for
     from revisit.control.generators import generator as generator_card
     from revisit.core import UsageError
     from revisit.core.text import parts
@@ -86,17 +86,17 @@ def generate(
         _generate_records(Path(suite), card, command, out, limits, checkpoint, json)
     if not model and not baseline:
         raise UsageError("give --model, the name of your model in tables and folders")
-    maker = By(command, serve, baseline, None, workers, parts([gpus]), load_timeout)
+    maker = GeneratorChoice(command, serve, baseline, None, workers, parts([gpus]), load_timeout)
     if not dry_run:
         maker.makers({"world": world})
     to = generator_card(generator, own) if generator else None
-    settings = how_of(
+    settings = settings_for(
         maker, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, checkpoint=checkpoint,
         price=price, currency=currency,
     )  # fmt: skip
     batches = [
-        batch_of(suite, data, out, condition)
-        for condition in conditions(
+        load_batch(suite, data, out, condition)
+        for condition in batch_requests(
             model or baseline, parts(size), first_frame, to=to, frames=frames, fps=fps, seed=seed,
             only=tuple(parts(only)), limit=limit, options=options_of(option),
         )
@@ -107,7 +107,7 @@ def generate(
         _generate_batches(batches, maker, settings, json)
 
 
-def _print_plans(batches: Sequence[Batch], maker: By, settings: GenerationSettings, json: bool) -> None:
+def _print_plans(batches: Sequence[JobBatch], maker: GeneratorChoice, settings: GenerationSettings, json: bool) -> None:
     """Print what would be made, and the space it needs."""
     from revisit.control.generation import disk_free, plan_rows, with_ceilings
 
@@ -117,13 +117,15 @@ def _print_plans(batches: Sequence[Batch], maker: By, settings: GenerationSettin
         _print_plan(batch.home, rows, sum(row["bytes"] for row in rows), disk_free(batch.home), json)
 
 
-def _generate_batches(batches: Sequence[Batch], maker: By, settings: GenerationSettings, json: bool) -> NoReturn:
+def _generate_batches(
+    batches: Sequence[JobBatch], maker: GeneratorChoice, settings: GenerationSettings, json: bool
+) -> NoReturn:
     """Make the clips, and print what became of them and the command that scores them."""
-    from revisit.control.generation import carry_out, cost_of, disk_free, plan_rows, with_ceilings
+    from revisit.control.generation import cost_of, disk_free, generate_batch, plan_rows, with_ceilings
     from revisit.core import UsageError
     from revisit.worlds.on_demand import world
 
-    results: list[Generated] = []
+    results: list[JobResult] = []
     work = with_ceilings(batches, maker, settings)
     total = sum(len(batch.jobs) for batch, _, _ in work)
     for batch, batch_maker, batch_settings in work:
@@ -134,7 +136,7 @@ def _generate_batches(batches: Sequence[Batch], maker: By, settings: GenerationS
                 f"the clips need about {need / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free in {batch.home}; "
                 "free some space, or choose another --out"
             )
-        _follow(carry_out(batch, batch_maker, batch_settings, {"world": world}), total, results)
+        _follow(generate_batch(batch, batch_maker, batch_settings, {"world": world}), total, results)
     _print_remarks(results, total)
     for batch in batches if not maker.baseline else ():
         console.message(_cost_line(cost_of(batch, settings)))
@@ -157,7 +159,7 @@ def _generate_records(
     from revisit.core import SUITES
 
     records = read_records(file)
-    results: list[Generated] = []
+    results: list[JobResult] = []
     timeout, workers, frames = limits
     clips = generate(
         records, card, command, out, timeout=timeout, workers=workers, frames=frames, checkpoint=checkpoint
@@ -178,7 +180,7 @@ def _generate_records(
     _finish(results, content if json else None, [f"revisit eval {shlex.quote(str(manifest))}{as_suite}"])
 
 
-def _follow(running: Iterable[Generated], total: int, results: list[Generated]) -> None:
+def _follow(running: Iterable[JobResult], total: int, results: list[JobResult]) -> None:
     """Print a line for every clip as it ends, and add it to the results."""
     for result in running:
         results.append(result)
@@ -187,16 +189,16 @@ def _follow(running: Iterable[Generated], total: int, results: list[Generated]) 
         console.message(f"{len(results)}/{total} {result.id}: {result.status}{reason}{tries}")
 
 
-def _print_remarks(results: Sequence[Generated], total: int) -> None:
+def _print_remarks(results: Sequence[JobResult], total: int) -> None:
     for remark, count in Counter(remark for result in results for remark in result.remarks).items():
         console.message(f"{count} of {total}: {remark}")
 
 
-def _counts(results: Sequence[Generated]) -> dict[str, int]:
+def _counts(results: Sequence[JobResult]) -> dict[str, int]:
     return dict(sorted(Counter(result.status for result in results).items()))
 
 
-def _finish(results: Sequence[Generated], content: object, commands: Sequence[str]) -> NoReturn:
+def _finish(results: Sequence[JobResult], content: object, commands: Sequence[str]) -> NoReturn:
     """Print JSON, or how many clips ended how and the commands that score them; exit code 1 where a clip is missing."""
     if content is not None:
         console.data(content)
@@ -207,7 +209,7 @@ def _finish(results: Sequence[Generated], content: object, commands: Sequence[st
     raise typer.Exit(0 if all(result.good for result in results) else 1)
 
 
-def _print_left_out(batch: Batch) -> None:
+def _print_left_out(batch: JobBatch) -> None:
     for sentence in dict.fromkeys(batch.left_out):
         console.message(f"left out: {sentence}")
 

@@ -15,7 +15,7 @@ from revisit.cli.judge_check import check
 from revisit.cli.options import JSON, out_option
 
 if TYPE_CHECKING:
-    from revisit.judges.batch import Asker
+    from revisit.judges.batch import JudgeClient
     from revisit.judges.protocol import Frames
 
 app = Commands("Ask a vision-language model about clips, and check its answers.", cls=OpenGroup)
@@ -105,18 +105,18 @@ def _replayed_roles(facts: Mapping[str, Any], answers: Path, out: Path) -> Path:
     return out.resolve()
 
 
-def asker_of(judge: str) -> Asker:
+def asker_of(judge: str) -> JudgeClient:
     """Somebody who asks the judge that --judge names, and keeps its answers in the cache."""
     from revisit.engine.cache import cache_root
     from revisit.judges.settings import choose_judge
     from revisit.judges.store import AnswerStore, shared_store
 
     selection = choose_judge(judge)
-    return selection.asker(AnswerStore(shared_store(cache_root(), selection.judge.facts)))
+    return selection.client(AnswerStore(shared_store(cache_root(), selection.judge.facts)))
 
 
 def look_at(clip: Path, frames: int) -> Frames:
     """So many frames of a clip, evenly spread."""
-    from revisit.engine.judging import look
+    from revisit.engine.judging import judge_frames
 
-    return look(clip, at_most=frames)
+    return judge_frames(clip, at_most=frames)

@@ -35,10 +35,10 @@ def check(
     """Compare a judge's answers with people's labels or rendered truth."""
     from revisit.core import UsageError
     from revisit.engine.cache import cache_root
-    from revisit.engine.judging import look
-    from revisit.judges.batch import Asker
+    from revisit.engine.judging import judge_frames
+    from revisit.judges.batch import JudgeClient
     from revisit.judges.budget import Budget
-    from revisit.judges.calibration import Plan, calibrate
+    from revisit.judges.calibration import CalibrationPlan, calibrate
     from revisit.judges.labels import read_labels
     from revisit.judges.protocol import Judge
     from revisit.judges.settings import ChosenJudge, choose_judge
@@ -61,12 +61,12 @@ def check(
         raise UsageError("choose a judge with --judge: a judge file, the url of a server, or recorded answers")
     budget = Budget(selection.limit, selection.price)  # one for all rounds
 
-    def ask(who: Judge) -> Asker:
+    def ask(who: Judge) -> JudgeClient:
         store = AnswerStore(shared_store(cache_root(), who.facts))
-        return Asker(who, store, selection.patience, budget, selection.tokens_per_image)
+        return JudgeClient(who, store, selection.patience, budget, selection.tokens_per_image)
 
-    plan = Plan(repeats, positions, (1 if worlds else 0) if blinded is None else blinded)
-    report = calibrate(selection.judge, read_labels(labels), lambda clip: look(clip, at_most=frames), ask, plan)
+    plan = CalibrationPlan(repeats, positions, (1 if worlds else 0) if blinded is None else blinded)
+    report = calibrate(selection.judge, read_labels(labels), lambda clip: judge_frames(clip, at_most=frames), ask, plan)
     if out is not None:
         write_json(out, report)
     if json:

@@ -22,9 +22,9 @@ def export(
     store: str = STORE,
 ) -> None:
     """Write labels.jsonl, and files for other tools. Parquet, Label Studio, WRBench, MBench, targets, key frames."""
-    from revisit.labels.load import exported_files
+    from revisit.labels.load import export_files
 
-    for path in exported_files(source, out, store):
+    for path in export_files(source, out, store):
         typer.echo(str(path))
 
 
@@ -35,9 +35,9 @@ def import_(
     out: Path = out_option("The labels.jsonl to write.", required=True),
 ) -> None:
     """Convert labels of another tool into labels.jsonl."""
-    from revisit.labels.load import imported
+    from revisit.labels.load import import_labels
 
-    typer.echo(f"{imported(source, shape, out)} labels: {out}")
+    typer.echo(f"{import_labels(source, shape, out)} labels: {out}")
 
 
 def agree(
@@ -79,9 +79,9 @@ def align(
     store: str = STORE,
 ) -> None:
     """Compare the metrics of a run with people's labels. Tables are in the papers' layout."""
-    from revisit.labels.load import aligned
+    from revisit.labels.load import align_run
 
-    report, page = aligned(run, labels, metric, seed, store)
+    report, page = align_run(run, labels, metric, seed, store)
     if json:
         console.data(report)
         return

@@ -69,7 +69,7 @@ def require_column(boards: Sequence[Any], sort: str) -> None:
 def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Any]:
     """The boards asked for: those of runs, then those of result files, then the printed ones."""
     from revisit.core import SUITES
-    from revisit.results.leaderboards import joined
+    from revisit.results.leaderboards import join_boards
 
     own: list[Any] = []
     files: list[Any] = []
@@ -85,7 +85,7 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
             printed += tables(supplement) if tables is not None else ()
             if name in suites and tables is None:
                 console.message(f"{name}: Revisit has no published table of this suite")
-    return [*joined(own), *files, *printed]
+    return [*join_boards(own), *files, *printed]
 
 
 def _board(path: Path, subset: str) -> tuple[str, Sequence[Any], bool]:
@@ -109,10 +109,10 @@ def _board(path: Path, subset: str) -> tuple[str, Sequence[Any], bool]:
 def _show(board: Any, sort: str) -> None:
     """Print a board, as many columns at a time as fit, and name the columns in which nobody has a value."""
     from revisit.report.leaderboards import head
-    from revisit.results.leaderboards import ordered
+    from revisit.results.leaderboards import sorted_rows
 
     typer.echo(f"{console.clean(board.title)}\nprotocol: {console.clean(board.protocol)}")
-    rows = ordered(board, sort)
+    rows = sorted_rows(board, sort)
     filled = [column for column in board.columns if any(row.cell(column).mean is not None for row in rows)]
     for start in range(0, max(len(filled), 1), COLUMNS_PER_TABLE):
         part = filled[start : start + COLUMNS_PER_TABLE]

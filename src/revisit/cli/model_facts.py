@@ -15,7 +15,7 @@ HEADS = ["model", "category", "view from", "camera", "backbone", "parameters", "
 def print_model_facts(runs: Sequence[Path], file: Path | None, json: bool) -> None:
     """Print category, camera, backbone and parameters; stated and measured size, rate and length; cost."""
     from revisit.core import load_all
-    from revisit.results.model_facts import facts_for, measured, published_facts
+    from revisit.results.model_facts import facts_for, measure_clip, published_facts
     from revisit.results.run import Run
 
     load_all()
@@ -23,7 +23,7 @@ def print_model_facts(runs: Sequence[Path], file: Path | None, json: bool) -> No
     clips: dict[str, Any] = {}
     for path in runs:
         for model, results in Run(path).results.groups("model").items():
-            clips.setdefault(model, measured(results.cases[:3]))
+            clips.setdefault(model, measure_clip(results.cases[:3]))
     if not runs:
         clips = dict.fromkeys(facts.facts if file else published_facts().facts)
     if json:

@@ -27,7 +27,7 @@ def plan(
     """Show what an evaluation would do, and what is already done."""
     from revisit.engine.availability import caption
     from revisit.engine.cache import EvidenceCache, cache_root
-    from revisit.engine.costs import known_costs
+    from revisit.engine.costs import load_costs
     from revisit.engine.judge_forecast import forecast
     from revisit.engine.request import Request
 
@@ -56,7 +56,7 @@ def plan(
     if missing_here := work.availability.sentence:
         console.message(missing_here)
     if jobs:
-        costs = known_costs(cache)
+        costs = load_costs(cache)
         tasks = [(clip.clip, task) for job in jobs for clip in job.clips for task in clip.observers]
         unknown = len({task.observer for _, task in tasks} - costs.per_frame.keys())
         guess = f"; {unknown} observers never ran here, and are guessed" if unknown else ""

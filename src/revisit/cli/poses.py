@@ -13,7 +13,7 @@ from revisit.cli.options import JSON, LIMIT, OPTION, QUIET, ROOT, SOURCE, SUITE,
 
 if TYPE_CHECKING:
     from revisit.engine.request import Request
-    from revisit.posing.tasks import Estimator, Task
+    from revisit.posing.tasks import Estimator, PoseTask
 
 WITH = typer.Option(
     ...,
@@ -99,7 +99,7 @@ def estimator_of(
     )
 
 
-def tasks_of(request: Request, out: Path, first: int | None = None) -> list[Task]:
+def tasks_of(request: Request, out: Path, first: int | None = None) -> list[PoseTask]:
     """The clips of a source, each with the place of its poses: <model>/<what its id says besides the model>.npz.
 
     Of clips that have more frames than `first`, the estimator sees the first ones only.
@@ -107,12 +107,12 @@ def tasks_of(request: Request, out: Path, first: int | None = None) -> list[Task
     from dataclasses import replace
 
     from revisit.core import UsageError
-    from revisit.posing.tasks import Task
+    from revisit.posing.tasks import PoseTask
 
-    tasks: dict[Path, Task] = {}
+    tasks: dict[Path, PoseTask] = {}
     plan = request.plan()
     for case in plan.cases:
-        if not plan.askers_of(case):  # a suite may know that nobody asks for the camera of a clip
+        if not plan.checks_for(case):  # a suite may know that nobody asks for the camera of a clip
             continue
         name = case.id.replace(f"@{case.model}", "", 1).removesuffix("#0")
         inside = Path(case.model, name)
@@ -122,5 +122,5 @@ def tasks_of(request: Request, out: Path, first: int | None = None) -> list[Task
         clip = case.clip
         if first is not None:
             clip = replace(clip, count=first if clip.count is None else min(first, clip.count))
-        tasks.setdefault(place, Task(case.id, clip, place, place.with_name(f"{inside.name}.log")))
+        tasks.setdefault(place, PoseTask(case.id, clip, place, place.with_name(f"{inside.name}.log")))
     return list(tasks.values())

@@ -71,11 +71,11 @@ def _is_run(thing: str) -> bool:
 def _print_verdict(path: Path, show_all: bool, json: bool) -> None:
     from revisit.core import load_all
     from revisit.results.run import Run
-    from revisit.results.verdict import verdict_of
+    from revisit.results.verdict import load_verdict
 
     load_all()
     run = Run(path)
-    verdict = verdict_of(run)
+    verdict = load_verdict(run)
     if json:
         console.data(verdict)
     else:
@@ -96,7 +96,7 @@ def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
     """Print BibTeX entries of the benchmark, the metrics with scores and the networks behind them."""
     from revisit.core import UsageError, load_all
     from revisit.results.run import Run
-    from revisit.runs.citations import bibtex, owed
+    from revisit.runs.citations import bibtex, citations_for
 
     if not runs:
         raise UsageError("--bibtex takes the runs whose references are wanted")
@@ -104,7 +104,7 @@ def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
     uses_by_entry: dict[str, list[str]] = {}
     for path in runs:
         run = Run(path)
-        for key, uses in owed(run).items():
+        for key, uses in citations_for(run).items():
             uses_by_entry[key] = list(dict.fromkeys([*uses_by_entry.get(key, []), *uses]))
         if judge := run.facts["protocol"].get("judge"):
             console.message(f"{path} was judged by {judge.get('model') or judge}: cite that model as its authors ask")

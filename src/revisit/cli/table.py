@@ -51,9 +51,9 @@ def table(
 def _boards(runs: list[Path], metric: list[str], measured: bool) -> list[Any]:
     from revisit.core import UsageError
     from revisit.results.ceilings import held_to_truth
-    from revisit.results.leaderboards import RunFacts, board_of_run, column_of, joined, near_truth
+    from revisit.results.leaderboards import RunFacts, board_of_run, column_of, join_boards, near_truth
     from revisit.results.run import Run
-    from revisit.results.verdict import headline
+    from revisit.results.verdict import headline_metrics
 
     boards = []
     for path in runs:
@@ -63,13 +63,13 @@ def _boards(runs: list[Path], metric: list[str], measured: bool) -> list[Any]:
         if unknown := [name for name in metric if name not in metrics]:
             raise UsageError(f"{path} did not ask {unknown[0]!r}; it asked {', '.join(metrics)}")
         results = run.results if measured else held_to_truth(run.results)
-        columns = metric or headline(results, facts["suite"])
+        columns = metric or headline_metrics(results, facts["suite"])
         if not columns:
             raise UsageError(f"{path} has no score of what its suite asks; name columns with --metric")
         details = RunFacts(path.resolve().name, facts, run.plan, results, run.summary)
         board = board_of_run(details, [column_of(name) for name in columns])
         boards.append(board if measured else near_truth(board))
-    return joined(boards)
+    return join_boards(boards)
 
 
 def _grouped(boards: list[Any], by: str, runs: list[Path], models: Path | None) -> list[Any]:
@@ -92,7 +92,7 @@ def _with_cost(boards: list[Any], runs: list[Path], models: Path | None) -> list
     from dataclasses import replace
 
     from revisit.core import UsageError
-    from revisit.results.leaderboards import Column, printed
+    from revisit.results.leaderboards import BoardColumn, printed_cell
     from revisit.results.model_facts import COSTS, facts_for
 
     model_facts = facts_for(runs, models)
@@ -108,14 +108,15 @@ def _with_cost(boards: list[Any], runs: list[Path], models: Path | None) -> list
     if len(currencies) > 1 and "price_per_clip" in names:
         raise UsageError(f"prices in {' and '.join(sorted(currencies))} do not compare; write them in one currency")
     units["price_per_clip"] = f", {currencies.pop()}" if currencies else ""
-    columns = [Column(name, f"{COSTS[name][0]}{units[name]}", higher_is_better=False) for name in names]
+    columns = [BoardColumn(name, f"{COSTS[name][0]}{units[name]}", higher_is_better=False) for name in names]
     return [
         replace(
             board,
             columns=(*board.columns, *columns),
             rows=tuple(
                 replace(
-                    row, cells={**row.cells, **{name: printed(model_facts.cost(row.model, name)) for name in names}}
+                    row,
+                    cells={**row.cells, **{name: printed_cell(model_facts.cost(row.model, name)) for name in names}},
                 )
                 for row in board.rows
             ),

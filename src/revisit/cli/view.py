@@ -15,10 +15,10 @@ def view(
     port: int = typer.Option(0, min=0, max=65535, help="The port to listen on; any free one by default."),
 ) -> None:
     """Show runs in a browser, also while they are still going. Ctrl-C ends it."""
-    from revisit.media.cache_folders import SHOWN, cache_root
+    from revisit.media.cache_folders import PREVIEWS, cache_root
     from revisit.report.live_server import application
-    from revisit.web.server import Where, serve
+    from revisit.web.server import ListenAddress, serve
 
-    app = application(runs, cache_root() / SHOWN)
+    app = application(runs, cache_root() / PREVIEWS)
     console.message("Ctrl-C ends it.")
-    serve(app, Where(port=port), started=lambda address: typer.echo(f"{address}/"))
+    serve(app, ListenAddress(port=port), started=lambda address: typer.echo(f"{address}/"))

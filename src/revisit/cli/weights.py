@@ -86,10 +86,10 @@ def list_(
 
 def facts(name: str, users: dict[str, list[str]]) -> dict[str, Any]:
     """What there is to say about an entry of the lock."""
-    from revisit.weights.directories import look, root, source_digest
+    from revisit.weights.directories import find_local, root, source_digest
     from revisit.weights.lock import entry
 
-    one, local = entry(name), look(entry(name))
+    one, local = entry(name), find_local(entry(name))
     return {
         "id": name,
         "title": one.title,

@@ -72,7 +72,7 @@ def repeat(job: JobRequest) -> Iterator[np.ndarray]:
     yield from islice((frame for _ in range(wanted) for frame in frames), wanted)
 
 
-STANDINS: dict[str, Callable[[JobRequest], Any]] = {"hold": hold, "pan": pan, "repeat": repeat}
+BASELINE_GENERATORS: dict[str, Callable[[JobRequest], Any]] = {"hold": hold, "pan": pan, "repeat": repeat}
 
 
 def _first(job: JobRequest) -> np.ndarray:

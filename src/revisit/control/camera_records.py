@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from revisit.control.delivery import plan_for
-from revisit.control.generator_backends import PLACEHOLDERS, OneShot, arguments, worker_environment
+from revisit.control.generator_backends import PLACEHOLDERS, CommandBackend, arguments, worker_environment
 from revisit.control.generators import Generator
-from revisit.control.job_runner import Generated, GenerationSettings, run_jobs
+from revisit.control.job_runner import GenerationSettings, JobResult, run_jobs
 from revisit.control.jobs import Job, file_name
 from revisit.core import RevisitError, UsageError
 from revisit.media.files import write_lines
@@ -88,7 +88,7 @@ def generate(
     workers: int = 1,
     frames: int | None = None,
     checkpoint: str = "",
-) -> Iterator[Generated]:
+) -> Iterator[JobResult]:
     """Run the command for every record that has no clip yet, and tell what became of each, in their order."""
     arguments(command, dict.fromkeys(PLACEHOLDERS, ""))
     jobs, refused = [], []
@@ -96,10 +96,10 @@ def generate(
         try:
             jobs.append(job_of(record, to, folder, frames))
         except (RevisitError, ValueError, OverflowError) as error:
-            refused.append(Generated(record.id, "refused", str(error)[:1000]))
-    backends = [partial(OneShot, command, worker_environment(number, ())) for number in range(max(workers, 1))]
+            refused.append(JobResult(record.id, "refused", str(error)[:1000]))
+    backends = [partial(CommandBackend, command, worker_environment(number, ())) for number in range(max(workers, 1))]
     settings = GenerationSettings(timeout, replace="own", to=to, command=command, checkpoint=checkpoint)
-    ended: dict[str, Generated] = {}
+    ended: dict[str, JobResult] = {}
     pending = [record.id for record in records]
     for result in run_jobs(jobs, backends, folder, settings, refused):
         ended[result.id] = result
@@ -108,7 +108,7 @@ def generate(
 
 
 def write_manifest(
-    records: Iterable[GenerationRecord], to: Generator, folder: Path, ended: Iterable[Generated]
+    records: Iterable[GenerationRecord], to: Generator, folder: Path, ended: Iterable[JobResult]
 ) -> Path:
     """manifest.jsonl of the clips that were made or kept, as `revisit eval` reads it.
 

@@ -167,7 +167,7 @@ def deliver(
     """The payload of a plan for a generator. `picture` is the size of the first picture, where it is known."""
     if not to.makes(len(plan)):
         raise PayloadError(
-            f"{to.id} makes clips of {to.lengths_told} frames, not {len(plan)}; give --frames {to.frames}"
+            f"{to.id} makes clips of {to.lengths_text} frames, not {len(plan)}; give --frames {to.frames}"
         )
     if not to.static and not any(step.moves for step in plan.steps):
         raise PayloadError(f"{to.id} has no way to keep its camera still")

@@ -11,21 +11,21 @@ from typing import Any, TypedDict
 
 import yaml
 
-from revisit.control.baseline_generators import STANDINS
+from revisit.control.baseline_generators import BASELINE_GENERATORS
 from revisit.control.generator_backends import (
     LOADING,
+    CommandBackend,
     FunctionBackend,
     GeneratorBackend,
-    OneShot,
     ProcessBackend,
     worker_environment,
 )
-from revisit.control.job_runner import Generated, GenerationSettings, disk_needed, read_provenance, run_jobs
-from revisit.control.jobs import Batch, Job, JobRequest, Wanted, is_plain, require_distinct
+from revisit.control.job_runner import GenerationSettings, JobResult, disk_needed, read_provenance, run_jobs
+from revisit.control.jobs import BatchRequest, Job, JobBatch, JobRequest, is_folder_name, require_distinct
 from revisit.control.metering import ModelCost, model_cost
 from revisit.core import SUITES, UsageError
 from revisit.core.cases import CEILING, FLOOR
-from revisit.core.grouping import grouped
+from revisit.core.grouping import group_items
 from revisit.core.text import parse_size, parse_yaml
 from revisit.media.files import write_text
 
@@ -49,7 +49,7 @@ class PlanRow(TypedDict):
 
 
 @dataclass(frozen=True)
-class By:
+class GeneratorChoice:
     """The chosen generator backend: a command for each job, a process for many, a baseline generator, or a function."""
 
     command: str = ""
@@ -66,15 +66,15 @@ class By:
         if len(choices) != 1:
             raise UsageError(
                 "somebody has to make the clips: give --command (once for each clip), --serve (one process for many) "
-                f"or --baseline ({', '.join([*STANDINS, *further])}); exactly one of them"
+                f"or --baseline ({', '.join([*BASELINE_GENERATORS, *further])}); exactly one of them"
             )
         if self.command:
-            OneShot(self.command, {})  # what is wrong with it is told before anything is done
+            CommandBackend(self.command, {})  # what is wrong with it is told before anything is done
         function = self.function or (self._baseline(further) if self.baseline else None)
         return [self._backend(number, function) for number in range(self.workers or max(1, len(self.gpus)))]
 
     def _baseline(self, further: Mapping[str, Callable[[JobRequest], Any]]) -> Callable[[JobRequest], Any]:
-        baselines = {**STANDINS, **further}
+        baselines = {**BASELINE_GENERATORS, **further}
         if self.baseline not in baselines:
             raise UsageError(f"there is no baseline {self.baseline!r}; there are {', '.join(baselines)}")
         return baselines[self.baseline]
@@ -84,7 +84,7 @@ class By:
             return lambda: FunctionBackend(function)
         env = worker_environment(number, self.gpus)
         if self.command:
-            return lambda: OneShot(self.command, env)
+            return lambda: CommandBackend(self.command, env)
         return lambda: ProcessBackend(self.serve, env, self.loading)
 
     @property
@@ -97,8 +97,8 @@ class By:
 class Generation:
     """What became of every job, and how to score the clips."""
 
-    ended: tuple[Generated, ...]
-    batch: Batch
+    ended: tuple[JobResult, ...]
+    batch: JobBatch
 
     @property
     def good(self) -> bool:
@@ -116,16 +116,16 @@ class Generation:
         return Path(self.batch.evaluate[0])
 
 
-def conditions(model: str, sizes: Sequence[str], first_frame: bool, **facts: Any) -> list[Wanted]:
+def batch_requests(model: str, sizes: Sequence[str], first_frame: bool, **facts: Any) -> list[BatchRequest]:
     """What is wanted under each condition: sizes, with or without the first frame. Each is a row of its own."""
     name = model if first_frame else f"{model}@{NO_FIRST_FRAME}"
     parsed_sizes = [parse_size(text) for text in sizes]
     if len(parsed_sizes) < 2:
-        return [Wanted(name, size=parsed_sizes[0] if parsed_sizes else None, first_frame=first_frame, **facts)]
-    return [Wanted(f"{name}@{w}x{h}", size=(w, h), first_frame=first_frame, **facts) for w, h in parsed_sizes]
+        return [BatchRequest(name, size=parsed_sizes[0] if parsed_sizes else None, first_frame=first_frame, **facts)]
+    return [BatchRequest(f"{name}@{w}x{h}", size=(w, h), first_frame=first_frame, **facts) for w, h in parsed_sizes]
 
 
-def batch_of(suite: str, data: Path | None, out: Path | None, request: Wanted) -> Batch:
+def load_batch(suite: str, data: Path | None, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a suite's dataset."""
     benchmark = SUITES[suite]
     if benchmark.jobs is None:
@@ -135,11 +135,11 @@ def batch_of(suite: str, data: Path | None, out: Path | None, request: Wanted) -
     if data is None and suite != "wrbench":
         raise UsageError(f"--data names the dataset of {suite}")
     name = request.model.replace("@", "-")
-    if not is_plain(name):
+    if not is_folder_name(name):
         raise UsageError(
             f"{request.model!r} cannot be a model's name (it becomes a folder): use letters, digits, _, . and -"
         )
-    batch: Batch = benchmark.jobs(data, out, request)
+    batch: JobBatch = benchmark.jobs(data, out, request)
     require_distinct(batch.jobs)
     if not batch.jobs:
         raise UsageError(
@@ -148,9 +148,12 @@ def batch_of(suite: str, data: Path | None, out: Path | None, request: Wanted) -
     return batch
 
 
-def carry_out(
-    batch: Batch, by: By, settings: GenerationSettings, further: Mapping[str, Callable[[JobRequest], Any]] | None = None
-) -> Iterator[Generated]:
+def generate_batch(
+    batch: JobBatch,
+    by: GeneratorChoice,
+    settings: GenerationSettings,
+    further: Mapping[str, Callable[[JobRequest], Any]] | None = None,
+) -> Iterator[JobResult]:
     """Make the clips that are not there, and write the lists that the suite's reader goes by."""
     backends = by.makers(further or {})
     try:
@@ -166,8 +169,8 @@ def carry_out(
 
 
 def with_ceilings(
-    batches: Sequence[Batch], by: By, settings: GenerationSettings
-) -> list[tuple[Batch, By, GenerationSettings]]:
+    batches: Sequence[JobBatch], by: GeneratorChoice, settings: GenerationSettings
+) -> list[tuple[JobBatch, GeneratorChoice, GenerationSettings]]:
     """Batches with backend and settings; a baseline generator gets a rendered ceiling where there is no true video."""
     runs = [(batch, by, settings) for batch in batches]
     ceilings = {batch.ceiling.home: batch.ceiling for batch in batches if batch.ceiling is not None and by.baseline}
@@ -176,7 +179,7 @@ def with_ceilings(
     return [*runs, *((batch, render, replace(rendering, replace="own")) for batch in ceilings.values())]
 
 
-def cost_of(batch: Batch, settings: GenerationSettings) -> ModelCost:
+def cost_of(batch: JobBatch, settings: GenerationSettings) -> ModelCost:
     """What the clips of a batch cost, by the records beside them: those of earlier runs count, too."""
     clips = []
     for job in batch.jobs:
@@ -202,7 +205,7 @@ def mark(clips: Path, model: str, facts: Mapping[str, object]) -> None:
     write_text(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
-def how_of(by: By, **facts: Any) -> GenerationSettings:
+def settings_for(by: GeneratorChoice, **facts: Any) -> GenerationSettings:
     """Settings of a run; clips of baseline generators are marked as floors."""
     return GenerationSettings(command=by.words, category=FLOOR if by.baseline else "", **facts)
 
@@ -210,7 +213,7 @@ def how_of(by: By, **facts: Any) -> GenerationSettings:
 def plan_rows(jobs: Sequence[Job]) -> list[PlanRow]:
     """The plan, a row for each subset and condition."""
     rows: list[PlanRow] = []
-    for (subset, condition), mine in grouped(jobs, lambda job: (job.subset, job.condition)).items():
+    for (subset, condition), mine in group_items(jobs, lambda job: (job.subset, job.condition)).items():
         rows.append(
             {
                 "subset": subset, "condition": condition, "jobs": len(mine),

@@ -28,7 +28,7 @@ from revisit.control.metering import Cost, Meter
 from revisit.core import UsageError
 from revisit.core.processes import stop_process
 from revisit.core.text import json_or_none
-from revisit.core.threads import started
+from revisit.core.threads import start_thread
 from revisit.media import encode_mp4
 
 PLACEHOLDERS = (
@@ -54,7 +54,7 @@ class GeneratorBackend(Protocol):
         """End what is still running."""
 
 
-class OneShot:
+class CommandBackend:
     """A command for every job."""
 
     def __init__(self, command: str, env: Mapping[str, str]) -> None:
@@ -182,7 +182,7 @@ class ProcessBackend:
         self.meter.session = process.pid
         self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.chatter: deque[str] = deque(maxlen=20)
-        started(_listen, process, self.lines)
+        start_thread(_listen, process, self.lines)
 
     def _died(self) -> Ended:
         assert self.process is not None

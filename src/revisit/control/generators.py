@@ -51,7 +51,7 @@ class Generator:
         return bool(self.loader) and not self.converter
 
     @property
-    def checked_told(self) -> str:
+    def checked_text(self) -> str:
         """What the payload was checked against, in words."""
         if self.converter:
             return "converter needed"
@@ -68,7 +68,7 @@ class Generator:
         return in_step and (not last or frames <= last)
 
     @property
-    def lengths_told(self) -> str:
+    def lengths_text(self) -> str:
         """The numbers of frames it can make, in words."""
         if len(self.lengths) < 2:
             return str(self.lengths[0]) if self.lengths else "any number of"

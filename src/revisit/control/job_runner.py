@@ -33,7 +33,7 @@ from revisit.control.provenance import ClipRecord, provenance
 from revisit.control.requested_path import CameraPlan, compile_script, intrinsics
 from revisit.core import Clip, MediaError, RevisitError, UsageError
 from revisit.core.text import parse_json
-from revisit.core.threads import started as begun
+from revisit.core.threads import start_thread as begun
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.poses import trajectory
 from revisit.media import Limits, announced_frames, file_digest, open_clip, write_picture
@@ -50,7 +50,7 @@ BYTES_PER_PIXEL = 0.15  # of a video of good quality, where nothing is known of 
 
 
 @dataclass(frozen=True)
-class Generated:
+class JobResult:
     """What became of a job: made, kept (it was there already), or how it failed."""
 
     id: str
@@ -86,8 +86,8 @@ def run_jobs(
     backends: Sequence[Callable[[], GeneratorBackend]],
     folder: Path,
     settings: GenerationSettings,
-    refused: Sequence[Generated] = (),
-) -> Iterator[Generated]:
+    refused: Sequence[JobResult] = (),
+) -> Iterator[JobResult]:
     """Carry out every job that has no clip yet, a worker for each backend, and tell what became of each as it ends.
 
     `refused` are records that could not even become jobs; they are written down, too.
@@ -110,11 +110,11 @@ def run_jobs(
 
 def _run_workers(
     jobs: Sequence[Job], backends: Sequence[Callable[[], GeneratorBackend]], folder: Path, settings: GenerationSettings
-) -> Iterator[Generated]:
+) -> Iterator[JobResult]:
     waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
     for job in jobs:
         waiting.put(job)
-    ended: queue.SimpleQueue[Generated | BaseException] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[JobResult | BaseException] = queue.SimpleQueue()
     running = [start() for start in backends]
     stop = threading.Event()
 
@@ -148,7 +148,7 @@ def _run_workers(
                 backend.close()
 
 
-def one(job: Job, backend: GeneratorBackend, folder: Path, settings: GenerationSettings) -> Generated:
+def one(job: Job, backend: GeneratorBackend, folder: Path, settings: GenerationSettings) -> JobResult:
     """What became of one job."""
     started = time.monotonic()
     remarks: list[str] = []
@@ -162,7 +162,7 @@ def one(job: Job, backend: GeneratorBackend, folder: Path, settings: GenerationS
     except Exception as error:  # whatever a job holds, the others go on
         status, reason = "refused", f"this record cannot be processed: {type(error).__name__}: {error}"
     seconds = round(time.monotonic() - started, 3)
-    return Generated(job.id, status, reason[:LONGEST_REASON], seconds, tuple(remarks), tries, cost)
+    return JobResult(job.id, status, reason[:LONGEST_REASON], seconds, tuple(remarks), tries, cost)
 
 
 def _make_clip(
@@ -207,7 +207,7 @@ def _attempt(
         count = announced_frames(clip)
         if count is not None and count != job.frames:
             return "wrong length", f"the clip has {count} frames, but {job.frames} were requested"
-        facts = measured(clip)
+        facts = measure_clip(clip)
         if facts.get("frames") not in (None, job.frames):
             return "wrong length", f"the clip has {facts['frames']} frames, but {job.frames} were requested"
         if "size" in facts and tuple(facts["size"]) != job.size:
@@ -299,7 +299,7 @@ def picture_size(image: Path, to: Generator) -> tuple[int, int] | None:
     return picture.shape[1], picture.shape[0]
 
 
-def measured(clip: Path) -> dict[str, Any]:
+def measure_clip(clip: Path) -> dict[str, Any]:
     """Frames, frame rate and size of a clip as it is, whatever was asked for; or why it cannot be opened."""
     try:
         with open_clip(Clip(clip), Limits(), wanted=np.arange(0)) as stream:

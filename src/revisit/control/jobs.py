@@ -1,6 +1,6 @@
 """Jobs: what one clip shall be made from, as a small JSON file that any generator's script can read.
 
-A suite turns its dataset into a `Batch` of jobs (`suites/<name>/jobs.py`); `running` carries them out. A job names its
+A suite turns its dataset into a `JobBatch` (`suites/<name>/jobs.py`); `job_runner` carries it out. A job names its
 inputs (prompt, caption segments, first frame, context clip), its control (a camera script, the path in metres, rows of
 keys, and the payload in the generator's own dialect), frames, size, frame rate and seed, and where the clip must lie.
 """
@@ -152,7 +152,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class BatchRequest:
     """What a user asks of all jobs of a batch; None leaves it to the dataset or the generator's card."""
 
     model: str
@@ -223,7 +223,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Batch:
+class JobBatch:
     """Jobs of one model in one dataset, and what a suite's reader needs besides their clips."""
 
     jobs: Sequence[Job]
@@ -231,7 +231,7 @@ class Batch:
     evaluate: Sequence[str]  # arguments of `revisit eval`
     index: Callable[[Sequence[Job]], None] | None = None  # writes the lists that the reader goes by
     left_out: Sequence[str] = ()  # sentences: samples that no job can be made of
-    ceiling: Batch | None = None  # a rendered place, beside a baseline generator where there is no true video
+    ceiling: JobBatch | None = None  # a rendered place, beside a baseline generator where there is no true video
 
 
 def require_distinct(jobs: Sequence[Job]) -> None:
@@ -256,12 +256,12 @@ def file_name(id: str) -> str:
     return name
 
 
-def is_plain(name: str) -> bool:
+def is_folder_name(name: str) -> bool:
     """Whether a name can be that of a folder, wherever the clips go."""
     return bool(name) and name == file_name(name)
 
 
-def over_frames(c2w: np.ndarray, frames: int) -> np.ndarray:
+def resample_path(c2w: np.ndarray, frames: int) -> np.ndarray:
     """A path seen from its first pose, spread over so many frames."""
     relative = invert(c2w[0]) @ c2w
     if len(relative) == frames:
@@ -269,7 +269,7 @@ def over_frames(c2w: np.ndarray, frames: int) -> np.ndarray:
     return resample(trajectory(relative), np.linspace(0, len(relative) - 1, frames)).c2w.copy()
 
 
-def share_out(frames: int, shares: Sequence[float]) -> list[int]:
+def split_frames(frames: int, shares: Sequence[float]) -> list[int]:
     """Whole numbers of frames, at least one each, in proportion to shares."""
     if frames < len(shares):
         raise UsageError(f"{frames} frames are too few for {len(shares)} parts")

@@ -1,6 +1,6 @@
 """The basic types of Revisit: Case, Clip, Evidence, Observer, Metric, Gate, Suite, Score. It imports no other room."""
 
-from revisit.core.cases import ONLY_NAMED, Case, Clip, Rejected, Remark, Target
+from revisit.core.cases import NEEDS_BOX, Case, Clip, Rejected, Remark, Target
 from revisit.core.errors import (
     InvalidAnswer,
     InvalidEvidence,
@@ -25,22 +25,66 @@ from revisit.core.observer import (
     observers,
     per_second,
 )
-from revisit.core.observer import FrameStream as Sight
-from revisit.core.observer import PairStream as PairSight
 from revisit.core.protocol import digest
 from revisit.core.reasons import KINDS, Reason
 from revisit.core.records import Record
 from revisit.core.registry import load_all
 from revisit.core.scores import GateResult, Score, Series, Unscored
-from revisit.core.scores import GateResult as Verdict
 from revisit.core.suites import SUITES, Suite, suite
 
 __all__ = [
-    "ANY_SET", "DERIVED", "EVIDENCE", "GATES", "KINDS", "METRICS", "OBSERVERS", "ONLY_NAMED", "SUITES",
-    "Array", "Batch", "Case", "Clip", "ClipInfo", "Derived", "Frame", "FrameStream", "Gate", "GateResult",
-    "InvalidAnswer", "InvalidEvidence", "MediaError", "Metric", "MissingPrerequisite", "Observer", "PairSight",
-    "PairStream", "PublishedMaker", "Reason", "Record", "Rejected", "Remark", "RevisitError", "Sampling", "Score",
-    "Series", "Sight", "Suite", "Target", "Unscored", "UsageError", "Verdict",
-    "derived", "digest", "every", "evidence", "evidence_id", "frame_metric", "from_arrays", "gate", "load_all",
-    "metric", "observer", "observers", "per_second", "suite", "to_arrays",
-]  # fmt: skip
+    "ANY_SET",
+    "DERIVED",
+    "EVIDENCE",
+    "GATES",
+    "KINDS",
+    "METRICS",
+    "NEEDS_BOX",
+    "OBSERVERS",
+    "SUITES",
+    "Array",
+    "Batch",
+    "Case",
+    "Clip",
+    "ClipInfo",
+    "Derived",
+    "Frame",
+    "FrameStream",
+    "Gate",
+    "GateResult",
+    "InvalidAnswer",
+    "InvalidEvidence",
+    "MediaError",
+    "Metric",
+    "MissingPrerequisite",
+    "Observer",
+    "PairStream",
+    "PublishedMaker",
+    "Reason",
+    "Record",
+    "Rejected",
+    "Remark",
+    "RevisitError",
+    "Sampling",
+    "Score",
+    "Series",
+    "Suite",
+    "Target",
+    "Unscored",
+    "UsageError",
+    "derived",
+    "digest",
+    "every",
+    "evidence",
+    "evidence_id",
+    "frame_metric",
+    "from_arrays",
+    "gate",
+    "load_all",
+    "metric",
+    "observer",
+    "observers",
+    "per_second",
+    "suite",
+    "to_arrays",
+]

@@ -13,7 +13,7 @@ from revisit.core.reasons import Details, Reason
 FRAME_RATE_OF_FOLDERS = 24.0
 CATEGORY = "category"  # the annotation that says what made a clip, where no model did
 FLOOR, CEILING = "floor", "ceiling"  # of a baseline without memory; of what stands for the truth
-ONLY_NAMED = Reason(
+NEEDS_BOX = Reason(
     "no_target", "needs a box around the target, but only its name was given; --set paper finds it by name"
 )
 

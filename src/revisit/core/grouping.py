@@ -9,7 +9,7 @@ Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
 
-def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+def group_items(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     """Items by what `key` says of them; groups, and what is in them, in the order in which they come."""
     groups: dict[Key, list[Item]] = {}
     for item in items:

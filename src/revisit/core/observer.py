@@ -13,8 +13,8 @@ Five kinds, told apart by what they are given:
   of questions, receives a judge's answers to them and returns its evidence. It runs in the main process, beside the
   decoding, and its evidence goes with everything that the judge's answers depend on.
 
-`watch` makes an observer ready for the first frame of a clip. Whoever has the frames hands them over one by one: the
-engine, which feeds many observers in one pass, or `run_observer`, which feeds one.
+`start_observer` makes an observer ready for the first frame of a clip. Whoever has the frames hands them over one by
+one: the engine, which feeds many observers in one pass, or `run_observer`, which feeds one.
 """
 
 from __future__ import annotations
@@ -367,7 +367,7 @@ def keyword_defaults(fn: Callable[..., Any]) -> Params:
     return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-class Watcher(Protocol):
+class RunningObserver(Protocol):
     """An observer at work on one clip."""
 
     def see(self, frame: Frame, reference: Frame | None) -> None: ...
@@ -375,7 +375,7 @@ class Watcher(Protocol):
     def finish(self) -> Any: ...
 
 
-def watch(observer: Observer, info: ClipInfo, inputs: Sequence[Any], params: Params) -> Watcher:
+def start_observer(observer: Observer, info: ClipInfo, inputs: Sequence[Any], params: Params) -> RunningObserver:
     """An observer that is ready for the first frame of a clip; `inputs` are in the order of `observer.inputs`."""
     if observer.kind == "sequence":
         return _Sequence(observer, info, inputs, params)
@@ -394,8 +394,8 @@ def run_observer(
             f"the reference has {reference.info.count} frames and the clip {info.count}; cut the longer one"
         )
     numbers = set(observer.wanted(info.count, info.fps, inputs, params).tolist())
-    with steady_libraries():
-        watcher = watch(observer, info, inputs, params)
+    with single_threaded_libraries():
+        watcher = start_observer(observer, info, inputs, params)
         partners: Iterable[Frame | None] = _of(reference, numbers) if reference is not None else repeat(None)
         for frame, partner in zip(_of(clip, numbers), partners, strict=False):
             watcher.see(frame, partner)
@@ -432,28 +432,28 @@ class _Frames:
 
     def __init__(self, observer: Observer, inputs: Sequence[Any], params: Params, limit: int | None) -> None:
         self.observer, self.inputs, self.params, self.limit = observer, tuple(inputs), params, limit
-        self.waiting: list[Prepared] = []
+        self.waiting: list[PreparedFrame] = []
         self.parts: list[Any] = []
 
     def see(self, frame: Frame, reference: Frame | None) -> None:
         if self.observer.pairs and reference is None:
             return  # the reference ended before the clip
-        self.waiting.append(prepared(self.observer, self.params, frame, reference))
+        self.waiting.append(prepare_frame(self.observer, self.params, frame, reference))
         if self.limit is not None and len(self.waiting) >= self.limit:
             self._flush()
 
     def _flush(self) -> None:
         rows, self.waiting = self.waiting, []
-        self.parts.append(self.observer.fn(batch_of(rows, [self.inputs] * len(rows)), **self.params))
+        self.parts.append(self.observer.fn(make_batch(rows, [self.inputs] * len(rows)), **self.params))
 
     def finish(self) -> Any:
         if self.waiting:
             self._flush()
-        return joined(self.parts)
+        return concatenate_evidence(self.parts)
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedFrame:
     """One frame as an observer wants it, with the reference's, at the same size, where it observes pairs."""
 
     index: int
@@ -464,12 +464,12 @@ class Prepared:
     reference: np.ndarray | None = None
 
 
-def prepared(observer: Observer, params: Params, frame: Frame, reference: Frame | None) -> Prepared:
+def prepare_frame(observer: Observer, params: Params, frame: Frame, reference: Frame | None) -> PreparedFrame:
     """A frame, or a pair of them, at the size that the observer asks for."""
     side = observer.side(params)
     if not observer.pairs:
         picture = frame.at(side) if observer.prepare is None else observer.prepare(frame, **params)
-        return Prepared(frame.index, frame.time, picture, frame.digest)
+        return PreparedFrame(frame.index, frame.time, picture, frame.digest)
     assert reference is not None
     if observer.prepare is None:
         mine, other = frame.at(side), reference.at(side)
@@ -479,10 +479,10 @@ def prepared(observer: Observer, params: Params, frame: Frame, reference: Frame 
         import cv2
 
         other = cv2.resize(other, mine.shape[1::-1], interpolation=cv2.INTER_AREA)
-    return Prepared(frame.index, frame.time, mine, frame.digest, reference.index, other)
+    return PreparedFrame(frame.index, frame.time, mine, frame.digest, reference.index, other)
 
 
-def batch_of(rows: Sequence[Prepared], inputs: Sequence[tuple[Any, ...]]) -> Batch:
+def make_batch(rows: Sequence[PreparedFrame], inputs: Sequence[tuple[Any, ...]]) -> Batch:
     """Prepared frames as one batch."""
     pairs = rows[0].reference is not None
     return Batch(
@@ -495,7 +495,7 @@ def batch_of(rows: Sequence[Prepared], inputs: Sequence[tuple[Any, ...]]) -> Bat
     )
 
 
-def joined(parts: Sequence[Any]) -> Any:
+def concatenate_evidence(parts: Sequence[Any]) -> Any:
     """Evidence of several batches as one record, along the first axis of every array."""
     if not parts:
         raise MediaError("the clip has no frames")
@@ -510,7 +510,7 @@ def joined(parts: Sequence[Any]) -> Any:
 
 
 @contextmanager
-def steady_libraries() -> Iterator[None]:
+def single_threaded_libraries() -> Iterator[None]:
     """OpenCV and BLAS on one thread each: what some of their algorithms give depends on the number of threads."""
     import cv2
     from threadpoolctl import threadpool_limits

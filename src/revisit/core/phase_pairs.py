@@ -23,7 +23,7 @@ PHASES = ("visible", "hidden", "returned")
 RULE = "phases:"
 
 
-def stretched(count: int, first: int, last: int) -> np.ndarray:
+def spread_evenly(count: int, first: int, last: int) -> np.ndarray:
     """Reference frames of `count` frames that are spread evenly from `first` to `last`."""
     if count < 2 or first == last:
         return np.full(max(count, 0), first, dtype=np.int64)
@@ -35,12 +35,12 @@ def phase_maps(
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Phase -> (frames of the clip, their frames of the reference); `all` is the map of the whole clip."""
     (h, r), (d, back) = phases, true_phases
-    maps = {"all": (np.arange(frames), stretched(frames, 0, true_frames - 1))}
+    maps = {"all": (np.arange(frames), spread_evenly(frames, 0, true_frames - 1))}
     ends = ((0, h, 0, d), (h, r, d, back), (r, frames - 1, back, true_frames - 1))
     for name, (start, end, true_start, true_end) in zip(PHASES, ends, strict=True):
         end = min(end, frames - 1)
         members = np.arange(start, end + 1)
-        partners = np.clip(stretched(len(members), true_start, true_end), 0, true_frames - 1)
+        partners = np.clip(spread_evenly(len(members), true_start, true_end), 0, true_frames - 1)
         keep = len(members) if closed or name == "returned" else len(members) - 1
         maps[name] = members[:keep], partners[:keep]
     return maps

@@ -11,11 +11,11 @@ from typing import Any
 
 from revisit.core.cases import Case, Rejected, Remark
 from revisit.core.errors import UsageError
-from revisit.core.grouping import grouped
+from revisit.core.grouping import group_items
 from revisit.core.metric import GATES, METRICS, Gate, Metric
 from revisit.core.reasons import Details
 from revisit.core.registry import Registry
-from revisit.core.text import own_yaml, parts
+from revisit.core.text import parse_package_yaml, parts
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Suite:
         """Names for several metrics at once: those of the card, or else the chapters of its metrics."""
         if self.card.get("groups"):
             return dict(self.card["groups"])
-        chapters = grouped(self.metrics(), lambda id: METRICS[id].family)
+        chapters = group_items(self.metrics(), lambda id: METRICS[id].family)
         return {name: ids for name, ids in chapters.items() if not _is_id(name)}
 
     @property
@@ -167,9 +167,9 @@ def read_card(package: str | None) -> Details:
     >>> revisit.read_card("revisit.suites.folder")["title"]
     'Any folder of videos'
     """
-    card: Details = own_yaml((files(package or "") / "card.yaml").read_text(encoding="utf-8"))
+    card: Details = parse_package_yaml((files(package or "") / "card.yaml").read_text(encoding="utf-8"))
     people = files(package or "") / "people.yaml"
-    return {**card, "people": own_yaml(people.read_text(encoding="utf-8"))} if people.is_file() else card
+    return {**card, "people": parse_package_yaml(people.read_text(encoding="utf-8"))} if people.is_file() else card
 
 
 def metrics_of(suite_id: str) -> list[str]:

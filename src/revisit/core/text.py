@@ -42,7 +42,7 @@ def parse_json(text: str | bytes) -> Any:
         return msgspec.json.decode(text)  # twice as fast, and stricter: half characters and NaN are left to the other
     escaped = b"\\u" in text if isinstance(text, bytes) else "\\u" in text
     try:
-        return mended(json.loads(text)) if escaped else json.loads(text)
+        return replace_surrogates(json.loads(text)) if escaped else json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -71,7 +71,7 @@ def parse_yaml(text: str) -> Any:
         content = yaml.safe_load(text)
         if _parts(content, {}) > MOST_PARTS:
             raise ValueError
-        return mended(content)
+        return replace_surrogates(content)
     except (RecursionError, ValueError, TypeError, OverflowError) as error:  # too deep, or no date or number
         raise yaml.YAMLError(f"it cannot be read ({type(error).__name__})") from None
 
@@ -86,7 +86,7 @@ def yaml_file(path: Path, called: str = "not YAML") -> Any:
         raise UsageError(f"{path}: this is {called}") from None
 
 
-def own_yaml(text: str) -> Any:
+def parse_package_yaml(text: str) -> Any:
     """The content of YAML that came with the package: quicker, for nobody made it to do harm."""
     import yaml
 
@@ -103,18 +103,18 @@ def _parts(value: Any, counts: dict[int, int]) -> int:
     return counts[id(value)]
 
 
-def mended(value: Any) -> Any:
+def replace_surrogates(value: Any) -> Any:
     """The same value with every lone surrogate in its texts replaced by U+FFFD, down through lists and mappings."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
-        return [mended(item) for item in value]
+        return [replace_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {mended(name): mended(item) for name, item in value.items()}
+        return {replace_surrogates(name): replace_surrogates(item) for name, item in value.items()}
     return value
 
 
-def shown_text(text: str) -> str:
+def printable_text(text: str) -> str:
     """Text that only says something: what drives a terminal, turns the way of reading or cannot be seen is U+FFFD.
 
     Line ends and tabs become spaces. Markup is left to who writes markup.
@@ -138,6 +138,6 @@ def parse_size(text: str) -> tuple[int, int]:
     return width, height
 
 
-def counted(n: int, noun: str) -> str:
+def pluralize(n: int, noun: str) -> str:
     """A number with its noun: 1 clip, 2 clips."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -25,7 +25,7 @@ def require_room() -> None:
         raise MemoryError("there is no room for a further thread") from None
 
 
-def started(target: Callable[..., None], *args: Any, name: str | None = None) -> threading.Thread:
+def start_thread(target: Callable[..., None], *args: Any, name: str | None = None) -> threading.Thread:
     """A daemon thread that runs; MemoryError where there is no room for it."""
     require_room()
     thread = threading.Thread(target=target, args=args, name=name, daemon=True)

@@ -98,7 +98,7 @@ def diagnose(records: Mapping[str, Record]) -> Diagnosis:
     return Diagnosis(sure_ones, doubtful, undecided, _words(sure_ones, doubtful, undecided, scores, never_left, rests))
 
 
-def enough(undecided: Collection[str]) -> bool:
+def is_mostly_decided(undecided: Collection[str]) -> bool:
     """Whether a clip without findings may be called sound: more than half of all kinds, and of memory's, are told."""
     return all(2 * len(kinds.intersection(undecided)) < len(kinds) for kinds in (ALL, MEMORY))
 
@@ -140,7 +140,7 @@ def _words(
     open_kinds = {*undecided, *(finding.kind for finding in doubtful)}
     if not parts and len(undecided) == len(KINDS):
         parts = ["nothing could be diagnosed"]
-    elif not parts and not enough(open_kinds):
+    elif not parts and not is_mostly_decided(open_kinds):
         remainder = ", nothing found in the others" if len(open_kinds) < len(KINDS) else ""
         parts = [f"not enough to tell: {len(open_kinds)} of {len(KINDS)} kinds could not be asked{remainder}"]
     elif not parts:

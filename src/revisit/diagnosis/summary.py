@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
 
 from revisit.core import Case
-from revisit.diagnosis.diagnose import DiagnosisJson, can_diagnose, diagnose, enough
+from revisit.diagnosis.diagnose import DiagnosisJson, can_diagnose, diagnose, is_mostly_decided
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import responses
 from revisit.results import Results
@@ -32,7 +32,7 @@ class DiagnosisSummary(TypedDict, total=False):
     cases: dict[str, DiagnosisJson]
 
 
-def diagnosed(results: Results) -> DiagnosisSummary:
+def summarise_diagnoses(results: Results) -> DiagnosisSummary:
     """Diagnoses of all cases; empty where nobody asked what they rest on."""
     diagnosable = results.only(lambda entry: isinstance(entry, Case) and can_diagnose(results.of(entry)))
     if not diagnosable.cases:
@@ -49,7 +49,7 @@ def diagnosed(results: Results) -> DiagnosisSummary:
         counts[models[case]].update(finding.title for finding in diagnosis.findings)
     clips, unreadable = (Counter(models[case] for case in some) for some in (diagnoses, broken))
     decided = Counter(models[case] for case, diagnosis in diagnoses.items() if len(diagnosis.untold) < len(KINDS))
-    plenty = Counter(models[case] for case, diagnosis in diagnoses.items() if enough(diagnosis.untold))
+    plenty = Counter(models[case] for case, diagnosis in diagnoses.items() if is_mostly_decided(diagnosis.untold))
     return {
         "fitted": responses()["provenance"]["fitted"],
         "models": {

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from revisit import weights
 from revisit.core import METRICS, OBSERVERS, SUITES, Gate, Metric, Observer, evidence_id
-from revisit.core.text import counted
+from revisit.core.text import pluralize
 from revisit.engine.dependencies import ObserverSet, gates_of, observed_kinds
 from revisit.observers.sets import load_roles
 from revisit.results.file_types import PlanFile
-from revisit.weights.install import lacking
+from revisit.weights.install import missing_parts
 
 LITE = "lite"
 NAMED = 4  # observers or weights that a line names
@@ -30,7 +30,7 @@ class Availability:
         """What cannot run here, and the command that brings it; nothing where all can."""
         if not self.missing:
             return ""
-        missing = lacking(id for observer, _ in self.missing.values() for id in observer.weights)
+        missing = missing_parts(id for observer, _ in self.missing.values() for id in observer.weights)
         other_reasons = [why for observer, why in self.missing.values() if not observer.weights]
         of = len(self.missing) + len(self.running)
         parts = [
@@ -45,7 +45,7 @@ class Availability:
         ]
         remedy = f": {missing.remedy}" if missing.remedy else ""
         return (
-            f"{len(self.missing)} of the {counted(of, 'observer')} that the set {self.set} adds to {LITE} cannot run "
+            f"{len(self.missing)} of the {pluralize(of, 'observer')} that the set {self.set} adds to {LITE} cannot run "
             f"here ({'; '.join(parts)}){remedy}"
         )
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from revisit.core import UsageError
 from revisit.engine.cache import FILES
-from revisit.media.cache_folders import EVIDENCE, NETWORKS, SHOWN
+from revisit.media.cache_folders import EVIDENCE, NETWORKS, PREVIEWS
 from revisit.media.files import UNFINISHED
 
 LIMIT = "REVISIT_CACHE_LIMIT"  # the size that the cache should keep to
-FOLDERS = {EVIDENCE: FILES, NETWORKS: "[!.]*.made", SHOWN: "[!.]*.mp4"}  # and the files in them
+FOLDERS = {EVIDENCE: FILES, NETWORKS: "[!.]*.made", PREVIEWS: "[!.]*.mp4"}  # and the files in them
 ABANDONED = 3600.0  # seconds after which a file that did not grow is nobody's any more
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
@@ -42,7 +42,7 @@ class PruningPlan:
     torn: Sequence[CacheFile]  # left unfinished by writers that were killed
 
 
-def unused(root: Path, *, to: int | None = None, days: float | None = None) -> PruningPlan:
+def plan_pruning(root: Path, *, to: int | None = None, days: float | None = None) -> PruningPlan:
     """What must go for the cache to hold at most `to` bytes, and only what was used in the last `days`.
 
     Without either, everything goes.

@@ -41,7 +41,7 @@ class Costs:
         return self._frames[clip]
 
 
-def known_costs(cache: EvidenceCache) -> Costs:
+def load_costs(cache: EvidenceCache) -> Costs:
     """What earlier runs that used this cache took."""
     return Costs({observer: seconds / frames for observer, (seconds, frames) in _read(cache).items() if frames > 0})
 

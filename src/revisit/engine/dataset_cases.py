@@ -14,7 +14,7 @@ from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, RevisitError, Suite, UsageError, digest
 from revisit.core.cases import CATEGORY, CEILING
-from revisit.core.text import mended, one_line, parse_json
+from revisit.core.text import one_line, parse_json, replace_surrogates
 from revisit.results.record_files import case_to_json
 
 TRUTH = "truth"  # the name of the row
@@ -68,7 +68,7 @@ def read_cases(
 def writable(entry: Case | Rejected | Remark) -> Case | Rejected | Remark:
     """The entry, or a refusal of a case that holds what no file of a run can: it must not cost the others theirs."""
     if not isinstance(entry, Case):
-        return replace(entry, **{name: mended(value) for name, value in vars(entry).items()})
+        return replace(entry, **{name: replace_surrogates(value) for name, value in vars(entry).items()})
     try:
         content = {**vars(entry), "clip": str(entry.clip.path), "reference": None, "target": None, "artifacts": None}
         _ENCODER.encode(content).encode()
@@ -83,7 +83,7 @@ def writable(entry: Case | Rejected | Remark) -> Case | Rejected | Remark:
         why = f"its annotations hold what JSON cannot say ({error}); leave it out, or write null"
     else:
         return entry
-    return Rejected(*(mended(text) for text in (entry.id, why, entry.model, entry.subset, entry.condition)))
+    return Rejected(*(replace_surrogates(text) for text in (entry.id, why, entry.model, entry.subset, entry.condition)))
 
 
 def _each_once(cases: Sequence[Case], source: Path) -> tuple[list[Case], list[Rejected]]:

@@ -16,7 +16,7 @@ from revisit.core.registry import ENTRY_POINT_GROUP
 from revisit.engine.cache import cache_root
 from revisit.networks import settings
 from revisit.observers.sets import set_names
-from revisit.weights.directories import look, root
+from revisit.weights.directories import find_local, root
 from revisit.weights.lock import entries
 
 LIBRARIES = {
@@ -102,7 +102,7 @@ def _extra(name: str, without: str) -> InstallationCheck:
 def _weights() -> list[InstallationCheck]:
     """Where weights lie, and how many of each set are here."""
     try:
-        folders = {id: look(entry) for id, entry in entries().items()}
+        folders = {id: find_local(entry) for id, entry in entries().items()}
         sets = {name: [id for id, entry in entries().items() if name in entry.sets] for name in set_names()}
     except UsageError as error:
         return [InstallationCheck("weights", "bad", str(error))]

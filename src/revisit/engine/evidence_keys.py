@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit import weights
-from revisit.core import OBSERVERS, ONLY_NAMED, Case, Clip, MediaError, Observer, Reason, digest, evidence_id
+from revisit.core import NEEDS_BOX, OBSERVERS, Case, Clip, MediaError, Observer, Reason, digest, evidence_id
 from revisit.engine.dependencies import ObserverSet, Parameters
 from revisit.engine.jobs import ObserverTask
 from revisit.networks import settings
@@ -111,7 +111,7 @@ def _read_inputs(case: Case, maker: Observer, digest_of: DigestOf) -> Inputs | R
         value = getattr(case, field)
         if value in (None, "") and not optional:
             if field == "target" and case.target_name:
-                return ONLY_NAMED
+                return NEEDS_BOX
             return Reason(LACKING.get(field, "no_file"), f"no {field.replace('_', ' ')} was given for this case")
         inputs[name], hashed[name] = value, plain_input(value)
     return inputs, hashed, files

@@ -47,7 +47,7 @@ class Local:
         return max(1, self.workers)
 
 
-def executor_named(name: str, address: str = "", workers: int | None = None) -> Executor | None:
+def find_executor(name: str, address: str = "", workers: int | None = None) -> Executor | None:
     """The executor of this name; None for the one that a run has by default."""
     if name not in NAMES:
         raise UsageError(f"--executor takes {' or '.join(NAMES)}, not {name!r}")

@@ -46,8 +46,8 @@ def score_cases(plan: Plan) -> Results:
             broken |= outcome.broken
     records, behind = [], {}
     for case in plan.cases:
-        checks = plan.askers_of(case)
-        sheet = scoring_input(plan, case, checks, {**failures, **plan.spoilt(case, broken)})
+        checks = plan.checks_for(case)
+        sheet = scoring_input(plan, case, checks, {**failures, **plan.failed_evidence(case, broken)})
         for record, series in run_checks(CaseScorer(sheet, cache), checks):
             records.append(record)
             if series is not None:

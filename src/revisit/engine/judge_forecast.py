@@ -14,7 +14,7 @@ from revisit.engine.jobs import ObserverTask
 from revisit.engine.judging import frames_of, open_talk
 from revisit.engine.plan import Plan
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.budget import Limit, expected
+from revisit.judges.budget import JudgeLimit, expected
 from revisit.judges.canary import canaries, with_card
 from revisit.judges.protocol import Frames, Usage
 from revisit.judges.questions import Question
@@ -45,7 +45,7 @@ class Forecast:
             f"about {tokens_in} tokens in and {tokens_out} out{money}; follow-up questions and retries come on top"
         )
 
-    def exceeds(self, limit: Limit) -> bool:
+    def exceeds(self, limit: JudgeLimit) -> bool:
         """Whether the budget will be spent before all is asked."""
         tokens = self.usage.tokens_in + self.usage.tokens_out
         pairs = ((self.usage.calls, limit.calls), (tokens, limit.tokens), (self.money, limit.money))

@@ -23,9 +23,9 @@ from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
 from revisit.engine.plan import Plan
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.batch import Asker
+from revisit.judges.batch import JudgeClient
 from revisit.judges.canary import canaries, finding, marked, with_card
-from revisit.judges.protocol import Answer, Frames, Talk
+from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import Question
 from revisit.judges.store import AnswerStore, shared_store
 from revisit.media import Limits, open_clip
@@ -41,9 +41,9 @@ class _ClipTalk:
 
     task: ObserverTask
     frames: Frames
-    talk: Talk
-    waiting: list[Future[Answer]]
-    canaries: list[Future[Answer]]
+    talk: JudgeDialogue
+    waiting: list[Future[JudgeAnswer]]
+    canaries: list[Future[JudgeAnswer]]
 
 
 AWAKE = 0.5  # seconds after which a waiting run looks up
@@ -62,7 +62,7 @@ class JudgeSession:
             if task.shown is not None:
                 self.todo.setdefault(task.shown.key, []).append(task)
         self.total, self.done = sum(map(len, self.todo.values())), 0
-        self._askers: dict[str, Asker] = {}  # observer with a judge of its own, or "" -> who asks
+        self._askers: dict[str, JudgeClient] = {}  # observer with a judge of its own, or "" -> who asks
         self._ready: deque[ObserverTask] = deque()
         self._heard: queue.SimpleQueue[_ClipTalk] = queue.SimpleQueue()
         self._open = 0
@@ -210,7 +210,7 @@ class JudgeSession:
             future.add_done_callback(one_done)
         one_done(None)
 
-    def _ask(self, task: ObserverTask) -> Asker:
+    def _ask(self, task: ObserverTask) -> JudgeClient:
         """Who asks the judge of a task's role."""
         if self.judge is None:
             raise RevisitError("this run needs a judge, and none was given; pass --judge (see docs/judges.md)")
@@ -218,7 +218,7 @@ class JudgeSession:
         if role not in self._askers:
             judge = self.judge.of_role(task.observer)
             store = AnswerStore(shared_store(self.cache.root, judge.judge.facts), self.copy)
-            self._askers[role] = judge.asker(store)
+            self._askers[role] = judge.client(store)
         return self._askers[role]
 
     def _failed(self, task: ObserverTask, sentence: str) -> str:
@@ -230,7 +230,7 @@ class JudgeSession:
         return task.key
 
 
-def _spent(asker: Asker) -> Details:
+def _spent(asker: JudgeClient) -> Details:
     budget = asker.budget
     return {
         "calls": budget.spent.calls,
@@ -243,9 +243,9 @@ def _spent(asker: Asker) -> Details:
     }
 
 
-def open_talk(task: ObserverTask, frames: Frames) -> Talk:
+def open_talk(task: ObserverTask, frames: Frames) -> JudgeDialogue:
     """The talk of one observer about one clip, before its first question."""
-    talk: Talk = observer_of(task).fn(frames, *inputs_of(task), **task.params)
+    talk: JudgeDialogue = observer_of(task).fn(frames, *inputs_of(task), **task.params)
     return talk
 
 
@@ -255,7 +255,7 @@ def frames_of(shown: JudgeFrames) -> Frames:
     return Frames(pictures, tuple(shown.time.tolist()), shown.digest, (shown.width, shown.height), shown.seconds)
 
 
-def look(path: Path, **params: Any) -> Frames:
+def judge_frames(path: Path, **params: Any) -> Frames:
     """The pictures of a clip, outside any run."""
     with open_clip(Clip(path), Limits()) as stream:
         return frames_of(OBSERVERS["judge.frames"](stream, **params))

@@ -24,7 +24,7 @@ import numpy as np
 
 from revisit import weights
 from revisit.core import ClipInfo, Frame, RevisitError
-from revisit.core.observer import Prepared, prepared
+from revisit.core.observer import PreparedFrame, prepare_frame
 from revisit.engine.jobs import ObserverTask, observer_of
 
 MEMORY = Path("/dev/shm")
@@ -262,11 +262,11 @@ class HostWatcher:
         own = self.observer.pairs or self.observer.prepare is not None
         return self.task.key if own else self.observer.side(self.task.params)
 
-    def _picture(self, frame: Frame, reference: Frame | None) -> Prepared:
+    def _picture(self, frame: Frame, reference: Frame | None) -> PreparedFrame:
         """What the host gets: pictures ready for a batch, or whole frames, which its observer prepares as here."""
         if self.observer.kind != "frame":
-            return Prepared(frame.index, frame.time, frame.rgb, frame.digest)
-        return prepared(self.observer, self.task.params, frame, reference)
+            return PreparedFrame(frame.index, frame.time, frame.rgb, frame.digest)
+        return prepare_frame(self.observer, self.task.params, frame, reference)
 
     def finish(self) -> Any:
         return self.clip.finish(self.task.key)
@@ -291,7 +291,7 @@ class _Stream:
         self.rows[-1].keys.append(key)
         return True
 
-    def put(self, picture: Prepared, key: str) -> None:
+    def put(self, picture: PreparedFrame, key: str) -> None:
         if len(self.rows) and (len(self.rows) == self.room or picture.rgb.shape != self.shape):
             self.flush()
         if self.memory is None:

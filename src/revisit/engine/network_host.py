@@ -35,8 +35,8 @@ import numpy as np
 
 from revisit.core import Batch, Frame, UsageError
 from revisit.core.evidence import rows_of_several_clips
-from revisit.core.observer import steady_libraries, watch
-from revisit.core.threads import started
+from revisit.core.observer import single_threaded_libraries, start_observer
+from revisit.core.threads import start_thread
 from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
 from revisit.engine.network_client import Address, receive_file
 from revisit.engine.network_device import DeviceMemory, is_out_of_memory, map_shared, unpin
@@ -55,7 +55,7 @@ def serve(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = 
     """
     from revisit.networks import compiled, runtime
 
-    with steady_libraries():
+    with single_threaded_libraries():
         try:
             device = runtime.described()
         except UsageError as error:
@@ -88,7 +88,7 @@ class Host:
         self.done = 0.0  # when the last batch was
         if self.gpu:
             for _ in range(AHEAD):
-                started(self._work)
+                start_thread(self._work)
 
     def warm_up(self, tasks: Sequence[ObserverTask]) -> None:
         """Show each observer a dark frame: what it loads for the first one is there when the first clip comes."""
@@ -105,8 +105,8 @@ class Host:
 
     def listen(self, listener: Listener, parent: Connection) -> None:
         """Take in frames from now on, while networks are still being loaded."""
-        started(self._accept, listener)
-        started(self._end_with, parent)
+        start_thread(self._accept, listener)
+        start_thread(self._end_with, parent)
 
     def run(self) -> None:
         while self._handle(block=self._next() is None):
@@ -139,7 +139,7 @@ class Host:
         while True:
             connection = listener.accept()
             try:
-                started(self._receive, connection)
+                start_thread(self._receive, connection)
             except (MemoryError, RuntimeError):  # no room for a thread: the worker tells its clips so
                 connection.close()
 
@@ -215,7 +215,7 @@ class Host:
             observer = observer_of(task)
             if observer.kind != "frame":
                 try:
-                    clip.watchers[key] = watch(observer, clip.info, inputs_of(task), task.params)
+                    clip.watchers[key] = start_observer(observer, clip.info, inputs_of(task), task.params)
                 except Exception as error:  # one observer that fails must not cost the others their evidence
                     clip.failed[key] = error_sentence(error)
 

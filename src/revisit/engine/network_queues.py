@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Observer
-from revisit.core.observer import Watcher, joined
+from revisit.core.observer import RunningObserver, concatenate_evidence
 from revisit.engine.jobs import ObserverTask
 from revisit.engine.network_client import FrameRow
 from revisit.networks import settings
@@ -45,7 +45,7 @@ class HostedClip:
     info: ClipInfo
     tasks: dict[str, ObserverTask]
     parts: dict[str, list[Part]] = field(default_factory=lambda: defaultdict(list))
-    watchers: dict[str, Watcher] = field(default_factory=dict)
+    watchers: dict[str, RunningObserver] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     pending: int = 0  # rows in queues
@@ -97,7 +97,7 @@ class Queue:
 
 def join_parts(parts: list[Part]) -> Any:
     """All rows of a clip in their order; batches that overlap may be done in another."""
-    return joined([part for _, _, part in sorted(parts, key=lambda one: one[:2])])
+    return concatenate_evidence([part for _, _, part in sorted(parts, key=lambda one: one[:2])])
 
 
 def rows_of_record(record: Any, start: int, end: int, count: int, observer: str) -> Any:

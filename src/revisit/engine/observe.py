@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, MediaError, RevisitError
-from revisit.core.observer import Watcher, steady_libraries, watch
-from revisit.core.phase_pairs import RULE, phase_maps, read_phase_rule, stretched
+from revisit.core.observer import RunningObserver, single_threaded_libraries, start_observer
+from revisit.core.phase_pairs import RULE, phase_maps, read_phase_rule, spread_evenly
 from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.jobs import ClipTask, Job, ObserverTask, error_sentence, inputs_of, observer_of, wanted_frames
 from revisit.engine.network_client import HostClip, HostConnection, HostError, runs_at_host
@@ -53,7 +53,7 @@ def observe(
     With a host, observers with networks run there.
     """
     broken: dict[str, str] = {}
-    with steady_libraries():
+    with single_threaded_libraries():
         shelves: dict[str, ReferenceFrames] = {}
         uses = _reference_uses(job, limits)
         for clip in job.clips:
@@ -101,7 +101,7 @@ def _observe_clip(
         return
     seconds: dict[str, float] = {}
     remarks: list[str] = []
-    watchers: dict[str, Watcher] = {}
+    watchers: dict[str, RunningObserver] = {}
     wanted: dict[str, set[int]] = {}
     partners: dict[str, PartnersOf | None] = {}
 
@@ -140,7 +140,9 @@ def _observe_clip(
                 hosted = far is not None and todo.key in far.tasks
                 wanted[todo.key] = set(wanted_frames(todo, info.count, info.fps).tolist())
                 watchers[todo.key] = (
-                    far.watcher(todo) if far and hosted else watch(observer, info, inputs_of(todo), todo.params)
+                    far.watcher(todo)
+                    if far and hosted
+                    else start_observer(observer, info, inputs_of(todo), todo.params)
                 )
             except Exception as error:  # as below
                 fail(todo.key, error_sentence(error))
@@ -241,7 +243,9 @@ def used_frames(use: ReferenceUse, count: int) -> np.ndarray:
     if rule == "index":
         return np.arange(min(length, count))
     maps = phase_maps(length, count, *read_phase_rule(rule)) if rule.startswith(RULE) else {}
-    return np.unique(np.concatenate([stretched(length, 0, count - 1), *(partners for _, partners in maps.values())]))
+    return np.unique(
+        np.concatenate([spread_evenly(length, 0, count - 1), *(partners for _, partners in maps.values())])
+    )
 
 
 def _length(task: ClipTask, limits: Limits) -> int:

@@ -18,7 +18,7 @@ from revisit.results.file_types import Details
 REGISTRIES = (METRICS, GATES, DERIVED, OBSERVERS)
 
 
-def parse(texts: Iterable[str]) -> dict[str, dict[str, object]]:
+def parse_parameters(texts: Iterable[str]) -> dict[str, dict[str, object]]:
     """Parameters by id, from texts `ID.name=value`; a value is a number, true, false, null or a word."""
     parameters: dict[str, dict[str, object]] = {}
     for text in texts:
@@ -34,13 +34,13 @@ def parse(texts: Iterable[str]) -> dict[str, dict[str, object]]:
 
 def value_of(id: str, name: str, value: Any) -> Any:
     """The value, if there is such a parameter and it may have it."""
-    default = known(id, name)
-    if not alike(value, default):
-        raise UsageError(f"{id}.{name} is {default!r} by default; {value!r} is not a {called(default)}")
+    default = default_value(id, name)
+    if not same_type(value, default):
+        raise UsageError(f"{id}.{name} is {default!r} by default; {value!r} is not a {type_name(default)}")
     return float(value) if isinstance(default, float) and isinstance(value, int) else value
 
 
-def known(id: str, name: str) -> Any:
+def default_value(id: str, name: str) -> Any:
     """The default of a parameter."""
     params = next((registry[id].params for registry in REGISTRIES if id in registry), None)
     if params is None:
@@ -56,10 +56,10 @@ def known(id: str, name: str) -> Any:
 
 def tunable(plan: Plan) -> dict[str, Details]:
     """The parameters of everything that a plan uses, by id."""
-    parameters: dict[str, Details] = {check.id: check.params for check in plan.askers}
-    for check in plan.askers:
+    parameters: dict[str, Details] = {check.id: check.params for check in plan.checks}
+    for check in plan.checks:
         parameters |= _parameters_below(check)
-    makers = [plan.observers.maker(kind) for check in plan.askers for kind in observed_kinds(check)]
+    makers = [plan.observers.maker(kind) for check in plan.checks for kind in observed_kinds(check)]
     for maker in makers:
         if maker is not None:
             parameters[maker.id] = maker.params
@@ -79,7 +79,7 @@ def check_used(plan: Plan, parameters: Parameters) -> None:
             raise UsageError(f"this evaluation does not use {id!r}; {hint}")
 
 
-def alike(value: Any, standing: Any) -> bool:
+def same_type(value: Any, standing: Any) -> bool:
     """Whether a value is of the kind of another one."""
     if standing is None or value is None:
         return True
@@ -90,7 +90,7 @@ def alike(value: Any, standing: Any) -> bool:
     return isinstance(value, type(standing))
 
 
-def called(standing: Any) -> str:
+def type_name(standing: Any) -> str:
     """What a kind of value is called."""
     kind = "truth value" if isinstance(standing, bool) else "number" if isinstance(standing, int | float) else ""
     return kind or {"str": "word"}.get(type(standing).__name__, type(standing).__name__)

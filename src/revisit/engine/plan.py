@@ -67,15 +67,15 @@ class Plan:
     remarks: tuple[str, ...] = ()  # on how the source was read
 
     @property
-    def askers(self) -> list[Metric | Gate]:
+    def checks(self) -> list[Metric | Gate]:
         """Everything that is asked: gates, then metrics."""
         return [*self.gates, *self.metrics]
 
-    def askers_of(self, case: Case) -> list[Metric | Gate]:
+    def checks_for(self, case: Case) -> list[Metric | Gate]:
         """Everything that is asked of one case: what its suite keeps to other parts of the dataset is left out."""
-        return self.suite.asked(self.askers, case)
+        return self.suite.asked(self.checks, case)
 
-    def asker_hash(self, check: Metric | Gate) -> str:
+    def protocol_hash(self, check: Metric | Gate) -> str:
         """`protocol:hash`, the comparability tag of one metric's or gate's results."""
         if check.id not in self._hashes:
             hash_ = short_hash(protocol_facts(check, self.observers, self.parameters))
@@ -89,7 +89,7 @@ class Plan:
     @cached_property
     def kinds(self) -> dict[str, tuple[str, ...]]:
         """Ids of the evidence that observers make for each metric and gate."""
-        return {check.id: tuple(sorted(map(evidence_id, observed_kinds(check)))) for check in self.askers}
+        return {check.id: tuple(sorted(map(evidence_id, observed_kinds(check)))) for check in self.checks}
 
     def keys_for(self, case: Case, checks: Sequence[Metric | Gate]) -> set[str]:
         """Keys of the evidence of a case that these use, with what is always shown; none where nothing is asked."""
@@ -112,13 +112,13 @@ class Plan:
     @cached_property
     def availability(self) -> Availability:
         """Which observers that the set adds to `lite` are needed, and can run here."""
-        return availability(self.observers, self.askers)
+        return availability(self.observers, self.checks)
 
     def own_observers(self) -> dict[str, OwnObservers]:
         """Metric or gate -> whether observers that the set adds to `lite` made its evidence, and which it lacked."""
         ran = {task.observer for _, _, task in self.tasks.values()} & {one.id for one in self.availability.running}
         by_check: dict[str, OwnObservers] = {}
-        for check in self.askers:
+        for check in self.checks:
             makers = {maker.id for kind in observed_kinds(check) if (maker := self.observers.maker(kind)) is not None}
             lacks = sorted(makers & self.availability.missing.keys())
             by_check[check.id] = {"own": bool(makers & ran), "lacking": lacks}
@@ -127,16 +127,16 @@ class Plan:
     def record_keys(self, case: Case, checks: Iterable[Metric | Gate]) -> dict[str, str]:
         """The address of each answer: equal when nothing that could change it has changed."""
         evidence = self.wanted[case.id]
-        tags_and_kinds = {check.id: (self.asker_hash(check), self.kinds[check.id]) for check in checks}
+        tags_and_kinds = {check.id: (self.protocol_hash(check), self.kinds[check.id]) for check in checks}
         return answer_keys(case, evidence, tags_and_kinds)
 
     def answers_depend_on(self, case: Case) -> bytes:
         """All that the addresses of a case's answers are made of, beside what is asked."""
-        evidence, ids = self.wanted[case.id], [check.id for check in self.askers_of(case)]
+        evidence, ids = self.wanted[case.id], [check.id for check in self.checks_for(case)]
         absent = {id: reason.sentence for id, reason in evidence.absent.items()}
         return msgspec.json.encode([_case_inputs(case), evidence.keys, absent, ids], enc_hook=to_builtin)
 
-    def spoilt(self, case: Case, broken: Mapping[str, str]) -> dict[str, str]:
+    def failed_evidence(self, case: Case, broken: Mapping[str, str]) -> dict[str, str]:
         """The sentence for each piece of evidence that a broken clip or reference leaves unmade.
 
         `broken` has the sentence for each clip that cannot be read, by its digest.
@@ -175,9 +175,9 @@ class Plan:
             "partial": self.partial,
             "total_cases": self.total,
             "remarks": list(self.remarks),
-            "metrics": {metric.id: self.asker_hash(metric) for metric in self.metrics},
-            "gates": {gate.id: self.asker_hash(gate) for gate in self.gates},
-            "made_by": {check.id: self.makers(check) for check in self.askers},
+            "metrics": {metric.id: self.protocol_hash(metric) for metric in self.metrics},
+            "gates": {gate.id: self.protocol_hash(gate) for gate in self.gates},
+            "made_by": {check.id: self.makers(check) for check in self.checks},
             "observers": self.own_observers(),
             "cases": [self._entry(case) for case in self.cases],
             "rejected": [rejected_to_json(entry) for entry in self.rejected],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from revisit.core import GATES, METRICS, SUITES, MissingPrerequisite, Suite, UsageError
 from revisit.engine.dependencies import ObserverSet, Parameters, asks_judge
-from revisit.engine.parameters import check_used, parse
+from revisit.engine.parameters import check_used, parse_parameters
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.run import evaluate
 from revisit.observers.sets import load_roles, read_set
@@ -64,7 +64,8 @@ class Request:
             judge = str(Path(judge).resolve())
         return cls(
             str(source.resolve()), suite, set, protocol, tuple(metrics), limit, align,
-            tuple(str(folder.resolve()) for folder in roots), tuple(options), judge, parse(params), truth, only,
+            tuple(str(folder.resolve()) for folder in roots), tuple(options), judge, parse_parameters(params),
+            truth, only,
         )  # fmt: skip
 
     def chosen_judge(self) -> ChosenJudge | None:
@@ -99,7 +100,7 @@ class Request:
             align=self.align,
             roots=[Path(root) for root in self.roots],
             options=dict(map(_parse_option, self.options)),
-            overrides=merged(self.parameters, overrides or {}),
+            overrides=merge_parameters(self.parameters, overrides or {}),
             truth=self.truth,
         )
         check_used(made, self.parameters)
@@ -145,7 +146,7 @@ class Request:
         return evaluate(plan, out, request=self.as_json(), judge=judge, **how)
 
     @property
-    def usual_place(self) -> Path:
+    def default_folder(self) -> Path:
         """The run directory where none is named."""
         source = Path(self.source)
         return Path("runs") / (source.stem if source.is_file() else source.name)
@@ -177,7 +178,7 @@ def observer_set(name: str, judge: Details | None = None) -> ObserverSet:
     return ObserverSet(read_set(name).id, load_roles(name, judge=judge is not None), judge)
 
 
-def merged(*given: Parameters) -> dict[str, dict[str, object]]:
+def merge_parameters(*given: Parameters) -> dict[str, dict[str, object]]:
     """Parameters of several sources; the last one counts."""
     found: dict[str, dict[str, object]] = {}
     for parameters in given:

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
-from revisit.core import Case, Gate, Metric, Unscored, UsageError, Verdict, digest, evidence_id
+from revisit.core import Case, Gate, GateResult, Metric, Unscored, UsageError, digest, evidence_id
 from revisit.core.records import GATE_STATES
 from revisit.core.text import parse_json
 from revisit.engine.dependencies import observed_kinds, short_hash
@@ -24,7 +24,7 @@ from revisit.engine.leases import RunInUse
 from revisit.engine.plan import Plan
 from revisit.media.files import UNFINISHED, replacing
 from revisit.results.file_types import Details, PlanFile
-from revisit.results.record_files import SCHEMA, Lines, RecordLine, from_line, parse_lines, rows_text, write_rows
+from revisit.results.record_files import SCHEMA, RecordLine, RecordLines, from_line, parse_lines, rows_text, write_rows
 
 FailedAnswers = Mapping[tuple[str, str], RecordLine]  # by case and question
 RUN_FILES = (
@@ -49,7 +49,7 @@ class ResumedRun:
     plan: Plan  # what this call asks
     whole: PlanFile  # of plan.json: this plan, and what earlier calls asked besides
     questions: dict[str, list[Metric | Gate]]  # case id -> what has no valid answer yet
-    lines: Lines  # the answers there are
+    lines: RecordLines  # the answers there are
     failed: FailedAnswers  # what had failed when the run was opened
 
     @property
@@ -67,7 +67,7 @@ class ResumedRun:
     def open_questions(self, case: Case, failed: FailedAnswers) -> list[Metric | Gate]:
         """What has no valid answer yet; what had failed earlier is asked again."""
 
-        checks = self.plan.askers_of(case)
+        checks = self.plan.checks_for(case)
         keys = self.plan.record_keys(case, checks)
         newest, found = self.lines.newest.get(case.id, {}), []
         for check in checks:
@@ -81,17 +81,17 @@ class ResumedRun:
                 found.append(check)
         return found
 
-    def verdicts(self, case: Case) -> dict[str, Verdict | Unscored]:
+    def verdicts(self, case: Case) -> dict[str, GateResult | Unscored]:
         """What gates have said of a case that are not asked again, for the metrics behind them."""
         again = {check.id for check in self.questions[case.id]}
-        found: dict[str, Verdict | Unscored] = {}
-        for gate in self.plan.askers_of(case):
+        found: dict[str, GateResult | Unscored] = {}
+        for gate in self.plan.checks_for(case):
             line = self.lines.newest.get(case.id, {}).get(gate.id)
             if isinstance(gate, Metric) or gate.id in again or line is None or line.status == "failed":
                 continue
             record = from_line(line, case)
             if record.status in GATE_STATES:
-                found[gate.id] = Verdict(record.status, record.label, record.sentence, record.facts)
+                found[gate.id] = GateResult(record.status, record.label, record.sentence, record.facts)
             elif record.reason is not None:
                 found[gate.id] = Unscored(record.reason, facts=record.facts)
         return found
@@ -131,7 +131,7 @@ def resume_run(
         write_rows(out / "plan.json", whole)
     elif (out / "plan.json").read_bytes() != rows_text(whole).encode():
         raise RunInUse(out, " with other clips or questions")
-    lines = Lines(out / "records.jsonl")
+    lines = RecordLines(out / "records.jsonl")
     # What failed may have failed a moment ago, with the others: who joins does not ask it again.
     asked_again = {} if joins else lines.newest
     failed = {
@@ -157,7 +157,7 @@ class SettledCases:
     def __init__(self, begun: ResumedRun) -> None:
         self.begun, self.path = begun, begun.folder / "settled.json"
         said = _read_object(self.path)
-        asked = [[check.id, begun.plan.asker_hash(check), begun.plan.kinds[check.id]] for check in begun.plan.askers]
+        asked = [[check.id, begun.plan.protocol_hash(check), begun.plan.kinds[check.id]] for check in begun.plan.checks]
         self.basis = digest([SCHEMA, asked], 40)
         known = said.get("cases") if said.get("basis") == self.basis else None
         self.known: dict[str, str] = known if isinstance(known, dict) else {}
@@ -181,8 +181,8 @@ def reopen_run(out: Path, plan: Plan) -> ResumedRun:
     facts = parse_json((out / "run.json").read_text(encoding="utf-8"))
     whole = _merge_plans(_earlier_plan(out, plan) if facts.get("adds") else None, plan.as_json())
     write_rows(out / "plan.json", whole)
-    lines = Lines(out / "records.jsonl")
-    return ResumedRun(out, plan, whole, {case.id: plan.askers_of(case) for case in plan.cases}, lines, {})
+    lines = RecordLines(out / "records.jsonl")
+    return ResumedRun(out, plan, whole, {case.id: plan.checks_for(case) for case in plan.cases}, lines, {})
 
 
 def hash_of(content: PlanFile) -> str:
@@ -221,7 +221,7 @@ def _without_answered_before(plan: Plan, earlier: PlanFile) -> Plan:
 
     def lacks(metric: Any) -> bool:
         kinds = {evidence_id(kind) for kind in observed_kinds(metric, optional=False)}
-        asked = [case for case in plan.cases if metric in plan.askers_of(case) and case.id not in plan.unreadable]
+        asked = [case for case in plan.cases if metric in plan.checks_for(case) and case.id not in plan.unreadable]
         return all(kinds & plan.wanted[case.id].absent.keys() for case in asked)
 
     known = [metric for metric in plan.metrics if metric.id in earlier["metrics"] and lacks(metric)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from revisit.core import Case, Record, UsageError
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.engine.costs import known_costs, save_costs
+from revisit.engine.costs import load_costs, save_costs
 from revisit.engine.executors import Executor, Local
 from revisit.engine.judging import JudgeSession
 from revisit.engine.leases import RunInUse, lock_run
@@ -124,7 +124,7 @@ def evaluate(
             ):
 
                 def record(case: Case) -> None:
-                    known = {**failures, **asking.failures, **plan.spoilt(case, broken)}
+                    known = {**failures, **asking.failures, **plan.failed_evidence(case, broken)}
                     checks = resumed.questions[case.id]
                     scorers.score(
                         scoring_input(plan, case, checks, known, resumed.verdicts(case)),
@@ -144,7 +144,7 @@ def evaluate(
                         shared.after({key})
                         progress.asked(asking.done, asking.total, asking.said)
 
-                shared = SharedWork(resumed, cache, claims, record, known_costs(cache), writer.alone, observing.hands)
+                shared = SharedWork(resumed, cache, claims, record, load_costs(cache), writer.alone, observing.hands)
                 asking.recall(plan.tasks[key][2] for key in sorted(wanted))
                 while (todo := shared.jobs()) is not None:
                     hear(asking.begin(None, {}))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import SUITES, Case, Rejected, Suite
-from revisit.diagnosis.summary import diagnosed, taxonomy_table
+from revisit.diagnosis.summary import summarise_diagnoses, taxonomy_table
 from revisit.engine.availability import caption
 from revisit.engine.resume import ResumedRun, hash_of
 from revisit.media.files import write_text
@@ -18,7 +18,7 @@ from revisit.results.display import observed_by
 from revisit.results.file_types import Details, PlanFile
 from revisit.results.record_files import write_json, write_rows
 from revisit.results.run import Run, results_of
-from revisit.results.verdict import verdict
+from revisit.results.verdict import make_verdict
 
 
 def write_summary(begun: ResumedRun) -> Results:
@@ -38,7 +38,7 @@ def write_summary(begun: ResumedRun) -> Results:
 def summarise_results(results: Results, suite: Suite, plan: PlanFile) -> tuple[dict[str, Any], dict[str, Any]]:
     """The suite's own tables with diagnosis and verdict, and the diagnoses of all clips."""
     summary = suite.summarise(results)
-    found = diagnosed(results)
+    found = summarise_diagnoses(results)
     if found:
         words = {case: diagnosis["words"] for case, diagnosis in found["cases"].items()}
         summary["diagnosis"] = {"fitted": found["fitted"], "models": found["models"], "cases": words}
@@ -49,12 +49,12 @@ def summarise_results(results: Results, suite: Suite, plan: PlanFile) -> tuple[d
         summary["notes"] = [*remarks, *summary.get("notes", ())]
     if suite.export is not None and (others := stand_ins.stand_ins(results)):
         summary["notes"] = [stand_ins.sentence(others, suite.title), *summary.get("notes", ())]
-    summary["verdict"] = verdict(results, suite.card).as_json()
+    summary["verdict"] = make_verdict(results, suite.card).as_json()
     return summary, dict(found)
 
 
 @dataclass(frozen=True)
-class SoFar:
+class CurrentResults:
     """What a run says so far: of the clips that have answers."""
 
     results: Results
@@ -63,11 +63,11 @@ class SoFar:
     finished: bool
 
 
-def so_far(run: Run) -> SoFar:
+def current_results(run: Run) -> CurrentResults:
     """A finished run as it was summed up; one that is still going, summed up now."""
     facts = run.facts
     if facts["invocations"] and facts["invocations"][-1]["finished"] and (run.path / "summary.json").is_file():
-        return SoFar(run.results, run.summary, run.diagnosis, True)
+        return CurrentResults(run.results, run.summary, run.diagnosis, True)
     plan = run.plan
     everything = run.results
     results = everything.only(lambda entry: isinstance(entry, Rejected) or bool(everything.of(entry)))
@@ -80,7 +80,7 @@ def so_far(run: Run) -> SoFar:
         "partial": plan["partial"],
         "total_cases": plan["total_cases"],
     }
-    return SoFar(results, {**told, **summary}, found, False)
+    return CurrentResults(results, {**told, **summary}, found, False)
 
 
 def _export(begun: ResumedRun, results: Results) -> set[Path]:

@@ -16,6 +16,7 @@ from revisit.core import (
     Case,
     Derived,
     Gate,
+    GateResult,
     Metric,
     Reason,
     Record,
@@ -23,7 +24,6 @@ from revisit.core import (
     Score,
     Series,
     Unscored,
-    Verdict,
     evidence_id,
 )
 from revisit.core.records import Status
@@ -50,7 +50,7 @@ class ScoringInput:
     keys: Mapping[str, str] = field(default_factory=dict)  # metric or gate -> address of its answer
     tags: Mapping[str, str] = field(default_factory=dict)  # metric or gate -> comparability tag
     failures: Mapping[str, str] = field(default_factory=dict)  # evidence key -> why it could not be made
-    verdicts: Mapping[str, Verdict | Unscored] = field(default_factory=dict)  # of gates that have answered before
+    verdicts: Mapping[str, GateResult | Unscored] = field(default_factory=dict)  # of gates that have answered before
 
 
 def scoring_input(
@@ -58,7 +58,7 @@ def scoring_input(
     case: Case,
     checks: Sequence[Metric | Gate],
     failures: Mapping[str, str],
-    verdicts: Mapping[str, Verdict | Unscored] | None = None,
+    verdicts: Mapping[str, GateResult | Unscored] | None = None,
 ) -> ScoringInput:
     """What the plan says of a case that these are asked about."""
     wanted = plan.wanted[case.id]
@@ -68,7 +68,7 @@ def scoring_input(
         plan.parameters,
         plan.unreadable.get(case.id, ""),
         plan.record_keys(case, checks),
-        {check.id: plan.asker_hash(check) for check in checks},
+        {check.id: plan.protocol_hash(check) for check in checks},
         {key: failures[key] for key in wanted.keys.values() if key in failures},
         verdicts or {},
     )
@@ -121,7 +121,7 @@ class CaseScorer:
             found.append(evidence)
         return found
 
-    def verdict(self, gate: Gate) -> Verdict | Unscored:
+    def verdict(self, gate: Gate) -> GateResult | Unscored:
         if gate.id not in self.verdicts:
             arguments = self.arguments(gate)
             if isinstance(arguments, Unscored):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import RevisitError, UsageError
-from revisit.core.threads import started
+from revisit.core.threads import start_thread
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ClipTask, Job, ObserverTask
 from revisit.engine.network_client import Address, HostConnection, runs_at_host
@@ -133,7 +133,7 @@ def _keep_awake() -> Iterator[set[Any]]:
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGCONT)
 
-    thread = started(wake, name="awake")
+    thread = start_thread(wake, name="awake")
     try:
         yield children
     finally:

@@ -15,22 +15,51 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from revisit.evidence.answers import JudgeAnswers
     from revisit.evidence.appearance import IntegrityTokens, LabStats, NetworkPatches, PatchFeatures, StyleStats
-    from revisit.evidence.camera import AskedCamera, CameraPath, SeenCamera
+    from revisit.evidence.camera import CameraPath, ObservedCamera, RequestedCamera
     from revisit.evidence.fidelity import FrameFidelity, PairedViews, PerceptualDistance
     from revisit.evidence.frames import CasePhases, FrameFacts, Thumbnails
     from revisit.evidence.judged import JudgeFrames
     from revisit.evidence.motion import CutSignal, FlowStats, ShotChanges
     from revisit.evidence.poses import PoseTrack, TruePoseTrack
-    from revisit.evidence.reference_alignment import CameraWays, Departures, Looks, Overlay, TargetFacts
-    from revisit.evidence.target import TargetLooks, TargetPhases, TargetSight, TargetTrack
+    from revisit.evidence.reference_alignment import AppearanceDifference, CameraPaths, Departures, Overlay, TargetFacts
+    from revisit.evidence.target import TargetLooks, TargetObservations, TargetPhases, TargetTrack
     from revisit.evidence.views import ReturnPairs, ViewLinks, ViewPhases, ViewRelations
 
 __all__ = [
-    "AskedCamera", "CameraPath", "CameraWays", "CasePhases", "CutSignal", "Departures", "FlowStats", "FrameFacts",
-    "FrameFidelity", "IntegrityTokens", "JudgeAnswers", "JudgeFrames", "LabStats", "Looks", "NetworkPatches",
-    "Overlay", "PairedViews", "PatchFeatures", "PerceptualDistance", "PoseTrack", "ReturnPairs", "SeenCamera",
-    "ShotChanges", "StyleStats", "TargetFacts", "TargetLooks", "TargetPhases", "TargetSight", "TargetTrack",
-    "Thumbnails", "TruePoseTrack", "ViewLinks", "ViewPhases", "ViewRelations",
+    "AppearanceDifference",
+    "CameraPath",
+    "CameraPaths",
+    "CasePhases",
+    "CutSignal",
+    "Departures",
+    "FlowStats",
+    "FrameFacts",
+    "FrameFidelity",
+    "IntegrityTokens",
+    "JudgeAnswers",
+    "JudgeFrames",
+    "LabStats",
+    "NetworkPatches",
+    "ObservedCamera",
+    "Overlay",
+    "PairedViews",
+    "PatchFeatures",
+    "PerceptualDistance",
+    "PoseTrack",
+    "RequestedCamera",
+    "ReturnPairs",
+    "ShotChanges",
+    "StyleStats",
+    "TargetFacts",
+    "TargetLooks",
+    "TargetObservations",
+    "TargetPhases",
+    "TargetTrack",
+    "Thumbnails",
+    "TruePoseTrack",
+    "ViewLinks",
+    "ViewPhases",
+    "ViewRelations",
 ]  # fmt: skip
 
 

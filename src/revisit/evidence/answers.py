@@ -117,12 +117,12 @@ def answers_from(
     )
 
 
-def questions_in(annotations: Mapping[str, Any]) -> tuple[Question, ...]:
+def case_questions(annotations: Mapping[str, Any]) -> tuple[Question, ...]:
     """The questions that a case carries under `questions`, as `asdict` writes them; none if it carries none."""
     return tuple(Question(**question) for question in annotations.get("questions") or ())
 
 
-def json_in(text: str) -> Any:
+def find_json(text: str) -> Any:
     """The JSON value in a judge's reply: the whole of it, in a fenced block, or with prose around it.
 
     Where an object has two answers under one name, the last counts as in any JSON, and the other stays under the name

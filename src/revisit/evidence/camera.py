@@ -26,7 +26,7 @@ class CameraPath:
 
 @evidence(id="seen_camera")
 @dataclass(frozen=True)
-class SeenCamera:
+class ObservedCamera:
     """The clip's camera, from a file of poses where one was given, else as the picture shows it."""
 
     index: Annotated[Array, "N; rising"]  # frame numbers
@@ -39,7 +39,7 @@ class SeenCamera:
 
 @evidence(id="asked_camera")
 @dataclass(frozen=True)
-class AskedCamera:
+class RequestedCamera:
     """The camera path that a clip was asked to show, one pose for each of its frames."""
 
     c2w: Annotated[Array, "frames, 4, 4"]  # without any generator's gain

@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from revisit.core import Array, evidence
-from revisit.evidence.pictures import unpacked
+from revisit.evidence.pictures import unpack_jpegs
 
 SSIM_FAMILIES = ("rgb", "gray_border", "torchmetrics")
 
@@ -64,9 +64,9 @@ class PairedViews:
     @cached_property
     def clip(self) -> np.ndarray:
         """(N, height, width, 3) uint8 RGB."""
-        return unpacked(self.clip_jpeg, self.clip_begins, (self.width, self.height))
+        return unpack_jpegs(self.clip_jpeg, self.clip_begins, (self.width, self.height))
 
     @cached_property
     def reference(self) -> np.ndarray:
         """(N, height, width, 3) uint8 RGB, at the clip's size."""
-        return unpacked(self.reference_jpeg, self.reference_begins, (self.width, self.height))
+        return unpack_jpegs(self.reference_jpeg, self.reference_begins, (self.width, self.height))

@@ -16,7 +16,7 @@ from revisit.core import InvalidEvidence
 MEASURED = 95  # quality of pictures that metrics measure
 
 
-def packed(pictures: Sequence[np.ndarray], quality: int = MEASURED) -> tuple[np.ndarray, np.ndarray]:
+def pack_jpegs(pictures: Sequence[np.ndarray], quality: int = MEASURED) -> tuple[np.ndarray, np.ndarray]:
     """The files of RGB pictures, one after the other, and (N + 1) where each begins and the last ends."""
     import cv2
 
@@ -30,7 +30,7 @@ def packed(pictures: Sequence[np.ndarray], quality: int = MEASURED) -> tuple[np.
     )
 
 
-def unpacked(files: np.ndarray, begins: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+def unpack_jpegs(files: np.ndarray, begins: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """(N, height, width, 3) RGB pictures of one size (width, height) out of such files."""
     import cv2
 

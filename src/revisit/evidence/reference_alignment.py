@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from revisit.core import Array, evidence
-from revisit.evidence.pictures import unpacked
+from revisit.evidence.pictures import unpack_jpegs
 
 
 @evidence(id="departures")
@@ -43,12 +43,12 @@ class Departures:
     @cached_property
     def shown(self) -> np.ndarray:
         """(N, height, width, 3) uint8 RGB: the clip, laid over the reference."""
-        return unpacked(self.shown_jpeg, self.shown_begins, self.size)
+        return unpack_jpegs(self.shown_jpeg, self.shown_begins, self.size)
 
     @cached_property
     def truth(self) -> np.ndarray:
         """(N, height, width, 3) uint8 RGB: the reference."""
-        return unpacked(self.truth_jpeg, self.truth_begins, self.size)
+        return unpack_jpegs(self.truth_jpeg, self.truth_begins, self.size)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -78,7 +78,7 @@ class Overlay:
 
 @evidence(id="camera_ways")
 @dataclass(frozen=True)
-class CameraWays:
+class CameraPaths:
     """Where the cameras of clip and reference are: along the reference's way, and off it, in widths."""
 
     index: Annotated[Array, "N"]
@@ -91,7 +91,7 @@ class CameraWays:
 
 @evidence(id="looks")
 @dataclass(frozen=True)
-class Looks:
+class AppearanceDifference:
     """Per compared frame, what is left between clip and reference once the camera is undone."""
 
     index: Annotated[Array, "N"]

@@ -65,7 +65,7 @@ class TargetLooks:
 
 @evidence(id="target_sight")
 @dataclass(frozen=True)
-class TargetSight:
+class TargetObservations:
     """All that a set knows of the target: followed by its looks, and looked for by a network."""
 
     track: TargetTrack

@@ -36,7 +36,7 @@ FLAT = 0.1**2
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment:
+class TrajectoryAlignment:
     """A similarity that brings an estimate into the world of the reference: p -> scale · rotation @ p + translation."""
 
     method: Method
@@ -50,20 +50,20 @@ class Alignment:
     )
 
 
-def align(estimate: Trajectory, reference: Trajectory, method: Method = "sim3") -> Alignment:
+def align(estimate: Trajectory, reference: Trajectory, method: Method = "sim3") -> TrajectoryAlignment:
     """The alignment of an estimate to the reference; pose i of one belongs to pose i of the other."""
     same_length(estimate, reference)
     if method == "none":
-        return Alignment(method, np.eye(3), np.zeros(3))
+        return TrajectoryAlignment(method, np.eye(3), np.zeros(3))
     if method == "origin":
         first = reference.c2w[0] @ invert(estimate.c2w[0])
-        return Alignment(method, first[:3, :3], first[:3, 3])
+        return TrajectoryAlignment(method, first[:3, :3], first[:3, 3])
     if method in ("se3", "sim3"):
         return umeyama(estimate.centres, reference.centres, with_scale=method == "sim3")
     raise InvalidPoses(f"there is no alignment called {method!r}; choose one of {', '.join(METHODS)}")
 
 
-def umeyama(source: np.ndarray, target: np.ndarray, *, with_scale: bool = True) -> Alignment:
+def umeyama(source: np.ndarray, target: np.ndarray, *, with_scale: bool = True) -> TrajectoryAlignment:
     """The similarity (or, without scale, the rigid motion) that brings points (N, 3) closest to their partners."""
     x, y = np.asarray(source, dtype=float), np.asarray(target, dtype=float)
     if x.ndim != 2 or x.shape[1:] != (3,) or x.shape != y.shape or not len(x):
@@ -72,14 +72,14 @@ def umeyama(source: np.ndarray, target: np.ndarray, *, with_scale: bool = True) 
     x_mean, y_mean = x.mean(axis=0), y.mean(axis=0)
     spread, y_spread = (np.square(points - points.mean(axis=0)).sum(axis=1).mean() for points in (x, y))
     if _still(x, spread) or _still(y, y_spread):
-        return Alignment(method, np.eye(3), y_mean - x_mean, degenerate=STILL)
+        return TrajectoryAlignment(method, np.eye(3), y_mean - x_mean, degenerate=STILL)
 
     u, d, vt = np.linalg.svd((y - y_mean).T @ (x - x_mean) / len(x))
     flip = np.linalg.det(u) * np.linalg.det(vt) < 0
     sign = np.array([1.0, 1.0, -1.0 if flip else 1.0])
     rotation = (u * sign) @ vt
     scale = float(d @ sign / spread) if with_scale else 1.0
-    return Alignment(
+    return TrajectoryAlignment(
         method,
         rotation,
         y_mean - scale * rotation @ x_mean,
@@ -90,7 +90,7 @@ def umeyama(source: np.ndarray, target: np.ndarray, *, with_scale: bool = True) 
     )
 
 
-def apply(alignment: Alignment, estimate: Trajectory) -> Trajectory:
+def apply(alignment: TrajectoryAlignment, estimate: Trajectory) -> Trajectory:
     """The estimate in the world of the reference."""
     c2w = estimate.c2w.copy()
     c2w[:, :3, :3] = alignment.rotation @ estimate.rotations
@@ -120,7 +120,9 @@ def associate(first: np.ndarray, second: np.ndarray, tolerance: float = 0.01) ->
     return np.array(first_indices, dtype=int), np.array(second_indices, dtype=int)
 
 
-def matched(estimate: Trajectory, reference: Trajectory, tolerance: float = 0.01) -> tuple[Trajectory, Trajectory]:
+def match_by_time(
+    estimate: Trajectory, reference: Trajectory, tolerance: float = 0.01
+) -> tuple[Trajectory, Trajectory]:
     """Both trajectories cut down to the poses whose times belong together."""
     if estimate.time_unit != reference.time_unit:
         raise InvalidPoses(

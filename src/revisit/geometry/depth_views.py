@@ -38,7 +38,7 @@ def landing(
     return np.where((z > 1e-9)[..., None], pixels[..., :2], -1e6), z
 
 
-def depth_there(depth: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+def sample_depth(depth: np.ndarray, pixels: np.ndarray) -> np.ndarray:
     """Depth of the nearest pixel; 0 outside the picture."""
     rows, columns = depth.shape
     x, y = (np.rint(pixels[..., k]) for k in (0, 1))
@@ -53,7 +53,7 @@ def disagreement(
     """Median relative difference of depth where two views see one point; 1 where they hardly share any."""
     step = max(1, max(depths[0].shape) // THIN)
     pixels, z = landing(depths[0], ks[0], ks[1], *pose, step)
-    there = depth_there(depths[1], pixels)
+    there = sample_depth(depths[1], pixels)
     shared = (there > 0) & (depths[0][::step, ::step] > 0)
     if shared.mean() < LEAST_SHARED:
         return 1.0

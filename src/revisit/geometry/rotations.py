@@ -57,7 +57,7 @@ def slerp(first: np.ndarray, second: np.ndarray, t: float) -> np.ndarray:
     return first @ axis_angle(axis, t * degrees)
 
 
-def with_share(rotation: np.ndarray, share: float) -> np.ndarray:
+def scale_rotations(rotation: np.ndarray, share: float) -> np.ndarray:
     """A path (N, 3, 3) in which every turn from its first frame is made by this share of its angle.
 
     Angles go on beyond half a turn: of the two ways to write a rotation, the one nearer to that of the frame before
@@ -112,7 +112,7 @@ def _sine_axis(rotation: np.ndarray) -> np.ndarray:
     return np.stack([r[..., 2, 1] - r[..., 1, 2], r[..., 0, 2] - r[..., 2, 0], r[..., 1, 0] - r[..., 0, 1]], axis=-1)
 
 
-def smoothed(rotations: np.ndarray, sigma: float) -> np.ndarray:
+def smooth_rotations(rotations: np.ndarray, sigma: float) -> np.ndarray:
     """(N, 3, 3) rotations, each the mean of its neighbours with Gaussian weights of `sigma` frames.
 
     The mean is the rotation nearest to the weighted sum of matrices (the chordal one). Beyond its ends the path goes on

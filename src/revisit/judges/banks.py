@@ -13,18 +13,20 @@ import numpy as np
 
 from revisit.evidence import answers as bank
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers, bank_digest
-from revisit.judges.protocol import Answer
+from revisit.judges.protocol import JudgeAnswer
 from revisit.judges.questions import Question
 
 Kind = TypeVar("Kind", bound=JudgeAnswers)
 
 
-def asked(questions: Sequence[bank.Question], context: str = "") -> list[Question]:
+def bank_questions(questions: Sequence[bank.Question], context: str = "") -> list[Question]:
     """The questions of a bank as a judge is asked them."""
     return [Question(f"question.{one.id}", f"{context}{one.text}") for one in questions]
 
 
-def answered(kind: type[Kind], questions: Sequence[bank.Question], answers: Sequence[Answer], frames: str) -> Kind:
+def bank_evidence(
+    kind: type[Kind], questions: Sequence[bank.Question], answers: Sequence[JudgeAnswer], frames: str
+) -> Kind:
     """A bank with its answers, as evidence."""
     return kind(
         question=np.array([one.id for one in questions], np.int64),
@@ -40,17 +42,17 @@ def answered(kind: type[Kind], questions: Sequence[bank.Question], answers: Sequ
     )
 
 
-def verdict(answer: Answer) -> int:
+def verdict(answer: JudgeAnswer) -> int:
     """YES, NO or UNANSWERED."""
     return UNANSWERED if answer.status != "answered" else YES if answer.value else NO
 
 
-def judge_of(answers: Sequence[Answer]) -> str:
+def judge_of(answers: Sequence[JudgeAnswer]) -> str:
     """The model that answered, as it calls itself."""
     return next((answer.model for answer in answers if answer.model), "")
 
 
-def problems(names: Sequence[str], answers: Sequence[Answer]) -> tuple[str, ...]:
+def problems(names: Sequence[str], answers: Sequence[JudgeAnswer]) -> tuple[str, ...]:
     """A sentence for every question without a valid answer."""
     pairs = zip(names, answers, strict=True)
     return tuple(
@@ -58,7 +60,7 @@ def problems(names: Sequence[str], answers: Sequence[Answer]) -> tuple[str, ...]
     )
 
 
-def filled(text: str, values: Mapping[str, str]) -> str:
+def fill_template(text: str, values: Mapping[str, str]) -> str:
     """A wording with its {names} replaced; other braces stay as they are."""
     for name, value in values.items():
         text = text.replace("{" + name + "}", value)

@@ -20,18 +20,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from revisit.core import RevisitError
-from revisit.core.threads import started
+from revisit.core.threads import start_thread
 from revisit.judges.budget import Budget, expected
 from revisit.judges.probability import at_first_word
-from revisit.judges.protocol import Answer, Frames, Judge, NoReply, Refused, Reply, Stopped, Usage
+from revisit.judges.protocol import Frames, Judge, JudgeAnswer, NoReply, Refused, Reply, Stopped, Usage
 from revisit.judges.questions import Malformed, Question, YesNo, locate_answer
 from revisit.judges.store import AnswerStore, answer_key
 
-Batch = Sequence[tuple[Question, "Future[Answer]"]]  # questions of one call, and who waits for their answers
+Batch = Sequence[tuple[Question, "Future[JudgeAnswer]"]]  # questions of one call, and who waits for their answers
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How many calls at a time, and how long to go on."""
 
     concurrency: int = 8
@@ -43,19 +43,19 @@ class Patience:
     ask_unanswered: bool = False  # ask again what was recorded as unanswered
 
 
-class Asker:
+class JudgeClient:
     """Asks a judge. Close it, or use it in a `with` block."""
 
     def __init__(
         self,
         judge: Judge,
         store: AnswerStore | None = None,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
         budget: Budget | None = None,
         tokens_per_image: int | None = None,
     ) -> None:
         self.judge, self.store = judge, store or AnswerStore(None)
-        self.patience, self.budget = patience or Patience(), budget or Budget()
+        self.patience, self.budget = patience or RetryPolicy(), budget or Budget()
         self.tokens_per_image = tokens_per_image
         self.from_store = 0  # answers that cost nothing
         self.models: set[str] = set()  # as the servers called themselves: more than one tells of a drift
@@ -65,9 +65,9 @@ class Asker:
         self._stopped: Stopped | None = None
         self._quit = threading.Event()
         self._lock, self._checking, self._checked = threading.Lock(), threading.Lock(), False
-        self._under_way: dict[str, Future[Answer]] = {}  # by the address of the answer
+        self._under_way: dict[str, Future[JudgeAnswer]] = {}  # by the address of the answer
 
-    def __enter__(self) -> Asker:
+    def __enter__(self) -> JudgeClient:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -83,18 +83,18 @@ class Asker:
             thread.join()
         for future in self._under_way.values():
             if not future.done():
-                future.set_result(Answer("failed", reason="asking was interrupted"))
+                future.set_result(JudgeAnswer("failed", reason="asking was interrupted"))
         self.judge.close()
         self.store.close()
 
-    def ask(self, frames: Frames, questions: Sequence[Question]) -> list[Answer]:
+    def ask(self, frames: Frames, questions: Sequence[Question]) -> list[JudgeAnswer]:
         """The answers to some questions about the same frames, in their order."""
         return [future.result() for future in self.submit(frames, questions)]
 
-    def submit(self, frames: Frames, questions: Sequence[Question]) -> list[Future[Answer]]:
+    def submit(self, frames: Frames, questions: Sequence[Question]) -> list[Future[JudgeAnswer]]:
         """Begin to ask. What is recorded, or under way already, costs no further call."""
-        futures: list[Future[Answer]] = []
-        new: list[tuple[Question, Future[Answer]]] = []
+        futures: list[Future[JudgeAnswer]] = []
+        new: list[tuple[Question, Future[JudgeAnswer]]] = []
         for question in questions:
             key = answer_key(frames.digest, question.digest, self.judge.facts)
             with self._lock:
@@ -107,7 +107,7 @@ class Asker:
             futures.append(future)
         for start in range(0, len(new), self.judge.batch):
             if len(self._threads) < self.patience.concurrency:
-                self._threads.append(started(self._serve, name="ask"))
+                self._threads.append(start_thread(self._serve, name="ask"))
             self._jobs.put((frames, new[start : start + self.judge.batch]))
         return futures
 
@@ -115,15 +115,15 @@ class Asker:
         while (job := self._jobs.get()) is not None and not self._quit.is_set():
             self._work(*job)
 
-    def recorded(self, frames: Frames, questions: Sequence[Question]) -> list[Answer] | None:
+    def recorded(self, frames: Frames, questions: Sequence[Question]) -> list[JudgeAnswer] | None:
         """The recorded answers, or None where one is missing; nothing is asked."""
         answers = [self._known(frames, question) for question in questions]
         recorded = [answer for answer in answers if answer is not None]
         return recorded if len(recorded) == len(questions) else None
 
-    def _recorded(self, frames: Frames, question: Question) -> Future[Answer]:
+    def _recorded(self, frames: Frames, question: Question) -> Future[JudgeAnswer]:
         """A future that holds the recorded answer, or waits for one."""
-        future: Future[Answer] = Future()
+        future: Future[JudgeAnswer] = Future()
         answer = self._known(frames, question)
         if answer is not None and not (answer.status == "unanswered" and self.patience.ask_unanswered):
             self.from_store += 1
@@ -131,7 +131,7 @@ class Asker:
             future.set_result(answer)
         return future
 
-    def _known(self, frames: Frames, question: Question) -> Answer | None:
+    def _known(self, frames: Frames, question: Question) -> JudgeAnswer | None:
         """The recorded answer, its reply read anew; None where there is none, or where the reply is no answer."""
         answer = self.store.get(frames, question, self.judge.facts)
         return answer if answer is None or answer.status != "answered" else _read_anew(question, answer)
@@ -140,7 +140,7 @@ class Asker:
         try:
             answers = self._answers(frames, [question for question, _ in batch])
         except Exception as error:  # a fault in a judge must not leave anybody waiting
-            answers = [Answer("failed", reason=f"the judge failed: {type(error).__name__}: {error}")] * len(batch)
+            answers = [JudgeAnswer("failed", reason=f"the judge failed: {type(error).__name__}: {error}")] * len(batch)
         for (question, future), answer in zip(batch, answers, strict=True):
             with suppress(InvalidStateError):  # given up by `close`
                 future.set_result(answer)
@@ -148,10 +148,10 @@ class Asker:
                 with self._lock:
                     self._under_way.pop(answer_key(frames.digest, question.digest, self.judge.facts), None)
 
-    def _answers(self, frames: Frames, questions: Sequence[Question]) -> list[Answer]:
+    def _answers(self, frames: Frames, questions: Sequence[Question]) -> list[JudgeAnswer]:
         """Answers of one batch: every question answered, unanswered or failed."""
         open_, notes = dict(enumerate(questions)), dict.fromkeys(range(len(questions)), "")
-        answers: dict[int, Answer] = {}
+        answers: dict[int, JudgeAnswer] = {}
         spent = dict.fromkeys(open_, Usage())
         try:
             for attempt in range(1 + self.patience.again):
@@ -170,7 +170,7 @@ class Asker:
         except (NoReply, Refused, Stopped) as error:
             if isinstance(error, Stopped):
                 self._stopped = error
-            answers |= {i: Answer("failed", reason=str(error), usage=spent[i]) for i in open_}
+            answers |= {i: JudgeAnswer("failed", reason=str(error), usage=spent[i]) for i in open_}
         return [answers[i] for i in range(len(questions))]
 
     def _check(self) -> None:
@@ -219,9 +219,9 @@ class Asker:
             self.budget.settle(reserved, used)
 
 
-def _checked(question: Question, reply: Reply) -> Answer:
+def _checked(question: Question, reply: Reply) -> JudgeAnswer:
     """A valid answer, or unanswered with the reason."""
-    answer = Answer("answered", None, reply.p_yes, reply.p_from, reply.text, model=reply.model)
+    answer = JudgeAnswer("answered", None, reply.p_yes, reply.p_from, reply.text, model=reply.model)
     try:
         if reply.fault:
             raise Malformed(reply.fault)
@@ -230,7 +230,7 @@ def _checked(question: Question, reply: Reply) -> Answer:
         return replace(answer, status="unanswered", p_yes=None, reason=str(error))
 
 
-def _read_anew(question: Question, answer: Answer) -> Answer | None:
+def _read_anew(question: Question, answer: JudgeAnswer) -> JudgeAnswer | None:
     """A recorded answer as its reply is read today; None where the reply is no answer."""
     try:
         value, passage = locate_answer(question.schema, answer.reply)

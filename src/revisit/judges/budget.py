@@ -12,14 +12,14 @@ import threading
 from pydantic import BaseModel, ConfigDict, Field
 
 from revisit.judges.protocol import Frames, Stopped, Usage
-from revisit.judges.questions import Many, Question, Record, Schema, Text
+from revisit.judges.questions import JsonObject, Many, Question, Schema, Text
 
 CHARACTERS_PER_TOKEN = 4  # of English prose
 PIXELS_PER_TOKEN = 28 * 28  # Qwen-VL's patches; other models differ, and `tokens_per_image` overrides it
 OVERHEAD = 260  # tokens of the rules and of the frame of a message
 
 
-class Price(BaseModel):
+class TokenPrice(BaseModel):
     """What a million tokens cost."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -32,7 +32,7 @@ class Price(BaseModel):
         return (usage.tokens_in * self.input + usage.tokens_out * self.output) / 1e6
 
 
-class Limit(BaseModel):
+class JudgeLimit(BaseModel):
     """What may be spent; None for as much as it takes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -52,7 +52,7 @@ def expected(frames: Frames, question: Question, tokens_per_image: int | None = 
 
 def words_of(schema: Schema) -> int:
     """Tokens that a typical answer of this schema takes."""
-    if isinstance(schema, Record):
+    if isinstance(schema, JsonObject):
         return 4 + sum(4 + words_of(field) for field in schema.fields.values())
     if isinstance(schema, Many):
         return 4 + (schema.at_least + schema.at_most) // 2 * words_of(schema.item)
@@ -62,8 +62,8 @@ def words_of(schema: Schema) -> int:
 class Budget:
     """Counts what is spent and says when to stop."""
 
-    def __init__(self, limit: Limit | None = None, price: Price | None = None) -> None:
-        self.limit, self.price = limit or Limit(), price or Price()
+    def __init__(self, limit: JudgeLimit | None = None, price: TokenPrice | None = None) -> None:
+        self.limit, self.price = limit or JudgeLimit(), price or TokenPrice()
         self.spent = Usage()
         self._under_way = Usage()
         self._lock = threading.Lock()

@@ -15,19 +15,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from revisit.core.grouping import grouped
-from revisit.judges.batch import Asker
-from revisit.judges.labels import Label, Labels
-from revisit.judges.protocol import Answer, Frames, Judge, Reply
+from revisit.core.grouping import group_items
+from revisit.judges.batch import JudgeClient
+from revisit.judges.labels import JudgeLabel, JudgeLabels
+from revisit.judges.protocol import Frames, Judge, JudgeAnswer, Reply
 from revisit.judges.questions import Choice, Question, Rating, YesNo
 from revisit.stats.agreement import cohen_kappa, repeat_agreement, yes_no_agreement
 
-Ask = Callable[[Judge], Asker]
+Ask = Callable[[Judge], JudgeClient]
 Look = Callable[[Path], Frames]
 
 
 @dataclass(frozen=True)
-class Plan:
+class CalibrationPlan:
     """What is measured besides agreement."""
 
     repeats: int = 1  # times that every question is asked
@@ -36,7 +36,7 @@ class Plan:
     seed: int = 0  # of the shuffles
 
 
-class Again:
+class RepeatedJudge:
     """A judge whose answers have other keys, so that it is asked again and not looked up."""
 
     def __init__(self, judge: Judge, time: int) -> None:
@@ -53,9 +53,11 @@ class Again:
         pass  # the judge itself is closed by whoever made it
 
 
-def calibrate(judge: Judge, labels: Labels, look: Look, ask: Ask, plan: Plan | None = None) -> dict[str, Any]:
+def calibrate(
+    judge: Judge, labels: JudgeLabels, look: Look, ask: Ask, plan: CalibrationPlan | None = None
+) -> dict[str, Any]:
     """The report on a judge: agreement, stability and biases, as plain numbers."""
-    plan = plan or Plan()
+    plan = plan or CalibrationPlan()
     rows = labels.rows
     frames = {clip: look(clip) for clip in dict.fromkeys(label.clip for label in rows)}
     own = [frames[label.clip] for label in rows]
@@ -78,9 +80,9 @@ def calibrate(judge: Judge, labels: Labels, look: Look, ask: Ask, plan: Plan | N
     return report
 
 
-def _asked(asker: Asker, frames: Sequence[Frames], questions: Sequence[Question]) -> list[Answer]:
+def _asked(asker: JudgeClient, frames: Sequence[Frames], questions: Sequence[Question]) -> list[JudgeAnswer]:
     """The answers to questions about frames each, those about the same frames together."""
-    groups = grouped(range(len(frames)), lambda k: frames[k].digest)
+    groups = group_items(range(len(frames)), lambda k: frames[k].digest)
     under_way = {
         k: future
         for group in groups.values()
@@ -89,9 +91,9 @@ def _asked(asker: Asker, frames: Sequence[Frames], questions: Sequence[Question]
     return [under_way[k].result() for k in range(len(questions))]
 
 
-def _agreement(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, object]:
+def _agreement(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, object]:
     """Counts and agreement, in all and per subset."""
-    subsets = grouped((k for k, row in enumerate(rows) if row.subset), lambda k: rows[k].subset)
+    subsets = group_items((k for k, row in enumerate(rows) if row.subset), lambda k: rows[k].subset)
     return {
         **_scores(rows, answers),
         "subsets": {
@@ -100,7 +102,7 @@ def _agreement(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, ob
     }
 
 
-def _scores(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, object]:
+def _scores(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, object]:
     """Counts of what was answered, and agreement by the form of the questions; no form is mixed with another."""
     answered = [(row, answer.value) for row, answer in zip(rows, answers, strict=True) if answer.status == "answered"]
     scores: dict[str, object] = {
@@ -137,7 +139,7 @@ def _scores(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, objec
     return scores
 
 
-def _upright(row: Label, value: bool) -> tuple[bool, bool]:
+def _upright(row: JudgeLabel, value: bool) -> tuple[bool, bool]:
     """What was said of a fact, and what is right; the answer to a question for the opposite is turned round.
 
     Else a fact that nearly always holds would look like as many yeses as noes, and 0.5 would not be chance.
@@ -150,7 +152,7 @@ def _columns(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 
-def _people(labels: Labels) -> dict[str, float] | None:
+def _people(labels: JudgeLabels) -> dict[str, float] | None:
     """How far people agree with each other on what several of them labelled; None where one person did all."""
     agreement = repeat_agreement(list(labels.raters.values()))
     if agreement is None:
@@ -158,7 +160,7 @@ def _people(labels: Labels) -> dict[str, float] | None:
     return {"questions": len(labels.raters), "always_alike": agreement[0], "pairs_alike": agreement[1]}
 
 
-def _polarity(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, float | None]:
+def _polarity(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, float | None]:
     """How much more often the judge says yes than is right, and how often it contradicts itself on a pair."""
     plain = [
         (row, answer.value)
@@ -190,7 +192,7 @@ def _polarity(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, flo
     return figures
 
 
-def _position(asker: Asker, rows: Sequence[Label], frames: Sequence[Frames]) -> dict[str, float | None]:
+def _position(asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Sequence[Frames]) -> dict[str, float | None]:
     """How often a choice changes with the order of the options, and how often it is the first one named."""
     options = [_options(row.question) for row in rows]
     orders_by_row = [(k, order) for k, order in enumerate(options) if order]
@@ -219,18 +221,20 @@ def _options(question: Question) -> tuple[str, ...]:
     return ("yes", "no") if isinstance(question.schema, YesNo) else ()
 
 
-def _known(answer: Answer) -> bool:
+def _known(answer: JudgeAnswer) -> bool:
     return answer.status == "answered"
 
 
-def _word(answer: Answer) -> str:
+def _word(answer: JudgeAnswer) -> str:
     """The option that was chosen; a choice of yes and no is the same question as a plain yes or no."""
     return {True: "yes", False: "no"}.get(answer.value, str(answer.value))
 
 
-def _blinded(asker: Asker, rows: Sequence[Label], frames: Mapping[Path, Frames], plan: Plan) -> dict[str, object]:
+def _blinded(
+    asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Mapping[Path, Frames], plan: CalibrationPlan
+) -> dict[str, object]:
     """Agreement where every question is asked about the frames of a clip drawn at random."""
-    draws, every, answers = random.Random(plan.seed), list(rows) * plan.blinded, list[Answer]()
+    draws, every, answers = random.Random(plan.seed), list(rows) * plan.blinded, list[JudgeAnswer]()
     for _ in range(plan.blinded):
         clips = list(frames)
         shuffled = dict(zip(clips, draws.sample(clips, len(clips)), strict=True))
@@ -239,12 +243,17 @@ def _blinded(asker: Asker, rows: Sequence[Label], frames: Mapping[Path, Frames],
 
 
 def _repeats(
-    judge: Judge, rows: Sequence[Label], frames: Sequence[Frames], first: Sequence[Answer], ask: Ask, times: int
+    judge: Judge,
+    rows: Sequence[JudgeLabel],
+    frames: Sequence[Frames],
+    first: Sequence[JudgeAnswer],
+    ask: Ask,
+    times: int,
 ) -> dict[str, float | None]:
     """How stable the answers are when every question is asked several times."""
     rounds = [first]
     for time in range(1, times):
-        with ask(Again(judge, time)) as asker:
+        with ask(RepeatedJudge(judge, time)) as asker:
             rounds.append(_asked(asker, frames, [row.question for row in rows]))
     by_question = list(zip(*rounds, strict=True))
     stable = repeat_agreement([[str(a.value) for a in answers if _known(a)] for answers in by_question])

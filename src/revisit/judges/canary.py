@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from revisit.core import digest
 from revisit.evidence.judged import PASSED
-from revisit.judges.protocol import Answer, Frames
+from revisit.judges.protocol import Frames, JudgeAnswer
 from revisit.judges.questions import Question
 
 COLOURS = {  # as RGB, far apart
@@ -55,7 +55,7 @@ def canaries(frames: Frames) -> list[Question]:
     return [Question("canary.yes", text.format(own)), Question("canary.no", text.format(other))]
 
 
-def finding(answers: Sequence[Answer]) -> str:
+def finding(answers: Sequence[JudgeAnswer]) -> str:
     """`passed`, or the sentence that marks the clip."""
     for answer, right in zip(answers, (True, False), strict=True):
         if answer.status != "answered":

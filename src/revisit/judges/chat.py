@@ -20,7 +20,7 @@ from revisit.judges.budget import words_of
 from revisit.judges.pictures import as_video
 from revisit.judges.probability import p_yes
 from revisit.judges.protocol import CUT_OFF, Frames, NoReply, Reply, Usage
-from revisit.judges.questions import JsonSchema, Many, Question, Record, YesNo
+from revisit.judges.questions import JsonObject, JsonSchema, Many, Question, YesNo
 from revisit.judges.wording import RULES, after, before, fingerprint
 from revisit.servers.endpoint import Endpoint, EndpointSettings
 
@@ -128,7 +128,7 @@ class ChatJudge(Endpoint):
 def _object_schema(question: Question) -> JsonSchema:
     """The schema of a reply, which servers want to be an object."""
     schema = question.schema.json()
-    if isinstance(question.schema, Record):
+    if isinstance(question.schema, JsonObject):
         return schema
     name = "items" if isinstance(question.schema, Many) else "answer"
     return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}

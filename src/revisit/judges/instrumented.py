@@ -25,7 +25,7 @@ import numpy as np
 from revisit.core import UsageError
 from revisit.core.registry import Registry
 from revisit.judges.canary import COLOURS
-from revisit.judges.pictures import decoded
+from revisit.judges.pictures import decode_jpeg
 from revisit.judges.protocol import Frames, Judge, Reply, Usage
 from revisit.judges.questions import Question
 from revisit.media import load_npz
@@ -49,7 +49,7 @@ THUMB = 8  # pixels of a picture per pixel of the thumbnail by which views are f
 
 
 @dataclass(frozen=True)
-class Reading:
+class FrameReading:
     """What one frame shows."""
 
     time: float
@@ -61,7 +61,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Scene:
+class SceneDescription:
     """A public description, read."""
 
     name: str
@@ -109,7 +109,7 @@ class Scene:
         best = int(np.argmin(unlike))
         return best, float(unlike[best])
 
-    def read(self, picture: np.ndarray, time: float) -> Reading | None:
+    def read(self, picture: np.ndarray, time: float) -> FrameReading | None:
         """What a frame shows; None where it shows none of the script's views."""
         view, unlike = self.find(picture)
         if unlike > UNLIKE:
@@ -118,19 +118,19 @@ class Scene:
         place_seen = bool(self.sizes[0, view] >= LEAST)
         foreign = _largest(_differs(frame, empty) > NOISE)
         if self.lit[view] < DARK or foreign.mean() < LEAST:
-            return Reading(time, False, place_seen, False)
+            return FrameReading(time, False, place_seen, False)
         well = bool(foreign.mean() >= WHOLE * self.usual)
         states = zip(self.pictures[:, view], self.outlines[:, view], strict=True)
         explained = [_explained(frame, empty, picture, foreign | outline) for picture, outline in states]
         best = int(np.argmax(explained))
         if explained[best] >= KNOWN:
-            return Reading(time, True, place_seen, well, best, best)
+            return FrameReading(time, True, place_seen, well, best, best)
         there = self.outlines[:, view]
         overlaps = [(foreign & outline).sum() / max((foreign | outline).sum(), 1) for outline in there]
         near = int(np.argmax(overlaps))
         if overlaps[near] >= OVERLAP:
-            return Reading(time, True, place_seen, well, self._on_the_way(near), ELSEWHERE)
-        return Reading(time, True, place_seen, well, ELSEWHERE, self._elsewhere(frame, view, foreign))
+            return FrameReading(time, True, place_seen, well, self._on_the_way(near), ELSEWHERE)
+        return FrameReading(time, True, place_seen, well, ELSEWHERE, self._elsewhere(frame, view, foreign))
 
     def same_place(self, one: int, other: int) -> bool:
         """Whether the target is in the same place in two states."""
@@ -153,14 +153,14 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Story:
+class ClipStory:
     """What the frames of a clip show, one after the other."""
 
-    scene: Scene
-    readings: tuple[Reading | None, ...]
+    scene: SceneDescription
+    readings: tuple[FrameReading | None, ...]
 
     @cached_property
-    def known(self) -> list[Reading]:
+    def known(self) -> list[FrameReading]:
         return [reading for reading in self.readings if reading is not None]
 
     @cached_property
@@ -191,13 +191,13 @@ class Story:
         return any(there[hidden_from:])
 
     @cached_property
-    def before(self) -> Reading | None:
+    def before(self) -> FrameReading | None:
         """The last good look before the target left."""
         looks = [reading for reading in self.known[: self.left] if reading.well]
         return looks[-1] if looks else None
 
     @cached_property
-    def after(self) -> Reading | None:
+    def after(self) -> FrameReading | None:
         """The last good look after it came back; any look where there is no good one."""
         if self.left is None:
             return None
@@ -205,7 +205,7 @@ class Story:
         good = [reading for reading in looks if reading.well]
         return (good or looks or [None])[-1]  # type: ignore[list-item]
 
-    def _went_on(self, now: Reading, state: int) -> bool:
+    def _went_on(self, now: FrameReading, state: int) -> bool:
         """Whether a lasting event has gone on, since it was last seen, for at least half of what the time allows."""
         then = self.before
         placed = then is not None and then.place >= 0
@@ -270,10 +270,10 @@ class InstrumentedJudge:
         self.facts: Mapping[str, object] = {
             "judge": "instrumented", "model": "instrumented", "version": 1, "scenes": sha.hexdigest()[:24],
         }  # fmt: skip
-        self._stories: dict[tuple[str, str], Story | None] = {}
+        self._stories: dict[tuple[str, str], ClipStory | None] = {}
 
     @cached_property
-    def scenes(self) -> list[Scene]:
+    def scenes(self) -> list[SceneDescription]:
         return [read_scene(path) for path in self.paths]
 
     def check(self) -> None:
@@ -284,7 +284,7 @@ class InstrumentedJudge:
 
     def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         """A reply to each question it knows; an empty one, which is no answer, to the others."""
-        pictures = [decoded(jpeg) for jpeg in frames.jpegs]
+        pictures = [decode_jpeg(jpeg) for jpeg in frames.jpegs]
         return [
             Reply(self._answer(frames, pictures, question), usage=Usage(int(k == 0)), model="instrumented")
             for k, question in enumerate(questions)
@@ -300,7 +300,7 @@ class InstrumentedJudge:
         story = self._story(frames, pictures, question) if tell is not None else None
         return tell(story) if tell is not None and story is not None and len(story.known) >= 2 else ""
 
-    def _story(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> Story | None:
+    def _story(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> ClipStory | None:
         """The frames as a story of the scene they show; None where they show none that is described."""
         scene_name = str(question.about.get("scene", ""))
         candidates = [
@@ -318,18 +318,20 @@ class InstrumentedJudge:
         return None
 
 
-def _story_of(scenes: Sequence[Scene], pictures: Sequence[np.ndarray], times: Sequence[float]) -> Story | None:
+def _story_of(
+    scenes: Sequence[SceneDescription], pictures: Sequence[np.ndarray], times: Sequence[float]
+) -> ClipStory | None:
     """The story of the scene that looks most like the pictures; None where none does."""
     unlike = [float(np.median([scene.find(picture)[1] for picture in pictures])) for scene in scenes]
     if min(unlike) > UNLIKE:
         return None
     scene = scenes[int(np.argmin(unlike))]
-    return Story(scene, tuple(map(scene.read, pictures, times)))
+    return ClipStory(scene, tuple(map(scene.read, pictures, times)))
 
 
 # Given a question: how a story answers it, in the form that the question wants; None where it is not known.
 Knowing = Callable[[Question], "Answering | None"]
-Answering = Callable[[Story], str]
+Answering = Callable[[ClipStory], str]
 KNOWN_QUESTIONS: Registry[Knowing] = Registry("kind of question that a story answers")
 
 
@@ -343,7 +345,7 @@ def knows(id: str) -> Callable[[Knowing], Knowing]:
     return register
 
 
-def answering(question: Question, scenes: Sequence[Scene]) -> Answering | None:
+def answering(question: Question, scenes: Sequence[SceneDescription]) -> Answering | None:
     """How a story answers a question; None where this judge does not know."""
     of_scenes = (scene.questions[question.text] for scene in scenes if question.text in scene.questions)
     if "ask" in question.about:
@@ -355,7 +357,7 @@ def answering(question: Question, scenes: Sequence[Scene]) -> Answering | None:
     return next((answer for lookup in KNOWN_QUESTIONS.values() if (answer := lookup(question)) is not None), None)
 
 
-FACTS: dict[str, Callable[[Story], bool]] = {
+FACTS: dict[str, Callable[[ClipStory], bool]] = {
     "hidden": lambda story: story.hidden,
     "returned": lambda story: story.returned,
     "spatial": lambda story: story.spatial,
@@ -364,7 +366,7 @@ FACTS: dict[str, Callable[[Story], bool]] = {
 }
 
 
-def read_scene(path: Path) -> Scene:
+def read_scene(path: Path) -> SceneDescription:
     """A scene description from its file."""
     arrays = load_npz(path)
     missing = [name for name in ARRAYS if name not in arrays]
@@ -372,7 +374,7 @@ def read_scene(path: Path) -> Scene:
         raise UsageError(
             f"{path}: not a scene description: {missing[0]!r} is missing; `revisit judge check --worlds` writes some"
         )
-    return Scene(
+    return SceneDescription(
         name=path.stem,
         **{name: arrays[name] for name in ("views", "lit", "place", "look", "amount", "went")},
         pictures=arrays["views"] + arrays["marks"],

@@ -22,7 +22,7 @@ KNOWN = ("clip", "question", "label", "form", "subset", "polarity", "pair", "rat
 
 
 @dataclass(frozen=True)
-class Label:
+class JudgeLabel:
     """A question about a clip and its right answer."""
 
     clip: Path
@@ -34,15 +34,15 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Labels:
+class JudgeLabels:
     """The questions of a file that have a right answer, and how many have none because people disagree."""
 
-    rows: tuple[Label, ...]
+    rows: tuple[JudgeLabel, ...]
     disputed: int = 0
     raters: Mapping[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict)
 
 
-def read_labels(path: Path) -> Labels:
+def read_labels(path: Path) -> JudgeLabels:
     """The labels of a CSV or JSON lines file."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file; expected labels as .csv or .jsonl")
@@ -51,18 +51,18 @@ def read_labels(path: Path) -> Labels:
         rows = list(csv_rows(text)) if path.suffix == ".csv" else _json_rows(path, text)
         if not rows:
             raise UsageError(f"{path}: no labels found; expected rows with clip, question and label")
-        groups: dict[tuple[str, str], list[Label]] = defaultdict(list)
+        groups: dict[tuple[str, str], list[JudgeLabel]] = defaultdict(list)
         for number, row in enumerate(rows, 2 if path.suffix == ".csv" else 1):
             label = _label(row, path, number)
             groups[str(label.clip), label.question.digest].append(label)
-    rows_with_answer: list[Label] = []
+    rows_with_answer: list[JudgeLabel] = []
     disputed = 0
     for labels in groups.values():
         right = majority([label.right for label in labels])
         disputed += right is None
         rows_with_answer += [label for label in labels if right is not None and label.right == right][:1]
     raters = {key: tuple(label.right for label in labels) for key, labels in groups.items() if len(labels) > 1}
-    return Labels(tuple(rows_with_answer), disputed, raters)
+    return JudgeLabels(tuple(rows_with_answer), disputed, raters)
 
 
 def schema_of(form: str) -> Schema:
@@ -87,7 +87,7 @@ def _json_rows(path: Path, text: str) -> list[dict[str, object]]:
     return rows
 
 
-def _label(row: Mapping[str, object], path: Path, number: int) -> Label:
+def _label(row: Mapping[str, object], path: Path, number: int) -> JudgeLabel:
     where = f"{path}, line {number}"
     values = {str(name).strip(): value for name, value in row.items() if value not in (None, "")}
     missing = [name for name in ("clip", "question", "label") if name not in values]
@@ -108,4 +108,4 @@ def _label(row: Mapping[str, object], path: Path, number: int) -> Label:
         raise UsageError(f"{where}: the label does not fit the form: {error}") from None
     question = Question(f"label.{number}", str(values["question"]).strip(), schema, about)
     subset, pair = str(values.get("subset", "")), str(values.get("pair", ""))
-    return Label(path.parent / str(values["clip"]), question, right, subset, polarity, pair)
+    return JudgeLabel(path.parent / str(values["clip"]), question, right, subset, polarity, pair)

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from revisit.core import MissingPrerequisite, RevisitError
 from revisit.judges.budget import words_of
 from revisit.judges.patches import FILES, PatchRule, cut, processor_file, read_rule
-from revisit.judges.pictures import decoded
+from revisit.judges.pictures import decode_jpeg
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.protocol import CUT_OFF, Frames, Judge, Refused, Reply, Stopped, Usage
 from revisit.judges.questions import Question, YesNo
@@ -290,7 +290,7 @@ class _Loaded:
         head = [start, *self.text(f"system\n{RULES}"), end, *self.text("\n"), start, *self.text("user\n")]
         if not frames.jpegs:
             raise Refused("a local judge needs at least one frame")
-        patches, grid = cut([decoded(jpeg) for jpeg in frames.jpegs], self.rule)
+        patches, grid = cut([decode_jpeg(jpeg) for jpeg in frames.jpegs], self.rule)
         ids, places = [*head, *self.text(before(frames.times)), self.special["picture"]], []
         places.append(np.broadcast_to(np.arange(len(ids)), (3, len(ids))))
         place = len(ids)

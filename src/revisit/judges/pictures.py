@@ -12,7 +12,7 @@ from revisit.judges.protocol import Refused
 from revisit.media import encode_mp4
 
 
-def decoded(jpeg: bytes) -> np.ndarray:
+def decode_jpeg(jpeg: bytes) -> np.ndarray:
     """The RGB picture in a JPEG file."""
     import cv2
 
@@ -28,7 +28,7 @@ MANY, FAST, SLOW = 100, 24.0, 16.0
 
 def as_video(jpegs: Sequence[bytes]) -> bytes:
     """An mp4 file of these pictures; an odd last row or column is left out."""
-    pictures = map(decoded, jpegs)
+    pictures = map(decode_jpeg, jpegs)
     even = (rgb[: rgb.shape[0] // 2 * 2, : rgb.shape[1] // 2 * 2] for rgb in pictures)
     with tempfile.TemporaryDirectory(prefix="revisit-judge-") as folder:
         path = Path(folder) / "clip.mp4"

@@ -15,12 +15,14 @@ from typing import Any, Literal, Protocol, get_args
 from revisit.judges.questions import Question
 from revisit.servers.endpoint import NoReply, Refused, Stopped
 
-__all__ = ["Answer", "Frames", "Judge", "NoReply", "Refused", "Reply", "Status", "Stopped", "Talk", "Usage"]
+__all__ = [
+    "Frames", "Judge", "JudgeAnswer", "JudgeDialogue", "NoReply", "Refused", "Reply", "Status", "Stopped", "Usage",
+]  # fmt: skip
 
 Status = Literal["answered", "unanswered", "failed"]
 CUT_OFF = "the reply was too long and was cut off"
 # An observer that asks: it yields questions, receives their answers (answered or unanswered) and returns evidence.
-Talk = Generator[Sequence[Question], "list[Answer]", Any]
+JudgeDialogue = Generator[Sequence[Question], "list[JudgeAnswer]", Any]
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Answer:
+class JudgeAnswer:
     """An answer as evidence. `unanswered`: the judge replied, never validly. `failed`: it could not be asked."""
 
     status: Status
@@ -85,7 +87,7 @@ class Answer:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Answer:
+    def from_json(cls, content: Mapping[str, Any]) -> JudgeAnswer:
         answer = cls(**{**content, "usage": Usage(**content.get("usage", {}))})
         if answer.status not in get_args(Status) or not isinstance(answer.reply, str):
             raise ValueError("this is no answer")

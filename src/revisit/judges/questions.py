@@ -158,7 +158,7 @@ class Many:
 
 
 @dataclass(frozen=True)
-class Record:
+class JsonObject:
     """A JSON object with exactly these fields; fields that nobody asked for are left out."""
 
     fields: Mapping[str, Schema]
@@ -260,7 +260,7 @@ def locate_answer(schema: Schema, reply: str) -> tuple[Any, Passage]:
         raise Malformed(f"expected {schema.says()} and nothing else, got more than one answer: {_short(reply)}")
     if last is None:
         raise Malformed(f"expected {schema.says()}, got an empty reply")
-    if isinstance(schema, Record | Many):
+    if isinstance(schema, JsonObject | Many):
         raise last
     raise Malformed(f"expected {schema.says()} and nothing else, got {_short(reply)}")
 
@@ -274,7 +274,7 @@ def _markers(schema: Schema) -> Sequence[str]:
 
 def _value(schema: Schema, text: str) -> Any:
     """The valid answer that a passage is."""
-    if isinstance(schema, Record | Many):
+    if isinstance(schema, JsonObject | Many):
         try:
             value = json_passage(text)
         except ValueError:
@@ -305,7 +305,7 @@ def _named_answer(text: str, names: Sequence[str]) -> Any:
 
 def _contradicted(schema: Schema, value: Any, before: str) -> bool:
     """Whether another answer stands by itself in what a judge wrote before its answer."""
-    if isinstance(schema, Record | Many | Text):
+    if isinstance(schema, JsonObject | Many | Text):
         return False
     for statement in statements(before):
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from revisit.core import UsageError
 from revisit.core.text import reading
-from revisit.judges.protocol import Answer, Frames, Refused, Reply, Usage
+from revisit.judges.protocol import Frames, JudgeAnswer, Refused, Reply, Usage
 from revisit.judges.questions import Question
 from revisit.judges.store import known_judges, read_answers
 
@@ -32,7 +32,7 @@ class ReplayJudge:
         self.path = path
         with reading(path, "a file of recorded answers"):
             self.answers = {
-                (line["frames"], line["question"]["digest"]): Answer.from_json(line["answer"])
+                (line["frames"], line["question"]["digest"]): JudgeAnswer.from_json(line["answer"])
                 for line in lines
                 if line["judge"] == self.facts
             }

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from revisit.core.text import mended
+from revisit.core.text import replace_surrogates
 
 # Full-width characters, and what cannot be seen, each as one plain character.
 _FOLDS = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
@@ -101,7 +101,7 @@ def plain_forms(text: str) -> Iterator[str]:
 def parse_object(text: str) -> Any:
     """The value of JSON that names nothing twice; ValueError for whatever is none."""
     try:
-        return mended(json.loads(text, object_pairs_hook=_named_once))
+        return replace_surrogates(json.loads(text, object_pairs_hook=_named_once))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from revisit.core import GATES, OBSERVERS, UsageError
 from revisit.core.registry import Registry
 from revisit.core.text import yaml_file
-from revisit.judges.batch import Asker, Patience
-from revisit.judges.budget import Budget, Limit, Price
+from revisit.judges.batch import JudgeClient, RetryPolicy
+from revisit.judges.budget import Budget, JudgeLimit, TokenPrice
 from revisit.judges.chat import ChatJudge, ChatSettings
 from revisit.judges.protocol import Judge
 from revisit.judges.replay import ReplayJudge
@@ -42,8 +42,8 @@ class _Common(BaseModel):
     ask_unanswered: bool = False
     canaries: bool = True
     tokens_per_image: int | None = Field(default=None, gt=0)
-    budget: Limit = Limit()
-    price: Price = Price()
+    budget: JudgeLimit = JudgeLimit()
+    price: TokenPrice = TokenPrice()
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class ChosenJudge:
     """A judge, and how to ask it."""
 
     judge: Judge
-    patience: Patience = field(default_factory=Patience)
-    limit: Limit = field(default_factory=Limit)
-    price: Price = field(default_factory=Price)
+    patience: RetryPolicy = field(default_factory=RetryPolicy)
+    limit: JudgeLimit = field(default_factory=JudgeLimit)
+    price: TokenPrice = field(default_factory=TokenPrice)
     canaries: bool = True
     tokens_per_image: int | None = None
     roles: Mapping[str, ChosenJudge] = field(default_factory=dict)  # observer -> the judge that it asks instead
@@ -68,9 +68,9 @@ class ChosenJudge:
         """The judge that an observer asks."""
         return self.roles.get(observer, self)
 
-    def asker(self, store: AnswerStore) -> Asker:
+    def client(self, store: AnswerStore) -> JudgeClient:
         """Somebody who asks this judge, with a budget of their own."""
-        return Asker(self.judge, store, self.patience, Budget(self.limit, self.price), self.tokens_per_image)
+        return JudgeClient(self.judge, store, self.patience, Budget(self.limit, self.price), self.tokens_per_image)
 
 
 def choose_judge(source: str, *, for_role: bool = False) -> ChosenJudge:
@@ -110,7 +110,7 @@ def _from_settings(content: Mapping[str, object], where: str, folder: Path) -> C
         raise UsageError(f"{where}: {name}: {first['msg'].lower()}; docs/judges.md lists all settings") from None
     return ChosenJudge(
         judge,
-        Patience(shared.concurrency, shared.tries, shared.again, shared.pause, ask_unanswered=shared.ask_unanswered),
+        RetryPolicy(shared.concurrency, shared.tries, shared.again, shared.pause, ask_unanswered=shared.ask_unanswered),
         shared.budget,
         shared.price,
         shared.canaries,

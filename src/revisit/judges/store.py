@@ -17,7 +17,7 @@ from typing import Any, TypedDict
 
 from revisit.core import digest
 from revisit.core.text import parse_json
-from revisit.judges.protocol import Answer, Frames
+from revisit.judges.protocol import Frames, JudgeAnswer
 from revisit.judges.questions import Question
 from revisit.media.files import append
 
@@ -59,7 +59,7 @@ class AnswerStore:
             self._lines |= lines
             self._files[_open_mended(path)] = set(lines)
 
-    def get(self, frames: Frames, question: Question, judge: Mapping[str, object]) -> Answer | None:
+    def get(self, frames: Frames, question: Question, judge: Mapping[str, object]) -> JudgeAnswer | None:
         """The recorded answer, or None; the copy of this run gets the line too."""
         key = answer_key(frames.digest, question.digest, judge)
         with self._lock:
@@ -67,9 +67,9 @@ class AnswerStore:
             if line is None:
                 return None
             self._append(key, line)
-        return Answer.from_json(parse_json(line)["answer"])
+        return JudgeAnswer.from_json(parse_json(line)["answer"])
 
-    def put(self, frames: Frames, question: Question, judge: Mapping[str, object], answer: Answer) -> None:
+    def put(self, frames: Frames, question: Question, judge: Mapping[str, object], answer: JudgeAnswer) -> None:
         """Record an answer; one that failed is not kept."""
         if answer.status == "failed":
             return
@@ -130,7 +130,7 @@ def _whole(line: Any) -> bool:
     if not isinstance(question, dict) or not isinstance(question.get("digest"), str):
         return False
     try:
-        Answer.from_json(line["answer"])
+        JudgeAnswer.from_json(line["answer"])
         _text(line)  # ValueError where a number is none that JSON has
         return isinstance(line["judge"], dict)
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from revisit.core import digest
-from revisit.judges.questions import Question, Record
+from revisit.judges.questions import JsonObject, Question
 
 RULES = (
     "You are shown still frames of one video, in the order of time, and asked one question about them. "
@@ -26,7 +26,7 @@ def before(times: Sequence[float]) -> str:
 def after(question: Question, note: str = "") -> str:
     """The question, how to answer it, and what was wrong with the last reply, if there was one."""
     form = question.schema.says()
-    ask = f"Reply with {form}." if isinstance(question.schema, Record) else f"Answer with {form}, and nothing else."
+    ask = f"Reply with {form}." if isinstance(question.schema, JsonObject) else f"Answer with {form}, and nothing else."
     mend = f"\nYour last reply could not be used ({note}). Keep to the form." if note else ""
     return f"{question.text}\n{ask}{mend}"
 

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
-from revisit.core.grouping import grouped
+from revisit.core.grouping import group_items
 from revisit.labels.formats import SIGNS
 from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import CANNOT, Label
@@ -35,7 +35,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Row:
+class AgreementRow:
     """How far raters agree on one dimension."""
 
     task: str
@@ -56,33 +56,33 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Report:
+class AgreementReport:
     """What `revisit agree` says."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[AgreementRow, ...]
     heat: dict[str, dict[str, tuple[float, int]]]  # scene -> dimension -> (share of pairs alike, how many)
     raters: tuple[Quality, ...]
     labels: int
     examples: int
 
 
-def agreement(labels: Sequence[Label]) -> Report:
+def agreement(labels: Sequence[Label]) -> AgreementReport:
     """The agreement of all raters; examples, which show their answers, are left out."""
     rated = [label for label in labels if not label.example]
-    groups = grouped(rated, lambda label: (label.task, dimension_of(label)))
+    groups = group_items(rated, lambda label: (label.task, dimension_of(label)))
     rows = [_row(task, dimension, some) for (task, dimension), some in groups.items()]
     for task in dict.fromkeys(task for task, _ in groups):
         several = [name for kind, name in groups if kind == task and name != JUDGEABLE]
         if len(several) > 1:
             rows.append(_row(task, ALL, [one for one in rated if one.task == task and one.question != JUDGEABLE]))
     heat: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
-    cells = grouped(rated, lambda label: (label.scene, dimension_of(label)))
+    cells = group_items(rated, lambda label: (label.scene, dimension_of(label)))
     for (scene, dimension), some in cells.items():
         agreeing = _alike(table(some)[0])
         if agreeing is not None:
             heat[scene][dimension] = agreeing
     order = sorted(rows, key=lambda row: (row.task, row.dimension == ALL))
-    return Report(tuple(order), dict(heat), tuple(qualities(labels)), len(rated), len(labels) - len(rated))
+    return AgreementReport(tuple(order), dict(heat), tuple(qualities(labels)), len(rated), len(labels) - len(rated))
 
 
 def dimension_of(label: Label) -> str:
@@ -132,7 +132,7 @@ def _kinds(labels: Sequence[Label]) -> list[Label]:
     return answers
 
 
-def _row(task: str, dimension: str, labels: Sequence[Label]) -> Row:
+def _row(task: str, dimension: str, labels: Sequence[Label]) -> AgreementRow:
     ratings, scenes = table(labels)
     clusters = scenes if len(set(scenes)) >= 3 else None
     rated = [[rating for rating in row if rating is not None] for row in ratings]
@@ -144,7 +144,7 @@ def _row(task: str, dimension: str, labels: Sequence[Label]) -> Row:
         return with_interval(coefficient, ratings, clusters)
 
     categories = [-1, 0, 1] if ordered else None
-    return Row(
+    return AgreementRow(
         task, dimension, sum(bool(row) for row in rated), sum(len(row) > 1 for row in rated), sum(map(len, rated)),
         sum(label.answer in (CANNOT, "cannot tell") for label in labels), sum(one is not None for one in most),
         sum(one is None for one in most), None if agreeing is None else agreeing[0],

@@ -13,15 +13,15 @@ from dataclasses import asdict, dataclass, field
 from typing import TypedDict
 
 from revisit.core import METRICS, UsageError
-from revisit.core.grouping import grouped
+from revisit.core.grouping import group_items
 from revisit.labels.agreement import table
 from revisit.labels.formats import SIGNS
-from revisit.labels.items import JUDGEABLE, Dimension, dimensions_of, people_of
+from revisit.labels.items import JUDGEABLE, ComparedDimension, dimensions_of, people_of
 from revisit.labels.label import CANNOT, Label
 from revisit.results import Results
 from revisit.stats.agreement import cohen_kappa, gwet_ac, majority, with_interval, yes_no_agreement
 from revisit.stats.alignment import (
-    Compared,
+    Comparison,
     Decisions,
     GateAgreement,
     WinRatios,
@@ -99,7 +99,7 @@ class Strengths(TypedDict):
 
 
 @dataclass(frozen=True)
-class Alignment:
+class PeopleAlignment:
     """What `revisit align` says."""
 
     bridges: tuple[Bridge, ...] = ()
@@ -113,7 +113,7 @@ class Alignment:
 
 def alignment(
     results: Results, labels: Sequence[Label], metrics: Mapping[str, Sequence[str]] | None = None, seed: int = 0
-) -> Alignment:
+) -> PeopleAlignment:
     """A run's metrics and gates against people's labels. `metrics` says which metrics go with which dimension."""
     if not results.cases:
         raise UsageError("the run has no clips")
@@ -132,7 +132,7 @@ def alignment(
     judged = judgeable_clips(results, ours, gate)
     bridges: list[Bridge] = []
     for name in dict.fromkeys(vote.dimension for vote in votes):
-        dimension = dimensions.get(name) or Dimension(name, name, "")
+        dimension = dimensions.get(name) or ComparedDimension(name, name, "")
         metric_ids = list((metrics or {}).get(name, dimension.metrics))
         own = [label for label in ours if label.task == "pairwise" and label.question == name]
         compared = [
@@ -153,7 +153,7 @@ def alignment(
         bridges += [one for one in compared if one.bridged]
     if gate and any(bridge.judgeable for bridge in bridges):
         notes.append(f"judgeable or not: people against the gate {gate}")
-    return Alignment(
+    return PeopleAlignment(
         tuple(bridges), _triggers(results, ours, gate), gate, _answers(ours), _strengths(votes),
         sum(vote.verdict is None for vote in votes), tuple(notes),
     )  # fmt: skip
@@ -162,7 +162,7 @@ def alignment(
 def votes_of(labels: Sequence[Label]) -> list[Vote]:
     """The verdict of people on every pair and dimension that somebody could judge."""
     judged = [one for one in labels if one.task == "pairwise" and one.question != JUDGEABLE and one.answer in SIGNS]
-    groups = grouped(judged, lambda label: (label.case, label.other, label.question))
+    groups = group_items(judged, lambda label: (label.case, label.other, label.question))
     votes = []
     for (case, other, dimension), ratings in groups.items():
         verdict = majority([SIGNS[label.answer] for label in ratings])
@@ -201,7 +201,7 @@ def _bridge(
     for vote in decided:
         one, other = results.score(vote.case, metric), results.score(vote.other, metric)
         if one is not None and other is not None and vote.verdict is not None:
-            pairs.append(Compared(vote.model, vote.other_model, vote.verdict, sign * (one - other), vote.scene))
+            pairs.append(Comparison(vote.model, vote.other_model, vote.verdict, sign * (one - other), vote.scene))
     ratios, rho = by_win_ratio(pairs, seed), pair_rho(pairs)
     scenes = {pair.scene for pair in pairs}
     fitted_on, holdout, holdout_rho = 0, None, None
@@ -225,7 +225,7 @@ def _bridge(
 def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str, Figures]:
     """A gate against people's majority on whether a clip poses the test, by subset and in all."""
     ratings = (label for label in labels if label.task == "trigger" and label.answer != CANNOT)
-    ratings_by_clip = grouped(ratings, lambda label: label.case)
+    ratings_by_clip = group_items(ratings, lambda label: label.case)
     rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     unknown = 0
     for case, votes in ratings_by_clip.items():
@@ -250,7 +250,7 @@ def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str,
 def _answers(labels: Sequence[Label]) -> BankAgreement | None:
     """People's majority against the answer that the bank holds for right of the truth, by scene and dimension."""
     ratings = [one for one in labels if one.task == "answer" and one.answer != CANNOT and one.model == "reference"]
-    groups = grouped(ratings, lambda label: (label.scene, label.dimension, f"{label.case} {label.question}"))
+    groups = group_items(ratings, lambda label: (label.scene, label.dimension, f"{label.case} {label.question}"))
     cells: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     pairs = []
     for (scene, dimension, _), votes in groups.items():

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import RevisitError, UsageError
-from revisit.core.text import counted
+from revisit.core.text import pluralize
 from revisit.labels import forms
-from revisit.labels.export import exported
-from revisit.labels.items import JUDGEABLE, Item
+from revisit.labels.export import project_files
+from revisit.labels.items import JUDGEABLE, LabelItem
 from revisit.labels.label import BACK, CANNOT, GONE
 from revisit.labels.project import Project
-from revisit.labels.queue import Queue, swapped
+from revisit.labels.queue import ItemQueue, is_swapped
 from revisit.labels.store import Rater, Store, StoreUnavailable
 from revisit.labels.tables import rater_rows
 from revisit.web.media import media_response
@@ -44,19 +44,19 @@ TITLES = {
 Endpoint = Callable[[Any], Awaitable[Any]]
 
 
-def refused(status: int, sentence: str) -> Exception:
+def http_error(status: int, sentence: str) -> Exception:
     """What is raised where a request is not answered; the sentence is said instead."""
     from starlette.exceptions import HTTPException
 
     return HTTPException(status, sentence, {"retry-after": "10"} if status in (429, 503) else None)
 
 
-class Pages:
+class RaterPages:
     """The pages of a project."""
 
     def __init__(self, project: Project, store: Store, token: str) -> None:
         self.project, self.store, self.token = project, store, token
-        self.queue = Queue(project, store)
+        self.queue = ItemQueue(project, store)
         self.name = project.name  # cookies know no ports: two projects, two names
         self.static = static_files(Path(__file__).parent / "static")
         self.asking, self.guessing = Rates(20, 60), Rates(0.2, 12)
@@ -102,7 +102,7 @@ class Pages:
         token = request.path_params["token"]
         if self.store.rater_of(token) is None:
             self._slow_down(request)
-            raise refused(404, "This link is not valid (any more). Ask for a new one.")
+            raise http_error(404, "This link is not valid (any more). Ask for a new one.")
         return self._with_cookie(self._redirect("/"), "rater", token)
 
     def guide(self, request: Any, fields: forms.Fields) -> Any:
@@ -119,9 +119,9 @@ class Pages:
     def item(self, request: Any, fields: forms.Fields, problem: str = "", status: int = 200) -> Any:
         rater = self._rater(request)
         item = self._own_item(rater, request.path_params["id"])
-        turned = swapped(self.project, item, rater.id)
+        turned = is_swapped(self.project, item, rater.id)
         draft = self.store.drafted(item.id, rater.id)
-        values = dict(fields) if problem else forms.filled(item, draft, turned)
+        values = dict(fields) if problem else forms.form_values(item, draft, turned)
         cases = [self.project.cases[case_id] for case_id in (reversed(item.cases) if turned else item.cases)]
         shots = [self.project.shots[case.id] for case in cases]
         names = ("left", "right") if len(shots) == 2 else ("",)
@@ -143,7 +143,7 @@ class Pages:
         rater = self._rater(request)
         self._signed(request, fields)
         item = self._own_item(rater, request.path_params["id"])
-        turned = swapped(self.project, item, rater.id)
+        turned = is_swapped(self.project, item, rater.id)
         try:
             answer = forms.answer_of(
                 item, rater.id, fields, turned, [self.project.shots[case_id] for case_id in item.cases]
@@ -164,12 +164,12 @@ class Pages:
         item = self._own_item(rater, request.path_params["id"])
         given = next((a for a in self.store.answers() if a.item == item.id and a.rater == rater.id), None)
         if given is None or not item.example:
-            raise refused(404, "There is no such page.")
-        swap = swapped(self.project, item, rater.id)
+            raise http_error(404, "There is no such page.")
+        swap = is_swapped(self.project, item, rater.id)
         words = _words(item)
 
         def shown(answer: str) -> str:
-            return words.get(forms.turned(item, answer, swap), answer)
+            return words.get(forms.shown_answer(item, answer, swap), answer)
 
         rows = [
             (q.text, shown(given.answers.get(q.id, "")), shown(item.gold[q.id]))
@@ -203,7 +203,7 @@ class Pages:
 
         path = self.static.get(request.path_params["name"])
         if path is None:
-            raise refused(404, "There is no such file.")
+            raise http_error(404, "There is no such file.")
         return FileResponse(path)
 
     # For whoever runs the project
@@ -211,7 +211,7 @@ class Pages:
     def enter_admin(self, request: Any, fields: forms.Fields) -> Any:
         if not hmac.compare_digest(request.path_params["token"].encode(), self.token.encode()):
             self._slow_down(request)
-            raise refused(404, "This link does not work.")
+            raise http_error(404, "This link does not work.")
         return self._with_cookie(self._redirect("/admin"), "admin", self.token)
 
     def admin(self, request: Any, fields: forms.Fields, links: dict[str, str] | None = None, problem: str = "") -> Any:
@@ -221,10 +221,10 @@ class Pages:
         items = [item for item in self.project.items if not item.example]
         full = sum(counts.get(item.id, 0) >= raters for item in items)
         facts = [
-            f"{counted(len(items), 'item')}, {full} with {raters} or more answers",
-            f"{counted(sum(counts.values()), 'answer')} so far",
+            f"{pluralize(len(items), 'item')}, {full} with {raters} or more answers",
+            f"{pluralize(sum(counts.values()), 'answer')} so far",
             *(
-                f"{TITLES[task]}: {counted(sum(i.task == task for i in items), 'item')}"
+                f"{TITLES[task]}: {pluralize(sum(i.task == task for i in items), 'item')}"
                 for task in self.project.settings.tasks
             ),
         ]
@@ -254,7 +254,7 @@ class Pages:
         self._signed(request, fields, "admin")
         rater = next((one for one in self.store.raters() if one.id == request.path_params["id"]), None)
         if rater is None or request.path_params["what"] not in ("renew", "close"):
-            raise refused(404, "There is no such rater.")
+            raise http_error(404, "There is no such rater.")
         if request.path_params["what"] == "close":
             self.store.close_rater(rater.id)
             return self._redirect("/admin")
@@ -266,7 +266,7 @@ class Pages:
         self._need_admin(request)
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in exported(self.project, self.store, self.project.folder).items():
+            for name, content in project_files(self.project, self.store, self.project.folder).items():
                 archive.writestr(name, content)
         headers = {"content-disposition": 'attachment; filename="labels.zip"', "cache-control": "no-store"}
         return Response(buffer.getvalue(), media_type="application/zip", headers=headers)
@@ -281,20 +281,20 @@ class Pages:
             if not request.url.path.startswith(("/media/", "/static/")):
                 who = request.cookies.get(f"rater_{self.name}") or request.client.host
                 if not self.asking.allow(who):
-                    raise refused(429, "That was too fast. Wait a few seconds and load the page again.")
+                    raise http_error(429, "That was too fast. Wait a few seconds and load the page again.")
             return does(request, fields)
 
         async def endpoint(request: Any) -> Any:
             try:
                 fields = forms.fields_of(await request.body()) if request.method == "POST" else {}
             except UsageError as error:
-                raise refused(400, str(error)) from None
+                raise http_error(400, str(error)) from None
             try:
                 return await run_in_threadpool(answered, request, fields)
             except StoreUnavailable as error:
-                raise refused(503, self._failure_text(request, error)) from None
+                raise http_error(503, self._failure_text(request, error)) from None
             except RevisitError as error:
-                raise refused(422, str(error)) from None
+                raise http_error(422, str(error)) from None
 
         return endpoint
 
@@ -336,7 +336,7 @@ class Pages:
         if rater is None:
             if token:
                 self._slow_down(request)
-            raise refused(403, "Open the link that you were given; it identifies you.")
+            raise http_error(403, "Open the link that you were given; it identifies you.")
         return rater
 
     def _admin(self, request: Any) -> bool | None:
@@ -347,16 +347,16 @@ class Pages:
         if self._admin(request) is None:
             if self._cookie(request, "admin"):
                 self._slow_down(request)
-            raise refused(403, "This page is for the project's owner. Open the link that was printed at the start.")
+            raise http_error(403, "This page is for the project's owner. Open the link that was printed at the start.")
 
-    def _own_item(self, rater: Rater, item_id: str) -> Item:
+    def _own_item(self, rater: Rater, item_id: str) -> LabelItem:
         """An item that is shown to this rater, or that they have answered."""
         item = self.project.item(item_id)
         mine = item is not None and (
             self.store.held_since(item_id, rater.id) is not None or item_id in self.store.answered(rater.id)
         )
         if item is None or not mine:
-            raise refused(404, "This is not one of your items. Continue from the first page.")
+            raise http_error(404, "This is not one of your items. Continue from the first page.")
         return item
 
     def _signature(self, session: str) -> str:
@@ -365,17 +365,17 @@ class Pages:
     def _signed(self, request: Any, fields: forms.Fields, kind: str = "rater") -> None:
         expected = self._signature(self._cookie(request, kind))
         if not hmac.compare_digest(forms.one(fields, "csrf").encode(), expected.encode()):
-            raise refused(403, "This form is not one that was given to you. Load the page again.")
+            raise http_error(403, "This form is not one that was given to you. Load the page again.")
 
     def _slow_down(self, request: Any) -> None:
         if not self.guessing.allow(request.client.host):
-            raise refused(429, "Too many wrong links. Wait a minute.")
+            raise http_error(429, "Too many wrong links. Wait a minute.")
 
     def _address(self, request: Any, path: str) -> str:
         return f"{request.url.scheme}://{request.headers['host']}{path}"
 
 
-def _words(item: Item) -> dict[str, str]:
+def _words(item: LabelItem) -> dict[str, str]:
     """Answers as they are shown."""
     from revisit.diagnosis.kinds import KINDS
 

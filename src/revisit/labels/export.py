@@ -16,12 +16,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from revisit.core import Case, MissingPrerequisite
-from revisit.core.grouping import grouped
+from revisit.core.grouping import group_items
 from revisit.labels import formats
 from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import BACK, CANNOT, GONE, NAMES, Box, Label, lines
 from revisit.labels.project import Project
-from revisit.labels.store import Answer, Store
+from revisit.labels.store import RaterAnswer, Store
 from revisit.media.text_files import csv_text
 from revisit.stats.agreement import majority
 
@@ -34,7 +34,7 @@ def labels_of(project: Project, store: Store) -> list[Label]:
     return [label for answer in store.answers() for label in _labels(project, answer, names)]
 
 
-def _labels(project: Project, answer: Answer, names: Mapping[str, str]) -> list[Label]:
+def _labels(project: Project, answer: RaterAnswer, names: Mapping[str, str]) -> list[Label]:
     item = project.item(answer.item)
     if item is None:
         return []
@@ -66,7 +66,7 @@ def _labels(project: Project, answer: Answer, names: Mapping[str, str]) -> list[
     return labels
 
 
-def exported(project: Project, store: Store, folder: Path) -> Files:
+def project_files(project: Project, store: Store, folder: Path) -> Files:
     """All files of a project, for a folder."""
     return files_of(labels_of(project, store), folder, project.cases)
 
@@ -124,7 +124,7 @@ def targets(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     clip_model.
     """
     marks = (label for label in labels if label.task == "marks")
-    by_clip = grouped(marks, lambda one: (one.case, one.model, one.sample, Path(one.clip).stem or one.sample))
+    by_clip = group_items(marks, lambda one: (one.case, one.model, one.sample, Path(one.clip).stem or one.sample))
     stems = Counter(stem for _, _, _, stem in by_clip)
     entries = {}
     for (_, model, _, stem), marks_of_clip in by_clip.items():
@@ -150,7 +150,7 @@ def marks_sheet(labels: Sequence[Label]) -> str:
     """MemoBench's sheet of key frames: video_folder, exits, re-enter; of clips whose target is hidden and returns."""
     marks = (label for label in labels if label.task == "marks")
     rows = []
-    for sample, marks_of_sample in sorted(grouped(marks, lambda label: label.sample).items()):
+    for sample, marks_of_sample in sorted(group_items(marks, lambda label: label.sample).items()):
         models = {label.model for label in marks_of_sample}
         of_truth = (
             [label for label in marks_of_sample if label.model == "reference"]
@@ -187,7 +187,7 @@ def preferences(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict
     """
     pairs_of_clips: list[dict[str, object]] = []
     compared = (label for label in labels if label.task == "pairwise" and label.question != JUDGEABLE)
-    pairs = grouped(compared, lambda label: (label.case, label.other, label.question))
+    pairs = group_items(compared, lambda label: (label.case, label.other, label.question))
     for (case, other, question), votes_of_pair in pairs.items():
         votes = Counter(label.answer for label in votes_of_pair)
         winner = next((side for side in ("a", "b") if votes[side] * 2 > len(votes_of_pair)), None)
@@ -215,7 +215,7 @@ def reviews(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     """Sample -> number of a question -> what reviewers decide, the new words and their reasons."""
     decisions: dict[str, dict[str, object]] = defaultdict(dict)
     reviews = (label for label in labels if label.task == "review")
-    for (sample, question), votes in grouped(reviews, lambda label: (label.sample, label.question)).items():
+    for (sample, question), votes in group_items(reviews, lambda label: (label.sample, label.question)).items():
         edits = [label.text for label in votes if label.answer == "edit"]
         decisions[sample][question] = {
             "decision": majority([label.answer for label in votes]) or "undecided",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.grouping import grouped
+from revisit.core.grouping import group_items
 from revisit.core.text import parse_json, reading
 from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import BACK, CANNOT, GONE, TASKS, Box, Label
@@ -111,12 +111,12 @@ def _from_mbench(row: Mapping[str, Any]) -> Label:
 def to_label_studio(labels: Iterable[Label]) -> list[Row]:
     """Tasks with the annotations of every rater."""
     tasks: list[Row] = []
-    for number, labels_of_item in enumerate(grouped(labels, lambda label: label.item).values(), 1):
+    for number, labels_of_item in enumerate(group_items(labels, lambda label: label.item).values(), 1):
         first = labels_of_item[0]
         names = ("task", "item", "case", "model", "sample", "subset", "condition", "other", "other_model")
         data: Row = {name: getattr(first, name) for name in names if getattr(first, name)}
         data |= {"video": first.clip} | ({"video_b": first.other_clip} if first.other_clip else {})
-        by_rater = grouped(labels_of_item, lambda label: label.rater)
+        by_rater = group_items(labels_of_item, lambda label: label.rater)
         annotations = [
             {
                 "completed_by": {"email": rater},

@@ -9,10 +9,10 @@ from urllib.parse import parse_qs
 
 from revisit.core import UsageError
 from revisit.core.text import parse_json
-from revisit.labels.items import JUDGEABLE, Asked, Item
+from revisit.labels.items import JUDGEABLE, ItemQuestion, LabelItem
 from revisit.labels.label import BACK, CANNOT, GONE
-from revisit.labels.project import Shot
-from revisit.labels.store import Answer, BoxJson
+from revisit.labels.project import ShownClip
+from revisit.labels.store import BoxJson, RaterAnswer
 
 LONGEST = 4000  # characters of a comment or of a question
 MOST_FIELDS, MOST_BOXES = 200, 20
@@ -42,7 +42,7 @@ def one(fields: Fields, name: str) -> str:
     return fields.get(name, [""])[0]
 
 
-def answer_of(item: Item, rater: str, fields: Fields, swapped: bool, shots: Sequence[Shot]) -> Answer:
+def answer_of(item: LabelItem, rater: str, fields: Fields, swapped: bool, shots: Sequence[ShownClip]) -> RaterAnswer:
     """The whole answer of a form."""
     answers: dict[str, str] = {}
     judged = one(fields, f"q.{JUDGEABLE}") or "both"
@@ -51,10 +51,12 @@ def answer_of(item: Item, rater: str, fields: Fields, swapped: bool, shots: Sequ
             answers[question.id] = CANNOT
             continue
         answers |= _answers(item, question, fields, swapped)
-    return Answer(item.id, rater, answers, **_rest(item, fields, shots), swapped=swapped, seconds=seconds_of(fields))
+    return RaterAnswer(
+        item.id, rater, answers, **_rest(item, fields, shots), swapped=swapped, seconds=seconds_of(fields)
+    )
 
 
-def draft_of(item: Item, fields: Fields) -> str:
+def draft_of(item: LabelItem, fields: Fields) -> str:
     """What a half-filled form says, as it stands: fields of the item's own, not yet un-swapped."""
     names = {f"q.{q.id}" for q in item.questions} | {f"text.{q.id}" for q in item.questions}
     names |= {f"frame.{name}" for name in (GONE, BACK, "worst")} | {"boxes", "comment", "seconds"}
@@ -62,7 +64,7 @@ def draft_of(item: Item, fields: Fields) -> str:
     return json.dumps({"form": own_fields}, ensure_ascii=False)
 
 
-def filled(item: Item, draft: Mapping[str, Any], swapped: bool) -> dict[str, list[str]]:
+def form_values(item: LabelItem, draft: Mapping[str, Any], swapped: bool) -> dict[str, list[str]]:
     """The fields with which a page is opened again: of a draft, or of an answer that was taken back."""
     if "form" in draft:
         return {str(name): list(values) for name, values in draft["form"].items()}
@@ -74,7 +76,7 @@ def filled(item: Item, draft: Mapping[str, Any], swapped: bool) -> dict[str, lis
         if question.several:
             made[f"q.{question.id}"] = [kind for kind in question.answers if kind in draft["answers"]]
         elif answer is not None:
-            made[f"q.{question.id}"] = [turned(item, answer, swapped)]
+            made[f"q.{question.id}"] = [shown_answer(item, answer, swapped)]
     made |= {f"frame.{name}": [str(frame)] for name, frame in draft["frames"].items()}
     made |= {f"text.{question_id}": [text] for question_id, text in draft["texts"].items()}
     return made | {"boxes": [json.dumps(draft["boxes"])], "comment": [draft["comment"]]}
@@ -89,7 +91,7 @@ def seconds_of(fields: Fields) -> float:
     return round(seconds, 1) if 0 <= seconds <= 24 * 3600 else 0.0
 
 
-def _answers(item: Item, question: Asked, fields: Fields, swapped: bool) -> dict[str, str]:
+def _answers(item: LabelItem, question: ItemQuestion, fields: Fields, swapped: bool) -> dict[str, str]:
     values = list(fields.get(f"q.{question.id}", ()))
     allowed = question.answers
     if question.several:
@@ -111,14 +113,14 @@ def _answers(item: Item, question: Asked, fields: Fields, swapped: bool) -> dict
     return {question.id: value}
 
 
-def turned(item: Item, answer: str, swapped: bool) -> str:
+def shown_answer(item: LabelItem, answer: str, swapped: bool) -> str:
     """An answer as the page shows it."""
     if item.task != "pairwise" or answer not in ("a", "b"):
         return answer
     return "left" if (answer == "a") != swapped else "right"
 
 
-def _rest(item: Item, fields: Fields, shots: Sequence[Shot]) -> AnswerParts:
+def _rest(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]) -> AnswerParts:
     """Frames, boxes, new words and the comment."""
     frames = {}
     for name in (GONE, BACK, "worst"):

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from revisit.core import SUITES, Case, UsageError, digest
-from revisit.core.grouping import grouped
+from revisit.core.grouping import group_items
 from revisit.diagnosis.kinds import KINDS
 from revisit.labels.label import CANNOT, HIDDEN, PREFERENCES, TASKS
 
@@ -27,7 +27,7 @@ WATCHED = (
 
 
 @dataclass(frozen=True)
-class Asked:
+class ItemQuestion:
     """A question of an item."""
 
     id: str
@@ -40,13 +40,13 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Item:
+class LabelItem:
     """One or two clips with their questions."""
 
     id: str
     task: str
     cases: tuple[str, ...]
-    questions: tuple[Asked, ...]
+    questions: tuple[ItemQuestion, ...]
     scene: str
     stratum: str = ""  # what samples are balanced over: models, subset, condition
     context: tuple[tuple[str, str], ...] = ()  # what raters are told: (heading, text)
@@ -58,7 +58,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Dimension:
+class ComparedDimension:
     """What two clips are compared in, and the metrics that measure it."""
 
     id: str
@@ -76,9 +76,11 @@ def people_of(suite: str) -> Mapping[str, Any]:
     return questions
 
 
-def dimensions_of(suite: str) -> tuple[Dimension, ...]:
+def dimensions_of(suite: str) -> tuple[ComparedDimension, ...]:
     """The dimensions in which people compare clips of a suite."""
-    return tuple(Dimension(**{**one, "metrics": tuple(one["metrics"])}) for one in people_of(suite)["dimensions"])
+    return tuple(
+        ComparedDimension(**{**one, "metrics": tuple(one["metrics"])}) for one in people_of(suite)["dimensions"]
+    )
 
 
 def of_reference(cases: Iterable[Case]) -> list[Case]:
@@ -96,7 +98,7 @@ def of_reference(cases: Iterable[Case]) -> list[Case]:
     return list(references.values())
 
 
-def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Sequence[str] = ()) -> list[Item]:
+def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Sequence[str] = ()) -> list[LabelItem]:
     """All items of a task that these cases give."""
     if task not in TASKS:
         raise UsageError(f"unknown task {task!r}; choose one of {', '.join(TASKS)}")
@@ -121,7 +123,7 @@ def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Se
 
 def couples(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
     """Two models' clips of one case, the models in alphabetical order."""
-    by = grouped(cases, lambda case: (case.suite, *case.pairing_key))
+    by = group_items(cases, lambda case: (case.suite, *case.pairing_key))
     return [
         (one, other)
         for clips in by.values()
@@ -135,7 +137,7 @@ def bank_of(case: Case) -> list[Mapping[str, object]]:
     return list(case.annotations.get("questions") or ())
 
 
-def _pair(one: Case, other: Case, dimension_ids: Sequence[str]) -> Item:
+def _pair(one: Case, other: Case, dimension_ids: Sequence[str]) -> LabelItem:
     dimensions = dimensions_of(one.suite)
     unknown = sorted(set(dimension_ids) - {dimension.id for dimension in dimensions})
     if unknown:
@@ -148,20 +150,20 @@ def _pair(one: Case, other: Case, dimension_ids: Sequence[str]) -> Item:
     ]
     name = target_of(one)
     questions = [
-        Asked(one_.id, one_.text.replace("{target}", name), PREFERENCES, one_.id, returned=one_.returned)
+        ItemQuestion(one_.id, one_.text.replace("{target}", name), PREFERENCES, one_.id, returned=one_.returned)
         for one_ in selected
     ]
     if any(dimension.returned for dimension in selected):
-        questions.insert(0, Asked(JUDGEABLE, WATCHED.replace("{target}", name), WHOSE, JUDGEABLE))
+        questions.insert(0, ItemQuestion(JUDGEABLE, WATCHED.replace("{target}", name), WHOSE, JUDGEABLE))
     return _item("pairwise", (one, other), questions)
 
 
-def _trigger(case: Case) -> Item:
+def _trigger(case: Case) -> LabelItem:
     words = people_of(case.suite).get("triggers", {}).get(case.subset.lower(), POSED)
-    return _item("trigger", (case,), [Asked("trigger", words, YES_NO, "trigger")])
+    return _item("trigger", (case,), [ItemQuestion("trigger", words, YES_NO, "trigger")])
 
 
-def _forms(case: Case, forms: int) -> list[Item]:
+def _forms(case: Case, forms: int) -> list[LabelItem]:
     """The questions of a clip's bank dealt over forms, so that every form has some of every clip."""
     bank = bank_of(case)
     dealt = [bank[form::forms] for form in range(forms)]
@@ -172,19 +174,21 @@ def _forms(case: Case, forms: int) -> list[Item]:
     ]
 
 
-def _of_bank(question: Mapping[str, object], answers: tuple[str, ...]) -> Asked:
+def _of_bank(question: Mapping[str, object], answers: tuple[str, ...]) -> ItemQuestion:
     polarity = "positive" if question["positive"] else "negative"
-    return Asked(str(question["id"]), str(question["text"]), answers, str(question["dimension"]), polarity)
+    return ItemQuestion(str(question["id"]), str(question["text"]), answers, str(question["dimension"]), polarity)
 
 
-def _marks(case: Case) -> Item:
-    return _item("marks", (case,), [Asked("target", f"What becomes of {target_of(case)}?", HIDDEN, "target")])
+def _marks(case: Case) -> LabelItem:
+    return _item("marks", (case,), [ItemQuestion("target", f"What becomes of {target_of(case)}?", HIDDEN, "target")])
 
 
-def _failure(case: Case) -> Item:
+def _failure(case: Case) -> LabelItem:
     answers = (*KINDS, "none")
     return _item(
-        "failure", (case,), [Asked("failure", "What goes wrong in this video?", answers, "failure", several=True)]
+        "failure",
+        (case,),
+        [ItemQuestion("failure", "What goes wrong in this video?", answers, "failure", several=True)],
     )
 
 
@@ -194,13 +198,13 @@ def target_of(case: Case) -> str:
     return f"the {name}" if name and name != "target" else "what matters"
 
 
-def _item(task: str, cases: Sequence[Case], questions: Sequence[Asked], part: str = "") -> Item:
+def _item(task: str, cases: Sequence[Case], questions: Sequence[ItemQuestion], part: str = "") -> LabelItem:
     first = cases[0]
     scene = "/".join(one for one in (first.subset, first.sample) if one)
     stratum = " | ".join((" against ".join(case.model for case in cases), first.subset, first.condition))
     item_id = digest("\n".join([task, part, *(case.id for case in cases)]), 16)
     captions = tuple(str(one) for one in first.annotations.get("caption_segments") or ())
-    return Item(
+    return LabelItem(
         item_id, task, tuple(case.id for case in cases), tuple(questions), scene, stratum, context_of(first), captions
     )
 

@@ -11,7 +11,7 @@ from revisit.core import UsageError
 from revisit.labels import formats
 from revisit.labels.agreement import agreement
 from revisit.labels.alignment import alignment
-from revisit.labels.export import exported, files_of, labels_of, write
+from revisit.labels.export import files_of, labels_of, project_files, write
 from revisit.labels.label import Label, lines, read_labels
 from revisit.labels.project import FILE, open_project
 from revisit.labels.store import Store
@@ -51,17 +51,17 @@ def labels_in(paths: Sequence[Path], store: str = "") -> list[Label]:
     return labels
 
 
-def exported_files(source: Path, out: Path | None, store: str = "") -> list[Path]:
+def export_files(source: Path, out: Path | None, store: str = "") -> list[Path]:
     """Write the files of a project, or of a file of labels; return where they are."""
     if (source / FILE).is_file():
         project = open_project(source)
         folder = out or source
-        return write(exported(project, Store(store or project.store, project.name), folder), folder)
+        return write(project_files(project, Store(store or project.store, project.name), folder), folder)
     folder = out or (source if source.is_dir() else source.parent)
     return write(files_of(read_labels([source]), folder), folder)
 
 
-def imported(source: Path, shape: str, out: Path) -> int:
+def import_labels(source: Path, shape: str, out: Path) -> int:
     """Write the labels of another tool as labels.jsonl; return how many there are."""
     labels = formats.read(source, shape)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def imported(source: Path, shape: str, out: Path) -> int:
     return len(labels)
 
 
-def aligned(
+def align_run(
     run: Path, paths: Sequence[Path], metric_options: Sequence[str], seed: int, store: str = ""
 ) -> tuple[PeopleContent, Path]:
     """Agreement and alignment of a run, kept in its people.json and shown in its report, the page."""

@@ -18,21 +18,21 @@ from typing import Any
 import msgspec
 
 from revisit.core import Case, UsageError
-from revisit.core.grouping import grouped
+from revisit.core.grouping import group_items
 from revisit.core.text import parse_json
-from revisit.labels.items import Item, items_of, of_reference
+from revisit.labels.items import LabelItem, items_of, of_reference
 from revisit.labels.label import TASKS, Label
 from revisit.labels.sampling import least_certain, sample, survey
 from revisit.results.record_files import case_from_json, case_to_json, write_json
 from revisit.results.run import Run
-from revisit.web.media import shown
+from revisit.web.media import playable_file
 
 SCHEMA = 1
 FILE, STORE, COPIES = "project.json", "labels.sqlite", "media"
 
 
 @dataclass(frozen=True)
-class Settings:
+class ProjectSettings:
     """What is asked of whom."""
 
     tasks: tuple[str, ...] = ("pairwise",)
@@ -50,7 +50,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Shot:
+class ShownClip:
     """A clip as it is shown: the name of its file in addresses, and its clock."""
 
     media: str
@@ -65,22 +65,22 @@ class Project:
     """A labelling: cases, items, files, rules."""
 
     folder: Path
-    settings: Settings
+    settings: ProjectSettings
     cases: Mapping[str, Case]
     digests: Mapping[str, str]
-    shots: Mapping[str, Shot]  # case -> how its clip is shown
+    shots: Mapping[str, ShownClip]  # case -> how its clip is shown
     files: Mapping[str, Path]  # name in an address -> file
-    items: tuple[Item, ...]
+    items: tuple[LabelItem, ...]
     secret: str
     guide: str = ""
     runs: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
 
-    def item(self, item_id: str) -> Item | None:
+    def item(self, item_id: str) -> LabelItem | None:
         return self._by_id.get(item_id)
 
     @cached_property
-    def _by_id(self) -> dict[str, Item]:
+    def _by_id(self) -> dict[str, LabelItem]:
         return {item.id: item for item in self.items}
 
     @property
@@ -93,10 +93,10 @@ class Project:
         return hashlib.sha256(self.secret.encode()).hexdigest()[:12]
 
 
-def make(
+def make_project(
     folder: Path,
     runs: Sequence[Path],
-    settings: Settings,
+    settings: ProjectSettings,
     *,
     gold: Sequence[Label] = (),
     guide: str = "",
@@ -112,9 +112,9 @@ def make(
     folder.mkdir(parents=True, exist_ok=True)
     shots, files = {}, {}
     for done, case_id in enumerate(used, 1):
-        playable = shown(cases[case_id].clip, folder / COPIES)
+        playable = playable_file(cases[case_id].clip, folder / COPIES)
         name = secrets.token_urlsafe(12)
-        shots[case_id] = Shot(name, playable.fps, playable.frames, playable.width, playable.height)
+        shots[case_id] = ShownClip(name, playable.fps, playable.frames, playable.width, playable.height)
         files[name] = playable.path.resolve()
         progress(done, len(used), case_id)
     project = Project(
@@ -137,12 +137,12 @@ def open_project(folder: Path) -> Project:
         raise UsageError(f"{path}: schema {content.get('schema')!r}; this Revisit reads {SCHEMA}")
     return Project(
         folder,
-        msgspec.convert(content["settings"], Settings),
+        msgspec.convert(content["settings"], ProjectSettings),
         {entry["id"]: case_from_json(entry) for entry in content["cases"]},
         content["digests"],
-        msgspec.convert(content["shots"], dict[str, Shot]),
+        msgspec.convert(content["shots"], dict[str, ShownClip]),
         {name: Path(path) for name, path in content["files"].items()},
-        msgspec.convert(content["items"], tuple[Item, ...]),
+        msgspec.convert(content["items"], tuple[LabelItem, ...]),
         content["secret"],
         content["guide"],
         tuple(content["runs"]),
@@ -201,8 +201,8 @@ def _cases(runs: Sequence[Path], of: str) -> tuple[dict[str, Case], dict[str, st
     return cases, digests, results
 
 
-def _items(settings: Settings, cases: Sequence[Case], results: Sequence[Any]) -> list[Item]:
-    items_of_tasks: list[Item] = []
+def _items(settings: ProjectSettings, cases: Sequence[Case], results: Sequence[Any]) -> list[LabelItem]:
+    items_of_tasks: list[LabelItem] = []
     for task in settings.tasks:
         forms = 1 if settings.per_scene else settings.forms
         items = items_of(task, cases, forms=forms, dimensions=settings.dimensions)
@@ -216,10 +216,12 @@ def _items(settings: Settings, cases: Sequence[Case], results: Sequence[Any]) ->
     return items_of_tasks
 
 
-def with_gold(items: Sequence[Item], gold: Sequence[Label], cases: Sequence[Case], settings: Settings) -> list[Item]:
+def with_gold(
+    items: Sequence[LabelItem], gold: Sequence[Label], cases: Sequence[Case], settings: ProjectSettings
+) -> list[LabelItem]:
     """The items with the answers that are known; known ones that were not drawn are added."""
     usable = (label for label in gold if label.task in TASKS)
-    gold_by_clips = grouped(usable, lambda label: (label.task, tuple(c for c in (label.case, label.other) if c)))
+    gold_by_clips = group_items(usable, lambda label: (label.task, tuple(c for c in (label.case, label.other) if c)))
     items_with_gold, matched = [], set()
     every = list(items)
     for task in {task for task, _ in gold_by_clips}:

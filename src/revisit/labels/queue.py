@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from revisit.labels.items import Item
+from revisit.labels.items import LabelItem
 from revisit.labels.project import Project
 from revisit.labels.store import Rater, Store
 
 
 @dataclass(frozen=True)
-class Progress:
+class RaterProgress:
     """How far a rater is."""
 
     done: int
@@ -29,7 +29,7 @@ class Progress:
         return self.done / self.of if self.of else 1.0
 
 
-class Queue:
+class ItemQueue:
     """Hands out items."""
 
     def __init__(self, project: Project, store: Store) -> None:
@@ -37,7 +37,7 @@ class Queue:
         self.forms = max((item.form for item in project.items), default=0) + 1
         self.multiple = {item.id for item in project.items if item.gold}
 
-    def mine(self, rater: Rater, task: str = "") -> list[Item]:
+    def mine(self, rater: Rater, task: str = "") -> list[LabelItem]:
         """The items that a rater may get, in order: examples, then those of the rater's form with gold in between."""
         form = rater.number % self.forms
         items = [i for i in self.project.items if i.form in (form, 0) or i.task != "answer"]
@@ -49,14 +49,14 @@ class Queue:
         plain = [item for item in items if not item.gold]
         random.Random(f"{self.project.settings.seed} {rater.id}").shuffle(gold)
         every = max(2, self.project.settings.gold_every)
-        mixed: list[Item] = []
+        mixed: list[LabelItem] = []
         for item in plain:
             if gold and len(mixed) % every == every - 1:
                 mixed.append(gold.pop(0))
             mixed.append(item)
         return [*examples, *mixed, *gold]
 
-    def next(self, rater: Rater, task: str = "") -> Item | None:
+    def next(self, rater: Rater, task: str = "") -> LabelItem | None:
         """The next item for a rater, held for them; None when there is nothing left."""
         order = self.mine(rater, task)
         items_by_id = {item.id: item for item in order}
@@ -77,7 +77,7 @@ class Queue:
         chosen_id = self.store.take(rater.id, choose)
         return items_by_id.get(chosen_id) if chosen_id else None
 
-    def progress(self, rater: Rater, task: str = "") -> Progress:
+    def progress(self, rater: Rater, task: str = "") -> RaterProgress:
         """How many of the items that a rater may get are answered by them; those done by others count as gone."""
         order = {item.id for item in self.mine(rater, task)}
         answered = set(self.store.answered(rater.id)) & order
@@ -89,20 +89,22 @@ class Queue:
             if item_id not in agreed
             and (item_id in self.multiple or busy.get(item_id, 0) < self.project.settings.raters)
         ]
-        return Progress(len(answered), len(answered) + len(open_))
+        return RaterProgress(len(answered), len(answered) + len(open_))
 
-    def _agreed(self, items: Sequence[Item]) -> set[str]:
+    def _agreed(self, items: Sequence[LabelItem]) -> set[str]:
         """Items on which so many agree already that nobody else need be asked."""
         least = self.project.settings.agree
         if not least:
             return set()
         answers_by_item = self.store.contents([item.id for item in items if not item.gold])
         return {
-            item.id for item in items if item.id in answers_by_item and agreed(item, answers_by_item[item.id], least)
+            item.id
+            for item in items
+            if item.id in answers_by_item and raters_agree(item, answers_by_item[item.id], least)
         }
 
 
-def agreed(item: Item, answers_of_raters: Sequence[Mapping[str, str]], least: int) -> bool:
+def raters_agree(item: LabelItem, answers_of_raters: Sequence[Mapping[str, str]], least: int) -> bool:
     """Whether so many raters agree on every question of an item."""
     for question in item.questions:
         if question.several:
@@ -114,6 +116,6 @@ def agreed(item: Item, answers_of_raters: Sequence[Mapping[str, str]], least: in
     return True
 
 
-def swapped(project: Project, item: Item, rater: str) -> bool:
+def is_swapped(project: Project, item: LabelItem, rater: str) -> bool:
     """Whether a rater sees the second clip of a pair on the left: by chance, and the same whenever they look."""
     return item.task == "pairwise" and random.Random(f"{project.secret} {item.id} {rater}").random() < 0.5

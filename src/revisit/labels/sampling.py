@@ -15,13 +15,13 @@ from dataclasses import replace
 from typing import Any
 
 from revisit.core import METRICS, UsageError
-from revisit.labels.items import Asked, Item
+from revisit.labels.items import ItemQuestion, LabelItem
 from revisit.results import Results
 
 RULES = ("balanced", "scenes", "uncertain")
 
 
-def sample(items: Sequence[Item], rule: str, count: int | None, seed: int = 0) -> list[Item]:
+def sample(items: Sequence[LabelItem], rule: str, count: int | None, seed: int = 0) -> list[LabelItem]:
     """So many items by a rule that looks at no score; all of them, in the order of the rule, without a count."""
     if rule not in RULES:
         raise UsageError(f"unknown sampling rule {rule!r}; choose one of {', '.join(RULES)}")
@@ -35,15 +35,15 @@ def sample(items: Sequence[Item], rule: str, count: int | None, seed: int = 0) -
 
 
 def least_certain(
-    items: Sequence[Item], results: Sequence[Results], metric: str, count: int | None, gates: Sequence[str] = ()
-) -> list[Item]:
+    items: Sequence[LabelItem], results: Sequence[Results], metric: str, count: int | None, gates: Sequence[str] = ()
+) -> list[LabelItem]:
     """The items on which a metric is least certain; those it has no score for come last."""
     if metric not in METRICS:
         raise UsageError(f"there is no metric {metric!r}; `revisit list` names them")
     low, high = METRICS[metric].range
     middle = (low + high) / 2 if low is not None and high is not None else None
 
-    def doubt(item: Item) -> tuple[float, float, str]:
+    def doubt(item: LabelItem) -> tuple[float, float, str]:
         scores = [
             next((s for one in results if (s := one.score(case, metric)) is not None), None) for case in item.cases
         ]
@@ -59,12 +59,12 @@ def least_certain(
     return ordered if count is None else ordered[:count]
 
 
-def survey(items: Sequence[Item], per_scene: int, forms: int, seed: int = 0) -> list[Item]:
+def survey(items: Sequence[LabelItem], per_scene: int, forms: int, seed: int = 0) -> list[LabelItem]:
     """So many questions of each scene, their dimensions and polarities in turn, dealt over interleaved forms."""
-    by_scene: dict[str, list[tuple[Item, Asked]]] = defaultdict(list)
+    by_scene: dict[str, list[tuple[LabelItem, ItemQuestion]]] = defaultdict(list)
     for item in items:
         by_scene[item.scene].extend((item, question) for question in item.questions)
-    items_of_forms: list[Item] = []
+    items_of_forms: list[LabelItem] = []
     generator = random.Random(seed)
     for scene in sorted(by_scene):
         questions = list(by_scene[scene])

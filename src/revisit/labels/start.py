@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.labels.app import Pages
+from revisit.labels.app import RaterPages
 from revisit.labels.label import read_labels
-from revisit.labels.project import FILE, Project, Settings, make, open_project
+from revisit.labels.project import FILE, Project, ProjectSettings, make_project, open_project
 from revisit.labels.store import Store
-from revisit.web.server import Where, checked, needs, serve
+from revisit.web.server import ListenAddress, check_address, needs, serve
 
 
 @dataclass(frozen=True)
-class Wish:
+class ProjectRequest:
     """Options of `revisit annotate`."""
 
     runs: tuple[Path, ...]
-    settings: Settings = field(default_factory=Settings)
+    settings: ProjectSettings = field(default_factory=ProjectSettings)
     out: Path | None = None
     names: tuple[str, ...] = ()  # of raters
     gold: Path | None = None
@@ -28,7 +28,7 @@ class Wish:
     store: str = ""
 
 
-def project_of(request: Wish, progress: Callable[[int, int, str], None]) -> Project:
+def open_or_make_project(request: ProjectRequest, progress: Callable[[int, int, str], None]) -> Project:
     """The project that is there, or a new one."""
     if not request.runs:
         raise UsageError("give a run, or the folder of a project")
@@ -36,7 +36,7 @@ def project_of(request: Wish, progress: Callable[[int, int, str], None]) -> Proj
     settings = request.settings
     if (folder / FILE).is_file():
         project = open_project(folder)
-        has_settings = settings != Settings() or request.gold is not None or request.guide is not None
+        has_settings = settings != ProjectSettings() or request.gold is not None or request.guide is not None
         if has_settings and settings != project.settings:
             raise UsageError(
                 f"{folder} was made with other settings; leave them out to continue it, or choose another --out"
@@ -48,12 +48,12 @@ def project_of(request: Wish, progress: Callable[[int, int, str], None]) -> Proj
         raise UsageError("--sample uncertain needs --metric, the metric whose least certain clips come first")
     gold = read_labels([request.gold]) if request.gold else []
     guide = request.guide.read_text(encoding="utf-8") if request.guide else ""
-    return make(folder, request.runs, settings, gold=gold, guide=guide, progress=progress)
+    return make_project(folder, request.runs, settings, gold=gold, guide=guide, progress=progress)
 
 
 def start(
-    request: Wish,
-    where: Where,
+    request: ProjectRequest,
+    where: ListenAddress,
     token: str,
     prepare: bool,
     say: Callable[[str], object],
@@ -61,9 +61,9 @@ def start(
 ) -> None:
     """Make or open the project, print the links, and serve until interrupted."""
     needs("starlette"), needs("uvicorn")
-    checked(where, token)
+    check_address(where, token)
     token = token or secrets.token_urlsafe(24)
-    project = project_of(request, progress)
+    project = open_or_make_project(request, progress)
     store = Store(request.store or project.store, project.name)
     links = [(name, store.add_rater(name)[1]) for name in request.names]
 
@@ -78,4 +78,4 @@ def start(
     if prepare:
         started(f"http://{where.host}:{where.port}")
         return
-    serve(Pages(project, store, token).application(), where, token, started)
+    serve(RaterPages(project, store, token).application(), where, token, started)

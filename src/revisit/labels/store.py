@@ -73,7 +73,7 @@ class BoxJson(TypedDict):
 
 
 @dataclass(frozen=True)
-class Answer:
+class RaterAnswer:
     """All that one rater said of one item: answers by question, and what goes with them."""
 
     item: str
@@ -153,7 +153,7 @@ class Store:
 
     # Answers
 
-    def submit(self, answer: Answer) -> None:
+    def submit(self, answer: RaterAnswer) -> None:
         """Keep an answer; when this returns it is on disk. An earlier one of the same rater to the item is replaced."""
         now = _now()
         with self._change() as run:
@@ -192,13 +192,13 @@ class Store:
         """The items that a rater has answered, the newest last."""
         return [row[0] for row in self._rows("SELECT item FROM answers WHERE rater = ? ORDER BY stamp", (rater,))]
 
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[RaterAnswer]:
         """Everything that was said and not taken back, in the order it came."""
         rows = self._rows(
             "SELECT item, rater, content, seconds, swapped, at FROM answers ORDER BY stamp, item, rater", ()
         )
         return [
-            Answer(item, rater, **json.loads(content), seconds=seconds, swapped=bool(swapped), at=at)
+            RaterAnswer(item, rater, **json.loads(content), seconds=seconds, swapped=bool(swapped), at=at)
             for item, rater, content, seconds, swapped, at in rows
         ]
 

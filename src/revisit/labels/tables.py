@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from revisit.labels.agreement import Quality, Report, qualities
-from revisit.labels.alignment import Alignment, BankAgreement
+from revisit.labels.agreement import AgreementReport, Quality, qualities
+from revisit.labels.alignment import BankAgreement, PeopleAlignment
 from revisit.labels.export import labels_of
 from revisit.labels.project import Project
 from revisit.labels.store import Store
@@ -17,13 +17,13 @@ from revisit.stats.agreement import Agreement
 NONE = "–"
 
 
-def agreement_tables(report: Report) -> list[Table]:
+def agreement_tables(report: AgreementReport) -> list[Table]:
     """Agreement by dimension (as WRBench's table 15), and the raters."""
     agreeing = [
         (
             f"{row.task}: {row.dimension}",
             [*map(str, (row.rated_twice, row.ratings, row.split)), share(row.alike),
-             *map(told, (row.ac1, row.ac2, row.cohen, row.fleiss, row.alpha, row.alpha_ordinal))],
+             *map(agreement_text, (row.ac1, row.ac2, row.cohen, row.fleiss, row.alpha, row.alpha_ordinal))],
         )
         for row in report.rows
     ]  # fmt: skip
@@ -61,7 +61,7 @@ def rater_rows(project: Project, store: Store) -> list[dict[str, object]]:
     ]
 
 
-def heat_table(report: Report) -> list[Table]:
+def heat_table(report: AgreementReport) -> list[Table]:
     """The share of equal answers by scene and dimension, as the heat map has it; none for one scene."""
     if len(report.heat) < 2:
         return []
@@ -71,7 +71,7 @@ def heat_table(report: Report) -> list[Table]:
     return [table("Raters alike, by scene", note, heat["columns"], rows)]
 
 
-def alignment_tables(alignment: Alignment) -> list[Table]:
+def alignment_tables(alignment: PeopleAlignment) -> list[Table]:
     """Win ratios, the bridge, triggers, answers and strengths; those that there are."""
     tables = []
     if alignment.bridges:
@@ -86,7 +86,7 @@ def alignment_tables(alignment: Alignment) -> list[Table]:
     return tables
 
 
-def figures(report: Report, alignment: Alignment) -> dict[str, list[dict[str, object]]]:
+def figures(report: AgreementReport, alignment: PeopleAlignment) -> dict[str, list[dict[str, object]]]:
     """Numbers of the figures: heat maps and win ratios."""
     heat: list[dict[str, object]] = []
     ratios: list[dict[str, object]] = []
@@ -116,7 +116,7 @@ def _heat(cells: Mapping[str, Mapping[str, tuple[float, int]]]) -> HeatMap:
     return {"columns": columns, "rows": rows}
 
 
-def _correlations(alignment: Alignment) -> Table:
+def _correlations(alignment: PeopleAlignment) -> Table:
     rows = []
     for bridge in alignment.bridges:
         ratios = bridge.win_ratios
@@ -134,7 +134,7 @@ def _correlations(alignment: Alignment) -> Table:
     )
 
 
-def _bridge(alignment: Alignment) -> Table:
+def _bridge(alignment: PeopleAlignment) -> Table:
     rows = []
     for bridge in alignment.bridges:
         holdout: Mapping[str, float | None] = vars(bridge.holdout) if bridge.holdout else {}
@@ -168,7 +168,7 @@ def _slashed(facts: Mapping[str, float | None], *names: str) -> str:
     return "/".join(number(facts.get(name)) for name in names) if facts else NONE
 
 
-def _ratios(alignment: Alignment) -> Table:
+def _ratios(alignment: PeopleAlignment) -> Table:
     ratios = [bridge.win_ratios for bridge in alignment.bridges if bridge.win_ratios]
     models = list(dict.fromkeys(model for one in ratios for model in one.people))
     rows = []
@@ -182,7 +182,7 @@ def _ratios(alignment: Alignment) -> Table:
     return table("Win ratios", note, models, rows)
 
 
-def _triggers(alignment: Alignment) -> Table:
+def _triggers(alignment: PeopleAlignment) -> Table:
     keys = ("accuracy", "precision", "recall", "f1", "kappa")
     undecided = alignment.triggers.get("all", {}).get("undecided", 0)
     return table(
@@ -208,7 +208,7 @@ def _answers(answers: BankAgreement) -> Table:
     )
 
 
-def _strengths(alignment: Alignment) -> Table:
+def _strengths(alignment: PeopleAlignment) -> Table:
     models = sorted({one["model"] for fit in alignment.strengths.values() for one in fit["models"]})
     rows, steadied = [], []
     for dimension, fit in alignment.strengths.items():
@@ -222,7 +222,7 @@ def _strengths(alignment: Alignment) -> Table:
     return table("Strengths by people's preferences", note, models, rows)
 
 
-def told(one: Agreement | None) -> str:
+def agreement_text(one: Agreement | None) -> str:
     return NONE if one is None else within(one.value, one.interval)
 
 

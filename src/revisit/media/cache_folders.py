@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-EVIDENCE, NETWORKS, SHOWN = "evidence", "networks", "shown"  # folders of what is made again when needed
+EVIDENCE, NETWORKS, PREVIEWS = "evidence", "networks", "shown"  # folders of what is made again when needed
 
 
 def cache_root() -> Path:

@@ -29,7 +29,7 @@ from revisit.core.frames import frame_digest
 from revisit.core.threads import require_room
 from revisit.media.container import demuxer_of
 from revisit.media.decoder_process import DecoderProcess
-from revisit.media.error_names import in_clip, printable
+from revisit.media.error_names import naming_clip, printable
 from revisit.media.frame_folder import FrameFiles, frame_files
 from revisit.media.limits import GIB, Limits, format_size
 from revisit.media.perturb import perturb_frame
@@ -86,7 +86,7 @@ class ClipStream(AbstractContextManager["ClipStream"]):
         self._path, self._limits, self._disturbed = clip.path, limits, clip.disturbed
         self._worker: DecoderProcess | None = None
         self._reader: ThreadPoolExecutor | None = None
-        with in_clip(clip.path):
+        with naming_clip(clip.path):
             try:
                 self._start(clip, wanted)
             except BaseException:
@@ -129,7 +129,7 @@ class ClipStream(AbstractContextManager["ClipStream"]):
         self._worker.send_line(None if len(self._wanted) == self._total else (self._wanted + self._first).tolist())
 
     def __iter__(self) -> Iterator[Frame]:
-        with in_clip(self._path):
+        with naming_clip(self._path):
             try:
                 yield from self._frames()
             finally:
@@ -168,7 +168,7 @@ class ClipStream(AbstractContextManager["ClipStream"]):
         """Hand the images of a folder up to number `last` to the decoder; a video it reads by itself."""
         while self._fed <= last and self._fed < len(self._images):
             path = self._images[self._fed]
-            with in_clip(path), _regular_file(path) as file:
+            with naming_clip(path), _regular_file(path) as file:
                 data = file.read()
             assert self._worker is not None
             self._worker.send(struct.pack(">Q", len(data)), data)

@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import Clip, MediaError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
-from revisit.media.error_names import in_clip
+from revisit.media.error_names import naming_clip
 from revisit.media.frame_folder import frame_files
 from revisit.media.orientation import is_mirrored
 
@@ -32,7 +32,7 @@ def clip_digest(clip: Clip) -> str:
         sha256.update(f"frames of {rgb.shape} at {float(clip.fps or FRAME_RATE_OF_FOLDERS)!r}\n".encode())
         sha256.update(np.ascontiguousarray(rgb).data)
         return sha256.hexdigest()
-    with in_clip(clip.path):
+    with naming_clip(clip.path):
         if is_mirrored(clip.path):
             sha256.update(b"mirrored, as its display matrix says\n")
         for piece in _folder(clip) if clip.path.is_dir() else _file(clip.path):
@@ -43,7 +43,7 @@ def clip_digest(clip: Clip) -> str:
 def file_digest(path: Path) -> str:
     """SHA-256 in hex of the bytes of a file."""
     sha256 = hashlib.sha256()
-    with in_clip(path):
+    with naming_clip(path):
         for piece in _file(path):
             sha256.update(piece)
     return sha256.hexdigest()
@@ -72,7 +72,7 @@ def _open_regular(path: Path) -> BinaryIO:
 
 def quick_digest(path: Path) -> str:
     """SHA-256 in hex of a file's length and its first and last MiB: tells recordings apart without reading them all."""
-    with in_clip(path), _open_regular(path) as file:
+    with naming_clip(path), _open_regular(path) as file:
         size = path.stat().st_size
         sha256 = hashlib.sha256(f"{size}\n".encode() + file.read(1 << 20))
         file.seek(max(0, size - (1 << 20)))

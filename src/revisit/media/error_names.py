@@ -16,7 +16,7 @@ def printable(text: str, longest: int = 300) -> str:
 
 
 @contextmanager
-def in_clip(path: Path) -> Iterator[None]:
+def naming_clip(path: Path) -> Iterator[None]:
     """Put the name of the file in front of errors raised inside: of the disk, of its format, of what it holds."""
     name = printable(path.name or str(path))
     try:

@@ -23,7 +23,7 @@ from typing import IO
 import numpy as np
 
 from revisit.core import MediaError
-from revisit.media.error_names import in_clip, printable
+from revisit.media.error_names import naming_clip, printable
 from revisit.media.files import replacing
 from revisit.media.limits import GIB, format_size
 
@@ -46,7 +46,7 @@ def load_npz(path: Path, max_bytes: int = 2 * GIB, members: Collection[str] | No
     `max_bytes` bounds all arrays together, unpacked. `members` names the arrays to read (all of them
     must exist).
     """
-    with in_clip(path):
+    with naming_clip(path):
         with path.open("rb") as file:
             start = file.read(6)
             file.seek(0)
@@ -66,7 +66,7 @@ def load_npz(path: Path, max_bytes: int = 2 * GIB, members: Collection[str] | No
 
 def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """Shapes of the arrays of an npz file by name, from their headers: the data is not read."""
-    with in_clip(path):
+    with naming_clip(path):
         try:
             with zipfile.ZipFile(path) as archive:
                 shapes = {}
@@ -115,7 +115,7 @@ def _shrinks(data: memoryview) -> bool:
 
 def require_seal(path: Path) -> bool:
     """Whether a file was sealed, as files of earlier versions were not; MediaError where its bytes have changed."""
-    with in_clip(path), path.open("rb") as file:
+    with naming_clip(path), path.open("rb") as file:
         file.seek(-min(len(_END) + 2, path.stat().st_size), 2)
         end = file.read()
         if end[:4] == _END[:4] and end[-2:] == bytes(2):  # a zip without a comment

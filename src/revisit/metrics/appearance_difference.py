@@ -14,7 +14,7 @@ import numpy as np
 from revisit.core import Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import CasePhases, FrameFacts
 from revisit.evidence.motion import CutSignal
-from revisit.evidence.reference_alignment import Departures, Looks
+from revisit.evidence.reference_alignment import AppearanceDifference, Departures
 from revisit.metrics.cuts import find_cuts
 from revisit.metrics.overlay import NEIGHBOURS, blurred, camera_paths, lab_of, trusted
 
@@ -31,8 +31,8 @@ sign = partial(metric, version=1, higher_is_better=False, suites=("folder",))  #
 NOT_LAID = Reason("no_overlap", "no frame after the return could be aligned with the reference")
 
 
-@derived(makes=Looks, needs=(Departures,), version=1)
-def looks(departures: Departures) -> Looks | Unscored:
+@derived(makes=AppearanceDifference, needs=(Departures,), version=1)
+def looks(departures: Departures) -> AppearanceDifference | Unscored:
     """What each compared frame looks like beside the reference's."""
     n = len(departures.index)
     if not n:
@@ -53,7 +53,7 @@ def looks(departures: Departures) -> Looks | Unscored:
     # Whether the chained steps of both cameras lead to the same place; they do not where a chain is broken.
     beside = np.zeros(n, bool) if paths is None else np.linalg.norm(paths[0] - paths[1], axis=1) < BESIDE
     joined = np.where(trusted(departures), departures.offset_share, 0.0)
-    return Looks(departures.index, joined, beside, lab, np.stack(likeness), chroma, contrast, detail)
+    return AppearanceDifference(departures.index, joined, beside, lab, np.stack(likeness), chroma, contrast, detail)
 
 
 def halved(picture: np.ndarray) -> np.ndarray:
@@ -85,10 +85,10 @@ def after(index: np.ndarray, phases: CasePhases) -> np.ndarray:
 
 @sign(
     id="light_departure", title="Light against the reference", unit="CIELAB", range=(0, None),
-    needs=(Looks, CasePhases), responds_to=("lighting",),
+    needs=(AppearanceDifference, CasePhases), responds_to=("lighting",),
     blind_to=("content", "light that changes from frame to frame", "a clip that cannot be aligned with the reference"),
 )  # fmt: skip
-def light_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
+def light_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | Unscored:
     """Length of the median shift of mean CIELAB from the reference after the return; 0 is the same light."""
     rows = after(looks.index, phases) & (looks.joined > 0)
     if not rows.any():
@@ -100,11 +100,11 @@ def light_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
 
 
 @sign(
-    id="place_departure", title="Place replaced", unit="share", range=(0, 1), needs=(Looks, CasePhases),
+    id="place_departure", title="Place replaced", unit="share", range=(0, 1), needs=(AppearanceDifference, CasePhases),
     responds_to=("background",),
     blind_to=("light", "colour", "places without texture", "a clip that cannot be aligned with the reference"),
 )  # fmt: skip
-def place_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
+def place_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | Unscored:
     """Share of the textured cells whose structure is not the reference's after the return, median over frames."""
     back = after(looks.index, phases)
     # A place that is another altogether joins with nothing; that its camera went the same way must speak for it.
@@ -121,7 +121,7 @@ def place_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
     return Score(float(np.median(value)), units=units)
 
 
-def textured(looks: Looks, row: int) -> np.ndarray:
+def textured(looks: AppearanceDifference, row: int) -> np.ndarray:
     """Likeness of the cells of a frame that can be recognised."""
     cells = looks.likeness[row]
     return np.asarray(cells[np.isfinite(cells)])
@@ -129,10 +129,10 @@ def textured(looks: Looks, row: int) -> np.ndarray:
 
 @sign(
     id="style_departure", title="Style against the reference", unit="log ratio", range=(0, None),
-    needs=(Looks, CasePhases), responds_to=("style",),
+    needs=(AppearanceDifference, CasePhases), responds_to=("style",),
     blind_to=("a style with the same chroma and detail", "content"),
 )  # fmt: skip
-def style_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
+def style_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | Unscored:
     """Mean |log ratio| of chroma and of detail at three scales against the reference, after the return.
 
     Detail is taken relative to the contrast of the whole picture, so that a dimmer light is not another style.
@@ -147,11 +147,12 @@ def style_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
 
 
 @sign(
-    id="sharpness_departure", title="Fine detail lost", unit="log ratio", range=(None, None), needs=(Looks,),
+    id="sharpness_departure", title="Fine detail lost", unit="log ratio", range=(None, None),
+    needs=(AppearanceDifference,),
     responds_to=("blur",),
     blind_to=("content", "detail that is wrong"),
 )  # fmt: skip
-def sharpness_departure(looks: Looks) -> Score | Unscored:
+def sharpness_departure(looks: AppearanceDifference) -> Score | Unscored:
     """Median over all frames of how much more the finest detail lost than the coarsest, against the reference.
 
     In natural logarithms: 0.7 is half of the detail. The facts hold the same early and late in the clip.
@@ -166,11 +167,11 @@ def sharpness_departure(looks: Looks) -> Score | Unscored:
 
 
 @sign(
-    id="structure_decay", title="Structure decays", unit="share", range=(-1, 1), needs=(Looks,),
+    id="structure_decay", title="Structure decays", unit="share", range=(-1, 1), needs=(AppearanceDifference,),
     responds_to=("collapse",),
     blind_to=("light", "a break from one frame to the next"),
 )  # fmt: skip
-def structure_decay(looks: Looks) -> Score | Unscored:
+def structure_decay(looks: AppearanceDifference) -> Score | Unscored:
     """How much less of the reference's structure the last sixth of the clip keeps than its first third.
 
     Structure kept is the median local correlation of textured cells; 0 where the frames cannot be joined though
@@ -186,7 +187,7 @@ def structure_decay(looks: Looks) -> Score | Unscored:
     return Score(float(np.clip(np.median(similarity[early]) - np.median(similarity[late]), -1, 1)), units=units)
 
 
-def structure_kept(looks: Looks, row: int) -> float:
+def structure_kept(looks: AppearanceDifference, row: int) -> float:
     """Median local correlation of a frame, 0 where it is not joined with the reference or shows no texture."""
     cells = textured(looks, row)
     return float(max(np.median(cells), 0.0)) if looks.joined[row] > 0 and len(cells) >= LEAST_CELLS else 0.0

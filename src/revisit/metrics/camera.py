@@ -19,7 +19,7 @@ import numpy as np
 from revisit.core import Case, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.camera import CameraPath
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
-from revisit.geometry.alignment import SAME_PLACE, STILL, Alignment, align, apply, matched
+from revisit.geometry.alignment import SAME_PLACE, STILL, TrajectoryAlignment, align, apply, match_by_time
 from revisit.geometry.poses import Trajectory, trajectory
 from revisit.geometry.rotations import geodesic
 from revisit.geometry.trajectory_errors import (
@@ -60,11 +60,11 @@ def paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> tuple[Trajector
     shared = np.intersect1d(both[0].times, both[1].times)
     if len(shared) < 2:
         return Unscored(ONE_POSE)
-    estimate, reference = matched(both[0], both[1], tolerance=0.5)
+    estimate, reference = match_by_time(both[0], both[1], tolerance=0.5)
     return estimate, reference
 
 
-def laid(estimate: Trajectory, reference: Trajectory) -> tuple[Trajectory, Alignment, dict[str, object]]:
+def laid(estimate: Trajectory, reference: Trajectory) -> tuple[Trajectory, TrajectoryAlignment, dict[str, object]]:
     """The estimate in the world of the reference, how it got there, and what to know about that."""
     alignment = align(estimate, reference, "sim3")
     aligned = apply(alignment, estimate)

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
-from revisit.evidence.reference_alignment import CameraWays, Departures
+from revisit.evidence.reference_alignment import CameraPaths, Departures
 from revisit.metrics.overlay import MOST_GAPS, ROLL_WEIGHT, camera_paths, step_vectors, trusted
 
 FAMILY = "camera_departure"  # the group of these metrics, by which users name it
@@ -24,11 +24,11 @@ NEAR = 0.35  # widths: offsets up to here are read off directly; larger ones are
 CLOSE = 0.15  # widths along the way: near enough that perspective does not look like a shift across it
 STILL = 0.12  # of the reference's usual speed on its way: the camera stands
 WAY_BACK = 0.6  # of the farthest point of the clip: where its return is timed
-sign = partial(metric, version=1, needs=(CameraWays,), suites=("folder",))  # what all cards here share
+sign = partial(metric, version=1, needs=(CameraPaths,), suites=("folder",))  # what all cards here share
 
 
-@derived(makes=CameraWays, needs=(Departures,), version=1)
-def camera_paths_along(departures: Departures) -> CameraWays | Unscored:
+@derived(makes=CameraPaths, needs=(Departures,), version=1)
+def camera_paths_along(departures: Departures) -> CameraPaths | Unscored:
     """The ways of both cameras along the axis on which the reference moves most."""
     n = len(departures.index)
     if n < 4:
@@ -53,7 +53,7 @@ def camera_paths_along(departures: Departures) -> CameraWays | Unscored:
         return Unscored("at_rest", f"the camera of the reference hardly moves ({length:.2f} frame widths)")
     axis = direction / length
     difference = path - truth
-    return CameraWays(
+    return CameraPaths(
         index=departures.index, seconds=departures.seconds, clip=(path - path[0]) @ axis,
         reference=(truth - truth[0]) @ axis, off=difference - np.outer(difference @ axis, axis), direct=direct,
     )  # fmt: skip
@@ -64,7 +64,7 @@ def camera_paths_along(departures: Departures) -> CameraWays | Unscored:
     responds_to=("frozen_camera", "timid_camera"),
     blind_to=("content", "a path that is long enough but wrong", "when the camera moves"),
 )  # fmt: skip
-def camera_reach(paths: CameraWays) -> Score | Unscored:
+def camera_reach(paths: CameraPaths) -> Score | Unscored:
     """Farthest way of the clip's camera from its start over that of the reference's: 1 as far, 0 never left."""
     share = float(max(paths.clip.max(), 0.0) / paths.reference.max())
     units = Series(frame=paths.index, value=paths.clip, reference=paths.reference)
@@ -76,7 +76,7 @@ def camera_reach(paths: CameraWays) -> Score | Unscored:
     responds_to=("frozen_camera",),
     blind_to=("content", "a camera that moves, but less", "a camera that stops on the way back"),
 )  # fmt: skip
-def camera_standstill(paths: CameraWays) -> Score | Unscored:
+def camera_standstill(paths: CameraPaths) -> Score | Unscored:
     """Share of the reference's way out during which the clip's camera stands still."""
     out, still = moving_and_still(paths)
     turn = int(paths.reference.argmax())
@@ -88,7 +88,7 @@ def camera_standstill(paths: CameraWays) -> Score | Unscored:
     return Score(float((weight * still[out]).sum() / weight.sum()), units=units)
 
 
-def moving_and_still(paths: CameraWays) -> tuple[np.ndarray, np.ndarray]:
+def moving_and_still(paths: CameraPaths) -> tuple[np.ndarray, np.ndarray]:
     """(N - 1,) steps in which the reference moves, and those in which the clip stands."""
     truth, mine = np.abs(np.diff(paths.reference)), np.abs(np.diff(paths.clip))
     usual = float(np.quantile(truth, 0.75))
@@ -100,7 +100,7 @@ def moving_and_still(paths: CameraWays) -> tuple[np.ndarray, np.ndarray]:
     responds_to=("timid_camera",),
     blind_to=("content", "stops and delays"),
 )  # fmt: skip
-def camera_scale(paths: CameraWays) -> Score | Unscored:
+def camera_scale(paths: CameraPaths) -> Score | Unscored:
     """Median speed of the clip's camera over the reference's while both are on their way out: 1 as fast."""
     moves, still = moving_and_still(paths)
     moves[int(paths.reference.argmax()) :] = False
@@ -116,7 +116,7 @@ def camera_scale(paths: CameraWays) -> Score | Unscored:
     responds_to=("partial_return",),
     blind_to=("content", "a camera that never left", "when the camera comes back"),
 )  # fmt: skip
-def return_shortfall(paths: CameraWays) -> Score | Unscored:
+def return_shortfall(paths: CameraPaths) -> Score | Unscored:
     """How far the clip's camera is from the reference's at the end, along the way, as a share of that way."""
     apart = paths.clip - paths.reference
     end = float(np.median(apart[-2:]))
@@ -130,7 +130,7 @@ def return_shortfall(paths: CameraWays) -> Score | Unscored:
     responds_to=("late_return",),
     blind_to=("content", "a camera that never left", "a return that stops halfway"),
 )  # fmt: skip
-def return_delay(paths: CameraWays) -> Score | Unscored:
+def return_delay(paths: CameraPaths) -> Score | Unscored:
     """How much later than the reference's the clip's camera is back within 60 % of its farthest point.
 
     As a share of the time that the reference takes for its way back. Both are timed at the same point.
@@ -165,7 +165,7 @@ def crossing(position: np.ndarray, seconds: np.ndarray, point: float) -> float |
     responds_to=("camera_drift",),
     blind_to=("content", "going too far or not far enough along the right path"),
 )  # fmt: skip
-def camera_strays(paths: CameraWays) -> Score | Unscored:
+def camera_strays(paths: CameraPaths) -> Score | Unscored:
     """How far the clip's camera is across the reference's way in the last sixth of the clip, in widths.
 
     Across means a shift at right angles, a zoom or a roll that the reference does not make. Where there are

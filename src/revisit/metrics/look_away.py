@@ -16,7 +16,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from revisit.core import Case, UsageError, Verdict, gate
+from revisit.core import Case, GateResult, UsageError, gate
 from revisit.evidence.motion import FlowStats
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
 from revisit.geometry.camera_script import parse_script
@@ -61,23 +61,27 @@ def hidden_by(case: Case) -> str:
     id="look_away", version=1, title="Camera looks away",
     needs=(Case, ViewLinks, ViewRelations, ViewPhases, FlowStats),
 )  # fmt: skip
-def look_away(case: Case, links: ViewLinks, relations: ViewRelations, phases: ViewPhases, flow: FlowStats) -> Verdict:
+def look_away(
+    case: Case, links: ViewLinks, relations: ViewRelations, phases: ViewPhases, flow: FlowStats
+) -> GateResult:
     """Open where the camera's motion took a quarter of the first view, or the target's place, out of the frame.
 
     Closed where the camera rests or hardly turns, whatever became of the target; open without asking where the case
     says that something in the scene hides the target. `confidence` is that of `margins.py`.
     """
     if cause := hidden_by(case):
-        return Verdict("open", IN_SCENE, facts={"hidden_by": cause})
+        return GateResult("open", IN_SCENE, facts={"hidden_by": cause})
     if len(links.index) < 3:
-        return Verdict("unsure", UNSURE, f"only {len(links.index)} frames: looking away and back needs at least three")
+        return GateResult(
+            "unsure", UNSURE, f"only {len(links.index)} frames: looking away and back needs at least three"
+        )
     box = None if case.target is None else case.target.box
     motion = camera_moved(flow)
-    assert isinstance(motion, Verdict)
+    assert isinstance(motion, GateResult)
     say = partial(_verdict, links, motion, box)
     finely = cache(lambda factor: relations_of(links, factor, first_only=True))
 
-    def others(steps: int) -> Iterator[Verdict]:
+    def others(steps: int) -> Iterator[GateResult]:
         for factor in (1 + steps * STEP, 1 - steps * STEP):
             yield say(finely(factor), phases_of(finely(factor), factor))
         for share in (1 + steps * STEP_OF_LEFT, 1 - steps * STEP_OF_LEFT):
@@ -88,12 +92,12 @@ def look_away(case: Case, links: ViewLinks, relations: ViewRelations, phases: Vi
 
 def _verdict(
     links: ViewLinks,
-    motion: Verdict,
+    motion: GateResult,
     box: tuple[float, float, float, float] | None,
     relations: ViewRelations,
     phases: ViewPhases,
     factor: float = 1.0,
-) -> Verdict:
+) -> GateResult:
     """The verdict by one reading of the cues; `factor` is that of the share of the target that may stay inside."""
     away = phases.phase == AWAY
     lost = relations.lost[0]
@@ -110,24 +114,24 @@ def _verdict(
                 "cues disagree: the first view seems to leave the frame, but the picture as a whole moves by only "
                 f"{facts['excursion']:.1%} of its width"
             )
-            return Verdict("unsure", UNSURE, reason, facts)
+            return GateResult("unsure", UNSURE, reason, facts)
         if by_motion and not (away & relations.seen[0]).any() and facts["excursion"] < FAR:
             reason = (
                 "only a chain of frames says that the first view left, and something that grows in front of a camera "
                 f"that rests makes one, too: the picture as a whole moves by only {facts['excursion']:.1%} of its width"
             )
-            return Verdict("unsure", UNSURE, reason, facts)
-        return Verdict("open", LOOKS_AWAY, facts={**facts, "by": "the target's place" if slid_out else "the view"})
+            return GateResult("unsure", UNSURE, reason, facts)
+        return GateResult("open", LOOKS_AWAY, facts={**facts, "by": "the target's place" if slid_out else "the view"})
     if rests or is_covered(links, relations, away):
-        return Verdict("closed", NEVER_LOOKS_AWAY, "the camera never looks away: it rests", facts)
+        return GateResult("closed", NEVER_LOOKS_AWAY, "the camera never looks away: it rests", facts)
     if away.any():
         reason = "no motion joins what follows to the first view: a cut, a picture that dissolves, or too fast a turn"
-        return Verdict("unsure", UNSURE, reason, facts)
+        return GateResult("unsure", UNSURE, reason, facts)
     if float((phases.phase == UNKNOWN).mean()) > MOSTLY_UNKNOWN:
         reason = "the first view is hardly recognised in the clip, so nobody knows whether the camera looks away"
-        return Verdict("unsure", UNSURE, reason, facts)
+        return GateResult("unsure", UNSURE, reason, facts)
     reason = f"the camera never looks away: at most {facts['lost_strip']:.0%} of the first view leave the frame"
-    return Verdict("closed", NEVER_LOOKS_AWAY, reason, facts)
+    return GateResult("closed", NEVER_LOOKS_AWAY, reason, facts)
 
 
 def _place_left(relations: ViewRelations, box: tuple[float, float, float, float], most: float) -> bool:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from revisit.core import Verdict
+from revisit.core import GateResult
 
 STEPS = 4
 UNSURE = "cannot tell"
 
 
-def with_margin(verdict: Verdict, varied: Callable[[int], Iterable[Verdict]]) -> Verdict:
+def with_margin(verdict: GateResult, varied: Callable[[int], Iterable[GateResult]]) -> GateResult:
     """The verdict with its confidence (0 to 1), or "cannot tell"; `varied` gives the verdicts so many steps off."""
     if verdict.state == "unsure":
         return verdict
@@ -28,5 +28,5 @@ def with_margin(verdict: Verdict, varied: Callable[[int], Iterable[Verdict]]) ->
             if steps > 1:
                 return replace(verdict, facts=facts)
             reason = f"too close to call: {verdict.label!r}, but {other.label!r} with slightly different thresholds"
-            return Verdict("unsure", UNSURE, reason, facts, verdict.units)
+            return GateResult("unsure", UNSURE, reason, facts, verdict.units)
     return replace(verdict, facts={**verdict.facts, "confidence": 1.0})

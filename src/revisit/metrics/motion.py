@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Case, Reason, Score, Series, Unscored, Verdict, gate, metric
+from revisit.core import Case, GateResult, Reason, Score, Series, Unscored, gate, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import RESTS_AS_ASKED, FlowStats
 from revisit.metrics.requested_camera import CameraRequest, request_of
@@ -111,7 +111,7 @@ def asked_to_rest(case: Case | None) -> bool:
 @gate(id="camera_moved", version=2, title="Camera moves", needs=(FlowStats, Case))
 def camera_moved(
     flow: FlowStats, case: Case | None = None, *, frozen: float = 0.05, moved: float = 0.1, least_texture: float = 0.02
-) -> Verdict:
+) -> GateResult:
     """Whether the accumulated global motion ever carries the picture away from where it started.
 
     Below `frozen` of the width it is what flow errors add up to over ten seconds; above `moved` no error
@@ -119,7 +119,7 @@ def camera_moved(
     rest is not called frozen for resting.
     """
     if not len(flow.index):
-        return Verdict("unsure", "cannot tell", TOO_SHORT.sentence)
+        return GateResult("unsure", "cannot tell", TOO_SHORT.sentence)
     path = excursion(flow)
     farthest, texture = float(path.max()), float(np.median(flow.texture))
     facts = {"excursion": farthest, "texture": texture, "agreement": float(np.median(flow.agreement))}
@@ -128,16 +128,16 @@ def camera_moved(
         reason = (
             f"too little texture to measure motion: {texture:.1%} of the picture has it, {least_texture:.0%} is needed"
         )
-        return Verdict("unsure", "cannot tell", reason, facts, units)
+        return GateResult("unsure", "cannot tell", reason, facts, units)
     if farthest < frozen and asked_to_rest(case):
         reason = (
             f"the camera was asked to stay still and does: the picture moves by at most {farthest:.1%} of its width"
         )
-        return Verdict("closed", RESTS_AS_ASKED, reason, facts, units)
+        return GateResult("closed", RESTS_AS_ASKED, reason, facts, units)
     if farthest < frozen:
         reason = f"frozen camera: the picture never moves by more than {farthest:.1%} of its width"
-        return Verdict("closed", "frozen camera", reason, facts, units)
+        return GateResult("closed", "frozen camera", reason, facts, units)
     if farthest < moved:
         reason = f"the picture moves by {farthest:.1%} of its width: too little to tell camera motion from drift"
-        return Verdict("unsure", "hardly moves", reason, facts, units)
-    return Verdict("open", "moves", facts=facts, units=units)
+        return GateResult("unsure", "hardly moves", reason, facts, units)
+    return GateResult("open", "moves", facts=facts, units=units)

@@ -6,20 +6,20 @@ Odometry knows rotations but no distances; a metric that needs distances has to 
 from __future__ import annotations
 
 from revisit.core import Unscored, derived
-from revisit.evidence.camera import CameraPath, SeenCamera
+from revisit.evidence.camera import CameraPath, ObservedCamera
 from revisit.evidence.poses import PoseTrack
 from revisit.metrics.camera import LEAST_RELIABLE
 
 ODOMETRY = "odometry"
 
 
-@derived(makes=SeenCamera, needs=(), optional=(PoseTrack, CameraPath), version=3)
-def seen_camera(track: PoseTrack | None, path: CameraPath | None) -> SeenCamera | Unscored:
+@derived(makes=ObservedCamera, needs=(), optional=(PoseTrack, CameraPath), version=3)
+def seen_camera(track: PoseTrack | None, path: CameraPath | None) -> ObservedCamera | Unscored:
     """The clip's camera: as its file of poses says, or else as the picture shows its turns."""
     if track is not None and ODOMETRY in track.source:  # kept in a file, it still knows no ways
-        return SeenCamera(track.frame, track.c2w[:, :3, :3], None, ODOMETRY)
+        return ObservedCamera(track.frame, track.c2w[:, :3, :3], None, ODOMETRY)
     if track is not None:
-        return SeenCamera(track.frame, track.c2w[:, :3, :3], track.c2w[:, :3, 3], track.source)
+        return ObservedCamera(track.frame, track.c2w[:, :3, :3], track.c2w[:, :3, 3], track.source)
     if path is None:
         return Unscored(
             "no_camera", "no pose file was given, and the observer set has no observer that tracks the camera"
@@ -33,4 +33,4 @@ def seen_camera(track: PoseTrack | None, path: CameraPath | None) -> SeenCamera 
         )
     sure = path.reliable  # where the path was lost nobody knows where the camera looked
     field = path.field_of_view, path.field_of_view_estimated
-    return SeenCamera(path.index[sure], path.rotation[sure], None, ODOMETRY, *field)
+    return ObservedCamera(path.index[sure], path.rotation[sure], None, ODOMETRY, *field)

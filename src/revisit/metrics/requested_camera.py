@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.core import Case, Unscored, UsageError, derived
-from revisit.evidence.camera import AskedCamera
+from revisit.evidence.camera import RequestedCamera
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import TruePoseTrack
 from revisit.geometry.camera_script import Step, parse_script
 from revisit.geometry.poses import resample, trajectory
-from revisit.geometry.rotations import geodesic, with_share
+from revisit.geometry.rotations import geodesic, scale_rotations
 from revisit.geometry.script_path import timed_path
 
 SIDEWAYS = {"truck", "pan"}  # moves along the camera's own right
@@ -47,8 +47,8 @@ def request_of(case: Case) -> CameraRequest | Unscored:
     return CameraRequest(steps, kind)
 
 
-@derived(makes=AskedCamera, needs=(Case, FrameFacts), optional=(TruePoseTrack,), version=1)
-def asked_camera(case: Case, frames: FrameFacts, track: TruePoseTrack | None) -> AskedCamera | Unscored:
+@derived(makes=RequestedCamera, needs=(Case, FrameFacts), optional=(TruePoseTrack,), version=1)
+def asked_camera(case: Case, frames: FrameFacts, track: TruePoseTrack | None) -> RequestedCamera | Unscored:
     """What the camera was asked to do in each frame: the path that came as a file, else that of the script.
 
     A file may hold a pose for every few frames only; the path between them is interpolated.
@@ -61,13 +61,13 @@ def asked_camera(case: Case, frames: FrameFacts, track: TruePoseTrack | None) ->
         if isinstance(request, Unscored):
             return request
         steps = sum(step.frames for step in request.steps)
-        return AskedCamera(request.path(count), request.kind, (steps, steps + 1))
+        return RequestedCamera(request.path(count), request.kind, (steps, steps + 1))
     poses = track.c2w.copy()
-    poses[:, :3, :3] = with_share(poses[:, :3, :3], 1 / float(case.annotations.get("turn_gain") or 1))
+    poses[:, :3, :3] = scale_rotations(poses[:, :3, :3], 1 / float(case.annotations.get("turn_gain") or 1))
     start = poses[0, :3, 3].copy()
     poses[:, :3, 3] = start + (poses[:, :3, 3] - start) / float(case.annotations.get("way_gain") or 1)
     path = resample(trajectory(poses), np.linspace(0, len(poses) - 1, count)).c2w
-    return AskedCamera(path, kind_of(path), (len(poses),), track.c2w)
+    return RequestedCamera(path, kind_of(path), (len(poses),), track.c2w)
 
 
 def kind_of(path: np.ndarray) -> str:

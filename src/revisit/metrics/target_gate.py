@@ -13,8 +13,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from revisit.core import Series, Unscored, Verdict, derived, gate
-from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetLooks, TargetPhases, TargetSight, TargetTrack
+from revisit.core import GateResult, Series, Unscored, derived, gate
+from revisit.evidence.target import (
+    HIDDEN,
+    RETURNED,
+    VISIBLE,
+    TargetLooks,
+    TargetObservations,
+    TargetPhases,
+    TargetTrack,
+)
 from revisit.metrics.frame_index import runs
 from revisit.metrics.margins import UNSURE, with_margin
 from revisit.metrics.target_looks import LookRule, carried_on, frames_for, read_looks
@@ -106,14 +114,16 @@ def away_frames(track: TargetTrack, cues: Cues, rule: Rule) -> tuple[np.ndarray,
     return away, weak
 
 
-@derived(makes=TargetSight, needs=(TargetTrack,), optional=(TargetLooks,), version=1)
-def target_sight(track: TargetTrack, looks: TargetLooks | None) -> TargetSight:
+@derived(makes=TargetObservations, needs=(TargetTrack,), optional=(TargetLooks,), version=1)
+def target_sight(track: TargetTrack, looks: TargetLooks | None) -> TargetObservations:
     """Everything that the set observes of the target, together."""
-    return TargetSight(track, looks)
+    return TargetObservations(track, looks)
 
 
-@derived(makes=TargetPhases, needs=(TargetSight,), version=3)
-def target_phases(sight: TargetSight, *, hidden_for: float = 0.3, back_for: float = 0.3) -> TargetPhases | Unscored:
+@derived(makes=TargetPhases, needs=(TargetObservations,), version=3)
+def target_phases(
+    sight: TargetObservations, *, hidden_for: float = 0.3, back_for: float = 0.3
+) -> TargetPhases | Unscored:
     """Visible, hidden or returned for each frame, with the target's box."""
     track = sight.track
     if not len(track.index):
@@ -152,8 +162,10 @@ def unjudgeable(track: TargetTrack, cues: Cues) -> str:
     return ""
 
 
-@gate(id="target_return", version=4, title="Target hidden and returned", needs=(TargetSight,))
-def target_return(sight: TargetSight, *, hidden_for: float = 0.3, back_for: float = 0.3) -> Verdict | Unscored:
+@gate(id="target_return", version=4, title="Target hidden and returned", needs=(TargetObservations,))
+def target_return(
+    sight: TargetObservations, *, hidden_for: float = 0.3, back_for: float = 0.3
+) -> GateResult | Unscored:
     """Open when the target was out of sight for a while and came back.
 
     Hidden means away for at least `hidden_for` seconds: blur and quick passers-by make it drop out for a frame or two,
@@ -167,7 +179,7 @@ def target_return(sight: TargetSight, *, hidden_for: float = 0.3, back_for: floa
     if min(track.width_px, track.height_px) < SMALLEST_PX or track.cells < SMALLEST_CELLS:
         size = f"{track.width_px:.0f}x{track.height_px:.0f}"
         return _with_sentence(
-            Verdict("unsure", UNSURE, f"the target's box is only {size} pixels: too small to recognise")
+            GateResult("unsure", UNSURE, f"the target's box is only {size} pixels: too small to recognise")
         )
     if looks is not None and len(looks.index):
         views, rule = looks, LookRule(hidden_for=hidden_for, back_for=back_for)
@@ -178,12 +190,12 @@ def target_return(sight: TargetSight, *, hidden_for: float = 0.3, back_for: floa
     return _with_sentence(with_margin(verdict, lambda steps: (by_layout(sight, other) for other in layout.off(steps))))
 
 
-def _with_sentence(verdict: Verdict) -> Verdict:
+def _with_sentence(verdict: GateResult) -> GateResult:
     sentence = verdict.facts["sentence"] if verdict.state != "unsure" else verdict.reason
     return replace(verdict, facts={**verdict.facts, "judgeable": verdict.state != "unsure", "sentence": sentence})
 
 
-def _answer(facts: dict[str, object], units: Series, back: bool, hidden: bool, doubt: str) -> Verdict:
+def _answer(facts: dict[str, object], units: Series, back: bool, hidden: bool, doubt: str) -> GateResult:
     """The verdict that follows from when the target was away."""
     gone = f"hidden from frame {facts['first_hidden_frame']} for {facts['hidden_seconds']:.1f} s"
     if doubt:
@@ -195,7 +207,7 @@ def _answer(facts: dict[str, object], units: Series, back: bool, hidden: bool, d
     else:
         state, label, sentence = "closed", STAYED_AWAY, f"{gone}, and not seen again"
     facts["sentence"] = sentence
-    return Verdict(state, label, "" if state == "open" else sentence, facts, units)
+    return GateResult(state, label, "" if state == "open" else sentence, facts, units)
 
 
 def _facts(
@@ -212,7 +224,7 @@ def _facts(
     }
 
 
-def by_looks(looks: TargetLooks, rule: LookRule) -> Verdict:
+def by_looks(looks: TargetLooks, rule: LookRule) -> GateResult:
     """The verdict by what a network sees."""
     readings = read_looks(looks, rule)
     facts = _facts(looks.index, looks.seconds, readings.away, looks.like, readings.says)
@@ -225,7 +237,7 @@ def by_looks(looks: TargetLooks, rule: LookRule) -> Verdict:
     return _answer(facts, units, back, bool(readings.away.any()), readings.doubt)
 
 
-def by_layout(sight: TargetSight, rule: Rule) -> Verdict:
+def by_layout(sight: TargetObservations, rule: Rule) -> GateResult:
     """The verdict by the layout of edges and colours."""
     track = sight.track
     cues = read_cues(track, rule)
@@ -238,7 +250,7 @@ def by_layout(sight: TargetSight, rule: Rule) -> Verdict:
     return _answer(facts, units, bool(back.any()), bool(away.any()), doubt)
 
 
-def _doubt_of_layout(sight: TargetSight, cues: Cues, away: np.ndarray, back: np.ndarray, weak: bool) -> str:
+def _doubt_of_layout(sight: TargetObservations, cues: Cues, away: np.ndarray, back: np.ndarray, weak: bool) -> str:
     """Why the layout alone cannot decide, or nothing."""
     track = sight.track
     if not away.any():

@@ -1,6 +1,6 @@
 """Target return: does the target come back, and does it look the same?
 
-Evidence: `TargetSight`, read through the gate `target_return` (hidden and returned) and
+Evidence: `TargetObservations`, read through the gate `target_return` (hidden and returned) and
 `TargetPhases`, of clips whose camera looks away (the gate `look_away`): what is covered for a
 while before a camera that rests is no question of memory. Similarity is that of the layout of edges
 and colours with the target as it looked before it was hidden, so that a change that happened in view
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Score, Series, Unscored, metric
-from revisit.evidence.target import HIDDEN, RETURNED, TargetPhases, TargetSight, TargetTrack
+from revisit.evidence.target import HIDDEN, RETURNED, TargetObservations, TargetPhases, TargetTrack
 from revisit.metrics.target_gate import (
     CAME_BACK,
     LEAD,
@@ -26,12 +26,12 @@ from revisit.metrics.target_looks import frames_for
 
 @metric(
     id="target_reappearance", version=3, title="Target reappears", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(TargetSight, TargetPhases), gates=("look_away",), suites=("folder",),
+    needs=(TargetObservations, TargetPhases), gates=("look_away",), suites=("folder",),
     responds_to=("object forgotten while out of view",),
     blind_to=("object dissolves in plain sight", "identity drift", "state reset", "object returns in the wrong place",
               "frozen camera"),
 )  # fmt: skip
-def target_reappearance(sight: TargetSight, phases: TargetPhases, *, seen_for: float = 0.3) -> Score | Unscored:
+def target_reappearance(sight: TargetObservations, phases: TargetPhases, *, seen_for: float = 0.3) -> Score | Unscored:
     """1 if the target came back after it was hidden, 0 if its place came back into view without it.
 
     The place counts as seen again when, for at least `seen_for` seconds after the target was lost,

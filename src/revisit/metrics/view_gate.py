@@ -13,7 +13,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from revisit.core import Series, Verdict, derived, gate
+from revisit.core import GateResult, Series, derived, gate
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
 from revisit.metrics.frame_index import runs
 from revisit.metrics.margins import UNSURE, with_margin
@@ -167,12 +167,12 @@ def _near_again(relations: ViewRelations, away: np.ndarray, factor: float = 1.0)
 @gate(
     id="view_return", version=4, title="The first view leaves and returns", needs=(ViewLinks, ViewRelations, ViewPhases)
 )
-def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> Verdict:
+def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> GateResult:
     """Whether the first view left the frame and came back, when, and for how long; `confidence` as in `margins.py`."""
 
     finely = cache(lambda factor: relations_of(links, factor, first_only=True))
 
-    def others(steps: int) -> Iterator[Verdict]:
+    def others(steps: int) -> Iterator[GateResult]:
         for factor in (1 + steps * STEP, 1 - steps * STEP):
             yield _verdict(links, finely(factor), phases_of(finely(factor), factor))
         for threshold in (LEFT * (1 + steps * STEP_OF_LEFT), LEFT * (1 - steps * STEP_OF_LEFT)):
@@ -181,9 +181,11 @@ def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) 
     return with_margin(_verdict(links, relations, phases), others)
 
 
-def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> Verdict:
+def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> GateResult:
     if len(links.index) < 3:
-        return Verdict("unsure", UNSURE, f"only {len(links.index)} frames: leaving and returning needs at least three")
+        return GateResult(
+            "unsure", UNSURE, f"only {len(links.index)} frames: leaving and returning needs at least three"
+        )
     phase, lost = phases.phase, relations.lost[0]
     units = Series(frame=links.index, seconds=links.time, value=np.nan_to_num(phases.share, nan=-1.0), phase=phase)
     facts: dict[str, object] = {
@@ -193,7 +195,7 @@ def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> 
         "unknown_share": round(float((phase == UNKNOWN).mean()), 3),
         "attached_share": round(links.attached, 3),
     }
-    say = partial(Verdict, facts=facts, units=units)
+    say = partial(GateResult, facts=facts, units=units)
     joined = np.diagonal(relations.seen, 1)
     if joined.mean() < 0.5 and np.median(links.points) < 3 * VERIFIED:
         return say("unsure", UNSURE, "too little texture: most neighbouring frames cannot be matched")
@@ -249,7 +251,7 @@ def _seconds(mask: np.ndarray, time: np.ndarray) -> float:
     return float(np.diff(np.r_[time[0], midpoints, time[-1]])[mask].sum())
 
 
-def _never_left(links: ViewLinks, lost: np.ndarray, phase: np.ndarray, say: Callable[..., Verdict]) -> Verdict:
+def _never_left(links: ViewLinks, lost: np.ndarray, phase: np.ndarray, say: Callable[..., GateResult]) -> GateResult:
     """The verdict where no lasting stretch shows the first view gone."""
     unknown = float((phase == UNKNOWN).mean())
     if unknown > MOSTLY_UNKNOWN:

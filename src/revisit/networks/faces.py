@@ -33,12 +33,12 @@ class Faces:
         return Faces(self.box[rows], self.score[rows], self.points[rows])
 
 
-def nobody() -> Faces:
+def no_faces() -> Faces:
     """No face."""
     return Faces(np.zeros((0, 4)), np.zeros(0), np.zeros((0, 5, 2)))
 
 
-def apart(box: np.ndarray, score: np.ndarray, most: float, *, of_smaller: bool = False) -> np.ndarray:
+def non_maximum_suppression(box: np.ndarray, score: np.ndarray, most: float, *, of_smaller: bool = False) -> np.ndarray:
     """Greedy non-maximum suppression: rows of boxes that overlap no surer one by more than `most`, the surest first.
 
     Overlap is intersection over union, or over the smaller box.

@@ -23,7 +23,7 @@ from torch.nn import functional
 from revisit import weights
 from revisit.networks import compiled, openvino
 from revisit.networks.loading import fill
-from revisit.networks.output_cache import Kept
+from revisit.networks.output_cache import FeatureCache
 
 SHIFT, SCALE = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 # Pixels of pairs that go through the network at once on a GPU, and how many times that by the number of convolutions:
@@ -74,7 +74,7 @@ class Lpips(nn.Module):
     def __init__(self, table: Table) -> None:
         super().__init__()
         self.table = table
-        self.kept = Kept()
+        self.kept = FeatureCache()
         self.net = nn.Module()
         inputs = 3
         for depth, layers in enumerate(table):

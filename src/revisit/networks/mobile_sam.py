@@ -34,7 +34,7 @@ Which = Literal["one", "three", "all"]
 
 
 @dataclass(frozen=True)
-class Embedded:
+class PictureEmbedding:
     """One picture as the decoder wants it."""
 
     features: Tensor  # (256, 64, 64), the padding included
@@ -99,18 +99,18 @@ class MobileSam(nn.Module):
         self.prompt_encoder = prompts or PromptEncoder()
         self.mask_decoder = decoder or MaskDecoder()
 
-    def embed(self, pictures: Tensor) -> list[Embedded]:
+    def embed(self, pictures: Tensor) -> list[PictureEmbedding]:
         """Embeddings of pictures of one size, (B, 3, H, W) with levels 0 to 255."""
         size = (int(pictures.shape[-2]), int(pictures.shape[-1]))
         scale = self.side / max(size)
         scaled = (max(1, int(size[0] * scale + 0.5)), max(1, int(size[1] * scale + 0.5)))
         levels = normalised(resized(pictures, scaled, "bilinear"))
         padded = functional.pad(levels, (0, self.side - scaled[1], 0, self.side - scaled[0]))
-        return [Embedded(row, size, scaled) for row in self.image_encoder(padded).float()]
+        return [PictureEmbedding(row, size, scaled) for row in self.image_encoder(padded).float()]
 
     def masks(
         self,
-        picture_embedding: Embedded,
+        picture_embedding: PictureEmbedding,
         boxes: Sequence[Box] = (),
         points: Sequence[Sequence[Point]] = (),
         *,

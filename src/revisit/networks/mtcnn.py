@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.networks import onnx
-from revisit.networks.faces import Faces, apart, nobody
+from revisit.networks.faces import Faces, no_faces, non_maximum_suppression
 
 WINDOW, STRIDE = 12, 2  # of the first network
 STEP = math.sqrt(0.5)  # from one level of the pyramid to the next: half the area
@@ -28,15 +28,15 @@ def detect(stages: tuple[Path, Path, Path], rgb: np.ndarray, *, least: float) ->
     onnx.expect(third, (None, 3, 48, 48), ((None, 10), (None, 4), (None, 2)))
     box, score = _search(first, rgb, least)
     if not len(box):
-        return nobody()
+        return no_faces()
 
     box = _square(box)
     offset, chance = onnx.run(second, _cuts(rgb, box, 24))
     rows = np.flatnonzero(chance[:, 1] >= SURE[1])
     box, score, offset = box[rows], chance[rows, 1], offset[rows]
-    rows = apart(box, score, MOST[2])
+    rows = non_maximum_suppression(box, score, MOST[2])
     if not len(rows):
-        return nobody()
+        return no_faces()
 
     box = _square(_moved(box[rows], offset[rows]))
     place, offset, chance = onnx.run(third, _cuts(rgb, box, 48))
@@ -45,7 +45,7 @@ def detect(stages: tuple[Path, Path, Path], rgb: np.ndarray, *, least: float) ->
     corner, side = box[:, None, :2], (box[:, 2:] - box[:, :2])[:, None]
     points = corner + side * place.reshape(-1, 2, 5).transpose(0, 2, 1) - 0.5
     box = _moved(box, offset)
-    rows = apart(box, score, MOST[3], of_smaller=True)
+    rows = non_maximum_suppression(box, score, MOST[3], of_smaller=True)
     return Faces(box[rows], score[rows].astype(float), points[rows])
 
 
@@ -74,11 +74,11 @@ def _search(path: Path, rgb: np.ndarray, least: float) -> tuple[np.ndarray, np.n
         ratio = np.array([width / size[0], height / size[1]])
         box = np.hstack([corner * ratio, (corner + WINDOW) * ratio])
         score = chance[0, 1, row, column].astype(float)
-        rows = apart(box, score, MOST[0])
+        rows = non_maximum_suppression(box, score, MOST[0])
         boxes.append(_moved(box[rows], offset[0, :, row, column][rows]))
         scores.append(score[rows])
     box, score = np.concatenate(boxes), np.concatenate(scores)
-    rows = apart(box, score, MOST[1])
+    rows = non_maximum_suppression(box, score, MOST[1])
     return box[rows], score[rows]
 
 

@@ -50,13 +50,13 @@ def tolerance(difference: float) -> float:
 def lines(metric: str) -> list[str]:
     """What a metric's card says of it, a line for each set that was measured."""
     return [
-        told(set_name, measured, measured["metrics"][metric])
+        card_line(set_name, measured, measured["metrics"][metric])
         for set_name, measured in results().items()
         if metric in measured["metrics"]
     ]
 
 
-def told(set_name: str, measured: SetSpread, row: MetricSpread) -> str:
+def card_line(set_name: str, measured: SetSpread, row: MetricSpread) -> str:
     """One line of a card."""
     low, high = f"{row['from']:.4g}", f"{row['to']:.4g}"
     scores = low if low == high else f"{low} to {high}"

@@ -91,7 +91,7 @@ def _compiled(step: Step, x: Tensor) -> Any:
     core = _core()
     machine = core.get_property("CPU", "FULL_DEVICE_NAME")
     name = _name(step, x, [openvino.__version__, torch.__version__, config, machine])
-    cached = derived_files.found(name)
+    cached = derived_files.load(name)
     if cached is not None:
         return core.import_model(BytesIO(cached), "CPU", config)
     with warnings.catch_warnings(), torch.inference_mode():
@@ -104,7 +104,7 @@ def _compiled(step: Step, x: Tensor) -> Any:
     compiled = core.compile_model(model, "CPU", config)
     stream = BytesIO()
     compiled.export_model(stream)
-    derived_files.keep(name, stream.getvalue())
+    derived_files.store(name, stream.getvalue())
     return compiled
 
 

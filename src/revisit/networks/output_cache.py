@@ -18,7 +18,7 @@ from torch import Tensor
 ROOM = 4 << 30  # bytes: 430 frames of LPIPS with AlexNet at a longer side of 640
 
 
-class Kept:
+class FeatureCache:
     """Lists of tensors by the digest of the picture that they were computed from."""
 
     def __init__(self, room: int = ROOM) -> None:

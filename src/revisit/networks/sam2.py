@@ -37,7 +37,7 @@ class Sam2(nn.Module):
         return normalised(resized(pictures, (self.side, self.side), "bilinear"))
 
 
-class Following:
+class Sam2Tracker:
     """Things followed through one clip from boxes around them, or points on them, in its first frame."""
 
     def __init__(self, net: Sam2, pictures: Tensor, prompts: Sequence[Prompt]) -> None:

@@ -26,7 +26,7 @@ MASKS = 32  # upsampled at a time
 
 
 @dataclass(frozen=True)
-class Named:
+class TextDetections:
     """What was found in one picture."""
 
     score: np.ndarray  # (M,) 0-1
@@ -54,7 +54,7 @@ class Sam3(nn.Module):
         ).to(runtime.device())  # fmt: skip
         return tokens["input_ids"], tokens["attention_mask"]
 
-    def find(self, pictures: Tensor, text: str, *, threshold: float = 0.0, masks: bool = False) -> list[Named]:
+    def find(self, pictures: Tensor, text: str, *, threshold: float = 0.0, masks: bool = False) -> list[TextDetections]:
         """What the words name in each picture, every mask with a score above the threshold."""
         tokens, counting = (part.expand(len(pictures), -1) for part in self.words(text))
         out = self.model(pixel_values=self.pixels(pictures), input_ids=tokens, attention_mask=counting)
@@ -68,7 +68,7 @@ class Sam3(nn.Module):
 
 def _named(
     score: Tensor, logits: Tensor, boxes: Tensor, size: tuple[int, int], threshold: float, with_masks: bool
-) -> Named:
+) -> TextDetections:
     keep = score > threshold
     score, logits, boxes = score[keep], logits[keep], boxes[keep]
     shares, stack = [], []
@@ -81,7 +81,7 @@ def _named(
     mask = None
     if with_masks:
         mask = np.concatenate(stack) if stack else np.zeros((0, *size), bool)
-    return Named(runtime.numbers(score), runtime.numbers(coverage), runtime.numbers(boxes), mask)
+    return TextDetections(runtime.numbers(score), runtime.numbers(coverage), runtime.numbers(boxes), mask)
 
 
 def network(id: str) -> Sam3:

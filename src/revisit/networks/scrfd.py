@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.networks import onnx
-from revisit.networks.faces import Faces, apart
+from revisit.networks.faces import Faces, non_maximum_suppression
 
 SIDE = 640
 STRIDES = (8, 16, 32)
@@ -56,4 +56,4 @@ def decoded(outputs: Sequence[np.ndarray], scale: float) -> Faces:
         points.append(at[:, None] + point[sure].astype(float).reshape(-1, 5, 2) * stride)
         scores.append(score[sure, 0].astype(float))
     faces = Faces(np.concatenate(boxes) / scale, np.concatenate(scores), np.concatenate(points) / scale)
-    return faces.only(apart(faces.box, faces.score, MOST))
+    return faces.only(non_maximum_suppression(faces.box, faces.score, MOST))

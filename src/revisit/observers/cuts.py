@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, observer
+from revisit.core import ClipInfo, Frame, FrameStream, observer
 from revisit.evidence.motion import CutSignal, ShotChanges
 from revisit.observers.pictures import Flows, flow_from, flow_maker, follow, gray_at, lengths, small
 
@@ -41,7 +41,7 @@ class CutPicture:
 
 
 @observer(id="lite.cuts", version=4, kind="sequence", makes=CutSignal, sets=("lite",))
-def cut_signal(clip: ClipInfo) -> Sight:
+def cut_signal(clip: ClipInfo) -> FrameStream:
     """How far each frame is from being a continuation of the frame before."""
     maker, flows = flow_maker(), Flows()
     further = max(1, round(FURTHER_SECONDS * clip.fps))
@@ -183,7 +183,7 @@ def above_neighbourhood(values: np.ndarray, reach: int) -> np.ndarray:
 
 
 @observer(id="small.cuts", version=1, kind="sequence", makes=ShotChanges, weights=("transnetv2",))
-def shot_changes(clip: ClipInfo) -> Sight:
+def shot_changes(clip: ClipInfo) -> FrameStream:
     """How sure TransNetV2 is, at each step, that a shot ends."""
     import cv2
 

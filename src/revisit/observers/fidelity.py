@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, PairSight, Sampling, UsageError, observer
+from revisit.core import ClipInfo, Frame, PairStream, Sampling, UsageError, observer
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
 from revisit.evidence.ssim import EDGE, SIGMA, WINDOW, ssim_map
 from revisit.observers.pictures import area_resized, brought, fitting
@@ -44,7 +44,7 @@ def frame_fidelity(
     resize: str = "quick",
     long_side: int | None = 640,
     rate: float | None = RATE,
-) -> PairSight:
+) -> PairStream:
     """Squared error and SSIM of `rate` frames a second, or of all, against the aligned frames of the reference."""
     import cv2
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, observer
+from revisit.core import ClipInfo, Frame, FrameStream, observer
 from revisit.evidence.motion import FlowStats
 from revisit.observers.pictures import FLOW_SIDE, Flows, follow, gray_at, lengths, median
 
@@ -21,7 +21,7 @@ ROUNDS = 8
 
 
 @observer(id="lite.flow", version=3, kind="sequence", makes=FlowStats, sets=("lite",))
-def flow_stats(clip: ClipInfo) -> Sight:
+def flow_stats(clip: ClipInfo) -> FrameStream:
     """Flow, global motion, what the global motion leaves, and warp error of every step."""
     flows = Flows()
     index: list[int] = []

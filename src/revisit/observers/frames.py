@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, observer
+from revisit.core import ClipInfo, FrameStream, observer
 from revisit.evidence.frames import FrameFacts
 from revisit.observers.pictures import gray_at
 
@@ -12,7 +12,7 @@ LONG_SIDE = 320  # sharpness depends on the size, so it is measured at one size 
 
 
 @observer(id="lite.frames", version=3, kind="sequence", makes=FrameFacts, sets=("lite",))
-def frame_facts(clip: ClipInfo) -> Sight:
+def frame_facts(clip: ClipInfo) -> FrameStream:
     """Time, digest, mean luma and sharpness of every frame."""
     import cv2
 

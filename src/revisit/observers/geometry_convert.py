@@ -18,7 +18,7 @@ from revisit.core import MediaError, UsageError
 from revisit.geometry.formats.arrays import as_intrinsics
 from revisit.geometry.poses import Trajectory, as_4x4, from_w2c, invert
 from revisit.media import load_npz, save_npz
-from revisit.media.error_names import in_clip, printable
+from revisit.media.error_names import naming_clip, printable
 from revisit.observers.geometry_file import IN_WORDS, READ, Geometry, geometry_of
 from revisit.observers.poses import read_poses, recognise
 
@@ -73,7 +73,7 @@ def convert(
         arrays["depth"] = load_npz(depth, members=("depth",))["depth"]
     if size is not None:
         arrays["size"] = np.array(size)
-    with in_clip(source):
+    with naming_clip(source):
         if "intrinsics" not in arrays:
             raise MediaError("it has no intrinsics; give them with --intrinsics (a file or fx,fy,cx,cy)")
         if arrays.pop("normalised", np.array(False)):
@@ -83,7 +83,7 @@ def convert(
         geometry = geometry_of(arrays, convention)
         if geometry.refused:
             raise MediaError(f"{geometry.refused}; here: pass --convention")
-    save_npz(out, packed(geometry, producer))
+    save_npz(out, geometry_arrays(geometry, producer))
     return {
         "poses": len(geometry.c2w),
         "producer": producer,
@@ -95,7 +95,7 @@ def convert(
     }
 
 
-def packed(geometry: Geometry, producer: str) -> dict[str, np.ndarray]:
+def geometry_arrays(geometry: Geometry, producer: str) -> dict[str, np.ndarray]:
     """The arrays of our file: world-to-camera, single floats, depth in half floats where it fits."""
     arrays = {
         "extrinsics": invert(geometry.c2w)[:, :3].astype(np.float32),
@@ -122,7 +122,7 @@ def _arrays(source: Path, format: str) -> tuple[dict[str, np.ndarray], str]:
             return {name: array for name, array in arrays.items() if name in READ}, printable(str(maker), 60)
         for maker, poses, w2c, lenses, depths in COMPLETE:
             if format in ("auto", maker) and poses in arrays:
-                with in_clip(source):
+                with naming_clip(source):
                     return _complete(arrays, poses, w2c, lenses, depths), maker
         if format in complete:
             raise MediaError(f"{source.name}: it has {', '.join(sorted(arrays))}, so it is not a {format} file")
@@ -165,10 +165,10 @@ def _lens(text: str, n: int) -> tuple[np.ndarray, tuple[int, int] | None]:
     if path.suffix in (".npz", ".npy"):
         arrays = load_npz(path)
         values = arrays.get("data", next(iter(arrays.values())))
-        with in_clip(path):
+        with naming_clip(path):
             return np.array(as_intrinsics(values, n)), None
     if path.suffix == ".txt":
-        with in_clip(path):
+        with naming_clip(path):
             lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
             cameras = [words for words in lines if words and not words[0].startswith("#")]
             if len(cameras) != 1 or cameras[0][1] not in COLMAP_MODELS:

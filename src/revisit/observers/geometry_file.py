@@ -27,7 +27,7 @@ from revisit.core import MediaError, UsageError
 from revisit.geometry.depth_views import clearly_less, convention_errors
 from revisit.geometry.poses import as_4x4, check_rigid, invert
 from revisit.media import load_npz, npz_shapes
-from revisit.media.error_names import in_clip, printable
+from revisit.media.error_names import naming_clip, printable
 
 CONVENTIONS = ("w2c", "c2w")
 READ = ("extrinsics", "intrinsics", "depth", "convention", "frame_indices", "size", "producer")  # not the pictures
@@ -65,10 +65,10 @@ def read_geometry(path: Path, convention: str = "auto") -> Geometry:
     if convention not in (*CONVENTIONS, "auto"):
         raise UsageError(f"unknown pose convention {convention!r}; choose w2c, c2w or auto")
     names = npz_shapes(path)
-    with in_clip(path):
+    with naming_clip(path):
         complete(names)
     arrays = load_npz(path, members=[name for name in READ if name in names])
-    with in_clip(path):
+    with naming_clip(path):
         return geometry_of(arrays, convention)
 
 

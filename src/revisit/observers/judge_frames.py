@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from revisit.core import ClipInfo, MediaError, Sampling, Sight, observer
+from revisit.core import ClipInfo, FrameStream, MediaError, Sampling, observer
 from revisit.evidence.judged import JudgeFrames
 
 
@@ -18,7 +18,7 @@ def judge_frames(
     at_most: int | None = 8,
     long_side: int | None = 512,
     quality: int = 90,
-) -> Sight:
+) -> FrameStream:
     """JPEG pictures of evenly spread frames, the first and the last among them; with `rate`, so many a second.
 
     The digest names the decoded frames, their times, and the size and quality of the pictures, not the bytes of the

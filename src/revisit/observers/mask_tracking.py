@@ -30,7 +30,7 @@ from revisit.observers.target_tracking import (
 )
 
 if TYPE_CHECKING:
-    from revisit.networks.mobile_sam import Embedded, MobileSam
+    from revisit.networks.mobile_sam import MobileSam, PictureEmbedding
 
 Box = tuple[float, float, float, float]
 STANDS_OUT = 0.12  # lead of a layout over clutter, as `lite.target` wants it before it finds a target again
@@ -85,7 +85,7 @@ class LikeTarget:
 class Tracker:
     """Follows one thing: made with the first frame and its box there, then shown frames in order."""
 
-    def __init__(self, net: MobileSam, rgb: np.ndarray, box: Box, *, embedding: Embedded | None = None) -> None:
+    def __init__(self, net: MobileSam, rgb: np.ndarray, box: Box, *, embedding: PictureEmbedding | None = None) -> None:
         self.net = net
         self._flow = flow_maker()
         small = at_most(rgb, LONG_SIDE)
@@ -104,7 +104,7 @@ class Tracker:
         self._rule = LikeTarget(int(embedding.cells.shape[0]))
         self._rule.learn(cells_of(embedding), share_of_cells(cut.mask, embedding))
 
-    def see(self, rgb: np.ndarray, embedding: Embedded | None = None) -> np.ndarray | None:
+    def see(self, rgb: np.ndarray, embedding: PictureEmbedding | None = None) -> np.ndarray | None:
         """The target's mask in the next frame, its longer side `STORED_SIDE` at most; None where it is not seen.
 
         `seen` is the embedding of the frame, where somebody has it already.
@@ -133,7 +133,7 @@ class Tracker:
         return cut.mask
 
     def _found(
-        self, sight: Sighting, expected: Spot, carried: bool, embedding: Embedded
+        self, sight: Sighting, expected: Spot, carried: bool, embedding: PictureEmbedding
     ) -> tuple[Spot, Cut, float] | None:
         """Where the target is, its mask, and how sure that is."""
         cells = cells_of(embedding)
@@ -164,7 +164,7 @@ class Tracker:
         return self._grown(*best, like, embedding)
 
     def _grown(
-        self, spot: Spot, cut: Cut, sure: float, like: np.ndarray, embedding: Embedded
+        self, spot: Spot, cut: Cut, sure: float, like: np.ndarray, embedding: PictureEmbedding
     ) -> tuple[Spot, Cut, float]:
         """The same, or the larger thing that it is part of: a target that has come nearer outgrows its box."""
         for whole in things_around(self.net, embedding, cut.mask):
@@ -202,14 +202,14 @@ class Tracker:
             self.search.remember(small, self.spot, float(self._frames), 1.0, setting, sight)
 
 
-def embedded(net: MobileSam, rgb: np.ndarray) -> Embedded:
+def embedded(net: MobileSam, rgb: np.ndarray) -> PictureEmbedding:
     """The embedding of one picture."""
     from revisit.networks import runtime
 
     return net.embed(runtime.on_device([rgb]))[0]
 
 
-def cut_out(net: MobileSam, embedding: Embedded, boxes: list[Box]) -> list[Cut]:
+def cut_out(net: MobileSam, embedding: PictureEmbedding, boxes: list[Box]) -> list[Cut]:
     """The thing in each box: of the network's four masks the one that it trusts and that fills the box best."""
     if not boxes:
         return []
@@ -225,7 +225,7 @@ def cut_out(net: MobileSam, embedding: Embedded, boxes: list[Box]) -> list[Cut]:
     ]
 
 
-def things_around(net: MobileSam, embedding: Embedded, mask: np.ndarray) -> list[Cut]:
+def things_around(net: MobileSam, embedding: PictureEmbedding, mask: np.ndarray) -> list[Cut]:
     """The things that a point in the middle of a mask may mean, the largest last."""
     import cv2
 
@@ -240,7 +240,7 @@ def things_around(net: MobileSam, embedding: Embedded, mask: np.ndarray) -> list
     return sorted(cuts, key=lambda cut: int(cut.mask.sum()))
 
 
-def cells_of(embedding: Embedded) -> np.ndarray:
+def cells_of(embedding: PictureEmbedding) -> np.ndarray:
     """(cells, channels) of unit length."""
     from revisit.networks import runtime
 
@@ -248,7 +248,7 @@ def cells_of(embedding: Embedded) -> np.ndarray:
     return np.asarray(cells / np.maximum(np.linalg.norm(cells, axis=1, keepdims=True), 1e-9))
 
 
-def share_of_cells(mask: np.ndarray, embedding: Embedded) -> np.ndarray:
+def share_of_cells(mask: np.ndarray, embedding: PictureEmbedding) -> np.ndarray:
     """(cells,) share of each that a mask covers."""
     import cv2
 

@@ -19,7 +19,7 @@ from revisit.observers.mask_tracking import Box, Tracker
 from revisit.observers.pictures import in_groups
 
 if TYPE_CHECKING:
-    from revisit.networks.mobile_sam import Embedded, MobileSam
+    from revisit.networks.mobile_sam import MobileSam, PictureEmbedding
 
 MOBILE_SAM, U2NETP = "mobile-sam", "u2netp"
 SAM2, DINO = "sam2.1-hiera-tiny", "grounding-dino-tiny"
@@ -46,7 +46,7 @@ class MaskTrack:
     score: list[float]
 
 
-def followed(
+def follow_target(
     box: Box | None, when_unknown: str = SKIP, pictures: dict[int, np.ndarray] | None = None
 ) -> Generator[None, Any, MaskTrack]:
     """The target of a box, or of what is salient, through the frames that are sent: for `yield from` in an observer.
@@ -88,10 +88,10 @@ def followed(
     return track
 
 
-_seen: OrderedDict[tuple[str, str], Embedded] = OrderedDict()
+_seen: OrderedDict[tuple[str, str], PictureEmbedding] = OrderedDict()
 
 
-def embeddings(net: MobileSam, frames: Sequence[Frame]) -> list[Embedded]:
+def embeddings(net: MobileSam, frames: Sequence[Frame]) -> list[PictureEmbedding]:
     """Embeddings of frames of one size; those that another observer of the same frames had made are not made again."""
     from revisit.networks import runtime
 

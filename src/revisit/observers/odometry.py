@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, every, observer
+from revisit.core import ClipInfo, FrameStream, every, observer
 from revisit.evidence.camera import CameraPath
 from revisit.observers.matching import Points, find_points, match_points
 from revisit.observers.pictures import Flows, gray_at, median
@@ -68,7 +68,7 @@ class PointTrack:
     id="lite.odometry", version=6, kind="sequence", makes=CameraPath, frames=every(at_most=AT_MOST),
     size=SIZE,    sets=("lite",),
 )  # fmt: skip
-def odometry(clip: ClipInfo) -> Sight:
+def odometry(clip: ClipInfo) -> FrameStream:
     """Turns of the camera and directions of its steps, from tracked points."""
     index: list[int] = []
     time: list[float] = []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import ClipInfo, PairSight, observer, per_second
+from revisit.core import ClipInfo, PairStream, observer, per_second
 from revisit.evidence.fidelity import PairedViews
-from revisit.evidence.pictures import packed
+from revisit.evidence.pictures import pack_jpegs
 from revisit.observers.pictures import at_shared_size, fitted, small
 
 LONG_SIDE = 160
@@ -22,7 +22,7 @@ QUALITY = 90  # of the pictures, which are blurred before they are compared
     pairs=True,
     sets=("lite",),
 )
-def paired_views(clip: ClipInfo) -> PairSight:
+def paired_views(clip: ClipInfo) -> PairStream:
     """At most 32 aligned pairs of pictures, 160 pixels on the longer side."""
     index: list[int] = []
     pictures: list[np.ndarray] = []
@@ -34,7 +34,7 @@ def paired_views(clip: ClipInfo) -> PairSight:
         index.append(pair[0].index)
         pictures.append(picture)
         truth.append(fitted(at_shared_size(pair[1]), picture.shape[1], picture.shape[0]))
-    clip_files, reference_files = packed(pictures, QUALITY), packed(truth, QUALITY)
+    clip_files, reference_files = pack_jpegs(pictures, QUALITY), pack_jpegs(truth, QUALITY)
     return PairedViews(
         index=np.array(index, dtype=np.int64),
         clip_jpeg=clip_files[0],

@@ -12,7 +12,7 @@ from revisit.core import UsageError
 from revisit.geometry import formats
 from revisit.geometry.poses import InvalidPoses, Trajectory
 from revisit.media import load_npz
-from revisit.media.error_names import in_clip
+from revisit.media.error_names import naming_clip
 from revisit.media.text_files import read_text
 
 TEXT: dict[str, Callable[[str], Trajectory]] = {
@@ -43,7 +43,7 @@ def read_poses(path: Path, format: str = "auto") -> Trajectory:
     if format not in FORMATS:
         raise UsageError(f"there is no pose format called {format!r}; choose one of {', '.join(FORMATS)}")
     name, content = _opened(path, format)
-    with in_clip(path):
+    with naming_clip(path):
         return READERS[name](content)
 
 
@@ -56,9 +56,9 @@ def _opened(path: Path, format: str) -> tuple[str, Any]:
     """The name of the format that a file is read as, and its arrays or its text."""
     if format in ARRAYS or (format in AUTO and path.suffix in (".npz", ".npy")):
         arrays = load_npz(path)
-        with in_clip(path):
+        with naming_clip(path):
             return _recognise_arrays(arrays, format) if format in AUTO else format, arrays
-    with in_clip(path):
+    with naming_clip(path):
         text = read_text(path)
         return _recognise_text(text) if format in AUTO else format, text
 

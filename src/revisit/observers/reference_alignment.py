@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, PairSight, observer, per_second
-from revisit.evidence.pictures import packed
+from revisit.core import ClipInfo, PairStream, observer, per_second
+from revisit.evidence.pictures import pack_jpegs
 from revisit.evidence.reference_alignment import Departures
 from revisit.observers.matching import Structure, correlate, structure
 from revisit.observers.pictures import at_shared_size, fitted, flow_from, flow_maker, gray, lengths, small
@@ -67,7 +67,7 @@ APART, SAME = Join(np.eye(3), 0.0), Join(np.eye(3), 1.0)
     id="lite.departures", version=5, kind="sequence", makes=Departures, frames=per_second(8, at_most=AT_MOST),
     pairs=True, sets=("lite",),
 )  # fmt: skip
-def departures(clip: ClipInfo) -> PairSight:
+def departures(clip: ClipInfo) -> PairStream:
     """At most 33 pairs of frames, joined with each other and with the frames before them."""
     maker = flow_maker()
     places: list[tuple[int, float, int]] = []
@@ -105,7 +105,7 @@ def departures(clip: ClipInfo) -> PairSight:
         n, 4, 3, 3
     )
     shares = np.array([[j.share for j in row] for row in joins], dtype=np.float64).reshape(n, 4)
-    shown_files, truth_files = packed(pictures), packed(truths)
+    shown_files, truth_files = pack_jpegs(pictures), pack_jpegs(truths)
     detail = np.array(details, dtype=np.float64).reshape(n, 2, SCALES)
     return Departures(
         index=np.array([place[0] for place in places], dtype=np.int64),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, Target, observer
+from revisit.core import ClipInfo, FrameStream, Target, observer
 from revisit.evidence.target import TargetLooks
 from revisit.observers.target_tracking import colour_overlap, colours_in
 
@@ -45,7 +45,7 @@ def choose_looks(count: int, fps: float, *inputs: object, **params: object) -> n
     id="small.looks", version=2, kind="sequence", makes=TargetLooks, size=LONG_SIDE, inputs=("target",),
     choose=choose_looks, weights=WEIGHTS,
 )  # fmt: skip
-def looks(clip: ClipInfo, target: Target) -> Sight:
+def looks(clip: ClipInfo, target: Target) -> FrameStream:
     """The window of each looked-at frame that is most like the target and least like what was around it at first."""
     frames = yield from collect_frames()
     rows, search = search_frames(frames, target.box)

@@ -16,7 +16,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, Target, every, observer
+from revisit.core import ClipInfo, Frame, FrameStream, Target, every, observer
 from revisit.evidence.target import TargetTrack
 from revisit.observers.grid_descriptors import (
     CELL,
@@ -110,7 +110,7 @@ class Sighting:
     inputs=("target",),
     sets=("lite",),
 )
-def track_target(clip: ClipInfo, target: Target) -> Sight:
+def track_target(clip: ClipInfo, target: Target) -> FrameStream:
     """Where the target of the first frame seems to be in every frame, and how alike it looks there."""
     flows = Flows()
     first = yield

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, observer, per_second
+from revisit.core import ClipInfo, FrameStream, observer, per_second
 from revisit.evidence.frames import Thumbnails
-from revisit.evidence.pictures import packed
+from revisit.evidence.pictures import pack_jpegs
 from revisit.observers.pictures import small
 
 LONG_SIDE = 192
@@ -17,7 +17,7 @@ JPEG_QUALITY = 80
     id="lite.thumbnails", version=4, kind="sequence", makes=Thumbnails, frames=per_second(8, at_most=192),
     sets=("lite",),
 )  # fmt: skip
-def thumbnails(clip: ClipInfo) -> Sight:
+def thumbnails(clip: ClipInfo) -> FrameStream:
     """JPEG pictures of 8 frames a second, at most 192 of them, 192 pixels on the longer side."""
     index: list[int] = []
     pictures: list[np.ndarray] = []
@@ -27,7 +27,7 @@ def thumbnails(clip: ClipInfo) -> Sight:
         height, width = picture.shape[:2]
         index.append(frame.index)
         pictures.append(picture)
-    jpeg, offsets = packed(pictures, JPEG_QUALITY)
+    jpeg, offsets = pack_jpegs(pictures, JPEG_QUALITY)
     return Thumbnails(
         index=np.array(index, dtype=np.int64),
         jpeg=jpeg,

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, observer
+from revisit.core import ClipInfo, FrameStream, observer
 from revisit.evidence.views import ViewLinks
 from revisit.observers.matching import (
     CELLS,
@@ -30,7 +30,7 @@ LEAST_COVER = 0.3  # of the textured cells move in a step that tells the camera'
     id="lite.views", version=4, kind="sequence", makes=ViewLinks, frames=VIEWED, size=SIZE,
     sets=("lite",),
 )  # fmt: skip
-def views(clip: ClipInfo) -> Sight:
+def views(clip: ClipInfo) -> FrameStream:
     """Links between all pairs of at most 36 frames: matched points, gradient correlation, their warps."""
     index: list[int] = []
     time: list[float] = []

@@ -16,10 +16,10 @@ from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.evidence.camera import CameraPath
 from revisit.media import open_clip
-from revisit.observers.geometry_convert import packed
+from revisit.observers.geometry_convert import geometry_arrays
 from revisit.observers.geometry_file import geometry_of
 from revisit.observers.sets import load_roles
-from revisit.posing.tasks import Arrays, Task
+from revisit.posing.tasks import Arrays, PoseTask
 
 PRODUCER = "revisit odometry 1"
 
@@ -34,7 +34,7 @@ class Odometry:
     def producer(self) -> str:
         return PRODUCER
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Arrays | str]]:
+    def run(self, tasks: Sequence[PoseTask]) -> Iterator[tuple[PoseTask, Arrays | str]]:
         cases = [Case(id=task.name, suite="folder", model="-", sample=task.name, clip=task.clip) for task in tasks]
         reader = Suite("folder", {}, lambda *_: cases, lambda _: False, tuple, lambda *_: {})
         plan = make_plan(reader, Path.cwd(), ObserverSet("lite", load_roles("lite")), metrics=["camera_path"])
@@ -52,7 +52,7 @@ class Odometry:
             with open_clip(task.clip, wanted=np.arange(0)) as stream:
                 width, height = stream.info.width, stream.info.height
             arrays = turns(path.rotation, path.index, path.field_of_view, width, height)
-            yield task, packed(geometry_of(arrays, "w2c"), PRODUCER)
+            yield task, geometry_arrays(geometry_of(arrays, "w2c"), PRODUCER)
 
 
 def turns(rotation: np.ndarray, index: np.ndarray, degrees: float, width: int, height: int) -> Arrays:

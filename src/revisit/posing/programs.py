@@ -21,13 +21,13 @@ import numpy as np
 
 from revisit.core import Clip, MediaError, MissingPrerequisite, UsageError, digest
 from revisit.core.processes import stop_process
-from revisit.core.threads import started
+from revisit.core.threads import start_thread
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import encode_mp4, load_npz, npz_shapes, open_clip
 from revisit.media.error_names import printable
-from revisit.observers.geometry_convert import convert, packed
+from revisit.observers.geometry_convert import convert, geometry_arrays
 from revisit.observers.geometry_file import READ, geometry_of
-from revisit.posing.tasks import Arrays, Task, one_by_one
+from revisit.posing.tasks import Arrays, PoseTask, one_by_one
 
 DRIVER = Path(__file__).with_name("driver.py")
 LOADING = 1800.0  # seconds that an estimator may take to load; the first time it fetches its weights
@@ -63,10 +63,10 @@ class Command:
     def producer(self) -> str:
         return f"command {digest([self.command, self.convention])}"
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Arrays | str]]:
+    def run(self, tasks: Sequence[PoseTask]) -> Iterator[tuple[PoseTask, Arrays | str]]:
         return one_by_one(tasks, self._make)
 
-    def _make(self, task: Task, folder: Path) -> Arrays:
+    def _make(self, task: PoseTask, folder: Path) -> Arrays:
         npz, ours = folder / "results.npz", folder / "ours.npz"
         video = task.clip.path if is_whole(task.clip) else write_clip(task.clip, folder / "clip.mp4")
         parts = [
@@ -124,7 +124,7 @@ class Driver:
         most = f", {self.frames} frames" if self.frames else ""
         return f"{self.name} {self.checkpoint}".strip() + most
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Arrays | str]]:
+    def run(self, tasks: Sequence[PoseTask]) -> Iterator[tuple[PoseTask, Arrays | str]]:
         with tempfile.TemporaryDirectory(prefix="revisit-poses-") as folder:
             process = _DriverProcess(self, Path(folder) / "driver.log")
             try:
@@ -133,7 +133,7 @@ class Driver:
             finally:
                 process.stop()
 
-    def _make(self, process: _DriverProcess, task: Task, folder: Path) -> Arrays:
+    def _make(self, process: _DriverProcess, task: PoseTask, folder: Path) -> Arrays:
         out, log = folder / "results.npz", _log_of(task, folder)
         clip: dict[str, object] = {"video": str(task.clip.path.resolve()), "folder": str(folder), "out": str(out)}
         numbers: list[int] = []
@@ -154,7 +154,7 @@ class Driver:
         if "depth" not in arrays and "size" not in arrays:
             arrays["size"] = np.array(size)
         try:
-            return packed(geometry_of(arrays), self.producer)
+            return geometry_arrays(geometry_of(arrays), self.producer)
         except InvalidPoses as error:
             raise MediaError(str(error)) from error
 
@@ -177,7 +177,7 @@ def _even(rgb: np.ndarray) -> np.ndarray:
     return rgb[: height - height % 2, : width - width % 2]
 
 
-def write_frames(task: Task, folder: Path, most: int | None) -> tuple[list[int], tuple[int, int]]:
+def write_frames(task: PoseTask, folder: Path, most: int | None) -> tuple[list[int], tuple[int, int]]:
     """(numbers of the frames that were written as PNG files, width and height); at most so many, evenly spread."""
     import cv2
 
@@ -218,7 +218,7 @@ class _DriverProcess:
                 )  # fmt: skip
             except OSError as error:
                 raise UsageError(f"--python {driver.python}: it cannot be started ({error.strerror})") from error
-        started(_listen, self.running, self.answers)
+        start_thread(_listen, self.running, self.answers)
         answer = self._answer(LOADING)
         if answer is None or "ready" not in answer:
             reason = (answer or {}).get("error") or last_line(self.log)
@@ -274,7 +274,7 @@ def _listen(running: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
     answers.put("")
 
 
-def _log_of(task: Task, folder: Path) -> Path:
+def _log_of(task: PoseTask, folder: Path) -> Path:
     """The file for what is printed, new and empty."""
     log = task.log or folder / "log.txt"
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ Tell = Callable[[int, int, str], None]  # (done, of, name)
 
 
 @dataclass(frozen=True)
-class Task:
+class PoseTask:
     """A clip whose poses are wanted."""
 
     name: str
@@ -42,7 +42,7 @@ class Estimator(Protocol):
     @property
     def producer(self) -> str: ...
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Arrays | str]]:
+    def run(self, tasks: Sequence[PoseTask]) -> Iterator[tuple[PoseTask, Arrays | str]]:
         """Each task with its arrays, or with a sentence that says why there are none."""
 
 
@@ -56,7 +56,7 @@ class PoseReport:
 
 
 def estimate(
-    tasks: Iterable[Task], estimator: Estimator, *, fresh: bool = False, tell: Tell | None = None
+    tasks: Iterable[PoseTask], estimator: Estimator, *, fresh: bool = False, tell: Tell | None = None
 ) -> PoseReport:
     """Make the files of poses that are not there yet."""
     up_to_date, todo, failed = 0, [], []
@@ -82,7 +82,9 @@ def estimate(
     return PoseReport(written, up_to_date, tuple(failed))
 
 
-def one_by_one(tasks: Sequence[Task], make: Callable[[Task, Path], Arrays]) -> Iterator[tuple[Task, Arrays | str]]:
+def one_by_one(
+    tasks: Sequence[PoseTask], make: Callable[[PoseTask, Path], Arrays]
+) -> Iterator[tuple[PoseTask, Arrays | str]]:
     """Each task with what `make` gives for it in an empty folder of its own, or what it raises."""
     for task in tasks:
         with tempfile.TemporaryDirectory(prefix="revisit-poses-") as folder:
@@ -92,7 +94,7 @@ def one_by_one(tasks: Sequence[Task], make: Callable[[Task, Path], Arrays]) -> I
                 yield task, str(error)
 
 
-def store(task: Task, arrays: Arrays, producer: str) -> None:
+def store(task: PoseTask, arrays: Arrays, producer: str) -> None:
     """Write a file with where it is from; frames are numbered where there is a pose of each."""
     count = len(arrays["extrinsics"])
     if "frame_indices" not in arrays and count == _frames(task.clip):

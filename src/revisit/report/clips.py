@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from revisit.core import METRICS, Case, Clip, Series, digest
-from revisit.report.film import GONE, Clock, Film, clock_of, clock_of_file
-from revisit.report.overlays import judged, overlays
+from revisit.report.film import GONE, Clock, FilmStrip, clock_of, clock_of_file
+from revisit.report.overlays import judge_overlays, overlays
 from revisit.report.phases import Phase, first_frames, from_starts, phases_of
-from revisit.report.series import drawn, read_series
+from revisit.report.series import read_series, thinned_series
 from revisit.report.tables import finding
 from revisit.report.wording import gate_name
-from revisit.results.ceilings import measured
+from revisit.results.ceilings import measured_text
 from revisit.results.display import number
 from revisit.web.templates import Context
 
 if TYPE_CHECKING:
     from revisit.report.page_data import MetricCard
-    from revisit.report.pages import Book
+    from revisit.report.pages import RunPages
 
 MOST_PAIRS = 3
 POINTS = 96  # of a line over time; more cannot be told apart at the width of a page
@@ -42,20 +42,20 @@ class Lane(TypedDict):
     phases: list[Phase]
 
 
-class Entry:
+class ClipEntry:
     """One clip being described."""
 
-    def __init__(self, book: Book, case: Case, evidence: Mapping[str, str]) -> None:
+    def __init__(self, book: RunPages, case: Case, evidence: Mapping[str, str]) -> None:
         self.book, self.case, self.evidence = book, case, evidence
         self.records, self.held = book.results.of(case), book.held.of(case)
         self.anchor = digest(case.id, 10)
 
     @cached_property
-    def film(self) -> Film | None:
+    def film(self) -> FilmStrip | None:
         return self.book.films.of(str(self.case.clip.path))
 
     @cached_property
-    def reference_film(self) -> Film | None:
+    def reference_film(self) -> FilmStrip | None:
         return self.book.films.of(str(self.case.reference.path)) if self.case.reference else None
 
     @cached_property
@@ -105,7 +105,7 @@ class Entry:
             "hurt": self._hurt(),
             "scores": [self._score(question) for question in self.book.cards],
             "overlays": overlays(self.evidence, self.book.cache),
-            "judged": judged(self.evidence, self.book.cache, self.book.videos),
+            "judged": judge_overlays(self.evidence, self.book.cache, self.book.videos),
             "failure": self.failure,
         }
 
@@ -219,11 +219,13 @@ class Entry:
             before = (self.reference_film, other, "visible", "truth")
         return self._pictures(before, frame, "here" if other is None else "as it returned")
 
-    def _pictures(self, before: tuple[Film | None, int, str, str], frame: int, words: str = "here") -> list[Context]:
+    def _pictures(
+        self, before: tuple[FilmStrip | None, int, str, str], frame: int, words: str = "here"
+    ) -> list[Context]:
         pair = (before, (self.film, frame, "returned", words))
         return [{"words": caption, "kind": kind, **self._picture(film, at)} for film, at, kind, caption in pair]
 
-    def _picture(self, film: Film | None, frame: int) -> Context:
+    def _picture(self, film: FilmStrip | None, frame: int) -> Context:
         """The picture nearest to a frame, written into the report; no address where there is none."""
         if film is None:
             return {"frame": frame, "shown": None, "src": None}
@@ -239,10 +241,10 @@ class Entry:
             # A range such as 0-99 dB is mostly empty: only what ends at 1 is drawn on all of its range.
             limits = (low, high if card["bounded"] else None)
             main = card["group"] == "Memory"
-            line = drawn(series, limits, card["higher_is_better"], POINTS if main else POINTS // 2)
+            line = thinned_series(series, limits, card["higher_is_better"], POINTS if main else POINTS // 2)
             return {"id": question, "title": card["title"], "main": main, **line}
         title, high = SIGHTS.get(question, (self.book.gates[question], None))
-        return {"id": question, "title": title, "main": True, **drawn(series, (0.0, high), None, POINTS)}
+        return {"id": question, "title": title, "main": True, **thinned_series(series, (0.0, high), None, POINTS)}
 
     def _value(self, metric: str) -> float | None:
         """The score that counts, or None."""
@@ -260,7 +262,7 @@ class Entry:
         if self.case.truth and record.scored and metric in METRICS and METRICS[metric].rewards_unchanged:
             best = METRICS[metric].range[1]  # the others count by their nearness to it
             return [best, number(best), f"measured {number(record.value)}, which the others are held to"]
-        other = [] if held.value == record.value else [measured(held)]
+        other = [] if held.value == record.value else [measured_text(held)]
         if held.scored:
             return [float(f"{held.value:.6g}"), number(held.value), *other]
         return [None, other[0] if other else held.sentence]
@@ -269,7 +271,7 @@ class Entry:
 class Truth:
     """The reference of a clip, where nobody scored it as a clip of its own: its video, pictures and given phases."""
 
-    def __init__(self, book: Book, case: Case) -> None:
+    def __init__(self, book: RunPages, case: Case) -> None:
         assert case.reference is not None
         self.book, self.case, self.clip = book, case, case.reference
         self.film = book.films.of(str(self.clip.path))
@@ -300,7 +302,7 @@ class Truth:
         }
 
 
-def _basics(book: Book, case: Case, clip: Clip, film: Film | None) -> Context:
+def _basics(book: RunPages, case: Case, clip: Clip, film: FilmStrip | None) -> Context:
     """What is said of clips and of references: the case, its target, small pictures and the video."""
     return {
         **{name: getattr(case, name) for name in FACTS},
@@ -311,7 +313,7 @@ def _basics(book: Book, case: Case, clip: Clip, film: Film | None) -> Context:
     }
 
 
-def _strip(film: Film | None, book: Book) -> Context | None:
+def _strip(film: FilmStrip | None, book: RunPages) -> Context | None:
     """A dozen pictures: where they lie, and of which frames."""
     if film is None:
         return None

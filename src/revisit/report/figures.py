@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import METRICS, Case, MissingPrerequisite, UsageError
-from revisit.core.text import shown_text
+from revisit.core.text import printable_text
 from revisit.results import Cell, Results
 from revisit.results.display import column_head, metric_title, number
 
@@ -78,9 +78,9 @@ def radar(results: Results, metrics: Sequence[str]) -> Any:
             share = np.nan if mean is None else (mean - low) / (high - low)
             shares.append(share if METRICS[metric].higher_is_better else 1 - share)
         axes.plot(
-            [*angles, angles[0]], [*shares, shares[0]], label=shown_text(model), **_style(place), marker="o", ms=3
+            [*angles, angles[0]], [*shares, shares[0]], label=printable_text(model), **_style(place), marker="o", ms=3
         )
-    axes.set_xticks(angles, [shown_text(metric_title(metric)) for metric in plotted], fontsize=7)
+    axes.set_xticks(angles, [printable_text(metric_title(metric)) for metric in plotted], fontsize=7)
     axes.set_ylim(0, 1)
     axes.set_yticks([0.25, 0.5, 0.75, 1.0], [])
     axes.legend(loc="upper left", bbox_to_anchor=(1.15, 1.05), frameon=False)
@@ -99,11 +99,11 @@ def horizon(results: Results, metrics: Sequence[str]) -> Any:
             with np.errstate(invalid="ignore"):
                 count = np.isfinite(curves).sum(axis=0)
                 mean = np.where(count > 0, np.nansum(curves, axis=0) / np.maximum(count, 1), np.nan)
-            axes.plot((np.arange(STEPS) + 0.5) / STEPS, mean, label=shown_text(model), **_style(place))
+            axes.plot((np.arange(STEPS) + 0.5) / STEPS, mean, label=printable_text(model), **_style(place))
             any_curve = True
         if not any_curve:
             raise UsageError(f"{metric} has no values over time in this run")
-        axes.set_title(shown_text(column_head(metric)), loc="left")
+        axes.set_title(printable_text(column_head(metric)), loc="left")
         axes.set_xlim(0, 1)
     grid[-1, 0].set_xlabel("share of the clip")
     grid[0, 0].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -149,7 +149,7 @@ def correlation(results: Results, metrics: Sequence[str]) -> Any:
     side = 1.6 + 0.5 * len(plotted)
     figure, axes = library().subplots(figsize=(side + 1, side))
     axes.imshow(table, cmap="RdBu_r", vmin=-1, vmax=1)
-    names = [shown_text(metric_title(metric)) for metric in plotted]
+    names = [printable_text(metric_title(metric)) for metric in plotted]
     axes.set_xticks(range(len(plotted)), names, rotation=60, ha="right", fontsize=7)
     axes.set_yticks(range(len(plotted)), names, fontsize=7)
     for i, j in np.ndindex(table.shape):
@@ -173,9 +173,9 @@ def phases(results: Results, metrics: Sequence[str]) -> Any:
         for place, (model, means) in enumerate(found.items()):
             at = np.arange(len(PHASES)) + (place - (len(found) - 1) / 2) * width
             axes.bar(at, [means.get(name, np.nan) for name in PHASES], width * 0.92,
-                     color=PALETTE[place % len(PALETTE)], label=shown_text(model))  # fmt: skip
+                     color=PALETTE[place % len(PALETTE)], label=printable_text(model))  # fmt: skip
         axes.set_xticks(range(len(PHASES)), PHASES)
-        axes.set_title(shown_text(column_head(metric)), loc="left")
+        axes.set_title(printable_text(column_head(metric)), loc="left")
     grid[0, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
@@ -210,11 +210,11 @@ def scatter(results: Results, metrics: Sequence[str]) -> Any:
         cells = part.cell(first), part.cell(second)
         bars = [_bars(cell) for cell in cells]
         axes.errorbar(cells[0].mean, cells[1].mean, xerr=bars[0], yerr=bars[1], color=color, marker="o",
-                      label=shown_text(model))  # fmt: skip
+                      label=printable_text(model))  # fmt: skip
     if not axes.has_data():
         raise UsageError(f"no clip has scores of both {first} and {second}")
-    axes.set_xlabel(shown_text(column_head(first)))
-    axes.set_ylabel(shown_text(column_head(second)))
+    axes.set_xlabel(printable_text(column_head(first)))
+    axes.set_ylabel(printable_text(column_head(second)))
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
@@ -238,7 +238,7 @@ def path(results: Results, cases: Sequence[Case], asked: Callable[[Case, int], n
         if series is None or "yaw" not in series.columns:
             continue
         for axes, name in zip(grid, ("yaw", "pitch"), strict=True):
-            axes.plot(series["frame"], series[name], label=shown_text(case.model), **_style(place))
+            axes.plot(series["frame"], series[name], label=printable_text(case.model), **_style(place))
         if not any_path and (requested := asked(case, int(np.max(series["frame"])) + 1)) is not None:
             for axes, column in zip(grid, requested.T, strict=True):
                 axes.plot(column, color="k", linestyle=":", label="asked", zorder=9)
@@ -248,7 +248,7 @@ def path(results: Results, cases: Sequence[Case], asked: Callable[[Case, int], n
     for axes, name in zip(grid, ("turn to the right, degrees", "turn upwards, degrees"), strict=True):
         axes.set_ylabel(name)
     grid[1].set_xlabel("frame")
-    grid[0].set_title(shown_text(cases[0].sample), loc="left")
+    grid[0].set_title(printable_text(cases[0].sample), loc="left")
     grid[0].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
@@ -280,10 +280,10 @@ def strip(
                 spine.set_visible(True)
                 spine.set_color(WORST if frame == marked else "#ffffff")
                 spine.set_linewidth(2.0 if frame == marked else 0.0)
-        row_label = "\n".join(map(shown_text, [name, *label.splitlines()]))
+        row_label = "\n".join(map(printable_text, [name, *label.splitlines()]))
         line[0].set_ylabel(row_label, rotation=0, ha="right", va="center", fontsize=7)
     for axes, (title, frame) in zip(grid[0], columns, strict=True):
-        axes.set_title(shown_text(title or f"frame {frame}"), fontsize=7)
+        axes.set_title(printable_text(title or f"frame {frame}"), fontsize=7)
     return figure
 
 

@@ -19,7 +19,7 @@ GONE = "The small pictures of this clip are no longer in the evidence cache; run
 
 
 @dataclass(frozen=True)
-class Film:
+class FilmStrip:
     """The pictures there are of one clip, and where the report keeps those it shows."""
 
     pictures: Thumbnails
@@ -59,17 +59,17 @@ class Clock(TypedDict):
     size: list[int]
 
 
-class Films:
+class FilmStrips:
     """Films by the path of the clip or reference, from the keys of the evidence there is of it."""
 
     def __init__(self, evidence: Mapping[str, Mapping[str, str]], cache: EvidenceCache) -> None:
         self.evidence, self.cache = evidence, cache
 
-    def of(self, path: str) -> Film | None:
+    def of(self, path: str) -> FilmStrip | None:
         """The film, or None where the cache has lost it or nothing was ever seen."""
         key = plain_key(self.evidence.get(path, {}), "thumbnails")
         pictures = self.cache.load(Thumbnails, key) if key else None
-        return Film(pictures, key[:16]) if key and pictures is not None and len(pictures.index) else None
+        return FilmStrip(pictures, key[:16]) if key and pictures is not None and len(pictures.index) else None
 
 
 def clock_of(evidence: Mapping[str, str], cache: EvidenceCache) -> Clock | None:

@@ -25,15 +25,15 @@ from revisit.report.overlays import SHOWN
 from revisit.web.templates import Context
 
 if TYPE_CHECKING:
-    from revisit.report.pages import Book, Scene
-    from revisit.results.record_files import Lines
+    from revisit.report.pages import PageScene, RunPages
+    from revisit.results.record_files import RecordLines
 
 NAME = "made.json"
 ROOMS = ("core", "evidence", "media", "report", "results", "web")  # whose code decides what a scene looks like
 
 
 @dataclass(frozen=True)
-class Part:
+class ScenePart:
     """A scene that was made: of what, how large its file is, the rows of its clips and the pictures it shows."""
 
     made_of: str
@@ -47,7 +47,7 @@ def files_of(folder: Path) -> set[str]:
     return {*_files(folder, "frames"), *_files(folder, "scenes")}
 
 
-def read_parts(folder: Path, basis: str, there: Collection[str]) -> dict[str, Part]:
+def read_parts(folder: Path, basis: str, there: Collection[str]) -> dict[str, ScenePart]:
     """Scenes of an earlier page that are whole, by key; none where the page was made on another basis."""
     path = folder / NAME
     try:
@@ -58,15 +58,15 @@ def read_parts(folder: Path, basis: str, there: Collection[str]) -> dict[str, Pa
     if content.get("basis") != basis:
         return {}
     sizes = {entry.name: entry.stat().st_size for entry in os.scandir(folder / "scenes")}
-    parts = {key: Part(**{**part, "pictures": tuple(part["pictures"])}) for key, part in content["scenes"].items()}
+    parts = {key: ScenePart(**{**part, "pictures": tuple(part["pictures"])}) for key, part in content["scenes"].items()}
 
-    def whole(key: str, part: Part) -> bool:
+    def whole(key: str, part: ScenePart) -> bool:
         return sizes.get(f"{key}.js") == part.size and all(picture in there for picture in part.pictures)
 
     return {key: part for key, part in parts.items() if whole(key, part)}
 
 
-def write_parts(folder: Path, basis: str, parts: Mapping[str, Part]) -> None:
+def write_parts(folder: Path, basis: str, parts: Mapping[str, ScenePart]) -> None:
     with replacing(folder / NAME) as temporary:
         content = {"basis": basis, "scenes": {key: vars(part) for key, part in parts.items()}}
         temporary.write_bytes(msgspec.json.encode(content))
@@ -81,20 +81,20 @@ def drop(folder: Path, addresses: Iterable[str]) -> None:
             path.parent.rmdir()
 
 
-def basis_of(book: Book) -> str:
+def basis_of(book: RunPages) -> str:
     """What all scenes are made from: the code, the cards of what is asked, and where things lie."""
     facts = [book.cards, book.gates, book.facts["protocol"]["align"], str(book.cache.root), str(book.videos.folder)]
     return digest([_code(), *facts], 40)
 
 
-def lost_units(book: Book) -> set[str]:
+def lost_units(book: RunPages) -> set[str]:
     """The files of values per frame that answers name and the run has not."""
     cases = (*book.results.cases, *book.results.truths)
     unit_files = {record.units for case in cases for record in book.results.of(case).values()}
     return unit_files.difference(_files(book.run.path, "units"), {""})
 
 
-def made_of(book: Book, scene: Scene, lines: Lines, lost: Collection[str]) -> str:
+def made_of(book: RunPages, scene: PageScene, lines: RecordLines, lost: Collection[str]) -> str:
     """The digest of everything that only this scene is made from; `lost` are files of values per frame."""
     sha = hashlib.sha256()
     truths = (book.results.truth_of(case) for case in scene.cases)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from html import escape as _escape
 
-from revisit.core.text import shown_text
+from revisit.core.text import printable_text
 from revisit.media.text_files import csv_text
-from revisit.results.leaderboards import Board, BoardCell, Column, Row, marked, ordered
+from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, marked_rows, sorted_rows
 
 ARROWS = {True: "↑", False: "↓", None: ""}
 CSV_COLUMNS = (
@@ -43,10 +43,10 @@ th:first-child, td:first-child { position: sticky; left: 0; background: #fff; }
 
 def escape(text: str, quote: bool = True) -> str:
     """Text that is only text in HTML."""
-    return _escape(shown_text(text), quote)
+    return _escape(printable_text(text), quote)
 
 
-def head(column: Column) -> str:
+def head(column: BoardColumn) -> str:
     """The head of a column: its title and which way is better."""
     return f"{column.title} {ARROWS[column.higher_is_better]}".strip()
 
@@ -55,7 +55,7 @@ def as_markdown(boards: Sequence[Board], by: str = "", interval: bool = False) -
     """A section with a table per board; the best of a column is bold, the second underlined."""
     parts = []
     for board in boards:
-        rows = ordered(board, by)
+        rows = sorted_rows(board, by)
         lines = [f"### {_md(board.title)}", "", f"Protocol: {_md(board.protocol)}", ""]
         lines.append(f"| model | source | {' | '.join(_md(head(column)) for column in board.columns)} |")
         lines.append("|:---|:---|" + "---:|" * len(board.columns))
@@ -70,7 +70,7 @@ def as_latex(boards: Sequence[Board], by: str = "", interval: bool = False) -> s
     """A table environment per board, the best bold and the second underlined; needs the package booktabs."""
     parts = []
     for board in boards:
-        rows = ordered(board, by)
+        rows = sorted_rows(board, by)
         caption = ". ".join(part for part in (board.title, f"Protocol: {board.protocol}", board.note) if part)
         lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption)}}}"]
         lines += [rf"\begin{{tabular}}{{ll{'r' * len(board.columns)}}}", r"\toprule"]
@@ -87,7 +87,7 @@ def as_csv(boards: Sequence[Board], by: str = "", interval: bool = False) -> str
     """One line per cell, so that numbers of two protocols never stand in one column."""
     lines = []
     for board in boards:
-        for row in ordered(board, by):
+        for row in sorted_rows(board, by):
             for column in board.columns:
                 cell = row.cell(column)
                 low, high = cell.interval or (None, None)
@@ -102,8 +102,8 @@ def as_html(boards: Sequence[Board], by: str = "") -> str:
     """A page that opens from disk; a click on a head sorts its table, the better ones first."""
     parts = []
     for board in boards:
-        rows = ordered(board, by)
-        marks = {column.key: marked(board, rows, column) for column in board.columns}
+        rows = sorted_rows(board, by)
+        marks = {column.key: marked_rows(board, rows, column) for column in board.columns}
         heads = "".join(map(_head, board.columns))
         body = "".join(
             f"<tr><td>{escape(row.shown)}</td><td>{escape(row.source)}</td>"
@@ -122,13 +122,13 @@ def as_html(boards: Sequence[Board], by: str = "") -> str:
     )
 
 
-def _head(column: Column) -> str:
+def _head(column: BoardColumn) -> str:
     better = {True: "higher", False: "lower", None: ""}[column.higher_is_better]
     tooltip = f"{column.key} {column.protocol}".strip()
     return f'<th data-better="{better}" title="{escape(tooltip)}">{escape(head(column))}</th>'
 
 
-def _td(cell: BoardCell, column: Column, mark: str) -> str:
+def _td(cell: BoardCell, column: BoardColumn, mark: str) -> str:
     number, _, count = cell.shown(column.decimals).partition(" ")
     value = "" if cell.mean is None else repr(cell.mean)
     tooltip = cell.reason or (f"95 %: {cell.interval[0]:.4g} to {cell.interval[1]:.4g}" if cell.interval else "")
@@ -138,10 +138,14 @@ def _td(cell: BoardCell, column: Column, mark: str) -> str:
 
 
 def _marked(
-    board: Board, rows: Sequence[Row], marks: Mapping[str, str], clean: Callable[[str], str], interval: bool = False
+    board: Board,
+    rows: Sequence[BoardRow],
+    marks: Mapping[str, str],
+    clean: Callable[[str], str],
+    interval: bool = False,
 ) -> list[list[str]]:
     """Cells of all rows as text, the best and the second of each column marked; `interval` adds both ends."""
-    marks_of = {column.key: marked(board, rows, column) for column in board.columns}
+    marks_of = {column.key: marked_rows(board, rows, column) for column in board.columns}
     rows_of_text = []
     for place, row in enumerate(rows):
         texts = [(column, clean(row.cell(column).shown(column.decimals, interval))) for column in board.columns]
@@ -152,7 +156,7 @@ def _marked(
 
 
 def _md(text: str) -> str:
-    return "".join(f"\\{c}" if c in "|*_`[]\\" else c for c in escape(shown_text(text), quote=False))
+    return "".join(f"\\{c}" if c in "|*_`[]\\" else c for c in escape(printable_text(text), quote=False))
 
 
 def _tex(text: str) -> str:
@@ -164,4 +168,4 @@ def _tex(text: str) -> str:
         "*": "{*}",
     }  # after the end of a row they would be its options
     special |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--", "−": "$-$"}
-    return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in shown_text(text))
+    return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in printable_text(text))

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import EVIDENCE, Clip, MediaError, UsageError, digest, load_all
-from revisit.engine.run_summary import so_far
+from revisit.engine.run_summary import current_results
 from revisit.report.film import plain_key
-from revisit.report.pages import Book, Rows
+from revisit.report.pages import Rows, RunPages
 from revisit.report.videos import Placed, Videos
-from revisit.report.write_html import chunk, rendered
+from revisit.report.write_html import chunk, render_page
 from revisit.results.run import Run
-from revisit.web.media import media_response, shown
+from revisit.web.media import media_response, playable_file
 from revisit.web.server import Application, needs
 from revisit.web.templates import Context
 
@@ -46,7 +46,7 @@ class Served(Videos):
         return {"src": f"media/{name}", "start": 0, "note": None}
 
 
-class Shelf:
+class LiveRun:
     """One run, and the newest book of it."""
 
     def __init__(self, run: Run, copies: Path) -> None:
@@ -54,26 +54,26 @@ class Shelf:
         self.videos = Served(copies)
         self.rows: Rows = {}
         self.lock = threading.Lock()  # a book is made by one request; the others wait for it
-        self._book: tuple[str, Book, bool] | None = None
+        self._book: tuple[str, RunPages, bool] | None = None
 
     def stamp(self) -> str:
         """Changes when the run has gone on."""
         paths = [self.run.path / name for name in WATCHED]
         return digest([[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in paths if path.is_file()])
 
-    def book(self) -> tuple[str, Book, bool]:
+    def book(self) -> tuple[str, RunPages, bool]:
         """Stamp, book, and whether the run is finished; made anew where the run has gone on."""
         with self.lock:
             stamp = self.stamp()
             if self._book is None or self._book[0] != stamp:
-                state = so_far(self.run)
-                self._book = stamp, Book(self.run, state, self.videos, self.rows), state.finished
+                state = current_results(self.run)
+                self._book = stamp, RunPages(self.run, state, self.videos, self.rows), state.finished
             return self._book
 
     def page(self) -> tuple[str, str]:
         stamp, book, _ = self.book()
         with self.lock:
-            return rendered(book, {}, live={"stamp": stamp})
+            return render_page(book, {}, live={"stamp": stamp})
 
     def scene(self, key: str) -> str | None:
         _, book, _ = self.book()
@@ -105,7 +105,7 @@ class Shelf:
 
 
 @lru_cache(maxsize=8)
-def _pictures_of(book: Book) -> dict[str, list[tuple[str, str]]]:
+def _pictures_of(book: RunPages) -> dict[str, list[tuple[str, str]]]:
     evidence_by_name: dict[str, list[tuple[str, str]]] = {}
     for entry in book.plan["cases"]:
         for evidence in (entry.get("evidence", {}), entry.get("reference_evidence", {})):
@@ -116,13 +116,13 @@ def _pictures_of(book: Book) -> dict[str, list[tuple[str, str]]]:
 
 
 @lru_cache(maxsize=48)
-def _loaded(book: Book, kind: str, key: str) -> Any:
+def _loaded(book: RunPages, kind: str, key: str) -> Any:
     return book.cache.load(EVIDENCE[kind], key)
 
 
 @lru_cache(maxsize=4096)
 def _shown(clip: Clip, copies: Path) -> Path:
-    return shown(clip, copies).path
+    return playable_file(clip, copies).path
 
 
 def application(runs: Sequence[Path], copies: Path) -> Application:
@@ -134,9 +134,9 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
     from starlette.routing import Route
 
     load_all()
-    shelves = _named([Shelf(Run(path), copies) for path in runs])
+    shelves = _named([LiveRun(Run(path), copies) for path in runs])
 
-    def of(request: Any) -> Shelf:
+    def of(request: Any) -> LiveRun:
         live_run = shelves.get(request.path_params["run"])
         if live_run is None:
             raise HTTPException(404, "There is no such run.")
@@ -195,7 +195,7 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
     )
 
 
-def _named(shelves: Sequence[Shelf]) -> dict[str, Shelf]:
+def _named(shelves: Sequence[LiveRun]) -> dict[str, LiveRun]:
     """Shelves by a name that can stand in an address: a number, and the folder of the run as far as it is plain."""
     runs_by_name = {}
     for k, live_run in enumerate(shelves, 1):
@@ -206,7 +206,7 @@ def _named(shelves: Sequence[Shelf]) -> dict[str, Shelf]:
     return runs_by_name
 
 
-def _list_of(shelves: dict[str, Shelf]) -> str:
+def _list_of(shelves: dict[str, LiveRun]) -> str:
     from markupsafe import escape
 
     items = "".join(

@@ -53,7 +53,7 @@ def overlays(evidence: Mapping[str, str], cache: EvidenceCache) -> list[Context]
     return [one for one in drawings if one["frame"]]
 
 
-def judged(evidence: Mapping[str, str], cache: EvidenceCache, places: Videos) -> list[Context]:
+def judge_overlays(evidence: Mapping[str, str], cache: EvidenceCache, places: Videos) -> list[Context]:
     """What judges said of a clip: questions with their answers, and the pictures they saw."""
     shots = _shots(evidence, cache, places)
     judgements = []

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, evidence_id
-from revisit.core.text import counted, parse_json
+from revisit.core.text import parse_json, pluralize
 from revisit.media import file_digest
 from revisit.report.plots import heat_map, scatter
-from revisit.report.tables import diagnosis_table, findings, funnel, in_words, plain_table, table
+from revisit.report.tables import diagnosis_table, findings, funnel, funnel_sentences, plain_table, table
 from revisit.report.verdict import verdict_view
 from revisit.report.wording import direction, is_bounded, span
 from revisit.results.display import HEADINGS, arrow, heading, metric_title, observed_by
@@ -20,7 +20,7 @@ from revisit.results.model_facts import cost_table, facts_for
 from revisit.web.templates import Context
 
 if TYPE_CHECKING:
-    from revisit.report.pages import Book
+    from revisit.report.pages import RunPages
 
 
 class MetricCard(TypedDict):
@@ -100,7 +100,7 @@ def gate_titles(plan: Mapping[str, Any]) -> dict[str, str]:
     return {gate: GATES[gate].title if gate in GATES else gate.replace("_", " ") for gate in plan["gates"]}
 
 
-def page(book: Book, by: Mapping[str, Mapping[str, Any]]) -> Context:
+def page(book: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Context:
     """Everything the template shows."""
     facts, summary, results, cards, gates = book.facts, book.summary, book.results, book.cards, book.gates
     models = summary.get("models", {})
@@ -109,7 +109,7 @@ def page(book: Book, by: Mapping[str, Mapping[str, Any]]) -> Context:
         "verdict": verdict_view(book.verdict, summary, book.floors),
         "moments": book.moments(),
         "stages": funnel(summary.get("funnel", [])),
-        "sentences": in_words(summary.get("funnel", [])),
+        "sentences": funnel_sentences(summary.get("funnel", [])),
         "by_model": [
             {"model": model, "cases": entry["cases"], "stages": funnel(entry["funnel"])}
             for model, entry in models.items()
@@ -141,7 +141,7 @@ def page(book: Book, by: Mapping[str, Mapping[str, Any]]) -> Context:
     }
 
 
-def _costs(book: Book) -> list[dict[str, Any]]:
+def _costs(book: RunPages) -> list[dict[str, Any]]:
     """What generating costs, where models.yaml beside the clips or the run says it."""
     costs = cost_table(facts_for([book.run.path]), list(book.summary.get("models", {})))
     return [costs] if costs else []
@@ -183,9 +183,9 @@ def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, sc
         "badges": badges,
         "source": request.get("source") or "not recorded",
         "facts": [
-            counted(cases, "clip"),
-            counted(scenes, "scene"),
-            counted(len(summary.get("models", {})), "model"),
+            pluralize(cases, "clip"),
+            pluralize(scenes, "scene"),
+            pluralize(len(summary.get("models", {})), "model"),
             f"observers: {observed_by(facts)}",
             _date(facts),
         ],
@@ -248,7 +248,7 @@ def _protocol(
         ],
         "counters": [(name.replace("_", " "), _in_line(value)) for name, value in facts["counters"].items()],
         "notes": [f"{clip[:12]}: {note}" for clip, notes in facts["notes"].items() for note in notes],
-        "work": counted(len(facts["invocations"]), "invocation"),
+        "work": pluralize(len(facts["invocations"]), "invocation"),
     }
 
 

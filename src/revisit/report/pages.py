@@ -13,9 +13,9 @@ from pathlib import Path
 from revisit.core import SUITES, Case, UsageError, digest
 from revisit.core.cases import FLOOR
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.run_summary import SoFar
-from revisit.report.clips import Entry, Truth
-from revisit.report.film import Films
+from revisit.engine.run_summary import CurrentResults
+from revisit.report.clips import ClipEntry, Truth
+from revisit.report.film import FilmStrips
 from revisit.report.page_data import gate_titles, metric_cards
 from revisit.report.videos import Videos
 from revisit.report.wording import gate_name
@@ -24,7 +24,7 @@ from revisit.results.file_types import CaseEntry
 from revisit.results.model_facts import facts_for
 from revisit.results.results import Results
 from revisit.results.run import Run
-from revisit.results.verdict import Verdict, verdict
+from revisit.results.verdict import Verdict, make_verdict
 from revisit.results.worst_frames import worst_moments
 from revisit.web.templates import Context
 
@@ -34,7 +34,7 @@ Rows = dict[str, tuple[int, Context]]  # case id -> number of answers, and its r
 
 
 @dataclass(frozen=True)
-class Scene:
+class PageScene:
     """Clips of one sample under one condition."""
 
     key: str
@@ -45,30 +45,30 @@ class Scene:
         return self.cases[0].sample
 
 
-class Book:
+class RunPages:
     """Everything that pages say of a run.
 
     Clips are described when they are asked for, and only a few are kept: a run may have thousands, and the small
     pictures of each lie in memory while it is described. `rows` are those of clips that were described before.
     """
 
-    def __init__(self, run: Run, told: SoFar, videos: Videos, rows: Rows | None = None) -> None:
+    def __init__(self, run: Run, told: CurrentResults, videos: Videos, rows: Rows | None = None) -> None:
         self.run, self.videos = run, videos
         self.results, self.summary, self.diagnoses = told.results, told.summary, told.diagnosis.get("cases", {})
         self.facts, self.plan = run.facts, run.plan
         self.planned = {entry["id"]: entry for entry in self.plan["cases"]}
         self.cache = EvidenceCache(Path(self.facts["cache"]))
-        self.films = Films(_shown(self.plan["cases"]), self.cache)
+        self.films = FilmStrips(_shown(self.plan["cases"]), self.cache)
         self.cards = metric_cards(self.summary, self.facts)
         self.gates = gate_titles(self.plan)
         self.rows: Rows = {} if rows is None else rows
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, ClipEntry] = {}
 
     @cached_property
     def verdict(self) -> Verdict:
         """Of the results as they are now; a run of an unknown suite has no questions."""
         card = SUITES[self.plan["suite"]].card if self.plan["suite"] in SUITES else {}
-        return verdict(self.results, card)
+        return make_verdict(self.results, card)
 
     @cached_property
     def held(self) -> Results:
@@ -87,13 +87,13 @@ class Book:
         return marked | {model for model in self.results.models if known.of(model).get("category") == FLOOR}
 
     @cached_property
-    def scenes(self) -> dict[str, Scene]:
+    def scenes(self) -> dict[str, PageScene]:
         """By key, in the order of the plan."""
         cases_by_scene: dict[tuple[str, str, str], list[Case]] = {}
         for case in self.results.cases:
             cases_by_scene.setdefault((case.subset, case.condition, case.sample), []).append(case)
         scenes = (
-            Scene(digest("\0".join(place), 10), tuple(sorted(cases, key=lambda case: (case.model, case.seed))))
+            PageScene(digest("\0".join(place), 10), tuple(sorted(cases, key=lambda case: (case.model, case.seed))))
             for place, cases in cases_by_scene.items()
         )
         return {scene.key: scene for scene in scenes}
@@ -103,8 +103,8 @@ class Book:
         """Case id -> key of its scene."""
         return {case.id: scene.key for scene in self.scenes.values() for case in scene.cases}
 
-    def entry(self, case: Case) -> Entry:
-        entry = self._entries.pop(case.id, None) or Entry(self, case, self.planned[case.id].get("evidence", {}))
+    def entry(self, case: Case) -> ClipEntry:
+        entry = self._entries.pop(case.id, None) or ClipEntry(self, case, self.planned[case.id].get("evidence", {}))
         self._entries[case.id] = entry
         while len(self._entries) > AT_ONCE:
             del self._entries[next(iter(self._entries))]
@@ -151,7 +151,7 @@ class Book:
         ] + [self.entry(case).whole() for case in scene.cases]
         return {"key": key, "title": scene.title, "align": self._align(scene), "clips": clips}
 
-    def _align(self, scene: Scene) -> str:
+    def _align(self, scene: PageScene) -> str:
         """How clips of other lengths go together: as the run aligned them with their references."""
         rules = {case.align for case in scene.cases} - {""} or {self.facts["protocol"]["align"]}
         return {"stretch": "share", "time": "time", "index": "time"}.get(min(rules), "auto")

@@ -35,7 +35,7 @@ def read_series(results: Results, case: Case, question: str) -> Series | None:
     return series if np.isfinite(series["value"]).any() else None
 
 
-def drawn(series: Series, limits: Sequence[float | None], higher_is_better: bool | None, most: int) -> Context:
+def thinned_series(series: Series, limits: Sequence[float | None], higher_is_better: bool | None, most: int) -> Context:
     """What the page draws: frames, values (null where unknown), the scale, and the frame with the worst value."""
     frame, value = series["frame"].astype(int), series["value"]
     rows = np.union1d(np.arange(0, len(frame), -(-len(frame) // most)), [len(frame) - 1])

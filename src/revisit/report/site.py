@@ -8,11 +8,11 @@ from pathlib import Path
 from revisit.core import METRICS
 from revisit.report.leaderboards import as_html, escape
 from revisit.results.ceilings import OUTCOME
-from revisit.results.leaderboards import Board, BoardCell, Column, Row, board_cell, column_of, printed
+from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, board_cell, column_of, printed_cell
 from revisit.results.results import Results
-from revisit.results.verdict import headline
-from revisit.runs.bundle_check import Checked
-from revisit.runs.bundles import Bundle, merged, together
+from revisit.results.verdict import headline_metrics
+from revisit.runs.bundle_check import BundleCheck
+from revisit.runs.bundles import Bundle, comparable_groups, join_bundles
 
 NOTE = (
     "Scores are held to the truth where there is one: what rewards an unchanged look counts by its nearness to the "
@@ -23,7 +23,7 @@ NOTE = (
 
 
 UNCHECKED = "not checked: nobody has made these answers again, so they are not ranked with those that were"
-Checks = Mapping[str, Checked]  # by the name of the bundle
+Checks = Mapping[str, BundleCheck]  # by the name of the bundle
 
 
 def boards_of(bundles: Sequence[Bundle], checks: Checks | None = None) -> list[Board]:
@@ -32,21 +32,21 @@ def boards_of(bundles: Sequence[Bundle], checks: Checks | None = None) -> list[B
     Answers that were not checked have columns of their own, without places.
     """
     boards = []
-    for group in merged(bundles):
-        results, rows = together(group)
+    for group in comparable_groups(bundles):
+        results, rows = join_bundles(group)
         about = group[0].about
         checked = _checked_part(results, rows, checks)
-        ids = dict.fromkeys([*headline(checked, about["suite"]), *headline(results, about["suite"])])
-        columns: list[Column] = []
+        ids = dict.fromkeys([*headline_metrics(checked, about["suite"]), *headline_metrics(results, about["suite"])])
+        columns: list[BoardColumn] = []
         cells: dict[str, dict[str, BoardCell]] = {model: {} for model in results.models}
         for metric in ids:
             sure = {model for model in results.models if is_checked(checks, rows[model], metric)}
             doubtful = set(results.models) - sure
             if sure:
-                columns += [column_of(metric), Column(f"{metric}.places", "places", None)]
+                columns += [column_of(metric), BoardColumn(f"{metric}.places", "places", None)]
             if doubtful:
                 scored = column_of(metric)
-                columns.append(Column(f"{metric}.unchecked", f"{scored.title}, not checked", None))
+                columns.append(BoardColumn(f"{metric}.unchecked", f"{scored.title}, not checked", None))
             places = _places(_of_models(checked, sure), metric)
             for model, part in results.groups("model").items():
                 cell = board_cell(part.cell(metric))
@@ -54,14 +54,16 @@ def boards_of(bundles: Sequence[Bundle], checks: Checks | None = None) -> list[B
                     cells[model][f"{metric}.unchecked"] = cell
                     continue
                 cells[model][metric] = cell
-                cells[model][f"{metric}.places"] = printed(*places[model]) if model in places else printed(None)
+                cells[model][f"{metric}.places"] = (
+                    printed_cell(*places[model]) if model in places else printed_cell(None)
+                )
         any_doubt = any(column.key.endswith(".unchecked") for column in columns)
         boards.append(
             Board(
                 f"{about['suite']}, dataset {about['dataset']}",
                 f"{about['protocol']}:{about['hash']}, observers {' | '.join(dict.fromkeys(map(_observers, group)))}",
                 tuple(columns),
-                tuple(Row(model, rows[model], cells[model]) for model in results.models),
+                tuple(BoardRow(model, rows[model], cells[model]) for model in results.models),
                 f"{NOTE} {UNCHECKED.capitalize()}." if any_doubt else NOTE,
             )
         )
@@ -117,7 +119,7 @@ def write_site(
     return path
 
 
-def _provenance(bundle: Bundle, checked: Checked | None) -> str:
+def _provenance(bundle: Bundle, checked: BundleCheck | None) -> str:
     about, started = bundle.about, [str(call["started"]) for call in bundle.run.get("invocations", ())]
     machine: Mapping[str, object] = bundle.run["environment"]
     software = f"Revisit {about['revisit']}, Python {machine.get('python', '')}, {machine.get('platform', '')}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from revisit.core import Record
 from revisit.core.records import GATE_STATES
-from revisit.core.text import counted
+from revisit.core.text import pluralize
 from revisit.report import plots
 from revisit.results import Cell, Results
 from revisit.results.display import BEST_RULE, HEADINGS, coverage, number, reason_title, unscored
@@ -105,14 +105,14 @@ def funnel(stages: Sequence[Mapping[str, Any]]) -> list[Context]:
     ]
 
 
-def in_words(stages: Sequence[Mapping[str, Any]]) -> list[str]:
+def funnel_sentences(stages: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the funnel says, in sentences."""
     n = {stage["stage"]: stage["n"] for stage in stages}
     sentences = []
     if {"all clips", "readable", "camera moved"} <= n.keys():
         sentences.append(
-            f"Of {counted(n['all clips'], 'clip')}, {n['readable']} could be read, and in {n['camera moved']} of these "
-            "the camera moved."
+            f"Of {pluralize(n['all clips'], 'clip')}, {n['readable']} could be read, and in {n['camera moved']} of "
+            "these the camera moved."
         )
     if {"view left", "view returned"} <= n.keys():
         sentences.append(

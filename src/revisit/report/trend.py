@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from revisit.core.text import shown_text
+from revisit.core.text import printable_text
 from revisit.results.display import column_head, number
 from revisit.results.trend import Trend
 
@@ -63,4 +63,4 @@ def _chart(trend: Trend, labels: Sequence[str]) -> str:
 
 
 def _text(words: str) -> str:
-    return escape(shown_text(words))
+    return escape(printable_text(words))

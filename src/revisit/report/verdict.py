@@ -10,8 +10,8 @@ from revisit.core import METRICS
 from revisit.report import plots
 from revisit.results import Cell
 from revisit.results.display import coverage, ends, metric_title, number, unscored
-from revisit.results.funnel import posed
-from revisit.results.question_ranking import Answer, Place
+from revisit.results.funnel import testable_clips
+from revisit.results.question_ranking import Place, QuestionRanking
 from revisit.results.verdict import Verdict
 from revisit.web.templates import Context
 
@@ -36,7 +36,7 @@ def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collectio
     }
 
 
-def _ties_broken(answer: Answer, answers: Sequence[Answer]) -> Answer:
+def _ties_broken(answer: QuestionRanking, answers: Sequence[QuestionRanking]) -> QuestionRanking:
     """The same answer; models that share a rank stand as the other questions of memory rank them."""
     memory_answers = [other for other in answers if other is not answer and other.question.memory]
 
@@ -62,7 +62,7 @@ def _ceiling(summary: Mapping[str, Any]) -> str:
     return str((summary.get("truth") or {}).get("name", "truth"))
 
 
-def _card(answer: Answer, floors: Collection[str], truth: str) -> Context:
+def _card(answer: QuestionRanking, floors: Collection[str], truth: str) -> Context:
     """One question: who leads and how sure that is, and every model as a dot with its interval."""
     state, lead = _lead(answer)
     card: Context = {
@@ -101,7 +101,7 @@ def _card(answer: Answer, floors: Collection[str], truth: str) -> Context:
     return card
 
 
-def _lead(answer: Answer) -> tuple[str, list[str]]:
+def _lead(answer: QuestionRanking) -> tuple[str, list[str]]:
     """How sure the answer is, and the names in front: `sure`, `alike`, `open`, `alone` or `silent`."""
     if not answer.places:
         return "silent", []
@@ -116,7 +116,7 @@ def _lead(answer: Answer) -> tuple[str, list[str]]:
     return ("alike" if all_tied else "open"), best
 
 
-def _scale(answer: Answer) -> tuple[float, float]:
+def _scale(answer: QuestionRanking) -> tuple[float, float]:
     """The worst and the best end of the metric's range; of what was measured, where the range has no end."""
     metric = METRICS[answer.metric]
     cells = [place.cell for place in answer.places] + ([answer.truth] if answer.truth else [])
@@ -127,14 +127,14 @@ def _scale(answer: Answer) -> tuple[float, float]:
     return (high, low) if metric.higher_is_better is False else (low, high)
 
 
-def _table(answers: list[Answer], summary: Mapping[str, Any], floors: Collection[str]) -> Context:
+def _table(answers: list[QuestionRanking], summary: Mapping[str, Any], floors: Collection[str]) -> Context:
     """Models by question: mean, interval, coverage and place; ordered as the first question ranks them."""
     models = summary.get("models", {})
     order = [place.model for answer in answers for place in answer.places]
     names = [name for name in dict.fromkeys([*order, *models]) if name in models]
     rows: list[Context] = []
     for name in names:
-        count = posed(models[name].get("funnel", ()))
+        count = testable_clips(models[name].get("funnel", ()))
         cells = [_cell(answer, name, models[name].get("scores", {})) for answer in answers]
         testable = f"{count[0]} of {count[1]}" if count else "not asked"
         rows.append({"model": name, "floor": name in floors, "posed": testable, "cells": cells})
@@ -147,7 +147,7 @@ def _table(answers: list[Answer], summary: Mapping[str, Any], floors: Collection
     }
 
 
-def _cell(answer: Answer, model: str, scores: Mapping[str, Any]) -> Context:
+def _cell(answer: QuestionRanking, model: str, scores: Mapping[str, Any]) -> Context:
     place: Place | None = next((place for place in answer.places if place.model == model), None)
     if place is not None:
         span = str(place.low) if place.low == place.high else f"{place.low}–{place.high}"
@@ -166,6 +166,6 @@ def _numbers(cell: Cell) -> Context:
     }
 
 
-def _shown(answer: Answer) -> str:
+def _shown(answer: QuestionRanking) -> str:
     """What the scores are, in words: of a metric that an unchanged look would win, how near they are to the truth's."""
     return f"Near the truth: {metric_title(answer.metric)}" if answer.near_truth else metric_title(answer.metric)

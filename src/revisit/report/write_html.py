@@ -25,11 +25,11 @@ from markupsafe import Markup
 
 from revisit.core import load_all
 from revisit.engine.leases import Claims
-from revisit.engine.run_summary import SoFar
+from revisit.engine.run_summary import CurrentResults
 from revisit.media.files import replacing
-from revisit.report.incremental import Part, basis_of, drop, files_of, lost_units, made_of, read_parts, write_parts
+from revisit.report.incremental import ScenePart, basis_of, drop, files_of, lost_units, made_of, read_parts, write_parts
 from revisit.report.page_data import page
-from revisit.report.pages import Book
+from revisit.report.pages import RunPages
 from revisit.report.videos import Videos
 from revisit.results.run import Run
 from revisit.web.templates import templates
@@ -55,11 +55,11 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
     shutil.rmtree(folder / "clips", ignore_errors=True)
     (folder / "scenes").mkdir(parents=True, exist_ok=True)
     videos = Videos(folder, copy_clips)
-    book = Book(run, SoFar(run.results, run.summary, run.diagnosis, True), videos)
+    book = RunPages(run, CurrentResults(run.results, run.summary, run.diagnosis, True), videos)
     basis, lines, missing = basis_of(book), run.lines, lost_units(book)
     there = files_of(folder)
     earlier = read_parts(folder, basis, there)
-    parts: dict[str, Part] = {}
+    parts: dict[str, ScenePart] = {}
     for key, scene in book.scenes.items():
         made_from, part = made_of(book, scene, lines, missing), earlier.get(key)
         if part is None or part.made_of != made_from or copy_clips:  # a clip is copied anew
@@ -67,11 +67,11 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
             content = chunk(book.scene(key)).encode(errors="replace")
             (folder / "scenes" / f"{key}.js").write_bytes(content)
             rows = {case.id: book.row(case) for case in scene.cases}  # while its pictures are in memory
-            part = Part(made_from, len(content), rows, tuple(videos.kept))
+            part = ScenePart(made_from, len(content), rows, tuple(videos.kept))
         book.rows.update({case.id: (book.answers(case), part.rows[case.id]) for case in scene.cases})
         parts[key] = part
     videos.kept.clear()
-    html, _ = rendered(book, by)
+    html, _ = render_page(book, by)
     pictures = {*videos.kept, *(picture for part in parts.values() for picture in part.pictures)}
     drop(folder, there.difference(pictures, (f"scenes/{key}.js" for key in parts)))
     with replacing(folder / "index.html") as temporary:
@@ -81,8 +81,8 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
     return folder / "index.html"
 
 
-def rendered(
-    book: Book, by: Mapping[str, Mapping[str, Any]], live: Mapping[str, object] | None = None
+def render_page(
+    book: RunPages, by: Mapping[str, Mapping[str, Any]], live: Mapping[str, object] | None = None
 ) -> tuple[str, str]:
     """The page, and the policy that it is under. `live` is what a server says of a run that may still be going."""
     style = _asset("report.css") + (files("revisit.web") / "static" / "player.css").read_text(encoding="utf-8")

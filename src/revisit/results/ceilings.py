@@ -79,7 +79,7 @@ def ceiling(results: Results, record: Record) -> float | None:
     return None if truth is None else results.score(truth, record.question)
 
 
-def measured(held: Record) -> str:
+def measured_text(held: Record) -> str:
     """Of a score that counts for something else: `measured 1.00, but what happened unseen is undone`.
 
     Of a score that counts as it is, the truth's beside it, where that is known; else nothing.

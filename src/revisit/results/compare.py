@@ -20,7 +20,7 @@ ClipKey = tuple[str, ...]  # what is the same clip of two models, whatever its s
 
 
 @dataclass(frozen=True)
-class Entry:
+class Contender:
     """One side of a comparison: a model of a run."""
 
     name: str
@@ -86,8 +86,8 @@ class Delta:
 
 
 def compare(
-    first: Entry,
-    others: Sequence[Entry],
+    first: Contender,
+    others: Sequence[Contender],
     metrics: Sequence[str],
     by: Mapping[str, Callable[[Case], str]] | None = None,
 ) -> list[Delta]:
@@ -98,7 +98,7 @@ def compare(
     return [delta if delta.p is None else replace(delta, corrected=next(corrected)) for delta in deltas]
 
 
-def _delta(first: Entry, second: Entry, metric: str, by: Mapping[str, Callable[[Case], str]]) -> Delta | None:
+def _delta(first: Contender, second: Contender, metric: str, by: Mapping[str, Callable[[Case], str]]) -> Delta | None:
     one, other = clip_scores(first.results, metric), clip_scores(second.results, metric)
     spots = [spot for spot in one if spot in other]
     if not spots:
@@ -204,7 +204,7 @@ class Coverage:
         return tuple(sentences)
 
 
-def coverage_of(first: Entry, second: Entry) -> Coverage:
+def coverage_of(first: Contender, second: Contender) -> Coverage:
     """Compare how many clips two sides delivered, and on how many the camera left and came back."""
     sides = first.results, second.results
     asked = [len(side.entries) for side in sides]

@@ -77,7 +77,7 @@ def coverage(cell: Cell) -> str:
     return f"{cell.n}/{cell.of}"
 
 
-def shown(cell: Cell, interval: bool = True) -> str:
+def cell_text(cell: Cell, interval: bool = True) -> str:
     """`0.71 [0.66 to 0.76] (12/20)`; a dash in place of the mean where nothing was scored."""
     between = f" [{ends(cell.interval)}]" if interval and cell.mean is not None and cell.interval else ""
     return f"{number(cell.mean)}{between} ({coverage(cell)}{f'; {FEW_SCENES}' if interval and cell.few_scenes else ''})"

@@ -49,7 +49,7 @@ def memory_stage(results: Results, metrics: Sequence[str]) -> list[Stage]:
     """The last stage: clips with a score of memory; nothing where nobody asked for one."""
     if not results.was_asked(*metrics):
         return []
-    scored = results.having_a_score(metrics)
+    scored = results.scored_cases(metrics)
     return [stage("memory scored", [case for case in results.readable.cases if case.id in scored])]
 
 
@@ -67,7 +67,7 @@ def passing(results: Results, cases: Iterable[Case], gate: str, labels: Sequence
     return [case for case in cases if passes(results.answer(case, gate))]
 
 
-def posed(funnel: Sequence[Stage]) -> tuple[int, int] | None:
+def testable_clips(funnel: Sequence[Stage]) -> tuple[int, int] | None:
     """How many clips posed the test, and of how many; None where nobody was asked."""
     stages = {stage["stage"]: int(stage["n"]) for stage in funnel}
     testable_stages: list[str] = [name for name in ("test posed", "memory scored") if name in stages]

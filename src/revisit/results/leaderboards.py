@@ -15,7 +15,7 @@ from revisit.core.cases import CEILING, FLOOR
 from revisit.results.cells import Cell
 from revisit.results.display import coverage, ends, marks, number, observed_by, reason_title
 from revisit.results.file_types import Details, PlanFile, RunFile
-from revisit.results.funnel import posed
+from revisit.results.funnel import testable_clips
 from revisit.results.results import Results
 from revisit.results.stand_ins import SUFFIX, set_apart, stand_ins
 
@@ -23,7 +23,7 @@ ROLES = ("", FLOOR, CEILING)  # in the order of a board
 
 
 @dataclass(frozen=True)
-class Column:
+class BoardColumn:
     """A measure: its key, what the head says, and which way is better."""
 
     key: str
@@ -50,13 +50,13 @@ class BoardCell(Cell):
         return f"{text} ({coverage(self)})" if self.of else text
 
 
-def printed(mean: float | None, text: str = "", reason: str = "") -> BoardCell:
+def printed_cell(mean: float | None, text: str = "", reason: str = "") -> BoardCell:
     """A cell without counts: from a paper, or made of other cells."""
     return BoardCell(0, 0, mean, text=text, reason=reason)
 
 
 @dataclass(frozen=True)
-class Row:
+class BoardRow:
     """A model and where its numbers come from."""
 
     model: str
@@ -70,9 +70,9 @@ class Row:
         """The name on a board; what is no model says so."""
         return f"{self.model} ({self.role})" if self.role else self.model
 
-    def cell(self, column: Column) -> BoardCell:
+    def cell(self, column: BoardColumn) -> BoardCell:
         """The cell under a column; an empty one where there is none."""
-        return self.cells.get(column.key, printed(None))
+        return self.cells.get(column.key, printed_cell(None))
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class Board:
 
     title: str
     protocol: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[BoardColumn, ...]
+    rows: tuple[BoardRow, ...]
     note: str = ""
     as_printed: bool = False  # numbers of a paper, marked by their order as papers do
     truths: Mapping[str, str] = field(default_factory=dict)  # clip -> digest of what it is compared with
@@ -94,7 +94,7 @@ class Board:
         return {**content, "rows": [_row_json(row) for row in self.rows]}
 
 
-def _row_json(row: Row) -> dict[str, object]:
+def _row_json(row: BoardRow) -> dict[str, object]:
     cells = {
         key: {
             "n": cell.n,
@@ -112,7 +112,7 @@ def _row_json(row: Row) -> dict[str, object]:
     return {**asdict(replace(row, cells={})), "cells": cells}
 
 
-def ordered(board: Board, by: str = "") -> list[Row]:
+def sorted_rows(board: Board, by: str = "") -> list[BoardRow]:
     """Rows from the best to the worst in one column, those without a value last; by name where none is given.
 
     Behind them stand the floors, and the truth as the ceiling.
@@ -125,7 +125,7 @@ def ordered(board: Board, by: str = "") -> list[Row]:
     if column is None:
         return rows
 
-    def rank(row: Row) -> tuple[int, bool, float]:
+    def rank(row: BoardRow) -> tuple[int, bool, float]:
         mean = row.cell(column).mean
         ordered = 0.0 if mean is None else -mean if column.higher_is_better is not False else mean
         return ROLES.index(row.role), mean is None, ordered
@@ -133,7 +133,7 @@ def ordered(board: Board, by: str = "") -> list[Row]:
     return sorted(rows, key=rank)
 
 
-def marked(board: Board, rows: Sequence[Row], column: Column) -> dict[int, str]:
+def marked_rows(board: Board, rows: Sequence[BoardRow], column: BoardColumn) -> dict[int, str]:
     """Positions of the rows that are best and second in a column, within each group, by the rule for all tables.
 
     A column that rewards an unchanged look has no marks where somebody looks less changed than the truth itself.
@@ -153,7 +153,7 @@ def marked(board: Board, rows: Sequence[Row], column: Column) -> dict[int, str]:
 # Facts that name who made the evidence of a score, where a protocol leaves that to the files it is given.
 MAKERS = ("judge", "detector", "net", "poses_from", "described_by", "depth_by", "flow", "rated_by")
 # A model whose camera never leaves keeps everything: how many clips posed the test stands before all scores.
-POSED = Column("posed", "test posed", None)
+POSED = BoardColumn("posed", "test posed", None)
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class RunFacts:
     summary: Details = field(default_factory=dict)
 
 
-def columns_of(run: RunFacts, known: Sequence[Column]) -> tuple[Column, ...]:
+def columns_of(run: RunFacts, known: Sequence[BoardColumn]) -> tuple[BoardColumn, ...]:
     """The columns of a run's board: those a suite names, in its order; else every metric the run asked.
 
     Behind them stand-ins have columns of their own; `run` has its results with these set apart.
@@ -189,7 +189,7 @@ def columns_of(run: RunFacts, known: Sequence[Column]) -> tuple[Column, ...]:
     return tuple(made)
 
 
-def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") -> Board:
+def board_of_run(run: RunFacts, known: Sequence[BoardColumn] = (), subset: str = "") -> Board:
     """Means over the clips of each model in a run, or of one part of the dataset; stand-ins in columns of their own."""
     run = replace(run, results=set_apart(run.results))
     part = run.results.only(
@@ -207,10 +207,10 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
     for model, mine in part.groups("model").items():
         cells = {column.key: _cell(mine, column.key) for column in columns}
         role = FLOOR if model in part.floors else ""
-        rows.append(Row(model, run.name, cells if subset else {**_testable_cells(run, model), **cells}, role=role))
+        rows.append(BoardRow(model, run.name, cells if subset else {**_testable_cells(run, model), **cells}, role=role))
     if part.truths:
         cells = {column.key: _cell(part.truth, column.key) for column in columns}
-        rows.append(Row(run.results.truth_name, run.name, cells, role=CEILING))
+        rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     here = {case.id for case in part.cases}
     digests: dict[str, set[str]] = {}  # a scene may have several clips, each with a reference of its own
@@ -255,7 +255,7 @@ def near_truth(board: Board) -> Board:
     return replace(board, columns=columns, rows=tuple(rows))
 
 
-def joined(boards: Sequence[Board]) -> list[Board]:
+def join_boards(boards: Sequence[Board]) -> list[Board]:
     """Boards with the same title, protocol in every column that both have, and ground truth, put together."""
     made: list[Board] = []
     for board in boards:
@@ -299,7 +299,7 @@ def _hash_of_tag(tag: str) -> str:
     return tag.partition(":")[2] or tag
 
 
-def _union(first: Sequence[Column], second: Sequence[Column]) -> tuple[Column, ...]:
+def _union(first: Sequence[BoardColumn], second: Sequence[BoardColumn]) -> tuple[BoardColumn, ...]:
     """Columns of both; one that only the second run asked takes its protocol."""
     later = {column.key: column for column in second}
     made = [column if column.protocol else later.get(column.key, column) for column in first]
@@ -340,15 +340,15 @@ def with_clips(board: Board, results: Results, metrics: Mapping[str, str]) -> Bo
 
 def _testable_cells(run: RunFacts, model: str) -> dict[str, BoardCell]:
     """How many clips of a model went away and came back, where the summary says it."""
-    count = posed(run.summary.get("models", {}).get(model, {}).get("funnel", ()))
-    return {POSED.key: printed(count[0] / count[1], f"{count[0]}/{count[1]}")} if count and count[1] else {}
+    count = testable_clips(run.summary.get("models", {}).get(model, {}).get("funnel", ()))
+    return {POSED.key: printed_cell(count[0] / count[1], f"{count[0]}/{count[1]}")} if count and count[1] else {}
 
 
-def column_of(id: str) -> Column:
+def column_of(id: str) -> BoardColumn:
     """The column of a metric; that of a plugin which is not installed here has its id for a title."""
     if id not in METRICS:
-        return Column(id, id, None)
-    return Column(id, METRICS[id].title, METRICS[id].higher_is_better)
+        return BoardColumn(id, id, None)
+    return BoardColumn(id, METRICS[id].title, METRICS[id].higher_is_better)
 
 
 def _makers(results: Results) -> dict[str, list[str]]:
@@ -361,7 +361,7 @@ def _makers(results: Results) -> dict[str, list[str]]:
     return {id: sorted(names) for id, names in found.items()}
 
 
-def _mixed_makers_sentence(columns: Sequence[Column], results: Results) -> str:
+def _mixed_makers_sentence(columns: Sequence[BoardColumn], results: Results) -> str:
     """A sentence on columns whose clips were not all observed by the same."""
     makers = _makers(results)
     mixed = [f"{c.title}: {', '.join(makers[c.key])}" for c in columns if len(makers.get(c.key, ())) > 1]

@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 
 from revisit.core import Case, MediaError, UsageError
-from revisit.core.text import own_yaml, parse_yaml
+from revisit.core.text import parse_package_yaml, parse_yaml
 from revisit.results.file_types import Details
 from revisit.results.run import Run
 
@@ -146,7 +146,7 @@ def _with_aliases(facts: Mapping[str, Details]) -> ModelFacts:
 @cache
 def published_facts() -> ModelFacts:
     """What papers state."""
-    content = own_yaml((files(__package__) / FILE).read_text(encoding="utf-8"))
+    content = parse_package_yaml((files(__package__) / FILE).read_text(encoding="utf-8"))
     return _with_aliases({name: _with_source(facts, content["sources"]) for name, facts in content["models"].items()})
 
 
@@ -168,7 +168,7 @@ def facts_for(runs: Sequence[Path], given: Path | None = None) -> ModelFacts:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ClipMeasures:
     """What a clip says of itself."""
 
     width: int
@@ -177,14 +177,14 @@ class Measured:
     frames: int
 
 
-def measured(cases: Sequence[Case]) -> Measured | None:
+def measure_clip(cases: Sequence[Case]) -> ClipMeasures | None:
     """Size, rate and length of the first of these clips that can be opened; nothing is decoded."""
     from revisit.media import open_clip
 
     for case in cases:
         try:
             with open_clip(case.clip, wanted=np.zeros(0, int)) as stream:
-                return Measured(stream.info.width, stream.info.height, stream.info.fps, stream.info.count)
+                return ClipMeasures(stream.info.width, stream.info.height, stream.info.fps, stream.info.count)
         except (MediaError, OSError):
             continue
     return None

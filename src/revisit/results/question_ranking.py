@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 
 from revisit.core import METRICS, Case
 from revisit.results.cells import Cell, Interval, differences_of, within
-from revisit.results.display import ends, shown, signed
+from revisit.results.display import cell_text, ends, signed
 from revisit.results.file_types import Details
 from revisit.results.pairing import ranks_of
 from revisit.results.results import Results
 from revisit.stats.paired import ALPHA, MIN_SCENES, MIN_SCENES_OF_LEVELS, PairedTest
 from revisit.stats.pairwise import ModelPair, Ranking
-from revisit.stats.power import MANY, needed
+from revisit.stats.power import MANY, clusters_needed
 
 
 @dataclass(frozen=True)
-class Question:
+class SuiteQuestion:
     """What a suite asks, and the metrics that answer it, the first one that can be asked deciding."""
 
     ask: str
@@ -28,7 +28,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class More:
+class ClipsNeeded:
     """How many more clips, of new scenes, would probably decide; None where there is no end to it."""
 
     about: int | None
@@ -44,7 +44,7 @@ class More:
 
 
 @dataclass(frozen=True)
-class Pairing:
+class PairOutcome:
     """Two models of one question on common clips; `difference` is that of `ahead` minus that of `behind`."""
 
     ahead: str
@@ -57,7 +57,7 @@ class Pairing:
     interval: Interval | None  # None for too few scenes
     p: float | None  # corrected for all pairs of the question; None for too few scenes
     decided: bool
-    more: More | None  # for a pair that is not decided
+    more: ClipsNeeded | None  # for a pair that is not decided
     uncorrected: float | None = None  # p of this pair by itself; the best model needs 5 % in each of its pairs
     method: str = ""  # the test, or why there is none
 
@@ -80,13 +80,13 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Answer:
+class QuestionRanking:
     """What the clips say to a question."""
 
-    question: Question
+    question: SuiteQuestion
     metric: str = ""  # the one that decided; nothing where none could
     places: tuple[Place, ...] = ()  # the best first
-    pairs: tuple[Pairing, ...] = ()
+    pairs: tuple[PairOutcome, ...] = ()
     clips: int = 0  # common ones
     left_out: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # model -> clips scored, and of how many
     truth: Cell | None = None
@@ -94,7 +94,7 @@ class Answer:
     reason: str = ""  # why there is no answer
     floors: Mapping[str, Cell] = field(default_factory=dict)  # of baselines without memory, which have no place
 
-    def pair(self, one: str, other: str) -> Pairing | None:
+    def pair(self, one: str, other: str) -> PairOutcome | None:
         return next((pair for pair in self.pairs if {pair.ahead, pair.behind} == {one, other}), None)
 
     def before(self, one: str, other: str) -> bool:
@@ -117,7 +117,7 @@ class Answer:
             return self.reason
         first, *others = [place.model for place in self.places]
         if not others:
-            told = f"{first} alone was scored: {shown(self.places[0].cell)}"
+            told = f"{first} alone was scored: {cell_text(self.places[0].cell)}"
         elif len(self.best) == 1:
             pair = self.pair(first, others[0])
             assert pair is not None
@@ -153,15 +153,16 @@ class Answer:
         return "; ".join(told)
 
 
-def questions_of(card: Details) -> list[Question]:
+def questions_of(card: Details) -> list[SuiteQuestion]:
     """The questions that a suite's card asks; of a suite that asks none, one question per group of metrics."""
     asked = card.get("questions") or [{"ask": name, "metrics": ids} for name, ids in (card.get("groups") or {}).items()]
     return [
-        Question(one["ask"], tuple(one["metrics"]), bool(one.get("memory")), str(one.get("gate", ""))) for one in asked
+        SuiteQuestion(one["ask"], tuple(one["metrics"]), bool(one.get("memory")), str(one.get("gate", "")))
+        for one in asked
     ]
 
 
-def answered(results: Results, question: Question) -> Answer:
+def rank_question(results: Results, question: SuiteQuestion) -> QuestionRanking:
     """The answer to one question, by its first metric that two models have a score in; else by the first with any."""
     part = results
     if question.gate and results.was_asked(question.gate):
@@ -170,7 +171,7 @@ def answered(results: Results, question: Question) -> Answer:
     scored = {id: {record.case.model for record in part.scores(id)} for id in known}
     metric = next((id for id in known if len(scored[id]) > 1), None) or next((id for id in known if scored[id]), None)
     if metric is None:
-        return Answer(question, reason=_unavailable_reason(results, question))
+        return QuestionRanking(question, reason=_unavailable_reason(results, question))
     return _rank_models(part, question, metric)
 
 
@@ -179,7 +180,7 @@ def _is_open(results: Results, case: Case, gate: str) -> bool:
     return record is None or record.status == "open"
 
 
-def _rank_models(results: Results, question: Question, metric: str) -> Answer:
+def _rank_models(results: Results, question: SuiteQuestion, metric: str) -> QuestionRanking:
     cells = {model: part.cell(metric) for model, part in results.groups("model").items()}
     most = max(cell.n for cell in cells.values())
     rare = {model: (cell.n, cell.of) for model, cell in cells.items() if cell.n < most / 2}
@@ -192,38 +193,38 @@ def _rank_models(results: Results, question: Question, metric: str) -> Answer:
             if unpaired
             else f"no clip has a score of {len(cells) - len(rare)} models"
         )
-        return Answer(question, metric, left_out=rare, reason=reason)
+        return QuestionRanking(question, metric, left_out=rare, reason=reason)
     means = {model: cell for model, cell in common.mean(metric).items() if cell.mean is not None}
     ranking = common.ranking(metric)
     places = [Place(rank.model, rank.rank, rank.low, rank.high, means[rank.model]) for rank in ranks_of(ranking)]
     near = bool(results.truths) and METRICS[metric].rewards_unchanged
     pairs = _pairings(ranking, metric)
-    return Answer(question, metric, tuple(places), pairs, ranking.clips, rare, _truth(results, metric), near)
+    return QuestionRanking(question, metric, tuple(places), pairs, ranking.clips, rare, _truth(results, metric), near)
 
 
-def _pairings(ranking: Ranking, metric: str) -> tuple[Pairing, ...]:
+def _pairings(ranking: Ranking, metric: str) -> tuple[PairOutcome, ...]:
     """All pairs, the one with the better mean ahead."""
     decided = sum(pair.decided for pair in ranking.pairs)
     alpha = ALPHA * min(1.0, (decided + 1) / max(len(ranking.pairs), 1))  # what the next pair would have to reach
     return tuple(_pairing(pair, metric, alpha) for pair in ranking.pairs)
 
 
-def _pairing(pair: ModelPair, metric: str, alpha: float) -> Pairing:
+def _pairing(pair: ModelPair, metric: str, alpha: float) -> PairOutcome:
     test = pair.test
-    return Pairing(
+    return PairOutcome(
         pair.ahead, pair.behind, pair.wins, pair.losses, test.clips, test.scenes, test.difference,
         None if test.interval is None else within(test.interval, differences_of(metric)), pair.p, pair.decided,
         None if pair.decided else _clips_needed(test, alpha), test.p, test.method,
     )  # fmt: skip
 
 
-def _clips_needed(test: PairedTest, alpha: float) -> More | None:
+def _clips_needed(test: PairedTest, alpha: float) -> ClipsNeeded | None:
     """Further clips, in the present number of clips per scene, rounded to what such a guess is worth."""
     scenes = test.scenes
     if test.estimate is None:
         return None
     # The test of yes and no adds to what was seen; how much there is to find does not come from what was added.
-    found = needed(replace(test.estimate, mean=test.difference, clusters=scenes), alpha)
+    found = clusters_needed(replace(test.estimate, mean=test.difference, clusters=scenes), alpha)
     if found is None:
         return None
     per_scene = test.clips / scenes
@@ -231,7 +232,7 @@ def _clips_needed(test: PairedTest, alpha: float) -> More | None:
     def clips(clusters: float | None) -> int | None:
         return None if clusters is None else _rounded(max(1.0, (clusters - scenes) * per_scene))
 
-    return More(clips(found.about), clips(found.low), clips(found.high))
+    return ClipsNeeded(clips(found.about), clips(found.low), clips(found.high))
 
 
 def _rounded(count: float) -> int:
@@ -241,7 +242,7 @@ def _rounded(count: float) -> int:
     return int(round(count / step) * step)
 
 
-def _unavailable_reason(results: Results, question: Question) -> str:
+def _unavailable_reason(results: Results, question: SuiteQuestion) -> str:
     for id in question.metrics:
         reason = results.lacking(id)
         if reason is not None:

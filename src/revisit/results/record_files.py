@@ -114,7 +114,7 @@ def _reason(kind: str, sentence: str) -> Reason:
 _OF_STATE = {"closed": "gate_closed", "unsure": "undecided", "failed": "failed"}
 
 
-class Lines:
+class RecordLines:
     """The newest line of each question of a record file. `refresh` reads on where it stopped before."""
 
     def __init__(self, path: Path) -> None:
@@ -129,7 +129,7 @@ class Lines:
         """Changes when lines were taken in."""
         return self._file, self.read
 
-    def refresh(self) -> Lines:
+    def refresh(self) -> RecordLines:
         """Take in what was appended since; a file that is another one by now is read anew."""
         if not self.path.is_file():
             return self

@@ -27,7 +27,7 @@ import numpy as np
 from revisit.core import GATES, METRICS, Case, Clip, Reason, Record, Rejected, Series, UsageError, load_all
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.records import GATE_STATES
-from revisit.core.text import counted
+from revisit.core.text import pluralize
 from revisit.results import export
 from revisit.results.cells import Cell, hides_rare_failures, limits_of, mean_of
 from revisit.results.display import heading
@@ -265,7 +265,7 @@ class Results:
         column = self._column(metric)
         return [record for record, status in zip(column.records, column.status, strict=True) if status == "scored"]
 
-    def having_a_score(self, metrics: Iterable[str]) -> set[str]:
+    def scored_cases(self, metrics: Iterable[str]) -> set[str]:
         """The cases with a score of one of these metrics.
 
         Parameters
@@ -325,7 +325,7 @@ class Results:
         return {case.model for case in self.cases} - others
 
     @cached_property
-    def contest(self) -> Results:
+    def ranked(self) -> Results:
         """The clips of those that are ranked: models without floors; floors alone are ranked among themselves."""
         floors = self.floors
         return self.only(lambda entry: entry.model not in floors) if floors < set(self.models) else self
@@ -871,7 +871,7 @@ class Results:
         made = {}
         for cases, (sentence, metrics) in alike.items():
             names = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
-            clips = f"{len(cases)} of {counted(len(self.cases), 'clip')}"
+            clips = f"{len(cases)} of {pluralize(len(self.cases), 'clip')}"
             made[tuple(metrics)] = f"{names} failed on {clips}, which count in no mean; the first: {sentence}"
         return made
 

@@ -10,14 +10,14 @@ from revisit.core import SUITES, Case, Record, Rejected, UsageError
 from revisit.core.errors import ExitCode
 from revisit.core.text import parse_json, reading
 from revisit.results.file_types import Details, PlanFile, RunFile
-from revisit.results.record_files import Lines, case_from_json, from_line
+from revisit.results.record_files import RecordLines, case_from_json, from_line
 from revisit.results.results import Results
 
 
 class Run:
     """A run directory, read back. Each file is read once, and again only when it has changed."""
 
-    def __init__(self, path: Path, lines: Lines | None = None, results: Results | None = None) -> None:
+    def __init__(self, path: Path, lines: RecordLines | None = None, results: Results | None = None) -> None:
         """`lines` are its answers and `results` what was made of them, where somebody has read them already."""
         if not (path / "run.json").is_file():
             raise UsageError(f"{path} is not a run (no run.json in it); `revisit eval SOURCE --out DIR` makes one")
@@ -45,8 +45,8 @@ class Run:
         return self._json("diagnosis.json") if (self.path / "diagnosis.json").is_file() else {}
 
     @property
-    def lines(self) -> Lines:
-        self._lines = self._lines or Lines(self.path / "records.jsonl")
+    def lines(self) -> RecordLines:
+        self._lines = self._lines or RecordLines(self.path / "records.jsonl")
         return self._lines.refresh()
 
     @property
@@ -78,7 +78,7 @@ class Run:
         return self._known[name][1]
 
 
-def results_of(out: Path, plan: PlanFile, known: Iterable[Case] = (), lines: Lines | None = None) -> Results:
+def results_of(out: Path, plan: PlanFile, known: Iterable[Case] = (), lines: RecordLines | None = None) -> Results:
     """The results in a folder, in the order of its plan: case by case, gates before metrics.
 
     `known` are cases that need not be read back from the plan.
@@ -86,7 +86,7 @@ def results_of(out: Path, plan: PlanFile, known: Iterable[Case] = (), lines: Lin
     now = {case.id: case for case in known}
     cases = [now.get(entry["id"]) or case_from_json(entry) for entry in plan["cases"]]
     questions = [*plan["gates"], *plan["metrics"]]
-    newest = (lines.refresh() if lines else Lines(out / "records.jsonl")).newest
+    newest = (lines.refresh() if lines else RecordLines(out / "records.jsonl")).newest
     answers: dict[str, dict[str, Record]] = {}
     for case in cases:
         mine = newest.get(case.id, {})

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from revisit.core import METRICS
 from revisit.results.cells import Cell, limits_of, mean_of
-from revisit.results.compare import Entry, clip_scores
+from revisit.results.compare import Contender, clip_scores
 from revisit.stats.paired import ALPHA, PairedTest, mean_test
 
 
@@ -59,12 +59,12 @@ class Trend:
         }
 
 
-def trends(points: Sequence[Entry], metrics: Sequence[str]) -> list[Trend]:
+def trends(points: Sequence[Contender], metrics: Sequence[str]) -> list[Trend]:
     """A trend per metric."""
     return [_trend(points, id) for id in metrics]
 
 
-def _trend(points: Sequence[Entry], metric: str) -> Trend:
+def _trend(points: Sequence[Contender], metric: str) -> Trend:
     scores = [clip_scores(point.results, metric) for point in points]
     common = [clip for clip in scores[0] if all(clip in other for other in scores)]
     if not common:

@@ -22,7 +22,7 @@ from revisit.core import METRICS, SUITES, digest
 from revisit.results.ceilings import held_to_truth, low_ceilings
 from revisit.results.display import number
 from revisit.results.file_types import Details
-from revisit.results.question_ranking import Answer, answered, names_text, questions_of
+from revisit.results.question_ranking import QuestionRanking, names_text, questions_of, rank_question
 from revisit.results.results import Results
 from revisit.results.run import Run
 from revisit.results.worst_frames import Moment, worst_moments
@@ -34,7 +34,7 @@ STILL = 0.5  # of what the others move: a model below it stands still
 class Verdict:
     """All of it, as console and page show it."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[QuestionRanking, ...]
     overall: str = ""  # the model that is nowhere worse and somewhere better than every other one
     ahead: str = ""  # the same among those that could be compared, where some could not
     not_compared: tuple[str, ...] = ()  # scored too rarely somewhere, and beaten nowhere
@@ -86,15 +86,15 @@ class Verdict:
         }
 
 
-def verdict(results: Results, card: Details) -> Verdict:
+def make_verdict(results: Results, card: Details) -> Verdict:
     """What these results say to the questions of a suite's card; worked out once."""
     return results.once(f"verdict {digest(card)}", lambda: _make_verdict(results, card))
 
 
 def _make_verdict(results: Results, card: Details) -> Verdict:
     everybody = held_to_truth(results)
-    held = everybody.contest
-    answers = tuple(_with_floors(answered(held, question), everybody) for question in questions_of(card))
+    held = everybody.ranked
+    answers = tuple(_with_floors(rank_question(held, question), everybody) for question in questions_of(card))
     first, not_compared = _overall_best(answers)
     return Verdict(
         answers,
@@ -107,7 +107,7 @@ def _make_verdict(results: Results, card: Details) -> Verdict:
     )
 
 
-def _with_floors(answer: Answer, results: Results) -> Answer:
+def _with_floors(answer: QuestionRanking, results: Results) -> QuestionRanking:
     """The answer, and beside it what baselines without memory score in its metric."""
     if not answer.places:
         return answer
@@ -116,27 +116,27 @@ def _with_floors(answer: Answer, results: Results) -> Answer:
     return replace(answer, floors={model: cell for model, cell in cells.items() if cell.mean is not None})
 
 
-def verdict_of(run: Run) -> Details:
+def load_verdict(run: Run) -> Details:
     """The verdict of a finished run, as its summary has it; made anew for a run from before there were verdicts."""
     summary = run.summary
     if "verdict" in summary:
         return dict(summary["verdict"])
     card = SUITES[summary["suite"]].card if summary["suite"] in SUITES else {}
-    return verdict(run.results, card).as_json()
+    return make_verdict(run.results, card).as_json()
 
 
-def headline(results: Results, suite: str) -> list[str]:
+def headline_metrics(results: Results, suite: str) -> list[str]:
     """The metrics that answer the questions of a suite: one for each question that has scores."""
     card = SUITES[suite].card if suite in SUITES else {}
-    found = [answered(results, question).metric for question in questions_of(card)]
+    found = [rank_question(results, question).metric for question in questions_of(card)]
     return [id for id in dict.fromkeys(found) if id]
 
 
-def _has_decided_pair(answer: Answer) -> bool:
+def _has_decided_pair(answer: QuestionRanking) -> bool:
     return any(pair.decided for pair in answer.pairs)
 
 
-def _overall_best(answers: Sequence[Answer]) -> tuple[str, tuple[str, ...]]:
+def _overall_best(answers: Sequence[QuestionRanking]) -> tuple[str, tuple[str, ...]]:
     """The model that no other one precedes anywhere, and that beats each of them somewhere.
 
     A model that was scored too rarely in some question is not beaten there: whoever is not beaten elsewhere stands in
@@ -158,7 +158,7 @@ def _overall_best(answers: Sequence[Answer]) -> tuple[str, tuple[str, ...]]:
     return "", ()
 
 
-def _first_and_last(answers: Sequence[Answer]) -> list[str]:
+def _first_and_last(answers: Sequence[QuestionRanking]) -> list[str]:
     """Models that are first in one question and last in another, where both are beyond doubt."""
     told = []
     asked = [answer for answer in answers if len(answer.places) > 1 and _has_decided_pair(answer)]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from revisit.core import METRICS, Case, Record
-from revisit.results.ceilings import measured
+from revisit.results.ceilings import measured_text
 from revisit.results.display import number
-from revisit.results.question_ranking import Answer
+from revisit.results.question_ranking import QuestionRanking
 from revisit.results.results import Results
 
 WORST = 3
@@ -27,9 +27,9 @@ class Moment:
     why: str
 
 
-def worst_moments(results: Results, answers: Sequence[Answer], count: int = WORST) -> list[Moment]:
+def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: int = WORST) -> list[Moment]:
     """The worst scores in what was asked, each of another clip, and of other models and scenes where there are some."""
-    found: list[tuple[float, int, Record, Answer]] = []
+    found: list[tuple[float, int, Record, QuestionRanking]] = []
     for place, answer in enumerate(answers):
         if not answer.metric or None in METRICS[answer.metric].range:
             continue
@@ -54,9 +54,9 @@ def worst_moments(results: Results, answers: Sequence[Answer], count: int = WORS
     return chosen
 
 
-def _moment(results: Results, record: Record, answer: Answer) -> Moment:
+def _moment(results: Results, record: Record, answer: QuestionRanking) -> Moment:
     metric, case, value = METRICS[answer.metric], record.case, record.value or 0.0
-    why = "; ".join(filter(None, [f"{metric.title}: {number(value)}", measured(record)]))
+    why = "; ".join(filter(None, [f"{metric.title}: {number(value)}", measured_text(record)]))
     return Moment(case.id, case.model, case.sample, metric.id, value, _frame(results, case, metric.id), why)
 
 

@@ -16,9 +16,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
 from revisit.results.file_types import CaseEntry
-from revisit.core import GATES, METRICS, SUITES, Case, Reason, Verdict
+from revisit.core import GATES, METRICS, SUITES, Case, Reason, GateResult
 from revisit.core.scores import Score, Unscored
-from revisit.core.text import counted, reading
+from revisit.core.text import pluralize, reading
 from revisit.runs.bundles import Bundle, PromisedQuestion, read_bundle
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.evidence_plan import CaseEvidence
@@ -38,7 +38,7 @@ NO_PLAN = (
 
 
 @dataclass(frozen=True)
-class Checked:
+class BundleCheck:
     """What came of checking a bundle."""
 
     scores: int  # answers that were made again and agree
@@ -66,7 +66,7 @@ class Finding(NamedTuple):
 SAME = Finding("same")
 
 
-def check_bundle(path: Path) -> Checked:
+def check_bundle(path: Path) -> BundleCheck:
     """Look for everything that was planned, score it again from the evidence, and compare with what is claimed."""
     bundle = read_bundle(path)
     with reading(path, "a bundle of a run"):
@@ -84,7 +84,7 @@ class _Check:
         self.scores = 0
         self.questions = BundleQuestions(bundle, self.planned)
 
-    def run(self) -> Checked:
+    def run(self) -> BundleCheck:
         asked = self._asked()
         self.problems += [*self._plan(asked), *self.questions.problems]
         lines = self._lines(asked)
@@ -103,7 +103,7 @@ class _Check:
                 for file in cache.files():
                     file.unlink()
         total = sum(map(len, asked.values()))
-        return Checked(
+        return BundleCheck(
             self.scores, tuple(self.problems), dict(self.unchecked), total, dict(self.questions.unknown),
             tuple(self._remarks()),
         )  # fmt: skip
@@ -126,7 +126,7 @@ class _Check:
         found = [f"plan.json has {id} {n} times" for id, n in ids.items() if n > 1]
         own = [entry for entry in plan["cases"] if not entry.get("truth")]
         if plan["partial"] is None and len(own) != plan["total_cases"]:
-            found.append(f"plan.json counts {counted(plan['total_cases'], 'clip')} of models, and has {len(own)}")
+            found.append(f"plan.json counts {pluralize(plan['total_cases'], 'clip')} of models, and has {len(own)}")
         if promises is not None:
             before = {id: set(ids) for id, ids in promises["asked"].items()}
             before |= {id: set() for id in promises["rejected"]}
@@ -154,7 +154,7 @@ class _Check:
                     missing.setdefault(id, []).append(case)
         for id, cases in missing.items():
             few = ", ".join(cases[:3]) + (f" and {len(cases) - 3} more" if len(cases) > 3 else "")
-            self.problems.append(f"{id} was planned for {counted(len(cases), 'clip')} that it has no answer for: {few}")
+            self.problems.append(f"{id} was planned for {pluralize(len(cases), 'clip')} that it has no answer for: {few}")
         return lines
 
     def _case(self, case: Case, lines: Mapping[str, Line], cache: EvidenceCache) -> None:
@@ -228,7 +228,7 @@ class _Check:
         """One clip that a model hands in for several samples."""
         seen = Counter((e["model"], e["digest"]) for e in self.entries.values() if e["digest"] and not e.get("truth"))
         again = Counter(model for (model, _), n in seen.items() if n > 1)
-        return [f"{model} has {counted(n, 'clip')} that stand for several samples" for model, n in again.items()]
+        return [f"{model} has {pluralize(n, 'clip')} that stand for several samples" for model, n in again.items()]
 
 
 class BundleQuestions:
@@ -299,7 +299,7 @@ def compare_answer(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> 
         if status != "unscored":
             return Finding("changed", f"{id} is claimed as {status}, and has no score")
         return _same_reason(id, made.reason, line)
-    if isinstance(made, Verdict):
+    if isinstance(made, GateResult):
         if status != made.state or line.get("label", "") != made.label:
             return Finding("changed", f"{id} is claimed as {status}, and is {made.state}")
         return SAME

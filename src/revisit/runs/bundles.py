@@ -276,7 +276,7 @@ def _sha256(archive: zipfile.ZipFile, name: str) -> str:
     return made.hexdigest()
 
 
-def merged(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
+def comparable_groups(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
     """Bundles whose numbers compare: one suite, one dataset, one hash of all metrics."""
     groups: dict[tuple[str, str, str], list[Bundle]] = {}
     for bundle in bundles:
@@ -285,7 +285,7 @@ def merged(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
     return list(groups.values())
 
 
-def together(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
+def join_bundles(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
     """The results of comparable bundles as one, and the bundle of each row; a name in two bundles gets the bundle's.
 
     Scores are those that count, held to the truth: a board is a contest. What one model has clips of and another lacks

@@ -27,7 +27,7 @@ def entries() -> dict[str, Details]:
     return found
 
 
-def owed(run: Run) -> dict[str, list[str]]:
+def citations_for(run: Run) -> dict[str, list[str]]:
     """What a run used, by the key of the paper that is to be cited for it; the benchmark comes first."""
     used: dict[str, list[str]] = {}
 

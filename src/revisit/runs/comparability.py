@@ -13,7 +13,7 @@ from revisit.core import METRICS, SUITES, Case, UsageError, evidence_id
 from revisit.runs.group_by import grouping
 from revisit.engine.dependencies import observed_kinds
 from revisit.results.leaderboards import MAKERS
-from revisit.results.compare import Entry
+from revisit.results.compare import Contender
 from revisit.results.ceilings import held_to_truth
 from revisit.results.run import Run
 from revisit.results.question_ranking import questions_of
@@ -23,14 +23,14 @@ from revisit.results.question_ranking import questions_of
 class Side:
     """A model of a run, with what the run says of its protocol."""
 
-    entry: Entry
+    entry: Contender
     run: Run
     facts: RunFile
     plan: PlanFile
     model: str
 
 
-def sides(words: Sequence[str]) -> list[Side]:
+def read_sides(words: Sequence[str]) -> list[Side]:
     """What to compare: runs (all their models), RUN:MODEL, or a run followed by names of its models."""
     runs: dict[str, Run] = {}
     wanted: list[tuple[str, str | None]] = []
@@ -61,7 +61,7 @@ def sides(words: Sequence[str]) -> list[Side]:
         facts, plan, results = read[name]
         if model not in results.models:
             raise UsageError(f"{name} has no model {model!r}; it has {', '.join(results.models)}")
-        made.append(Side(Entry(label, results.where(model=model)), runs[name], facts, plan, model))
+        made.append(Side(Contender(label, results.where(model=model)), runs[name], facts, plan, model))
     return made
 
 
@@ -74,7 +74,7 @@ def _labels(chosen: Sequence[tuple[str, str]]) -> list[str]:
     return runs if len(set(runs)) == len(runs) else [f"{run}:{model}" for run, model in zip(runs, models, strict=True)]
 
 
-def matched(found: Sequence[Side]) -> list[tuple[Side, list[Side]]]:
+def match_sides(found: Sequence[Side]) -> list[tuple[Side, list[Side]]]:
     """Who is compared with whom: all with the first; of runs with the same several models, model by model."""
     by_run: dict[Path, list[Side]] = {}
     for side in found:
@@ -86,7 +86,7 @@ def matched(found: Sequence[Side]) -> list[tuple[Side, list[Side]]]:
     return [(found[0], list(found[1:]))]
 
 
-def headline(facts: RunFile) -> list[str]:
+def asked_metrics(facts: RunFile) -> list[str]:
     """The metrics that answer the questions of a run's suite, of those that the run asked."""
     card = SUITES[facts["suite"]].card if facts["suite"] in SUITES else {}
     asked = [id for question in questions_of(card) for id in question.metrics]

@@ -24,7 +24,7 @@ from typing import Any
 
 from revisit.results.file_types import ModelSummary, PartSummary
 from revisit.core import SUITES, Case, UsageError
-from revisit.core.text import counted
+from revisit.core.text import pluralize
 from revisit.results import Results
 from revisit.results.model_facts import GROUPS, facts_for
 from revisit.results.run import Run
@@ -82,7 +82,7 @@ def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[st
             "group by something with fewer values"
         )
     return {
-        f"{group} ({counted(len(part.cases), 'clip')})": {
+        f"{group} ({pluralize(len(part.cases), 'clip')})": {
             "metrics": list(metrics or known),
             "models": {model: _row(mine, metrics or known) for model, mine in part.groups().items()},
         }

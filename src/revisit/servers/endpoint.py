@@ -128,10 +128,10 @@ class Endpoint:
         try:
             client, url = self._connection(), self.url + path
             begun = time.monotonic()  # the first call also loads the library
-            with http_client.answering(client, method, url, within=within, json=body) as response:
+            with http_client.open_response(client, method, url, within=within, json=body) as response:
                 return (
                     response.status_code,
-                    http_client.received(response, self.largest, within, begun),
+                    http_client.read_body(response, self.largest, within, begun),
                     response.headers,
                 )
         except http_client.Unavailable as error:

@@ -18,7 +18,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from revisit.core import RevisitError
-from revisit.core.threads import started
+from revisit.core.threads import start_thread
 from revisit.media.digest import file_digest
 from revisit.media.files import replacing, write_lines, write_text
 from revisit.servers.endpoint import NoReply, Refused, Stopped
@@ -29,8 +29,8 @@ from revisit.servers.images import (
     ImageBackend,
     ImageBudget,
     ImagePrice,
+    ImageRequest,
     Picture,
-    Request,
     as_png,
     picture_key,
     read_drawings,
@@ -41,7 +41,7 @@ LONGEST_PAUSE, LONGEST_WAIT = 60.0, 600.0  # seconds
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ImageResult:
     """What became of a request."""
 
     id: str
@@ -97,7 +97,7 @@ class Album:
         self.lines = {str(line["file"]): line for line in read_drawings(folder / DRAWINGS)}
         self._lock = threading.Lock()
 
-    def state(self, request: Request, key: str) -> str:
+    def state(self, request: ImageRequest, key: str) -> str:
         """`absent`, `same` (drawn from this), or why the file that is there is another."""
         file = self.folder / f"{request.id}.png"
         if not file.exists():
@@ -122,7 +122,7 @@ class Album:
             return None
         return Picture(png, size, dict(record.get("usage") or {}), str(record.get("revised_prompt", "")))
 
-    def keep(self, key: str, facts: Facts, request: Request, picture: Picture) -> None:
+    def keep(self, key: str, facts: Facts, request: ImageRequest, picture: Picture) -> None:
         """Keep a picture that was just paid for."""
         if self.cache is None:
             return
@@ -131,7 +131,7 @@ class Album:
             temporary.write_bytes(picture.png)
         write_text(place / f"{key}.json", json.dumps(_drawing(key, facts, request, picture), ensure_ascii=False))
 
-    def put(self, key: str, facts: Facts, request: Request, picture: Picture) -> Path:
+    def put(self, key: str, facts: Facts, request: ImageRequest, picture: Picture) -> Path:
         """Write a picture into the folder, with its line in drawings.jsonl."""
         file = self.folder / f"{request.id}.png"
         with replacing(file) as temporary:
@@ -149,13 +149,13 @@ class Album:
 
 
 def draw_all(
-    requests: Sequence[Request],
+    requests: Sequence[ImageRequest],
     painter: ImageBackend,
     album: Album,
     *,
     replace: bool = False,
     spending: Spending | None = None,
-) -> Iterator[Drawn]:
+) -> Iterator[ImageResult]:
     """Draw every picture that is not there, several at a time, and tell what became of each as it ends.
 
     Parameters
@@ -177,8 +177,8 @@ def draw_all(
         `drawn`, `kept`, `recorded` (drawn earlier, paid for then), `failed` or `refused`, in the order they end.
     """
     spent = spending or Spending(painter.settings.budget, painter.settings.price)
-    waiting: queue.SimpleQueue[Request] = queue.SimpleQueue()
-    ended: queue.SimpleQueue[Drawn | BaseException] = queue.SimpleQueue()
+    waiting: queue.SimpleQueue[ImageRequest] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[ImageResult | BaseException] = queue.SimpleQueue()
     for request in requests:
         waiting.put(request)
     worker = _Worker(painter, album, replace, spent)
@@ -197,7 +197,7 @@ def draw_all(
 
     try:
         for _ in range(min(painter.settings.concurrency, len(requests))):
-            started(work, name="draw")
+            start_thread(work, name="draw")
         for _ in requests:
             result = ended.get()
             if isinstance(result, BaseException):
@@ -216,15 +216,15 @@ class _Worker:
         self._stopped: Stopped | None = None
         self._checking, self._checked = threading.Lock(), False
 
-    def one(self, request: Request) -> Drawn:
+    def one(self, request: ImageRequest) -> ImageResult:
         """What became of one request."""
         key = picture_key(self.painter.facts, request)
         state = self.album.state(request, key)
         if state == "same":
-            return Drawn(request.id, "kept", file=self.album.folder / f"{request.id}.png")
+            return ImageResult(request.id, "kept", file=self.album.folder / f"{request.id}.png")
         if state != "absent" and not self.replace:
             file = self.album.folder / f"{request.id}.png"
-            return Drawn(request.id, "refused", f"{file} is there and {state}; --replace draws it anew")
+            return ImageResult(request.id, "refused", f"{file} is there and {state}; --replace draws it anew")
         picture, status = self.album.recorded(key), "recorded"
         if picture is None:
             try:
@@ -232,14 +232,14 @@ class _Worker:
             except (NoReply, Refused, Stopped) as error:
                 if isinstance(error, Stopped):
                     self._stopped = error
-                return Drawn(request.id, "failed", str(error))
+                return ImageResult(request.id, "failed", str(error))
             self.album.keep(key, self.painter.facts, request, picture)
         file = self.album.put(key, self.painter.facts, request, picture)
         requested_size, is_ = ("x".join(map(str, size)) for size in (request.size, picture.size))
         remark = "" if picture.size == request.size else f"it is {is_}, but {requested_size} was asked for"
-        return Drawn(request.id, status, file=file, remark=remark)
+        return ImageResult(request.id, status, file=file, remark=remark)
 
-    def _drawn(self, request: Request) -> Picture:
+    def _drawn(self, request: ImageRequest) -> Picture:
         """A new picture, after as many calls as it takes, within the budget."""
         settings = self.painter.settings
         pause = settings.pause
@@ -275,7 +275,7 @@ class _Worker:
             raise self._stopped
 
 
-def _drawing(key: str, facts: Facts, request: Request, picture: Picture) -> Drawing:
+def _drawing(key: str, facts: Facts, request: ImageRequest, picture: Picture) -> Drawing:
     """What is kept of a picture besides its pixels."""
     return {
         "key": key, "prompt": request.prompt, "size": list(request.size), "number": request.number,
@@ -285,7 +285,7 @@ def _drawing(key: str, facts: Facts, request: Request, picture: Picture) -> Draw
     }  # fmt: skip
 
 
-def expected_cost(requests: Sequence[Request], painter: ImageBackend, album: Album) -> tuple[int, float, str]:
+def expected_cost(requests: Sequence[ImageRequest], painter: ImageBackend, album: Album) -> tuple[int, float, str]:
     """How many pictures have to be drawn, what they cost by the price of a picture, and in which currency."""
     keys = [(request, picture_key(painter.facts, request)) for request in requests]
     new = sum(album.state(request, key) != "same" and album.recorded(key) is None for request, key in keys)

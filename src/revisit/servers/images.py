@@ -75,12 +75,12 @@ class ImageSettings(EndpointSettings):
     @classmethod
     def _size(cls, text: str) -> str:
         if text:
-            size_of(text)
+            picture_size_of(text)
         return text
 
 
 @dataclass(frozen=True)
-class Request:
+class ImageRequest:
     """One picture to draw."""
 
     id: str  # name of its file
@@ -108,7 +108,7 @@ class ImageBackend(Protocol):
     def check(self) -> None:
         """Raise Stopped where nothing can be drawn at all."""
 
-    def draw(self, request: Request) -> Picture:
+    def draw(self, request: ImageRequest) -> Picture:
         """One picture; NoReply, Refused or Stopped where there is none."""
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class ImageServer(Endpoint):
             "parameters": settings.parameters,
         }  # fmt: skip
 
-    def body(self, request: Request) -> dict[str, object]:
+    def body(self, request: ImageRequest) -> dict[str, object]:
         """What is sent."""
         width, height = request.size
         body = {
@@ -143,7 +143,7 @@ class ImageServer(Endpoint):
         }
         return {name: value for name, value in body.items() if value is not None and name not in self.left_out}
 
-    def draw(self, request: Request) -> Picture:
+    def draw(self, request: ImageRequest) -> Picture:
         """One picture of a prompt."""
         while True:
             answer = self.post("/images/generations", self.body(request))
@@ -175,7 +175,7 @@ class ImageServer(Endpoint):
         if url.startswith("data:"):
             return base64.b64decode(url.partition(",")[2], validate=True)
         if urlsplit(url).scheme != "https" and not http_client.same_host(url, self.url):
-            raise Refused(f"the server names a picture at {http_client.shown(url)[:200]}, which is not fetched")
+            raise Refused(f"the server names a picture at {http_client.printable_url(url)[:200]}, which is not fetched")
         try:
             return http_client.read(url)[0]
         except http_client.Unavailable as error:
@@ -199,7 +199,7 @@ class RecordedImages:
     def check(self) -> None:
         """Nobody has to be reached."""
 
-    def draw(self, request: Request) -> Picture:
+    def draw(self, request: ImageRequest) -> Picture:
         """The recorded picture."""
         line = self.lines.get(picture_key(self.facts, request))
         file = self.path.parent / Path(str(line["file"])).name if line else None  # of this folder, whatever it says
@@ -243,7 +243,7 @@ def choose_images(choice: str) -> ImageBackend:
     return ImageServer(settings)
 
 
-def size_of(text: str) -> tuple[int, int]:
+def picture_size_of(text: str) -> tuple[int, int]:
     """Width and height of a picture, from text such as 1280x720."""
     width, height = parse_size(text)
     if not 16 <= width <= 8192 or not 16 <= height <= 8192:
@@ -251,7 +251,7 @@ def size_of(text: str) -> tuple[int, int]:
     return width, height
 
 
-def picture_key(facts: Facts, request: Request) -> str:
+def picture_key(facts: Facts, request: ImageRequest) -> str:
     """Address of a picture: its prompt, size and number, and who draws it."""
     what = {"prompt": request.prompt, "size": list(request.size), "number": request.number}
     return digest({"images": dict(facts), **what}, 40)

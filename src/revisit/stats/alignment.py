@@ -24,7 +24,7 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """Two clips of one scene, what people say of them, and by how much the metric differs."""
 
     first: str  # model
@@ -62,7 +62,7 @@ class Decisions:
     preferred: int  # pairs in which people prefer one
 
 
-def by_win_ratio(pairs: Sequence[Compared], seed: int = 0) -> WinRatios | None:
+def by_win_ratio(pairs: Sequence[Comparison], seed: int = 0) -> WinRatios | None:
     """Win ratios by people and by the metric, a tie half, with rho and tau between them; None without a pair."""
     if not pairs:
         return None
@@ -96,17 +96,17 @@ def _resampled(won: np.ndarray, seed: int) -> list[tuple[float | None, float | N
     return samples
 
 
-def pair_rho(pairs: Sequence[Compared]) -> tuple[float, int] | None:
+def pair_rho(pairs: Sequence[Comparison]) -> tuple[float, int] | None:
     """Spearman's correlation of verdicts and differences, and the number of pairs."""
     return spearman([pair.verdict for pair in pairs], [pair.difference for pair in pairs])
 
 
-def decided(difference: float, tau: float) -> int:
+def decide(difference: float, tau: float) -> int:
     """1, 0 or -1: which clip the metric prefers outside its tie region."""
     return 0 if abs(difference) <= tau else 1 if difference > 0 else -1
 
 
-def fit_tie_region(pairs: Sequence[Compared]) -> float:
+def fit_tie_region(pairs: Sequence[Comparison]) -> float:
     """The tie region under which decisions agree best with people (Cohen's kappa); the smallest of the best."""
     sizes = np.unique(np.abs([pair.difference for pair in pairs])) if pairs else np.zeros(0)
     tried = [0.0, *((sizes[:-1] + sizes[1:]) / 2).tolist(), *(sizes[-1:] if len(sizes) else [])]
@@ -114,9 +114,9 @@ def fit_tie_region(pairs: Sequence[Compared]) -> float:
     return max(tried, key=lambda tau: (_kappa(pairs, tau), -tau))
 
 
-def decisions(pairs: Sequence[Compared], tau: float) -> Decisions:
+def decisions(pairs: Sequence[Comparison], tau: float) -> Decisions:
     """How decisions with this tie region agree with people."""
-    predicted = [decided(pair.difference, tau) for pair in pairs]
+    predicted = [decide(pair.difference, tau) for pair in pairs]
     right = [pair.verdict for pair in pairs]
     agree = [a == b for a, b in zip(predicted, right, strict=True)]
     strict = [ok for ok, verdict in zip(agree, right, strict=True) if verdict]
@@ -154,8 +154,8 @@ def judgeability(gate: Sequence[bool], people: Sequence[bool]) -> GateAgreement:
     return {"judgeable": j, "not_judgeable": nj, "balanced": both, "n_judgeable": len(passed), "n_not": len(rejected)}
 
 
-def _kappa(pairs: Sequence[Compared], tau: float) -> float:
-    kappa = cohen_kappa([decided(pair.difference, tau) for pair in pairs], [pair.verdict for pair in pairs])
+def _kappa(pairs: Sequence[Comparison], tau: float) -> float:
+    kappa = cohen_kappa([decide(pair.difference, tau) for pair in pairs], [pair.verdict for pair in pairs])
     return -1.0 if kappa is None else round(kappa, 12)
 
 

@@ -121,7 +121,7 @@ def ends_interval(
     return low + (high - low) * max(0.0, centre - margin), low + (high - low) * min(1.0, centre + margin)
 
 
-def of_ends(values: Sequence[float], clusters: Sequence[Hashable], ends: Interval) -> Estimate | None:
+def estimate_with_ends(values: Sequence[float], clusters: Sequence[Hashable], ends: Interval) -> Estimate | None:
     """As `estimate`, with one more cluster at each end, for values that are nothing but ends and what lies between."""
     each = max(1, round(len(values) / max(1, len(set(clusters)))))
     added = [end for end in ends for _ in range(each)]

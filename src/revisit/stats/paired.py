@@ -23,7 +23,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from revisit.stats.intervals import Estimate, Interval, estimate, of_ends, t_quantile, t_tail
+from revisit.stats.intervals import Estimate, Interval, estimate, estimate_with_ends, t_quantile, t_tail
 
 LEAST_PAIRS = 6  # with fewer differences no result of the signed ranks can be significant at 5 %
 MIN_SCENES = 3  # for scores on a continuous scale
@@ -69,7 +69,9 @@ class PairedTest:
     def estimate(self) -> Estimate | None:
         """The mean with its cluster-robust error; None for fewer than two scenes."""
         if self.range is not None and self.scenes > 1 and all(abs(size) in (0.0, self.range) for size in self.change):
-            return of_ends(self.change, self.clusters, (-self.range, self.range))  # three of three is no certainty
+            return estimate_with_ends(
+                self.change, self.clusters, (-self.range, self.range)
+            )  # three of three is no certainty
         return estimate(self.change, self.clusters)
 
     @cached_property

@@ -20,7 +20,7 @@ MANY = 1000  # nobody will make so many clips to tell two models apart
 
 
 @dataclass(frozen=True)
-class Needed:
+class ClustersNeeded:
     """Clusters in all, not more: the likely number, and its range; None where there is no end to it."""
 
     about: float | None
@@ -35,7 +35,9 @@ def clusters_for(effect: float, alpha: float = 0.05, power: float = POWER) -> fl
     return ((sure + normal.inv_cdf(power)) / effect) ** 2 + sure**2 / 2
 
 
-def needed(difference: Estimate, alpha: float = 0.05, power: float = POWER, level: float = LEVEL) -> Needed | None:
+def clusters_needed(
+    difference: Estimate, alpha: float = 0.05, power: float = POWER, level: float = LEVEL
+) -> ClustersNeeded | None:
     """How many clusters would decide, judging by what was seen; None where all differences are equal."""
     if difference.error == 0:
         return None
@@ -45,7 +47,7 @@ def needed(difference: Estimate, alpha: float = 0.05, power: float = POWER, leve
         shift = _shift(t, difference.freedom, share)
         return clusters_for(shift / math.sqrt(difference.clusters), alpha, power) if shift > 0 else None
 
-    return Needed(of(0.5), of((1 + level) / 2), of((1 - level) / 2))
+    return ClustersNeeded(of(0.5), of((1 + level) / 2), of((1 - level) / 2))
 
 
 def _shift(t: float, freedom: float, share: float) -> float:

@@ -29,7 +29,7 @@ DatasetTable = tuple[str, Sequence[str], Rows]  # title, columns, rows
 
 
 @dataclass(frozen=True)
-class Described:
+class DatasetDescription:
     """What is in a dataset: facts by name, tables (title, columns, rows), and numbers to be drawn as histograms."""
 
     title: str
@@ -114,7 +114,7 @@ def empty_folder(root: Path) -> Path:
     return root
 
 
-def frame(video: Path, number: int) -> np.ndarray:
+def read_frame(video: Path, number: int) -> np.ndarray:
     """One frame of a video; -1 is the last one."""
 
     def wanted(count: int, fps: float) -> np.ndarray:
@@ -134,7 +134,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]
     write_text(path, csv_text(columns, rows, newline))
 
 
-def counted(values: Iterable[Any]) -> list[tuple[str, int]]:
+def value_counts(values: Iterable[Any]) -> list[tuple[str, int]]:
     """How often each value occurs, the most frequent first."""
     from collections import Counter
 
@@ -143,15 +143,15 @@ def counted(values: Iterable[Any]) -> list[tuple[str, int]]:
 
 def count_table(title: str, columns: tuple[str, str], values: Iterable[object]) -> DatasetTable:
     """A table of how often each value occurs."""
-    return title, columns, counted(values)
+    return title, columns, value_counts(values)
 
 
 def range_table(title: str, numbers: Mapping[str, Sequence[float]]) -> DatasetTable:
     """A table with least, median and most of some quantities."""
-    return title, ("", "least", "median", "most"), [[name, *spread(values)] for name, values in numbers.items()]
+    return title, ("", "least", "median", "most"), [[name, *range_cells(values)] for name, values in numbers.items()]
 
 
-def spread(values: Sequence[float]) -> list[str]:
+def range_cells(values: Sequence[float]) -> list[str]:
     """Least, median and most of some numbers, for a table."""
     if not len(values):
         return ["", "", ""]

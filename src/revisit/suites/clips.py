@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
-from revisit.core.text import counted, parse_json
+from revisit.core.text import parse_json, pluralize
 from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, natural_order
 
 MANIFEST = "manifest.jsonl"
@@ -85,7 +85,9 @@ def unread_files(root: Path) -> Iterator[Rejected | Remark]:
     if other_files:
         rest = f" and {len(other_files) - MOST_NAMED} more" if len(other_files) > MOST_NAMED else ""
         names = ", ".join(other_files[:MOST_NAMED]) + rest
-        yield Remark(f"{counted(len(other_files), 'other file')} not read, being no video that is known here: {names}")
+        yield Remark(
+            f"{pluralize(len(other_files), 'other file')} not read, being no video that is known here: {names}"
+        )
 
 
 def _unread(folder: Path) -> Iterator[tuple[Path, str]]:

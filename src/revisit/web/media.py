@@ -27,7 +27,7 @@ UNEVEN = 0.25  # of a frame: how far a frame may be from where a constant rate h
 
 
 @dataclass(frozen=True)
-class Shown:
+class PlayableFile:
     """A file that browsers play frame by frame."""
 
     path: Path
@@ -37,13 +37,13 @@ class Shown:
     height: int
 
 
-def shown(clip: Clip, copies: Path) -> Shown:
+def playable_file(clip: Clip, copies: Path) -> PlayableFile:
     """The clip as a browser can show it: itself where possible, else a copy in the folder `copies`."""
     with open_clip(clip, wanted=np.zeros(0, dtype=int)) as stream:
         info = stream.info
     facts = info.fps, info.count, info.width, info.height
     if not clip.start and clip.count is None and _plays(clip.path) and _even(info.times, info.fps):
-        return Shown(clip.path, *facts)
+        return PlayableFile(clip.path, *facts)
     path = copies / f"{clip_digest(clip)[:32]}.mp4"
     if path.is_file():
         with suppress(OSError):  # of a cache that others own
@@ -52,7 +52,7 @@ def shown(clip: Clip, copies: Path) -> Shown:
         copies.mkdir(parents=True, exist_ok=True)
         with open_clip(clip) as stream:
             encode_mp4(path, (_even_size(frame.rgb) for frame in stream), info.fps, crf=14)
-    return Shown(path, *facts)
+    return PlayableFile(path, *facts)
 
 
 def _plays(path: Path) -> bool:

@@ -52,7 +52,7 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Where:
+class ListenAddress:
     """Where a server listens, and under which names it may be asked."""
 
     host: str = "127.0.0.1"
@@ -65,7 +65,7 @@ class Where:
         return frozenset(name.lower() for name in (*LOOPBACK, *own, *self.names))
 
 
-def checked(where: Where, token: str) -> Where:
+def check_address(where: ListenAddress, token: str) -> ListenAddress:
     """The place, refused where others could reach it without a token."""
     if is_loopback(where.host):
         return where
@@ -202,11 +202,11 @@ async def _refuse(send: Send, status: int, sentence: str) -> None:
 
 
 def serve(
-    app: Application, where: Where, token: str = "", started: Callable[[str], None] = lambda address: None
+    app: Application, where: ListenAddress, token: str = "", started: Callable[[str], None] = lambda address: None
 ) -> None:
     """Serve until interrupted; `started` is called with the address once requests are taken."""
     uvicorn = needs("uvicorn")
-    checked(where, token)
+    check_address(where, token)
     listening = _listening(where)
     shown = f"[{where.host}]" if ":" in where.host else where.host
     config = uvicorn.Config(
@@ -218,7 +218,7 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
 
 
-def _listening(where: Where) -> Any:
+def _listening(where: ListenAddress) -> Any:
     import socket
 
     try:

@@ -12,7 +12,7 @@ MOST = 48  # files; one of EfficientNet-Lite0 for one size of pictures has 14 MB
 DIGEST = 16  # bytes at the end of a file: what was damaged is not given to a parser
 
 
-def found(name: str) -> bytes | None:
+def load(name: str) -> bytes | None:
     """The bytes that were kept under this name, if they are there and whole."""
     path = _place(name)
     try:
@@ -23,7 +23,7 @@ def found(name: str) -> bytes | None:
     return data[:-DIGEST] if _digest(data[:-DIGEST]) == data[-DIGEST:] else None
 
 
-def keep(name: str, data: bytes) -> None:
+def store(name: str, data: bytes) -> None:
     """Keep these bytes; where the disk is full or may not be written to, they are made again next time."""
     path = _place(name)
     try:

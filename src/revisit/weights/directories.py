@@ -19,7 +19,7 @@ from typing import TypedDict, cast
 from revisit.core.text import json_or_none, parse_json
 from revisit.media.cache_folders import cache_root, user_cache
 from revisit.media.files import replacing
-from revisit.weights.lock import Entry, LockedFile
+from revisit.weights.lock import LockedFile, LockedWeights
 
 ROOT = "REVISIT_WEIGHTS"
 RECEIPT = "receipt.json"
@@ -73,7 +73,7 @@ class Receipt(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Here:
+class LocalWeights:
     """What was found of an entry: its files by their names on this machine, the first one first."""
 
     files: Mapping[str, Path]
@@ -92,19 +92,19 @@ class Here:
         return "by hand" if self.by_hand else "here"
 
 
-class Trouble(str):
+class WeightsProblem(str):
     """Why the files of an entry are not used: the path that is missing, or what is wrong with a file, in words."""
 
     state: str  # missing, damaged, or outdated where the lock names something else now
     again: bool  # whether only the bytes tell it, which a plain pull need not read
 
-    def __new__(cls, said: object, state: str = MISSING, again: bool = False) -> Trouble:
+    def __new__(cls, said: object, state: str = MISSING, again: bool = False) -> WeightsProblem:
         trouble = super().__new__(cls, said)
         trouble.state, trouble.again = state, again
         return trouble
 
 
-def look(entry: Entry, *, read: bool = False) -> Here | Trouble:
+def find_local(entry: LockedWeights, *, read: bool = False) -> LocalWeights | WeightsProblem:
     """The files of an entry on this machine, or what is wrong with them.
 
     Bytes of a pulled file are read where its time is not that of the pull, once, or where the caller wants them `read`.
@@ -115,41 +115,45 @@ def look(entry: Entry, *, read: bool = False) -> Here | Trouble:
     if len(names) == 1 and not variable:
         for suffix in BY_HAND:
             if (single := base / f"{entry.id}{suffix}").is_file():
-                return Here({single.name: single}, None)
+                return LocalWeights({single.name: single}, None)
     folder = Path(variable).expanduser() if variable else base / entry.id
     receipt = receipt_of(folder)
     if receipt is None:
         files = _by_hand(folder, names)
         absent = next((name for name in names if not (folder / name).is_file()), names[0])
-        return Here(files, None) if files else Trouble(folder / absent)
+        return LocalWeights(files, None) if files else WeightsProblem(folder / absent)
     for file in entry.files:
-        if trouble := _trouble(folder / file.becomes, file, told(receipt, file.becomes), read=read):
+        if trouble := _trouble(folder / file.becomes, file, file_record(receipt, file.becomes), read=read):
             return trouble
-    return Here({name: folder / name for name in names}, receipt)
+    return LocalWeights({name: folder / name for name in names}, receipt)
 
 
-def _trouble(path: Path, file: LockedFile, record: FileRecord, *, read: bool) -> Trouble | None:
+def _trouble(path: Path, file: LockedFile, record: FileRecord, *, read: bool) -> WeightsProblem | None:
     """What is wrong with a pulled file, after what its receipt says of it."""
     name = file.becomes
     try:
         state = path.stat()
     except OSError:
-        return Trouble(path)
+        return WeightsProblem(path)
     if not record:
-        return Trouble(f"{RECEIPT} has no entry for {name}", DAMAGED)
+        return WeightsProblem(f"{RECEIPT} has no entry for {name}", DAMAGED)
     if state.st_size != record["size"]:
-        return Trouble(f"{name} has {state.st_size} bytes instead of {record['size']}", DAMAGED)
+        return WeightsProblem(f"{name} has {state.st_size} bytes instead of {record['size']}", DAMAGED)
     source, expected = str(record["source_sha256"]), str(record["sha256"])
     if not source.startswith(file.sha256):
-        return Trouble(f"{name} was made from {source[:12]}..., but the lock now names {file.sha256[:12]}...", OUTDATED)
+        return WeightsProblem(
+            f"{name} was made from {source[:12]}..., but the lock now names {file.sha256[:12]}...", OUTDATED
+        )
     if not read and state.st_mtime_ns == record.get("mtime_ns") and not _remembered(_facts(path, state)):
         return None  # as the pull left it, and nobody has read anything else since
     try:
         digest = digest_of(path, read=read)
     except OSError as error:
-        return Trouble(f"{name} cannot be read ({error.strerror or type(error).__name__})", DAMAGED)
+        return WeightsProblem(f"{name} cannot be read ({error.strerror or type(error).__name__})", DAMAGED)
     if digest != expected:
-        return Trouble(f"{name} has the SHA-256 {digest[:12]}... instead of {expected[:12]}...", DAMAGED, again=True)
+        return WeightsProblem(
+            f"{name} has the SHA-256 {digest[:12]}... instead of {expected[:12]}...", DAMAGED, again=True
+        )
     return None
 
 
@@ -164,7 +168,7 @@ def _by_hand(folder: Path, names: list[str]) -> dict[str, Path] | None:
     return None
 
 
-def told(receipt: Receipt | None, name: str) -> FileRecord:
+def file_record(receipt: Receipt | None, name: str) -> FileRecord:
     """What a receipt says of a file; nothing where it does not say its size and digests."""
     files = receipt.get("files") if receipt else None
     record = files.get(name) if isinstance(files, dict) else None
@@ -191,16 +195,16 @@ def _parsed(path: Path, changed: int) -> Receipt:
 READ_BESIDE = ("config.json", "open_clip_config.json", "tokenizer.json", "vocab.json", "merges.txt", "spiece.model")
 
 
-def source_digest(entry: Entry) -> str:
+def source_digest(entry: LockedWeights) -> str:
     """SHA-256 of what the network is made of, equal on every machine; nothing where it is unknown.
 
     Of several files it is the digest of their names and digests.
     """
-    local = look(entry)
+    local = find_local(entry)
     if isinstance(local, str):
         digests = {file.becomes: file.sha256 for file in entry.files}
     elif local.receipt is not None:
-        digests = {name: str(told(local.receipt, name)["source_sha256"]) for name in local.files}
+        digests = {name: str(file_record(local.receipt, name)["source_sha256"]) for name in local.files}
     else:
         digests = {name: digest_of(path) for name, path in local.files.items()}
     if not isinstance(local, str) and local.first.parent.name == entry.id:
@@ -260,7 +264,7 @@ def _noted(note: Path, facts: Facts) -> str:
         return ""
 
 
-def why(entry: Entry, trouble: Trouble) -> str:
+def problem_text(entry: LockedWeights, trouble: WeightsProblem) -> str:
     """What is wrong with the weights of an entry and what to do about it, with the command last."""
     if not entry.sources:
         single = f"{entry.id}{Path(entry.files[0].name).suffix} into {root()}"

@@ -9,22 +9,22 @@ from contextlib import suppress
 from pathlib import Path
 
 from revisit.http_client import Unavailable
-from revisit.weights.lock import Entry, LockedFile, Source
-from revisit.weights.registries import Found
+from revisit.weights.lock import LockedFile, LockedWeights, Source
+from revisit.weights.registries import RemoteFile
 
 ENDPOINT = "https://huggingface.co"
 DENIED = (401, 403)
 
 
-def hub(source: Source, path: str) -> Found:
+def hub(source: Source, path: str) -> RemoteFile:
     """Where a file of a repository lies."""
     endpoint = (os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
     token = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN") or _stored_token()
     where = "/".join(urllib.parse.quote(part, safe="/") for part in (source.where, "resolve", source.revision, path))
-    return Found(f"{endpoint}/{where}", {"Authorization": f"Bearer {token}"} if token else {})
+    return RemoteFile(f"{endpoint}/{where}", {"Authorization": f"Bearer {token}"} if token else {})
 
 
-def denied(entry: Entry, error: Unavailable) -> str:
+def denied(entry: LockedWeights, error: Unavailable) -> str:
     """What to do about weights that are not given to everybody."""
     if not entry.gated:
         return f"{error}; if it asks for a licence, accept it there, then HF_TOKEN=... revisit weights pull {entry.id}"

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from revisit.weights.directories import look, root
+from revisit.weights.directories import find_local, root
 from revisit.weights.local_files import is_installed
 from revisit.weights.lock import entry_or_by_hand
 
 
 @dataclass(frozen=True)
-class Lacking:
+class MissingParts:
     """What networks with some weights lack here: libraries, weights to pull, and weights that nobody can pull."""
 
     libraries: tuple[str, ...] = ()
@@ -40,14 +40,14 @@ class Lacking:
         return "; ".join(sentences)
 
 
-def lacking(ids: Iterable[str]) -> Lacking:
+def missing_parts(ids: Iterable[str]) -> MissingParts:
     """All that networks with these weights lack on this machine."""
     libraries: dict[str, None] = {}
     lists: dict[str, list[str]] = {"weights": [], "damaged": [], "by_hand": [], "licences": []}
     for id in dict.fromkeys(ids):
         locked = entry_or_by_hand(id)
         libraries.update(dict.fromkeys(name for name in locked.needs if not is_installed(name)))
-        trouble = look(locked)
+        trouble = find_local(locked)
         if not isinstance(trouble, str):
             continue
         if not locked.sources:
@@ -56,7 +56,7 @@ def lacking(ids: Iterable[str]) -> Lacking:
         lists["damaged" if trouble.again else "weights"].append(id)
         if locked.gated:
             lists["licences"].append(locked.gated)
-    return Lacking(tuple(libraries), **{name: tuple(dict.fromkeys(values)) for name, values in lists.items()})
+    return MissingParts(tuple(libraries), **{name: tuple(dict.fromkeys(values)) for name, values in lists.items()})
 
 
 def install_command(extra: str) -> str:

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from revisit.core import MissingPrerequisite
-from revisit.weights.directories import look, source_digest, why
+from revisit.weights.directories import find_local, problem_text, source_digest
 from revisit.weights.lock import entry_or_by_hand
 from revisit.weights.tensors import INSTALL
 
@@ -16,9 +16,9 @@ from revisit.weights.tensors import INSTALL
 def file(id: str) -> Path:
     """The file of these weights; raises MissingPrerequisite with the command that brings or mends it."""
     locked = entry_or_by_hand(id)
-    local = look(locked)
+    local = find_local(locked)
     if isinstance(local, str):
-        raise MissingPrerequisite(why(locked, local))
+        raise MissingPrerequisite(problem_text(locked, local))
     return local.first
 
 
@@ -37,9 +37,9 @@ def why_missing(ids: Sequence[str]) -> str | None:
         for library in locked.needs:
             if not is_installed(library):
                 return f"{library} is not installed: {INSTALL}"
-        local = look(locked)
+        local = find_local(locked)
         if isinstance(local, str):
-            return why(locked, local)
+            return problem_text(locked, local)
     return None
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from revisit.core import UsageError
-from revisit.http_client import shown
+from revisit.http_client import printable_url
 
 OVERLAY = "REVISIT_WEIGHTS_LOCK"
 PACKAGED = Path(__file__).with_name("weights.lock")
@@ -60,12 +60,12 @@ class Source:
         return (self.take or {}).get(file.name, file.name)
 
     def __str__(self) -> str:
-        where = shown(self.where) if self.kind == "url" else self.where
+        where = printable_url(self.where) if self.kind == "url" else self.where
         return f"{self.kind} {where}" + (f" at {self.revision[:12]}" if self.kind == "hub" else "")
 
 
 @dataclass(frozen=True)
-class Entry:
+class LockedWeights:
     """The weights of one network."""
 
     id: str
@@ -85,7 +85,7 @@ class Entry:
         return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def entries() -> Mapping[str, Entry]:
+def entries() -> Mapping[str, LockedWeights]:
     """All entries, those of the user's own lock last."""
     packaged = _read(PACKAGED, PACKAGED.stat().st_mtime_ns)
     overlay = os.environ.get(OVERLAY, "")
@@ -97,7 +97,7 @@ def entries() -> Mapping[str, Entry]:
     return {**packaged, **_read(path, path.stat().st_mtime_ns)}
 
 
-def entry(id: str) -> Entry:
+def entry(id: str) -> LockedWeights:
     """The entry of this id."""
     all_entries = entries()
     if id not in all_entries:
@@ -107,15 +107,15 @@ def entry(id: str) -> Entry:
     return all_entries[id]
 
 
-def entry_or_by_hand(id: str) -> Entry:
+def entry_or_by_hand(id: str) -> LockedWeights:
     """The entry of this id; for one that no lock names, such as a plugin's, an entry without sources."""
-    return entries().get(id) or Entry(
+    return entries().get(id) or LockedWeights(
         id, id, "unknown", (LockedFile("model.safetensors", becomes="model.safetensors"),), ()
     )
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path, changed: int) -> Mapping[str, Entry]:
+def _read(path: Path, changed: int) -> Mapping[str, LockedWeights]:
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
@@ -126,7 +126,7 @@ def _read(path: Path, changed: int) -> Mapping[str, Entry]:
     return {str(id): _entry(str(id), fields, f"{path.name}, {id}") for id, fields in listed.items()}
 
 
-def _entry(id: str, fields: Any, where: str) -> Entry:
+def _entry(id: str, fields: Any, where: str) -> LockedWeights:
     fields = _mapping(fields, where, "title", "licence", "files", "sources", "needs", "sets", "gated", "note")
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", id):
         raise UsageError(f"{where}: an id may have lower-case letters, digits, '.', '_' and '-'")
@@ -142,7 +142,7 @@ def _entry(id: str, fields: Any, where: str) -> Entry:
     texts = {"title": id, "licence": "unknown", "gated": "", "note": ""}
     texts = {name: str(fields.get(name) or usual) for name, usual in texts.items()}
     sets = tuple(str(name) for name in fields.get("sets") or [])
-    return Entry(id, files=files, sources=sources, needs=needs, sets=sets, **texts)
+    return LockedWeights(id, files=files, sources=sources, needs=needs, sets=sets, **texts)
 
 
 def _file(fields: Any, where: str) -> LockedFile:

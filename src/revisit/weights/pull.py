@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import MissingPrerequisite, RevisitError, UsageError
-from revisit.http_client import Progress, Unavailable, download, shown, silent
+from revisit.http_client import Progress, Unavailable, download, no_progress, printable_url
 from revisit.weights import archives, convert, hub, registries
 from revisit.weights.directories import (
     DAMAGED,
@@ -25,15 +25,15 @@ from revisit.weights.directories import (
     RECEIPT,
     FileRecord,
     Receipt,
-    Trouble,
-    look,
+    WeightsProblem,
+    file_record,
+    find_local,
+    problem_text,
     receipt_of,
     root,
     sha256,
-    told,
-    why,
 )
-from revisit.weights.lock import Entry, LockedFile, Source, entry
+from revisit.weights.lock import LockedFile, LockedWeights, Source, entry
 
 MIRROR, OFFLINE = "REVISIT_MIRROR", "REVISIT_OFFLINE"
 WORK = ".pulling"  # downloads and unfinished folders, below the root
@@ -41,7 +41,7 @@ REGISTRIES = ("pypi", "npm")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PullResult:
     """What became of one entry."""
 
     id: str
@@ -57,7 +57,7 @@ class Pull:
     """One round of pulling: what it may do, and the archives that several entries share."""
 
     offline: bool = False
-    progress: Progress = silent
+    progress: Progress = no_progress
     work: Path = field(default_factory=lambda: root() / WORK)
     archives: dict[str, Path] = field(default_factory=dict)
 
@@ -67,12 +67,12 @@ def pull(
     *,
     offline: bool = False,
     again: bool = False,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     say: Callable[[str], None] = lambda text: None,
-) -> list[Outcome]:
+) -> list[PullResult]:
     """Bring the weights of these ids here; what is here and whole is left alone unless it is wanted `again`."""
     locked_entries = [entry(id) for id in dict.fromkeys(ids)]
-    if not again and all(not isinstance(look(one), str) for one in locked_entries):
+    if not again and all(not isinstance(find_local(one), str) for one in locked_entries):
         return [_already(one) for one in locked_entries]
     with _writing(), _alone(say):
         batch = Pull(offline or os.environ.get(OFFLINE, "") not in ("", "0"), progress)
@@ -96,7 +96,7 @@ def forecast(ids: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]
     rows = []
     archives_of: dict[str, str] = {}
     for id in dict.fromkeys(ids):
-        locked, local = entry(id), look(entry(id))
+        locked, local = entry(id), find_local(entry(id))
         source = locked.sources[0] if locked.sources else None
         row: dict[str, Any] = {"id": id, "title": locked.title, "licence": locked.licence, "gated": locked.gated}
         row["archive_of"] = ""
@@ -113,26 +113,26 @@ def forecast(ids: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]
     return rows
 
 
-def _already(locked: Entry) -> Outcome:
-    local = look(locked)
+def _already(locked: LockedWeights) -> PullResult:
+    local = find_local(locked)
     assert not isinstance(local, str)
-    return Outcome(locked.id, local.state, str(local.first))
+    return PullResult(locked.id, local.state, str(local.first))
 
 
-def _one(locked: Entry, batch: Pull, again: bool) -> Outcome:
-    local = look(locked, read=again)
+def _one(locked: LockedWeights, batch: Pull, again: bool) -> PullResult:
+    local = find_local(locked, read=again)
     if not isinstance(local, str) and (local.by_hand or not again):
         return _already(locked)
-    was_damaged = isinstance(local, Trouble) and local.state == DAMAGED
+    was_damaged = isinstance(local, WeightsProblem) and local.state == DAMAGED
     begun = time.monotonic()
     try:
         source = fetch(locked, batch)
     except RevisitError as error:
-        return Outcome(locked.id, "failed", str(error), time.monotonic() - begun, error.exit_code)
-    return Outcome(locked.id, "pulled", source, time.monotonic() - begun, mended=was_damaged)
+        return PullResult(locked.id, "failed", str(error), time.monotonic() - begun, error.exit_code)
+    return PullResult(locked.id, "pulled", source, time.monotonic() - begun, mended=was_damaged)
 
 
-def fetch(locked: Entry, batch: Pull) -> str:
+def fetch(locked: LockedWeights, batch: Pull) -> str:
     """The source that gave all files of an entry, which now lie in their place; raises where none did."""
     for file in locked.files:
         if file.pickle and not file.sha256 and locked.sources:
@@ -161,11 +161,11 @@ def fetch(locked: Entry, batch: Pull) -> str:
     raise failed
 
 
-def _nowhere(locked: Entry, batch: Pull, reasons: list[str]) -> str:
+def _nowhere(locked: LockedWeights, batch: Pull, reasons: list[str]) -> str:
     """The sentence for an entry that no source gave, after what was said of those that were tried."""
-    local = look(locked)
+    local = find_local(locked)
     if not locked.sources and not reasons and isinstance(local, str):
-        return why(locked, local)
+        return problem_text(locked, local)
     tried = f": {'; '.join(reasons)}" if reasons else ""
     if not batch.offline:
         return f"{locked.id}{tried or ': the lock names no source; existing files are kept'}"
@@ -181,12 +181,15 @@ def _nowhere(locked: Entry, batch: Pull, reasons: list[str]) -> str:
 Getter = Callable[[Path], "dict[str, str] | None"]  # fills a folder with the files; tells the archive they came from
 
 
-def _attempts(locked: Entry, batch: Pull) -> Iterator[tuple[str, Getter]]:
+def _attempts(locked: LockedWeights, batch: Pull) -> Iterator[tuple[str, Getter]]:
     """Ways to get an entry, in the order in which they are tried."""
     mirror = os.environ.get(MIRROR, "")
     if mirror and not (batch.offline and _is_remote(mirror)):
         below = Source("folder", f"{mirror.rstrip('/')}/{locked.id}/")
-        yield f"mirror {shown(mirror) if _is_remote(mirror) else mirror}", partial(_from_place, locked, below, batch)
+        yield (
+            f"mirror {printable_url(mirror) if _is_remote(mirror) else mirror}",
+            partial(_from_place, locked, below, batch),
+        )
     for source in locked.sources:
         if source.kind == "folder":
             yield str(source), partial(_from_place, locked, source, batch)
@@ -202,28 +205,28 @@ def _is_remote(place: str) -> bool:
     return "://" in place
 
 
-def _from_place(locked: Entry, source: Source, batch: Pull, staging: Path) -> None:
+def _from_place(locked: LockedWeights, source: Source, batch: Pull, staging: Path) -> None:
     """From a folder or an address, where the files lie by their names."""
     place = source.where
     for file in locked.files:
         if _is_remote(place):
             url = place + urllib.parse.quote(source.path(file)) if place.endswith("/") else place
-            _file(registries.Found(url), locked, file, staging, batch)
+            _file(registries.RemoteFile(url), locked, file, staging, batch)
         else:
             _copy(Path(place).expanduser() / source.path(file), staging / file.name)
 
 
-def _from_cache(locked: Entry, source: Source, staging: Path) -> None:
+def _from_cache(locked: LockedWeights, source: Source, staging: Path) -> None:
     for file in locked.files:
         _copy(next(hub.cached(source, file)), staging / file.name)
 
 
-def _from_hub(locked: Entry, source: Source, batch: Pull, staging: Path) -> None:
+def _from_hub(locked: LockedWeights, source: Source, batch: Pull, staging: Path) -> None:
     for file in locked.files:
         _file(hub.hub(source, source.path(file)), locked, file, staging, batch)
 
 
-def _from_archive(locked: Entry, source: Source, batch: Pull, staging: Path) -> dict[str, str]:
+def _from_archive(locked: LockedWeights, source: Source, batch: Pull, staging: Path) -> dict[str, str]:
     path, digest = _archive(source, batch)
     places = {source.path(file): _inside(staging, file.name) for file in locked.files}
     archives.take(path, places, {source.path(file): file.size for file in locked.files})
@@ -243,7 +246,7 @@ def _archive(source: Source, batch: Pull) -> tuple[Path, str]:
     return path, digest
 
 
-def _download(remote: registries.Found, to: Path, pin: str, size: int | None, batch: Pull, what: str) -> str:
+def _download(remote: registries.RemoteFile, to: Path, pin: str, size: int | None, batch: Pull, what: str) -> str:
     """SHA-256 of a file that was fetched and is what the lock says."""
     part = _part(batch.work, what, pin)
     begun = part.exists()
@@ -261,7 +264,7 @@ def _download(remote: registries.Found, to: Path, pin: str, size: int | None, ba
     return digest
 
 
-def _file(remote: registries.Found, locked: Entry, file: LockedFile, staging: Path, batch: Pull) -> None:
+def _file(remote: registries.RemoteFile, locked: LockedWeights, file: LockedFile, staging: Path, batch: Pull) -> None:
     to = _inside(staging, file.name)
     if not _is_right(staging, file):
         _download(remote, to, file.sha256, file.size, batch, f"{locked.id}/{file.name}")
@@ -295,9 +298,9 @@ def _inside(folder: Path, name: str) -> Path:
     return path
 
 
-def _trusted(locked: Entry, file: LockedFile, digest: str) -> None:
+def _trusted(locked: LockedWeights, file: LockedFile, digest: str) -> None:
     """Refuse a file without a digest in the lock that is not what an earlier pull got."""
-    earlier = told(receipt_of(root() / locked.id), file.becomes).get("source_sha256")
+    earlier = file_record(receipt_of(root() / locked.id), file.becomes).get("source_sha256")
     if not file.sha256 and earlier and digest != earlier:
         raise RevisitError(
             f"{file.name}: its SHA-256 is {digest}, but was {earlier} at the first pull; remove {root() / locked.id} "
@@ -305,7 +308,7 @@ def _trusted(locked: Entry, file: LockedFile, digest: str) -> None:
         )
 
 
-def _finish(locked: Entry, staging: Path, label: str, archive: dict[str, str] | None) -> Receipt:
+def _finish(locked: LockedWeights, staging: Path, label: str, archive: dict[str, str] | None) -> Receipt:
     """Verify and convert what lies in the staging folder; the receipt of it."""
     files: dict[str, FileRecord] = {}
     for file in locked.files:
@@ -342,7 +345,7 @@ def _settle(staging: Path, place: Path, receipt: Receipt) -> None:
 
 
 @contextmanager
-def _staging(path: Path, locked: Entry) -> Iterator[Path]:
+def _staging(path: Path, locked: LockedWeights) -> Iterator[Path]:
     """A folder to fill. Files that are right stay in it when others cannot be had now, for the next attempt."""
     path.mkdir(parents=True, exist_ok=True)
     right = {path / file.name for file in locked.files if _is_right(path, file)}

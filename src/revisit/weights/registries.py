@@ -24,26 +24,26 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from revisit.http_client import Unavailable, local_path, read, same_host, shown, without_secret
+from revisit.http_client import Unavailable, local_path, printable_url, read, same_host, without_secret
 
 SECONDS = 60  # for a client to say where it would look
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 
 
 @dataclass(frozen=True)
-class Found:
+class RemoteFile:
     """The address of an archive, with the headers its host asks for."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def pypi(name: str, archive: str) -> Found:
+def pypi(name: str, archive: str) -> RemoteFile:
     """Where the archive with this file name lies; all indexes of pip's configuration are asked in turn."""
     settings = pip_settings()
     for place in settings.get("find-links", "").split():
         if (path := _local(place) / archive).is_file():
-            return Found(path.resolve().as_uri())
+            return RemoteFile(path.resolve().as_uri())
     reasons: list[str] = []
     for index in indexes(settings):
         page = f"{index.rstrip('/')}/{re.sub(r'[-_.]+', '-', name).lower()}/"
@@ -53,8 +53,8 @@ def pypi(name: str, archive: str) -> Found:
             reasons.append(str(error))
             continue
         if archive in links:
-            return Found(links[archive], _secret_for(links[archive], index))
-        reasons.append(f"{shown(page)}: it does not list {archive}")
+            return RemoteFile(links[archive], _secret_for(links[archive], index))
+        reasons.append(f"{printable_url(page)}: it does not list {archive}")
     raise Unavailable("; ".join(reasons) or "pip is set up without an index (no-index)")
 
 
@@ -140,7 +140,7 @@ def _links(page: str) -> dict[str, str]:
             files = json.loads(text)["files"]
             return {str(one["filename"]): urllib.parse.urljoin(base, str(one["url"])) for one in files}
         except (ValueError, KeyError, TypeError) as error:
-            raise Unavailable(f"{shown(page)}: this is not a package index page") from error
+            raise Unavailable(f"{printable_url(page)}: this is not a package index page") from error
     parser = Anchors()
     parser.feed(text)
     addresses = [urllib.parse.urljoin(parser.base or base, href).partition("#")[0] for href in parser.found]
@@ -173,7 +173,7 @@ def _local(place: str) -> Path:
     return local_path(place) if "://" in place else Path(place)
 
 
-def npm(name: str, version: str) -> Found:
+def npm(name: str, version: str) -> RemoteFile:
     """Where the archive of this version of a package lies."""
     settings = npm_settings()
     scope = name.partition("/")[0] if name.startswith("@") else ""
@@ -189,10 +189,10 @@ def npm(name: str, version: str) -> Found:
         description = _json(page, npm_secret(page, settings, registry)).get("versions", {}).get(version)
     tarball = description.get("dist", {}).get("tarball") if isinstance(description, dict) else None
     if not isinstance(tarball, str):
-        raise Unavailable(f"{shown(page)}: it does not list version {version}")
+        raise Unavailable(f"{printable_url(page)}: it does not list version {version}")
     if not same_host(tarball, base) and _is_public(tarball):  # a mirror passes on the pages of the public registry
         tarball = base + urllib.parse.urlsplit(tarball).path
-    return Found(tarball, npm_secret(tarball, settings, registry))
+    return RemoteFile(tarball, npm_secret(tarball, settings, registry))
 
 
 def _is_public(url: str) -> bool:
@@ -245,4 +245,4 @@ def _json(url: str, headers: Mapping[str, str]) -> Any:
     try:
         return json.loads(body)
     except ValueError as error:
-        raise Unavailable(f"{shown(url)}: this is not a package registry page") from error
+        raise Unavailable(f"{printable_url(url)}: this is not a package registry page") from error

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from revisit.weights.directories import digest_of, look, root, why
-from revisit.weights.lock import Entry, entries, entry
+from revisit.weights.directories import digest_of, find_local, problem_text, root
+from revisit.weights.lock import LockedWeights, entries, entry
 
 
 @dataclass(frozen=True)
-class Verdict:
+class WeightsCheck:
     """What was found of one entry."""
 
     id: str
@@ -21,21 +21,21 @@ class Verdict:
 
 def on_this_machine() -> Sequence[str]:
     """Ids of which anything is here, whole or not."""
-    return [id for id, one in entries().items() if (root() / id).is_dir() or not isinstance(look(one), str)]
+    return [id for id, one in entries().items() if (root() / id).is_dir() or not isinstance(find_local(one), str)]
 
 
-def verify(id: str) -> Verdict:
+def verify(id: str) -> WeightsCheck:
     """Read all files of an entry."""
     locked = entry(id)
-    local = look(locked, read=True)
+    local = find_local(locked, read=True)
     if isinstance(local, str):
-        return Verdict(id, local.state, why(locked, local))
+        return WeightsCheck(id, local.state, problem_text(locked, local))
     if local.receipt is None:
-        return Verdict(id, "by hand", "; ".join(_compared(locked, *one) for one in local.files.items()))
-    return Verdict(id, "ok", f"{local.first} from {local.receipt.get('source')}")
+        return WeightsCheck(id, "by hand", "; ".join(_compared(locked, *one) for one in local.files.items()))
+    return WeightsCheck(id, "ok", f"{local.first} from {local.receipt.get('source')}")
 
 
-def _compared(locked: Entry, name: str, path: Path) -> str:
+def _compared(locked: LockedWeights, name: str, path: Path) -> str:
     """What a file that was put there by hand is, beside the one that was published."""
     digest = digest_of(path, read=True)
     file = next((file for file in locked.files if file.becomes == name), locked.files[0])

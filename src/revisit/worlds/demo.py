@@ -30,7 +30,7 @@ OUT_AND_BACK_STEPPING = "yaw:{away}:60+truck:{away}:0.4@40,yaw:{back}:60+truck:{
 
 
 @dataclass(frozen=True)
-class Scene:
+class DemoScene:
     """A kind of target, what happens to it, and how the camera moves; {away} and {back} are the room's sides."""
 
     kind: str
@@ -43,17 +43,17 @@ class Scene:
 
 
 SCENES = (
-    Scene("ball", "moved"),
-    Scene("gift", "changed"),
-    Scene("vase", "both"),
-    Scene("rocket", "none", OUT_AND_BACK_STEPPING),
+    DemoScene("ball", "moved"),
+    DemoScene("gift", "changed"),
+    DemoScene("vase", "both"),
+    DemoScene("rocket", "none", OUT_AND_BACK_STEPPING),
 )
 
 
 def render_demo(
     folder: Path,
     *,
-    scenes: Sequence[Scene] = SCENES,
+    scenes: Sequence[DemoScene] = SCENES,
     size: tuple[int, int] = (360, 640),
     progress: Progress | None = None,
 ) -> Path:
@@ -71,7 +71,7 @@ def render_demo(
             if progress is not None:
                 progress(done, total, what)
 
-    def shoot(numbered: tuple[int, Scene]) -> list[ClipLine]:
+    def shoot(numbered: tuple[int, DemoScene]) -> list[ClipLine]:
         number, scene = numbered
         return _shoot(folder, scene, number, size, tell)
 
@@ -83,7 +83,7 @@ def render_demo(
 
 
 def _shoot(
-    folder: Path, scene: Scene, number: int, size: tuple[int, int], tell: Callable[[str], None]
+    folder: Path, scene: DemoScene, number: int, size: tuple[int, int], tell: Callable[[str], None]
 ) -> list[ClipLine]:
     """Render one scene for all models and return its lines of the manifest."""
     world = make_room(number, scene.kind, scene.name)

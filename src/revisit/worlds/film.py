@@ -20,7 +20,7 @@ from revisit.worlds.events import EVENTS, event_for
 from revisit.worlds.render import Camera, intrinsics
 from revisit.worlds.scripts import script_text, told
 from revisit.worlds.state import SCREEN, TARGET, State
-from revisit.worlds.world import Shot, View, World
+from revisit.worlds.world import Shot, World, WorldView
 
 FPS = 16.0
 BEGINS = 0.4  # a lasting event begins after this share of the time until the target leaves the view
@@ -38,14 +38,14 @@ class Film:
     poses: np.ndarray  # (n, 4, 4) camera-to-world
     states: tuple[State, ...]
     phases: tuple[int, int]  # first hidden frame, first returned frame
-    views: tuple[View, ...]
+    views: tuple[WorldView, ...]
     fps: float
     begins: float  # frame at which the event begins; it need not be whole
     light: np.ndarray  # (n,) share of the light that is on
     screen: np.ndarray  # (n,) share of its way that the screen has come
     size: tuple[int, int]  # height, width
     told: str  # what the camera, the lights or the screen do, as a sentence
-    _seen: dict[bytes, View] = field(default_factory=dict, repr=False)
+    _seen: dict[bytes, WorldView] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.poses)
@@ -82,7 +82,7 @@ class Film:
         names = {**world.instances, TARGET: own.instances[TARGET]}
         there = replace(world, kind=own.kind, target_seed=own.target_seed, instances=names, _drawn={}, _made={})
         hybrid = replace(there, perch=own.perch, places=own.places)
-        views_by_pose: dict[bytes, View] = {}
+        views_by_pose: dict[bytes, WorldView] = {}
         return replace(
             self, world=hybrid, views=_views(hybrid, self.K, self.size, self.poses, views_by_pose), _seen=views_by_pose
         )
@@ -155,7 +155,7 @@ def play(
     poses = camera_path(steps, world.start, pivot=np.array(before.place))
     K = intrinsics(size, world.fov)
     light, screen = levels(steps, "light", 1.0), levels(steps, "screen")
-    views_by_pose: dict[bytes, View] = {}
+    views_by_pose: dict[bytes, WorldView] = {}
     views = _views(world, K, size, poses, views_by_pose)
     still = (before,) * len(poses)
     film = Film(
@@ -185,14 +185,14 @@ def play(
 
 
 def _views(
-    world: World, K: np.ndarray, size: tuple[int, int], poses: np.ndarray, views_by_pose: dict[bytes, View]
-) -> tuple[View, ...]:
+    world: World, K: np.ndarray, size: tuple[int, int], poses: np.ndarray, views_by_pose: dict[bytes, WorldView]
+) -> tuple[WorldView, ...]:
     """A view for each pose; equal poses share one, also with the views seen before."""
     views = []
     for pose in poses:
         key = (np.round(pose, 9) + 0.0).tobytes()  # adding zero makes -0.0 and 0.0 one key
         if key not in views_by_pose:
-            views_by_pose[key] = View(world, Camera(K, pose, size))
+            views_by_pose[key] = WorldView(world, Camera(K, pose, size))
         views.append(views_by_pose[key])
     return tuple(views)
 

@@ -26,7 +26,7 @@ SCREEN_NEARER = 0.75  # metres from the middle of the table towards the camera
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """The side to which the camera turns (1 right, -1 left), the table's height and distance, which spot is first."""
 
     side: int

@@ -19,7 +19,7 @@ from revisit.worlds.world import Shot
 
 
 @dataclass(frozen=True)
-class Model:
+class DemoModel:
     """What a model gets wrong, in words, and the frames it makes of a film."""
 
     fault: str
@@ -47,12 +47,12 @@ def drifts(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
             yield _drifted(shot, gains, cast, stains, strength)
 
 
-MODELS: dict[str, Model] = {
-    "perfect": Model("nothing: it shows the truth", fully("perfect")),
-    "frozen": Model("the camera never moves", fully("frozen_camera")),
-    "forgets": Model("the target is gone on return", fully("vanish")),
-    "resets": Model("the target returns as it was before the event", fully("state_reset")),
-    "drifts": Model("colours, contrast and textures change after looking away", drifts),
+MODELS: dict[str, DemoModel] = {
+    "perfect": DemoModel("nothing: it shows the truth", fully("perfect")),
+    "frozen": DemoModel("the camera never moves", fully("frozen_camera")),
+    "forgets": DemoModel("the target is gone on return", fully("vanish")),
+    "resets": DemoModel("the target returns as it was before the event", fully("state_reset")),
+    "drifts": DemoModel("colours, contrast and textures change after looking away", drifts),
 }
 
 

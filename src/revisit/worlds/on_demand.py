@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.worlds.places import make_world
 from revisit.worlds.render import Camera, intrinsics
-from revisit.worlds.world import View, World
+from revisit.worlds.world import World, WorldView
 
 STILL = np.eye(4)
 
@@ -35,5 +35,5 @@ def world(job: Mapping[str, Any]) -> Iterator[np.ndarray]:
         key = pose.round(9).tobytes()
         if key not in frames_by_pose:
             camera = Camera(K, place.start @ pose, (height, width))
-            frames_by_pose[key] = View(place, camera).shot(place.first_state).rgb
+            frames_by_pose[key] = WorldView(place, camera).shot(place.first_state).rgb
         yield frames_by_pose[key]

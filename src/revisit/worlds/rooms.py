@@ -10,7 +10,7 @@ import numpy as np
 
 from revisit.worlds import furniture as fu
 from revisit.worlds import textures as tx
-from revisit.worlds.layout import Layout
+from revisit.worlds.layout import TableLayout
 from revisit.worlds.light import Lamp
 from revisit.worlds.setting import Setting, in_a_row, sides
 from revisit.worlds.shapes import Thing, box, panel, placed
@@ -49,7 +49,7 @@ def room(seed: int) -> Setting:
 
     height, distance = rng.uniform(0.68, 0.78), rng.uniform(2.15, 2.35)
     lamp = Lamp(np.array([0.25 * (left + right), -high + 0.15, 1.3]), 0.45, (1.22, 1.14, 1.00), (0.38, 0.40, 0.44))
-    layout = Layout(side, height, distance, bool(seed % 2))
+    layout = TableLayout(side, height, distance, bool(seed % 2))
     title, rug, beams = (
         f"{palette.name} living room",
         tx.rug(palette.colours),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revisit.worlds.furniture import TALL, Maker, Palette
-from revisit.worlds.layout import Layout
+from revisit.worlds.layout import TableLayout
 from revisit.worlds.light import Lamp
 from revisit.worlds.shapes import Thing
 from revisit.worlds.textures import Paint
@@ -22,7 +22,7 @@ class Setting:
     palette: Palette
     things: dict[str, Thing]
     lamp: Lamp
-    layout: Layout
+    layout: TableLayout
     rng: np.random.Generator  # goes on where the place left it
     underfoot: tuple[str, Paint]  # what lies under the table
     overhead: Thing = field(default_factory=Thing)

@@ -24,7 +24,7 @@ BALL = 0.17  # metres, the radius of the ball
 JUICE = (0.95, 0.45, 0.10)
 
 
-class Target(NamedTuple):
+class TargetKind(NamedTuple):
     """A kind of target: how a prompt calls it, and what makes it."""
 
     title: str
@@ -210,19 +210,19 @@ def flask(rng: np.random.Generator, state: State) -> Thing:
     return thing
 
 
-TARGETS: dict[str, Target] = {
-    "ball": Target("striped ball", beach_ball, changes=True),
-    "gift": Target("gift box", gift_box, changes=True),
-    "vase": Target("painted vase", vase, changes=True),
-    "rocket": Target("toy rocket", rocket, changes=True),
-    "cup": Target("glass mug of juice", cup),
-    "plant": Target("potted plant", plant),
-    "figure": Target("doll", figure),
-    "candle": Target("burning candle", candle),
-    "snowman": Target("snowman", snowman),
-    "chest": Target("treasure chest", chest),
-    "rod": Target("thin stick", rod),
-    "flask": Target("flask with foam", flask),
+TARGETS: dict[str, TargetKind] = {
+    "ball": TargetKind("striped ball", beach_ball, changes=True),
+    "gift": TargetKind("gift box", gift_box, changes=True),
+    "vase": TargetKind("painted vase", vase, changes=True),
+    "rocket": TargetKind("toy rocket", rocket, changes=True),
+    "cup": TargetKind("glass mug of juice", cup),
+    "plant": TargetKind("potted plant", plant),
+    "figure": TargetKind("doll", figure),
+    "candle": TargetKind("burning candle", candle),
+    "snowman": TargetKind("snowman", snowman),
+    "chest": TargetKind("treasure chest", chest),
+    "rod": TargetKind("thin stick", rod),
+    "flask": TargetKind("flask with foam", flask),
 }
 BY_SEED = tuple(TARGETS)[:10]  # among which a seed chooses: kinds added later leave the worlds of seeds as they are
 

@@ -8,14 +8,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from typing import Any, TypeVar
 
-Tell = Callable[[str], None]
+StepCallback = Callable[[str], None]
 Progress = Callable[[int, int, str], None]  # (steps done, steps in all, what was done)
 Job = TypeVar("Job")
 Made = TypeVar("Made")
 
 
-def side_by_side(
-    work: Callable[[Job, Tell], Made], jobs: Sequence[Job], workers: int | None, steps: int, progress: Progress | None
+def run_in_processes(
+    work: Callable[[Job, StepCallback], Made],
+    jobs: Sequence[Job],
+    workers: int | None,
+    steps: int,
+    progress: Progress | None,
 ) -> list[Made]:
     """What `work`, a function of a module, makes of each job, in their order; it tells of each of its steps.
 
@@ -62,5 +66,5 @@ def _begin(messages: Any) -> None:
     cv2.setNumThreads(1)
 
 
-def _aside(work: Callable[[Job, Tell], Made], job: Job) -> Made:
+def _aside(work: Callable[[Job, StepCallback], Made], job: Job) -> Made:
     return work(job, _said.put)

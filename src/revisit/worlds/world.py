@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from revisit.worlds.layout import Layout
+from revisit.worlds.layout import TableLayout
 from revisit.worlds.light import Lamp, brightness, lit
 from revisit.worlds.render import (
     Box,
@@ -60,7 +60,7 @@ class World:
     fov: float
     turn: str  # the side to which the camera has room to look away
     scene: str  # a sentence that says what is where
-    layout: Layout
+    layout: TableLayout
     place: str  # the kind of place: room or yard
     target_seed: int  # of the target's own pattern and turn
     perch: tuple[float, float, float] | None = None  # the top of a block, from which a target can fall
@@ -122,7 +122,7 @@ class Shot:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class WorldView:
     """What one camera sees: the empty place, and the patches that the target and the screen change."""
 
     world: World

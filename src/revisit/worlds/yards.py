@@ -11,7 +11,7 @@ import numpy as np
 from revisit.worlds import furniture as fu
 from revisit.worlds import outdoors as od
 from revisit.worlds import textures as tx
-from revisit.worlds.layout import Layout
+from revisit.worlds.layout import TableLayout
 from revisit.worlds.light import Lamp
 from revisit.worlds.setting import Setting, in_a_row, sides
 from revisit.worlds.shapes import Panel, Thing, ball, box, panel, placed, tube
@@ -50,7 +50,7 @@ def yard(seed: int) -> Setting:
     even = 0.45 + 0.2 * SUN + 0.03 * SUN**2  # what the lamp loses over the distance
     warm = (0.95 * even, 0.90 * even, 0.78 * even)
     sun = Lamp(SUN * toward / np.linalg.norm(toward), 5.0, warm, (0.46, 0.52, 0.60))
-    layout = Layout(side, height, distance, bool(seed % 2))
+    layout = TableLayout(side, height, distance, bool(seed % 2))
     return Setting(f"{palette.name} yard", palette, things, sun, layout, rng, ("paving", od.paving()))
 
 

@@ -11,7 +11,7 @@ from revisit.benchmark import (
     IndexRow,
     Layout,
     ReferenceModel,
-    Tell,
+    StepCallback,
     each_that_applies,
     place_of,
     register_layout,
@@ -25,7 +25,9 @@ def films(seed: int) -> list[FilmOrder]:
     return [FilmOrder(f"gift-{seed:03d}", seed, place_of(seed), "gift", "none")]
 
 
-def shoot(folder: Path, name: str, film: Film, models: Sequence[ReferenceModel], seed: int, tell: Tell) -> IndexRow:
+def shoot(
+    folder: Path, name: str, film: Film, models: Sequence[ReferenceModel], seed: int, tell: StepCallback
+) -> IndexRow:
     """Write the videos of one film that are not there."""
     for model in each_that_applies(models, film, name, tell):
         write_video(folder / "videos" / model.name / f"{name}.mp4", model.frames(film, seed), film.fps)

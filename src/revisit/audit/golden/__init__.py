@@ -35,7 +35,7 @@ Answers = dict[str, dict[str, GoldenAnswer]]  # clip -> question -> answer
 
 
 @dataclass(frozen=True)
-class Spread:
+class ScoreSpread:
     """How far the scores of one metric or gate are from the stored ones."""
 
     question: str
@@ -49,9 +49,9 @@ class Spread:
         return self.largest <= self.tolerance
 
 
-def replay(workers: int | None = None) -> list[Spread]:
+def replay(workers: int | None = None) -> list[ScoreSpread]:
     """Score the golden clips here, from their bytes on, and compare with what is stored."""
-    return compared(json.loads(SCORES.read_text(encoding="utf-8"))["answers"], answers(workers))
+    return compare_answers(json.loads(SCORES.read_text(encoding="utf-8"))["answers"], answers(workers))
 
 
 def answers(workers: int | None = None) -> Answers:
@@ -74,20 +74,20 @@ def answers(workers: int | None = None) -> Answers:
     return answers_by_clip
 
 
-def compared(stored: Answers, local: Answers) -> list[Spread]:
+def compare_answers(stored: Answers, local: Answers) -> list[ScoreSpread]:
     """One spread for each question that was stored or is asked here, but those whose cards promise nothing."""
     questions = dict.fromkeys(question for by_clip in (stored, local) for clip in by_clip.values() for question in clip)
     return [_spread(question, stored, local) for question in questions if question not in NOT_COMPARED]
 
 
-def _spread(question: str, stored: Answers, local: Answers) -> Spread:
+def _spread(question: str, stored: Answers, local: Answers) -> ScoreSpread:
     pairs = [(stored.get(clip, {}).get(question), local.get(clip, {}).get(question)) for clip in {**stored, **local}]
     comparable = [
         (old["answer"], new["answer"]) for old, new in pairs if old and new and old["protocol"] == new["protocol"]
     ]
     allowed = (tolerance(question) if question in METRICS else None) or 0.0
     largest = max((_difference(old, new) for old, new in comparable), default=0.0)
-    return Spread(question, len(comparable), largest, allowed, changed=sum(map(any, pairs)) - len(comparable))
+    return ScoreSpread(question, len(comparable), largest, allowed, changed=sum(map(any, pairs)) - len(comparable))
 
 
 def _difference(old: float | str | None, new: float | str | None) -> float:

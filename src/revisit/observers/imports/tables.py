@@ -77,7 +77,7 @@ def in_order(frame: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
     return frame[order], values[order]
 
 
-def said(source: Mapping[str, object], name: str, default: str = NOT_STATED) -> str:
+def read_label(source: Mapping[str, object], name: str, default: str = NOT_STATED) -> str:
     """A word or sentence of a file's own, on one line."""
     value = source.get(name)
     if isinstance(value, np.ndarray):

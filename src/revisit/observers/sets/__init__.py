@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from revisit.core import ANY_SET, OBSERVERS, Observer, UsageError
-from revisit.core.text import own_yaml, parse_yaml
+from revisit.core.text import parse_package_yaml, parse_yaml
 
 KEYS = ("title", "extends", "roles")
 
@@ -61,7 +61,7 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
 
 @cache
 def _own(name: str) -> Any:
-    return own_yaml((files(__name__) / f"{name}.yaml").read_text())
+    return parse_package_yaml((files(__name__) / f"{name}.yaml").read_text())
 
 
 def _content(path: Path) -> Any:

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from revisit.control.job_runner import measured
-from revisit.control.jobs import FRAMES, SIZE, Batch, Job, Wanted, file_name
+from revisit.control.job_runner import measure_clip
+from revisit.control.jobs import FRAMES, SIZE, BatchRequest, Job, JobBatch, file_name
 from revisit.control.requested_path import compile_script
 from revisit.core import Case, Clip, UsageError
 from revisit.core.text import parse_json
@@ -15,7 +15,7 @@ from revisit.media.files import write_lines
 from revisit.suites.clips import MANIFEST, read_manifest
 
 
-def jobs(data: Path, out: Path | None, request: Wanted) -> Batch:
+def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a manifest; clips go to `out`, a folder per model, beside a manifest of all of them."""
     request.known()
     source = data / MANIFEST if data.is_dir() else data
@@ -28,10 +28,10 @@ def jobs(data: Path, out: Path | None, request: Wanted) -> Batch:
     words = [str(root), "--suite", "folder", "--root", str(source.parent)]
     if any(job.annotations["frames"] not in (None, job.frames) for job in all_jobs):
         words += ["--align", "stretch"]  # the clips have another length than their references
-    return Batch(request.chosen(all_jobs), model_folder, words, lambda made: _index(root, made), left_out)
+    return JobBatch(request.chosen(all_jobs), model_folder, words, lambda made: _index(root, made), left_out)
 
 
-def _jobs(source: Path, model_folder: Path, request: Wanted, left_out: list[str]) -> Iterator[Job]:
+def _jobs(source: Path, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
     yielded: set[tuple[str, int]] = set()
     for case in read_manifest(source):
         if not isinstance(case, Case):
@@ -43,7 +43,7 @@ def _jobs(source: Path, model_folder: Path, request: Wanted, left_out: list[str]
         yielded.add((clip_id, case.seed))
         name = f"{clip_id}#{case.seed}" if case.seed else clip_id
         truth = case.reference or case.clip
-        properties = measured(truth.path) if truth.path.is_file() else {}
+        properties = measure_clip(truth.path) if truth.path.is_file() else {}
         frames = request.length(properties.get("frames") or FRAMES)
         size = request.size or (request.to.size if request.to else tuple(properties.get("size") or SIZE))
         path = compile_script(case.camera, frames=frames).path.c2w if case.camera else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
-from revisit.core.text import counted
+from revisit.core.text import pluralize
 from revisit.media import VIDEO_SUFFIXES
 from revisit.suites.clips import (
     MANIFEST,
@@ -61,8 +61,8 @@ def _folder_cases(source: Path) -> Iterator[Case | Rejected | Remark]:
     paired = {sample for model, sample, _ in clips if model != truth} & references.keys()
     if paired:
         yield Remark(
-            f"{truth} is taken as the truth of {counted(len(paired), 'scene')}; a folder or file of another name, or a "
-            f"manifest (`revisit import scan`), makes it a model like the others"
+            f"{truth} is taken as the truth of {pluralize(len(paired), 'scene')}; a folder or file of another name, or "
+            f"a manifest (`revisit import scan`), makes it a model like the others"
         )
     targets, target_folder = {}, source if (source / TARGETS).is_file() else clip_folder
     if (target_folder / TARGETS).is_file():
@@ -160,8 +160,8 @@ def _proposal(root: Path, pattern: str, parts: Sequence[tuple[str, ...]], exampl
 def _sentence(pattern: str, parts: Sequence[tuple[str, ...]], example: Path) -> str:
     scenes, models = {scene for scene, _ in parts}, sorted({model for _, model in parts})
     return (
-        f"names were read as {pattern} ({example.name}: model {parts[0][1]}): {counted(len(scenes), 'scene')} of "
-        f"{counted(len(models), 'model')}"
+        f"names were read as {pattern} ({example.name}: model {parts[0][1]}): {pluralize(len(scenes), 'scene')} of "
+        f"{pluralize(len(models), 'model')}"
     )
 
 

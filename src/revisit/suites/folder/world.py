@@ -14,10 +14,10 @@ from revisit.worlds.film import Film
 from revisit.worlds.layouts.common import Model, Row, each_that_applies, true_frames, video
 from revisit.worlds.layouts.film_orders import CAST, DEMOS, Layout, Order, layout, place_of
 from revisit.worlds.truth import save_truth
-from revisit.worlds.workers import Progress, Tell
+from revisit.worlds.workers import Progress, StepCallback
 
 
-def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: Tell) -> Row:
+def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the clips of one film that are not there, and return what the manifest says of them."""
     video(folder / "truth" / f"{name}.mp4", true_frames(film), film.fps)
     if not (folder / "truth" / f"{name}.npz").is_file():
@@ -56,7 +56,7 @@ MODELS = (
 LAYOUT = layout(Layout("folder", films, MODELS, shoot, index))
 
 
-def demo(videos: Path, fresh: bool, scenes: int, say: Tell, progress: Progress) -> tuple[Path, list[str]]:
+def demo(videos: Path, fresh: bool, scenes: int, say: StepCallback, progress: Progress) -> tuple[Path, list[str]]:
     """Rooms as they are, and as five models remember them."""
     if fresh or not (videos / "manifest.jsonl").is_file():  # the manifest is written last: with it, all is there
         say(f"rendering {scenes} rooms, as they are and as five models remember them, into {videos}")

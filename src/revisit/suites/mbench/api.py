@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from revisit.core import Case, Rejected, UsageError
-from revisit.suites.mbench.names import MOVED, TRIGGER, chosen, registered
+from revisit.suites.mbench.names import MOVED, TRIGGER, choose_dimensions, upstream_names
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ class Adapter:
 
 
 adapter_registry: NameRegistry[Adapter] = NameRegistry("adapter", lambda: {"mbench-dir": Adapter()})
-metric_registry: NameRegistry[str] = NameRegistry("metric", lambda: {name: name for name in registered()})
+metric_registry: NameRegistry[str] = NameRegistry("metric", lambda: {name: name for name in upstream_names()})
 aggregator_registry: NameRegistry[str] = NameRegistry("aggregator", lambda: {"mean": "mean"})
 
 
@@ -114,7 +114,7 @@ def run_eval(
         raise UsageError(f"{items.source}: none of the chosen items has a video")
     data = open_dataset(items.source)
     gates = [MOVED] if data.setting == "A" else [TRIGGER] if judge else []
-    ids = [*gates, *(dimension.id for dimension in chosen(metrics, data.setting))]
+    ids = [*gates, *(dimension.id for dimension in choose_dimensions(metrics, data.setting))]
     options = [f"{name}={value}" for name, value in items.options.items()]
     request = Request.of(
         items.source, "mbench", set, protocol, ids, items.limit, "auto", [], options, judge, list(params), truth=False

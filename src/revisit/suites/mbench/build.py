@@ -17,9 +17,9 @@ from typing import Any
 import yaml
 
 from revisit.core import RevisitError
-from revisit.judges.batch import Asker
+from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames
-from revisit.judges.questions import Choice, Many, Number, Question, Rating, Record, Schema, Text
+from revisit.judges.questions import Choice, JsonObject, Many, Number, Question, Rating, Schema, Text
 from revisit.media import write_picture
 from revisit.media.files import write_lines, write_text
 from revisit.suites import authoring
@@ -42,7 +42,7 @@ def rate_question() -> Question:
         "These are frames of one video, in order. A generator will have to go on with it and remember it. Rate for "
         f"each of these how much of it the video has, from 1 (none) to 5 (very much):\n{listed}"
     )
-    return Question("mbench.select", text, Record({name: Rating() for name in CHALLENGES}))
+    return Question("mbench.select", text, JsonObject({name: Rating() for name in CHALLENGES}))
 
 
 def describe_question() -> Question:
@@ -57,7 +57,7 @@ def describe_question() -> Question:
         "caption": Text(2000), "kind": Choice(("human", "object")), "name": Text(80),
         "attributes": Many(Text(60), 1, 6), "x": Number(), "y": Number(),
     }  # fmt: skip
-    return Question("mbench.describe", text, Record(fields))
+    return Question("mbench.describe", text, JsonObject(fields))
 
 
 def segments_question(caption: str, name: str) -> Question:
@@ -113,7 +113,7 @@ class SourceSample:
     segments: Sequence[str]
 
 
-def ask(asker: Asker, video: Path, look: Callable[[Path], Frames]) -> SourceSample | str:
+def ask(asker: JudgeClient, video: Path, look: Callable[[Path], Frames]) -> SourceSample | str:
     """What the judge says of a video, or why it is left out."""
     frames = look(video)
     ratings = _answer(asker, frames, rate_question(), video)
@@ -130,7 +130,7 @@ def ask(asker: Asker, video: Path, look: Callable[[Path], Frames]) -> SourceSamp
     )  # fmt: skip
 
 
-def _answer(asker: Asker, frames: Frames, question: Any, video: Path) -> Any:
+def _answer(asker: JudgeClient, frames: Frames, question: Any, video: Path) -> Any:
     (answer,) = asker.ask(frames, [question])
     if answer.status != "answered":
         raise RevisitError(f"{video.name}: the judge did not answer {question.id}: {answer.reason}")
@@ -189,9 +189,9 @@ def _card(setting: str, samples: Sequence[SourceSample]) -> str:
 def _sample(place: Path, one: SourceSample, setting: str, number: int) -> None:
     place.mkdir(parents=True)
     shutil.copyfile(one.video, place / f"source_video{one.video.suffix.lower()}")
-    first = authoring.frame(one.video, 0)
+    first = authoring.read_frame(one.video, 0)
     write_picture(place / "first_frame.png", first)
-    write_picture(place / "reference.png", authoring.frame(one.video, -1))
+    write_picture(place / "reference.png", authoring.read_frame(one.video, -1))
     height, width = first.shape[:2]
     anchor = {
         "center_x": round(one.place[0] * width, 1), "center_y": round(one.place[1] * height, 1), "width": width,

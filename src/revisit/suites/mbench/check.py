@@ -15,7 +15,7 @@ import numpy as np
 
 from revisit.core import Clip, MediaError, Reason
 from revisit.media import open_clip
-from revisit.suites.mbench.dataset import LIST, ListItem, MBenchDataset, Problem
+from revisit.suites.mbench.dataset import LIST, DatasetProblem, ListItem, MBenchDataset
 from revisit.suites.mbench.imports import poses_in
 from revisit.suites.mbench.metrics.actions import requested_motion
 from revisit.suites.mbench.names import MemoryDimension
@@ -26,7 +26,7 @@ from revisit.suites.mbench.read import Filter, anchor_of, segments_of, target_of
 class DatasetCheck:
     """What was looked at: every problem, and how many items some chosen dimension is asked of."""
 
-    found: list[Problem] = field(default_factory=list)
+    found: list[DatasetProblem] = field(default_factory=list)
     items: int = 0
 
     @property
@@ -45,7 +45,7 @@ def check(
     for model in keep.models:
         looked: Counter[str] = Counter()
         for entry in data.items(model):
-            if isinstance(entry, Problem):
+            if isinstance(entry, DatasetProblem):
                 report.found.append(entry)
                 continue
             looked[entry.subset] += keep.takes(entry)
@@ -57,19 +57,23 @@ def check(
     return report
 
 
-def item_problems(data: MBenchDataset, item: ListItem, dimensions: Sequence[MemoryDimension]) -> Iterator[Problem]:
+def item_problems(
+    data: MBenchDataset, item: ListItem, dimensions: Sequence[MemoryDimension]
+) -> Iterator[DatasetProblem]:
     """What an item lacks for some dimensions."""
     poses = any(dimension.poses for dimension in dimensions)
     for problem in item.problems:
         if poses or "artifact" not in problem.kind:
             yield problem
     if dimensions and item.video is not None and (reason := video_problem(item.video)):
-        yield Problem("not a video", f"models/{item.model}/{LIST}", item.line, item.id, f"{item.video.name}: {reason}")
+        yield DatasetProblem(
+            "not a video", f"models/{item.model}/{LIST}", item.line, item.id, f"{item.video.name}: {reason}"
+        )
     sample = f"samples/{item.subset}/{item.sample}/sample.json"
     names = {dimension.name for dimension in dimensions}
 
-    def lacks(kind: str, text: str) -> Problem:
-        return Problem(kind, sample, None, item.id, text)
+    def lacks(kind: str, text: str) -> DatasetProblem:
+        return DatasetProblem(kind, sample, None, item.id, text)
 
     if item.subset == "object" and any(name.startswith("object_") for name in names):
         anchor = anchor_of(data, item)[0]
@@ -91,13 +95,13 @@ def item_problems(data: MBenchDataset, item: ListItem, dimensions: Sequence[Memo
     where = f"models/{item.model}/{LIST}"
     if "camera_interaction" in names and isinstance(motion := requested_motion(item.action, data.motion(item)), Reason):
         kind = "no action" if motion.kind == "no_camera" else "unknown action"
-        yield Problem(kind, where, item.line, item.id, motion.sentence)
+        yield DatasetProblem(kind, where, item.line, item.id, motion.sentence)
     if poses:
         if item.artifact is None and not any("artifact" in p.kind and p.violation for p in item.problems):
             text = "results.npz is missing; `revisit mbench prepare` makes one"
-            yield Problem("missing artifact", where, item.line, item.id, text)
+            yield DatasetProblem("missing artifact", where, item.line, item.id, text)
         elif item.artifact is not None and (trouble := artifact_problem(item.artifact)) is not None:
-            yield Problem(trouble[0], where, item.line, item.id, trouble[1])
+            yield DatasetProblem(trouble[0], where, item.line, item.id, trouble[1])
 
 
 def video_problem(path: Path) -> str:

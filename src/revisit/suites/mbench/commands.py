@@ -52,10 +52,11 @@ ENDPOINT = "/chat/completions"
 def list_metrics(json: bool = JSON) -> None:
     """List the 23 metrics and what each measures."""
     from revisit.core import METRICS as KNOWN
-    from revisit.suites.mbench.names import registered
+    from revisit.suites.mbench.names import upstream_names
 
     rows = {
-        name: {"id": d.id, "subset": d.subset, "summary": KNOWN[d.id].summary} for name, (_, d) in registered().items()
+        name: {"id": d.id, "subset": d.subset, "summary": KNOWN[d.id].summary}
+        for name, (_, d) in upstream_names().items()
     }
     if json:
         console.data(rows)
@@ -84,11 +85,11 @@ def validate(
     from revisit.core.text import parts
     from revisit.suites.mbench.check import check
     from revisit.suites.mbench.dataset import open_dataset
-    from revisit.suites.mbench.names import chosen
+    from revisit.suites.mbench.names import choose_dimensions
     from revisit.suites.mbench.read import Filter
 
     data = open_dataset(source, root, artifacts)
-    dimensions = chosen(parts(metrics), data.setting)
+    dimensions = choose_dimensions(parts(metrics), data.setting)
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
     checked = check(data, keep, dimensions, limit)
     if json:
@@ -153,10 +154,10 @@ def eval_(
 
     from revisit.core import UsageError
     from revisit.core.text import parts
-    from revisit.engine.request import Request, merged
+    from revisit.engine.request import Request, merge_parameters
     from revisit.media.files import write_text
     from revisit.suites.mbench.dataset import open_dataset
-    from revisit.suites.mbench.names import JUDGED, MOVED, TRIGGER, chosen
+    from revisit.suites.mbench.names import JUDGED, MOVED, TRIGGER, choose_dimensions
 
     data = open_dataset(source, root)
     names = parts(metrics)
@@ -164,7 +165,7 @@ def eval_(
     if trigger_only and (data.setting == "A" or ignore_trigger or not vlm_judge):
         raise UsageError("the metric `trigger` needs a dataset of setting T and --vlm-judge, without --ignore-trigger")
     metric_names = [name for name in names if name != "trigger"]
-    dimensions = chosen(metric_names, data.setting) if metric_names or not trigger_only else []
+    dimensions = choose_dimensions(metric_names, data.setting) if metric_names or not trigger_only else []
     gates = [MOVED] if data.setting == "A" else [TRIGGER] if vlm_judge and not ignore_trigger else []
     judge = vlm_judge
     if vlm_judge == "openai-compatible":
@@ -188,7 +189,9 @@ def eval_(
         source, "mbench", observer_set, protocol, ids, limit, "auto", root, options, judge, param, truth=False
     )
     if vlm_n_frames != 8 and JUDGED & {*ids}:
-        request = replace(request, parameters=merged({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters))
+        request = replace(
+            request, parameters=merge_parameters({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters)
+        )
     run = run_evaluation(
         request,
         output,
@@ -240,8 +243,8 @@ def prepare(
     `eval` and `validate` find the artifacts in --output through the dataset's artifacts.json.
     """
     from revisit.core import Clip, UsageError
-    from revisit.posing.tasks import Task, estimate
-    from revisit.suites.mbench.dataset import Problem, note_artifacts, open_dataset
+    from revisit.posing.tasks import PoseTask, estimate
+    from revisit.suites.mbench.dataset import DatasetProblem, note_artifacts, open_dataset
     from revisit.suites.mbench.read import Filter
 
     if (producer == "command") != bool(command):
@@ -252,9 +255,9 @@ def prepare(
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
     estimator = estimator_of(command or producer, python, model, device, frames, convention, timeout, workers)
     entries = [entry for name in keep.models for entry in data.items(name)]
-    items = [entry for entry in entries if not isinstance(entry, Problem) and keep.takes(entry)]
+    items = [entry for entry in entries if not isinstance(entry, DatasetProblem) and keep.takes(entry)]
     tasks = [
-        Task(f"{item.id}@{item.model}", Clip(item.video), data.poses_of(item, output))
+        PoseTask(f"{item.id}@{item.model}", Clip(item.video), data.poses_of(item, output))
         for item in items
         if item.video is not None
     ]
@@ -284,7 +287,7 @@ def submit(
     from revisit.results.run import Run as RunFolder
     from revisit.results.stand_ins import stand_ins
     from revisit.suites.mbench.dataset import open_dataset
-    from revisit.suites.mbench.submission import content_of, made_with, problems, why_partial, write_submission
+    from revisit.suites.mbench.submission import content_of, maker_lines, partial_reason, problems, write_submission
 
     path = out or Path(f"{model}.zip")
     finished_run = RunFolder(run)
@@ -296,7 +299,7 @@ def submit(
             f"{source}: the dataset of this run is missing, so its completeness cannot be checked; --dataset"
         )
     roots = [Path(folder) for folder in (finished_run.facts.get("request") or {}).get("roots", ())]
-    partial = why_partial(
+    partial = partial_reason(
         open_dataset(source, roots), finished_run.facts, finished_run.plan, finished_run.results, model
     )
     if partial:
@@ -310,7 +313,7 @@ def submit(
     if faults:
         path.unlink()
         raise UsageError(faults[0])
-    for line in made_with(finished_run.plan, finished_run.summary["mbench"]["setting"]):
+    for line in maker_lines(finished_run.plan, finished_run.summary["mbench"]["setting"]):
         console.message(line)
     typer.echo(str(path))
 

@@ -42,7 +42,7 @@ CONDITION = re.compile(r"(?P<action>.+)_(?P<length>\d+(?:\.\d+)?)s")
 
 
 @dataclass(frozen=True)
-class Problem:
+class DatasetProblem:
     """Something that is wrong, where, and whether it is a violation or only worth knowing."""
 
     kind: str  # in one or two words, such as "missing video"
@@ -70,7 +70,7 @@ class ListItem:
     facts: Mapping[str, object]  # metadata and annotations of the sample and of the row
     video: Path | None
     artifacts: Mapping[str, Path]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[DatasetProblem, ...] = ()
 
     @property
     def id(self) -> str:
@@ -104,7 +104,7 @@ class MBenchDataset:
     setting: str
     roots: Sequence[Path] = ()
     artifacts: Sequence[Path] = ()  # folders of pose artifacts that the user names
-    known: dict[tuple[str, str], tuple[dict[str, object], list[Problem]]] = field(default_factory=dict)
+    known: dict[tuple[str, str], tuple[dict[str, object], list[DatasetProblem]]] = field(default_factory=dict)
 
     @cached_property
     def subsets(self) -> list[str]:
@@ -174,32 +174,38 @@ class MBenchDataset:
         }  # fmt: skip
         return self.place("artifact_da3", **names) if folder is None else prepared_path(folder, **names)
 
-    def sample(self, subset: str, sample: str) -> tuple[dict[str, object], list[Problem]]:
+    def sample(self, subset: str, sample: str) -> tuple[dict[str, object], list[DatasetProblem]]:
         """What a sample says of itself, lifted to one level, and what is wrong with its file."""
         if (subset, sample) not in self.known:
             self.known[subset, sample] = self._sample(subset, sample)
         return self.known[subset, sample]
 
-    def _sample(self, subset: str, sample: str) -> tuple[dict[str, object], list[Problem]]:
+    def _sample(self, subset: str, sample: str) -> tuple[dict[str, object], list[DatasetProblem]]:
         path = self.root / "samples" / subset / sample / SAMPLE
         where = f"samples/{subset}/{sample}/{SAMPLE}"
         if not is_file(path):
             elsewhere = [s for s in SUBSETS if s != subset and is_file(self.root / "samples" / s / sample / SAMPLE)]
             if elsewhere:
                 text = f"the sample {sample} is in samples/{elsewhere[0]}, not in samples/{subset}; correct the subset"
-                return {}, [Problem("wrong subset", where, None, "", text)]
-            return {}, [Problem("no sample", where, None, "", "there is no such file; every item needs a sample")]
+                return {}, [DatasetProblem("wrong subset", where, None, "", text)]
+            return {}, [
+                DatasetProblem("no sample", where, None, "", "there is no such file; every item needs a sample")
+            ]
         content = json_or_none(path.read_text(encoding="utf-8-sig", errors="replace"))
         if not isinstance(content, dict):
-            return {}, [Problem("not JSON", where, None, "", "expected one JSON object with sample_id and subset")]
+            return {}, [
+                DatasetProblem("not JSON", where, None, "", "expected one JSON object with sample_id and subset")
+            ]
         problems = []
         for name, expected in (("sample_id", sample), ("subset", subset)):
             if content.get(name, expected) != expected:
                 text = f"it says {name} {content[name]!r}, and its folder says {expected!r}"
-                problems.append(Problem("wrong subset" if name == "subset" else "wrong sample", where, None, "", text))
+                problems.append(
+                    DatasetProblem("wrong subset" if name == "subset" else "wrong sample", where, None, "", text)
+                )
         return flatten_metadata(content), problems
 
-    def items(self, model: str) -> Iterator[ListItem | Problem]:
+    def items(self, model: str) -> Iterator[ListItem | DatasetProblem]:
         """The items of a model's list, in its order; of items that are there twice the last one."""
         file = f"models/{model}/{LIST}"
         rows: dict[str, ListItem] = {}
@@ -210,12 +216,12 @@ class MBenchDataset:
             row = json_or_none(line) if len(line) <= LONGEST else None
             problem = self._row_problem(row)
             if problem is not None:
-                yield Problem(problem[0], file, number, str(_mapping(row).get("item_id", ""))[:200], problem[1])
+                yield DatasetProblem(problem[0], file, number, str(_mapping(row).get("item_id", ""))[:200], problem[1])
                 continue
             item = self._item(model, _mapping(row), number, file)
             if item.id in rows:
                 sentence = f"it is already on line {rows[item.id].line}; the last line counts"
-                yield Problem("duplicate item", file, number, item.id, sentence)
+                yield DatasetProblem("duplicate item", file, number, item.id, sentence)
             rows[item.id] = item
         yield from rows.values()
 
@@ -225,7 +231,7 @@ class MBenchDataset:
             f"{entry.id}@{model}"
             for model in self.models
             for entry in self.items(model)
-            if not isinstance(entry, Problem)
+            if not isinstance(entry, DatasetProblem)
         }
 
     def _row_problem(self, row: object) -> tuple[str, str] | None:
@@ -244,10 +250,10 @@ class MBenchDataset:
         subset, sample, condition = (names[name] for name in NEEDED)
         item_id = f"{subset}:{sample}:{condition}"
         facts, sample_problems = self.sample(subset, sample)
-        problems = [Problem(p.kind, p.file, p.line, item_id, p.text) for p in sample_problems]
+        problems = [DatasetProblem(p.kind, p.file, p.line, item_id, p.text) for p in sample_problems]
 
         def wrong(kind: str, text: str, violation: bool = True) -> None:
-            problems.append(Problem(kind, file, line, item_id, text, violation))
+            problems.append(DatasetProblem(kind, file, line, item_id, text, violation))
 
         for name, expected in (("model_id", model), ("dataset_id", SETTINGS[self.setting]), ("item_id", item_id)):
             if row.get(name, expected) != expected:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from revisit.control.jobs import Wanted
-from revisit.suites.authoring import DatasetTools, Described, count_table, range_table
+from revisit.control.jobs import BatchRequest
+from revisit.suites.authoring import DatasetDescription, DatasetTools, count_table, range_table
 from revisit.suites.mbench.dataset import ListItem, open_dataset
 from revisit.suites.mbench.jobs import jobs
 from revisit.suites.mbench.read import anchor_of, recognises, segments_of, target_of, words_of
 
 
-def describe(folder: Path) -> Described:
+def describe(folder: Path) -> DatasetDescription:
     """Counts by subset and condition, lengths, captions and anchors."""
-    data, batch = open_dataset(folder), jobs(folder, None, Wanted("describe"))
+    data, batch = open_dataset(folder), jobs(folder, None, BatchRequest("describe"))
     samples = {(job.subset, job.sample): data.sample(job.subset, job.sample)[0] for job in batch.jobs}
     seconds = [(job.frames - 1) / job.fps for job in batch.jobs]
     words = [len(job.prompt.split()) for job in batch.jobs]
@@ -28,12 +28,14 @@ def describe(folder: Path) -> Described:
         count_table("Items by condition", ("condition", "items"), (job.condition for job in batch.jobs)),
         range_table("Lengths", {"seconds": seconds, "words of a caption": words, "caption segments": parts}),
     ]
-    return Described(f"MBench-{data.setting}", facts, tables, {"seconds": seconds, "words of a caption": words})
+    return DatasetDescription(
+        f"MBench-{data.setting}", facts, tables, {"seconds": seconds, "words of a caption": words}
+    )
 
 
 def problems(folder: Path) -> list[str]:
     """What could not be scored, as sentences."""
-    data, batch = open_dataset(folder), jobs(folder, None, Wanted("check"))
+    data, batch = open_dataset(folder), jobs(folder, None, BatchRequest("check"))
     sentences = list(batch.left_out)
     for job in batch.jobs:
         facts, _ = data.sample(job.subset, job.sample)

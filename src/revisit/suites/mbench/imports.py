@@ -13,9 +13,9 @@ import numpy as np
 from revisit.core import MediaError, observer
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import load_npz, npz_shapes
-from revisit.media.error_names import in_clip
+from revisit.media.error_names import naming_clip
 from revisit.observers.geometry_file import complete, geometry_of, read_geometry
-from revisit.observers.imports.tables import frame_numbers, in_order, read_arrays, said
+from revisit.observers.imports.tables import frame_numbers, in_order, read_arrays, read_label
 from revisit.suites.mbench.evidence import (
     BodyFeatures,
     FaceFeatures,
@@ -66,13 +66,13 @@ def geometry(path: Path, *, convention: str = "auto") -> GeometryTrack:
 def poses_in(path: Path) -> int:
     """How many poses such a file has; MediaError where it cannot be used. Of depth only the shape is looked at."""
     shapes = npz_shapes(path)
-    with in_clip(path):
+    with naming_clip(path):
         complete(shapes)
     arrays = load_npz(path, members=["extrinsics", "intrinsics", *({"size"} & shapes.keys())])
     depth = shapes.get("depth")
     if depth is not None:
         arrays.setdefault("size", np.array(depth[2:0:-1]))
-    with in_clip(path):
+    with naming_clip(path):
         try:
             count = len(geometry_of(arrays, "w2c").c2w)
         except InvalidPoses as error:
@@ -85,12 +85,12 @@ def poses_in(path: Path) -> int:
 @observer(id="import.masks", version=1, kind="file", makes=ObjectMasks, artifact="masks", sets=("lite",))
 def masks(path: Path) -> ObjectMasks:
     """Masks of the target, from an npz file."""
-    with in_clip(path):
+    with naming_clip(path):
         arrays = read_arrays(path, "mask", MASKS)
         if arrays["mask"].ndim != 3:
             raise MediaError(f"its mask has shape {arrays['mask'].shape}; expected {MASKS}")
         frame, mask = in_order(arrays["frame"], arrays["mask"] > 0)
-    return ObjectMasks(frame, mask, said(arrays, "maker"))
+    return ObjectMasks(frame, mask, read_label(arrays, "maker"))
 
 
 @observer(
@@ -99,17 +99,17 @@ def masks(path: Path) -> ObjectMasks:
 )  # fmt: skip
 def object_features(path: Path) -> ObjectFeatures:
     """Descriptors of the target, from an npz file."""
-    with in_clip(path):
+    with naming_clip(path):
         arrays = read_arrays(path, "vector", OBJECT)
         frame, vector = in_order(arrays["frame"], vectors(arrays, "vector", OBJECT))
         looked = frame_numbers(np.ravel(arrays.get("looked", frame)), OBJECT)
-    return ObjectFeatures(np.union1d(looked, frame), frame, vector, said(arrays, "maker"))
+    return ObjectFeatures(np.union1d(looked, frame), frame, vector, read_label(arrays, "maker"))
 
 
 @observer(id="import.faces", version=1, kind="file", makes=FaceFeatures, artifact="faces", sets=("lite",))
 def faces(path: Path) -> FaceFeatures:
     """Descriptors of faces, from an npz file."""
-    with in_clip(path):
+    with naming_clip(path):
         arrays = read_arrays(path, "vector", FACES)
         vector, frame = vectors(arrays, "vector", FACES), arrays["frame"]
         if len(vector) != len(frame) or (np.diff(frame) < 0).any():
@@ -120,27 +120,27 @@ def faces(path: Path) -> FaceFeatures:
         same_face = np.ravel(arrays.get("same", FaceFeatures.same))
         if same_face.dtype.kind not in "iuf" or same_face.shape != (1,) or not -1 <= same_face[0] <= 1:
             raise MediaError(f"its `same` is {same_face[:3]}; expected one cosine: {FACES}")
-    return FaceFeatures(np.union1d(looked, frame), frame, vector, said(arrays, "maker"), float(same_face[0]))
+    return FaceFeatures(np.union1d(looked, frame), frame, vector, read_label(arrays, "maker"), float(same_face[0]))
 
 
 @observer(id="import.bodies", version=1, kind="file", makes=BodyFeatures, artifact="bodies", sets=("lite",))
 def bodies(path: Path) -> BodyFeatures:
     """Descriptors of the bodies that belong to faces, from an npz file."""
     arrays = load_npz(path)
-    with in_clip(path):
+    with naming_clip(path):
         if not {"vector", "face"} <= arrays.keys():
             raise MediaError(f"it holds {', '.join(sorted(arrays)) or 'nothing'}; expected {BODIES}")
         face = frame_numbers(np.ravel(arrays["face"]), BODIES)
         vector = vectors(arrays, "vector", BODIES)
         if len(face) != len(vector) or len(np.unique(face)) != len(face):
             raise MediaError(f"it has {len(vector)} bodies of {len(np.unique(face))} faces; each face has one body")
-    return BodyFeatures(face, vector, said(arrays, "maker"))
+    return BodyFeatures(face, vector, read_label(arrays, "maker"))
 
 
 @observer(id="import.grams", version=1, kind="file", makes=GramDistances, artifact="grams", sets=("lite",))
 def grams(path: Path) -> GramDistances:
     """Distances of Gram matrices, from an npz file."""
-    with in_clip(path):
+    with naming_clip(path):
         arrays = read_arrays(path, "difference", GRAMS)
         if "other" not in arrays or not {"norm", "other_norm"} <= arrays.keys():
             raise MediaError(f"it holds {', '.join(sorted(arrays))}; expected {GRAMS}")
@@ -149,7 +149,7 @@ def grams(path: Path) -> GramDistances:
         fold = np.ravel(arrays.get("fold", np.zeros(len(other)))) > 0
         if len({len(part) for part in (difference, norm, other_norm, other, fold, arrays["frame"])}) > 1:
             raise MediaError(f"its arrays have different numbers of rows; expected {GRAMS}")
-    return GramDistances(arrays["frame"], other, fold, difference, norm, other_norm, said(arrays, "maker"))
+    return GramDistances(arrays["frame"], other, fold, difference, norm, other_norm, read_label(arrays, "maker"))
 
 
 @observer(
@@ -157,7 +157,7 @@ def grams(path: Path) -> GramDistances:
 )  # fmt: skip
 def clip_features(path: Path) -> TextFeatures:
     """Descriptors of frames and captions in one space, from an npz file."""
-    with in_clip(path):
+    with naming_clip(path):
         arrays = read_arrays(path, "image", TEXT)
         if not {"text", "segment"} <= arrays.keys():
             raise MediaError(f"it holds {', '.join(sorted(arrays))}; expected {TEXT}")
@@ -172,7 +172,7 @@ def clip_features(path: Path) -> TextFeatures:
                 f"its frames have {image.shape[1]} channels and its captions {text.shape[1]}; both must be equal"
             )
         cut = bool(np.any(arrays.get("cut", np.array(False))))
-    return TextFeatures(arrays["frame"], segment, image, text, cut, said(arrays, "maker"))
+    return TextFeatures(arrays["frame"], segment, image, text, cut, read_label(arrays, "maker"))
 
 
 def vectors(arrays: dict[str, np.ndarray], name: str, expected: str) -> np.ndarray:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from revisit.control.jobs import Batch, Job, Segment, Wanted, share_out
+from revisit.control.jobs import BatchRequest, Job, JobBatch, Segment, split_frames
 from revisit.core import Clip, Reason, UsageError
 from revisit.geometry.camera_script import Move, Step, parse_script
 from revisit.geometry.script_path import timed_path
@@ -36,7 +36,7 @@ MOVES = {
 NUMBER = re.compile(r"_(\d+)$")
 
 
-def jobs(data: Path, out: Path | None, request: Wanted) -> Batch:
+def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a dataset."""
     request.known("assignments", "degrees", "metres")
     opened = open_dataset(data)
@@ -53,10 +53,10 @@ def jobs(data: Path, out: Path | None, request: Wanted) -> Batch:
             _copy_card(opened, root)
         _write_list(model_folder, opened.setting, finished_jobs)
 
-    return Batch(request.chosen(all_jobs), model_folder, [str(root), "--suite", "mbench"], index, left_out)
+    return JobBatch(request.chosen(all_jobs), model_folder, [str(root), "--suite", "mbench"], index, left_out)
 
 
-def _jobs(data: MBenchDataset, place: MBenchDataset, request: Wanted, left_out: list[str]) -> Iterator[Job]:
+def _jobs(data: MBenchDataset, place: MBenchDataset, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
     for row in _assignments(data, request.option("assignments")):
         subset, sample, condition = (row[name] for name in NEEDED)
         item_id = ":".join((subset, sample, condition))
@@ -100,7 +100,7 @@ def _assignments(data: MBenchDataset, file: str) -> list[dict[str, str]]:
     return list(rows.values())
 
 
-def _camera_fields(data: MBenchDataset, item: ListItem, request: Wanted) -> dict[str, Any]:
+def _camera_fields(data: MBenchDataset, item: ListItem, request: BatchRequest) -> dict[str, Any]:
     """Length and camera of an action-conditioned clip."""
     motion = requested_motion(item.action, data.motion(item))
     if isinstance(motion, Reason):
@@ -113,7 +113,7 @@ def _camera_fields(data: MBenchDataset, item: ListItem, request: Wanted) -> dict
     parts = [part for part in item.action.split("_then_") if not part.startswith(WAIT)]
     amounts = iter([int(number[1]) if (number := NUMBER.search(part)) else None for part in parts])
     steps = []
-    for (word, _), count in zip(phases, share_out(frames - 1, [share for _, share in phases]), strict=True):
+    for (word, _), count in zip(phases, split_frames(frames - 1, [share for _, share in phases]), strict=True):
         if word == WAIT:
             steps.append(Step((), count))
             continue
@@ -128,13 +128,13 @@ def _camera_fields(data: MBenchDataset, item: ListItem, request: Wanted) -> dict
     }  # fmt: skip
 
 
-def _caption_fields(item: ListItem, request: Wanted) -> dict[str, Any]:
+def _caption_fields(item: ListItem, request: BatchRequest) -> dict[str, Any]:
     """Length and captions of a text-conditioned clip: segments of about five seconds."""
     texts = segments_of(item.facts)
     if not texts:
         raise UsageError("its sample has no caption_segments, which tell what happens when")
     frames = request.length(round(SEGMENT * (request.fps or FPS)) * len(texts) + 1)
-    counts = share_out(frames, [1.0] * len(texts))
+    counts = split_frames(frames, [1.0] * len(texts))
     firsts = [sum(counts[:k]) for k in range(len(counts))]
     parts = tuple(Segment(*part) for part in zip(texts, firsts, counts, strict=True))
     return {"frames": frames, "fps": request.fps or FPS, "segments": parts}

@@ -13,13 +13,13 @@ from revisit.core import UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.cells import Cell
 from revisit.results.display import observed_by
-from revisit.results.leaderboards import Board, BoardCell, Column, Row, RunFacts, columns_of
+from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, RunFacts, columns_of
 from revisit.results.stand_ins import SUFFIX, is_stand_in, set_apart
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
 from revisit.suites.mbench.ranking import RankRow
 from revisit.suites.mbench.summary import BenchmarkSummary
 
-SUMS = (*(Column(axis, f"{axis} axis") for axis in AXES), Column("total", "total"))
+SUMS = (*(BoardColumn(axis, f"{axis} axis") for axis in AXES), BoardColumn("total", "total"))
 TITLES = {"trigger": "M-Score", "camera": "reliability", "all": "mean over all scored clips"}
 
 
@@ -31,7 +31,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     apart = {(record.case.model, record.question) for record in run.results.records if is_stand_in(record)}
     run = replace(run, results=set_apart(run.results))
     dimension_columns = [
-        Column(metric_id, BY_ID[metric_id].short)
+        BoardColumn(metric_id, BY_ID[metric_id].short)
         for metric_id in part["dimensions"]
         if not subset or BY_ID[metric_id].subset == subset.lower()
     ]
@@ -40,14 +40,14 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     sums = (*SUMS, *(mixed if apart else ())) if not subset else ()
     columns = (*(_with_trigger(run, part["rule"], c) for c in metric_columns), *sums)
     rows = [
-        Row(row["model"], run.name, _cells(row, part, columns, apart), role=FLOOR if row.get("floor") else "")
+        BoardRow(row["model"], run.name, _cells(row, part, columns, apart), role=FLOOR if row.get("floor") else "")
         for row in part["ranking"]
     ]
     if run.results.truths:  # the filmed videos that the samples were made from
         truth = run.results.truth
         keys = [c.key for c in columns if c.key.removesuffix(SUFFIX) in part["dimensions"]]
         cells = {key: _truth_cell(truth.cell(key)) for key in keys}
-        rows.append(Row(run.results.truth_name, run.name, cells, role=CEILING))
+        rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     board = Board(
         title=f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}",
@@ -59,7 +59,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     return [board]
 
 
-def _with_trigger(run: RunFacts, rule: str, column: Column) -> Column:
+def _with_trigger(run: RunFacts, rule: str, column: BoardColumn) -> BoardColumn:
     """The column with what decided which clips count: M-Scores by two triggers are not comparable."""
     gate = {"trigger": TRIGGER, "camera": MOVED}.get(rule, "")
     tag = run.facts["protocol"]["gates"].get(gate, "").partition(":")[2]
@@ -69,7 +69,7 @@ def _with_trigger(run: RunFacts, rule: str, column: Column) -> Column:
 
 
 def _cells(
-    row: RankRow, part: BenchmarkSummary, columns: tuple[Column, ...], apart: Collection[tuple[str, str]]
+    row: RankRow, part: BenchmarkSummary, columns: tuple[BoardColumn, ...], apart: Collection[tuple[str, str]]
 ) -> dict[str, BoardCell]:
     """The cells of a model; what stand-ins measured, and sums with them, are in columns of their own."""
     model, cells = row["model"], {}

@@ -80,7 +80,7 @@ def upstream_name(dimension: MemoryDimension, setting: str) -> str:
     return f"{SETTINGS[setting]}.{dimension.axis}.{dimension.name}"
 
 
-def registered() -> dict[str, tuple[str, MemoryDimension]]:
+def upstream_names() -> dict[str, tuple[str, MemoryDimension]]:
     """Upstream's 23 names -> setting and dimension, first all of A, then all of T."""
     return {
         upstream_name(dimension, setting): (setting, dimension)
@@ -95,12 +95,12 @@ def dimensions_of(setting: str) -> list[MemoryDimension]:
     return [dimension for dimension in DIMENSIONS if setting in dimension.settings]
 
 
-def chosen(names: Iterable[str], setting: str) -> list[MemoryDimension]:
+def choose_dimensions(names: Iterable[str], setting: str) -> list[MemoryDimension]:
     """The dimensions that a list of names asks for in a dataset of one setting; all of them for an empty list.
 
     A name is upstream's, its last part, or our metric's id.
     """
-    by_name = registered()
+    by_name = upstream_names()
     mine = {spelling: d for d in dimensions_of(setting) for spelling in (upstream_name(d, setting), d.name, d.id)}
     dimensions: dict[str, MemoryDimension] = {}
     for name in names:

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from revisit.core import UsageError, digest, observer
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.banks import judge_of, problems, verdict
-from revisit.judges.instrumented import Answering, Story, knows, word
-from revisit.judges.protocol import Answer, Frames, Talk
-from revisit.judges.questions import Number, Question, Rating, Record, YesNo
+from revisit.judges.instrumented import Answering, ClipStory, knows, word
+from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
+from revisit.judges.questions import JsonObject, Number, Question, Rating, YesNo
 from revisit.suites.mbench.evidence import ProgressRatings, TriggerAnswer
 
 TRIGGERS = {
@@ -43,7 +43,7 @@ RATINGS = (
     id="judge.trigger", version=3, kind="judge", makes=TriggerAnswer, shows=JudgeFrames,
     inputs=("subset", "prompt", "annotations"),
 )  # fmt: skip
-def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, object]) -> Talk:
+def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, object]) -> JudgeDialogue:
     """Whether the clip poses the memory test of its subset, and how sure the judge is of it."""
     name = subset.lower()
     if name not in TRIGGERS:
@@ -53,8 +53,8 @@ def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, 
     target_name = annotations.get("object") if name == "object" else ""
     target = f"The target object is: {target_name}.\n" if target_name else ""
     text = f"{prompt_text(prompt, annotations)}{target}{words} Say also how sure you are, from 0 to 1."
-    schema = Record({"triggered": YesNo(), "confidence": Number(0.0, 1.0)})
-    answers: list[Answer] = yield [Question(question_id, text, schema, {"ask": "triggered"})]
+    schema = JsonObject({"triggered": YesNo(), "confidence": Number(0.0, 1.0)})
+    answers: list[JudgeAnswer] = yield [Question(question_id, text, schema, {"ask": "triggered"})]
     value = answers[0].value or {}
     return TriggerAnswer(
         triggered=int(value["triggered"]) if value else verdict(answers[0]),
@@ -70,11 +70,11 @@ def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, 
     id="judge.progress", version=2, kind="judge", makes=ProgressRatings, shows=JudgeFrames,
     inputs=("prompt", "annotations"),
 )  # fmt: skip
-def progress(frames: Frames, prompt: str, annotations: Mapping[str, object]) -> Talk:
+def progress(frames: Frames, prompt: str, annotations: Mapping[str, object]) -> JudgeDialogue:
     """How far the described change went and how rightly, from 1 to 5 each, in one call."""
-    schema = Record({"progress": Rating(1, 5), "correctness": Rating(1, 5)})
+    schema = JsonObject({"progress": Rating(1, 5), "correctness": Rating(1, 5)})
     words, by = question_wording("progress", RATINGS, annotations)
-    answers: list[Answer] = yield [Question("progress", prompt_text(prompt, annotations) + words, schema)]
+    answers: list[JudgeAnswer] = yield [Question("progress", prompt_text(prompt, annotations) + words, schema)]
     value = answers[0].value or {}
     return ProgressRatings(
         progress=float(value.get("progress", math.nan)),
@@ -93,7 +93,7 @@ def simulated_answer(question: Question) -> Answering | None:
     return _rated if question.text.endswith(RATINGS) else None
 
 
-def _rated(story: Story) -> str:
+def _rated(story: ClipStory) -> str:
     right = 1 + 2 * story.spatial + 2 * story.state
     return json.dumps({"progress": 1 + round(4 * story.progress), "correctness": right})
 

@@ -14,7 +14,7 @@ from revisit.core import Case, Clip, Rejected, Target, UsageError
 from revisit.core.text import parts, yaml_file
 from revisit.media import VIDEO_SUFFIXES
 from revisit.media.files import is_file
-from revisit.suites.mbench.dataset import CARD, ListItem, MBenchDataset, Problem, open_dataset, png_size
+from revisit.suites.mbench.dataset import CARD, DatasetProblem, ListItem, MBenchDataset, open_dataset, png_size
 from revisit.suites.mbench.names import SUBSETS
 
 SOURCE = "source_video"
@@ -53,7 +53,7 @@ def read(
     keep = Filter.of(data, models, subsets, conditions, samples)
     for model in keep.models:
         for entry in data.items(model):
-            if isinstance(entry, Problem):
+            if isinstance(entry, DatasetProblem):
                 # A line that no filter can be asked about is always told; one that is there twice is scored once.
                 if entry.kind != "duplicate item":
                     yield Rejected(_title(entry.item or f"line {entry.line}", model), _reason(entry), model)
@@ -241,7 +241,7 @@ def _title(item: str, model: str) -> str:
     return f"{item}@{model}"
 
 
-def _reason(problem: Problem) -> str:
+def _reason(problem: DatasetProblem) -> str:
     place = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
     return f"{problem.kind}: {problem.text} ({place})"
 

@@ -19,8 +19,8 @@ from revisit.core.text import json_or_none, parse_json
 from revisit.media import clip_digest
 from revisit.media.files import replacing
 from revisit.results import Results
-from revisit.suites.mbench.dataset import MBenchDataset, Problem
-from revisit.suites.mbench.names import AXES, BY_ID, TRIGGER, dimensions_of, registered
+from revisit.suites.mbench.dataset import DatasetProblem, MBenchDataset
+from revisit.suites.mbench.names import AXES, BY_ID, TRIGGER, dimensions_of, upstream_names
 from revisit.suites.mbench.summary import BenchmarkSummary
 
 FILE = "leaderboard_submission.json"
@@ -70,7 +70,7 @@ def content_of(summary: Mapping[str, Any], model: str, name: str, link: str) -> 
     return content
 
 
-def why_partial(
+def partial_reason(
     data: MBenchDataset, facts: Mapping[str, Any], plan: Mapping[str, Any], results: Results, model: str
 ) -> str:
     """Why a run is not the whole of a model's list under all dimensions, one protocol and the present videos; or ""."""
@@ -81,7 +81,7 @@ def why_partial(
         return f"--limit took {len(plan['cases'])} of {plan['total_cases']} items"
     mine = results.where(model=model)
     item_ids = {entry.id.removesuffix(f"@{model}") for entry in mine.entries}
-    items = [entry for entry in data.items(model) if not isinstance(entry, Problem)]
+    items = [entry for entry in data.items(model) if not isinstance(entry, DatasetProblem)]
     absent = [item.id for item in items if item.id not in item_ids]
     if absent:
         return (
@@ -119,7 +119,7 @@ def _is_same(video: Path | None, digest: str | None) -> bool:
         return False
 
 
-def made_with(plan: Mapping[str, Any], setting: str) -> list[str]:
+def maker_lines(plan: Mapping[str, Any], setting: str) -> list[str]:
     """Which protocol, set and judge made the numbers, in lines."""
     by: dict[str, list[str]] = {}
     for title, metric_id, _ in _questions(setting):
@@ -148,7 +148,7 @@ def _verification(run: Path, setting: str, axis: str, model: str) -> dict[str, s
     """
     summaries: dict[str, object] = {}
     lines: dict[str, list[str]] = {"items.jsonl": [], "units.jsonl": []}
-    for name, (of, dimension) in registered().items():
+    for name, (of, dimension) in upstream_names().items():
         folder = run / "metrics" / name
         if (of, dimension.axis) != (setting, axis) or not (folder / "summary.json").is_file():
             continue

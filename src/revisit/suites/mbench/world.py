@@ -21,7 +21,7 @@ from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.film_orders import CAST, Layout, Order, layout, place_of
 from revisit.worlds.paths import seen_from
-from revisit.worlds.workers import Tell
+from revisit.worlds.workers import StepCallback
 
 SUBSETS = {
     "environment": "The place while the camera goes and returns.",
@@ -46,7 +46,7 @@ paths:
 """
 
 
-def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: Tell) -> Row:
+def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the sample and the videos of one film that are not there, and return what the lists say of it."""
     subset, sample, condition = name.split("__")
     _sample(folder / "samples" / subset / sample, sample, subset, film, condition)

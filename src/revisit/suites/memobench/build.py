@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip, RevisitError, UsageError
-from revisit.geometry.rotations import geodesic, smoothed
-from revisit.judges.batch import Asker
+from revisit.geometry.rotations import geodesic, smooth_rotations
+from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames
-from revisit.judges.questions import Question, Record, Text
+from revisit.judges.questions import JsonObject, Question, Text
 from revisit.media import announced_frames, open_clip, save_npz, write_picture
 from revisit.media.text_files import write_sheet
 from revisit.suites import authoring
@@ -41,7 +41,7 @@ class MarkedRecording:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class PoseEstimate:
     """Poses of a recording, how far the estimator is from itself, and the lens in pixels."""
 
     c2w: np.ndarray  # (frames, 4, 4)
@@ -70,7 +70,7 @@ def read(table: Path, videos: Path) -> list[MarkedRecording]:
     return recordings
 
 
-def told(asker: Asker | None, one: MarkedRecording, look: Callable[[Path], Frames]) -> MarkedRecording:
+def add_subject(asker: JudgeClient | None, one: MarkedRecording, look: Callable[[Path], Frames]) -> MarkedRecording:
     """The recording with its subject and prompt; a judge is asked where one is missing."""
     if one.subject and one.prompt:
         return one
@@ -85,7 +85,7 @@ def told(asker: Asker | None, one: MarkedRecording, look: Callable[[Path], Frame
 def write(
     root: Path,
     recordings: Sequence[MarkedRecording],
-    estimate: Callable[[Path], Estimate | str],
+    estimate: Callable[[Path], PoseEstimate | str],
     *,
     licence: str,
     source: str,
@@ -106,7 +106,7 @@ def write(
         if trouble:
             sentences.append(f"{one.video.name}: {trouble}")
         else:
-            assert isinstance(poses, Estimate)
+            assert isinstance(poses, PoseEstimate)
             with_poses += 1
             _poses(place / "raw" / f"{number:03d}_mapanything.npz", poses)
         marks.append([number, one.exits, one.returns])
@@ -125,7 +125,7 @@ def write(
     return data, sentences
 
 
-def _pose_problem(estimate: Estimate) -> str:
+def _pose_problem(estimate: PoseEstimate) -> str:
     """Why a path is not used, or nothing."""
     turn = float(geodesic(estimate.c2w[0, :3, :3], estimate.c2w[:, :3, :3]).max())
     if estimate.error > max(MOST_ERROR, SHARE * turn):
@@ -136,9 +136,9 @@ def _pose_problem(estimate: Estimate) -> str:
     return ""
 
 
-def _poses(path: Path, estimate: Estimate) -> None:
+def _poses(path: Path, estimate: PoseEstimate) -> None:
     poses = estimate.c2w.copy()
-    poses[:, :3, :3] = smoothed(poses[:, :3, :3], SMOOTH)
+    poses[:, :3, :3] = smooth_rotations(poses[:, :3, :3], SMOOTH)
     arrays: Mapping[str, np.ndarray] = {
         "cam_c2w": poses, "intrinsic": estimate.K, "own_error_degrees": np.array(estimate.error),
         "producer": np.array(estimate.producer),
@@ -160,4 +160,4 @@ def subject_question() -> Question:
         "Then tell the video in three or four sentences: what is seen at first, how the camera turns away and comes "
         "back, and what goes on with the thing meanwhile."
     )
-    return Question("memobench.subject", text, Record({"subject": Text(60), "prompt": Text(900)}))
+    return Question("memobench.subject", text, JsonObject({"subject": Text(60), "prompt": Text(900)}))

@@ -31,12 +31,12 @@ def build(
     """
     from contextlib import ExitStack
 
-    from revisit.suites.memobench.build import read, told, write
+    from revisit.suites.memobench.build import add_subject, read, write
 
     recordings = read(marks, videos)
     with ExitStack() as stack:
         asker: Any = stack.enter_context(asker_of(judge)) if judge else None
-        described = [told(asker, one, lambda path: look_at(path, frames)) for one in recordings]
+        described = [add_subject(asker, one, lambda path: look_at(path, frames)) for one in recordings]
         banks = (lambda data: _banks(asker, data, frames)) if asker is not None and questions else None
         estimate = turns_of if poses else lambda video: "no poses were estimated"
         data, notes = write(out, described, estimate, licence=licence, source=source, banks=banks)
@@ -48,11 +48,11 @@ def build(
 def _banks(asker: Any, data: Path, frames: int) -> None:
     """Question banks of the whole set, each with a sheet for review."""
     from revisit.suites.memobench.commands_judge import _write_bank
-    from revisit.suites.memobench.ground_truth import Dataset
+    from revisit.suites.memobench.ground_truth import MemoBenchDataset
     from revisit.suites.memobench.question_pipeline import bank_tasks
     from revisit.suites.memobench.read import metadata_of
 
-    tasks, left_out = bank_tasks(Dataset(data), metadata_of(data))
+    tasks, left_out = bank_tasks(MemoBenchDataset(data), metadata_of(data))
     for sentence in left_out:
         console.message(sentence)
     for task in tasks:
@@ -68,7 +68,7 @@ def turns_of(video: Path) -> Any:
     from revisit.geometry.poses import resample, trajectory
     from revisit.geometry.rotations import geodesic
     from revisit.media import open_clip
-    from revisit.suites.memobench.build import Estimate
+    from revisit.suites.memobench.build import PoseEstimate
 
     small = []
     with open_clip(Clip(video)) as stream:
@@ -94,4 +94,4 @@ def turns_of(video: Path) -> Any:
     reversed_turns = backward[0, :3, :3].T @ backward[:, :3, :3]
     focal = info.width / 2 / np.tan(np.radians(there.field_of_view) / 2)
     K = np.array([[focal, 0, info.width / 2], [0, focal, info.height / 2], [0, 0, 1.0]])
-    return Estimate(forward, float(geodesic(forward[:, :3, :3], reversed_turns).max()), K, "odometry, turns only")
+    return PoseEstimate(forward, float(geodesic(forward[:, :3, :3], reversed_turns).max()), K, "odometry, turns only")

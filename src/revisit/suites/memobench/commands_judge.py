@@ -38,7 +38,7 @@ def questions(
     Makes a question bank and a sheet for human review per clip. With a dataset, the same command resumes.
     """
     from revisit.core import Clip, RevisitError, UsageError
-    from revisit.suites.memobench.ground_truth import Dataset, dataset_root
+    from revisit.suites.memobench.ground_truth import MemoBenchDataset, dataset_root
     from revisit.suites.memobench.names import parse_clip
     from revisit.suites.memobench.question_pipeline import BankTask, bank_tasks
     from revisit.suites.memobench.read import metadata_of
@@ -52,7 +52,7 @@ def questions(
                 f"{truth} is a dataset, which has prompts, scenes and numbers; leave out --prompt, --scene and --number"
             )
         tasks, left_out = bank_tasks(
-            Dataset(root), metadata_of(root, *([metadata] if metadata is not None else [])), failure
+            MemoBenchDataset(root), metadata_of(root, *([metadata] if metadata is not None else [])), failure
         )
         for line in left_out:
             console.message(line)
@@ -86,11 +86,11 @@ def questions(
 def _write_bank(asker: Any, task: Any, frames: int, out: Path, words: Mapping[str, str] | None) -> None:
     """Make the bank of one clip, and say what became of its questions."""
     from revisit.suites.memobench.question_bank import thin_dimensions, write_bank
-    from revisit.suites.memobench.question_pipeline import Shown, make_bank, review_sheet
+    from revisit.suites.memobench.question_pipeline import JudgeViews, make_bank, review_sheet
 
     failure = None if task.failure is None else look_at(task.failure, frames)
     path = task.truth.path
-    pictures = Shown(look_at(path, 1), look_at(path, frames), failure, task.hint)
+    pictures = JudgeViews(look_at(path, 1), look_at(path, frames), failure, task.hint)
     bank = make_bank(asker, task.scene, task.name.number, task.prompt, pictures, wording=words)
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{bank.key}-questions.csv").write_bytes(write_bank(bank).encode())
@@ -151,13 +151,13 @@ def review(
     from dataclasses import replace
 
     from revisit.core import UsageError
-    from revisit.suites.memobench.question_bank import read_bank, review_filter, reviewed_banks, write_bank
+    from revisit.suites.memobench.question_bank import read_bank, review_filter, write_bank, write_reviewed_banks
     from revisit.suites.memobench.question_pipeline import read_reviews
 
     if reviews is not None:
         if out is None:
             raise UsageError("say with --out where the reviewed banks go")
-        for line in reviewed_banks(bank, reviews, out):
+        for line in write_reviewed_banks(bank, reviews, out):
             console.message(line)
         return
     sheet = bank.with_name(bank.name.replace("-questions.csv", "-review.csv"))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.control.jobs import Wanted
+from revisit.control.jobs import BatchRequest
 from revisit.geometry.rotations import geodesic
-from revisit.suites.authoring import DatasetTools, Described, count_table, range_table
+from revisit.suites.authoring import DatasetDescription, DatasetTools, count_table, range_table
 from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip, dataset_root, open_dataset
 from revisit.suites.memobench.jobs import jobs
 from revisit.suites.memobench.read import metadata_of
@@ -20,11 +20,11 @@ def recognises(folder: Path) -> bool:
     return folder.is_dir() and dataset_root(folder) is not None
 
 
-def describe(folder: Path) -> Described:
+def describe(folder: Path) -> DatasetDescription:
     """Counts by split, scene and subject, lengths, gaps between leaving and returning, and turns."""
     data = open_dataset(folder)
     metadata = metadata_of(data.root)
-    batch = jobs(folder, None, Wanted("describe"))
+    batch = jobs(folder, None, BatchRequest("describe"))
     marks = {name: one for sheet in data.sheets.values() for name, one in sheet.marks.items()}
     lengths, gaps, shares = [], [], []
     for name, one in marks.items():
@@ -53,13 +53,15 @@ def describe(folder: Path) -> Described:
         "question banks": len(list((data.root / "vqa_questions").glob("*-questions.csv"))),
         "turning by 90 degrees or more": int(np.sum(np.array(turns) >= 90)),
     }  # fmt: skip
-    return Described("MemoBench", facts, tables, {"seconds out of view": gaps, "greatest turn, degrees": turns})
+    return DatasetDescription(
+        "MemoBench", facts, tables, {"seconds out of view": gaps, "greatest turn, degrees": turns}
+    )
 
 
 def problems(folder: Path) -> list[str]:
     """What could not be scored, as sentences."""
     data = open_dataset(folder)
-    batch = jobs(folder, None, Wanted("check"))
+    batch = jobs(folder, None, BatchRequest("check"))
     sentences = list(batch.left_out)
     if not data.sheets:
         sentences.append("there is no sheet of exits and returns, so phases are not known")

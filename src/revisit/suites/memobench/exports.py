@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Record
-from revisit.evidence.answers import questions_in
+from revisit.evidence.answers import case_questions
 from revisit.media.text_files import csv_text
 from revisit.results import Results
 from revisit.suites.export_facts import ExportFacts
@@ -222,7 +222,7 @@ def _error(records: Mapping[str, Record]) -> str | None:
 def _evaluation(case: Case, records: Mapping[str, Record | None]) -> list[dict[str, object]]:
     """The answers as a judge's list, from what failed and what was left open."""
     entries = []
-    for question in questions_in(case.annotations):
+    for question in case_questions(case.annotations):
         record = records.get(question.dimension)
         facts = record.facts if record else {}
         if "failed" not in facts or question.id in facts["unanswered"]:

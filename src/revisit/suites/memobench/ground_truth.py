@@ -47,7 +47,7 @@ class TrueClip:
 
 
 @dataclass
-class Dataset:
+class MemoBenchDataset:
     """The dataset at `root`; its clips are looked at when they are first asked for."""
 
     root: Path
@@ -115,12 +115,12 @@ def dataset_root(folder: Path) -> Path | None:
     return None
 
 
-def open_dataset(folder: Path) -> Dataset:
+def open_dataset(folder: Path) -> MemoBenchDataset:
     """The dataset in a folder that the user named."""
     root = dataset_root(folder)
     if root is None:
         raise UsageError(f"{folder}: no ground truth found; expected Synthetic_processed or Real_Raw in it")
-    return Dataset(root)
+    return MemoBenchDataset(root)
 
 
 def find_metadata(folders: list[Path]) -> dict[ClipName, dict[str, str]]:

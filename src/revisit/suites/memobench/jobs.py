@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.control.jobs import FRAMES, Batch, Job, Wanted, over_frames
+from revisit.control.jobs import FRAMES, BatchRequest, Job, JobBatch, resample_path
 from revisit.core import Clip
 from revisit.geometry.formats import from_c2w_array, from_mapanything, parse_camera_table
 from revisit.geometry.path_script import script_of
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import load_npz
 from revisit.media.frame_folder import frame_files
-from revisit.suites.memobench.ground_truth import Dataset, TrueClip, open_dataset
+from revisit.suites.memobench.ground_truth import MemoBenchDataset, TrueClip, open_dataset
 from revisit.suites.memobench.metadata import SHEETS, Marks
 from revisit.suites.memobench.names import SYNTHETIC, ClipName
 from revisit.suites.memobench.read import metadata_of
@@ -22,7 +22,7 @@ from revisit.suites.memobench.read import metadata_of
 CENTIMETRES = 0.01  # of a synthetic clip's engine, in metres
 
 
-def jobs(data: Path, out: Path | None, request: Wanted) -> Batch:
+def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a dataset; clips are laid out in `out`, a folder per model."""
     request.known()
     opened = open_dataset(data)
@@ -32,10 +32,10 @@ def jobs(data: Path, out: Path | None, request: Wanted) -> Batch:
     words = [str(model_folder.parent), "--suite", "memobench", "--option", f"gt={data}"]
     if (data.parent / "targets.json").is_file():
         words += ["--option", f"targets={data.parent / 'targets.json'}"]
-    return Batch(request.chosen(all_jobs), model_folder, words, left_out=left_out)
+    return JobBatch(request.chosen(all_jobs), model_folder, words, left_out=left_out)
 
 
-def _clips(data: Dataset, model_folder: Path, request: Wanted, left_out: list[str]) -> Iterator[Job]:
+def _clips(data: MemoBenchDataset, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
     metadata = metadata_of(data.root)
     for subset in SHEETS:
         sheet = data.sheets.get(subset)
@@ -54,7 +54,7 @@ def _job(
     marks: Marks | None,
     prompt: str,
     model_folder: Path,
-    request: Wanted,
+    request: BatchRequest,
     left_out: list[str],
 ) -> Job:
     frames = request.length(FRAMES)
@@ -95,7 +95,7 @@ def _path(name: ClipName, truth: TrueClip, frames: int) -> np.ndarray | None:
         c2w = from_mapanything(load_npz(truth.poses)).c2w
     else:
         c2w = from_c2w_array(next(iter(load_npz(truth.poses).values()))).c2w
-    path = over_frames(c2w, frames)
+    path = resample_path(c2w, frames)
     if name.subset == SYNTHETIC:
         path[:, :3, 3] *= CENTIMETRES
     return path

@@ -22,15 +22,25 @@ import yaml
 
 from revisit.core import METRICS, MediaError, UsageError
 from revisit.core.text import json_or_none
-from revisit.media.error_names import in_clip, printable
+from revisit.media.error_names import naming_clip, printable
 from revisit.media.text_files import csv_rows, csv_text, read_text
-from revisit.results.leaderboards import Board, BoardCell, Column, Row, RunFacts, board_of_run, ordered, printed
+from revisit.results.leaderboards import (
+    Board,
+    BoardCell,
+    BoardColumn,
+    BoardRow,
+    RunFacts,
+    board_of_run,
+    printed_cell,
+    sorted_rows,
+)
 from revisit.suites.memobench.columns import LEADERBOARD, PublicColumn
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import letters_and_digits
 
 COLUMNS = tuple(
-    Column(column.metric, column.title, column.higher_is_better, column.decimals) for column in LEADERBOARD.values()
+    BoardColumn(column.metric, column.title, column.higher_is_better, column.decimals)
+    for column in LEADERBOARD.values()
 )
 # column of an eval file -> ours
 EVAL = {
@@ -134,7 +144,7 @@ def _board(
         model = _model_of(path)
         key = public_key(model) if public else model_key(model)
         names.setdefault(key, PUBLIC_NAMES.get(key, key) if public else model)
-        with in_clip(path):
+        with naming_clip(path):
             rows = {"eval": _eval_rows, "ors": _ors_rows, "vqa": _vqa_rows}[kind](path)
         for clip, part, values in rows:
             if subset and part.lower() != subset.lower():
@@ -146,7 +156,7 @@ def _board(
                 if value is not None:
                     clips[key][clip][column] = value
     rows_of_board = [
-        Row(
+        BoardRow(
             model,
             printable(folder.name or str(folder)),
             _cells(clips[key], {c.key: clips_by_column[key, c.key] for c in COLUMNS}),
@@ -175,7 +185,7 @@ def _similar_names(names: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _rescaling_note(rows: Iterable[Row]) -> list[str]:
+def _rescaling_note(rows: Iterable[BoardRow]) -> list[str]:
     """A sentence on models whose camera score the public script takes for a share, and multiplies by 100."""
     low = [row.model for row in rows if (mean := row.cells["memo_camera"].mean) is not None and mean < 1]
     who = ", ".join(map(printable, low))
@@ -201,11 +211,11 @@ def as_csv(board: Board, decimals: int = 4, sort: str = "") -> str:
     """
     columns = {column.key: column for column in board.columns}
 
-    def cell(row: Row, public: PublicColumn) -> str:
+    def cell(row: BoardRow, public: PublicColumn) -> str:
         mean = row.cell(columns[public.metric]).mean if public.metric in columns else None
         return "" if mean is None else f"{public.factor * mean:.{decimals}f}"
 
-    models = ordered(board, sort) if sort else board.rows
+    models = sorted_rows(board, sort) if sort else board.rows
     rows = [[row.model, *(cell(row, public) for public in LEADERBOARD.values())] for row in models]
     return csv_text(["Model", *LEADERBOARD], rows, "\n")
 
@@ -241,7 +251,7 @@ def read_csv(path: Path) -> Board:
     """
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file")
-    with in_clip(path):
+    with naming_clip(path):
         head, rows = _rows(path, "Model")
         form = _form_of(head)
     problems = []
@@ -251,12 +261,12 @@ def read_csv(path: Path) -> Board:
         for column in COLUMNS:
             text = row.get(form.heads[column.key], "").strip()
             value, problem = _cell_value(column, text, form.factors.get(column.key, 1))
-            cells[column.key] = printed(value, reason=problem)
+            cells[column.key] = printed_cell(value, reason=problem)
             if problem:
                 problems.append(
                     f"{form.heads[column.key]} of {printable(row['Model'])} {problem}, and has no value here"
                 )
-        board_rows.append(Row(row["Model"], path.name, cells))
+        board_rows.append(BoardRow(row["Model"], path.name, cells))
     unknown = [printable(name) for name in head if name != "Model" and name not in form.heads.values()]
     remarks = ["the number of clips is not saved", *problems]
     if unknown:
@@ -278,7 +288,7 @@ def _form_of(head: Sequence[str]) -> TableForm:
     return TITLED_TABLE if titled else PUBLIC_TABLE
 
 
-def _cell_value(column: Column, text: str, factor: float) -> tuple[float | None, str]:
+def _cell_value(column: BoardColumn, text: str, factor: float) -> tuple[float | None, str]:
     """The value of a cell, and what is wrong with it."""
     if not text or text.lower() == "nan":
         return None, ""
@@ -298,7 +308,7 @@ def _cells(clips: ByClip, clips_by_column: Mapping[str, Mapping[str, None]]) -> 
     cells = {}
     for key, those in clips_by_column.items():
         if not those:
-            cells[key] = printed(None, reason="no file has it")
+            cells[key] = printed_cell(None, reason="no file has it")
             continue
         values = [clips[clip].get(key) for clip in those]
         cells[key] = BoardCell(sum(value is not None for value in values), len(those), _mean(values))
@@ -428,13 +438,13 @@ def published_board(table: str) -> Board:
     content: Published = yaml.safe_load((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
     printed_table = content["tables"][table]
     better = {"higher": True, "lower": False, "none": None}
-    columns = tuple(Column(key, title, better[which]) for key, title, which in printed_table["columns"])
+    columns = tuple(BoardColumn(key, title, better[which]) for key, title, which in printed_table["columns"])
     rows = []
     for model, line in printed_table["rows"].items():
         cells = {
-            column.key: printed(float(text), text) for column, text in zip(columns, str(line).split(), strict=True)
+            column.key: printed_cell(float(text), text) for column, text in zip(columns, str(line).split(), strict=True)
         }
-        rows.append(Row(model, "paper", cells))
+        rows.append(BoardRow(model, "paper", cells))
     protocol = f"{content['source']}, Table {table} ({ANOTHER_PROTOCOL})"
     return Board(
         f"Published: {printed_table['title']}",

@@ -20,11 +20,11 @@ from revisit.evidence.answers import (
     NO,
     YES,
     Question,
-    json_in,
+    find_json,
     whole_number,
     yes_or_no,
 )
-from revisit.media.error_names import in_clip
+from revisit.media.error_names import naming_clip
 from revisit.media.text_files import csv_rows, csv_text, read_text
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import REAL, parse_clip, scene_name
@@ -130,7 +130,7 @@ def as_annotation(questions: Iterable[Question]) -> list[dict[str, object]]:
 
 def read_bank(path: Path) -> Bank:
     """The bank of one clip, every fault named in one sentence."""
-    with in_clip(path):
+    with naming_clip(path):
         rows = _csv_rows(path, COLUMNS)
         if len(rows) != 1:
             raise MediaError(f"it has {len(rows)} rows of data; a file of questions has one")
@@ -156,7 +156,7 @@ def write_bank(bank: Bank) -> str:
 
 def read_failure_cases(path: Path) -> list[FailureCase]:
     """The rows of failure-cases.csv."""
-    with in_clip(path):
+    with naming_clip(path):
         return [
             FailureCase(
                 row["scene"],
@@ -187,7 +187,7 @@ def _number(value: object, where: str) -> int:
 
 def _objects(cell: str, column: str) -> list[dict[str, object]]:
     try:
-        entries = json_in(cell)
+        entries = find_json(cell)
     except ValueError:
         raise MediaError(f"{column} is not JSON; expected a list of questions") from None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -298,7 +298,7 @@ def apply_decisions(bank: Bank, decisions: Decisions) -> Bank:
     return replace(bank, final=tuple(questions))
 
 
-def reviewed_banks(folder: Path, reviews: Path, out: Path) -> list[str]:
+def write_reviewed_banks(folder: Path, reviews: Path, out: Path) -> list[str]:
     """Write the reviewed banks of all clips that were reviewed; say what became of each."""
     lines = []
     for clip, mine in sorted(read_decisions(reviews).items()):

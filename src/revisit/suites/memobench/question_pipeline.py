@@ -13,11 +13,11 @@ from pathlib import Path
 
 from revisit.core import Clip, MediaError, RevisitError, UsageError
 from revisit.evidence.answers import NO, UNANSWERED, YES, Question, question_number
-from revisit.judges.banks import asked, verdict
-from revisit.judges.batch import Asker
+from revisit.judges.banks import bank_questions, verdict
+from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames
 from revisit.media.text_files import csv_rows, csv_text
-from revisit.suites.memobench.ground_truth import Dataset
+from revisit.suites.memobench.ground_truth import MemoBenchDataset
 from revisit.suites.memobench.names import QUESTION_SCENES, ClipName, parse_clip
 from revisit.suites.memobench.question_bank import (
     Bank,
@@ -43,7 +43,7 @@ WORDS = {YES: "yes", NO: "no", UNANSWERED: ""}
 
 
 @dataclass(frozen=True)
-class Shown:
+class JudgeViews:
     """What the judge sees of one clip: its first frame, the true clip, and one that is known to fail, if there is."""
 
     first: Frames
@@ -74,7 +74,7 @@ class BankTask:
 
 
 def bank_tasks(
-    data: Dataset, metadata: Mapping[ClipName, Mapping[str, str]], failures: Path | None = None
+    data: MemoBenchDataset, metadata: Mapping[ClipName, Mapping[str, str]], failures: Path | None = None
 ) -> tuple[list[BankTask], list[str]]:
     """The clips of a dataset with their prompts, and a sentence for each that nothing can be asked about.
 
@@ -118,11 +118,11 @@ def _failure_clip(folder: Path, name: ClipName) -> Path | None:
 
 
 def make_bank(
-    asker: Asker,
+    asker: JudgeClient,
     scene: str,
     number: int,
     prompt: str,
-    shown: Shown,
+    shown: JudgeViews,
     *,
     rounds: int = 3,
     wording: Mapping[str, str] | None = None,
@@ -155,7 +155,7 @@ def make_bank(
 
 
 def judge_questions(
-    asker: Asker,
+    asker: JudgeClient,
     frames: Frames,
     questions: Sequence[Question],
     hint: str = "",
@@ -167,7 +167,7 @@ def judge_questions(
     if words and questions:
         return _judge_table(asker, frames, questions, words, hint)
     judgements = []
-    for question, answer in zip(questions, asker.ask(frames, asked(questions, hinted(hint))), strict=True):
+    for question, answer in zip(questions, asker.ask(frames, bank_questions(questions, hinted(hint))), strict=True):
         if answer.status == "failed":
             raise RevisitError(f"question {question.id} could not be asked: {answer.reason}")
         if (code := verdict(answer)) != UNANSWERED:
@@ -179,7 +179,7 @@ def judge_questions(
 
 
 def _judge_table(
-    asker: Asker, frames: Frames, questions: Sequence[Question], words: str, hint: str
+    asker: JudgeClient, frames: Frames, questions: Sequence[Question], words: str, hint: str
 ) -> tuple[Judgement, ...]:
     """The same from one table in the user's words; its reasoning is kept."""
     answer = asker.ask(frames, [table_question(questions, words, hint=hint)])[0]
@@ -196,7 +196,7 @@ def _judge_table(
 
 
 def _write_questions(
-    asker: Asker,
+    asker: JudgeClient,
     prompt: str,
     first: Frames,
     bank: Bank,

@@ -18,11 +18,11 @@ from typing import Any, TypedDict
 
 from revisit.core import observer
 from revisit.evidence import answers as bank
-from revisit.evidence.answers import JudgeAnswers, answers_from, question_number, questions_in
+from revisit.evidence.answers import JudgeAnswers, answers_from, case_questions, question_number
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.banks import answered, asked, filled
-from revisit.judges.protocol import Answer, Frames, Talk
-from revisit.judges.questions import Choice, Malformed, Many, Question, Rating, Record, Schema, Text
+from revisit.judges.banks import bank_evidence, bank_questions, fill_template
+from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
+from revisit.judges.questions import Choice, JsonObject, Malformed, Many, Question, Rating, Schema, Text
 
 PER_DIMENSION = 6
 FOCUS = {
@@ -33,10 +33,10 @@ FOCUS = {
 }
 COUNT = PER_DIMENSION * len(FOCUS)
 ABOUT = Choice(tuple(FOCUS))
-NEW = Record(
+NEW = JsonObject(
     {"id": Rating(1, COUNT), "dimension": ABOUT, "polarity": Choice(("positive", "negative")), "question": Text(300)}
 )
-PUBLIC = Record(
+PUBLIC = JsonObject(
     {
         "ID": Rating(1, 999),
         "Dimension": ABOUT,
@@ -131,7 +131,7 @@ def hinted(hint: str) -> str:
     return f"Somebody who knows this video says that something is wrong with it: {hint.strip()}\n" if hint else ""
 
 
-ROW = Record(
+ROW = JsonObject(
     {
         "ID": Rating(1, 9999),
         "Dimension": Text(80),
@@ -158,7 +158,7 @@ def table_question(questions: Sequence[bank.Question], wording: str = "", **fiel
     """All questions of a bank as one, in our words or in the user's, whose {questions} is the list as JSON."""
     values = {"questions": json.dumps([one.public() for one in questions], ensure_ascii=False), **fields}
     schema = AnswerTable(at_least=len(questions), at_most=len(questions))
-    return Question("vqa.table", filled(wording or TABLE, values), schema)
+    return Question("vqa.table", fill_template(wording or TABLE, values), schema)
 
 
 TABLE = (
@@ -170,21 +170,21 @@ TABLE = (
 )
 
 
-def table_answers(questions: Sequence[bank.Question], answer: Answer, frames: str = "") -> JudgeAnswers:
+def table_answers(questions: Sequence[bank.Question], answer: JudgeAnswer, frames: str = "") -> JudgeAnswers:
     """What a table answers; every question unanswered where there is no table."""
     if answer.status == "answered":
         return answers_from(questions, answer.value, judge=answer.model, frames=frames)
-    return answered(JudgeAnswers, questions, [answer] * len(questions), frames)
+    return bank_evidence(JudgeAnswers, questions, [answer] * len(questions), frames)
 
 
 @observer(id="judge.vqa", version=2, kind="judge", makes=JudgeAnswers, shows=JudgeFrames, inputs=("annotations",))
-def vqa(frames: Frames, annotations: Mapping[str, object], *, together: bool = False) -> Talk:
+def vqa(frames: Frames, annotations: Mapping[str, object], *, together: bool = False) -> JudgeDialogue:
     """A judge's answers to the questions that come with the case (MemoBench); `together`: in one call, as a table."""
-    questions = questions_in(annotations)
+    questions = case_questions(annotations)
     if together and questions:
         wording = annotations.get("vqa_wording")
         own = str(wording.get("judge", "")) if isinstance(wording, Mapping) else ""
         answers = yield [table_question(questions, own)]
         return table_answers(questions, answers[0], frames.digest)
-    answers = (yield asked(questions)) if questions else []
-    return answered(JudgeAnswers, questions, answers, frames.digest)
+    answers = (yield bank_questions(questions)) if questions else []
+    return bank_evidence(JudgeAnswers, questions, answers, frames.digest)

@@ -19,7 +19,7 @@ from revisit.suites.memobench.artifacts import existing, folders_of
 from revisit.suites.memobench.cases import ClipContext, frame_rate, make_case
 from revisit.suites.memobench.ground_truth import (
     FOLDERS,
-    Dataset,
+    MemoBenchDataset,
     TrueClip,
     count_frames,
     dataset_root,
@@ -105,7 +105,7 @@ def _entries(
         context = ClipContext(
             metadata_of(own, *places), [*banks, own / BANKS], boxes, folders, words, strata, own_prompts
         )
-        yield from _truth_cases(Dataset(own), model or GROUND_TRUTH, context)
+        yield from _truth_cases(MemoBenchDataset(own), model or GROUND_TRUTH, context)
         return
     plain = plain_clips(source)
     if plain:
@@ -152,7 +152,7 @@ class _Model:
     prefer: str
     given: Mapping[ClipName, Marks]  # for clips that no sheet of the dataset covers
 
-    def against(self, data: Dataset, present: set[ClipName], subsets: set[str]) -> Iterator[Case | Rejected]:
+    def against(self, data: MemoBenchDataset, present: set[ClipName], subsets: set[str]) -> Iterator[Case | Rejected]:
         """Cases of the clips that the dataset expects, and what is wrong with the others."""
         for subset in [subset for subset in SHEETS if subset in subsets]:
             sheet = data.sheets.get(subset)
@@ -172,7 +172,9 @@ class _Model:
                     reason = f"{clip.id} is not in {sheet.file}, so it is unknown when its object leaves and returns"
                     yield Rejected(f"{clip.title}@{self.name}", reason, self.name, subset, clip.scene)
 
-    def _one(self, data: Dataset, clip: ClipName, marks: Marks | None, notes: tuple[str, ...]) -> Case | Rejected:
+    def _one(
+        self, data: MemoBenchDataset, clip: ClipName, marks: Marks | None, notes: tuple[str, ...]
+    ) -> Case | Rejected:
         def refused(reason: str, missing: bool = False) -> Rejected:
             return Rejected(f"{clip.title}@{self.name}", reason, self.name, clip.subset, clip.scene, missing)
 
@@ -200,7 +202,7 @@ class _Model:
         return make_case(name, self.name, clip, frames, truth, marks, self.known, all_notes, location.kind)
 
 
-def _truth_cases(data: Dataset, model: str, context: ClipContext) -> Iterator[Case | Rejected]:
+def _truth_cases(data: MemoBenchDataset, model: str, context: ClipContext) -> Iterator[Case | Rejected]:
     """The ground truth as a model; it is not compared with itself."""
     for subset in SHEETS:
         sheet = data.sheets.get(subset)

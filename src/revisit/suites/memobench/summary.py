@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from revisit.core import METRICS, Record
-from revisit.core.text import counted
+from revisit.core.text import pluralize
 from revisit.results import Cell, Results
 from revisit.results.cells import Limits, cell_of
 from revisit.results.tables import Table, standard_summary, table
@@ -167,7 +167,7 @@ def order(metric_id: str, results: Results) -> str | None:
     for model in ranked:
         mean, cell = means[model]
         span = "no interval" if cell.interval is None else "{:.3g} to {:.3g}".format(*cell.interval)
-        entries.append(f"{model} {mean:.4g} ({span}, {counted(cell.n, 'clip')})")
+        entries.append(f"{model} {mean:.4g} ({span}, {pluralize(cell.n, 'clip')})")
     pairs = _distinct_pairs(ranked, _scores(metric_id, results))
     if pairs:
         rest = f" and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""
@@ -199,7 +199,7 @@ def _outcomes(results: Results) -> str | None:
     groups: dict[str, list[str]] = defaultdict(list)
     for model, (value, cell) in _means(OUTCOME, results).items():
         kind = "reset" if value < UNDONE else "nearer to the truth" if value > DONE else "in between"
-        groups[kind].append(f"{model} {value:.2f} ({counted(cell.n, 'clip')})")
+        groups[kind].append(f"{model} {value:.2f} ({pluralize(cell.n, 'clip')})")
     if not groups:
         return None
     parts = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in groups.items())

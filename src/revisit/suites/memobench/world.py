@@ -18,7 +18,7 @@ from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.film_orders import CAST, Layout, Order, layout, place_of
-from revisit.worlds.workers import Tell
+from revisit.worlds.workers import StepCallback
 
 CENTIMETRES = 100.0
 SYNTHETIC_MARKS = ("video_folder", "exits", "re-enter", "frame_num", "skip", "prompt")
@@ -28,7 +28,7 @@ REAL_FACTS = ("video_id", "subject", "full_image_path", "prompt")
 TRACK = ("loc_x", "loc_y", "loc_z", "rot_x", "rot_y", "rot_z", "fx", "fy", "cx", "cy")
 
 
-def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: Tell) -> Row:
+def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the ground truth and the clips of one film that are not there, and return what the sheets say of it."""
     scene, _, number = name.rpartition("_")
     first = _synthetic(folder / "data", scene, int(number), film) if scene else _real(folder / "data", name, film)

@@ -19,14 +19,14 @@ from revisit.core import UsageError
 from revisit.geometry.formats import format_colmap
 from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert, trajectory
 from revisit.geometry.rotations import from_yaw_pitch, to_yaw_pitch
-from revisit.judges.questions import Question, Record, Text
+from revisit.judges.questions import JsonObject, Question, Text
 from revisit.media import announced_frames, write_picture
 from revisit.media.files import write_text
 from revisit.media.text_files import csv_rows
 from revisit.suites import authoring
 from revisit.suites.mind.metrics.selection import MIRROR, SHARED
 from revisit.suites.mind.read import PERSPECTIVES, SCENES
-from revisit.suites.mind.world_keys import CODES, MIRRORS, Actor, Steps, action_file, out_and_back, walk
+from revisit.suites.mind.world_keys import CODES, MIRRORS, Actor, KeySteps, action_file, out_and_back, walk
 
 TICKS = 24  # out, and as many back
 STILL = 0.2  # of a usual step: what is less is no key
@@ -49,7 +49,7 @@ def read_keys(path: Path, frames: int) -> list[str]:
     return keys_by_frame
 
 
-def path_of_keys(keys: Sequence[str], steps: Steps) -> np.ndarray:
+def path_of_keys(keys: Sequence[str], steps: KeySteps) -> np.ndarray:
     """Camera-to-world poses (frames, 4, 4); the keys of a frame lead to the next one."""
     return np.stack([actor.pose() for actor in walk(keys, Actor(), steps)])
 
@@ -88,11 +88,11 @@ def caption_question() -> Question:
         "place, what stands in it and how it looks, and who or what is seen, in two or three sentences. Say nothing of "
         "the camera and of what may come next. Then name the kind of place in one or two words."
     )
-    return Question("mind.caption", text, Record({"caption": Text(900), "kind": Text(40)}))
+    return Question("mind.caption", text, JsonObject({"caption": Text(900), "kind": Text(40)}))
 
 
 def write(
-    root: Path, videos: Iterable[Path], *, perspective: str, mark: float, steps: Steps, licence: str, source: str,
+    root: Path, videos: Iterable[Path], *, perspective: str, mark: float, steps: KeySteps, licence: str, source: str,
     captions: Mapping[str, str] | None = None, kinds: Mapping[str, str] | None = None,
 ) -> tuple[Path, list[str]]:  # fmt: skip
     """The dataset of some recordings with its mirror tests, and a sentence for each that was left out.
@@ -121,7 +121,7 @@ def write(
         shutil.copyfile(video, place / f"video{video.suffix.lower()}")
         authoring.write_json(place / "action.json", action_file(keys, dict.fromkeys(whose, c2w), first))
         write_text(place / "images.txt", format_colmap(trajectory(c2w[first:])))
-        write_picture(test / MIRROR / f"{video.stem}.png", authoring.frame(video, 0))
+        write_picture(test / MIRROR / f"{video.stem}.png", authoring.read_frame(video, 0))
         if caption := (captions or {}).get(video.stem):
             write_text(data / perspective / "description" / f"{video.stem}.txt", f"{caption}\n")
         names.append(video.stem)
@@ -143,7 +143,7 @@ def write(
     return data, left_out
 
 
-def _keys_and_path(video: Path, steps: Steps) -> tuple[list[str], np.ndarray]:
+def _keys_and_path(video: Path, steps: KeySteps) -> tuple[list[str], np.ndarray]:
     """Keys and path of a recording, whichever was recorded."""
     frames = announced_frames(video)
     if frames is None:

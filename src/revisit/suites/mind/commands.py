@@ -98,7 +98,7 @@ def _gpus(number: int) -> None:
     """Let the networks run on as many GPUs as were asked for, or as there are."""
     from importlib.util import find_spec
 
-    from revisit.core.text import counted
+    from revisit.core.text import pluralize
     from revisit.networks import settings
 
     if number < 2 or find_spec("torch") is None:
@@ -107,7 +107,7 @@ def _gpus(number: int) -> None:
 
     available = torch.cuda.device_count()
     if available < number:
-        console.message(f"--num_gpus {number}: only {counted(available, 'GPU')} available; networks run on these")
+        console.message(f"--num_gpus {number}: only {pluralize(available, 'GPU')} available; networks run on these")
     if available:
         os.environ[settings.DEVICE] = ",".join(f"cuda:{k}" for k in range(min(number, available)))
 
@@ -132,14 +132,14 @@ def build(
     from revisit.suites.authoring import videos_in
     from revisit.suites.mind.build import write
     from revisit.suites.mind.read import scene_kinds
-    from revisit.suites.mind.world_keys import Steps
+    from revisit.suites.mind.world_keys import KeySteps
 
     videos = videos_in(recordings)
     kinds_by_name = {name: kind for (_, name), kind in scene_kinds(None, scenes).items()} if scenes is not None else {}
     captions, kinds, trouble = _described(videos, judge, frames) if judge else ({}, {}, [])
     data, left_out = write(
-        out, videos, perspective=perspective, mark=mark, steps=Steps(metres, degrees), licence=licence, source=source,
-        captions=captions, kinds={**kinds, **kinds_by_name},
+        out, videos, perspective=perspective, mark=mark, steps=KeySteps(metres, degrees), licence=licence,
+        source=source, captions=captions, kinds={**kinds, **kinds_by_name},
     )  # fmt: skip
     for sentence in trouble:
         console.message(sentence)

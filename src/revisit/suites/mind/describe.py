@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.control.jobs import Wanted
+from revisit.control.jobs import BatchRequest
 from revisit.core import UsageError
 from revisit.geometry.rotations import geodesic
 from revisit.media import announced_frames
-from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
+from revisit.suites.authoring import DatasetDescription, DatasetTools, Rows, range_cells, value_counts
 from revisit.suites.mind.jobs import jobs
 from revisit.suites.mind.metrics.selection import MIRROR, VARIED
 from revisit.suites.mind.read import KIND, action_space, recording, scene_kinds, truth_root
@@ -25,9 +25,9 @@ def recognises(folder: Path) -> bool:
         return False
 
 
-def describe(folder: Path) -> Described:
+def describe(folder: Path) -> DatasetDescription:
     """Counts by perspective and test, lengths of context and prediction, keys, turns and ways."""
-    all_jobs = jobs(folder, None, Wanted("describe")).jobs
+    all_jobs = jobs(folder, None, BatchRequest("describe")).jobs
     main = [job for job in all_jobs if job.condition != MIRROR]
     context = [job.annotations["mark_time"] for job in main]
     paths = [job.path for job in main if job.path is not None]
@@ -36,7 +36,7 @@ def describe(folder: Path) -> Described:
     lengths = [job.frames for job in main]
     key_axes = [name for job in main for row in job.actions for name, code in row.items() if code]
     rows = [
-        [name, *spread(values)]
+        [name, *range_cells(values)]
         for name, values in (
             ("frames of context", context), ("frames to predict", lengths), ("greatest turn, degrees", turns),
             ("way, metres", distances),
@@ -44,18 +44,18 @@ def describe(folder: Path) -> Described:
     ]  # fmt: skip
     spaces = [action_space(job.sample, job.condition) for job in main if job.condition == VARIED]
     tables: list[tuple[str, Sequence[str], Rows]] = [
-        ("Clips", ("perspective and test", "clips"), counted(f"{job.subset} {job.condition}" for job in all_jobs)),
+        ("Clips", ("perspective and test", "clips"), value_counts(f"{job.subset} {job.condition}" for job in all_jobs)),
         ("Lengths and ways", ("", "least", "median", "most"), rows),
-        ("Keys held (frames)", ("axis", "frames"), counted(key_axes)),
+        ("Keys held (frames)", ("axis", "frames"), value_counts(key_axes)),
         ("Varied action spaces", ("speed and angle", "clips"),
-         counted(f"{space.get('speed', '?')}x, {space.get('angle', '?')}" for space in spaces)),
+         value_counts(f"{space.get('speed', '?')}x, {space.get('angle', '?')}" for space in spaces)),
     ]  # fmt: skip
     kinds_by_name, root = scene_kinds(truth_root(folder)), truth_root(folder)
     kinds = [_kind(root, job.subset, job.condition, job.sample, kinds_by_name) for job in main]
     if any(kinds):
-        tables.append(("Kinds of scenes", ("kind", "recordings"), counted(kind or "not told" for kind in kinds)))
+        tables.append(("Kinds of scenes", ("kind", "recordings"), value_counts(kind or "not told" for kind in kinds)))
     facts = {"recordings": len(main), "mirror clips": len(all_jobs) - len(main), "with poses": len(turns)}
-    return Described("MIND", facts, tables, {"frames to predict": lengths, "greatest turn, degrees": turns})
+    return DatasetDescription("MIND", facts, tables, {"frames to predict": lengths, "greatest turn, degrees": turns})
 
 
 def _kind(root: Path, perspective: str, test: str, name: str, kinds_by_name: Mapping[tuple[str, str], str]) -> str:
@@ -68,7 +68,7 @@ def _kind(root: Path, perspective: str, test: str, name: str, kinds_by_name: Map
 
 def problems(folder: Path) -> list[str]:
     """What could not be scored, as sentences."""
-    batch = jobs(folder, None, Wanted("check"))
+    batch = jobs(folder, None, BatchRequest("check"))
     sentences = list(batch.left_out)
     for job in batch.jobs:
         if job.path is None:

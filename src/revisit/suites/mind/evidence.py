@@ -41,7 +41,7 @@ class FeatureError:
 
 @evidence(id="outset")
 @dataclass(frozen=True)
-class Outset:
+class DistanceFromStart:
     """Squared difference to the first frame, of the first, the middle and the last frame."""
 
     index: Annotated[Array, "N"]  # frame numbers: at most three

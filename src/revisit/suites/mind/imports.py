@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import MediaError, observer
-from revisit.media.error_names import in_clip
+from revisit.media.error_names import naming_clip
 from revisit.media.text_files import read_json
 from revisit.suites.mind.evidence import ActionTrack
 
@@ -18,7 +18,7 @@ EXPECTED = '"data": one row per frame with time and ws, ad, ud, lr, each 0, 1 or
 @observer(id="import.actions", version=1, kind="file", makes=ActionTrack, artifact="actions", sets=("lite",))
 def actions(path: Path) -> ActionTrack:
     """The keys of each frame, from an action.json."""
-    with in_clip(path):
+    with naming_clip(path):
         rows = read_json(path, f"an object with {EXPECTED}").get("data")
         if not isinstance(rows, list) or not rows:
             raise MediaError(f"it has no rows; expected {EXPECTED}")

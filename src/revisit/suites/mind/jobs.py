@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.control.jobs import Batch, Job, Wanted, over_frames
+from revisit.control.jobs import BatchRequest, Job, JobBatch, resample_path
 from revisit.core import Clip, UsageError
 from revisit.geometry.formats import from_unreal_rows
 from revisit.geometry.path_script import script_of
@@ -25,7 +25,7 @@ FPS = 24.0
 KEYS = ("ws", "ad", "ud", "lr")
 
 
-def jobs(data: Path, out: Path | None, request: Wanted) -> Batch:
+def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a dataset; predictions are laid out in `out`, a folder per model."""
     request.known()
     root = truth_root(data)
@@ -40,11 +40,11 @@ def jobs(data: Path, out: Path | None, request: Wanted) -> Batch:
         )
     ]
     words = [str(folder.parent), "--suite", "mind", "--option", f"gt={data}"]
-    return Batch(request.chosen(candidates), folder, words, left_out=left_out)
+    return JobBatch(request.chosen(candidates), folder, words, left_out=left_out)
 
 
 def _recordings(
-    root: Path, perspective: str, test: str, out_folder: Path, request: Wanted, left_out: list[str]
+    root: Path, perspective: str, test: str, out_folder: Path, request: BatchRequest, left_out: list[str]
 ) -> Iterator[Job]:
     folder = root / perspective / "test" / test
     for place in sorted((entry for entry in folder.glob("*") if entry.is_dir()), key=natural_order):
@@ -64,7 +64,9 @@ def _recordings(
         )
 
 
-def _mirrors(root: Path, perspective: str, out_folder: Path, request: Wanted, left_out: list[str]) -> Iterator[Job]:
+def _mirrors(
+    root: Path, perspective: str, out_folder: Path, request: BatchRequest, left_out: list[str]
+) -> Iterator[Job]:
     folder = root / perspective / "test" / MIRROR
     files = sorted(folder.glob("*.json"), key=natural_order) if folder.is_dir() else []
     for image in sorted(folder.glob("*.png"), key=natural_order):
@@ -83,14 +85,14 @@ def _mirrors(root: Path, perspective: str, out_folder: Path, request: Wanted, le
             )
 
 
-def _shared(perspective: str, test: str, name: str, rows: Sequence[ActionRow], request: Wanted) -> dict[str, Any]:
+def _shared(perspective: str, test: str, name: str, rows: Sequence[ActionRow], request: BatchRequest) -> dict[str, Any]:
     """What jobs of both kinds have: length, keys and path."""
     frames = min(request.length(len(rows)), len(rows))
     rows = rows[:frames]
     path, script = None, ""
     if all("actor_pos" in row or "camera_pos" in row for row in rows):
         upright = from_unreal_rows(rows).c2w  # turns are told about the vertical of the world
-        path, script = over_frames(upright, frames), script_of(upright, _changes(rows))
+        path, script = resample_path(upright, frames), script_of(upright, _changes(rows))
     return {
         **request.clip,
         "suite": "mind", "sample": name, "subset": perspective, "condition": test, "frames": frames,

@@ -12,9 +12,9 @@ from functools import cache
 from importlib.resources import files
 
 from revisit.core.cases import CEILING, FLOOR
-from revisit.core.text import own_yaml
+from revisit.core.text import parse_package_yaml
 from revisit.results import Cell, Results
-from revisit.results.leaderboards import Board, BoardCell, Column, Row, RunFacts, printed
+from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, RunFacts, printed_cell
 from revisit.results.tables import Table, table
 from revisit.suites.mind.metrics.selection import MIRROR, SHARED, VARIED
 from revisit.suites.mind.read import PERSPECTIVES
@@ -68,15 +68,15 @@ def paper_boards(run: RunFacts) -> list[Board]:
     boards = []
     for perspective, mine, columns in _parts(run.results):
         heads = tuple(
-            Column(column.key, column.title, column.higher_is_better, 4, f"{hashes[column.metric]} {column.test}")
+            BoardColumn(column.key, column.title, column.higher_is_better, 4, f"{hashes[column.metric]} {column.test}")
             for column in columns
         )
         rows = [
-            Row(model, run.name, _board_cells(part, columns), role=FLOOR if model in mine.floors else "")
+            BoardRow(model, run.name, _board_cells(part, columns), role=FLOOR if model in mine.floors else "")
             for model, part in mine.groups("model").items()
         ]
         if mine.truths:
-            rows.append(Row(run.results.truth_name, run.name, _board_cells(mine.truth, columns), role=CEILING))
+            rows.append(BoardRow(run.results.truth_name, run.name, _board_cells(mine.truth, columns), role=CEILING))
         protocol = run.facts["protocol"]
         tag = f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}"
         boards.append(Board(f"mind, {PERSONS[perspective]}, as printed", tag, heads, tuple(rows), NOTE))
@@ -86,17 +86,18 @@ def paper_boards(run: RunFacts) -> list[Board]:
 @cache
 def published(supplement: bool = False) -> tuple[Board, ...]:
     """Tables 2 and 3 of the paper; its models compete within those that see as much of the context."""
-    content = own_yaml((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
+    content = parse_package_yaml((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
     columns_by_key = {column.key: column for column in COLUMNS}
     heads = tuple(
-        Column(key, columns_by_key[key].title, columns_by_key[key].higher_is_better, 4) for key in content["columns"]
+        BoardColumn(key, columns_by_key[key].title, columns_by_key[key].higher_is_better, 4)
+        for key in content["columns"]
     )
     boards = []
     for number, entry in content["tables"].items():
         rows = []
         for model, group, line in entry["rows"]:
-            cells = {head.key: printed(float(text), text) for head, text in zip(heads, line.split(), strict=True)}
-            rows.append(Row(model, "paper", cells, group))
+            cells = {head.key: printed_cell(float(text), text) for head, text in zip(heads, line.split(), strict=True)}
+            rows.append(BoardRow(model, "paper", cells, group))
         protocol = f"{content['source']}, Table {number} ({ANOTHER_PROTOCOL})"
         boards.append(Board(f"Published: MIND, {entry['title']}", protocol, heads, tuple(rows), as_printed=True))
     return tuple(boards)

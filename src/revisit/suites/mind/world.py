@@ -21,13 +21,13 @@ from revisit.geometry.poses import trajectory
 from revisit.geometry.rotations import axis_angle
 from revisit.media import encode_mp4, save_npz, write_picture
 from revisit.media.files import write_text
-from revisit.suites.mind.world_keys import MIRRORS, Actor, Steps, action_file, out_and_back, walk
+from revisit.suites.mind.world_keys import MIRRORS, Actor, KeySteps, action_file, out_and_back, walk
 from revisit.worlds.layout import EYE, PITCH
 from revisit.worlds.layouts.film_orders import DEMOS, OwnFilms, layout
 from revisit.worlds.places import make_room
 from revisit.worlds.render import Camera, intrinsics
-from revisit.worlds.workers import Tell
-from revisit.worlds.world import View, World
+from revisit.worlds.workers import StepCallback
+from revisit.worlds.world import World, WorldView
 
 Progress = Callable[[int, int, str], None]
 Keys = str  # held in one frame; empty for none
@@ -78,7 +78,7 @@ class Studio:
         key = (np.round(pose, 9) + 0.0).tobytes()
         if key not in self.seen:
             state = self.world.first_state
-            self.seen[key] = View(self.world, Camera(self.K, pose, self.size)).shot(state).rgb
+            self.seen[key] = WorldView(self.world, Camera(self.K, pose, self.size)).shot(state).rgb
         return self.seen[key]
 
 
@@ -104,9 +104,9 @@ def _spread(parts: Sequence[Keys], frames: int) -> tuple[Keys, ...]:
     return tuple(parts[min(i * len(parts) // frames, len(parts) - 1)] for i in range(frames))
 
 
-def steps(turn: float = 1.0, speed: float = 1.0) -> Steps:
+def steps(turn: float = 1.0, speed: float = 1.0) -> KeySteps:
     """What keys do; `turn` is the share of turns and tilts that is made, `speed` that of steps."""
-    return Steps(speed * WALK, turn * TURN, turn * TILT)
+    return KeySteps(speed * WALK, turn * TURN, turn * TILT)
 
 
 def poses_of(actors: Sequence[Actor], third: bool) -> np.ndarray:
@@ -215,7 +215,7 @@ def as_estimated(poses: np.ndarray) -> np.ndarray:
     return turned
 
 
-def write(folder: Path, size: tuple[int, int], tell: Tell = lambda _: None, frames: int | None = None) -> Path:
+def write(folder: Path, size: tuple[int, int], tell: StepCallback = lambda _: None, frames: int | None = None) -> Path:
     """Write the dataset and the predictions where they are not complete; return what `revisit eval` is given.
 
     `frames` is the length of a prediction: upstream's rules need more than 100.
@@ -233,7 +233,7 @@ def write(folder: Path, size: tuple[int, int], tell: Tell = lambda _: None, fram
 layout(OwnFilms("mind", write, STEPS, "predictions", "--suite mind --option gt={folder}/MIND-Data"))
 
 
-def demo(videos: Path, fresh: bool, scenes: int, say: Tell, progress: Progress) -> tuple[Path, list[str]]:
+def demo(videos: Path, fresh: bool, scenes: int, say: StepCallback, progress: Progress) -> tuple[Path, list[str]]:
     """The dataset and three models."""
     if fresh or not (videos / DONE).is_file():
         say(f"rendering a small dataset in the layout of MIND, and three models, into {videos}")

@@ -26,7 +26,7 @@ MIRRORS = {
 
 
 @dataclass(frozen=True)
-class Steps:
+class KeySteps:
     """What a key does in one frame."""
 
     metres: float = 0.05
@@ -43,7 +43,7 @@ class Actor:
     yaw: float = 0.0
     pitch: float = 0.0
 
-    def moved(self, keys: str, steps: Steps) -> Actor:
+    def moved(self, keys: str, steps: KeySteps) -> Actor:
         """The actor one frame later."""
         forward, right = ("w" in keys) - ("s" in keys), ("d" in keys) - ("a" in keys)
         heading = np.radians(self.yaw)
@@ -63,7 +63,7 @@ class Actor:
         return pose
 
 
-def walk(keys: Sequence[str], start: Actor, steps: Steps) -> list[Actor]:
+def walk(keys: Sequence[str], start: Actor, steps: KeySteps) -> list[Actor]:
     """The actor in every frame; the keys of the last frame lead out of the clip."""
     actors = [start]
     for keys_of_frame in keys[:-1]:

@@ -46,22 +46,22 @@ def records(
     from revisit.suites.wrbench.records import (
         chosen_views,
         interface_of,
+        record_line,
         refused_cameras,
-        starting_from,
-        told_in_commands,
+        takes_commands,
     )
 
     card = generator(model, own) if model else None
     length = frames or (card.frames if card else 81)
     takes = "nothing" if no_first_frame else card.takes if card else "image"
     tasks = natural25_tasks(data, wrbench) if data is not None else own_tasks()
-    commands = told_in_commands(card)
+    commands = takes_commands(card)
     views = chosen_views(
         tasks, interface or (interface_of(card) if card else "path"), camera, families=family, limit=limit,
         first_frame=takes != "nothing", commands=commands,
     )  # fmt: skip
     refused = refused_cameras(views, card, length) if card is not None else {}
-    rows = [starting_from(view, first_frames, source_videos, length, seed) for view in views]
+    rows = [record_line(view, first_frames, source_videos, length, seed) for view in views]
     needed = takes if takes in ("image", "source_video") else ""
     without = sum(needed not in row for row in rows) if needed else 0
     write_lines(out, rows)
@@ -103,11 +103,11 @@ def export(
 
     from revisit.core import UsageError
     from revisit.media.files import write_lines, write_text
-    from revisit.suites.wrbench.evaluator import hand_over
+    from revisit.suites.wrbench.evaluator import prepare_for_evaluator
 
     if out.suffix not in (".json", ".jsonl"):
         raise UsageError(f"--out {out}: give a name that ends in .json or .jsonl")
-    handover = hand_over(source, root, records=str(records) if records is not None else None)
+    handover = prepare_for_evaluator(source, root, records=str(records) if records is not None else None)
     if out.suffix == ".jsonl":
         write_lines(out, handover.rows)
     else:
@@ -195,11 +195,11 @@ def build(
 
 def _by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
     """Draws with a command for each picture."""
-    from revisit.control.generator_backends import OneShot
+    from revisit.control.generator_backends import CommandBackend
     from revisit.control.jobs import Job
     from revisit.suites.wrbench.build import SIZE as PUBLISHED
 
-    maker = OneShot(command, {})
+    maker = CommandBackend(command, {})
 
     def draw(prompts: Mapping[str, str], folder: Path) -> dict[str, str]:
         folder.mkdir(parents=True, exist_ok=True)

@@ -12,8 +12,8 @@ from revisit.cli import console
 from revisit.cli.options import JSON, out_option
 
 if TYPE_CHECKING:
-    from revisit.judges.batch import Asker
-    from revisit.servers.image_batch import Drawn
+    from revisit.judges.batch import JudgeClient
+    from revisit.servers.image_batch import ImageResult
 
 IMAGES = typer.Option(
     "", "--images", help="A text-to-image server: a YAML file with url and model, or a drawings.jsonl to repeat."
@@ -103,7 +103,7 @@ def picture_prompts(source: Path | None) -> dict[str, str]:
     """What a text-to-image model is told, by the name of the picture; of our own scenes where nothing is named."""
     from importlib.resources import as_file, files
 
-    from revisit.control.jobs import is_plain
+    from revisit.control.jobs import is_folder_name
     from revisit.core import UsageError
     from revisit.suites.wrbench.build import first_frame_prompt, read
     from revisit.suites.wrbench.prompts import lines
@@ -121,7 +121,7 @@ def picture_prompts(source: Path | None) -> dict[str, str]:
         texts = {str(row["id"]): str(row.get("image_prompt") or row["prompt"]) for row in rows}
     else:
         texts = {name: first_frame_prompt(facts) for name, facts in read(source).items()}
-    wrong = next((name for name in texts if not is_plain(name)), None)
+    wrong = next((name for name in texts if not is_folder_name(name)), None)
     if wrong is not None:
         raise UsageError(f"{source}: {wrong!r} cannot be the name of a picture; use letters, digits, _, ., @ and -")
     if not texts:
@@ -131,7 +131,7 @@ def picture_prompts(source: Path | None) -> dict[str, str]:
 
 def drawn_by(
     images: str, prompts: Mapping[str, str], folder: Path, size: str = "", *, each: int = 1, replace: bool = False
-) -> list[Drawn]:
+) -> list[ImageResult]:
     """Draw pictures with the server that --images names, and say what became of each."""
     from contextlib import closing
 
@@ -156,13 +156,13 @@ def drawn_by(
 
 
 def _requests(painter: Any, prompts: Mapping[str, str], size: str, each: int) -> Sequence[Any]:
-    from revisit.servers.images import Request, size_of
+    from revisit.servers.images import ImageRequest, picture_size_of
     from revisit.suites.wrbench.build import SIZE as PUBLISHED
 
     size_text = size or painter.settings.size
-    picture_size = size_of(size_text) if size_text else PUBLISHED
+    picture_size = picture_size_of(size_text) if size_text else PUBLISHED
     return [
-        Request(name if k == 0 else f"{name}-{k + 1}", prompt, picture_size, k)
+        ImageRequest(name if k == 0 else f"{name}-{k + 1}", prompt, picture_size, k)
         for name, prompt in prompts.items()
         for k in range(each)
     ]
@@ -183,7 +183,7 @@ def _plan(images: str, prompts: Mapping[str, str], folder: Path, size: str, each
     typer.echo(f"{len(requests)} pictures, {len(requests) - new} already drawn; {new} to draw{price}")
 
 
-def _writing(writer: str, out: Path) -> Asker:
+def _writing(writer: str, out: Path) -> JudgeClient:
     """Somebody who asks the language model, and keeps its answers in the cache and beside the file."""
     from revisit.judges.settings import choose_judge
     from revisit.judges.store import AnswerStore, shared_store
@@ -191,10 +191,10 @@ def _writing(writer: str, out: Path) -> Asker:
 
     selection = choose_judge(writer)
     copy = out.with_suffix(".answers.jsonl")
-    return selection.asker(AnswerStore(shared_store(cache_root(), selection.judge.facts), copy))
+    return selection.client(AnswerStore(shared_store(cache_root(), selection.judge.facts), copy))
 
 
-def _tell(out: Path, count: int, what: str, trouble: Sequence[str], asker: Asker, json: bool) -> None:
+def _tell(out: Path, count: int, what: str, trouble: Sequence[str], asker: JudgeClient, json: bool) -> None:
     spent = asker.budget.spent
     for sentence in trouble:
         console.message(sentence)
@@ -206,5 +206,5 @@ def _tell(out: Path, count: int, what: str, trouble: Sequence[str], asker: Asker
     raise typer.Exit(1 if trouble else 0)
 
 
-def _row(one: Drawn) -> dict[str, Any]:
+def _row(one: ImageResult) -> dict[str, Any]:
     return {"id": one.id, "status": one.status, "reason": one.reason, "remark": one.remark, "file": str(one.file or "")}

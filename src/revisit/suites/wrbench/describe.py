@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
+from revisit.suites.authoring import DatasetDescription, DatasetTools, Rows, range_cells, value_counts
 from revisit.suites.wrbench.build import CAMERA
 from revisit.suites.wrbench.jobs import PUBLISHED
 from revisit.suites.wrbench.prompts import TIERS, lines, natural25_tasks
@@ -21,7 +21,7 @@ def recognises(folder: Path) -> bool:
     return all((_folder(folder) / name).is_file() for name in ("families.jsonl", "variants.jsonl"))
 
 
-def describe(folder: Path) -> Described:
+def describe(folder: Path) -> DatasetDescription:
     """Families by venue, events by factor, prompts by length."""
     place = _folder(folder)
     tasks, families, variants = natural25_tasks(place), lines(place / "families.jsonl"), lines(place / "variants.jsonl")
@@ -33,12 +33,12 @@ def describe(folder: Path) -> Described:
         "records with paths (static, yaw 30 and 60)": 5 * len(tasks),
     }  # fmt: skip
     tables: list[tuple[str, Sequence[str], Rows]] = [
-        ("Families by venue", ("venue", "families"), counted(row["scene"] for row in families)),
-        ("Events by factor", ("factor", "events"), counted(task.factor for task in tasks)),
-        ("Variants by camera in words", ("camera", "variants"), counted(row["oov_gap"] for row in variants)),
-        ("Prompts", ("", "least", "median", "most"), [["words", *spread(words)]]),
+        ("Families by venue", ("venue", "families"), value_counts(row["scene"] for row in families)),
+        ("Events by factor", ("factor", "events"), value_counts(task.factor for task in tasks)),
+        ("Variants by camera in words", ("camera", "variants"), value_counts(row["oov_gap"] for row in variants)),
+        ("Prompts", ("", "least", "median", "most"), [["words", *range_cells(words)]]),
     ]
-    return Described("WRBench prompts", facts, tables, {"words of a prompt": words})
+    return DatasetDescription("WRBench prompts", facts, tables, {"words of a prompt": words})
 
 
 def problems(folder: Path) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.control.job_runner import measured, read_provenance
+from revisit.control.job_runner import measure_clip, read_provenance
 from revisit.core import Case, Rejected, RevisitError
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.read import read
@@ -48,7 +48,7 @@ class Handover:
         return [*lines, *([f"{self.missing} clips are missing"] if self.missing else [])]
 
 
-def hand_over(source: Path, roots: Sequence[Path] = (), *, records: str | None = None) -> Handover:
+def prepare_for_evaluator(source: Path, roots: Sequence[Path] = (), *, records: str | None = None) -> Handover:
     """Write the sidecars of all clips in a source, and give the rows of a manifest of them.
 
     Parameters
@@ -82,7 +82,7 @@ def hand_over(source: Path, roots: Sequence[Path] = (), *, records: str | None =
 
 def accompany(manifest: Path) -> list[str]:
     """Write the sidecars of the clips of a manifest that was made here; what a user must know of them."""
-    handover = hand_over(manifest)
+    handover = prepare_for_evaluator(manifest)
     return [f"{handover.written} clips got the sidecars that WRBench's evaluator reads", *handover.sentences()]
 
 
@@ -95,7 +95,7 @@ def target_of(case: Case) -> CameraTarget | str:
         return THEIRS
     provenance = read_provenance(clip) or {}
     output = provenance.get("output") or {}
-    output = output if output.get("frames") and output.get("size") and output.get("fps") else measured(clip)
+    output = output if output.get("frames") and output.get("size") and output.get("fps") else measure_clip(clip)
     if not output.get("frames"):
         return f"they cannot be read ({output.get('problem') or 'the length is not known'})"
     frames, fps, size = int(output["frames"]) - case.clip.start, float(output["fps"]), tuple(output["size"])

@@ -18,9 +18,9 @@ import yaml
 
 from revisit.core import UsageError
 from revisit.core.text import parse_yaml
-from revisit.judges.batch import Asker
-from revisit.judges.protocol import Answer, Frames
-from revisit.judges.questions import Malformed, Many, Question, Record, Schema, Text
+from revisit.judges.batch import JudgeClient
+from revisit.judges.protocol import Frames, JudgeAnswer
+from revisit.judges.questions import JsonObject, Malformed, Many, Question, Schema, Text
 from revisit.media.files import write_text
 from revisit.suites.wrbench.build import CAMERA, leaks
 from revisit.suites.wrbench.prompts import EVENTS, Scene
@@ -34,7 +34,7 @@ WORDS = (12, 120)  # least and most words of a prompt
 NOTHING = Frames.of([])  # nothing is shown to who writes
 
 
-EVENT = Record({"told": Text(200), "ends": Text(200)})
+EVENT = JsonObject({"told": Text(200), "ends": Text(200)})
 SCENE: Mapping[str, Schema] = {
     "name": Text(60), "place": Text(120), "subject": Text(120), "then": Text(60), "with": Text(120),
     "behind": Many(Text(80), 2, 2), **dict.fromkeys(EVENTS, EVENT),
@@ -43,7 +43,7 @@ PROMPTS: Mapping[str, Schema] = {"picture": Text(1200), **dict.fromkeys(EVENTS, 
 
 
 @dataclass(frozen=True)
-class SceneForm(Record):
+class SceneForm(JsonObject):
     """A scene in the form of scenes.yaml, under a name that is not taken."""
 
     taken: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class SceneForm(Record):
 
 
 @dataclass(frozen=True)
-class PromptForm(Record):
+class PromptForm(JsonObject):
     """What a text-to-image model is told of a scene, and a prompt for each of its events."""
 
     name: str = ""
@@ -123,7 +123,7 @@ def with_prompts(facts: Scene, texts: Mapping[str, str]) -> Scene:
     return {**facts, "picture": texts["picture"], **events}
 
 
-def write_scenes(asker: Asker, count: int, topic: str = "") -> tuple[dict[str, Scene], list[str]]:
+def write_scenes(asker: JudgeClient, count: int, topic: str = "") -> tuple[dict[str, Scene], list[str]]:
     """Scenes one after the other, each told of those before, and a sentence for each that was not to be had."""
     scenes: dict[str, Scene] = {}
     trouble = []
@@ -137,7 +137,7 @@ def write_scenes(asker: Asker, count: int, topic: str = "") -> tuple[dict[str, S
     return scenes, trouble
 
 
-def write_prompts(asker: Asker, families: Mapping[str, Scene]) -> tuple[dict[str, Scene], list[str]]:
+def write_prompts(asker: JudgeClient, families: Mapping[str, Scene]) -> tuple[dict[str, Scene], list[str]]:
     """The scenes with prompts, several asked for at a time; a scene without them stays as it is, with a sentence."""
     futures = {name: asker.submit(NOTHING, [prompt_question(name, facts)])[0] for name, facts in families.items()}
     scenes: dict[str, Scene] = {}
@@ -167,6 +167,6 @@ def save(path: Path, families: Mapping[str, Scene]) -> None:
     write_text(path, text)
 
 
-def _why(answer: Answer) -> str:
+def _why(answer: JudgeAnswer) -> str:
     reason = "the writer gave no usable text" if answer.status == "unanswered" else "the writer could not be asked"
     return f"{reason}: {answer.reason}"

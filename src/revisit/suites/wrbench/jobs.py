@@ -8,23 +8,23 @@ from pathlib import Path
 
 from revisit.control.camera_records import GenerationRecord, read_records
 from revisit.control.delivery import refusals
-from revisit.control.jobs import FRAMES, Batch, Job, Wanted, file_name
+from revisit.control.jobs import FRAMES, BatchRequest, Job, JobBatch, file_name
 from revisit.control.requested_path import compile_script
 from revisit.core import UsageError
 from revisit.core.cases import CATEGORY, CEILING
 from revisit.core.text import parse_json
 from revisit.media.files import write_lines
 from revisit.suites.clips import MANIFEST
-from revisit.suites.wrbench.evaluator import hand_over
+from revisit.suites.wrbench.evaluator import prepare_for_evaluator
 from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
 from revisit.suites.wrbench.read import RECORDS
-from revisit.suites.wrbench.records import RecordLine, chosen_views, interface_of, starting_from, told_in_commands
+from revisit.suites.wrbench.records import RecordLine, chosen_views, interface_of, record_line, takes_commands
 
 PUBLISHED = "natural25"
 RENDERED = "rendered"  # the model that stands for the truth, which nobody filmed
 
 
-def jobs(data: Path | None, out: Path | None, request: Wanted) -> Batch:
+def jobs(data: Path | None, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a folder of prompts, or of our own scenes where none is given; `out` gets a folder per model."""
     request.known("interface", "cameras", "first_frames", "source_videos", "wrbench")
     folder = (out or Path("generated/wrbench")) / request.model
@@ -41,13 +41,13 @@ def jobs(data: Path | None, out: Path | None, request: Wanted) -> Batch:
     ]
     notes = [*(notes if without and request.first_frame else ()), *_refused(selected, request)]
     evaluate = [str(folder.parent), "--suite", "wrbench"]
-    return Batch(
+    return JobBatch(
         selected, folder, evaluate, lambda finished: _index(folder, finished), notes,
         _ceiling(selected, folder.parent / RENDERED, evaluate),
     )  # fmt: skip
 
 
-def _refused(jobs: Sequence[Job], request: Wanted) -> list[str]:
+def _refused(jobs: Sequence[Job], request: BatchRequest) -> list[str]:
     """Which cameras a generator will refuse, and why."""
     if request.to is None:
         return []
@@ -56,7 +56,7 @@ def _refused(jobs: Sequence[Job], request: Wanted) -> list[str]:
     return [f"{request.to.id} refuses {camera}: {reason}" for camera, reason in reasons.items()]
 
 
-def _ceiling(jobs: Sequence[Job], folder: Path, evaluate: Sequence[str]) -> Batch:
+def _ceiling(jobs: Sequence[Job], folder: Path, evaluate: Sequence[str]) -> JobBatch:
     """A place under each camera and event of the jobs, rendered: it says what the measures can see at best.
 
     It is not the scene that the prompt tells of, and nothing happens in it; so it has no first frame to keep to.
@@ -69,10 +69,10 @@ def _ceiling(jobs: Sequence[Job], folder: Path, evaluate: Sequence[str]) -> Batc
         )
         for job in reversed(each)
     ]  # fmt: skip
-    return Batch(rendered, folder, evaluate, lambda finished: _list(folder, finished))
+    return JobBatch(rendered, folder, evaluate, lambda finished: _list(folder, finished))
 
 
-def _lines(data: Path | None, request: Wanted) -> list[RecordLine]:
+def _lines(data: Path | None, request: BatchRequest) -> list[RecordLine]:
     if data is not None and (data / PUBLISHED).is_dir():
         data = data / PUBLISHED
     copy = request.option("wrbench")
@@ -80,18 +80,18 @@ def _lines(data: Path | None, request: Wanted) -> list[RecordLine]:
     interface = request.option("interface") or (interface_of(request.to) if request.to else "path")
     cameras = [name for name in request.option("cameras").split(",") if name]
     nothing = not request.first_frame or (request.to is not None and request.to.takes == "nothing")
-    views = chosen_views(tasks, interface, cameras, first_frame=not nothing, commands=told_in_commands(request.to))
+    views = chosen_views(tasks, interface, cameras, first_frame=not nothing, commands=takes_commands(request.to))
     images, videos = (
         Path(name) if (name := request.option(option)) else None for option in ("first_frames", "source_videos")
     )
-    return [starting_from(view, images, videos, request.frames or _usual(request), request.seed) for view in views]
+    return [record_line(view, images, videos, request.frames or _usual(request), request.seed) for view in views]
 
 
-def _usual(request: Wanted) -> int:
+def _usual(request: BatchRequest) -> int:
     return request.to.frames if request.to else FRAMES
 
 
-def _of_line(line: RecordLine, folder: Path, request: Wanted) -> Job:
+def _of_line(line: RecordLine, folder: Path, request: BatchRequest) -> Job:
     image, video = line.get("image"), line.get("source_video")
     record = GenerationRecord(
         line["id"], line["prompt"], line["camera"], Path(image) if image else None, Path(video) if video else None,
@@ -100,7 +100,7 @@ def _of_line(line: RecordLine, folder: Path, request: Wanted) -> Job:
     return _of_record(record, folder, request)
 
 
-def _of_record(record: GenerationRecord, folder: Path, request: Wanted) -> Job:
+def _of_record(record: GenerationRecord, folder: Path, request: BatchRequest) -> Job:
     usual = request.frames or (_usual(request) if request.to else None)
     path = compile_script(record.camera, frames=usual).path.c2w
     notes = record.annotations
@@ -146,7 +146,7 @@ def _index(folder: Path, jobs: Sequence[Job]) -> None:
         for job in jobs
     ]  # fmt: skip
     _merged(folder.parent / RECORDS, records, lambda line: True)
-    hand_over(folder / MANIFEST)
+    prepare_for_evaluator(folder / MANIFEST)
 
 
 def _merged(path: Path, lines: Sequence[Mapping[str, object]], keep: Callable[[Mapping[str, object]], bool]) -> None:

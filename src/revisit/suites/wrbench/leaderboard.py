@@ -6,15 +6,24 @@ from collections.abc import Container, Iterable, Mapping
 
 from revisit.core import UsageError
 from revisit.results.display import observed_by
-from revisit.results.leaderboards import Board, BoardCell, Column, Row, RunFacts, columns_of, printed, with_clips
+from revisit.results.leaderboards import (
+    Board,
+    BoardCell,
+    BoardColumn,
+    BoardRow,
+    RunFacts,
+    columns_of,
+    printed_cell,
+    with_clips,
+)
 from revisit.suites.wrbench.display import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE, TITLES
 from revisit.suites.wrbench.measures import metric_of
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.tables import ALL, MEASURES, T2V_MEASURES, SummaryRow, published, published_t2v
 
-CONDITION = Column("viewpoint", "viewpoint", None)
-SUPPORT = Column("support", "support")
-AVERAGE, MIXED = Column("average", "Avg", decimals=3), Column("mixed", "Avg with stand-ins", decimals=3)
+CONDITION = BoardColumn("viewpoint", "viewpoint", None)
+SUPPORT = BoardColumn("support", "support")
+AVERAGE, MIXED = BoardColumn("average", "Avg", decimals=3), BoardColumn("mixed", "Avg with stand-ins", decimals=3)
 
 
 def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
@@ -25,10 +34,10 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     rows = [*part["rows"], *([part["truth"]] if part.get("truth") else [])]
     names = [name for name in ALL if name in MEASURES or any(row[name]["value"] is not None for row in rows)]
     hashed = {
-        column.key: column.protocol for column in columns_of(run, [Column(metric_of(name), "") for name in names])
+        column.key: column.protocol for column in columns_of(run, [BoardColumn(metric_of(name), "") for name in names])
     }
     measures = {
-        name: Column(name, TITLES[name], decimals=3, protocol=hashed.get(metric_of(name), "")) for name in names
+        name: BoardColumn(name, TITLES[name], decimals=3, protocol=hashed.get(metric_of(name), "")) for name in names
     }
     mixed = (MIXED,) if any(row["average_with_stand_ins"] for row in rows) else ()
     protocol = run.facts["protocol"]
@@ -38,7 +47,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
         title="wrbench",
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}",
         columns=(*_ordered(measures, STAND_INS), *mixed),
-        rows=tuple(Row(row["model"], run.name, _cells(row, names), role=row.get("role", "")) for row in rows),
+        rows=tuple(BoardRow(row["model"], run.name, _cells(row, names), role=row.get("role", "")) for row in rows),
         note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(substitutes)}"] if substitutes else [])]),
     )
     return [with_clips(board, run.results, {name: metric_of(name) for name in names})]
@@ -47,13 +56,13 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
 def published_boards(supplement: bool) -> list[Board]:
     """The paper's table, and, as its supplement, the addendum for generators that get only text."""
     source, rows = published()
-    measures = {name: Column(name, TITLES[name], decimals=3) for name in MEASURES}
+    measures = {name: BoardColumn(name, TITLES[name], decimals=3) for name in MEASURES}
     board_rows = []
     for row in rows:
         facts: dict[str, object] = {name: {"value": row.value(name), "n": row.cells[name].n} for name in MEASURES}
         facts |= {"condition": row.condition, "outputs": row.outputs, "sparse": row.sparse, "average": row.average}
         facts |= {"support": {"judged": {"share": row.support}}, "average_with_stand_ins": None}
-        board_rows.append(Row(row.title, "paper", _cells(facts, MEASURES), row.condition))
+        board_rows.append(BoardRow(row.title, "paper", _cells(facts, MEASURES), row.condition))
     protocol = "the paper's own poses, features and judges: another protocol than any run of yours"
     main = Board(
         f"wrbench, {source}", protocol, _ordered(measures, ()), tuple(board_rows), SPARSE_NOTE, as_printed=True
@@ -64,9 +73,9 @@ def published_boards(supplement: bool) -> list[Board]:
 def _t2v_board(protocol: str) -> Board:
     """The addendum for text to video: a row per camera."""
     source, rows = published_t2v()
-    columns = tuple(Column(name, TITLES[name], decimals=3) for name in T2V_MEASURES)
+    columns = tuple(BoardColumn(name, TITLES[name], decimals=3) for name in T2V_MEASURES)
     board_rows = tuple(
-        Row(
+        BoardRow(
             f"{row['title']}, {row['camera']}", "addendum",
             {name: BoardCell(row["n"], row["n"], row[name]) for name in T2V_MEASURES},
         )
@@ -76,7 +85,7 @@ def _t2v_board(protocol: str) -> Board:
     return Board(f"wrbench text to video, {source}", protocol, columns, board_rows, note, as_printed=True)
 
 
-def _ordered(measures: Mapping[str, Column], last: Container[str]) -> tuple[Column, ...]:
+def _ordered(measures: Mapping[str, BoardColumn], last: Container[str]) -> tuple[BoardColumn, ...]:
     """Columns in the order of the published table: support in the middle, Avg behind D6, stand-ins at the end."""
     first = [measures[name] for name in BEFORE_SUPPORT]
     then = [column for name, column in measures.items() if name not in BEFORE_SUPPORT and name not in last]
@@ -91,9 +100,9 @@ def _cells(row: SummaryRow, names: Iterable[str]) -> dict[str, BoardCell]:
         text = f"{value:.3f}{DAGGER}" if value is not None and name.startswith("returned") and row["sparse"] else ""
         cells[name] = BoardCell(n, row["outputs"], value, text=text, reason="" if value is not None else "no score")
     judged = row["support"]["judged"]
-    cells["support"] = printed(None) if judged is None else printed(judged["share"], f"{judged['share']:.1%}")
-    cells["average"] = printed(row["average"], reason="" if row["average"] is not None else "a measure is missing")
+    cells["support"] = printed_cell(None) if judged is None else printed_cell(judged["share"], f"{judged['share']:.1%}")
+    cells["average"] = printed_cell(row["average"], reason="" if row["average"] is not None else "a measure is missing")
     mixed = row["average_with_stand_ins"]
-    cells["mixed"] = printed(None if mixed is None else mixed["value"])
-    cells["viewpoint"] = printed(0.0, str(row["condition"]).replace("_", "-") or "unknown")
+    cells["mixed"] = printed_cell(None if mixed is None else mixed["value"])
+    cells["viewpoint"] = printed_cell(0.0, str(row["condition"]).replace("_", "-") or "unknown")
     return cells

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import TypedDict
 
 from revisit.core import Case
-from revisit.core.grouping import grouped
+from revisit.core.grouping import group_items
 from revisit.results import Results
 from revisit.suites.wrbench.measures import leaks
 from revisit.suites.wrbench.records import record_of
@@ -121,7 +121,7 @@ def _verdicts(measured: Results, margin: float) -> Iterator[PairVerdict]:
 
 def _clip_pairs(measured: Results) -> Iterator[tuple[Case, Case, str]]:
     """Two models' clips of one record, and why they are no pair; nothing where they are one."""
-    for _, clips in sorted(grouped(measured.cases, record_of).items()):
+    for _, clips in sorted(group_items(measured.cases, record_of).items()):
         for a, b in combinations(sorted(clips, key=lambda case: case.model), 2):
             if a.model == b.model:
                 continue

@@ -22,10 +22,10 @@ from revisit.core.text import parse_yaml
 from revisit.evidence import answers as bank
 from revisit.evidence.answers import NO, YES
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.banks import answered, asked, filled, judge_of, problems
-from revisit.judges.instrumented import ELSEWHERE, Answering, Story, knows, word
-from revisit.judges.protocol import Answer, Frames, Talk
-from revisit.judges.questions import Many, Question, Record, Schema, Text, YesNo
+from revisit.judges.banks import bank_evidence, bank_questions, fill_template, judge_of, problems
+from revisit.judges.instrumented import ELSEWHERE, Answering, ClipStory, knows, word
+from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
+from revisit.judges.questions import JsonObject, Many, Question, Schema, Text, YesNo
 from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers, regime
 
 HIDDEN = "At some point the subject of the event may be out of sight, and later in sight again. "
@@ -69,18 +69,18 @@ def probes(
     *,
     wording: str = OURS,
     questions: QuestionSet | None = None,
-) -> Talk:
+) -> JudgeDialogue:
     """A judge's answers to ten probes about the event of the case, with the probability of yes."""
     asking, preamble = PROBES, context(prompt, annotations)
     if questions is not None:
         places = {**pieces(prompt, annotations), **_seconds_of(frames)}
-        preamble = filled(questions.get("context") or "", places)
+        preamble = fill_template(questions.get("context") or "", places)
         asking = tuple(
-            bank.Question(k, one["dimension"], one["answer"] == "yes", filled(one["text"], places))
+            bank.Question(k, one["dimension"], one["answer"] == "yes", fill_template(one["text"], places))
             for k, one in enumerate(questions["probes"], start=1)
         )
-    answers = yield asked(asking, preamble)
-    return answered(ProbeAnswers, asking, answers, frames.digest)
+    answers = yield bank_questions(asking, preamble)
+    return bank_evidence(ProbeAnswers, asking, answers, frames.digest)
 
 
 @observer(
@@ -94,17 +94,17 @@ def judgeability(
     *,
     wording: str = OURS,
     questions: QuestionSet | None = None,
-) -> Talk:
+) -> JudgeDialogue:
     """The seconds in which the subject can be judged and, where they show no return, a second look."""
     preamble, count = context(prompt, annotations), int(_seconds_of(frames)["seconds"])
     looks = [first_look(preamble, count), second_look(preamble, count)]
     if questions is not None:
         places = {**pieces(prompt, annotations), **_seconds_of(frames)}
-        preamble = filled(questions.get("context") or "", places)
+        preamble = fill_template(questions.get("context") or "", places)
         for k, name in enumerate(("first_look", "second_look")):
             if questions.get(name):
-                looks[k] = replace(looks[k], text=preamble + filled(questions[name], places))
-    answers: list[Answer] = yield [looks[0]]
+                looks[k] = replace(looks[k], text=preamble + fill_template(questions[name], places))
+    answers: list[JudgeAnswer] = yield [looks[0]]
     seconds = _seconds(answers[0])
     second = np.zeros(0, np.int8)
     spatial = state = -1
@@ -199,11 +199,11 @@ def second_look(preamble: str, count: int) -> Question:
     return Question("judgeability.second", text, _schema(count, {"place": YesNo(), "state": YesNo()}))
 
 
-def _schema(count: int, fields: Mapping[str, Schema]) -> Record:
-    return Record({**fields, "seconds": Many(YesNo(), count, count)})
+def _schema(count: int, fields: Mapping[str, Schema]) -> JsonObject:
+    return JsonObject({**fields, "seconds": Many(YesNo(), count, count)})
 
 
-def _seconds(answer: Answer) -> np.ndarray:
+def _seconds(answer: JudgeAnswer) -> np.ndarray:
     answers: Sequence[bool] = answer.value["seconds"] if answer.status == "answered" else ()
     return np.array(answers, np.int8)
 
@@ -217,7 +217,7 @@ def known(question: Question) -> Answering | None:
     return (lambda story: _judgeable(story, question)) if question.id.startswith("judgeability.") else None
 
 
-TRUTHS: dict[str, Callable[[Story], bool]] = {
+TRUTHS: dict[str, Callable[[ClipStory], bool]] = {
     "visible_spatial": lambda story: all(reading.place != ELSEWHERE for reading in story.known if reading.well),
     "visible_state": lambda story: (
         story.progress > 0 and all(reading.state != ELSEWHERE for reading in story.known if reading.well)
@@ -227,9 +227,9 @@ TRUTHS: dict[str, Callable[[Story], bool]] = {
 }
 
 
-def _judgeable(story: Story, question: Question) -> str:
+def _judgeable(story: ClipStory, question: Question) -> str:
     """For every second, whether the target is in sight in the frame nearest to its middle."""
-    assert isinstance(question.schema, Record)
+    assert isinstance(question.schema, JsonObject)
     many = question.schema.fields["seconds"]
     assert isinstance(many, Many)
     seconds = []

@@ -139,7 +139,7 @@ def interface_of(card: Generator) -> str:
     return "words" if card.condition == "prompt_only" else "path" if card.static else "moving_path"
 
 
-def told_in_commands(card: Generator | None) -> bool:
+def takes_commands(card: Generator | None) -> bool:
     """Whether a generator knows commands in brackets."""
     return card is not None and card.payload == CAMERA_COMMANDS.id
 
@@ -153,7 +153,7 @@ def refused_cameras(views: Sequence[EventView], card: Generator, frames: int) ->
     return cameras_by_reason
 
 
-def starting_from(
+def record_line(
     view: EventView, first_frames: Path | None, source_videos: Path | None, frames: int, seed: int
 ) -> RecordLine:
     """The line of a record, with the files of these folders that it starts from."""

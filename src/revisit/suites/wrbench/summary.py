@@ -58,7 +58,7 @@ def summarise(results: Results) -> dict[str, Any]:
         replace(row, title=f"{row.title} ({FLOOR})") if row.model in results.floors else row
         for row in (_row(model, mine) for model, mine in by_model.items())
     ]
-    rows = [row for row in everybody if row.model in results.contest.models]
+    rows = [row for row in everybody if row.model in results.ranked.models]
     truth = _row(results.truth_name, by_measure(results.truth)) if results.truths else None
     extra_rows = [row for row in everybody if row not in rows]
     extra_rows += [replace(truth, title=f"{truth.model} ({CEILING})")] if truth else []

@@ -19,7 +19,7 @@ from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.film_orders import Layout, Order, layout, place_of
-from revisit.worlds.workers import Tell
+from revisit.worlds.workers import StepCallback
 
 TIERS = {  # tier -> divergence, what it changes, the event
     "T0": (None, "none", "none"),
@@ -35,7 +35,7 @@ GAPS = {
 }
 
 
-def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: Tell) -> Row:
+def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the videos of one film that are not there, and return what the suite says of it."""
     family, tier, camera = name.split("__")
     film_id = f"{family}__{tier}__none__{camera}"

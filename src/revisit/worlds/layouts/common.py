@@ -18,7 +18,7 @@ from revisit.media.files import replacing, write_lines, write_text
 from revisit.media.text_files import csv_text, write_sheet
 from revisit.worlds.failures import camera_path, failure, generate
 from revisit.worlds.film import Film
-from revisit.worlds.workers import Tell
+from revisit.worlds.workers import StepCallback
 
 Row = Mapping[str, Any]  # what an index says of one film
 text, json_lines = write_text, partial(write_lines, ascii=True)  # as layouts of plugins know them
@@ -57,7 +57,7 @@ class Model:
         return camera_path(self.kind, film, self.strength, seed)
 
 
-def each_that_applies(models: Iterable[Model], film: Film, name: str, tell: Tell) -> Iterator[Model]:
+def each_that_applies(models: Iterable[Model], film: Film, name: str, tell: StepCallback) -> Iterator[Model]:
     """The models that have something to fail at in a film; tells of each, also of the others, when it is done."""
     for model in models:
         if failure(model.kind).applies(film):

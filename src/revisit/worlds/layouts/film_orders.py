@@ -13,7 +13,7 @@ from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film, play
 from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.places import make_world
-from revisit.worlds.workers import Tell
+from revisit.worlds.workers import StepCallback
 from revisit.worlds.world import World
 
 
@@ -72,7 +72,7 @@ class Layout:
     films: Callable[[int], Sequence[Order]]
     models: tuple[str, ...]  # those that show what the benchmark asks about
     # (folder, name, film, models, seed, tell) -> what the index says of the film
-    shoot: Callable[[Path, str, Film, Sequence[Model], int, Tell], Row]
+    shoot: Callable[[Path, str, Film, Sequence[Model], int, StepCallback], Row]
     index: Callable[[Path, Sequence[Row]], None]
     source: str = ""
     options: str = ""
@@ -90,7 +90,7 @@ class OwnFilms:
 
     id: str
     # (folder, size, tell, frames of a clip) -> what `revisit eval` is given
-    write: Callable[[Path, tuple[int, int], Tell, int | None], Path]
+    write: Callable[[Path, tuple[int, int], StepCallback, int | None], Path]
     steps: int
     source: str = ""
     options: str = ""
@@ -99,7 +99,7 @@ class OwnFilms:
 Kind = TypeVar("Kind", Layout, OwnFilms)
 LAYOUTS: Registry[Layout | OwnFilms] = Registry("layout", part="world")
 # (folder, anew, scenes, say, progress) -> what `revisit demo` evaluates, and the options it takes
-Demo = Callable[[Path, bool, int, Tell, Callable[[int, int, str], None]], tuple[Path, list[str]]]
+Demo = Callable[[Path, bool, int, StepCallback, Callable[[int, int, str], None]], tuple[Path, list[str]]]
 DEMOS: Registry[Demo] = Registry("demo", part="world")
 
 

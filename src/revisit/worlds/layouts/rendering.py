@@ -17,7 +17,7 @@ from revisit.core import UsageError
 from revisit.media.files import write_text
 from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.film_orders import LAYOUTS, Layout, Order, OwnFilms
-from revisit.worlds.workers import Progress, Tell, side_by_side
+from revisit.worlds.workers import Progress, StepCallback, run_in_processes
 
 SETTINGS = "world.json"  # how a folder was rendered
 FRAMES = 49
@@ -26,7 +26,7 @@ SIZE = (240, 416)
 
 
 @dataclass(frozen=True)
-class Job:
+class RenderJob:
     """The films of one layout in one world, or all of a layout with films of its own."""
 
     suite: str
@@ -73,7 +73,7 @@ def render(
     _same_settings(folder, suites, settings, fresh)
     jobs = [job for suite in suites for job in _jobs(folder / suite, suite, seeds, size, frames, tuple(models))]
     rows: dict[str, list[Row]] = {suite: [] for suite in suites}
-    shot = side_by_side(_shoot, jobs, workers, sum(job.steps for job in jobs), progress)
+    shot = run_in_processes(_shoot, jobs, workers, sum(job.steps for job in jobs), progress)
     for job, film_rows in zip(jobs, shot, strict=True):
         rows[job.suite] += film_rows
     for suite in suites:
@@ -85,15 +85,15 @@ def render(
 
 def _jobs(
     folder: Path, suite: str, seeds: int, size: tuple[int, int], frames: int | None, models: tuple[Model, ...]
-) -> Iterator[Job]:
+) -> Iterator[RenderJob]:
     layout = LAYOUTS[suite]
     if isinstance(layout, OwnFilms):
-        yield Job(suite, folder, (), (), (size[0] // 2, size[1] // 2), frames)
+        yield RenderJob(suite, folder, (), (), (size[0] // 2, size[1] // 2), frames)
         return
     models_of_job = models or tuple(map(Model.parse, layout.models))
     for seed in range(seeds):
         for _, orders in groupby(layout.films(seed), lambda order: (order.seed, order.place, order.kind)):
-            yield Job(suite, folder, tuple(orders), models_of_job, size, frames)
+            yield RenderJob(suite, folder, tuple(orders), models_of_job, size, frames)
 
 
 def _same_settings(folder: Path, suites: Sequence[str], settings: Mapping[str, object], fresh: bool) -> None:
@@ -110,7 +110,7 @@ def _same_settings(folder: Path, suites: Sequence[str], settings: Mapping[str, o
     write_text(path, json.dumps(settings))
 
 
-def _shoot(job: Job, tell: Tell) -> list[Row]:
+def _shoot(job: RenderJob, tell: StepCallback) -> list[Row]:
     """Shoot the films of a job and return what the index says of each."""
 
     def say(what: str) -> None:

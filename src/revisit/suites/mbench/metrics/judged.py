@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Score, Unscored, UsageError, Verdict, gate, metric
-from revisit.evidence.judged import mistrusted
+from revisit.core import GateResult, InvalidEvidence, Score, Unscored, UsageError, gate, metric
+from revisit.evidence.judged import failed_canary
 from revisit.suites.mbench.evidence import ProgressRatings, TriggerAnswer
 
 PAPER = "arXiv:2606.00793 section 4"
@@ -18,20 +18,20 @@ BLIND = ("writing in the video that instructs the judge, where the canary does n
 
 
 @gate(id="judged_trigger", version=1, title="the memory test is posed", needs=(TriggerAnswer,))
-def triggered(answer: TriggerAnswer, *, confidence: float = 0.0) -> Verdict | Unscored:
+def triggered(answer: TriggerAnswer, *, confidence: float = 0.0) -> GateResult | Unscored:
     """Open if a judge finds that the clip poses the memory test of its subset, at least this surely."""
-    if reason := mistrusted(answer.canary):
+    if reason := failed_canary(answer.canary):
         return reason
     facts = {"judge": answer.judge, "confidence": answer.confidence, "question": answer.question}
     if answer.triggered < 0:
-        return Verdict("unsure", "unknown", "the judge gave no valid answer on whether the test is posed", facts)
+        return GateResult("unsure", "unknown", "the judge gave no valid answer on whether the test is posed", facts)
     if not answer.triggered:
-        return Verdict("closed", "not posed", "the judge says that the clip does not pose the test", facts)
+        return GateResult("closed", "not posed", "the judge says that the clip does not pose the test", facts)
     if answer.confidence < confidence:
-        return Verdict(
+        return GateResult(
             "unsure", "posed?", f"the judge is only {answer.confidence:g} sure that the clip poses the test", facts
         )
-    return Verdict("open", "posed", facts=facts)
+    return GateResult("open", "posed", facts=facts)
 
 
 @metric(
@@ -66,7 +66,7 @@ def _share(rating: float, rule: str) -> float:
 
 
 def _rated(ratings: ProgressRatings, value: float, raw: float) -> Score | Unscored:
-    if reason := mistrusted(ratings.canary):
+    if reason := failed_canary(ratings.canary):
         return reason
     facts = {"judge": ratings.judge, "progress": ratings.progress, "correctness": ratings.correctness}
     if np.isnan(value):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import ONLY_NAMED, Case, PublishedMaker, Score, Series, Unscored, derived, metric
+from revisit.core import NEEDS_BOX, Case, PublishedMaker, Score, Series, Unscored, derived, metric
 from revisit.evidence.ssim import EDGE, SIGMA, WINDOW, ssim_map
 from revisit.evidence.target import HIDDEN, TargetPhases
 from revisit.metrics.frame_index import nearest_rows
@@ -80,7 +80,7 @@ def object_region(case: Case, masks: ObjectMasks | None, phases: TargetPhases | 
         none = np.zeros((len(phases.index), 0, 0), bool)
         return ObjectRegion(phases.index, phases.state != HIDDEN, phases.box, none, "box of the followed target")
     if case.target_name:
-        return Unscored(ONLY_NAMED)
+        return Unscored(NEEDS_BOX)
     return Unscored("no_target", "the target's position is unknown: there are no masks, and no box to track it from")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, observer
+from revisit.core import ClipInfo, FrameStream, observer
 from revisit.observers.masks import SAM2
 from revisit.suites.mbench.evidence import BodyFeatures, CaseAnnotations
 from revisit.suites.mbench.observers.faces import (
@@ -41,7 +41,7 @@ Describe = Callable[[np.ndarray, np.ndarray], tuple[Sequence[int], Sequence[np.n
     id="small.bodies", version=1, kind="sequence", makes=BodyFeatures, inputs=("annotations",),
     choose=searched_frames, weights=("mtcnn", "sface", "mobile-sam", "efficientnet-lite0"),
 )  # fmt: skip
-def bodies(clip: ClipInfo, annotations: CaseAnnotations) -> Sight:
+def bodies(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the bodies below these faces, in 16 frames at most."""
     searched = searched_frames(clip.count, clip.fps, annotations)
     looked = searched[np.linspace(0, len(searched) - 1, min(BODY_FRAMES, len(searched))).round().astype(int)]
@@ -53,13 +53,13 @@ def bodies(clip: ClipInfo, annotations: CaseAnnotations) -> Sight:
     id="paper.bodies", version=1, kind="sequence", makes=BodyFeatures, inputs=("annotations",),
     choose=searched_frames, weights=(*BUFFALO, SAM2, DINOV2),
 )  # fmt: skip
-def bodies_by_dino(clip: ClipInfo, annotations: CaseAnnotations) -> Sight:
+def bodies_by_dino(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the bodies below these faces, in the same frames."""
     looked = searched_frames(clip.count, clip.fps, annotations)
     return (yield from body_features(find_by_buffalo, describe_by_dino, f"{DINOV2} on masks by {SAM2}", looked))
 
 
-def body_features(find: Find, describe: Describe, maker: str, looked: np.ndarray) -> Sight:
+def body_features(find: Find, describe: Describe, maker: str, looked: np.ndarray) -> FrameStream:
     """Observe bodies: what `describe` says of those that belong to faces, in the frames with the numbers `looked`."""
     frame_numbers = set(looked.tolist())
     rows: list[int] = []
@@ -125,7 +125,7 @@ def describe_by_dino(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], 
     x0, y0, x1, y1 = (box / (width, height, width, height)).T.tolist()
     with runtime.inference():
         images = runtime.on_device([picture])
-        following = sam2.Following(sam2.network(SAM2), images, list(zip(x0, y0, x1, y1, strict=True)))
+        following = sam2.Sam2Tracker(sam2.network(SAM2), images, list(zip(x0, y0, x1, y1, strict=True)))
         bodies = bodies_in(sam2.masks_at(following.first[0], (height, width)), face, box)
         return list(bodies), [described(images, mask) for mask in bodies.values()]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, observer
+from revisit.core import ClipInfo, FrameStream, observer
 from revisit.geometry.fold_pairs import SEGMENTS, segment_bounds
 from revisit.suites.mbench.evidence import CaseAnnotations, FaceFeatures
 
@@ -53,7 +53,7 @@ def searched_frames(count: int, fps: float, annotations: CaseAnnotations, **para
     id="small.faces", version=1, kind="sequence", makes=FaceFeatures, inputs=("annotations",),
     choose=searched_frames, weights=("mtcnn", "sface"),
 )  # fmt: skip
-def faces(clip: ClipInfo, annotations: CaseAnnotations) -> Sight:
+def faces(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the faces in 32 frames, or in 32 of each part with a caption of its own."""
     return (yield from face_features(find, 128, "mtcnn + sface", SAME))
 
@@ -62,12 +62,12 @@ def faces(clip: ClipInfo, annotations: CaseAnnotations) -> Sight:
     id="paper.faces", version=1, kind="sequence", makes=FaceFeatures, inputs=("annotations",),
     choose=searched_frames, weights=BUFFALO,
 )  # fmt: skip
-def faces_by_buffalo(clip: ClipInfo, annotations: CaseAnnotations) -> Sight:
+def faces_by_buffalo(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the faces in 32 frames, or in 32 of each part with a caption of its own."""
     return (yield from face_features(find_by_buffalo, 512, "buffalo_l", FaceFeatures.same))
 
 
-def face_features(find: Find, width: int, maker: str, same: float) -> Sight:
+def face_features(find: Find, width: int, maker: str, same: float) -> FrameStream:
     """Observe faces: what `find` finds in each frame that is sent."""
     index, frame, vectors = [], [], [np.zeros((0, width), np.float32)]
     while (seen := (yield)) is not None:

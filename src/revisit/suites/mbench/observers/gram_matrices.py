@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, observers
+from revisit.core import ClipInfo, Frame, FrameStream, observers
 from revisit.geometry.fold_pairs import symmetric_pairs
 from revisit.observers.geometry_file import read_geometry
 from revisit.observers.pictures import in_groups
@@ -63,7 +63,7 @@ def grams(
     samples: int = 32,
     rule: str = "corrected",
     convention: str = "auto",
-) -> Sight:
+) -> FrameStream:
     """Distances of Gram matrices ({network}) between neighbouring sampled frames, and between frames out and back."""
     pairs = compared_frames(clip.count, path, annotations, samples=samples, rule=rule, convention=convention)
     maker = "vgg16" if network == "lpips_vgg" else network

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, Target, observer, observers
+from revisit.core import ClipInfo, FrameStream, Target, observer, observers
 from revisit.observers.mask_tracking import STORED_SIDE
 from revisit.observers.masks import (
     AT_MOST,
@@ -21,12 +21,12 @@ from revisit.observers.masks import (
     U2NETP,
     MaskTrack,
     choose_frames,
-    followed,
+    follow_target,
 )
 from revisit.suites.mbench.evidence import ObjectMasks
 
 if TYPE_CHECKING:
-    from revisit.networks.sam2 import Following
+    from revisit.networks.sam2 import Sam2Tracker
 
 SAM2_LARGE = "sam2.1-hiera-large"
 AT_MOST_BY_SAM2 = 160  # so that every frame of 800 has a mask no more than two frames away
@@ -37,9 +37,9 @@ THRESHOLD = 0.35  # as published with Grounding DINO
     id="small.masks", version=2, kind="sequence", makes=ObjectMasks, inputs=("target",), weights=(MOBILE_SAM,),
     choose=choose_frames,
 )  # fmt: skip
-def masks(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> Sight:
+def masks(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> FrameStream:
     """Which pixels are the target's in frames of the clip, from its box in the first one; empty where it is hidden."""
-    track = yield from followed(target.box)
+    track = yield from follow_target(target.box)
     return object_masks(clip, track)
 
 
@@ -49,9 +49,9 @@ def masks(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> Sight:
 )  # fmt: skip
 def masks_salient(
     clip: ClipInfo, target: Target | None, *, at_most: int = AT_MOST, when_unknown: str = SALIENCY
-) -> Sight:
+) -> FrameStream:
     """The same, and where no box was given of what is salient in the first frame."""
-    track = yield from followed(None if target is None else target.box, when_unknown)
+    track = yield from follow_target(None if target is None else target.box, when_unknown)
     return object_masks(clip, track)
 
 
@@ -61,7 +61,7 @@ def masks_salient(
 )  # fmt: skip
 def masks_by_sam2(
     network: str, clip: ClipInfo, sought: Target | str, *, at_most: int = AT_MOST_BY_SAM2, threshold: float = THRESHOLD
-) -> Sight:
+) -> FrameStream:
     """Which pixels are the target's, followed by {network} from the first frame; empty where it is not seen."""
     from revisit.networks import runtime
 
@@ -95,7 +95,7 @@ class Follower:
 
     def __init__(self, sought: Target | str, threshold: float = THRESHOLD, sam: str = SAM2) -> None:
         self.sought, self.threshold, self.sam = sought, threshold, sam
-        self.following: Following | None = None
+        self.following: Sam2Tracker | None = None
         self.begun = False
 
     def see(self, picture: Any, size: tuple[int, int]) -> np.ndarray:
@@ -105,7 +105,7 @@ class Follower:
         if self.following is not None:
             logits, _ = self.following.see(picture)
         elif not self.begun and (prompt := self._prompt(picture)) is not None:
-            self.following = sam2.Following(sam2.network(self.sam), picture, [prompt])
+            self.following = sam2.Sam2Tracker(sam2.network(self.sam), picture, [prompt])
             logits = self.following.first[0]
         self.begun = True
         return np.zeros(size, bool) if self.following is None else np.asarray(sam2.masks_at(logits, size)[0])

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, Target, observer
+from revisit.core import ClipInfo, FrameStream, Target, observer
 from revisit.observers.mask_tracking import box_of
-from revisit.observers.masks import AT_MOST, DINO, SAM2, choose_frames, followed
+from revisit.observers.masks import AT_MOST, DINO, SAM2, choose_frames, follow_target
 from revisit.suites.mbench.evidence import ObjectFeatures
 from revisit.suites.mbench.observers.masks import THRESHOLD, Follower
 
@@ -31,10 +31,10 @@ MAKER = "efficientnet-lite0 on masks by mobile-sam"
     id="small.object_features", version=2, kind="sequence", makes=ObjectFeatures, inputs=("target",),
     weights=("mobile-sam", "efficientnet-lite0"), choose=choose_frames,
 )  # fmt: skip
-def object_features(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> Sight:
+def object_features(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> FrameStream:
     """Descriptors of the target where it is seen, from its box in the first frame."""
     pictures: dict[int, np.ndarray] = {}
-    track = yield from followed(target.box, pictures=pictures)
+    track = yield from follow_target(target.box, pictures=pictures)
     masks = {int(number): mask for number, mask in zip(track.index, track.masks, strict=True) if mask is not None}
     whole = whole_views(list(masks.values()))
     views = [number for number, good in zip(masks, whole.tolist(), strict=True) if good]
@@ -48,7 +48,7 @@ def object_features(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -
 )  # fmt: skip
 def object_features_by_dino(
     clip: ClipInfo, sought: Target | str, *, at_most: int = AT_MOST, threshold: float = THRESHOLD
-) -> Sight:
+) -> FrameStream:
     """DINOv2 (base) vectors of the target, which SAM 2.1 follows from the first frame as in `paper.masks`."""
     from revisit.networks import runtime
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, observer
-from revisit.geometry.depth_views import depth_there, landing
+from revisit.core import ClipInfo, FrameStream, observer
+from revisit.geometry.depth_views import landing, sample_depth
 from revisit.geometry.fold_pairs import Pairs, frame_numbers, returning_pairs
 from revisit.geometry.two_view import relative_pose
-from revisit.media.error_names import in_clip
+from revisit.media.error_names import naming_clip
 from revisit.observers.geometry_file import Geometry, read_geometry
 from revisit.suites.mbench.evidence import CaseAnnotations, PairMatches, WarpedViews
 
@@ -55,7 +55,7 @@ def returned_frames(
     geometry: Geometry, path: Path, count: int, annotations: CaseAnnotations, rule: str
 ) -> tuple[Pairs, np.ndarray, str]:
     """Poses that see one view out and back, the frame number of each pose, and what had to be assumed of these."""
-    with in_clip(path):
+    with naming_clip(path):
         frame, note = frame_numbers(len(geometry.c2w), geometry.frame, count)
     depth = float(np.nan_to_num(geometry.median_depth[0], nan=1.0))
     return returning_pairs(geometry.c2w, frame, count, annotations, depth, literal=rule == "paper"), frame, note
@@ -67,7 +67,7 @@ def returned_frames(
 )  # fmt: skip
 def return_matches(
     clip: ClipInfo, path: Path, annotations: CaseAnnotations, *, rule: str = "corrected", convention: str = "auto"
-) -> Sight:
+) -> FrameStream:
     """Matching points of the frames that see one view out and back."""
     choice = choose(clip, path, annotations, rule, convention)
     pictures = yield from collect_frames(choice)
@@ -100,7 +100,7 @@ def return_matches(
 )  # fmt: skip
 def warped_views(
     clip: ClipInfo, path: Path, annotations: CaseAnnotations, *, rule: str = "corrected", convention: str = "auto"
-) -> Sight:
+) -> FrameStream:
     """The late frames, as the early cameras would see them."""
     choice = choose(clip, path, annotations, rule, convention)
     geometry = choice.geometry
@@ -171,7 +171,7 @@ def warp(geometry: Geometry, i: int, j: int, picture: np.ndarray) -> tuple[np.nd
     assert geometry.depth is not None
     pose = relative_pose(geometry.c2w[i], geometry.c2w[j])
     pixels, z = landing(geometry.depth[i], geometry.intrinsics[i], geometry.intrinsics[j], *pose)
-    there = depth_there(geometry.depth[j], pixels)
+    there = sample_depth(geometry.depth[j], pixels)
     visible = (geometry.depth[i] > 0) & (there > 0) & (z <= (1 + OCCLUDED) * there)
     at = pixels.astype(np.float32)
     warped = cv2.remap(picture, at[..., 0], at[..., 1], cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)

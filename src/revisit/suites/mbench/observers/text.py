@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, observers
+from revisit.core import ClipInfo, Frame, FrameStream, observers
 from revisit.geometry.fold_pairs import segment_bounds
 from revisit.observers.pictures import in_groups
 from revisit.suites.mbench.evidence import CaseAnnotations, TextFeatures
@@ -49,7 +49,7 @@ def _wanted(count: int, fps: float, annotations: CaseAnnotations, prompt: str, *
 )  # fmt: skip
 def text_features(
     network: str, clip: ClipInfo, annotations: CaseAnnotations, prompt: str, *, per_segment: int = 8
-) -> Sight:
+) -> FrameStream:
     """Vectors of frames and of the captions of their segments by {network}."""
     from revisit.networks import clip as openclip
     from revisit.networks import runtime, siglip

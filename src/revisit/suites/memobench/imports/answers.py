@@ -14,8 +14,8 @@ from typing import Any
 
 from revisit.core import MediaError, observer
 from revisit.core.text import parse_json
-from revisit.evidence.answers import JudgeAnswers, Question, answers_from, json_in, question_number, questions_in
-from revisit.media.error_names import in_clip
+from revisit.evidence.answers import JudgeAnswers, Question, answers_from, case_questions, find_json, question_number
+from revisit.media.error_names import naming_clip
 from revisit.media.text_files import csv_rows, read_text
 
 MOST_BYTES = 16 << 20
@@ -37,9 +37,9 @@ class RecordedAnswers:
 )  # fmt: skip
 def vqa_answers(path: Path, annotations: Mapping[str, object]) -> JudgeAnswers:
     """The answers in a file, for the questions of the case or, where it has none, for those that the file echoes."""
-    with in_clip(path):
+    with naming_clip(path):
         recorded = read_answers(path)
-        questions = questions_in(annotations) or echoed_questions(recorded.entries)
+        questions = case_questions(annotations) or echoed_questions(recorded.entries)
     return answers_from(questions, recorded.entries, judge=recorded.judge, frames=recorded.frames)
 
 
@@ -50,7 +50,7 @@ def read_answers(path: Path) -> RecordedAnswers:
     if path.suffix.lower() == ".csv":
         return RecordedAnswers(_from_csv(text), name)
     try:
-        content = [parse_json(line) for line in text.split("\n") if line.strip()] if _lines(path) else json_in(text)
+        content = [parse_json(line) for line in text.split("\n") if line.strip()] if _lines(path) else find_json(text)
     except ValueError as error:
         raise MediaError(f"this is not JSON ({error}); expected {EXPECTED}") from None
     if isinstance(content, dict) and isinstance(content.get("answers"), list):
@@ -85,7 +85,7 @@ def _from_csv(text: str) -> list[Any]:
     if len(rows) != 1 or not rows[0].get("Evaluation"):
         raise MediaError(f"it has {len(rows)} rows; expected one row with the judge's list under Evaluation")
     try:
-        entries = json_in(rows[0]["Evaluation"])
+        entries = find_json(rows[0]["Evaluation"])
     except ValueError as error:
         raise MediaError(f"its Evaluation is not JSON ({error}); expected {EXPECTED}") from None
     if not isinstance(entries, list):

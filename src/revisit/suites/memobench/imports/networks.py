@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import MediaError, observer
-from revisit.media.error_names import in_clip
+from revisit.media.error_names import naming_clip
 from revisit.media.text_files import read_json
 from revisit.observers.imports.tables import (
     frame_numbers,
@@ -19,7 +19,7 @@ from revisit.observers.imports.tables import (
     numbers,
     read_arrays,
     read_csv,
-    said,
+    read_label,
 )
 from revisit.suites.memobench.evidence import (
     AestheticScores,
@@ -45,7 +45,7 @@ TOKENS = "an npz with tokens (frames, patches, channels), frame, cropped and mak
 )  # fmt: skip
 def detections(path: Path) -> Detections:
     """Masks of a text-prompted detector (coverage and confidence of each), from a file."""
-    with in_clip(path):
+    with naming_clip(path):
         read = {".csv": _detections_csv, ".json": _detections_json}.get(path.suffix.lower(), _detections_npz)
         looked, frame, coverage, score, facts = read(path)
         for name, values in (("coverage", coverage), ("score", score)):
@@ -64,9 +64,9 @@ def detections(path: Path) -> Detections:
         frame=frame,
         coverage=coverage,
         score=score,
-        prompt=said(facts, "prompt", ""),
+        prompt=read_label(facts, "prompt", ""),
         threshold=float(threshold),
-        maker=said(facts, "maker"),
+        maker=read_label(facts, "maker"),
     )
 
 
@@ -121,19 +121,19 @@ def _masks(rows: Sequence[Mapping[str, object]]) -> tuple[np.ndarray, np.ndarray
 @observer(id="import.depth", version=1, kind="file", makes=DepthMaps, artifact="depth", sets=("lite",))
 def depth(path: Path) -> DepthMaps:
     """Depth maps of frames, from an npz file."""
-    with in_clip(path):
+    with naming_clip(path):
         arrays = read_arrays(path, "depth", DEPTH)
         maps = arrays["depth"]
         if maps.ndim != 3 or not np.isfinite(maps).all():
             raise MediaError(f"its depth has the shape {maps.shape} or values that are not finite; expected {DEPTH}")
         frame, maps = in_order(arrays["frame"], maps.astype(np.float32))
-    return DepthMaps(frame, maps, bool(arrays.get("inverse", np.array(True)).all()), said(arrays, "maker"))
+    return DepthMaps(frame, maps, bool(arrays.get("inverse", np.array(True)).all()), read_label(arrays, "maker"))
 
 
 @observer(id="import.tokens", version=1, kind="file", makes=IdentityTokens, artifact="tokens")
 def tokens(path: Path) -> IdentityTokens:
     """Patch descriptors of frames, from an npz file."""
-    with in_clip(path):
+    with naming_clip(path):
         arrays = read_arrays(path, "tokens", TOKENS)
         found = arrays["tokens"]
         if found.ndim == 4:
@@ -143,7 +143,7 @@ def tokens(path: Path) -> IdentityTokens:
                 f"its tokens have the shape {found.shape} or values that are not finite; expected {TOKENS}"
             )
         frame, found = in_order(arrays["frame"], found.astype(np.float32))
-    return IdentityTokens(frame, found, said(arrays, "maker"), bool(arrays.get("cropped", np.array(False)).any()))
+    return IdentityTokens(frame, found, read_label(arrays, "maker"), bool(arrays.get("cropped", np.array(False)).any()))
 
 
 @observer(id="import.aesthetic", version=1, kind="file", makes=AestheticScores, artifact="aesthetic", sets=("lite",))
@@ -168,7 +168,7 @@ def image_reward(path: Path) -> ImageRewards:
 
 def _values(path: Path) -> tuple[np.ndarray, np.ndarray, str]:
     """Frame numbers, their values, and who made them."""
-    with in_clip(path):
+    with naming_clip(path):
         if path.suffix.lower() == ".csv":
             rows = read_csv(path, ("frame", "value"), VALUES)
             frame = frame_numbers([row["frame"] for row in rows], VALUES)
@@ -179,4 +179,4 @@ def _values(path: Path) -> tuple[np.ndarray, np.ndarray, str]:
             frame, value, facts = arrays["frame"], numbers(np.ravel(arrays["value"]), "value", VALUES), arrays
         if not len(frame):
             raise MediaError(f"it has no frames; expected {VALUES}")
-        return (*in_order(frame, value), said(facts, "maker"))
+        return (*in_order(frame, value), read_label(facts, "maker"))

@@ -13,7 +13,7 @@ import numpy as np
 
 from revisit.core import Metric, Score, Series, Unscored, metric
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers
-from revisit.evidence.judged import mistrusted
+from revisit.evidence.judged import failed_canary
 from revisit.suites.memobench.metrics.rules import PAPER, check_rule
 
 DIMENSIONS = {
@@ -69,7 +69,7 @@ def pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score | Unsco
     values, numbers = passes(answers)[mine], answers.question[mine]
     valid = ~np.isnan(values)
     facts = _facts(answers, mine, values)
-    if rule != "upstream" and (reason := mistrusted(answers.canary)):
+    if rule != "upstream" and (reason := failed_canary(answers.canary)):
         return Unscored(reason.reason, facts=facts)
     if rule == "upstream":
         rates = upstream_rates(answers)

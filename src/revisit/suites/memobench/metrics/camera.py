@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
-from revisit.evidence.camera import SeenCamera
+from revisit.evidence.camera import ObservedCamera
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import TruePoseTrack
-from revisit.geometry.rotations import geodesic, smoothed
+from revisit.geometry.rotations import geodesic, smooth_rotations
 from revisit.suites.memobench.metrics.rules import PAPER, check_rule, percent, rounded
 
 LEAST_BUDGET = 10.0  # degrees, theta_0
@@ -65,7 +65,7 @@ def resampled(poses: int, frames: int, numbers: np.ndarray) -> np.ndarray:
     return np.minimum(np.rint(numbers * (poses - 1) / max(frames - 1, 1)).astype(int), poses - 1)
 
 
-def validate(camera: SeenCamera) -> None:
+def validate(camera: ObservedCamera) -> None:
     """Raise InvalidEvidence unless all rotations are proper ones."""
     if not np.allclose(camera.rotation @ np.swapaxes(camera.rotation, 1, 2), np.eye(3), atol=1e-3):
         raise InvalidEvidence("SeenCamera.rotation must hold rotation matrices: orthonormal, camera to world")
@@ -73,7 +73,7 @@ def validate(camera: SeenCamera) -> None:
 
 @metric(
     id="memo_camera", version=2, title="Camera controllability", unit="percent", range=(0, 100), higher_is_better=True,
-    needs=(Case, FrameFacts, TruePoseTrack, SeenCamera), suites=("memobench",), paper=f"{PAPER} eq. 7",
+    needs=(Case, FrameFacts, TruePoseTrack, ObservedCamera), suites=("memobench",), paper=f"{PAPER} eq. 7",
     upstream="CameraControllability", responds_to=("wrong camera", "turn cut short", "camera drift"),
     blind_to=("content", "distance travelled", "frozen camera on a path that turns evenly"),
     published_by=(PublishedMaker("MapAnything", "poses_from", others=("odometry", "vggt", "vipe", "da3")),),
@@ -82,7 +82,7 @@ def camera_controllability(
     case: Case,
     frames: FrameFacts,
     truth: TruePoseTrack,
-    camera: SeenCamera,
+    camera: ObservedCamera,
     *,
     rule: str = "corrected",
     smooth: float = 0.0,
@@ -104,7 +104,7 @@ def camera_controllability(
         )
     index = camera.index[rows]
     raw = truth.c2w[:, :3, :3]
-    path = smoothed(raw, smooth) if case.subset == ESTIMATED else raw
+    path = smooth_rotations(raw, smooth) if case.subset == ESTIMATED else raw
     true = path[resampled(len(raw), count, index)]
     errors = rotation_errors(camera.rotation[rows], true)
     static = rotation_errors(np.broadcast_to(np.eye(3), true.shape), true)

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, Target, UsageError, observer
+from revisit.core import ClipInfo, Frame, FrameStream, Target, UsageError, observer
 from revisit.observers.masks import (
     AT_MOST,
     BOX,
@@ -25,7 +25,7 @@ from revisit.observers.masks import (
     SKIP,
     U2NETP,
     choose_frames,
-    followed,
+    follow_target,
 )
 from revisit.observers.pictures import in_groups
 from revisit.observers.target_presence import LONG_SIDE, WEIGHTS, choose_looks, collect_frames, search_frames
@@ -66,7 +66,7 @@ def detections(
     rule: str = "corrected",
     threshold: float = 0.0,
     style: str = "original",
-) -> Sight:
+) -> FrameStream:
     """What SAM 3 finds in each frame when it is asked for the target by name."""
 
     def ask(pictures: Any, words: str) -> Rows:
@@ -90,7 +90,7 @@ def detections_grounding(
     rule: str = "corrected",
     threshold: float = 0.25,
     style: str = "original",
-) -> Sight:
+) -> FrameStream:
     """What Grounding DINO finds when it is asked for the target by name, cut out by SAM 2.1: for want of SAM 3.
 
     Its scores are another network's, and are not to be compared with those of SAM 3.
@@ -104,7 +104,7 @@ def detections_grounding(
         for k, (score, boxes) in enumerate(boxes_by_frame):
             share = np.zeros(0, np.float32)
             if len(score):
-                logits, _ = sam2.Following(sam2.network(SAM2), pictures[k : k + 1], boxes.tolist()).first
+                logits, _ = sam2.Sam2Tracker(sam2.network(SAM2), pictures[k : k + 1], boxes.tolist()).first
                 size = (int(pictures.shape[-2]), int(pictures.shape[-1]))
                 share = sam2.masks_at(logits, size).mean((1, 2)).astype(np.float32)
             rows.append((runtime.numbers(score), share))
@@ -119,12 +119,12 @@ def detections_grounding(
 )  # fmt: skip
 def detections_by_look(
     clip: ClipInfo, target: Target | None, *, at_most: int = AT_MOST, when_unknown: str = SALIENCY
-) -> Sight:
+) -> FrameStream:
     """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
 
     The score is likeness x expected overlap x sharpness of the mask; a mask that fails the tracker's rules is none.
     """
-    track = yield from followed(None if target is None else target.box, when_unknown)
+    track = yield from follow_target(None if target is None else target.box, when_unknown)
     rows = [k for k, mask in enumerate(track.masks) if mask is not None]
     return Detections(
         index=track.index,
@@ -177,7 +177,7 @@ def _detect(words: str, ask: Callable[[Any, str], Rows], threshold: float, maker
     id="small.sightings", version=1, kind="sequence", makes=Detections, size=LONG_SIDE, inputs=("target?",),
     choose=choose_looks, weights=(*WEIGHTS, "u2netp"),
 )  # fmt: skip
-def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = SALIENCY) -> Sight:
+def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = SALIENCY) -> FrameStream:
     """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
 
     Where no box was given, the target is what is salient in the first frame, or with `when_unknown=skip` nothing. The

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Batch, ClipInfo, Sight, observer, observers
+from revisit.core import Batch, ClipInfo, FrameStream, observer, observers
 from revisit.observers.patches import EFFICIENTNET, LONG_SIDE, patch_tokens
 from revisit.suites.memobench.evidence import IdentityTokens
 
@@ -20,7 +20,7 @@ SHORT_SIDE = 224
 
 
 @observer(id="lite.identity", version=1, kind="sequence", makes=IdentityTokens, inputs=("phases",), sets=("lite",))
-def identity_tokens(clip: ClipInfo, phases: tuple[int, int], *, samples: int = 9, crop: bool = False) -> Sight:
+def identity_tokens(clip: ClipInfo, phases: tuple[int, int], *, samples: int = 9, crop: bool = False) -> FrameStream:
     """Descriptors of the patches of the first frame and of `samples` frames spread over the returned phase."""
     frame_numbers = set(compared_frames(clip.count, phases, samples))
     index: list[int] = []

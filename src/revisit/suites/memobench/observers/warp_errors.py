@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, observer
+from revisit.core import ClipInfo, FrameStream, observer
 from revisit.observers.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray
 from revisit.suites.memobench.evidence import WarpErrors
 
@@ -96,7 +96,7 @@ def warp_by_network(
     step: int,
     closed: bool,
     long_side: int | None,
-) -> Sight:
+) -> FrameStream:
     """Errors of pairs of successive sampled frames, by the flow of a network."""
     from revisit.networks.flow_runs import pairs_at_once
 
@@ -143,7 +143,7 @@ def gmflow_warp(
     closed: bool = False,
     long_side: int = 640,
     flow_side: int = 512,
-) -> Sight:
+) -> FrameStream:
     """Errors of GMFlow between sampled frames of the visible and of the returned phase.
 
     `step` is in frames; 0 stands for a quarter of a second.
@@ -168,7 +168,7 @@ def raft_warp(
     closed: bool = False,
     long_side: int = 640,
     signed: bool = True,
-) -> Sight:
+) -> FrameStream:
     """Errors of RAFT's flow between sampled frames of the visible and of the returned phase.
 
     `step` is in frames; 0 stands for a quarter of a second.
@@ -183,7 +183,7 @@ def raft_warp(
 @observer(id="lite.warp", version=1, kind="sequence", makes=WarpErrors, inputs=("phases",), sets=("lite",))
 def dis_warp(
     clip: ClipInfo, phases: tuple[int, int], *, step: int = 0, closed: bool = False, long_side: int = 640
-) -> Sight:
+) -> FrameStream:
     """Errors of flow between sampled frames of the visible and of the returned phase.
 
     `step` is in frames; 0 stands for a quarter of a second.

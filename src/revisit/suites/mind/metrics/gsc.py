@@ -16,7 +16,7 @@ from revisit.core import Case, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, MSE, PSNR, Measure
-from revisit.suites.mind.evidence import Outset
+from revisit.suites.mind.evidence import DistanceFromStart
 from revisit.suites.mind.metrics.lcm import PAPER, SSIM, measured, psnr_score
 from revisit.suites.mind.metrics.selection import BATCH, MIRROR, check_rule
 
@@ -28,7 +28,7 @@ DOES_NOT_APPLY = Reason("does_not_apply", "only the clips of mirror_test go out 
 def over_pairs(
     case: Case,
     frames: FrameFacts,
-    departure: Outset,
+    departure: DistanceFromStart,
     comparison: FrameFidelity | PerceptualDistance,
     values: np.ndarray,
     rule: str,
@@ -79,7 +79,7 @@ def gsc(measure: Measure) -> Metric:
     def scored(
         case: Case,
         frames: FrameFacts,
-        departure: Outset,
+        departure: DistanceFromStart,
         comparison: Any,
         *,
         rule: str = "corrected",
@@ -95,7 +95,7 @@ def gsc(measure: Measure) -> Metric:
 
     return metric(
         id=f"mind_gsc_{measure.id}", version=2, title=f"Return: {measure.called}",
-        needs=(Case, FrameFacts, Outset, measure.kind), suites=("mind",), paper=PAPER,
+        needs=(Case, FrameFacts, DistanceFromStart, measure.kind), suites=("mind",), paper=PAPER,
         upstream=f"gsc.avg_{measure.id}", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
         doc=f"Mean {measure.called} between the way out and the way back{measure.note}.", **measure.card,
     )(scored)  # fmt: skip

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Batch, every, observer
-from revisit.suites.mind.evidence import Outset
+from revisit.suites.mind.evidence import DistanceFromStart
 
 
-@observer(id="lite.outset", version=1, kind="clip", makes=Outset, frames=every(at_most=3), size=320, sets=("lite",))
-def outset(batch: Batch) -> Outset:
+@observer(
+    id="lite.outset", version=1, kind="clip", makes=DistanceFromStart, frames=every(at_most=3), size=320, sets=("lite",)
+)
+def outset(batch: Batch) -> DistanceFromStart:
     """Squared difference to the first frame, of the first, the middle and the last frame."""
     import cv2
 
     first = batch.rgb[0]
     errors = [cv2.norm(first, rgb, cv2.NORM_L2SQR) / first.size / 255.0**2 for rgb in batch.rgb]
-    return Outset(index=np.asarray(batch.index, dtype=np.int64), mse=np.array(errors, dtype=np.float64))
+    return DistanceFromStart(index=np.asarray(batch.index, dtype=np.int64), mse=np.array(errors, dtype=np.float64))

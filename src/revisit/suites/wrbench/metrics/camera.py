@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
-from revisit.evidence.camera import AskedCamera, SeenCamera
+from revisit.evidence.camera import ObservedCamera, RequestedCamera
 from revisit.geometry.poses import resample, trajectory
 from revisit.geometry.rotations import geodesic
 from revisit.metrics.requested_camera import peak, relative_yaw, request_of
@@ -98,7 +98,7 @@ def hold(rotation: np.ndarray, centre: np.ndarray | None) -> float:
 VGGT = (PublishedMaker("VGGT-Omega", "poses_from", others=("odometry", "mapanything", "vipe", "da3")),)
 
 
-def outside_profile(case: Case, reference: AskedCamera, profile: str) -> str:
+def outside_profile(case: Case, reference: RequestedCamera, profile: str) -> str:
     """Why a target has no place in a profile of the public evaluator, in a sentence; empty where it has one.
 
     What a sidecar of WRBench says of the target counts; without one, the requested path does.
@@ -121,15 +121,15 @@ def outside_profile(case: Case, reference: AskedCamera, profile: str) -> str:
 
 @metric(
     id="wr_camera_precision", version=3, title="Camera precision (CamPrec)", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER,
+    higher_is_better=True, needs=(Case, RequestedCamera, ObservedCamera), suites=("wrbench",), paper=PAPER,
     upstream="D1_CamPrec", responds_to=("frozen camera", "wrong direction", "camera drift", "turn cut short"),
     blind_to=("content", "translation on a path that only turns", "distance of a sideways motion"),
     published_by=VGGT,
 )  # fmt: skip
 def camera_precision(
     case: Case,
-    reference: AskedCamera,
-    estimate: SeenCamera,
+    reference: RequestedCamera,
+    estimate: ObservedCamera,
     *,
     rule: str = "corrected",
     profile: str = "certified_opencv",
@@ -186,13 +186,13 @@ def camera_precision(
 
 @metric(
     id="wr_camera_alignment", version=2, title="Camera alignment, common yaw (CamAlign)", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER,
+    higher_is_better=True, needs=(Case, RequestedCamera, ObservedCamera), suites=("wrbench",), paper=PAPER,
     upstream="D1_CamAlign_common_yaw", responds_to=("frozen camera", "wrong direction", "turn cut short"),
     blind_to=("content", "a camera that never comes back", "sideways motion where a turn was asked"),
     published_by=VGGT,
 )  # fmt: skip
 def camera_alignment(
-    case: Case, reference: AskedCamera, estimate: SeenCamera, *, rule: str = "corrected"
+    case: Case, reference: RequestedCamera, estimate: ObservedCamera, *, rule: str = "corrected"
 ) -> Score | Unscored:
     """(|yaw| - 2) / (requested - 2) of the farthest yaw, 0 to 1; 0 under 2 degrees or on the wrong side.
 
@@ -227,12 +227,12 @@ def camera_alignment(
 
 @metric(
     id="wr_static_hold", version=2, title="Static hold", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER, upstream="D1_CamAlign_static_hold",
+    needs=(Case, RequestedCamera, ObservedCamera), suites=("wrbench",), paper=PAPER, upstream="D1_CamAlign_static_hold",
     responds_to=("camera drift",), blind_to=("content", "travel, where only turns are known"),
     published_by=VGGT,
 )  # fmt: skip
 def static_hold(
-    case: Case, reference: AskedCamera, estimate: SeenCamera, *, rule: str = "corrected"
+    case: Case, reference: RequestedCamera, estimate: ObservedCamera, *, rule: str = "corrected"
 ) -> Score | Unscored:
     """1 - max(largest turn / 5 degrees, largest way / 0.1), not below 0, of a camera that was asked to rest."""
     check_rule(rule)
@@ -249,7 +249,7 @@ def static_hold(
     return Score(hold(rotation, centre), units=Series(frame=estimate.index, value=turns), facts=facts)
 
 
-def on_frames(estimate: SeenCamera, count: int) -> SeenCamera:
+def on_frames(estimate: ObservedCamera, count: int) -> ObservedCamera:
     """The poses that belong to frames of a clip of `count` frames.
 
     A file that numbers no frames, and whose poses fit the clip at a whole step (21 poses beside 81 frames), has one
@@ -264,7 +264,7 @@ def on_frames(estimate: SeenCamera, count: int) -> SeenCamera:
     return replace(estimate, index=estimate.index[rows], rotation=estimate.rotation[rows], centre=centre)
 
 
-def too_few(estimate: SeenCamera, target: np.ndarray) -> Unscored:
+def too_few(estimate: ObservedCamera, target: np.ndarray) -> Unscored:
     """Why so few poses say nothing."""
     return Unscored(
         "too_short", f"a path needs at least two poses; {len(estimate.index)} of {len(target)} frames have one"

@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import Metric, Score, Series, Unscored, metric
 from revisit.evidence.answers import UNANSWERED, YES, JudgeAnswers
-from revisit.evidence.judged import mistrusted
+from revisit.evidence.judged import failed_canary
 from revisit.suites.wrbench.evidence import ProbeAnswers
 
 PAPER = "arXiv:2606.20545 eq. 4-6"
@@ -25,7 +25,7 @@ def p_yes_of(answers: JudgeAnswers) -> np.ndarray:
 
 def probe_score(answers: ProbeAnswers, axis: str) -> Score | Unscored:
     """Mean probability of the right answer over the probes of an axis."""
-    if doubt := mistrusted(answers.canary):
+    if doubt := failed_canary(answers.canary):
         return doubt
     mine = np.array([name == axis for name in answers.dimension], bool)
     if not mine.any():

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Series, Unscored, Verdict, gate
-from revisit.evidence.judged import mistrusted
+from revisit.core import GateResult, Series, Unscored, gate
+from revisit.evidence.judged import failed_canary
 from revisit.suites.wrbench.evidence import Judgeability, regime
 
 LABELS = {
@@ -35,7 +35,7 @@ UPSTREAM = {  # what WRBench's own gate calls it
 
 
 @gate(id="wr_reobservation", version=2, title="Return that can be judged", needs=(Judgeability,))
-def reobservation(judged: Judgeability) -> Verdict | Unscored:
+def reobservation(judged: Judgeability) -> GateResult | Unscored:
     """Open if the subject was seen, then hidden, then seen again, as a judge says second by second."""
     label, seconds = regime(judged.seconds), judged.seconds
     facts: dict[str, object] = {"judge": judged.judge, "subject": judged.subject, "problems": list(judged.problems)}
@@ -48,8 +48,8 @@ def reobservation(judged: Judgeability) -> Verdict | Unscored:
         return Unscored("unanswered", "the judge gave no valid answer about the seconds of the clip", facts)
     facts |= {"upstream_reason": UPSTREAM[label]} if label in UPSTREAM else {}
     units = Series(second=np.arange(len(seconds)), value=seconds)
-    if doubt := mistrusted(judged.canary):
-        return Verdict("unsure", "cannot tell", doubt.sentence, facts, units)
+    if doubt := failed_canary(judged.canary):
+        return GateResult("unsure", "cannot tell", doubt.sentence, facts, units)
     if label == "returned":
-        return Verdict("open", LABELS[label], facts=facts, units=units)
-    return Verdict("closed", LABELS[label], REASONS[label], facts, units)
+        return GateResult("open", LABELS[label], facts=facts, units=units)
+    return GateResult("closed", LABELS[label], REASONS[label], facts, units)
