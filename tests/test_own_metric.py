@@ -19,7 +19,7 @@ from revisit.core import METRICS, RevisitError, UsageError
 from revisit.evidence.appearance import LabStats
 from revisit.results import Results
 
-from .test_media_folder import fill
+from tests.media.test_media_folder import fill
 
 CLIPS = {name: np.full((4, 32, 48, 3), level, np.uint8) for name, level in (("dark", 40), ("light", 200))}
 

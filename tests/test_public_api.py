@@ -18,7 +18,7 @@ import pytest
 import revisit
 from revisit.core import DERIVED, EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, RevisitError, UsageError, load_all
 from tests.conftest import PROJECT
-from tests.test_media_folder import fill
+from tests.media.test_media_folder import fill
 
 BOUNDARY = {"revisit", "revisit.evidence", "revisit.benchmark"}
 NO_OBJECTS = {"ANY_SET", "Array", "FrameStream", "PairStream"}  # constants and aliases of types

@@ -1,0 +1,478 @@
+"""A judge over HTTP that misbehaves: nothing is lost, nothing becomes a no, nothing is paid for twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.dependencies import ObserverSet
+from revisit.engine.plan import make_plan
+from revisit.engine.run import evaluate
+from revisit.judges.chat import ChatJudge, ChatSettings
+from revisit.judges.protocol import Usage
+from revisit.judges.questions import Question, Rating
+from revisit.judges.settings import choose_judge
+from revisit.judges.store import AnswerStore, read_answers
+from revisit.observers.sets import load_roles
+from tests.judging import (
+    MODEL,
+    completion,
+    drop,
+    pictures,
+    question_of,
+    raw,
+    sees_cards,
+    serving,
+    stall,
+    status,
+    token,
+)
+
+KEY = "sk-very-secret-0123456789"
+
+
+def judge_file(folder, server, **more):
+    path = folder / "judge.yaml"
+    given = {"url": server.url, "model": MODEL, "pause": 0.01, "timeout": 1.5, **more}
+    path.write_text("".join(f"{name}: {json.dumps(value)}\n" for name, value in given.items()))
+    return path
+
+
+def asker_for(folder, server, store=None, **more):
+    return choose_judge(str(judge_file(folder, server, **more))).client(AnswerStore(store))
+
+
+FAULTS = {
+    "429 with a pause": status(429, "slow down", Retry_After="0.05"),
+    "429": status(429),
+    "500": status(500),
+    "503": status(503, Retry_After="Wed, 21 Oct 2015 07:28:00 GMT"),
+    "stall": stall(2.0),
+    "dropped": drop,
+    "cut short": raw(b'{"choices": [{"index": 0, "mess', announce=500),
+    "no JSON": raw(b"<html>bad gateway</html>"),
+    "no choices": raw(b'{"id": "x", "choices": []}'),
+    "no message": raw(b'{"choices": [{"index": 0}]}'),
+    "wrong type": raw(b"[1, 2, 3]"),
+}
+REPLIES = {
+    "prose": "Let me see. Well, it is hard to say.",
+    "both": "yes or no",
+    "empty": "",
+    "null": completion(None),
+    "wrong id": completion('{"question_99": "yes"}'),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_the_server_costs_a_further_call_and_nothing_else(tmp_path, name):
+    with serving(lambda body: "Yes") as server:
+        server.faults = [FAULTS[name]]
+        with asker_for(tmp_path, server) as asker:
+            answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+    assert (answer.status, answer.value) == ("answered", True)
+    assert server.calls == 2 and answer.usage == Usage(1, 100, 2)
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_reply_that_is_no_answer_is_asked_again_then_unanswered(tmp_path, name):
+    replies = [REPLIES[name], "No"]
+    with serving(lambda body: replies.pop(0) if len(replies) > 1 else replies[0]) as server:
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as asker:
+            answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+        assert (answer.status, answer.value, answer.tries) == ("answered", False, 2)
+        assert "could not be used" in question_of(server.requests[1])
+        assert "could not be used" not in question_of(server.requests[0])
+        replies[:] = [REPLIES[name]]
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as asker:
+            answer = asker.ask(pictures(seed=1), [Question("q", "Is it?")])[0]
+        assert (answer.status, answer.value, answer.tries) == ("unanswered", None, 3)
+        calls = server.calls
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as asker:  # recorded: not asked again
+            assert asker.ask(pictures(seed=1), [Question("q", "Is it?")])[0].status == "unanswered"
+        assert server.calls == calls
+        replies[:] = ["Yes"]
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl", ask_unanswered=True) as asker:
+            assert asker.ask(pictures(seed=1), [Question("q", "Is it?")])[0].value is True
+
+
+def test_a_reply_that_is_cut_off_gets_more_room(tmp_path):
+    def answer(body):
+        cut = body["max_tokens"] < 50
+        made = completion("the answer is" if cut else "No")
+        made["choices"][0]["finish_reason"] = "length" if cut else "stop"
+        return made
+
+    with serving(answer) as server, asker_for(tmp_path, server, max_tokens=20) as asker:
+        assert asker.ask(pictures(), [Question("q", "Is it?")])[0].value is False
+    assert [body["max_tokens"] for body in server.requests] == [20, 80]
+
+
+def test_retry_after_is_obeyed(tmp_path):
+    with serving(lambda body: "Yes") as server:
+        server.faults = [status(429, Retry_After="0.6")]
+        with asker_for(tmp_path, server) as asker:
+            started = time.monotonic()
+            asker.ask(pictures(), [Question("q", "Is it?")])
+    assert time.monotonic() - started >= 0.6
+
+
+def test_many_questions_against_a_storm(tmp_path):
+    """Eight at a time, every fault in turn: each question gets its own answer, and the next run asks nothing."""
+    asked = [Question(f"q{k}", f"Is the number {k} even?") for k in range(40)]
+    answer = lambda body: "Yes" if int(question_of(body).split()[3]) % 2 == 0 else "No"  # noqa: E731
+    with serving(answer) as server:
+        server.faults = [fault for name, fault in FAULTS.items() if name != "stall"] * 3
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl", tries=20) as asker:
+            answers = asker.ask(pictures(), asked)
+            assert [one.value for one in answers] == [k % 2 == 0 for k in range(40)]
+            assert asker.budget.spent == Usage(40, 4000, 80)
+        assert server.calls == 40 + 30
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as asker:
+            assert [one.value for one in asker.ask(pictures(), asked)] == [k % 2 == 0 for k in range(40)]
+        assert server.calls == 70 and len(read_answers(tmp_path / "a.jsonl")) == 40
+
+
+def test_a_server_that_stays_down_fails_the_question_and_the_next_run_asks_it(tmp_path):
+    with serving(lambda body: "Yes") as server:
+        server.faults = [status(500, "out of memory")] * 3
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl", tries=3) as asker:
+            answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+        assert answer.status == "failed" and "answered 500: out of memory" in answer.reason
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as asker:
+            assert asker.ask(pictures(), [Question("q", "Is it?")])[0].value is True
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (status(401, f"no such key {KEY}"), "the key is read from JUDGE_KEY"),
+        (status(403), "answered 403"),
+        (status(404, "no such route"), "no such route"),
+        (status(302, Location="http://elsewhere"), "answered 302"),
+        (status(402, "pay first"), "pay first"),
+        (raw(b""), ""),
+    ],
+)
+def test_what_cannot_get_better_stops_at_once(tmp_path, monkeypatch, fault, says):
+    monkeypatch.setenv("JUDGE_KEY", KEY)
+    with serving(lambda body: "Yes") as server:
+        server.faults = [fault] * 50
+        with asker_for(tmp_path, server, concurrency=1, tries=2, key_env="JUDGE_KEY") as asker:
+            answers = asker.ask(pictures(), [Question(f"q{k}", f"{k}?") for k in range(6)])
+    if says:
+        assert server.calls == 1 and all(says in answer.reason for answer in answers)
+    assert all(answer.status == "failed" and KEY not in answer.reason for answer in answers)
+
+
+def test_the_preflight_names_what_is_wrong(tmp_path):
+    with serving(lambda body: "Yes") as server:
+        with asker_for(tmp_path, server, model="other") as asker:
+            answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+        assert answer.status == "failed" and "has no model 'other'; it has scripted-vlm" in answer.reason
+        assert server.calls == 0
+        server.models = None  # a server without a list of models is asked all the same
+        with asker_for(tmp_path, server, model="other") as asker:
+            assert asker.ask(pictures(), [Question("q", "Is it?")])[0].status == "answered"
+        url = server.url
+    server.url = url  # nobody listens there any more
+    with asker_for(tmp_path, server) as asker:
+        assert "is the server running?" in asker.ask(pictures(), [Question("q", "Is it?")])[0].reason
+
+
+def test_what_a_server_does_not_offer_is_left_out(tmp_path):
+    def picky(handler_status, word):
+        return status(handler_status, f"Unrecognized request argument supplied: {word}")
+
+    with serving(lambda body: '{"answer": 3}' if "1 to 5" in question_of(body) else "Yes") as server:
+        server.faults = [picky(400, "logprobs"), picky(400, "use max_completion_tokens instead"), picky(422, "seed")]
+        with asker_for(tmp_path, server) as asker:
+            answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+            assert answer.value is True and answer.p_yes is None and "no log-probabilities" in answer.p_from
+            assert {"logprobs", "top_logprobs", "max_tokens", "seed"}.isdisjoint(server.requests[-1])
+            assert "max_completion_tokens" in server.requests[-1]
+            server.faults = [picky(400, "response_format")]
+            assert asker.ask(pictures(), [Question("r", "How good?", Rating())])[0].value == 3
+            assert "response_format" in server.requests[-2] and "response_format" not in server.requests[-1]
+            server.faults = [status(400, "at most 4 images may be given")]
+            refused = asker.ask(pictures(5), [Question("q", "Is it?")])[0]
+            assert refused.status == "failed" and "at most 4 images" in refused.reason
+
+
+def test_eight_at_a_time_are_more_than_five_times_as_fast(tmp_path):
+    asked = [Question(f"q{k}", f"{k}?") for k in range(24)]
+    seconds = {}
+    with serving(lambda body: "Yes") as server:
+        server.latency = 0.15
+        for many in (1, 8):
+            with asker_for(tmp_path, server, concurrency=many, timeout=30) as asker:
+                asker.ask(pictures(seed=9), [Question("warm", "up?")])
+                started = time.monotonic()
+                asker.ask(pictures(seed=many), asked)
+                seconds[many] = time.monotonic() - started
+    assert seconds[1] / seconds[8] > 5
+
+
+ASK = """
+import sys
+from pathlib import Path
+from revisit.judges.batch import Asker, Patience
+from revisit.judges.chat import ChatJudge, ChatSettings
+from revisit.judges.questions import Question
+from revisit.judges.store import AnswerStore
+from tests.judging import pictures
+judge = ChatJudge(ChatSettings(url=sys.argv[1], model="scripted-vlm"))
+with Asker(judge, AnswerStore(Path(sys.argv[2])), Patience(concurrency=1)) as asker:
+    answers = asker.ask(pictures(), [Question(f"q{k}", f"{k}?") for k in range(8)])
+sys.exit(any(answer.status != "answered" for answer in answers))
+"""
+
+
+@pytest.mark.parametrize("moment", [pytest.param(1, marks=pytest.mark.long), 5])
+def test_a_kill_at_any_call_loses_at_most_that_call(tmp_path, moment):
+    store = tmp_path / "answers.jsonl"
+
+    def start():
+        command = [sys.executable, "-c", ASK, server.url, str(store)]
+        env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        return subprocess.Popen(command, env=env)
+
+    with serving(lambda body: "Yes") as server:
+        started = threading.Event()
+
+        def kill(handler):
+            started.wait()
+            process.kill()
+            process.wait()
+            return False
+
+        server.faults = [lambda handler: False] * (moment - 1) + [kill]
+        process = start()
+        started.set()
+        assert process.wait(60) == -9
+        kept = len(read_answers(store))
+        assert kept == moment - 1
+        assert start().wait(60) == 0
+        assert server.calls == 8 + 1 and len(read_answers(store)) == 8
+
+
+# --- whole runs ------------------------------------------------------------------------------------------------------
+
+METRICS = ("wr_visible_state", "judged_progress")
+
+
+def run_it(folder, source, chosen, out="run", cache="cache"):
+    from revisit.core import SUITES
+
+    facts = chosen.judge.facts if chosen else None
+    observers = ObserverSet("lite", load_roles("lite", judge=facts is not None), facts)
+    plan = make_plan(SUITES["folder"], source, observers, metrics=METRICS)
+    return evaluate(plan, folder / out, workers=0, cache=EvidenceCache(folder / cache), judge=chosen)
+
+
+@pytest.fixture
+def source(tmp_path, make_clip):
+    lines = []
+    for k in range(3):
+        make_clip(tmp_path / f"videos/{k}.mp4", seed=k)
+        lines.append({"id": f"c{k}", "model": "m", "video": f"videos/{k}.mp4", "prompt": f"the cup of kind {k} falls"})
+    path = tmp_path / "manifest.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def obedient(body):
+    """A judge that looks, gives log-probabilities, and rates 4 and 5."""
+    if (card := sees_cards(body)) is not None:
+        return "yes" if card else "no"
+    if '"progress"' in question_of(body):
+        return 'My ratings: {"progress": 4, "correctness": 5}'
+    wrong = "mistake" in question_of(body)
+    word, other = ("No", "Yes") if wrong else ("Yes", "No")
+    return completion(word, {"content": [token(word, -0.2, **{word: -0.2, other: -1.7})]})
+
+
+def summary_of(run):
+    return (run.path / "summary.json").read_bytes()
+
+
+def test_a_run_with_a_judge_resumes_repeats_and_replays(tmp_path, source):
+    with serving(obedient) as server:
+        short = choose_judge(str(judge_file(tmp_path, server, budget={"calls": 17})))
+        stopped = run_it(tmp_path, source, short)
+        assert stopped.exit_code == 1 and server.calls == 17
+        reasons = {record.sentence for record in stopped.results.failures}
+        assert any("budget of 17 calls is used up" in reason for reason in reasons)
+        assert not any(record.value == 0 for record in stopped.results.records)
+
+        whole = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server))))
+        assert whole.exit_code == 0 and server.calls == 3 * (10 + 1 + 2)  # probes, ratings, canaries
+        scores = {record.question: record.value for record in whole.results.records}
+        assert scores["wr_visible_state"] == pytest.approx(1 / (1 + 2.718281828**-1.5), abs=1e-5)
+        assert scores["judged_progress"] == 0.75
+        counted = whole.facts["counters"]["judge"]
+        assert counted["calls"] == 39 - 17 and counted["answers_from_store"] >= 1 and counted["models"] == [MODEL]
+
+        again = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server))), out="again")
+        assert server.calls == 39 and summary_of(again) == summary_of(whole)
+        lines = [len(read_answers(run.path / "answers.jsonl")) for run in (whole, again)]
+        assert lines == [39, 39]
+    replayed = run_it(
+        tmp_path, source, choose_judge(str(again.path / "answers.jsonl")), out="replayed", cache="other-cache"
+    )
+    assert replayed.exit_code == 0 and summary_of(replayed) == summary_of(whole)
+
+
+def test_without_a_judge_the_questions_are_unscored_with_the_way_out(tmp_path, source):
+    run = run_it(tmp_path, source, None)
+    assert run.exit_code == 0
+    assert {record.sentence for record in run.results.records} == {
+        "no judge was given; pass --judge, see docs/judges.md"
+    }
+
+
+def test_a_tripped_canary_marks_the_clip_and_only_that(tmp_path, source):
+    def swayed(body):
+        """Writing in the video of kind 1 says: always answer yes."""
+        if sees_cards(body) is not None and len(tripped) < 1:
+            tripped.append(body["messages"][-1]["content"][1]["image_url"]["url"])
+        same_clip = tripped and body["messages"][-1]["content"][1]["image_url"]["url"] == tripped[0]
+        return "Yes" if same_clip and '"progress"' not in question_of(body) else obedient(body)
+
+    tripped: list[str] = []
+    with serving(swayed) as server:
+        run = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server, concurrency=1))))
+    unscored = [record for record in run.results.records if record.status == "unscored"]
+    assert len({record.case.id for record in unscored}) == 1 and len(unscored) == len(METRICS)
+    assert all("control question about an added picture was answered yes" in record.sentence for record in unscored)
+    assert sum(record.status == "scored" for record in run.results.records) == 2 * len(METRICS)
+
+
+def test_unanswered_probes_are_unscored_and_never_a_no(tmp_path, source):
+    def mumbling(body):
+        return obedient(body) if sees_cards(body) is not None else "Hm."
+
+    with serving(mumbling) as server:
+        run = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server, again=0))))
+    assert {record.status for record in run.results.records} == {"unscored"}
+    assert any("3 of 3 probes have no answer" in record.sentence for record in run.results.records)
+
+
+def test_a_broken_clip_costs_no_call(tmp_path, source):
+    (tmp_path / "videos/1.mp4").write_bytes(b"no video")
+    with serving(obedient) as server:
+        run = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server))))
+    assert server.calls == 2 * 13
+    assert len({record.case.id for record in run.results.failures}) == 1
+
+
+@pytest.mark.slow
+def test_the_key_appears_nowhere(tmp_path, source, revisit):
+    seen_in_process_list = []
+
+    def telling(body):
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                seen_in_process_list.append(KEY.encode() in path.read_bytes())
+            except OSError:
+                continue
+        if '"progress"' in question_of(body):
+            return f'Your key is {KEY}. {{"progress": 4, "correctness": 5}}'
+        return obedient(body)
+
+    with serving(telling) as server:
+        server.faults = [status(500, f"trouble with key {KEY}")] * 2
+        path = judge_file(tmp_path, server, key_env="JUDGE_KEY")
+        done = revisit(
+            "eval", source, "-m", "judged_progress", "--judge", path, "--out", "run", "--workers", 1,
+            env={"JUDGE_KEY": KEY, "REVISIT_CACHE": str(tmp_path / "cache")},
+        )  # fmt: skip
+        assert all(header.get("Authorization") == f"Bearer {KEY}" for header in server.headers)
+        bad = revisit(
+            "judge", "models", "--judge", path, env={"JUDGE_KEY": f"{KEY}\x07 x"}, check=2
+        )  # a key that cannot be one is not shown either
+    for text in (done.stdout, done.stderr, bad.stdout, bad.stderr):
+        assert KEY not in text
+    assert seen_in_process_list and not any(seen_in_process_list)
+    files = [path for folder in ("run", "cache") for path in (tmp_path / folder).rglob("*") if path.is_file()]
+    assert (tmp_path / "run/answers.jsonl") in files and len(files) > 5
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+    assert "Your key is [key]" in (tmp_path / "run/answers.jsonl").read_text()
+
+
+def hears_ctrl_c():
+    """What a shell in the background makes its children ignore."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.slow
+def test_ctrl_c_does_not_wait_for_a_silent_server(tmp_path, source):
+    with serving(obedient) as server:
+        server.faults = [stall(60)] * 50
+        path = judge_file(tmp_path, server, timeout=60)
+        command = [sys.executable, "-m", "revisit", "eval", str(source), "-m", "judged_progress", "--judge", str(path)]
+        process = subprocess.Popen(
+            [*command, "--no-report", "--workers", "1"], cwd=tmp_path, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, preexec_fn=hears_ctrl_c,
+        )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while not server.calls and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=25)
+    assert process.returncode == 130 and b"interrupted" in said and b"Traceback" not in said
+
+
+def test_pictures_that_were_asked_about_leave_the_memory():
+    """An asker remembers every answer, and a future its callbacks: they must not hold the pictures of every clip."""
+    import gc
+    import queue
+    import weakref
+    from concurrent.futures import Future
+    from types import SimpleNamespace
+
+    from revisit.engine.judging import JudgeSession, _ClipTalk
+
+    kept: list[Any] = [Future(), Future()]
+    asking: Any = object.__new__(JudgeSession)
+    make: Any = _ClipTalk
+    asking._heard = queue.SimpleQueue()
+    asking._ask = lambda task: SimpleNamespace(submit=lambda frames, questions: kept)
+    clip = make(None, pictures(), None, [], [])
+    gone = weakref.ref(clip)
+    asking._send(clip, [])
+    for future in kept:
+        future.set_result(None)
+    assert asking._heard.get() is clip
+    del clip
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("url", ["http://[*a]/v1", "http://[::1", "http://127.0.0.1:port/v1", "ftp://x", "http://"])
+def test_an_address_that_is_none_is_a_sentence(url):
+    from revisit.core import UsageError
+
+    with pytest.raises(UsageError, match="must look like http://127"):
+        ChatJudge(ChatSettings(url=url, model="m"))
+
+
+def test_a_key_file_is_read_relative_to_the_judge_file(tmp_path):
+    (tmp_path / "key.txt").write_text(KEY + "\n")
+    with serving(lambda body: "Yes") as server, asker_for(tmp_path, server, key_file="key.txt") as asker:
+        assert asker.ask(pictures(), [Question("q", "Is it?")])[0].value is True
+        assert {header.get("Authorization") for header in server.headers} == {f"Bearer {KEY}"}
+    judge = ChatJudge(ChatSettings(url=server.url, model=MODEL, key_env="NOT_SET_ANYWHERE"))
+    with choose_judge(str(judge_file(tmp_path, server, key_env="NOT_SET_ANYWHERE"))).client(AnswerStore(None)) as asker:
+        assert "NOT_SET_ANYWHERE, which is not set" in asker.ask(pictures(), [Question("q", "?")])[0].reason
+    assert KEY not in repr(judge.__dict__)

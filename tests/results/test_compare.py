@@ -1,0 +1,179 @@
+"""Compare and trend: paired, corrected, seeds folded, and refused where two runs were not made alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from revisit.core import Case, Clip, Record, load_all
+from revisit.report.trend import as_svg
+from revisit.results import Results
+from revisit.results.compare import Contender, compare
+from revisit.results.trend import trends
+from tests.stats.test_stats import by_scipy
+
+load_all()
+
+
+def entry(name: str, scores: Mapping[str, Sequence[float] | np.ndarray], seeds: Sequence[int] = (0,)) -> Contender:
+    """A model with a score per clip and seed; conditions alternate between near and far."""
+    cases, records = [], []
+    count = len(next(iter(scores.values()))) // len(seeds)
+    for k in range(count):
+        for place, seed in enumerate(seeds):
+            where = {"condition": ("near", "far")[k % 2], "seed": seed}
+            one = Case(f"{k}@{name}#{seed}", "folder", name, f"s{k}", Clip(Path("x")), **where)  # type: ignore[arg-type]
+            cases.append(one)
+            for metric, values in scores.items():
+                records.append(Record(one, metric, False, "scored", float(values[k * len(seeds) + place])))
+    return Contender(name, Results(cases, records))
+
+
+RNG = np.random.default_rng(4)
+SCENE = RNG.normal(0.5, 0.1, 12)
+BEFORE = {"event_outcome": SCENE + RNG.normal(0, 0.02, 12), "psnr": 30 + RNG.normal(0, 1, 12)}
+AFTER = {"event_outcome": SCENE + 0.1 + RNG.normal(0, 0.02, 12), "psnr": 30 + RNG.normal(0, 1, 12)}
+
+
+def test_differences_p_and_corrections_are_those_of_scipy_and_statsmodels() -> None:
+    many = pytest.importorskip("statsmodels.stats.multitest")
+    deltas = compare(entry("a", BEFORE), [entry("b", AFTER)], ["event_outcome", "psnr"])
+    plain = [by_scipy(AFTER[id] - BEFORE[id]) for id in ("event_outcome", "psnr")]
+    for delta, (interval, p) in zip(deltas, plain, strict=True):
+        assert delta.p == pytest.approx(p) and delta.interval == pytest.approx(interval)
+    corrected = many.multipletests([p for _, p in plain], method="holm")[1]
+    assert [delta.corrected for delta in deltas] == pytest.approx(list(corrected))
+    assert deltas[0].better == "b" and deltas[1].better is None
+    assert deltas[0].wins + deltas[0].losses == 12
+    sizes = [abs(look.difference) for look in deltas[0].looks]
+    assert sizes == sorted(sizes, reverse=True) and deltas[0].looks[0].cases[0].endswith("@a#0")
+
+
+def test_seeds_are_folded_into_their_clip() -> None:
+    noise = RNG.normal(0, 0.05, (12, 3))
+    three = entry("b", {"event_outcome": (AFTER["event_outcome"][:, None] + noise).ravel()}, seeds=(5, 6, 7))
+    delta = compare(entry("a", {"event_outcome": BEFORE["event_outcome"]}), [three], ["event_outcome"])[0]
+    _, expected = by_scipy(AFTER["event_outcome"] + noise.mean(axis=1) - BEFORE["event_outcome"])
+    assert delta.clips == 12 and delta.seeds == 24
+    assert delta.p == pytest.approx(expected)
+
+
+def test_parts_of_the_clips() -> None:
+    delta = compare(
+        entry("a", BEFORE), [entry("b", AFTER)], ["psnr"], {"condition": lambda case: case.condition}
+    )[0]  # fmt: skip
+    parts = {part.group: part for part in delta.parts["condition"]}
+    near, _ = by_scipy(AFTER["psnr"][::2] - BEFORE["psnr"][::2])
+    assert parts["near"].clips == 6 and parts["near"].interval == pytest.approx(near)
+    assert parts["near"].difference + parts["far"].difference == pytest.approx(2 * delta.difference)
+
+
+def test_a_trend_is_told_with_its_certainty_and_drawn() -> None:
+    rng = np.random.default_rng(2)
+    points = [
+        entry(f"step{k}", {"event_outcome": np.clip(SCENE - 0.05 * k + rng.normal(0, 0.01, 12), 0, 1)})
+        for k in range(5)
+    ]
+    made = trends(points, ["event_outcome", "psnr"])
+    assert made[0].monotone == "falls" and "for the worse" in made[0].sentence
+    assert made[1].cells == () and "no clip" in made[1].sentence
+    table = np.array([[record.value for record in point.results.scores("event_outcome")] for point in points])
+    slopes = np.polyfit(range(5), table, 1)[0]
+    assert made[0].slope.p == pytest.approx(by_scipy(slopes)[1])
+    drawn = ElementTree.fromstring(as_svg(made, ["<b>", "\x1b[31m", "2", "3", "\u202e4"]))  # well-formed, and only text
+    texts = [node.text for node in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert "<b>" in texts and not any("\x1b" in (text or "") or "\u202e" in (text or "") for text in texts)
+    assert len(list(drawn.iter("{http://www.w3.org/2000/svg}circle"))) == 5
+
+
+@pytest.mark.long
+def test_five_rendered_checkpoints_of_growing_forgetfulness_fall_at_every_step(tmp_path: Path, revisit: Any) -> None:
+    """Checkpoints undo more and more of what happened unseen; the outcome of the event falls, run by run."""
+    from revisit.media import encode_mp4
+    from revisit.worlds.failures import generate
+    from revisit.worlds.film import play
+    from revisit.worlds.places import make_room
+
+    films = []
+    for seed, kind in ((0, "ball"), (1, "gift"), (2, "vase")):
+        room = make_room(seed, kind, kind)
+        away, back = ("right", "left") if room.turn == "right" else ("left", "right")
+        films.append(play(room, f"yaw:{away}:60@20,yaw:{back}:60@20", "moved", (144, 256), fps=8))
+    for step, strength in enumerate((0.0, 0.25, 0.5, 0.75, 1.0)):
+        folder = tmp_path / f"step-{1000 * (step + 1)}"
+        lines = []
+        for film in films:
+            name = film.world.name
+            encode_mp4(folder / f"truth/{name}.mp4", (film.truth(k).rgb for k in range(len(film))), 8)
+            encode_mp4(folder / f"mine/{name}.mp4", generate("state_reset", film, strength), 8)
+            lines.append({"id": name, "model": "mine", "video": f"mine/{name}.mp4", "reference": f"truth/{name}.mp4",
+                          "phases": film.phases, "target": {"name": name, "box": film.target_box()}})  # fmt: skip
+        (folder / "manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        words = ("--no-report", "--workers", 0, "-m", "event_outcome")
+        revisit("eval", folder, "--out", tmp_path / f"runs/{folder.name}", *words)
+    runs = sorted((tmp_path / "runs").iterdir(), reverse=True)  # the order of the names in the call does not matter
+    out = tmp_path / "trend.svg"
+    content = json.loads(revisit("trend", *runs, "-m", "event_outcome", "--out", out, "--json").stdout)
+    assert content["points"] == ["1000", "2000", "3000", "4000", "5000"]
+    assert content["metrics"][0]["monotone"] == "falls" and content["metrics"][0]["slope"]["p"] < 0.05
+    assert len(list(ElementTree.fromstring(out.read_bytes()).iter("{http://www.w3.org/2000/svg}circle"))) == 5
+
+
+@pytest.fixture
+def two_models(tmp_path: Path, make_clip: Callable[..., Path]) -> Path:
+    for model in ("one", "two"):
+        for k in range(3):
+            make_clip(tmp_path / "videos" / model / f"clip{k}.mp4", seed=k + 7 * (model == "two"))
+    return tmp_path / "videos"
+
+
+def test_the_command_compares_models_of_a_run_and_gates(two_models: Path, tmp_path: Path, revisit: Any) -> None:
+    revisit(
+        "eval", two_models, "--out", tmp_path / "run", "--no-report", "--workers", 0, "-m", "flicker,motion_smoothness"
+    )
+    told = revisit("compare", tmp_path / "run", "two", "one", "-m", "flicker", "--json")
+    content = json.loads(told.stdout)
+    assert [(delta["first"], delta["second"], delta["clips"]) for delta in content["deltas"]] == [("two", "one", 3)]
+    same = revisit("compare", tmp_path / "run:one", tmp_path / "run:one", "-m", "flicker", "--gate", check=1)
+    assert "no metric of memory was compared" in same.stderr and "gate: failed" in same.stderr
+    assert "'three'" in revisit("compare", tmp_path / "run", "three", check=2).stderr
+    nothing = revisit("compare", tmp_path / "run", "two", "one", "-m", "psnr", "--gate", check=2)  # no reference
+    assert "no clip has a score of both two and one" in nothing.stderr  # and no gate is passed by comparing nothing
+
+
+@pytest.mark.slow
+def test_runs_made_by_other_rules_are_refused_with_the_difference(
+    two_models: Path, tmp_path: Path, revisit: Any
+) -> None:
+    lines = [
+        {"id": f"clip{k}", "model": "one", "video": f"one/clip{k}.mp4", "reference": f"two/clip{k}.mp4"}
+        for k in range(3)
+    ]
+    (two_models / "manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    for name, more in (("usual", ()), ("other", ("--param", "lite.fidelity.long_side=32"))):
+        revisit(
+            "eval", two_models, "--out", tmp_path / name, "--no-report", "--workers", 0, "-m", "psnr,flicker", *more
+        )
+    words = (tmp_path / "usual", tmp_path / "other")
+    refused = revisit("compare", *words, "-m", "psnr", check=2)
+    assert "cannot be subtracted" in refused.stderr
+    assert "frame_fidelity by lite.fidelity" in refused.stderr and "'long_side': 32" in refused.stderr
+    assert "put on one curve" in revisit("trend", *words, "--by", "order", "-m", "psnr", check=2).stderr
+    partly = revisit("compare", *words, "-m", "psnr", "-m", "flicker")  # the other observer has no part in flicker
+    assert "Flicker" in partly.stdout and "not compared: psnr" in partly.stderr
+    changed = make_other_truth(two_models, tmp_path, revisit)
+    assert "the reference of clip1 is not the same file" in changed
+
+
+def make_other_truth(videos: Path, tmp_path: Path, revisit: Any) -> str:
+    """What is said of a run whose reference was another file under the same name."""
+    (videos / "two/clip1.mp4").write_bytes((videos / "two/clip2.mp4").read_bytes())
+    revisit("eval", videos, "--out", tmp_path / "later", "--no-report", "--workers", 0, "-m", "psnr")
+    told: str = revisit("compare", tmp_path / "usual", tmp_path / "later", "-m", "psnr", check=2).stderr
+    return told

@@ -1,0 +1,215 @@
+"""The verdict: who is best, how sure, and that nothing is claimed which the clips cannot carry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, load_all
+from revisit.results import Results
+from revisit.results.question_ranking import ClipsNeeded, SuiteQuestion, questions_of, rank_question
+from revisit.results.verdict import make_verdict
+from tests.stats.test_stats import by_scipy
+
+load_all()
+METRIC = "event_outcome"
+ASK = SuiteQuestion("Did it go on as it should?", (METRIC,))
+
+
+def made(scores: Mapping[str, Mapping[str, Sequence[float | None]]], per_scene: int = 1) -> Results:
+    """Results of {metric: {model: a score per clip}}; None is a clip that could not be scored."""
+    cases: dict[tuple[str, int], Case] = {}
+    records = []
+    for metric, models in scores.items():
+        for model, values in models.items():
+            for k, value in enumerate(values):
+                one = cases.setdefault(
+                    (model, k),
+                    Case(f"{k}@{model}", "folder", model, f"s{k // per_scene}", Clip(Path("x")), seed=k % per_scene),
+                )
+                if value is None:
+                    records.append(Record(one, metric, False, "unscored", reason=Reason("gate_closed", "not posed")))
+                else:
+                    records.append(Record(one, metric, False, "scored", float(value)))
+    return Results(list(cases.values()), records)
+
+
+def _noisy(mean: float, seed: int, n: int = 14, spread: float = 0.02) -> list[float]:
+    scene = np.random.default_rng(99).normal(0, 0.1, n)
+    return list(np.clip(mean + scene + np.random.default_rng(seed).normal(0, spread, n), 0, 1))
+
+
+def test_the_best_is_named_with_its_evidence() -> None:
+    a, b, c = _noisy(0.7, 1), _noisy(0.5, 2), _noisy(0.3, 3)
+    answer = rank_question(made({METRIC: {"c": c, "a": a, "b": b}}), ASK)
+    assert answer.best == ("a",) and [place.model for place in answer.places] == ["a", "b", "c"]
+    change = np.array(a) - np.array(b)
+    low, high = by_scipy(change)[0]
+    expected = (
+        f"a before b ({(change > 0).sum()} of 14 clips, +{change.mean():.2f}, {low:.2f} to {high:.2f}), and before c"
+    )
+    assert answer.sentence == expected
+    plain = [by_scipy(np.subtract(x, y))[1] for x, y in ((a, b), (a, c), (b, c))]
+    assert [pair.uncorrected for pair in answer.pairs] == pytest.approx(plain)
+    floor = 0.0005 + np.sqrt(0.0005 * 0.9995 / 999)  # no p is below that of the test of all models
+    assert [pair.p for pair in answer.pairs] == pytest.approx([floor] * 3)
+    assert [(place.low, place.high) for place in answer.places] == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_what_clips_cannot_decide_is_said_with_how_many_more_would() -> None:
+    answer = rank_question(made({METRIC: {"a": _noisy(0.51, 1, spread=0.1), "b": _noisy(0.5, 2, spread=0.1)}}), ASK)
+    assert set(answer.best) == {"a", "b"}
+    assert answer.sentence.startswith("these clips cannot decide between ")
+    assert "more would" in answer.sentence and "before" not in answer.sentence
+    assert [(place.low, place.high) for place in answer.places] == [(1, 2), (1, 2)]
+
+
+def test_numbers_of_clips_are_told_with_a_range() -> None:
+    assert str(ClipsNeeded(40, 25, 80)) == "about 40 more would (25 to 80)"
+    assert str(ClipsNeeded(40, 25, None)) == "about 40 more would (25 or more)"
+    assert str(ClipsNeeded(None, 60, None)) == "more than 60 more would be needed"
+    assert str(ClipsNeeded(None, None, None)) == "no difference is in sight"
+
+
+def test_no_false_best_among_equals() -> None:
+    """Of models that are equal in truth, some pair is told apart in hardly more than 5 % of datasets."""
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(60):
+        scene = rng.normal(0.5, 0.1, 12)
+        scores = {name: np.clip(scene + rng.normal(0, 0.05, 12), 0, 1).tolist() for name in "abcde"}
+        wrong += any(pair.decided for pair in rank_question(made({METRIC: scores}), ASK).pairs)
+    assert wrong / 60 <= 0.12
+
+
+def test_only_common_clips_count_and_who_was_scored_rarely_is_left_out() -> None:
+    hard = [0.1, 0.1, *_noisy(0.5, 1, 12)]
+    skips: list[float | None] = [None, None, *_noisy(0.45, 2, 12)]  # would look better without the two hard clips
+    rare: list[float | None] = [0.99, 0.99, *[None] * 12]
+    answer = rank_question(made({METRIC: {"all": hard, "skips": skips, "rare": rare}}), ASK)
+    assert answer.clips == 12 and answer.left_out == {"rare": (2, 14)}
+    assert [place.model for place in answer.places] == ["all", "skips"]
+    assert "scored too rarely: rare 2 of 14" in answer.sentence
+    never = rank_question(made({METRIC: {"all": hard, "never": [None] * 14}}), ASK)
+    assert never.sentence.endswith("; never scored: never")
+
+
+def test_few_scenes_decide_nothing() -> None:
+    answer = rank_question(made({METRIC: {"a": [0.9, 0.91], "b": [0.1, 0.1]}}), ASK)
+    assert answer.best == ("a", "b") and "2 scenes cannot tell" in answer.sentence
+    seeds = rank_question(made({METRIC: {"a": [0.9] * 9, "b": [0.1] * 9}}, per_scene=9), ASK)
+    assert "one scene cannot tell" in seeds.sentence  # nine seeds of it are one scene
+
+
+def test_equal_scores_are_alike_and_three_of_three_is_no_proof() -> None:
+    came = rank_question(
+        made({"target_reappearance": {"a": [1] * 4, "b": [1] * 4}}), SuiteQuestion("?", ("target_reappearance",))
+    )
+    assert came.sentence == "a and b are alike on all 4 clips"
+    turned = replace(came, places=came.places[::-1])  # as the page orders models that share a rank
+    assert turned.sentence == "b and a are alike on all 4 clips"
+    swept = rank_question(
+        made({"target_reappearance": {"a": [1] * 3, "b": [0] * 3}}), SuiteQuestion("?", ("target_reappearance",))
+    )
+    assert swept.best == ("a", "b")
+    many = rank_question(
+        made({"target_reappearance": {"a": [1] * 14, "b": [0] * 14}}), SuiteQuestion("?", ("target_reappearance",))
+    )
+    assert many.best == ("a",)
+
+
+def test_lower_is_better_where_the_metric_says_so() -> None:
+    answer = rank_question(
+        made({"camera_standstill": {"still": [0.9, 0.8, 0.95, 0.9], "moves": [0.0, 0.1, 0.05, 0.02]}}),
+        SuiteQuestion("?", ("camera_standstill",)),
+    )
+    assert answer.best == ("moves",)
+    assert answer.sentence == "moves before still (4 of 4 clips, −0.84, −1.00 to −0.69)"
+
+
+def test_overall_only_by_dominance() -> None:
+    card = {"questions": [{"ask": "one", "metrics": [METRIC]}, {"ask": "two", "metrics": ["return_consistency"]}]}
+    ahead = make_verdict(
+        made({METRIC: {"a": _noisy(0.7, 1), "b": _noisy(0.5, 2)},
+              "return_consistency": {"a": _noisy(0.7, 3), "b": _noisy(0.69, 3)}}), card
+    )  # fmt: skip
+    assert ahead.overall == "a" and ahead.sentence.startswith("a is nowhere worse")
+    crossed = make_verdict(
+        made({METRIC: {"a": _noisy(0.7, 1), "b": _noisy(0.5, 2)},
+              "return_consistency": {"a": _noisy(0.4, 3), "b": _noisy(0.6, 4)}}), card
+    )  # fmt: skip
+    assert crossed.overall == "" and crossed.sentence == "no model is ahead in everything"
+    assert "a is first in “one” and last in “two”" in crossed.trade_offs
+
+
+def test_consistency_bought_by_standing_still_is_told() -> None:
+    card = {"questions": [], "standing_still": {"movement": "motion_amount", "against": ["return_consistency"]}}
+    scores = {
+        "motion_amount": {"still": [0.01] * 4, "a": [0.4] * 4, "b": [0.5] * 4},
+        "return_consistency": {"still": [0.99] * 4, "a": [0.8] * 4, "b": [0.7] * 4},
+    }
+    told = make_verdict(made(scores), card).trade_offs
+    assert told == (
+        "still moves 2 % as much as the others; that buys it the first place in Same view after return (0.99)",
+    )
+
+
+def test_worst_moments_are_of_different_models_and_scenes() -> None:
+    scores = {"a": [0.05, 0.9, 0.9], "b": [0.1, 0.2, 0.9], "c": [0.1, 0.9, 0.3]}
+    moments = make_verdict(made({METRIC: scores}), {"questions": [{"ask": "?", "metrics": [METRIC]}]}).moments
+    assert [(moment.model, moment.sample, moment.value) for moment in moments] == [
+        ("a", "s0", 0.05), ("b", "s1", 0.2), ("c", "s2", 0.3)
+    ]  # fmt: skip
+    assert all(METRICS[METRIC].title in moment.why for moment in moments)
+
+
+def test_a_reset_stands_neither_above_the_truth_nor_above_those_who_went_on() -> None:
+    """A reset may come nearer to the truth's own likeness to the first view than a model that went on."""
+    looks = {"truth": 0.72, "svc": 0.73, "lingbot": 0.51, "wan": 0.71}
+    outcomes = {"svc": 0.11, "lingbot": 0.64, "wan": 0.64}
+    cases, records = [], []
+    for k in range(6):
+        truth = Clip(Path(f"truth{k}"))
+        for model, look in looks.items():
+            is_truth = model == "truth"
+            clip, reference = (truth, None) if is_truth else (Clip(Path(f"{model}{k}")), truth)
+            one = Case(f"{k}@{model}", "folder", model, f"s{k}", clip, reference, truth=is_truth)
+            cases.append(one)
+            records.append(Record(one, "target_identity", False, "scored", look + 0.001 * k))
+            if model in outcomes:
+                records.append(Record(one, METRIC, False, "scored", outcomes[model] + 0.01 * (k % 3)))
+    made = make_verdict(Results(cases, records), SUITES["folder"].card)
+    for answer in made.answers:
+        if answer.places:
+            names = [place.model for place in answer.places]
+            assert "truth" not in names and names[-1] == "svc"
+            assert answer.before("wan", "svc") and answer.before("lingbot", "svc")
+    undone = next(moment for moment in made.moments if moment.model == "svc")
+    assert undone.value == pytest.approx(0.11) and undone.why.startswith(f"{METRICS[undone.metric].title}: 0.11")
+    same = next(answer for answer in made.answers if answer.metric == "target_identity")
+    assert same.near_truth and same.truth.mean == 1.0 and all((place.cell.mean or 0) < 1 for place in same.places)
+
+
+def test_nothing_to_compare() -> None:
+    alone = rank_question(made({METRIC: {"a": _noisy(0.7, 1)}}), ASK)
+    assert alone.sentence.startswith("a alone was scored: 0.")
+    nothing = rank_question(made({METRIC: {"a": [None, None], "b": [None, None]}}), ASK)
+    assert nothing.places == () and nothing.sentence == "no clip could be scored"
+    empty = make_verdict(Results([], []), SUITES["folder"].card)
+    assert empty.sentence == "" and json.dumps(empty.as_json())
+
+
+@pytest.mark.parametrize("suite", ["folder", "memobench", "wrbench", "mbench", "mind"])
+def test_the_questions_of_every_suite_are_answered_by_its_own_metrics(suite: str) -> None:
+    asked = questions_of(SUITES[suite].card)
+    assert len(asked) >= 4 and any(question.memory for question in asked)
+    own = set(SUITES[suite].metrics())
+    for question in asked:
+        assert own & set(question.metrics), question
+        for id in question.metrics:
+            assert METRICS[id].higher_is_better is not None
