@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import OBSERVERS, Case, Clip, Frame, Target, evidence_id
+from revisit.core import ANY_SET, OBSERVERS, Case, Clip, Frame, Target, evidence_id
 from revisit.evidence.answers import JudgeAnswers
 from revisit.evidence.appearance import IntegrityTokens, NetworkPatches
 from revisit.evidence.fidelity import PerceptualDistance
@@ -93,7 +93,7 @@ def observed() -> Iterator[Any]:
     inputs = {"target": TARGET, "phases": (HIDDEN, RETURNED)}
     for observer in OBSERVERS.values():
         known = all(name in inputs for name in observer.inputs)
-        if "lite" in observer.sets and observer.kind in ("frame", "sequence") and known:
+        if {"lite", ANY_SET} & set(observer.sets) and observer.kind in ("frame", "sequence") and known:
             params = {name: inputs[name] for name in observer.inputs}
             if observer.id == "lite.fidelity":
                 params["families"] = "rgb gray_border torchmetrics"

@@ -240,9 +240,9 @@ def _by_question(answers: Sequence[Mapping[str, Any]], content: Mapping[str, Any
     """Heads and rows of the table under the verdict: models, and the truth as a row of its own."""
     from revisit.results import Cell
     from revisit.results.display import arrow, cell_text
-    from revisit.results.funnel import testable_clips
+    from revisit.results.funnel import count_testable
 
-    counts = {model: testable_clips(entry["funnel"]) for model, entry in content["models"].items()}
+    counts = {model: count_testable(entry["funnel"]) for model, entry in content["models"].items()}
     any_posed = any(counts.values())
     cells = [{place["model"]: Cell.from_json(place["cell"]) for place in answer["places"]} for answer in answers]
     truths = [Cell.from_json(answer["truth"]) if answer["truth"] else None for answer in answers]
@@ -292,12 +292,12 @@ def _wrapped(text: str, indent: int) -> str:
 
 def _all_scores(content: Mapping[str, Any]) -> None:
     """Print all metrics down, models across, each mean with its interval, n and coverage."""
-    from revisit.results.funnel import testable_clips
+    from revisit.results.funnel import count_testable
 
     models, truth = list(content["models"]), content.get("truth")
     for start in range(0, len(models), MODELS_PER_TABLE):
         shown = models[start : start + MODELS_PER_TABLE]
-        counts = [testable_clips(content["models"][model]["funnel"]) for model in shown]
+        counts = [count_testable(content["models"][model]["funnel"]) for model in shown]
         told = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
         rows = [["clips that posed the test", *told]] if any(counts) else []
         rows += _score_rows(content["metrics"], content["models"], shown)

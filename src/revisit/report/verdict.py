@@ -10,7 +10,7 @@ from revisit.core import METRICS
 from revisit.report import plots
 from revisit.results import Cell
 from revisit.results.display import coverage, ends, metric_title, number, unscored
-from revisit.results.funnel import testable_clips
+from revisit.results.funnel import count_testable
 from revisit.results.question_ranking import Place, QuestionRanking
 from revisit.results.verdict import Verdict
 from revisit.web.templates import Context
@@ -134,7 +134,7 @@ def _table(answers: list[QuestionRanking], summary: Mapping[str, Any], floors: C
     names = [name for name in dict.fromkeys([*order, *models]) if name in models]
     rows: list[Context] = []
     for name in names:
-        count = testable_clips(models[name].get("funnel", ()))
+        count = count_testable(models[name].get("funnel", ()))
         cells = [_cell(answer, name, models[name].get("scores", {})) for answer in answers]
         testable = f"{count[0]} of {count[1]}" if count else "not asked"
         rows.append({"model": name, "floor": name in floors, "posed": testable, "cells": cells})

@@ -67,7 +67,7 @@ def passing(results: Results, cases: Iterable[Case], gate: str, labels: Sequence
     return [case for case in cases if passes(results.answer(case, gate))]
 
 
-def testable_clips(funnel: Sequence[Stage]) -> tuple[int, int] | None:
+def count_testable(funnel: Sequence[Stage]) -> tuple[int, int] | None:
     """How many clips posed the test, and of how many; None where nobody was asked."""
     stages = {stage["stage"]: int(stage["n"]) for stage in funnel}
     testable_stages: list[str] = [name for name in ("test posed", "memory scored") if name in stages]

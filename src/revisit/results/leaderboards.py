@@ -15,7 +15,7 @@ from revisit.core.cases import CEILING, FLOOR
 from revisit.results.cells import Cell
 from revisit.results.display import coverage, ends, marks, number, observed_by, reason_title
 from revisit.results.file_types import Details, PlanFile, RunFile
-from revisit.results.funnel import testable_clips
+from revisit.results.funnel import count_testable
 from revisit.results.results import Results
 from revisit.results.stand_ins import SUFFIX, set_apart, stand_ins
 
@@ -340,7 +340,7 @@ def with_clips(board: Board, results: Results, metrics: Mapping[str, str]) -> Bo
 
 def _testable_cells(run: RunFacts, model: str) -> dict[str, BoardCell]:
     """How many clips of a model went away and came back, where the summary says it."""
-    count = testable_clips(run.summary.get("models", {}).get(model, {}).get("funnel", ()))
+    count = count_testable(run.summary.get("models", {}).get(model, {}).get("funnel", ()))
     return {POSED.key: printed_cell(count[0] / count[1], f"{count[0]}/{count[1]}")} if count and count[1] else {}
 
 
