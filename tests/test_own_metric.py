@@ -18,7 +18,6 @@ import revisit
 from revisit.core import METRICS, RevisitError, UsageError
 from revisit.evidence.appearance import LabStats
 from revisit.results import Results
-
 from tests.media.test_media_folder import fill
 
 CLIPS = {name: np.full((4, 32, 48, 3), level, np.uint8) for name, level in (("dark", 40), ("light", 200))}

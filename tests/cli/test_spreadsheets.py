@@ -15,7 +15,6 @@ import revisit
 from revisit.cli.main import app
 from revisit.media import text_files
 from revisit.media.text_files import csv_rows, csv_text, write_sheet
-
 from tests.media.test_media_folder import fill
 
 SIGNS = "=+-@\t\r"  # a cell that begins with one of them may be a formula, says OWASP

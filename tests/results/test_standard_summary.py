@@ -8,7 +8,7 @@ from typing import Any
 import revisit.suites.memobench  # noqa: F401 - registers the metrics below
 from revisit.core import Case, Clip, Reason, Record, Rejected, Target
 from revisit.results import Results
-from revisit.results.funnel import funnel, count_testable
+from revisit.results.funnel import count_testable, funnel
 from revisit.results.tables import standard_summary
 
 SCORED, LACKING = "memo_psnr", "memo_lpips"

@@ -79,10 +79,7 @@ def test_strength_0_is_perfect_memory(kind: str, film: Film):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
-    [
-        kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long)
-        for kind in sorted(set(FAILURES) - CAMERA)
-    ],
+    [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long) for kind in sorted(set(FAILURES) - CAMERA)],
 )
 def test_more_strength_is_further_from_the_truth(kind: str):
     far = [distance(made(kind, strength), made("perfect")) for strength in (0.0, *STRENGTHS)]

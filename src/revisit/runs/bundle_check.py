@@ -15,18 +15,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
-from revisit.results.file_types import CaseEntry
-from revisit.core import GATES, METRICS, SUITES, Case, Reason, GateResult
+from revisit.core import GATES, METRICS, SUITES, Case, GateResult, Reason
 from revisit.core.scores import Score, Unscored
 from revisit.core.text import pluralize, reading
-from revisit.runs.bundles import Bundle, PromisedQuestion, read_bundle
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.plan import answer_keys
-from revisit.runs.expected_answers import PlannedAnswers, changed_facts, slots
 from revisit.engine.score import CaseScorer, CheckFailed, ScoringInput, to_plain
+from revisit.results.file_types import CaseEntry
 from revisit.results.leaderboards import MAKERS
 from revisit.results.record_files import Line
+from revisit.runs.bundles import Bundle, PromisedQuestion, read_bundle
+from revisit.runs.expected_answers import PlannedAnswers, changed_facts, slots
 
 CLOSE = 1e-6  # by how much a score may differ between machines, in units of its size
 FACTS_OF_CASE = ("model", "sample", "subset", "condition", "seed")
@@ -154,7 +154,9 @@ class _Check:
                     missing.setdefault(id, []).append(case)
         for id, cases in missing.items():
             few = ", ".join(cases[:3]) + (f" and {len(cases) - 3} more" if len(cases) > 3 else "")
-            self.problems.append(f"{id} was planned for {pluralize(len(cases), 'clip')} that it has no answer for: {few}")
+            self.problems.append(
+                f"{id} was planned for {pluralize(len(cases), 'clip')} that it has no answer for: {few}"
+            )
         return lines
 
     def _case(self, case: Case, lines: Mapping[str, Line], cache: EvidenceCache) -> None:
@@ -308,7 +310,9 @@ def compare_answer(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> 
         return Finding("changed", f"{id} is claimed as {status}, and scores {made.value:.6g}")
     for name, claimed, value in (("", line["score"], made.value), (" (raw)", line.get("raw"), made.raw)):
         if not _close(claimed, value):
-            return Finding("changed", f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}")
+            return Finding(
+                "changed", f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}"
+            )
     facts, known = line.get("facts") or {}, to_plain(made.facts)
     for name in MAKERS:
         if facts.get(name) != known.get(name):

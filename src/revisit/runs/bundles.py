@@ -19,19 +19,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
-from revisit.engine.dependencies import ProtocolFacts
-
 from revisit.core import SUITES, Case, MediaError, Rejected, RevisitError, UsageError, digest
 from revisit.core.text import parse_json
 from revisit.engine.cache import EvidenceCache
+from revisit.engine.dependencies import ProtocolFacts
 from revisit.engine.resume import hash_of
-from revisit.runs.expected_answers import PlannedAnswers, slots
 from revisit.media import file_digest
 from revisit.results import Results
-from revisit.results.record_files import Line, case_from_json, from_line, decode_line
 from revisit.results.ceilings import held_to_truth
+from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
+from revisit.results.record_files import Line, case_from_json, decode_line, from_line
 from revisit.results.run import Run
+from revisit.runs.expected_answers import PlannedAnswers, slots
 
 SCHEMA, WITHOUT_PLAN = 2, 1  # as they are written; as they were before planned.json
 LARGEST = 4 << 30  # bytes of all files together

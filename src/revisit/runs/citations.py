@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
-from revisit.results.file_types import Details
 from revisit._version import __version__
 from revisit.core import METRICS, SUITES, Metric, Observer, evidence_id
 from revisit.engine.dependencies import observed_kinds
 from revisit.observers.sets import load_roles
+from revisit.results.file_types import Details
 from revisit.results.run import Run
 
 ARXIV = re.compile(r"\b\d{4}\.\d{5}\b")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from revisit.results.file_types import ObserverEntry, PlanFile, ProtocolEntry, RunFile
 from revisit.core import METRICS, SUITES, Case, UsageError, evidence_id
-from revisit.runs.group_by import grouping
 from revisit.engine.dependencies import observed_kinds
-from revisit.results.leaderboards import MAKERS
-from revisit.results.compare import Contender
 from revisit.results.ceilings import held_to_truth
-from revisit.results.run import Run
+from revisit.results.compare import Contender
+from revisit.results.file_types import ObserverEntry, PlanFile, ProtocolEntry, RunFile
+from revisit.results.leaderboards import MAKERS
 from revisit.results.question_ranking import questions_of
+from revisit.results.run import Run
+from revisit.runs.group_by import grouping
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,9 @@ def differences(one: Side, other: Side, metric: str) -> str:
         return "only one of the runs asked it"
     told = []
     if mine.partition(":")[2] != yours.partition(":")[2]:
-        told = _differences(one.facts["protocol"], other.facts["protocol"], metric) or ["the versions of its code differ"]
+        told = _differences(one.facts["protocol"], other.facts["protocol"], metric) or [
+            "the versions of its code differ"
+        ]
     makers = [_makers(side, metric) for side in (one, other)]
     if all(makers) and makers[0] != makers[1]:
         told.append(f"made by {' and '.join(makers[0])}, against {' and '.join(makers[1])}")

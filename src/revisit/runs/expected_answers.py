@@ -11,13 +11,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from revisit.results.file_types import CaseEntry, Details, ObserverEntry, PlanFile, RunFile
 from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, Gate, Metric, Observer, RevisitError, digest
 from revisit.core.evidence import evidence_id
 from revisit.core.registry import Registry
+from revisit.engine.dependencies import (
+    ObserverSet,
+    Parameters,
+    ProtocolFacts,
+    observed_kinds,
+    protocol_facts,
+    short_hash,
+)
 from revisit.engine.evidence_keys import BESIDE, OPTIONAL, plain_input
-from revisit.engine.dependencies import ObserverSet, Parameters, ProtocolFacts, observed_kinds, protocol_facts, short_hash
 from revisit.networks.settings import PRECISIONS
+from revisit.results.file_types import CaseEntry, Details, ObserverEntry, PlanFile, RunFile
+
 
 @dataclass(frozen=True)
 class RecordedObservers:

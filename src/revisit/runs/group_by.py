@@ -22,10 +22,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from revisit.results.file_types import ModelSummary, PartSummary
 from revisit.core import SUITES, Case, UsageError
 from revisit.core.text import pluralize
 from revisit.results import Results
+from revisit.results.file_types import ModelSummary, PartSummary
 from revisit.results.model_facts import GROUPS, facts_for
 from revisit.results.run import Run
 
