@@ -58,7 +58,7 @@ def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[Any]:
 
     from revisit.core import OBSERVERS as KNOWN
     from revisit.core import Clip
-    from revisit.engine.jobs import ClipTask, Job, ObserverTask
+    from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
     from revisit.media import clip_digest
 
     assert OBSERVERS
@@ -82,7 +82,7 @@ def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[Any]:
             for path, digest in zip(group, digests, strict=True)
         )
         pairs = any(KNOWN[id].pairs for id in observers)
-        jobs.append(Job(members, frozenset({digests[0]} if pairs else ())))
+        jobs.append(ObservingJob(members, frozenset({digests[0]} if pairs else ())))
     return jobs
 
 

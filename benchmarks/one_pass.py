@@ -15,7 +15,7 @@ import numpy as np
 from revisit.core import SUITES
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import ObserverSet
-from revisit.engine.jobs import Job
+from revisit.engine.jobs import ObservingJob
 from revisit.engine.observe import observe
 from revisit.engine.plan import make_plan
 from revisit.media import Limits, encode_mp4
@@ -44,7 +44,7 @@ def main() -> None:
         together = time.perf_counter() - started
         started = time.perf_counter()
         for task in clip.observers:
-            alone = Job((type(clip)(clip.digest, clip.clip, (task,)),), frozenset())
+            alone = ObservingJob((type(clip)(clip.digest, clip.clip, (task,)),), frozenset())
             deque(observe(alone, EvidenceCache(root / "apart"), Limits()))
         apart = time.perf_counter() - started
         print(f"{len(clip.observers)} observers on {FRAMES} frames of {SIZE[1]}x{SIZE[0]}")

@@ -380,7 +380,7 @@ def _runs(folder: Path) -> Iterator[Reader]:
 def _settings(folder: Path) -> Iterator[Reader]:
     from revisit.control.camera_records import read_records
     from revisit.control.generators import generators
-    from revisit.evidence.answers import Question as BankQuestion
+    from revisit.evidence.answers import BankQuestion as BankQuestion
     from revisit.judges.labels import read_labels as judged_labels
     from revisit.labels.formats import read as read_shape
     from revisit.labels.formats import to_label_studio, to_mbench, to_wrbench

@@ -33,7 +33,7 @@ from revisit.core import (
 )
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.dependencies import ObserverSet
-from revisit.engine.jobs import ClipTask, Job, ObserverTask
+from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.observe import alignment
 from revisit.engine.plan import make_plan
 from revisit.engine.run import Silent, evaluate, rescore
@@ -248,7 +248,7 @@ def test_a_job_is_split_so_that_nothing_is_lost_or_done_twice(parts):
         return ClipTask(name, Clip(Path(name)), (watched, *compared))
 
     clips = clip("r"), clip("s", "r"), *(clip(f"c{n}", *("rs", "r", "s")[n % 3]) for n in range(9)), clip("alone")
-    job = Job(clips, frozenset("rs"))
+    job = ObservingJob(clips, frozenset("rs"))
     assert job.most_parts == 10
     made = job.split(parts, lambda clip: len(clip.observers))
     assert len(made) == min(parts, 10)

@@ -20,7 +20,7 @@ from revisit.core import OBSERVERS, Case, Clip, MediaError, to_arrays
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.dataset_cases import with_truth
 from revisit.engine.evidence_keys import task_for
-from revisit.engine.jobs import ClipTask, Job, ObserverTask
+from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.observe import observe
 from revisit.engine.request import Request, observer_set
 from revisit.engine.run import evaluate
@@ -113,7 +113,10 @@ def test_a_file_beside_a_clip_that_changes_under_way_is_refused(make_clip, tmp_p
     maker = OBSERVERS["import.poses"]
     task = task_for(case, maker.makes, maker, observer_set("lite"), {}, clip_digest(case.clip), "auto", file_digest)
     assert isinstance(task, ObserverTask)
-    cache, job = EvidenceCache(cache_root()), Job((ClipTask(clip_digest(case.clip), case.clip, (task,)),), frozenset())
+    cache, job = (
+        EvidenceCache(cache_root()),
+        ObservingJob((ClipTask(clip_digest(case.clip), case.clip, (task,)),), frozenset()),
+    )
     np.save(poses, np.tile(np.diag([1.0, -1.0, -1.0, 1.0]), (12, 1, 1)))
     ((_, outcome),) = observe(job, cache, Limits())
     assert "was changed while it was evaluated" in outcome.failed[task.key]

@@ -15,7 +15,7 @@ import pytest
 
 from revisit.core import Clip, evidence_id
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.jobs import ClipTask, Job, ObserverTask, observer_of
+from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob, observer_of
 from revisit.engine.network_client import Address
 from revisit.engine.worker_processes import run_jobs
 from revisit.media import Limits, clip_digest
@@ -59,7 +59,7 @@ def made(cache: EvidenceCache, key: str) -> object:
     return found
 
 
-def run(jobs: list[Job], cache: EvidenceCache, workers: int = 2) -> dict[str, str]:
+def run(jobs: list[ObservingJob], cache: EvidenceCache, workers: int = 2) -> dict[str, str]:
     failed: dict[str, str] = {}
     for _, outcome in run_jobs(jobs, cache, Limits(), workers):
         failed.update(outcome.failed)
@@ -73,9 +73,9 @@ def clips(tmp_path: Path, make_clip: Callable[..., Path]) -> list[Path]:
     return [make_clip(tmp_path / f"{n}.mp4", count=24, seed=n, size=size) for n, size in enumerate(sizes)]
 
 
-def jobs_of(clips: list[Path], *observers: str) -> list[Job]:
+def jobs_of(clips: list[Path], *observers: str) -> list[ObservingJob]:
     return [
-        Job((ClipTask(digest(path), Clip(path), tuple(task(id, path.stem) for id in observers)),), frozenset())
+        ObservingJob((ClipTask(digest(path), Clip(path), tuple(task(id, path.stem) for id in observers)),), frozenset())
         for path in clips
     ]
 
@@ -117,7 +117,9 @@ def test_a_reference_travels_with_its_clip(clips, tmp_path, monkeypatch) -> None
     first, second = clips[:2]
     truth = digest(first)
     tasks = (task("toy.pairs", "1", reference=truth), task("toy.shares", "1", reference=truth), task("toy.rows", "1"))
-    job = Job((ClipTask(truth, Clip(first), ()), ClipTask(digest(second), Clip(second), tasks)), frozenset({truth}))
+    job = ObservingJob(
+        (ClipTask(truth, Clip(first), ()), ClipTask(digest(second), Clip(second), tasks)), frozenset({truth})
+    )
     found, shares = [], []
     for where in ("workers", "host"):
         monkeypatch.setenv("REVISIT_NETWORKS", where)
@@ -134,7 +136,9 @@ def test_pairs_of_two_sizes_are_followed_by_the_worker(clips, tmp_path, monkeypa
     first, last = clips[0], clips[3]
     truth = digest(first)
     beside = (task("toy.beside", "3", reference=truth),)
-    job = Job((ClipTask(truth, Clip(first), ()), ClipTask(digest(last), Clip(last), beside)), frozenset({truth}))
+    job = ObservingJob(
+        (ClipTask(truth, Clip(first), ()), ClipTask(digest(last), Clip(last), beside)), frozenset({truth})
+    )
     found = []
     for where in ("workers", "host"):
         monkeypatch.setenv("REVISIT_NETWORKS", where)
@@ -200,8 +204,8 @@ def test_a_host_that_dies_costs_the_clips_it_was_shown_and_is_started_again(clip
     lite = ObserverTask("lite-facts", "lite.frames", "revisit.observers.frames", {}, {})
     deadly = (task("toy.deadly", "0"), task("toy.rows", "0"), lite)
     jobs = [
-        Job((ClipTask(digest(clips[0]), Clip(clips[0]), deadly),), frozenset()),
-        Job((ClipTask(digest(clips[1]), Clip(clips[1]), (task("toy.rows", "1"),)),), frozenset()),
+        ObservingJob((ClipTask(digest(clips[0]), Clip(clips[0]), deadly),), frozenset()),
+        ObservingJob((ClipTask(digest(clips[1]), Clip(clips[1]), (task("toy.rows", "1"),)),), frozenset()),
     ]
     failed = run(jobs, cache, workers=1)
     assert set(failed) == {"toy.deadly-0", "toy.rows-0"}

@@ -226,13 +226,13 @@ def test_eight_at_a_time_are_more_than_five_times_as_fast(tmp_path):
 ASK = """
 import sys
 from pathlib import Path
-from revisit.judges.batch import Asker, Patience
+from revisit.judges.batch import JudgeClient, RetryPolicy
 from revisit.judges.chat import ChatJudge, ChatSettings
 from revisit.judges.questions import Question
 from revisit.judges.store import AnswerStore
 from tests.judging import pictures
 judge = ChatJudge(ChatSettings(url=sys.argv[1], model="scripted-vlm"))
-with Asker(judge, AnswerStore(Path(sys.argv[2])), Patience(concurrency=1)) as asker:
+with JudgeClient(judge, AnswerStore(Path(sys.argv[2])), RetryPolicy(concurrency=1)) as asker:
     answers = asker.ask(pictures(), [Question(f"q{k}", f"{k}?") for k in range(8)])
 sys.exit(any(answer.status != "answered" for answer in answers))
 """

@@ -309,7 +309,7 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     data = pytest.importorskip("skimage.data", reason="needs scikit-image's pictures")
     from revisit.core import Clip
     from revisit.engine.cache import EvidenceCache
-    from revisit.engine.jobs import ClipTask, Job, ObserverTask
+    from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
     from revisit.engine.worker_processes import run_jobs
     from revisit.media import Limits, clip_digest, encode_mp4
     from revisit.suites.mbench.evidence import ObjectMasks
@@ -321,7 +321,7 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
         encode_mp4(path, [np.ascontiguousarray(picture[:256, x : x + 320]) for x in (40, 60)], 4)
         inputs = {"target": Target(name, (0.25, 0.05, 0.85, 0.95))}
         task = ObserverTask(name, "small.masks", "revisit.observers.masks", {"at_most": 2}, inputs)
-        jobs.append(Job((ClipTask(clip_digest(Clip(path)), Clip(path), (task,)),), frozenset()))
+        jobs.append(ObservingJob((ClipTask(clip_digest(Clip(path)), Clip(path), (task,)),), frozenset()))
     found: dict[tuple[str, str], ObjectMasks] = {}
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     for where, workers in (("here", 0), ("host", 2)):

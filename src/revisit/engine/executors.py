@@ -8,7 +8,7 @@ from typing import Protocol
 
 from revisit.core import UsageError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.jobs import ClipTask, Job, ObserverTask
+from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.observe import Outcome
 from revisit.engine.worker_processes import run_jobs
 from revisit.media import Limits
@@ -24,7 +24,7 @@ class Executor(Protocol):
     """
 
     def __call__(
-        self, jobs: Iterator[Job], cache: EvidenceCache, limits: Limits, *, networks: Sequence[ObserverTask]
+        self, jobs: Iterator[ObservingJob], cache: EvidenceCache, limits: Limits, *, networks: Sequence[ObserverTask]
     ) -> Iterator[tuple[ClipTask, Outcome]]: ...
 
     def hands(self) -> int:
@@ -39,7 +39,7 @@ class Local:
     workers: int
 
     def __call__(
-        self, jobs: Iterator[Job], cache: EvidenceCache, limits: Limits, *, networks: Sequence[ObserverTask]
+        self, jobs: Iterator[ObservingJob], cache: EvidenceCache, limits: Limits, *, networks: Sequence[ObserverTask]
     ) -> Iterator[tuple[ClipTask, Outcome]]:
         return run_jobs(jobs, cache, limits, self.workers, networks)
 

@@ -71,7 +71,7 @@ class ClipTask:
 
 
 @dataclass(frozen=True)
-class Job:
+class ObservingJob:
     """Clips for one worker, in order: a reference comes before the clips compared with it."""
 
     clips: tuple[ClipTask, ...]
@@ -82,7 +82,7 @@ class Job:
         """Into how many it can be split: a part has a clip that nothing is compared with."""
         return max(1, sum(clip.digest not in self.references for clip in self.clips))
 
-    def split(self, parts: int, cost: Callable[[ClipTask], float]) -> list[Job]:
+    def split(self, parts: int, cost: Callable[[ClipTask], float]) -> list[ObservingJob]:
         """The job in so many parts of about equal cost. The first one observes the references, which all decode."""
         parts = min(parts, self.most_parts)
         if parts < 2:
@@ -96,21 +96,21 @@ class Job:
             shares[lightest].append(clip)
             load[lightest] += cost(clip)
         return [
-            Job((*kept, *shares[0]), self.references),
+            ObservingJob((*kept, *shares[0]), self.references),
             *(_part(share, kept) for share in shares[1:] if share),
         ]
 
 
-def _part(share: Sequence[ClipTask], kept: Sequence[ClipTask]) -> Job:
+def _part(share: Sequence[ClipTask], kept: Sequence[ClipTask]) -> ObservingJob:
     """A job of these clips, and of those that they are compared with."""
     needed = frozenset(task.reference for clip in share for task in clip.observers if task.reference)
     decoded = (replace(clip, observers=(), again=True) for clip in kept if clip.digest in needed)
-    return Job((*decoded, *share), needed)
+    return ObservingJob((*decoded, *share), needed)
 
 
 def jobs_of(
     keys: Iterable[str], tasks: Mapping[str, tuple[str, Clip, ObserverTask]], clips: Mapping[str, Clip]
-) -> list[Job]:
+) -> list[ObservingJob]:
     """Work that makes these pieces of evidence, each clip in exactly one job.
 
     `tasks` says how each piece is made, and of which clip; `clips` are all of them by digest, in the order of the plan.
@@ -129,7 +129,7 @@ def jobs_of(
         members = sorted(component, key=lambda owner: (_depth(owner, per_clip), order[owner]))
         decodes = tuple(ClipTask(owner, clips[owner], tuple(per_clip[owner])) for owner in members)
         needed = frozenset(t.reference for owner in members for t in per_clip[owner] if t.reference)
-        jobs.append(Job(decodes, needed))
+        jobs.append(ObservingJob(decodes, needed))
     return sorted(jobs, key=lambda job: min(order[clip.digest] for clip in job.clips))
 
 

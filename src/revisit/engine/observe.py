@@ -21,7 +21,15 @@ from revisit.core import ClipInfo, Frame, MediaError, RevisitError
 from revisit.core.observer import RunningObserver, single_threaded_libraries, start_observer
 from revisit.core.phase_pairs import RULE, phase_maps, read_phase_rule, spread_evenly
 from revisit.engine.cache import EvidenceCache, MemoryCache
-from revisit.engine.jobs import ClipTask, Job, ObserverTask, error_sentence, inputs_of, observer_of, wanted_frames
+from revisit.engine.jobs import (
+    ClipTask,
+    ObserverTask,
+    ObservingJob,
+    error_sentence,
+    inputs_of,
+    observer_of,
+    wanted_frames,
+)
 from revisit.engine.network_client import HostClip, HostConnection, HostError, runs_at_host
 from revisit.media import Limits, clip_digest, file_digest, open_clip
 
@@ -46,7 +54,7 @@ class Outcome:
 
 
 def observe(
-    job: Job, cache: EvidenceCache | MemoryCache, limits: Limits, host: HostConnection | None = None
+    job: ObservingJob, cache: EvidenceCache | MemoryCache, limits: Limits, host: HostConnection | None = None
 ) -> Iterator[tuple[ClipTask, Outcome]]:
     """Make all evidence of a job, decoding each of its clips once; tell what became of each clip when it is done.
 
@@ -221,7 +229,7 @@ def _require_same(todo: ObserverTask) -> None:
             raise MediaError(f"{path.name}: {CHANGED}")
 
 
-def _reference_uses(job: Job, limits: Limits) -> dict[str, set[ReferenceUse]]:
+def _reference_uses(job: ObservingJob, limits: Limits) -> dict[str, set[ReferenceUse]]:
     """Who is compared with each reference."""
     ends = {clip.digest for clip in job.clips if clip.clip.count is not None}  # no longer than somebody wanted it
     uses: dict[str, set[ReferenceUse]] = {

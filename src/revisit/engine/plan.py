@@ -37,7 +37,7 @@ from revisit.engine.dependencies import (
     short_hash,
 )
 from revisit.engine.evidence_plan import ALWAYS, CaseEvidence, EvidencePlanner
-from revisit.engine.jobs import Job, ObserverTask, jobs_of
+from revisit.engine.jobs import ObserverTask, ObservingJob, jobs_of
 from revisit.media import decoding_build
 from revisit.results.file_types import CaseEntry, MadeBy, OwnObservers, PlanFile
 from revisit.results.record_files import case_to_json, rejected_to_json, to_builtin
@@ -150,7 +150,7 @@ class Plan:
                 sentences[key] = f"the reference cannot be read: {broken[task.reference]}"
         return sentences
 
-    def jobs(self, keys: Iterable[str]) -> list[Job]:
+    def jobs(self, keys: Iterable[str]) -> list[ObservingJob]:
         """Work that makes these pieces of evidence, each clip in exactly one job."""
         return jobs_of(keys, self.tasks, self.clips)
 

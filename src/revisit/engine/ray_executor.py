@@ -14,7 +14,7 @@ from typing import Any
 
 from revisit.core import MissingPrerequisite, UsageError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.jobs import ClipTask, Job, ObserverTask
+from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.observe import Outcome, observe
 from revisit.engine.worker_processes import BLAS_THREADS, network_tasks
 from revisit.media import Limits
@@ -35,16 +35,16 @@ class OnRay:
     workers: int | None = None
 
     def __call__(
-        self, jobs: Iterator[Job], cache: EvidenceCache, limits: Limits, *, networks: Sequence[ObserverTask]
+        self, jobs: Iterator[ObservingJob], cache: EvidenceCache, limits: Limits, *, networks: Sequence[ObserverTask]
     ) -> Iterator[tuple[ClipTask, Outcome]]:
         first = next(jobs, None)  # a run that has all evidence needs no cluster
         if first is None:
             return
         ray = _connect(self.address)
-        pending: dict[Any, tuple[Job, Any]] = {}  # task -> its job, and its actor if it has one
+        pending: dict[Any, tuple[ObservingJob, Any]] = {}  # task -> its job, and its actor if it has one
         with_gpu = _Gpus(ray) if networks and ray.cluster_resources().get("GPU") else None
         task = ray.remote(num_cpus=1, memory=MEMORY, max_retries=RETRIES, runtime_env=_environment())(_observe_job)
-        waiting: list[Job] = [first]
+        waiting: list[ObservingJob] = [first]
         try:
             while True:
                 most = self.workers or AHEAD * self.hands()
@@ -96,15 +96,15 @@ class _Gpus:
 class _Observer:
     """Lives on a node, with the networks that it has loaded."""
 
-    def observed(self, job: Job, cache: EvidenceCache, limits: Limits) -> list[Outcome]:
+    def observed(self, job: ObservingJob, cache: EvidenceCache, limits: Limits) -> list[Outcome]:
         return _observe_job(job, cache, limits)
 
 
-def _observe_job(job: Job, cache: EvidenceCache, limits: Limits) -> list[Outcome]:
+def _observe_job(job: ObservingJob, cache: EvidenceCache, limits: Limits) -> list[Outcome]:
     return [outcome for _, outcome in observe(job, cache, limits)]
 
 
-def _outcomes(ray: Any, task: Any, job: Job) -> Iterator[tuple[ClipTask, Outcome]]:
+def _outcomes(ray: Any, task: Any, job: ObservingJob) -> Iterator[tuple[ClipTask, Outcome]]:
     try:
         yield from zip(job.clips, ray.get(task), strict=True)
     except (ray.exceptions.RayTaskError, ray.exceptions.RuntimeEnvSetupError):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from revisit.core import Case
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.costs import Costs
-from revisit.engine.jobs import ClipTask, Job
+from revisit.engine.jobs import ClipTask, ObservingJob
 from revisit.engine.leases import POLL, Claims
 from revisit.engine.resume import ResumedRun
 
@@ -56,7 +56,7 @@ class SharedWork:
         self._told: set[str] = set()  # evidence that was made or given up
         self._busy = True
 
-    def jobs(self) -> Iterator[Job] | None:
+    def jobs(self) -> Iterator[ObservingJob] | None:
         """What is to be observed, claimed job by job as it is taken; None when nothing is left.
 
         Called again for what others held at first, after a moment where they hold all that is left.
@@ -113,7 +113,7 @@ class SharedWork:
                 of_clip[name].cases.append(case)
         return [unit for unit in units if unit.cases]
 
-    def _claimed(self, units: list[WorkUnit]) -> Iterator[Job]:
+    def _claimed(self, units: list[WorkUnit]) -> Iterator[ObservingJob]:
         for unit in units:
             if not self.claims.take(unit.names):
                 self._left.append(unit)
@@ -137,7 +137,7 @@ class SharedWork:
                     self._waiting.setdefault(key, []).append(case.id)
             yield from jobs
 
-    def _parts(self, job: Job) -> list[Job]:
+    def _parts(self, job: ObservingJob) -> list[ObservingJob]:
         """The job, split where it is as much as several workers would do of all there is, or of what is left."""
         mine = sum(map(self._cost_of_clip, job.clips))
         rest, self._to_take = max(self._to_take, mine), self._to_take - mine

@@ -24,7 +24,7 @@ from typing import Any
 from revisit.core import RevisitError, UsageError
 from revisit.core.threads import start_thread
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.jobs import ClipTask, Job, ObserverTask
+from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.network_client import Address, HostConnection, runs_at_host
 from revisit.engine.observe import Outcome, observe
 from revisit.media import Limits
@@ -37,7 +37,7 @@ BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "V
 
 
 def run_jobs(
-    jobs: Iterable[Job],
+    jobs: Iterable[ObservingJob],
     cache: EvidenceCache,
     limits: Limits,
     workers: int,
@@ -61,7 +61,7 @@ def run_jobs(
         yield from _share_out(context, iter(jobs), cache, limits, workers, hosts, children)
 
 
-def network_tasks(jobs: Iterable[Job]) -> list[ObserverTask]:
+def network_tasks(jobs: Iterable[ObservingJob]) -> list[ObserverTask]:
     """A task of each observer that runs networks."""
     asked = {task.observer: task for job in jobs for clip in job.clips for task in clip.observers}
     return [task for task in asked.values() if runs_at_host(task)]
@@ -69,7 +69,7 @@ def network_tasks(jobs: Iterable[Job]) -> list[ObserverTask]:
 
 def _share_out(
     context: Any,
-    jobs: Iterator[Job],
+    jobs: Iterator[ObservingJob],
     cache: EvidenceCache,
     limits: Limits,
     workers: int,

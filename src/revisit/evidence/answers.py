@@ -24,7 +24,7 @@ AROUND = " \t\r\n.,;:!*_`'\"()[]"  # what may stand around a yes or a no
 
 
 @dataclass(frozen=True)
-class Question:
+class BankQuestion:
     """One yes-or-no question of a bank."""
 
     id: int
@@ -57,13 +57,18 @@ class JudgeAnswers:
     canary: str = ""  # control questions: "" not asked, "passed", or which one the judge got wrong (see `judged`)
 
 
-def bank_digest(questions: Iterable[Question]) -> str:
+def bank_digest(questions: Iterable[BankQuestion]) -> str:
     """A hash that is equal for equal questions in equal order."""
     return digest([asdict(question) for question in questions])
 
 
 def answers_from(
-    questions: Sequence[Question], entries: Sequence[Any], *, judge: str, frames: str = "", problems: Sequence[str] = ()
+    questions: Sequence[BankQuestion],
+    entries: Sequence[Any],
+    *,
+    judge: str,
+    frames: str = "",
+    problems: Sequence[str] = (),
 ) -> JudgeAnswers:
     """The answers in a judge's list of objects (ID, Answer, p_yes), by the rules of docs/memobench-vqa.md.
 
@@ -117,9 +122,9 @@ def answers_from(
     )
 
 
-def case_questions(annotations: Mapping[str, Any]) -> tuple[Question, ...]:
+def case_questions(annotations: Mapping[str, Any]) -> tuple[BankQuestion, ...]:
     """The questions that a case carries under `questions`, as `asdict` writes them; none if it carries none."""
-    return tuple(Question(**question) for question in annotations.get("questions") or ())
+    return tuple(BankQuestion(**question) for question in annotations.get("questions") or ())
 
 
 def find_json(text: str) -> Any:

@@ -19,13 +19,13 @@ from revisit.judges.questions import Question
 Kind = TypeVar("Kind", bound=JudgeAnswers)
 
 
-def bank_questions(questions: Sequence[bank.Question], context: str = "") -> list[Question]:
+def bank_questions(questions: Sequence[bank.BankQuestion], context: str = "") -> list[Question]:
     """The questions of a bank as a judge is asked them."""
     return [Question(f"question.{one.id}", f"{context}{one.text}") for one in questions]
 
 
 def bank_evidence(
-    kind: type[Kind], questions: Sequence[bank.Question], answers: Sequence[JudgeAnswer], frames: str
+    kind: type[Kind], questions: Sequence[bank.BankQuestion], answers: Sequence[JudgeAnswer], frames: str
 ) -> Kind:
     """A bank with its answers, as evidence."""
     return kind(

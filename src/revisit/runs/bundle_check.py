@@ -56,14 +56,14 @@ class BundleCheck:
         return "holds in part" if self.not_checked or not self.scores else "holds"
 
 
-class Finding(NamedTuple):
+class BundleFinding(NamedTuple):
     """What came of one answer."""
 
     kind: Literal["same", "changed", "unknown"]
     sentence: str = ""
 
 
-SAME = Finding("same")
+SAME = BundleFinding("same")
 
 
 def check_bundle(path: Path) -> BundleCheck:
@@ -175,9 +175,11 @@ class _Check:
                 self.unchecked[f"{id}: {self.questions.unknown[id]}"] += 1
                 continue
             if wrong := strange & set(kinds[id]):
-                finding = Finding("changed", f"{id} rests on {sorted(wrong)[0]} that was not made of this clip")
+                finding = BundleFinding("changed", f"{id} rests on {sorted(wrong)[0]} that was not made of this clip")
             elif line["key"] != keys[id] and not self.bundle.run.get("adds"):
-                finding = Finding("changed", f"{id} was not answered from this clip, its evidence and its protocol")
+                finding = BundleFinding(
+                    "changed", f"{id} was not answered from this clip, its evidence and its protocol"
+                )
             else:
                 finding = compare_answer(bench, id, line, is_gate=self.planned.is_gate(id))
             if finding.kind == "same":
@@ -288,42 +290,46 @@ def _version(place: str) -> bool:
     return place.rpartition(".")[2] in ("version", "decoding")
 
 
-def compare_answer(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> Finding:
+def compare_answer(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> BundleFinding:
     """Whether a claimed answer comes out again."""
     status = line["status"]
     try:
         made = bench.verdict(GATES[id]) if is_gate else bench.score(METRICS[id])
     except Exception as error:  # as a run takes it: a fault in one metric costs the others nothing
         if status == "failed":
-            return Finding("unknown", FAILED) if isinstance(error, CheckFailed) else SAME
-        return Finding("changed", f"{id} cannot be made from the evidence ({error})")
+            return BundleFinding("unknown", FAILED) if isinstance(error, CheckFailed) else SAME
+        return BundleFinding("changed", f"{id} cannot be made from the evidence ({error})")
     if isinstance(made, Unscored):
         if status != "unscored":
-            return Finding("changed", f"{id} is claimed as {status}, and has no score")
+            return BundleFinding("changed", f"{id} is claimed as {status}, and has no score")
         return _same_reason(id, made.reason, line)
     if isinstance(made, GateResult):
         if status != made.state or line.get("label", "") != made.label:
-            return Finding("changed", f"{id} is claimed as {status}, and is {made.state}")
+            return BundleFinding("changed", f"{id} is claimed as {status}, and is {made.state}")
         return SAME
     assert isinstance(made, Score)
     if status != "scored":
-        return Finding("changed", f"{id} is claimed as {status}, and scores {made.value:.6g}")
+        return BundleFinding("changed", f"{id} is claimed as {status}, and scores {made.value:.6g}")
     for name, claimed, value in (("", line["score"], made.value), (" (raw)", line.get("raw"), made.raw)):
         if not _close(claimed, value):
-            return Finding(
+            return BundleFinding(
                 "changed", f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}"
             )
     facts, known = line.get("facts") or {}, to_plain(made.facts)
     for name in MAKERS:
         if facts.get(name) != known.get(name):
-            return Finding("changed", f"{id} is claimed as made by {facts.get(name)}, and was by {known.get(name)}")
+            return BundleFinding(
+                "changed", f"{id} is claimed as made by {facts.get(name)}, and was by {known.get(name)}"
+            )
     return SAME
 
 
-def _same_reason(id: str, made: Reason, line: Line) -> Finding:
+def _same_reason(id: str, made: Reason, line: Line) -> BundleFinding:
     claimed = line.get("reason")
     if isinstance(claimed, Mapping) and claimed.get("kind") != made.kind:
-        return Finding("changed", f"{id} is claimed as unscored for {claimed.get('kind')}, and is for {made.kind}")
+        return BundleFinding(
+            "changed", f"{id} is claimed as unscored for {claimed.get('kind')}, and is for {made.kind}"
+        )
     return SAME
 
 

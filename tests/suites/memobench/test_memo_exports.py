@@ -13,7 +13,7 @@ import pytest
 
 from revisit.core import Case, Clip, Reason, Record, Score, Unscored
 from revisit.engine.score import to_plain
-from revisit.evidence.answers import NO, YES, Question, answers_from
+from revisit.evidence.answers import NO, YES, BankQuestion, answers_from
 from revisit.results import Results
 from revisit.suites.memobench.exports import (
     EVAL_COLUMNS,
@@ -31,7 +31,7 @@ from revisit.suites.memobench.question_bank import Bank, Judgement, as_annotatio
 from revisit.suites.memobench.summary import answered_tables
 
 QUESTIONS = [
-    Question(position, name, position % 2 == 1, f"Question {position}?")
+    BankQuestion(position, name, position % 2 == 1, f"Question {position}?")
     for position, name in enumerate([name for name in DIMENSIONS.values() for _ in range(2)], 1)
 ]
 FACTS = {"protocol": "upstream:1234abcd", "suite": "memobench"}

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, MediaError, Score, Unscored, UsageError, from_arrays, to_arrays
-from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers, Question, answers_from, find_json, yes_or_no
+from revisit.evidence.answers import NO, UNANSWERED, YES, BankQuestion, JudgeAnswers, answers_from, find_json, yes_or_no
 from revisit.suites.memobench.artifacts import find_answers
 from revisit.suites.memobench.imports.answers import read_answers, vqa_answers
 from revisit.suites.memobench.metrics.answers import DIMENSIONS, pass_rate, upstream_rates, vqa_cm, vqa_if
@@ -37,10 +37,10 @@ from revisit.suites.memobench.question_bank import (
 
 IF, CM = DIMENSIONS["if"], DIMENSIONS["cm"]
 QUESTIONS = (
-    Question(1, IF, True, "Does the camera turn away?"),
-    Question(2, IF, False, "Does the camera stand still?"),
-    Question(3, IF, True, "Does the camera come back?"),
-    Question(7, CM, False, "Is the dog gone when the camera comes back?"),
+    BankQuestion(1, IF, True, "Does the camera turn away?"),
+    BankQuestion(2, IF, False, "Does the camera stand still?"),
+    BankQuestion(3, IF, True, "Does the camera come back?"),
+    BankQuestion(7, CM, False, "Is the dog gone when the camera comes back?"),
 )
 PERFECT: list[dict[str, Any]] = [
     {"ID": 1, "Answer": "Yes"},
@@ -74,7 +74,7 @@ def oracle(shared: Path) -> dict[str, Any]:
     return content
 
 
-def answers(*entries: dict[str, Any], questions: Sequence[Question] = QUESTIONS) -> JudgeAnswers:
+def answers(*entries: dict[str, Any], questions: Sequence[BankQuestion] = QUESTIONS) -> JudgeAnswers:
     return answers_from(questions, entries, judge="test")
 
 
@@ -104,7 +104,7 @@ class Contradiction:
         return f"{self.key}, {self.stage}, question {self.id}: {polarity}, answered {answer}, written verdict {verdict}"
 
 
-def rebuilt(bank: Bank) -> tuple[Question, ...]:
+def rebuilt(bank: Bank) -> tuple[BankQuestion, ...]:
     """The final questions as the two automatic filters give them."""
     return failure_filter(ground_truth_filter(bank.start, bank.truth), bank.failure, bank.hinted)
 

@@ -19,7 +19,7 @@ from revisit.core.text import parse_json
 from revisit.evidence.answers import (
     NO,
     YES,
-    Question,
+    BankQuestion,
     find_json,
     whole_number,
     yes_or_no,
@@ -45,7 +45,7 @@ MOST_BYTES = 16 << 20
 class Judgement:
     """A judge's answer to one question about one clip, and the verdict it wrote beside it."""
 
-    question: Question  # as the judge echoed it
+    question: BankQuestion  # as the judge echoed it
     answer: int  # YES or NO
     verdict: bool  # Pass as written; it may contradict the answer
     reasoning: str = ""
@@ -57,11 +57,11 @@ class Bank:
 
     scene: str
     number: int
-    start: tuple[Question, ...]
+    start: tuple[BankQuestion, ...]
     truth: tuple[Judgement, ...]
     failure: tuple[Judgement, ...]
     hinted: tuple[Judgement, ...]
-    final: tuple[Question, ...]
+    final: tuple[BankQuestion, ...]
 
     @property
     def key(self) -> str:
@@ -87,22 +87,22 @@ class FailureCase:
     prompt: str
 
 
-def ground_truth_filter(questions: Sequence[Question], truth: Iterable[Judgement]) -> tuple[Question, ...]:
+def ground_truth_filter(questions: Sequence[BankQuestion], truth: Iterable[Judgement]) -> tuple[BankQuestion, ...]:
     """The questions whose verdict on the true clip is Pass."""
     verdicts = {judged.question.id: judged.verdict for judged in truth}
     return tuple(question for question in questions if verdicts.get(question.id, False))
 
 
 def failure_filter(
-    questions: Sequence[Question], failure: Iterable[Judgement], hinted: Iterable[Judgement]
-) -> tuple[Question, ...]:
+    questions: Sequence[BankQuestion], failure: Iterable[Judgement], hinted: Iterable[Judgement]
+) -> tuple[BankQuestion, ...]:
     """The questions whose verdict on the failure clip is the same with and without the hint."""
     first = {judged.question.id: judged.verdict for judged in failure}
     second = {judged.question.id: judged.verdict for judged in hinted}
     return tuple(q for q in questions if q.id in first and first[q.id] == second.get(q.id))
 
 
-def review_filter(questions: Sequence[Question], approved: Mapping[int, bool]) -> tuple[Question, ...]:
+def review_filter(questions: Sequence[BankQuestion], approved: Mapping[int, bool]) -> tuple[BankQuestion, ...]:
     """The questions that a person approved; refused while one of them has not been reviewed."""
     missing = [str(question.id) for question in questions if question.id not in approved]
     if missing:
@@ -110,7 +110,7 @@ def review_filter(questions: Sequence[Question], approved: Mapping[int, bool]) -
     return tuple(question for question in questions if approved[question.id])
 
 
-def thin_dimensions(questions: Iterable[Question], least: int = LEAST_PER_DIMENSION) -> dict[str, int]:
+def thin_dimensions(questions: Iterable[BankQuestion], least: int = LEAST_PER_DIMENSION) -> dict[str, int]:
     """Dimensions with fewer questions than `least`, and how many they have: ask for more of these."""
     counts = Counter(question.dimension for question in questions)
     return {name: counts[name] for name in DIMENSIONS.values() if counts[name] < least}
@@ -123,7 +123,7 @@ def find_bank(folder: Path, clip: str) -> Path | None:
     return next((path for one in names if (path := folder / f"{one}-questions.csv").is_file()), None)
 
 
-def as_annotation(questions: Iterable[Question]) -> list[dict[str, object]]:
+def as_annotation(questions: Iterable[BankQuestion]) -> list[dict[str, object]]:
     """Questions as a case carries them under `questions`."""
     return [asdict(question) for question in questions]
 
@@ -195,11 +195,11 @@ def _objects(cell: str, column: str) -> list[dict[str, object]]:
     return entries
 
 
-def _questions(cell: str, column: str) -> tuple[Question, ...]:
+def _questions(cell: str, column: str) -> tuple[BankQuestion, ...]:
     return _unique([_question(entry, column) for entry in _objects(cell, column)], column)
 
 
-def _question(entry: Mapping[str, object], column: str) -> Question:
+def _question(entry: Mapping[str, object], column: str) -> BankQuestion:
     number = _number(entry.get("ID"), f"an ID in {column}")
     dimension, polarity = entry.get("Dimension"), entry.get("Dimension Polarity")
     if dimension not in DIMENSIONS.values():
@@ -212,7 +212,7 @@ def _question(entry: Mapping[str, object], column: str) -> Question:
     text = entry.get("Question")
     if not isinstance(text, str) or not text.strip():
         raise MediaError(f"{column}, question {number}: it has no text under Question")
-    return Question(number, str(dimension), polarity == "Positive", text)
+    return BankQuestion(number, str(dimension), polarity == "Positive", text)
 
 
 def _judgements(cell: str, column: str) -> tuple[Judgement, ...]:
@@ -233,7 +233,7 @@ def _judgements(cell: str, column: str) -> tuple[Judgement, ...]:
     return tuple(judgements)
 
 
-def _unique(questions: Sequence[Question], column: str) -> tuple[Question, ...]:
+def _unique(questions: Sequence[BankQuestion], column: str) -> tuple[BankQuestion, ...]:
     twice = [str(number) for number, count in Counter(q.id for q in questions).items() if count > 1]
     if twice:
         raise MediaError(f"{column} has question {', '.join(twice)} more than once; each number may occur once")

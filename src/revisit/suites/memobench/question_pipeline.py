@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from revisit.core import Clip, MediaError, RevisitError, UsageError
-from revisit.evidence.answers import NO, UNANSWERED, YES, Question, question_number
+from revisit.evidence.answers import NO, UNANSWERED, YES, BankQuestion, question_number
 from revisit.judges.banks import bank_questions, verdict
 from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames
@@ -157,7 +157,7 @@ def make_bank(
 def judge_questions(
     asker: JudgeClient,
     frames: Frames,
-    questions: Sequence[Question],
+    questions: Sequence[BankQuestion],
     hint: str = "",
     *,
     wording: Mapping[str, str] | None = None,
@@ -179,7 +179,7 @@ def judge_questions(
 
 
 def _judge_table(
-    asker: JudgeClient, frames: Frames, questions: Sequence[Question], words: str, hint: str
+    asker: JudgeClient, frames: Frames, questions: Sequence[BankQuestion], words: str, hint: str
 ) -> tuple[Judgement, ...]:
     """The same from one table in the user's words; its reasoning is kept."""
     answer = asker.ask(frames, [table_question(questions, words, hint=hint)])[0]
@@ -202,7 +202,7 @@ def _write_questions(
     bank: Bank,
     dimensions: Mapping[str, int],
     wording: Mapping[str, str] | None = None,
-) -> tuple[Question, ...]:
+) -> tuple[BankQuestion, ...]:
     """New questions; in later rounds only those of the dimensions that are short of them."""
     own = (wording or {}).get("questions")
     texts = [question.text for question in bank.start]

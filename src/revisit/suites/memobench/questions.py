@@ -118,10 +118,10 @@ def worded_questions(wording: str, prompt: str) -> Question:
     return Question("memobench.questions", wording.replace("{prompt}", prompt.strip()), PublicQuestions())
 
 
-def read_questions(value: Sequence[NewQuestion]) -> tuple[bank.Question, ...]:
+def read_questions(value: Sequence[NewQuestion]) -> tuple[bank.BankQuestion, ...]:
     """The questions of a valid answer, by number."""
     questions = [
-        bank.Question(one["id"], one["dimension"], one["polarity"] == "positive", one["question"]) for one in value
+        bank.BankQuestion(one["id"], one["dimension"], one["polarity"] == "positive", one["question"]) for one in value
     ]
     return tuple(sorted(questions, key=lambda question: question.id))
 
@@ -154,7 +154,7 @@ class AnswerTable(Many):
         return value
 
 
-def table_question(questions: Sequence[bank.Question], wording: str = "", **fields: str) -> Question:
+def table_question(questions: Sequence[bank.BankQuestion], wording: str = "", **fields: str) -> Question:
     """All questions of a bank as one, in our words or in the user's, whose {questions} is the list as JSON."""
     values = {"questions": json.dumps([one.public() for one in questions], ensure_ascii=False), **fields}
     schema = AnswerTable(at_least=len(questions), at_most=len(questions))
@@ -170,7 +170,7 @@ TABLE = (
 )
 
 
-def table_answers(questions: Sequence[bank.Question], answer: JudgeAnswer, frames: str = "") -> JudgeAnswers:
+def table_answers(questions: Sequence[bank.BankQuestion], answer: JudgeAnswer, frames: str = "") -> JudgeAnswers:
     """What a table answers; every question unanswered where there is no table."""
     if answer.status == "answered":
         return answers_from(questions, answer.value, judge=answer.model, frames=frames)

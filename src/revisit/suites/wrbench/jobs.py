@@ -18,7 +18,7 @@ from revisit.suites.clips import MANIFEST
 from revisit.suites.wrbench.evaluator import prepare_for_evaluator
 from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
 from revisit.suites.wrbench.read import RECORDS
-from revisit.suites.wrbench.records import RecordLine, chosen_views, interface_of, record_line, takes_commands
+from revisit.suites.wrbench.records import EventRecordLine, chosen_views, interface_of, record_line, takes_commands
 
 PUBLISHED = "natural25"
 RENDERED = "rendered"  # the model that stands for the truth, which nobody filmed
@@ -72,7 +72,7 @@ def _ceiling(jobs: Sequence[Job], folder: Path, evaluate: Sequence[str]) -> JobB
     return JobBatch(rendered, folder, evaluate, lambda finished: _list(folder, finished))
 
 
-def _lines(data: Path | None, request: BatchRequest) -> list[RecordLine]:
+def _lines(data: Path | None, request: BatchRequest) -> list[EventRecordLine]:
     if data is not None and (data / PUBLISHED).is_dir():
         data = data / PUBLISHED
     copy = request.option("wrbench")
@@ -91,7 +91,7 @@ def _usual(request: BatchRequest) -> int:
     return request.to.frames if request.to else FRAMES
 
 
-def _of_line(line: RecordLine, folder: Path, request: BatchRequest) -> Job:
+def _of_line(line: EventRecordLine, folder: Path, request: BatchRequest) -> Job:
     image, video = line.get("image"), line.get("source_video")
     record = GenerationRecord(
         line["id"], line["prompt"], line["camera"], Path(image) if image else None, Path(video) if video else None,

@@ -51,7 +51,7 @@ _PROBES = (
     ("returned_state", NO, HIDDEN + "Once in sight again, does the action or its result look stopped, begun again, "
      "taken back, or lost?"),
 )  # fmt: skip
-PROBES = tuple(bank.Question(k, name, right == YES, text) for k, (name, right, text) in enumerate(_PROBES, 1))
+PROBES = tuple(bank.BankQuestion(k, name, right == YES, text) for k, (name, right, text) in enumerate(_PROBES, 1))
 OURS = "revisit"  # the name of our own wording
 DIMENSIONS = tuple(dict.fromkeys(name for name, _, _ in _PROBES))
 # what a template may name: {event}, and so on; {last} is the number of the last whole second, {seconds} how many
@@ -76,7 +76,7 @@ def probes(
         places = {**pieces(prompt, annotations), **_seconds_of(frames)}
         preamble = fill_template(questions.get("context") or "", places)
         asking = tuple(
-            bank.Question(k, one["dimension"], one["answer"] == "yes", fill_template(one["text"], places))
+            bank.BankQuestion(k, one["dimension"], one["answer"] == "yes", fill_template(one["text"], places))
             for k, one in enumerate(questions["probes"], start=1)
         )
     answers = yield bank_questions(asking, preamble)

@@ -29,7 +29,7 @@ from revisit.suites.wrbench.judge_context import judge_annotations
 from revisit.suites.wrbench.metrics.camera import PROFILES
 from revisit.suites.wrbench.prompts import lines
 from revisit.suites.wrbench.questions import wording
-from revisit.suites.wrbench.records import RecordLine, case_of, condition_of, input_of, plain_record, record_of
+from revisit.suites.wrbench.records import EventRecordLine, case_of, condition_of, input_of, plain_record, record_of
 from revisit.suites.wrbench.tables import CONDITIONS
 
 RECORDS = "records.jsonl"
@@ -148,7 +148,7 @@ class _Options:
 
 
 def _from_manifests(
-    ours: Sequence[Path], theirs: Sequence[Path], roots: Sequence[Path], records_by_id: Mapping[str, RecordLine]
+    ours: Sequence[Path], theirs: Sequence[Path], roots: Sequence[Path], records_by_id: Mapping[str, EventRecordLine]
 ) -> Iterator[Case | Rejected]:
     """Cases of our own manifests and of those of WRBench's tools, which may lie side by side."""
     for path in ours:
@@ -173,7 +173,7 @@ def _from_manifests(
         yield _with_sidecar_facts(entry) if isinstance(entry, Case) else entry
 
 
-def _from_tree(source: Path, records_by_id: Mapping[str, RecordLine]) -> Iterator[Case | Rejected]:
+def _from_tree(source: Path, records_by_id: Mapping[str, EventRecordLine]) -> Iterator[Case | Rejected]:
     if not records_by_id and not upstream.has_sidecars(source):
         raise UsageError(
             f"{source}: no records found; expected a manifest.jsonl that `revisit generate` wrote, a {RECORDS}, "
@@ -209,7 +209,7 @@ def _from_tree(source: Path, records_by_id: Mapping[str, RecordLine]) -> Iterato
         yield from _missing(records_by_id, records, model)
 
 
-def _missing(records_by_id: Mapping[str, RecordLine], record_ids: set[str], model: str) -> Iterator[Rejected]:
+def _missing(records_by_id: Mapping[str, EventRecordLine], record_ids: set[str], model: str) -> Iterator[Rejected]:
     for record, row in records_by_id.items():
         if record not in record_ids:
             notes = row.get("annotations", {})
@@ -277,13 +277,13 @@ def _manifests(source: Path) -> list[Path]:
     return sorted((path for path in source.glob(f"*/{MANIFEST}")), key=natural_order) if source.is_dir() else []
 
 
-def _records(path: Path, required: bool) -> dict[str, RecordLine]:
+def _records(path: Path, required: bool) -> dict[str, EventRecordLine]:
     """Record id -> its line."""
     if not path.is_file():
         if required:
             raise UsageError(f"{path}: no such file; --option records names the file that listed the records")
         return {}
-    return {plain_record(str(row["id"])): cast(RecordLine, row) for row in lines(path, "id")}
+    return {plain_record(str(row["id"])): cast(EventRecordLine, row) for row in lines(path, "id")}
 
 
 def _series(path: Path) -> dict[str, str]:

@@ -32,7 +32,7 @@ INTERFACES: dict[str, tuple[str, ...]] = {
 }
 
 
-class RecordLine(TypedDict, total=False):
+class EventRecordLine(TypedDict, total=False):
     """A line of records.jsonl."""
 
     id: str
@@ -57,7 +57,7 @@ class EventView:
     interface: str
     first_frame: bool = True  # whether the generator starts from one
 
-    def as_json(self, script: str, seed: int = 0, source_video: Path | None = None) -> RecordLine:
+    def as_json(self, script: str, seed: int = 0, source_video: Path | None = None) -> EventRecordLine:
         """A line of records.jsonl, as `revisit generate` reads it."""
         image = self.task.first_frame if self.first_frame else None
         return {
@@ -155,7 +155,7 @@ def refused_cameras(views: Sequence[EventView], card: Generator, frames: int) ->
 
 def record_line(
     view: EventView, first_frames: Path | None, source_videos: Path | None, frames: int, seed: int
-) -> RecordLine:
+) -> EventRecordLine:
     """The line of a record, with the files of these folders that it starts from."""
     image = _start(view, first_frames, (".png", ".jpg", ".jpeg", ".webp")) or view.task.first_frame
     video = _start(view, source_videos, (".mp4", ".mkv", ".webm", ".mov"))

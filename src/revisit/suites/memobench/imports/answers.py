@@ -14,7 +14,14 @@ from typing import Any
 
 from revisit.core import MediaError, observer
 from revisit.core.text import parse_json
-from revisit.evidence.answers import JudgeAnswers, Question, answers_from, case_questions, find_json, question_number
+from revisit.evidence.answers import (
+    BankQuestion,
+    JudgeAnswers,
+    answers_from,
+    case_questions,
+    find_json,
+    question_number,
+)
 from revisit.media.error_names import naming_clip
 from revisit.media.text_files import csv_rows, read_text
 
@@ -60,9 +67,9 @@ def read_answers(path: Path) -> RecordedAnswers:
     return RecordedAnswers(content, name)
 
 
-def echoed_questions(entries: Sequence[Any]) -> tuple[Question, ...]:
+def echoed_questions(entries: Sequence[Any]) -> tuple[BankQuestion, ...]:
     """The questions as the entries echo them; refused unless each says its number, dimension and polarity."""
-    questions: dict[int, Question] = {}
+    questions: dict[int, BankQuestion] = {}
     for position, entry in enumerate(entries, 1):
         number = question_number(entry)
         polarity = entry.get("Dimension Polarity") if isinstance(entry, dict) else None
@@ -71,7 +78,7 @@ def echoed_questions(entries: Sequence[Any]) -> tuple[Question, ...]:
                 f"entry {position} lacks ID, Dimension or Dimension Polarity, and no question bank was given that has "
                 "them; give the folder of the bank"
             )
-        question = Question(number, str(entry["Dimension"]), polarity == "Positive", str(entry.get("Question", "")))
+        question = BankQuestion(number, str(entry["Dimension"]), polarity == "Positive", str(entry.get("Question", "")))
         questions.setdefault(number, question)
     return tuple(questions.values())
 
