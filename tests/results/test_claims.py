@@ -180,7 +180,7 @@ def test_the_gate_does_not_pass_when_coverage_collapses(tmp_path: Path, revisit:
 
     rng = np.random.default_rng(0)
     wide = rng.integers(0, 255, (24, 120, 3), dtype=np.uint8).repeat(4, 0).repeat(4, 1)
-    away = [*range(0, 300, 20), *range(300, -1, -20)]
+    away = [*range(0, 300, 30), *range(300, -1, -30)]
     for run, moving, delivered in (("before", 8, 8), ("frozen", 1, 8), ("missing", 8, 1)):
         for k in range(delivered):
             place = np.roll(wide, -17 * k, 1)
