@@ -190,6 +190,23 @@ def test_what_nvidia_smi_says_counts_by_process_or_else_by_device(place, monkeyp
     machine.cache_clear()
 
 
+def test_a_process_that_was_named_once_counts_by_itself(monkeypatch):
+    """Before the process is listed only the device is known, and others may work on it."""
+    from revisit.control import metering
+
+    listed = [[], [(7, 3000 << 20)], []]
+    devices = iter([{"0": 0}, {"0": 4000 << 20}, {"0": 7000 << 20}, {"0": 4000 << 20}])
+    monkeypatch.setattr(metering, "process_memory", lambda: listed.pop(0))
+    monkeypatch.setattr(metering, "device_memory", lambda env=None: next(devices))
+    monkeypatch.setattr(metering, "session_members", lambda session: [7])
+    meter = metering.Meter(session=7)
+    meter.look(last=True)
+    assert meter.gpu_memory == 4000 << 20  # all that can be said so far
+    meter.look(last=True)
+    meter.look(last=True)
+    assert meter.gpu_memory == 3000 << 20
+
+
 CUDA = """
 import ctypes, shutil, sys, time
 cuda = ctypes.CDLL("libcuda.so.1")

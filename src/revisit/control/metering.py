@@ -52,7 +52,8 @@ class Meter:
     env: Mapping[str, str] = field(default_factory=dict)  # of the processes, which may see some GPUs only
     session: int = -1
     memory: int = 0
-    gpu_memory: int | None = None
+    _by_process: int = 0  # peak on GPUs of processes that nvidia-smi names
+    _by_device: int | None = None  # peak of what the GPUs hold more than before; None before the first look
     _members: list[int] = field(default_factory=list)
     _searched: float = -FAMILY_PAUSE
     _asked: float = -GPU_PAUSE
@@ -73,15 +74,21 @@ class Meter:
             self._asked = time.monotonic()
             self._look_at_gpus()
 
+    @property
+    def gpu_memory(self) -> int | None:
+        """Bytes at the peak: those of its processes, if nvidia-smi ever named one, else what the devices held more.
+
+        In a container the numbers of processes may be those of the machine, so that none is ever named.
+        """
+        return self._by_process or self._by_device
+
     def _look_at_gpus(self) -> None:
         mine = set(self._members)
         used = [used_bytes for pid, used_bytes in process_memory() if pid in mine]
-        if used:
-            total = sum(used)
-        else:  # in a container the numbers of processes may be those of the machine: what the devices hold more
-            before, now = self._before or {}, device_memory(self.env) or {}
-            total = sum(max(0, used_bytes - before.get(name, 0)) for name, used_bytes in now.items())
-        self.gpu_memory = max(self.gpu_memory or 0, total)
+        self._by_process = max(self._by_process, sum(used))
+        before, now = self._before or {}, device_memory(self.env) or {}
+        more = sum(max(0, used_bytes - before.get(name, 0)) for name, used_bytes in now.items())
+        self._by_device = max(self._by_device or 0, more)
 
     def cost(self, seconds: float, loading: float | None = 0.0) -> Cost:
         """The cost of a clip that took so many seconds."""
