@@ -3,14 +3,24 @@
 # tests that are skipped without them. `make test LONG=1` runs the longest tests, too.
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# uv installs in a fifth of pip's time. Where it cannot be had, or does not reach the index that pip is set to, pip does it.
+INSTALL := $(BIN)/install
 # Tests start the command hundreds of times: compiled modules are kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test lint types tests fast times checks fuzz soak docs site benchmarks lock sbom release-check clean
+.PHONY: demo test lint types tests fast times checks fuzz soak docs figures site benchmarks lock sbom wheels release-check clean
 
 demo: .venv/installed
 	$(BIN)/revisit demo --out demo
+
+# The project and all that it needs, for docker/Dockerfile or a machine without a network. EXTRAS=networks adds to it;
+# PLATFORM is what the wheels are for, where that is not this machine: "--platform manylinux_2_28_x86_64 --python-version 3.12 --only-binary :all:".
+wheels: .venv/installed
+	rm -rf dist/wheels
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/wheels .
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --dest dist/wheels $(PLATFORM) --find-links dist/wheels "revisit-bench[$(EXTRAS)]"
+	@$(BIN)/python -c "import sys; print('docker build -f docker/Dockerfile --build-arg BASE=python:%d.%d-slim -t revisit .' % sys.version_info[:2])"
 
 # Types are checked beside the tests: alone they would keep one core only.
 test: .venv/installed-dev lint
@@ -23,24 +33,24 @@ lint: .venv/installed-dev
 types: .venv/installed-dev
 	$(BIN)/mypy
 
-# Three processes test on two cores, because many tests wait; threads within them would only wait for each other.
+# Four processes test on two cores, because many tests wait; threads within them would only wait for each other.
 tests fast times checks: export OMP_NUM_THREADS = 1
 tests fast times checks: export OPENBLAS_NUM_THREADS = 1
 
 # The tests of a file stay together: what they share is then made once.
 tests: .venv/installed-dev
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long")
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long")
 
 # What tests/times.json calls slow is left out; `make times` measures again.
 fast: .venv/installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
 
 times: .venv/installed-dev
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not long" --record-times
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not long" --record-times
 
 # The tests that the checklist names (docs/checklist/), and the day on which each passed.
 checks: .venv/installed-dev
-	$(BIN)/python -m pytest -n 3 --dist loadfile --record-checks $$($(BIN)/python docs/checklist.py)
+	$(BIN)/python -m pytest -n 4 --dist loadfile --record-checks $$($(BIN)/python docs/checklist.py)
 	$(BIN)/python docs/make_cards.py
 
 # Files changed at random, read by everything that reads files; FUZZ="--inputs 95000 --media 5000 --flips 100000 --log build/fuzz.jsonl" for long.
@@ -54,6 +64,11 @@ soak: .venv/installed-dev
 docs: .venv/installed-dev
 	$(BIN)/python docs/make_cards.py
 	$(BIN)/python docs/make_commands.py
+	$(BIN)/python docs/make_scorers.py
+
+# README's table and picture, the tutorial's numbers and verdict.md, from fresh runs of the demo and the tutorial.
+figures: .venv/installed-dev
+	$(BIN)/python docs/make_figures.py
 
 site: docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
@@ -78,14 +93,21 @@ sbom: .venv/installed-release
 	$(PYTHON) -c 'import sys; sys.exit("Revisit needs Python 3.10 or newer; try: make PYTHON=python3.11 ...") if sys.version_info < (3, 10) else None'
 	$(PYTHON) -m venv .venv
 
-.venv/installed: pyproject.toml | .venv/bin/python
+$(BIN)/install: | .venv/bin/python
+	-@$(PIP) uv
+	@printf '#!/bin/sh\n$(BIN)/uv pip install --quiet --python $(BIN)/python "$$@" 2> /dev/null || exec $(PIP) "$$@"\n' > $@
+	@chmod +x $@
+
+.venv/installed: pyproject.toml | $(BIN)/install
 	$(INSTALL) --editable .
 	@touch $@
 
-.venv/installed-dev: pyproject.toml | .venv/bin/python
+.venv/installed-dev: pyproject.toml | $(BIN)/install
 ifdef TORCH
-	$(INSTALL) torch==$(TORCH) --editable '.[dev,networks,cpu]' onnx xllamacpp gguf
+	$(PIP) torch==$(TORCH)  # by pip, which also looks where its settings say that wheels lie
+	$(INSTALL) --editable '.[dev,networks,cpu]' onnx xllamacpp gguf wandb mlflow-skinny webdataset datasets
 	$(INSTALL) --no-deps lpips  # without torchvision
+	$(INSTALL) --no-deps lightning lightning-utilities torchmetrics  # without another torch
 	$(INSTALL) --no-deps irrCAC  # without the old scipy and pandas that it asks for
 	$(BIN)/revisit weights pull --set small || echo "tests with these weights are skipped"
 else

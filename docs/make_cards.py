@@ -5,6 +5,7 @@ All come from the code: run `make docs` after changing a card; a test fails when
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import sys
 from collections.abc import Mapping
@@ -14,22 +15,19 @@ from typing import Any
 from revisit import catalog
 from revisit.audit import cards as audited
 from revisit.audit.results import results
-from revisit.core import GATES, KINDS, METRICS
+from revisit.core import GATES, KINDS, METRICS, SUITES
 from revisit.weights.lock import entries
 
 HERE = Path(__file__).parent
 # Pages of cards: the title of each, and the chapters of metrics on it. A suite's own metrics are on the suite's page.
 PAGES = {
-    "memory": ("Memory: what came back", ("target_return", "returning", "outcome")),
+    "memory": ("Memory: what came back", ("target_return", "returning", "outcome", "judged")),
     "departures": ("Departures from the reference", ("target_departure", "look_departure", "camera_departure")),
     "fidelity": ("Fidelity: frame by frame", ("fidelity",)),
-    "look": ("Look and integrity", ("appearance", "integrity")),
+    "look": ("Look and integrity", ("appearance", "integrity", "distribution")),
     "motion": ("Motion, cuts and drift", ("motion", "cuts", "drift")),
     "camera": ("Camera", ("camera", "camera_path")),
-    "mbench": ("MBench", ()),
-    "memobench": ("MemoBench", ()),
-    "mind": ("MIND", ()),
-    "wrbench": ("WRBench", ()),
+    **{suite.id: (suite.title, ()) for suite in SUITES.values() if suite.id != "folder"},
 }
 # Libraries that pyproject.toml names for users, with the licence that each states of itself.
 LIBRARIES = {
@@ -47,6 +45,12 @@ LIBRARIES = {
     "figures": {"matplotlib": "PSF-based"},
     "ray": {"ray": "Apache-2.0", "fsspec": "BSD-3-Clause"},
     "tables": {"pandas": "BSD-3-Clause", "pyarrow": "Apache-2.0"},
+    "wandb": {"wandb": "MIT", "pillow": "MIT-CMU"},
+    "tensorboard": {"tensorboard": "Apache-2.0"},
+    "mlflow": {"mlflow-skinny": "Apache-2.0"},
+    "lightning": {"lightning": "Apache-2.0"},
+    "webdataset": {"webdataset": "BSD-3-Clause"},
+    "datasets": {"datasets": "Apache-2.0"},
     "annotate": {"starlette": "BSD-3-Clause", "uvicorn": "BSD-3-Clause"},
     "postgres": {"psycopg": "LGPL-3.0-only"},
 }  # fmt: skip
@@ -78,7 +82,27 @@ def pages() -> dict[Path, str]:
         HERE / "licences.md": licences(),
         HERE / "checklist.md": _checklist(),
         HERE / "audit-results.md": results_page(),
+        HERE / "port-a-benchmark.md": port_page(),
     }
+
+
+def port_page() -> str:
+    """The guide to porting a benchmark, with the table of the files that it is about as they are now."""
+    page = (HERE / "port-a-benchmark.md").read_text(encoding="utf-8")
+    folder = HERE.parent / "src/revisit/suites/worldmark"
+    rows, total = [], 0
+    for path in sorted(folder.rglob("*.py")) + sorted(folder.glob("*.yaml")):
+        text = path.read_text(encoding="utf-8")
+        about = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0] if path.suffix == ".py" else ""
+        about = (
+            about
+            or {"card.yaml": "Title, protocols, options, groups.", "published.yaml": "The printed tables."}[path.name]
+        )
+        total += text.count("\n")
+        rows.append(f"| `{path.relative_to(folder).as_posix()}` | {text.count(chr(10))} | {about} |")
+    table = "\n".join(["| file | lines | what it holds |", "|---|---|---|", *rows, f"| all | {total} | |"])
+    before, mark, rest = page.partition("<!-- files -->\n")
+    return f"{before}{mark}{table}\n<!-- end of files -->{rest.partition('<!-- end of files -->')[2]}"
 
 
 def _page_of(id: str) -> str:

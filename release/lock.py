@@ -17,7 +17,25 @@ FILES = {"base.txt": [], "dev.txt": ["--extra", "dev"]}
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 MACOS = {"MACOSX_DEPLOYMENT_TARGET": "14.0"}  # pycolmap has no wheels for older ones
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-apple-darwin")
-EXTRAS = ("networks", "local", "poses", "figures", "ray", "tables", "annotate", "postgres", "docs", "release", "dev")
+EXTRAS = (
+    "networks",
+    "local",
+    "poses",
+    "figures",
+    "ray",
+    "tables",
+    "wandb",
+    "tensorboard",
+    "mlflow",
+    "lightning",
+    "webdataset",
+    "datasets",
+    "annotate",
+    "postgres",
+    "docs",
+    "release",
+    "dev",
+)
 UV = [sys.executable, "-m", "uv", "pip"]
 INSTALL = [*UV, "install", "--quiet", "--dry-run", "--target", "build/locked", "--require-hashes"]
 COMPILE = [*UV, "compile", "pyproject.toml", "--quiet", "--no-header", "--no-annotate"]

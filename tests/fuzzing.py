@@ -464,6 +464,13 @@ def _media(folder: Path) -> Iterator[Reader]:
             encode_mp4(folder / f"clip.{suffix}", frames, fps=8)
     _encode(folder / "clip.webm", "libvpx-vp9", frames)
     _encode(folder / "other.mkv", "ffv1", frames)
+    _encode(folder / "clip.avi", "mpeg4", frames)
+    np.save(folder / "clip.npy", np.stack(frames))
+    np.savez(folder / "clip.npz", frames=np.stack(frames), fps=8)
+    animation: Any = cv2.Animation() if hasattr(cv2, "Animation") else None
+    for suffix in ("gif", "webp") if animation else ():
+        animation.frames, animation.durations = list(frames), np.full(len(frames), 125, np.int32)
+        cv2.imwriteanimation(str(folder / f"clip.{suffix}"), animation)
     folders = [folder / "images", folder / "photos"]
     for place, suffix in zip(folders, ("png", "jpg"), strict=True):
         place.mkdir()

@@ -57,9 +57,17 @@ def slowed(facts: Any) -> Any:
 # Metrics that ask another clip than most do: changes of the case, and of its evidence.
 Changes = tuple[dict[str, Any], dict[str, Callable[[Any], Any]]]
 MIRROR: Changes = ({"condition": "mirror_test"}, {})
+STEPS: Changes = ({"condition": "AD"}, {"frame_facts": slowed})
+TURNS: Changes = ({"condition": "LR"}, {"frame_facts": slowed})
 OTHERWISE: dict[str, Changes] = {
     **{id: MIRROR for id in OURS if id.startswith("mind_gsc_")},
+    **{id: STEPS if id.endswith("translation") else TURNS for id in OURS if id.startswith("worldmark_")},
     "long_drift": ({}, {"frame_facts": slowed}),
+    **{
+        f"{what}_{signal}": ({}, {"frame_facts": slowed})
+        for what in ("drift", "half_life")
+        for signal in ("look", "similarity", "place")
+    },
     "wr_static_hold": ({"camera": "hold@32"}, {"true_pose_track": lambda _: REST}),
 }
 

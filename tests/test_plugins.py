@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 
 def test_a_plugin_metric_and_observer_join_the_folder_suite(revisit, plugin_path, make_clip, tmp_path):
     make_clip(tmp_path / "videos/mine/a.mp4")
@@ -15,6 +17,7 @@ def test_a_plugin_metric_and_observer_join_the_folder_suite(revisit, plugin_path
     assert score["n"] == 1 and 0.9 < score["mean"] <= 1
 
 
+@pytest.mark.long
 def test_a_plugin_of_five_lines_is_asked_of_every_folder_and_runs_in_workers(revisit, plugin_path, make_clip, tmp_path):
     for name in ("a", "b"):
         make_clip(tmp_path / f"videos/mine/{name}.mp4")

@@ -18,15 +18,17 @@ from revisit.evidence.answers import JudgeAnswers
 from revisit.evidence.appearance import IntegrityTokens, NetworkPatches
 from revisit.evidence.fidelity import PerceptualDistance
 from revisit.evidence.motion import ShotChanges
+from revisit.evidence.objects import ObjectFeatures, ObjectMasks
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.evidence.quality import AestheticQuality, ImagingQuality
 from revisit.evidence.target import TargetLooks
+from revisit.evidence.video import VideoFeatures
+from revisit.suites.folder.evidence import MemoryAnswers
 from revisit.suites.mbench.evidence import (
     BodyFeatures,
     FaceFeatures,
     GeometryTrack,
     GramDistances,
-    ObjectFeatures,
-    ObjectMasks,
     PairMatches,
     ProgressRatings,
     TextFeatures,
@@ -35,7 +37,22 @@ from revisit.suites.mbench.evidence import (
 )
 from revisit.suites.memobench.evidence import AestheticScores, DepthMaps, Detections, ImageQuality, ImageRewards
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
-from revisit.suites.mind.evidence import ActionTrack, AestheticQuality, DistanceFromStart, FeatureError, ImagingQuality
+from revisit.suites.mind.evidence import ActionTrack, DistanceFromStart, FeatureError
+from revisit.suites.wbench.evidence import (
+    BackgroundVectors,
+    CaseRatings,
+    DreamSimDistances,
+    Reprojections,
+    ResultFile,
+)
+from revisit.suites.worldmark.evidence import (
+    FrameVectors,
+    GeometryError,
+    KeyFlow,
+    KeyParallax,
+    SmallFrameVectors,
+    VideoRating,
+)
 from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers
 from tests.looking import as_frames, look, wall, window
 
@@ -44,12 +61,17 @@ CHANGED, HIDDEN, RETURNED = 4, 11, 22
 FARTHEST = 360  # columns of the wall that the window slides away, and back
 TARGET = Target("box", (0.5, 0.4, 0.7, 0.75))
 CAMERA = "yaw:right:30@16,yaw:left:30@16"
+JUDGED = (
+    "scene_adherence", "subject_adherence", "event_edit_adherence", "subject_action_adherence",
+    "perspective_switch_adherence", "causal_fidelity",
+)  # fmt: skip
 AXES = ("visible_spatial", "visible_state", "returned_spatial", "returned_state")
 
 
 def case(**changes: Any) -> Case:
     """The case of the clip, as far as any suite asks for something."""
     annotations = {"mark_time": 0, "total_time": COUNT, "action": "right_then_left", "segments": ["a wall", "a box"]}
+    annotations |= {"actions": ["right", "left"], "loop": True, "judged": {"scene_adherence": "a wall"}}
     known: dict[str, Any] = {
         "camera": CAMERA, "target": TARGET, "phases": (HIDDEN, RETURNED), "condition": "mem_test",
         "annotations": annotations | changes.pop("annotations", {}),
@@ -126,6 +148,7 @@ def by_hand() -> Iterator[Any]:
     yield Detections(index, index, np.full(COUNT, 0.1), np.full(COUNT, 0.8), "a box", 0.0, "a network")
     yield NetworkPatches(index, tokens, tokens.reshape(COUNT, -1)[:, :16] + 1, "a network")
     yield IntegrityTokens(some, rng.random((6, 9, 8)), np.ones((6, 9), bool), rng.random((6, 8)), "a network", False)
+    yield VideoFeatures(index[:16], rng.random((1, 400)), 224, "a network", "yoga")
 
     yield GeometryTrack(
         index, yaw_path(28, 0.19), np.tile(np.array([[40.0, 0, 32], [0, 40, 24], [0, 0, 1]]), (COUNT, 1, 1)),
@@ -153,10 +176,24 @@ def by_hand() -> Iterator[Any]:
     yield GramDistances(late, early, fold, 0.1 + rng.random((3, 2)), 2 + rng.random((3, 2)), np.full((3, 2), 2.5), "n")
     yield TextFeatures(some, np.array([0, 0, 0, 1, 1, 1]), vectors, vectors[:2], False, "a network")
 
+    out = np.where(index[:-2] < COUNT // 2 - 1, 40.0, -40.0)
+    yield KeyFlow(index[:-2], out, 0.1 * out, "a method")
+    yield KeyParallax(np.array([0, 1]), np.ones(2), np.ones(2), np.ones(2), np.full(2, 5), "a network", "a method")
+    whole = np.eye(8)[0] + 0.1 * rng.random((COUNT, 8))
+    yield from (kind(index, whole, "a network") for kind in (FrameVectors, SmallFrameVectors))
+    yield GeometryError(some, 0.01 * rng.random(6), 0.01, 0.5, "a network")
+    yield VideoRating(3.5, 2.5, 4, "a network")
+
     yield JudgeAnswers(**answers([*DIMENSIONS.values()] * 2))
     yield ProbeAnswers(**answers([*AXES] * 2))
+    yield MemoryAnswers(**answers(["returns", "place", "things", "state", "own: door"]))
     yield ProgressRatings(4.0, 3.0, "a judge")
     yield TriggerAnswer(1, 0.9, "left", "a judge")
+    yield CaseRatings(JUDGED, np.full(len(JUDGED), 0.75), "a judge")
+    yield BackgroundVectors(some, vectors, "clip-vit-b-32-openai")
+    yield DreamSimDistances(index, slight + 0.3 * (1 - np.abs(np.linspace(-1, 1, COUNT))), "dreamsim")
+    yield Reprojections(early, early + 2, np.full(3, 0.01), np.full(3, 0.02), np.full(3, 5000), "", "da3")
+    yield ResultFile(("hpsv3_quality", "visual_plausibility"), np.array([0.6, 0.7]), "a file")
     yield Judgeability(np.array([1, 0, 0, 1]), "a box", np.zeros(0), -1, -1, "a judge")
 
 

@@ -52,8 +52,12 @@ if TYPE_CHECKING:
     from revisit.core.observer import observer
     from revisit.core.suites import metrics_of, read_card
     from revisit.measures import frame_lpips, frame_mse, frame_psnr, frame_ssim
+    from revisit.monitor.checkpoint import Checkpoint
+    from revisit.monitor.loggers import lightning_callback
+    from revisit.monitor.monitor import Monitor
     from revisit.results import Results
     from revisit.results.tables import standard_summary
+    from revisit.set_distances import DistanceEstimate, fid, fvd, kid, kvd
 
 _HOMES = {
     "revisit.api": "evaluate failure_clips generate load observe rescore score",
@@ -64,8 +68,12 @@ _HOMES = {
     ),
     "revisit.core.suites": "metrics_of read_card",
     "revisit.measures": "frame_lpips frame_mse frame_psnr frame_ssim",
+    "revisit.monitor.checkpoint": "Checkpoint",
+    "revisit.monitor.loggers": "lightning_callback",
+    "revisit.monitor.monitor": "Monitor",
     "revisit.results": "Results",
     "revisit.results.tables": "standard_summary",
+    "revisit.set_distances": "DistanceEstimate fid fvd kid kvd",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _SUBMODULES = ("benchmark", "evidence")
@@ -74,12 +82,13 @@ _DEPRECATED = {
 }  # fmt: skip
 
 __all__ = [
-    "ANY_SET", "Array", "Batch", "Case", "Clip", "ClipInfo", "Frame", "FrameStream", "Gate", "GateResult", "Metric",
-    "Observer", "PairStream", "Reason", "Record", "Rejected", "Results", "RevisitError", "Sampling", "Score", "Series",
-    "Suite", "Target", "Unscored", "UsageError", "benchmark", "derived", "evaluate", "every", "evidence",
-    "evidence_kind", "failure_clips", "frame_lpips", "frame_metric", "frame_mse", "frame_psnr", "frame_ssim", "gate",
-    "generate", "load", "metric", "metrics_of", "observe", "observer", "per_second", "read_card", "rescore", "score",
-    "standard_summary", "suite",
+    "ANY_SET", "Array", "Batch", "Case", "Checkpoint", "Clip", "ClipInfo", "DistanceEstimate", "Frame", "FrameStream",
+    "Gate", "GateResult", "Metric", "Monitor", "Observer", "PairStream", "Reason", "Record", "Rejected", "Results",
+    "RevisitError", "Sampling", "Score", "Series", "Suite", "Target", "Unscored", "UsageError", "benchmark", "derived",
+    "evaluate", "every", "evidence", "evidence_kind", "failure_clips", "fid", "frame_lpips", "frame_metric",
+    "frame_mse", "frame_psnr", "frame_ssim", "fvd", "gate", "generate", "kid", "kvd", "lightning_callback", "load",
+    "metric", "metrics_of", "observe", "observer", "per_second", "read_card", "rescore", "score", "standard_summary",
+    "suite",
 ]  # fmt: skip
 
 

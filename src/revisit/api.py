@@ -23,7 +23,7 @@ import numpy as np
 
 from revisit import weights
 from revisit.core import OBSERVERS, SUITES, Case, Clip, Target, UsageError, load_all
-from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory
+from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory, target_in
 from revisit.core.frames import pixels
 from revisit.core.observer import Params
 from revisit.media import open_clip
@@ -36,7 +36,7 @@ Box = tuple[float, float, float, float]  # x0, y0, x1, y1 as fractions of the fi
 
 
 def evaluate(
-    source: str | Path,
+    source: str | Path | Iterable[Mapping[str, Any]],
     *,
     suite: str = "auto",
     set: str = "lite",
@@ -49,6 +49,8 @@ def evaluate(
     address: str = "",
     fresh: bool = False,
     align: str = "auto",
+    layout: str = "",
+    reference: str | Path | None = None,
     roots: Iterable[str | Path] = (),
     options: Params | None = None,
     judge: str = "",
@@ -70,7 +72,9 @@ def evaluate(
     Parameters
     ----------
     source
-        A folder of videos, a manifest.jsonl, or the folder of a benchmark's dataset.
+        A folder of videos, a manifest.jsonl, the folder of a benchmark's dataset, a dataset of LeRobot, WebDataset or
+        Hugging Face; or an iterator of samples, mappings with `name`, `frames` and the like, which are written as
+        lossless frames to the folder `clips` of the run.
     suite
         Suite of the source; "auto" recognises it by its layout.
     set
@@ -94,6 +98,10 @@ def evaluate(
         Discard earlier answers of this run.
     align
         How references are aligned: "auto", "index", "time" or "stretch".
+    layout
+        Which part of a path is what, such as "{scene}/{model}.mp4"; found by what repeats by default.
+    reference
+        Folder with the true videos, where they lie elsewhere, by the names of the scenes.
     roots
         Further folders that paths in a manifest may point to.
     options
@@ -143,11 +151,17 @@ def evaluate(
     from revisit.engine.request import Request, merge_parameters
     from revisit.media import Limits
 
+    if not isinstance(source, str | Path):
+        from revisit.datasets.iterator import write_samples
+
+        out = Path("runs/samples") if out is None else Path(out)
+        source = write_samples(source, out / "clips")
     named_options = [f"{name}={value}" for name, value in (options or {}).items()]
     folders = [Path(root) for root in roots]
     request = Request.of(
-        Path(source), suite, set, protocol, metrics, limit, align, folders, named_options, judge, truth=truth, only=only
-    )
+        Path(source), suite, set, protocol, metrics, limit, align, folders, named_options, judge, truth=truth,
+        only=only, layout=layout, reference=None if reference is None else Path(reference),
+    )  # fmt: skip
     request = replace(request, parameters=merge_parameters(params or {}))
     bar = None
     if progress:
@@ -333,7 +347,7 @@ def score(
             name,
             _clip(name, rgb, fps),
             reference=None if truths[name] is None else references[id(truths[name])],
-            target=_target(target),
+            target=target_in(target),
             prompt=prompt,
             camera=camera,
             phases=phases,
@@ -396,7 +410,7 @@ def observe(
     chosen = OBSERVERS[observer]
     if why := weights.why_missing(chosen.weights):
         raise UsageError(f"{observer}: {why}")
-    arguments |= {"target": _target(target)} if target is not None else {}
+    arguments |= {"target": target_in(target)} if target is not None else {}
     arguments |= {"prompt": prompt} if prompt else {}
     inputs, params = chosen.arguments(arguments)
     if chosen.kind == "file":
@@ -589,12 +603,3 @@ def _clips_by_name(clips: Any) -> dict[str, Any]:
         digits = len(str(len(clips) - 1))
         return {f"{number:0{digits}d}": clip for number, clip in enumerate(clips)}
     return {"clip": clips}
-
-
-def _target(target: Target | Box | None) -> Target | None:
-    if target is None or isinstance(target, Target):
-        return target
-    box = tuple(float(edge) for edge in target)
-    if len(box) != 4 or not (0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):
-        raise UsageError(f"a target is x0, y0, x1, y1 as fractions of the first frame, not {tuple(target)}")
-    return Target("target", (box[0], box[1], box[2], box[3]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import inspect
 from typing import Any
 
@@ -79,8 +80,11 @@ def card(id: str) -> Card:
     if id in set_names():
         set_file = read_set(id)
         return {"kind": "set", "id": id, "title": set_file.title, "roles": set_file.roles}
+    every = [*METRICS, *GATES, *OBSERVERS, *SUITES, *EVIDENCE, *set_names()]
+    near = difflib.get_close_matches(id, every, n=3)
+    hint = f"did you mean {', '.join(near)}? " if near else ""
     raise UsageError(
-        f"nothing is called {id!r}; `revisit list metrics|gates|observers|suites|evidence|sets` shows what is"
+        f"nothing is called {id!r}; {hint}`revisit list metrics|gates|observers|suites|evidence|sets` shows what is"
     )
 
 

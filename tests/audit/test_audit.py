@@ -320,7 +320,9 @@ def test_the_saved_results_are_of_these_metrics_and_failures() -> None:
         if "folder" in one.suites and {evidence_id(kind) for kind in observed_kinds(one, optional=False)} <= made
     }
     known = set(saved["metrics"]) | set(saved["not_asked"])
-    folder -= {"long_drift", "time_to_collapse"}  # their cards say that they were not audited
+    # Their cards say that they were not audited: they are for longer clips than the audit's.
+    folder -= {"long_drift", "time_to_collapse"}
+    folder = {id for id in folder if not id.startswith(("drift_", "half_life_"))}
     assert folder <= known, f"run `revisit audit --save-results`: not audited are {sorted(folder - known)}"
 
 

@@ -59,7 +59,7 @@ def test_a_misspelt_name_is_helped(revisit, tmp_path, make_clip):
     make_clip(tmp_path / "v/a.mp4")
     assert "did you mean psnr" in revisit("eval", "v", "-m", "pnsr", check=2).stderr
     assert "lite, paper" in revisit("eval", "v", "--set", "tiny", check=2).stderr
-    assert "has no protocol 'x'; it has corrected" in revisit("eval", "v", "--protocol", "x", check=2).stderr
+    assert "has no protocol 'x'; there are corrected" in revisit("eval", "v", "--protocol", "x", check=2).stderr
     assert "--align takes auto" in revisit("eval", "v", "--align", "x", check=2).stderr
     assert "is not a limit" in revisit("eval", "v", "--limits", "x=1", check=2).stderr
 
@@ -101,7 +101,7 @@ def test_import_scan_writes_a_manifest_that_eval_reads(revisit, make_clip, tmp_p
         ("rolls: {lab_stats: lite.lab}", "unknown field 'rolls'"),
         ("- lite", "a set file needs"),
         ("extends: mine.yaml", "extends itself"),
-        ("extends: nothing", "unknown observer set 'nothing'"),
+        ("extends: nothing", "there is no observer set 'nothing'"),
         ("roles: {lab_stats: lite.nobody}", "lite.nobody"),
     ],
 )

@@ -1,54 +1,80 @@
-"""The demo, as a user runs it: five models, told apart by the metrics meant for them."""
+"""The demo, as a user runs it: five models, told apart by the metrics meant for them, as README and docs show it."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
-from functools import partial
+from types import ModuleType
 
 import pytest
 
-from revisit.suites.folder import world
-from revisit.worlds.demo import DemoScene, render_demo
+import revisit as package
+from tests.conftest import PROJECT
+
+OTHER_MACHINE = 0.03  # scores may differ by as much
 
 
-@pytest.fixture
-def smaller(monkeypatch):
-    """The first scene with a sixth of the pixels and half the frames."""
-    scene = DemoScene("ball", "moved", "yaw:{away}:60@20,yaw:{back}:60@20")
-    monkeypatch.setattr(world, "render_demo", partial(render_demo, size=(144, 256)))
-    monkeypatch.setattr(world, "SCENES", (scene,))
+def _script(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.replace("/", "_"), PROJECT / f"{path}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", ["smaller", pytest.param("whole", marks=pytest.mark.long)])
-def test_the_demo_tells_the_five_models_apart(revisit, tmp_path, request, size):
-    if size == "smaller":
-        request.getfixturevalue("smaller")
-    done = revisit("demo", "--scenes", 1, "--json")
+@pytest.mark.parametrize("rooms", [1, pytest.param(9, marks=pytest.mark.long)])
+def test_the_demo_tells_the_five_models_apart(revisit, tmp_path, rooms):
+    done = revisit("demo", "--scenes", rooms, "--json")
     summary = json.loads(done.stdout)
     models = summary["models"]
 
-    def mean(model, metric):
-        return models[model]["scores"][metric].get("mean")
+    def mean(model, metric, kind="scores"):
+        return models[model][kind][metric].get("mean")
 
     assert set(models) == {"perfect", "frozen", "forgets", "resets", "drifts"}
     # A frozen camera does not pose the test: no memory metric scores it, and the funnel says where it stopped.
     funnel = {stage["stage"]: stage["n"] for stage in models["frozen"]["funnel"]}
-    assert funnel["readable"] == 1 and funnel["camera moved"] == 0 and funnel["memory scored"] == 0
+    assert funnel["readable"] == rooms and funnel["camera moved"] == 0 and funnel["memory scored"] == 0
     for metric in ("target_reappearance", "target_identity", "return_consistency", "event_outcome"):
         assert mean("frozen", metric) is None
-        assert mean("perfect", metric) is not None
+    assert mean("perfect", "return_consistency") is not None
     # Each failure is below perfect memory on the metric meant for it, by far.
-    assert mean("forgets", "target_reappearance") == 0 and mean("perfect", "target_reappearance") == 1
-    assert mean("resets", "event_outcome") < 0.2 < 0.9 < mean("perfect", "event_outcome")
+    if rooms == 9:  # whether the first room's target is back cannot be told
+        assert mean("forgets", "target_reappearance") == 0 and mean("perfect", "target_reappearance") == 1
+    assert mean("resets", "event_outcome") < 0.2 < 0.8 < mean("perfect", "event_outcome")
+    assert mean("resets", "target_reappearance", "held") < 0.3 < mean("resets", "target_reappearance")
     assert mean("drifts", "lighting_consistency") < mean("perfect", "lighting_consistency") - 0.1
-    if size == "whole":  # else both return at the bound
-        assert mean("drifts", "return_consistency") < mean("perfect", "return_consistency")
-    # What was asked of the camera, 60 degrees out and back, is what is recovered.
-    assert mean("perfect", "camera_path") == pytest.approx(120, abs=6)
+    # What was asked of the camera, 60 degrees out and back in steps of 9, is roughly what is recovered.
+    assert mean("perfect", "camera_path") == pytest.approx(120, abs=20)
     counters = json.loads((tmp_path / "demo/run/run.json").read_text())["counters"]
-    # the reference once for each worker, of which there may be more than rooms
-    assert counters["clips_decoded"] == 6 and counters["decodes"] == 5 + counters["most_decodes_of_one_clip"]
+    if rooms == 1:  # the reference once for each worker, of which there may be more than rooms
+        assert counters["clips_decoded"] == 6 and counters["decodes"] == 5 + counters["most_decodes_of_one_clip"]
     assert counters["most_runs_of_one_observer_on_one_clip"] == 1
-    page = (tmp_path / "demo/run/report/index.html").read_text()
-    assert "does not pose the test" in page.replace("\n", " ")
+    assert (tmp_path / "demo/run/report/index.html").is_file()
+    _assert_figures_are_fresh(package.load(tmp_path / "demo/run"), summary, rooms)
+
+
+def _assert_figures_are_fresh(results, summary, rooms):
+    """README's table and the verdict in docs are of scores like these: `make figures` makes them again."""
+    figures = json.loads((PROJECT / "docs/figures.json").read_text(encoding="utf-8"))["demo"]
+    scores = _script("docs/make_figures").clip_scores(results)
+    for clip, fresh in scores.items():
+        assert fresh == pytest.approx(figures["clips"][clip], abs=OTHER_MACHINE), f"{clip}: run `make figures`"
+    if rooms == 9:
+        assert scores.keys() == figures["clips"].keys(), "run `make figures`"
+        assert _script("benchmarks/demo_seeds").problems(summary["verdict"]) == []
+        shown = {answer["question"]["ask"]: answer["sentence"][:20] for answer in summary["verdict"]["answers"]}
+        for ask, sentence in shown.items():
+            assert any(line.startswith(ask) and sentence in line for line in figures["verdict"]), "run `make figures`"
+
+
+def test_pages_show_the_figures_of_the_last_runs():
+    figures = _script("docs/make_figures")
+    parts = figures.parts(json.loads(figures.FIGURES.read_text(encoding="utf-8")))
+    shown = set()
+    for page in figures.PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert figures.written(text, parts) == text, f"{page.name}: run `make figures`"
+        shown |= {found[1] for found in figures.PART.findall(text)}
+    assert shown == parts.keys()

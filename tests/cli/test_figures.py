@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Record, UsageError, load_all
-from revisit.report.leaderboards import as_html, as_latex, as_markdown
+from revisit.report.leaderboard_page import as_html
+from revisit.report.leaderboards import as_latex, as_markdown
 from revisit.results import Cell, Results
 from revisit.results.display import marks
-from revisit.results.leaderboards import CEILING, Board, BoardCell, BoardColumn, BoardRow, marked_rows, near_truth
+from revisit.results.leaderboards import CEILING, Board, BoardCell, BoardColumn, BoardRow, join_boards, marked_rows
 from revisit.results.model_facts import facts_for, published_facts
 
 load_all()
@@ -107,7 +108,7 @@ def test_hostile_names_are_text_in_every_table() -> None:
     assert "<img" not in as_markdown([board]) and "<img" not in as_html([board])
     latex = as_latex([board])
     assert latex.count(r"\end{tabular}") == 1 and r"\textbackslash{}alpha\$" in latex
-    assert as_latex([board]).count("\n") == 11  # a line end in a name makes no line
+    assert as_latex([board]).count("\n") == 12  # a line end in a name makes no line
 
 
 @pytest.fixture
@@ -200,25 +201,91 @@ def test_rows_in_groups_are_marked_within_their_group() -> None:
     assert marked_rows(board, rows, board.columns[0]) == {0: "best", 2: "best"}
 
 
-def test_a_table_of_scores_held_to_the_truth_says_so() -> None:
-    columns = BoardColumn("target_identity", "Looks the same"), BoardColumn("psnr", "PSNR")
+def test_what_looks_less_changed_than_the_truth_is_not_marked_as_measured() -> None:
+    columns = BoardColumn("target_identity", "Looks the same"), BoardColumn("target_identity.held", "Held")
     cell = replace(cell_around(0.7, 1), mean=0.7)
     rows = tuple(
-        BoardRow(name, "run", {"target_identity": cell, "psnr": cell}, role=role)
+        BoardRow(name, "run", dict.fromkeys(("target_identity", "target_identity.held"), cell), role=role)
         for name, role in (("a", ""), ("t", CEILING))
     )
-    held = near_truth(Board("t", "p", columns, rows, truths={"s": "1"}))
-    assert [column.title for column in held.columns] == ["Looks the same, nearness to the truth", "PSNR"]
-    assert [row.cells["target_identity"].mean for row in held.rows] == [0.7, 1.0]
-    assert [row.cells["psnr"].mean for row in held.rows] == [0.7, 0.7]
-    reset = BoardRow("reset", "run", {"target_identity": cell_around(0.9, 2)})
-    raw = Board("t", "p", columns, (reset, *rows), truths={"s": "1"})
-    assert marked_rows(raw, raw.rows, columns[0]) == {}  # it looks less changed than the truth: no merit
-    assert marked_rows(raw, raw.rows[:2], columns[0]) == {0: "best"}
-    without = Board("t", "p", columns, rows)
-    assert near_truth(without) == without
+    reset = BoardRow(
+        "reset", "run", {"target_identity": cell_around(0.9, 2), "target_identity.held": cell_around(0.1, 2)}
+    )
+    board = Board("t", "p", columns, (reset, *rows), truths={"s": "1"})
+    assert marked_rows(board, board.rows, columns[0]) == {}  # it looks less changed than the truth: no merit
+    assert marked_rows(board, board.rows[:2], columns[0]) == {0: "best"}
+    assert marked_rows(board, board.rows, columns[1]) == {1: "best"}
+
+
+def test_a_run_without_held_scores_shares_a_board_with_one_that_has_them() -> None:
+    cell = cell_around(0.7, 1)
+    plain = Board("t", "p", (BoardColumn("psnr", "P", protocol="1"),), (BoardRow("a", "x", {"psnr": cell}),))
+    other = BoardRow("b", "y", {"psnr": cell_around(0.9, 2), "psnr.held": cell_around(0.2, 2)})
+    both = (BoardColumn("psnr", "P", protocol="1"), BoardColumn("psnr.held", "P, held", protocol="1"))
+    for boards in ([plain, Board("t", "p", both, (other,))], [Board("t", "p", both, (other,)), plain]):
+        (joint,) = join_boards(boards)
+        assert [column.key for column in joint.columns] == ["psnr", "psnr.held"]
+        assert {row.model: row.cells["psnr.held"].mean for row in joint.rows} == {
+            "a": cell.mean, "b": other.cells["psnr.held"].mean,
+        }  # fmt: skip
 
 
 def test_results_and_records_of_hostile_clips_can_be_read() -> None:
     one = Case(HOSTILE, "folder", HOSTILE, HOSTILE, Clip(Path("x")))
     assert Results([one], [Record(one, "psnr", False, "scored", 30.0)]).models == [HOSTILE]
+
+
+def _unseen(axis: Any) -> list[Any]:
+    """Ticks beyond the ends of an axis, which are not drawn."""
+    low, high = sorted(axis.get_view_interval())
+    return [tick for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high]
+
+
+def _overlaps(figure: Any) -> list[tuple[str, str]]:
+    """Pairs of texts of a figure that lie over each other."""
+    from itertools import combinations
+
+    from matplotlib.text import Text
+
+    figure.canvas.draw()
+    ticks = [tick for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for tick in _unseen(axis)]
+    beyond = {id(label) for tick in ticks for label in (tick.label1, tick.label2)}
+    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
+    texts = [text for text in texts if id(text) not in beyond]
+    boxes = [(text.get_text(), text.get_window_extent()) for text in texts]
+    return [(a, b) for (a, one), (b, other) in combinations(boxes, 2) if one.overlaps(other)]
+
+
+def test_no_label_of_a_radar_or_horizon_lies_over_another(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from revisit.media import save_npz
+    from revisit.report import figures
+
+    metrics = [
+        "return_consistency", "event_outcome", "lighting_consistency", "style_consistency", "visual_integrity_lite",
+        "wr_integrity", "motion_smoothness", "ssim", "target_identity", "target_reappearance",
+    ]  # fmt: skip
+    models = [f"a model with a long name {k}" for k in range(8)]
+    (tmp_path / "units").mkdir()
+    save_npz(tmp_path / "units/one.npz", {"frame": np.arange(24), "value": np.linspace(0, 1, 24)})
+    cases = [Case(f"s@{model}#0", "folder", model, "s", Clip(Path("x"))) for model in models]
+    records = [
+        Record(one, metric, False, "scored", 0.5 + 0.05 * k, units="units/one.npz", n_units=24)
+        for k, one in enumerate(cases)
+        for metric in metrics
+        if k or metric != metrics[0]  # the first model is missing from the first curve
+    ]
+    results = Results(cases, records, folder=tmp_path)
+    radar, horizon = figures.radar(results, metrics), figures.horizon(results, metrics[:3])
+    assert _overlaps(radar) == [] and _overlaps(horizon) == []
+    named = {text.get_text() for legend in horizon.legends for text in legend.get_texts()}
+    assert named == set(models)  # also who is in a later curve only
+
+
+def test_latex_tables_have_labels_of_their_own() -> None:
+    boards = [Board(title, "p", (BoardColumn("psnr", "PSNR"),), ()) for title in ("folder, Real", "folder, Real", "§")]
+    text = as_latex(boards)
+    assert [line for line in text.splitlines() if "label" in line] == [
+        r"\label{tab:folder-real}", r"\label{tab:folder-real-2}", r"\label{tab:board}",
+    ]  # fmt: skip
+    assert text.index(r"\caption") < text.index(r"\label")

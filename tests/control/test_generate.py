@@ -355,6 +355,7 @@ def test_two_commands_end_in_a_table(suite: str, worlds: dict[str, Path], tmp_pa
     assert again.splitlines()[-10:] == scored.stdout.splitlines()[-10:]
 
 
+@pytest.mark.long
 def test_a_rendered_place_is_the_ceiling_where_nobody_filmed_the_truth(worlds: dict[str, Path], tmp_path: Path) -> None:
     """One under each camera and event: a truth of its own in the plan, missing from no list, and gone without truth."""
     from revisit.engine.request import Request

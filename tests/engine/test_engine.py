@@ -215,7 +215,7 @@ def test_worker_processes_give_the_same_summary(cases, tmp_path, monkeypatch):
     assert (watching.clips, watching.done) == (4, 4)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_last_scenes_are_shared_out_among_workers_that_would_wait(make_clip, tmp_path):
     """Three scenes on two workers: the third one is split, and only that."""
     cases = []
@@ -266,7 +266,7 @@ def test_a_job_is_split_so_that_nothing_is_lost_or_done_twice(parts):
         assert max(load) - min(load) <= 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_other_processes_score_with_the_same_bytes(cases, tmp_path, monkeypatch):
     here = evaluate(plan_for(cases), tmp_path / "here", workers=0)
     monkeypatch.setattr("revisit.engine.run.scoring_workers", lambda *_: 2)

@@ -132,6 +132,7 @@ def test_a_reference_travels_with_its_clip(clips, tmp_path, monkeypatch) -> None
     assert np.array_equal(shares[0].difference, shares[1].difference) and 0 < shares[1].difference.max() < 1
 
 
+@pytest.mark.long
 def test_pairs_of_two_sizes_are_followed_by_the_worker(clips, tmp_path, monkeypatch) -> None:
     first, last = clips[0], clips[3]
     truth = digest(first)
@@ -148,6 +149,7 @@ def test_pairs_of_two_sizes_are_followed_by_the_worker(clips, tmp_path, monkeypa
     assert np.array_equal(*found) and len(found[0]) == 24
 
 
+@pytest.mark.long
 def test_one_observer_that_fails_costs_nobody_else(clips, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     cache = EvidenceCache(tmp_path / "host")
@@ -197,6 +199,7 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     assert host.free == [tmp_path / "a"] and host.clip is None
 
 
+@pytest.mark.long
 def test_a_host_that_dies_costs_the_clips_it_was_shown_and_is_started_again(clips, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     monkeypatch.setenv("REVISIT_OPENVINO", "auto")  # where it is there, the device is told in more words than its name
@@ -461,6 +464,36 @@ def test_a_host_is_for_cuda(device, hosted_there, monkeypatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setenv("REVISIT_DEVICE", device)
     assert worker_processes.uses_host() is hosted_there
+
+
+@pytest.mark.parametrize(
+    ("requested", "jobs", "hosts", "workers"),
+    [(None, 100, 0, 12), (None, 100, 2, 8), (None, 100, 8, 8), (None, 3, 8, 3), (1, 100, 4, 1), (None, 0, 2, 0)],
+)
+def test_every_gpu_has_a_worker(requested, jobs, hosts, workers, monkeypatch) -> None:
+    from revisit.engine import worker_count
+
+    monkeypatch.setattr(worker_count, "cores", lambda: 12)
+    assert worker_count.observing_workers(requested, jobs, hosts) == workers
+
+
+@pytest.mark.long
+def test_no_gpu_is_started_that_nobody_sends_frames_to(clips, tmp_path, monkeypatch) -> None:
+    """Two devices and one worker: the second process would only hold memory."""
+    from revisit.engine import worker_processes
+
+    started = []
+    usual = worker_processes._host
+
+    def noted(context, device, *rest):
+        started.append(device)
+        return usual(context, device, *rest)
+
+    monkeypatch.setattr(worker_processes, "_host", noted)
+    monkeypatch.setenv("REVISIT_NETWORKS", "host")
+    monkeypatch.setenv("REVISIT_DEVICE", "cpu,cpu")
+    assert run(jobs_of(clips[:1], "toy.rows"), EvidenceCache(tmp_path / "host"), workers=1) == {}
+    assert started == ["cpu"]
 
 
 def test_words_for_a_wrong_setting(clips, tmp_path, monkeypatch) -> None:

@@ -71,7 +71,7 @@ def test_a_subset_of_metrics_says_nothing_of_tests_nobody_asked_for(
     done = invoke(
         "eval", root / source, "--suite", suite, "-m", metric, *options, "--workers", 0, "--out", tmp_path / "r"
     )
-    assert "clips that posed the test" not in done.output
+    assert "testable clips" not in done.output
     summary = json.loads((tmp_path / "r/summary.json").read_text())
     scores = [entry["scores"][metric]["n"] for entry in summary["models"].values()]
     assert sum(scores) > 0, "something was scored"
@@ -85,7 +85,7 @@ def test_a_subset_of_metrics_says_nothing_of_tests_nobody_asked_for(
 def test_a_memory_metric_is_told_with_who_posed_the_test(worlds: Callable[[str], Path], tmp_path: Path) -> None:
     flags = ("-m", "return_consistency", "--workers", 0, "--no-report", "--all", "--out", tmp_path / "r")
     done = invoke("eval", worlds("folder") / "folder/manifest.jsonl", *flags)
-    assert "clips that posed the test" in done.output
+    assert "testable clips" in done.output
     models = json.loads((tmp_path / "r/summary.json").read_text())["models"]
     assert {model: count_testable(entry["funnel"]) for model, entry in models.items()} == {
         "frozen_camera": (0, 1), "perfect": (1, 1),

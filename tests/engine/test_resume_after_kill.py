@@ -14,7 +14,8 @@ import pytest
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [1, 3])
 def test_the_same_command_finishes_after_being_killed(make_clip, tmp_path, kills):
     for i in range(4):
         make_clip(tmp_path / f"videos/{'ab'[i % 2]}/clip{i}.mp4", seed=i, size=(96, 128), count=10)

@@ -76,7 +76,7 @@ def test_without_torch_nothing_is_decoded_and_the_command_is_told(
     assert not (tmp_path / "run/records.jsonl").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_command_that_is_told_works_as_printed(videos: Path, tmp_path: Path, revisit: Any) -> None:
     """The first half is for the environment that runs this, and finds the package and its extra there."""
     done = revisit("eval", videos, "--set", "small", "-m", METRICS, check=3, env=without(tmp_path, "torch"))

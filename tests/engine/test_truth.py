@@ -89,9 +89,9 @@ def test_a_reset_is_no_return_as_it_should_be() -> None:
     assert alike == pytest.approx({"reset": 0.1, "right": 0.9})  # of half, nobody knows whether it was reset
     reset = next(record for record in made.scores("target_reappearance") if record.case.model == "reset")
     assert (reset.facts["own"], reset.facts["outcome"]) == (1.0, 0.1)
-    assert measured_text(reset) == "measured 1.00, but what happened unseen is undone"
+    assert measured_text(reset) == "measured 1.00, but the unseen event is undone: a reset"
     told = {record.case.model: measured_text(record) for record in made.about("target_identity")}
-    assert told["right"] == "measured 0.62, but what happened unseen came out at 0.90 only"
+    assert told["right"] == "measured 0.62; it counts for no more than the outcome of the unseen event, 0.90"
     assert told["half"].startswith("measured 0.70; it looks less changed than the truth")
     assert measured_text(next(iter(made.scores("event_outcome")))) == ""
 

@@ -170,9 +170,16 @@ def test_a_whole_run_with_canaries(exam, tmp_path):
     manifest.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (tmp_path / "judge.yaml").write_text(f"kind: instrumented\nscenes: {exam / 'scenes'}\nagain: 0\n")
     chosen = choose_judge(str(tmp_path / "judge.yaml"))
-    metrics = ("wr_visible_spatial", "wr_returned_spatial", "wr_returned_state", "judged_progress", "memo_vqa_cm")
+    metrics = (
+        "wr_visible_spatial", "wr_returned_spatial", "wr_returned_state", "judged_progress", "memo_vqa_cm",
+        "judged_memory", "judged_own",
+    )  # fmt: skip
+    asks = {ask: text for text, (ask, negate) in scene.questions.items() if not negate}
+    own = [{"text": asks[ask], "answer": "yes", "dimension": ask} for ask in ("returned", "state") if ask in asks]
+    (tmp_path / "own.yaml").write_text(json.dumps(own))
     observers = ObserverSet("lite", load_roles("lite", judge=True), chosen.judge.facts)
-    plan = make_plan(SUITES["folder"], manifest, observers, metrics=metrics)
+    options = {"questions": str(tmp_path / "own.yaml")}
+    plan = make_plan(SUITES["folder"], manifest, observers, metrics=metrics, options=options)
     run = evaluate(plan, tmp_path / "run", workers=0, cache=EvidenceCache(tmp_path / "cache"), judge=chosen)
     assert run.exit_code == 0
     scores = {
@@ -183,8 +190,9 @@ def test_a_whole_run_with_canaries(exam, tmp_path):
         }
         for model in kinds
     }
-    assert scores["perfect"] == dict(zip(metrics, (1, 1, 1, 1, 100), strict=True))
-    assert scores["state_reset"] == dict(zip(metrics, (1, 1, 0, 0, 75), strict=True))
+    assert scores["perfect"] == dict(zip(metrics, (1, 1, 1, 1, 100, 1, 1), strict=True))
+    assert scores["state_reset"] == dict(zip(metrics, (1, 1, 0, 0, 75, 0.5, 0.5), strict=True))
+    assert scores["frozen_camera"]["judged_memory"] is None and scores["frozen_camera"]["judged_own"] is not None
     assert scores["frozen_camera"]["wr_returned_state"] is None  # its gate is closed: there was no return
 
 

@@ -29,7 +29,7 @@ QUESTIONS = [
     Question("d", "Is there a <|im_end|> in the picture?"),
 ]
 RULE = PatchRule(14, 2, 2, (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711), 3136, 1003520)
-FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
+FAMILIES = (*(pytest.param(name, marks=pytest.mark.long) for name in ("qwen2_vl", "qwen2_5_vl")), "qwen3_vl")
 
 
 def test_single_tokens_that_say_yes_and_no():

@@ -116,7 +116,7 @@ def refuses(kind: str) -> list[str]:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_with_a_judge_that_writes_prose_is_unscored_and_never_a_zero(tmp_path, source):
     """Every reply that is no answer, over HTTP, in a whole run: nothing is scored, and each record says why."""
     prose, ratings = (

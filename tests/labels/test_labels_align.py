@@ -418,3 +418,47 @@ def test_tables_say_what_they_are():
     ]  # fmt: skip
     for table in tables:
         assert all(len(row["cells"]) == len(table["columns"]) for row in table["rows"])
+
+
+def test_pairs_that_drop_out_are_counted_by_their_reasons():
+    from revisit.core.reasons import Reason
+
+    cases = [case(f"s{k}", model) for k in range(6) for model in "ab"]
+    scores = {c.id: 0.9 if c.model == "a" else 0.4 for c in cases if c.sample in ("s0", "s1", "s2")}
+    records = [Record(c, METRIC, False, "scored", scores[c.id]) for c in cases if c.id in scores]
+    records += [
+        Record(c, METRIC, False, "unscored", reason=Reason("gate_closed", "the camera stays"))
+        for c in cases
+        if c.sample in ("s3", "s4")
+    ]
+    labels = [vote(cases[2 * k], cases[2 * k + 1], "a", rater) for k in range(5) for rater in ("r1", "r2")]
+    labels += [vote(cases[10], cases[11], "cannot_judge", rater) for rater in ("r1", "r2")]
+    run = Results(cases, records)
+    found = alignment(run, labels, {DIMENSION: [METRIC, "psnr"]})
+    assert (found.bridges[0].pairs, found.bridges[0].bridged, found.bridges[0].left_out) == (
+        5,
+        3,
+        {"test not posed": 2},
+    )
+    assert found.notes == (
+        "1 of 6 questions about pairs: nobody could judge them",
+        f"{DIMENSION}: the run did not ask psnr",
+        f"{DIMENSION}: {METRIC} compares 3 of 5 pairs with a verdict of people; left out, a clip without a score: "
+        "test not posed 2",
+    )
+
+
+@pytest.mark.parametrize("things", [1, 2, 3])
+def test_too_few_things_give_no_coefficient(things):
+    labels = []
+    for k in range(things):
+        one, other = case(f"s{k}", "a"), case(f"s{k}", "b")
+        labels += [vote(one, other, "a", "r1"), vote(one, other, "b", "r2")]
+    row = agreement(labels).rows[0]
+    values = [one.value for one in (row.ac1, row.ac2, row.fleiss, row.alpha) if one is not None]
+    assert (row.rated_twice, row.alike) == (things, 0.0)
+    cells = agreement_tables(agreement(labels))[0]["rows"][0]["cells"]
+    if things < 3:
+        assert values == [None] * 4 and cells[4:] == ["too few"] * 6
+    else:
+        assert all(value is not None and value < 0 for value in values) and "too few" not in cells

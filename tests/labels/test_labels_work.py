@@ -17,8 +17,9 @@ from revisit.labels.export import labels_of, project_files, write
 from revisit.labels.label import Label, read_labels
 from revisit.labels.project import ProjectSettings, make_project, open_project
 from revisit.labels.queue import ItemQueue
-from revisit.labels.start import ProjectRequest, open_or_make_project
+from revisit.labels.start import ProjectRequest, open_or_make_project, start
 from revisit.labels.store import RaterAnswer, Store
+from revisit.web.server import ListenAddress
 from tests.browsing import serving
 from tests.conftest import moving_frames
 from tests.labelling import Person, clip, tiny_run, write_run
@@ -219,3 +220,21 @@ def test_the_commands_from_clips_to_the_report(tmp_path, revisit):
     page = (tmp_path / "runs/videos/report/index.html").read_text()
     assert "scored again since" not in page
     assert "What people say" in page and "Smoothness of motion" in page and '<svg class="figure"' in page
+
+
+def test_items_go_to_the_raters_that_are_named(tmp_path):
+    run = tiny_run(tmp_path, ("x", "y"), ("cup",))
+    said: list[str] = []
+
+    def prepare(*names: str, raters: int | None = None) -> int:
+        said.clear()
+        settings = ProjectSettings(("trigger",)) if raters is None else ProjectSettings(("trigger",), raters=raters)
+        request = ProjectRequest((run,), settings, names=names, raters=raters)
+        start(request, ListenAddress(), "t" * 20, True, said.append, lambda *told: None)
+        return open_project(run / "labels").settings.raters
+
+    assert prepare("Ann", "Ben") == 2 and "each for 2 raters" in said[0]
+    assert prepare() == 2
+    assert prepare("Cleo") == 3  # she would have got nothing
+    assert prepare(raters=4) == 4 and "fewer raters are there" in said[-1]
+    assert prepare("Dora", "Emil") == 4  # somebody said how many

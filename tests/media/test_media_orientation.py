@@ -40,6 +40,8 @@ FILES = {
     "vp9.webm": ("libvpx-vp9", "yuv420p", (50, 34), False),
 }
 
+QUICK = ("h264-odd.mp4", "vp9.mp4", "vp9.webm")
+
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -109,7 +111,7 @@ def shown_by_ffmpeg(path: Path, pix_fmt: str, height: int, width: int) -> list[n
 
 
 @pytest.mark.parametrize("orientation", ORIENTATIONS)
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [one if one in QUICK else pytest.param(one, marks=pytest.mark.long) for one in FILES])
 def test_every_orientation_is_as_ffmpeg_shows_it(stored: Path, tmp_path: Path, name: str, orientation: str) -> None:
     matrix, turned = ORIENTATIONS[orientation]
     plain, _ = frames_of(stored / f"{Path(name).stem}-{Path(name).suffix[1:]}.mp4")

@@ -358,6 +358,7 @@ def test_a_run_without_the_network_loses_only_lpips(chosen, make_clip, tmp_path:
     assert summary["not_asked"] == {"lpips": words}  # nobody can observe it, so it is not asked
 
 
+@pytest.mark.long
 @needs_torch
 def test_a_run_with_the_network_scores_lpips(make_clip, tmp_path: Path, revisit, weights: Path):
     make_clip(tmp_path / "v/a.mp4", size=(64, 96))

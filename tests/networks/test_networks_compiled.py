@@ -30,6 +30,7 @@ def compiler(monkeypatch):
     return compiled._compiler
 
 
+@pytest.mark.long
 @torch.inference_mode()
 def test_full_batches_are_compiled_and_say_the_same(compiler):
     network, x, y = Network(), torch.randn(4, 5), torch.randn(4, 3)
@@ -49,6 +50,7 @@ def test_full_batches_are_compiled_and_say_the_same(compiler):
     assert other.calls == 1 and len(compiler.made) == 2
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 @torch.inference_mode()
 def test_recorded_steps_answer_each_batch_for_itself(monkeypatch):

@@ -26,9 +26,9 @@ from revisit.networks import gram, runtime  # noqa: E402
 from revisit.networks import preprocessing as shapes  # noqa: E402
 from revisit.networks.efficientnet_lite import ID, STAGES, EfficientNetLite0, build, described, full_field  # noqa: E402
 from revisit.observers.frames import frame_facts  # noqa: E402
+from revisit.observers.object_features import cut_out, object_vectors, whole_views  # noqa: E402
 from revisit.suites.mbench.evidence import GramDistances  # noqa: E402
 from revisit.suites.mbench.observers import gram_matrices  # noqa: E402
-from revisit.suites.mbench.observers.objects import cut_out, object_vectors, whole_views  # noqa: E402
 from revisit.suites.memobench.metrics.identity import patch_similarity  # noqa: E402
 from revisit.worlds.state import TARGET  # noqa: E402
 from tests.conftest import Cli  # noqa: E402
@@ -167,7 +167,10 @@ def test_gram_matrices_follow_their_formula(random_weights: Path) -> None:
 FRAME_OBSERVERS = [OBSERVERS[f"small.{name}"] for name in ("patches", "identity", "integrity", "feature_error")]
 
 
-@pytest.mark.parametrize("observer", FRAME_OBSERVERS, ids=lambda observer: observer.id)
+@pytest.mark.parametrize(
+    "observer", [FRAME_OBSERVERS[0], *(pytest.param(one, marks=pytest.mark.long) for one in FRAME_OBSERVERS[1:])],
+    ids=lambda observer: observer.id,
+)  # fmt: skip
 def test_a_frame_is_described_alike_alone_and_among_others(random_weights: Path, observer: Observer) -> None:
     rgb, truth = noise(5, (72, 128)), noise(5, (72, 128), seed=1)
     given = truth if observer.pairs else None

@@ -311,8 +311,8 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     from revisit.engine.cache import EvidenceCache
     from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
     from revisit.engine.worker_processes import run_jobs
+    from revisit.evidence.objects import ObjectMasks
     from revisit.media import Limits, clip_digest, encode_mp4
-    from revisit.suites.mbench.evidence import ObjectMasks
 
     monkeypatch.setenv("REVISIT_DEVICE", "cpu")
     jobs = []

@@ -96,7 +96,7 @@ def test_the_published_musiq_has_the_published_size() -> None:
 
 
 def test_imaging_covers_720p_and_divides_by_a_hundred(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from revisit.suites.mind.observers import quality
+    from revisit.observers import frame_quality as quality
 
     assert quality.MIND_SIZE == (720, 1280)
     monkeypatch.setattr(quality, "MIND_SIZE", (90, 160))  # a sixty-fourth of the work
@@ -289,8 +289,8 @@ def small_vit(folder: Path, id: str) -> None:
 
 
 def test_aesthetic_observers(folder: Path) -> None:
+    from revisit.observers.frame_quality import aesthetic_mind
     from revisit.suites.memobench.observers import quality
-    from revisit.suites.mind.observers.quality import aesthetic_mind
 
     small_vit(folder, "clip-vit-l-14-openai")
     torch.save(drawn(shapes_of(aesthetic.Layers(768))), folder / "laion-aesthetic-v2.pth")
@@ -388,7 +388,7 @@ def test_the_paper_set_rates_frames_by_these_networks() -> None:
 
 
 def test_a_missing_weight_is_a_sentence(folder: Path) -> None:
-    from revisit.suites.mind.observers.quality import imaging
+    from revisit.observers.frame_quality import imaging
 
     said = weights.why_missing(imaging.weights)
     assert said is not None and "musiq-spaq" in said and "revisit weights pull" in said

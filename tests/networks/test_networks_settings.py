@@ -55,6 +55,7 @@ def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch, name: str, va
         settings.check()
 
 
+@pytest.mark.long
 def test_the_command_refuses_them_before_it_looks_at_a_clip(
     make_clip: Callable[..., Path], revisit: Cli, tmp_path: Path
 ) -> None:

@@ -271,7 +271,7 @@ def test_a_network_is_loaded_once_for_all_clips(name: str, seen: Any, clips: Pat
     assert (out / "mine/a.log").is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_is_there_is_kept_and_what_changed_is_made_again(
     seen: Any, clips: Path, tmp_path: Path, make_clip: Make
 ) -> None:
@@ -307,8 +307,8 @@ def test_structure_from_motion_numbers_what_it_placed(
     ("trouble", "said"),
     [
         ("raise", "RuntimeError: out of memory really"),
-        ("die", "da3 ended with 9: Killed by nobody"),
-        ("hang", "da3 was stopped after 1 s; --timeout allows more"),
+        pytest.param("die", "da3 ended with 9: Killed by nobody", marks=pytest.mark.long),
+        pytest.param("hang", "da3 was stopped after 1 s; --timeout allows more", marks=pytest.mark.long),
     ],
 )
 def test_one_clip_that_fails_is_one_sentence(
@@ -333,6 +333,7 @@ def test_one_clip_that_fails_is_one_sentence(
     assert "2 made" in poses(*given)
 
 
+@pytest.mark.long
 def test_a_python_without_the_estimator(clips: Path, tmp_path: Path) -> None:
     with pytest.raises(MissingPrerequisite, match=r"cannot load da3: ModuleNotFoundError: .*depth-anything-3"):
         poses(clips, "--with", "da3", "--out", tmp_path / "poses")
@@ -417,7 +418,7 @@ def test_estimators_are_checked_when_they_are_named() -> None:
         Driver("none")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_suites_find_what_was_made(seen: Any, tmp_path: Path) -> None:
     from revisit.core import Case
     from revisit.suites.mind.read import read as read_mind

@@ -184,7 +184,7 @@ def test_the_page_holds_what_a_reader_asks_for(tmp_path: Path) -> None:
     words = " ".join(page.words)
     for expected in (
         "Which model remembers best?", "Any folder of videos", "/data/kitchen", "corrected:22222222",
-        "Does it look the same?", "alone was scored", "Worst moments",
+        "Does it look the same?", "has a score", "Worst moments",
         "does not pose the test", "Return consistency", "0.61", "1/1", "0/1", "2026-01-02 03:05 UTC",
         "revisit eval 'kitchen'", "line 3",
         "no reference video was given for this case", "lite.thumbnails", "cluster-robust", "every frame, at most 192",
@@ -250,7 +250,7 @@ def test_the_score_that_counts_is_shown_and_what_was_measured_is_said(tmp_path: 
     rows = read(run).data["clips"]
     assert [row["scores"] for row in rows] == [[0.1], [0.8]]
     shown = {clip["model"]: clip["scores"][0] for clip in clips_of(run) if not clip["truth"]}
-    assert shown["a"] == [0.1, "0.10", "measured 0.90, but what happened unseen is undone"]
+    assert shown["a"] == [0.1, "0.10", "measured 0.90, but the unseen event is undone: a reset"]
     assert shown["b"] == [0.8, "0.80"]
 
 

@@ -125,7 +125,7 @@ def test_a_model_that_was_scored_too_rarely_is_not_beaten() -> None:
     scores = {METRIC: {"A": good, "B": good, "C": bad}, GATED: {"A": good, "B": rare, "C": bad}}
     made = make_verdict(results_of(scores), CARD)
     assert "B" in made.answers[1].left_out
-    assert made.overall == "" and "somewhere better than each;" not in f"{made.sentence};"
+    assert made.overall == "" and "it loses to no model" not in made.sentence
 
 
 def test_who_beats_all_that_could_be_compared_is_said_with_who_could_not() -> None:
@@ -135,7 +135,7 @@ def test_who_beats_all_that_could_be_compared_is_said_with_who_could_not() -> No
     scores = {METRIC: {"A": good, "B": good, "C": bad}, GATED: {"A": good, "B": rare, "C": bad}}
     made = make_verdict(results_of(scores), CARD)
     assert made.overall == "" and made.ahead == "A" and made.not_compared == ("B",)
-    assert "B, scored too rarely to be compared" in made.sentence
+    assert "too few clips of B" in made.sentence
 
 
 # Gates
@@ -205,7 +205,7 @@ def test_equal_differences_are_no_certainty() -> None:
         deltas = compare(Contender("a", before), [Contender("b", after)], [METRIC])
         assert deltas[0].better is None and deltas[0].p is None
     answer = rank_question(results_of({METRIC: {"a": [0.5, 0.75, 0.25], "b": [0.25, 0.5, 0.0]}}), ASK)
-    assert answer.best == ("a", "b") and "3 scenes cannot tell, 6 or more could" in answer.sentence
+    assert answer.best == ("a", "b") and "3 scenes in common, a test needs 6" in answer.sentence
 
 
 def by_enumeration(wins: int, losses: int, scenes: int) -> float:

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, MediaError, Reason, Record, Rejected, UsageError
-from revisit.report.leaderboards import as_csv, as_html, as_latex, as_markdown
+from revisit.report.leaderboard_page import as_html
+from revisit.report.leaderboards import as_csv, as_latex, as_markdown
 from revisit.results import Results
 from revisit.results.leaderboards import (
     Board,
@@ -258,6 +259,10 @@ def test_a_board_says_how_many_clips_posed_the_test() -> None:
     assert made.columns[0].title == "test posed"
     assert [row.cell(made.columns[0]).shown(2) for row in made.rows] == ["1/3", "–"]
     assert board_of_run(run, COLUMNS).columns[0].title == "VisQual"
+    counts = {"models": {"A": {"asked": 2, "returned": 1}, "B": {"asked": 2, "returned": 0}}}
+    made = board_of_run(replace(run, summary={"look_away": counts}), COLUMNS)
+    assert made.columns[0].title == "looks away and comes back"
+    assert [row.cell(made.columns[0]).shown(2) for row in made.rows] == ["1/2", "0/2"]
 
 
 def test_a_run_whose_clips_two_judges_saw_says_so() -> None:
@@ -277,7 +282,7 @@ def test_names_are_escaped_in_every_format() -> None:
     made = [board(row(NASTY, 14.0, 0.5), row("b", 12.0, 0.4))]
     page = as_html(made)
     assert "<script>alert" not in page
-    assert "&lt;script&gt;alert(&quot;x&quot;)" in page
+    assert "&lt;script&gt;alert(&#34;x&#34;)" in page
     assert "innerHTML" not in page
     assert r"\|$\_{" in as_markdown(made)
     assert "<script>" not in as_markdown(made)
@@ -298,8 +303,8 @@ def test_formats_show_counts_protocol_and_what_is_unscored() -> None:
     assert latex.count(r"\begin{tabular}") == 2
     assert r"LPIPS $\downarrow$" in latex
     page = as_html(made)
-    assert page.count("<table>") == 2
-    assert 'data-better="lower"' in page
+    assert page.count('<table class="scores">') == 2
+    assert 'data-first="ascending"' in page  # less is better
 
 
 # result files of the public scripts
@@ -395,7 +400,7 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     page = tmp_path / "board.html"
     assert ask("--published", "--format", "html", "--out", page).exit_code == 0
     assert page.read_text().startswith("<!doctype html>")
-    assert len(json.loads(ask("--supplement", "--json").stdout)) == 15  # MemoBench 11, WRBench 2, MIND 2
+    assert len(json.loads(ask("--supplement", "--json").stdout)) == 21  # MemoBench 11, WRBench 2, MIND 2, and others
     assert "unknown column 'ELO'" in str(ask("--published", "--sort", "ELO").exception)
     assert "unknown format 'pdf'" in str(ask("--published", "--format", "pdf").exception)
     assert "nothing to show" in str(ask().exception)

@@ -73,13 +73,15 @@ def test_better_follows_the_direction_of_the_metric() -> None:
     assert made("motion_amount").paired("motion_amount", "c", "a").better is None  # it describes
 
 
-def test_ranks_are_on_common_clips_with_the_places_a_model_may_have() -> None:
+def test_ranks_are_by_common_clips_of_pairs_with_the_places_a_model_may_have() -> None:
     found = {rank.model: rank for rank in made().ranks("psnr")}
     assert [found[model].rank for model in ("b", "a", "c")] == [1, 2, 3]
     assert (found["c"].low, found["c"].high) == (3, 3)  # far behind both
     sure = made().paired("psnr", "a", "b").better == "b"
     assert (found["a"].low, found["a"].high) == ((2, 2) if sure else (1, 2))
-    assert all(rank.n == 8 for rank in made(without=(("a", 3),)).ranks("psnr"))  # a clip that one lacks counts for none
+    lacking = made(without=(("a", 3),))  # a clip that one lacks counts for the others
+    assert {rank.model: rank.n for rank in lacking.ranks("psnr")} == {"a": 8, "b": 9, "c": 9}
+    assert [rank.model for rank in lacking.ranks("psnr")] == ["b", "a", "c"]
     with pytest.raises(UsageError, match="without a better direction"):
         made("motion_amount").ranks("motion_amount")
 

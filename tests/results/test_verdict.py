@@ -12,6 +12,7 @@ import pytest
 
 from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, load_all
 from revisit.results import Results
+from revisit.results.ceilings import held_to_truth
 from revisit.results.question_ranking import ClipsNeeded, SuiteQuestion, questions_of, rank_question
 from revisit.results.verdict import make_verdict
 from tests.stats.test_stats import by_scipy
@@ -51,7 +52,8 @@ def test_the_best_is_named_with_its_evidence() -> None:
     change = np.array(a) - np.array(b)
     low, high = by_scipy(change)[0]
     expected = (
-        f"a before b ({(change > 0).sum()} of 14 clips, +{change.mean():.2f}, {low:.2f} to {high:.2f}), and before c"
+        f"a beats b on {(change > 0).sum()} of 14 clips: +{change.mean():.2f} (95 % CI {low:.2f} to {high:.2f}); "
+        "it also beats c"
     )
     assert answer.sentence == expected
     plain = [by_scipy(np.subtract(x, y))[1] for x, y in ((a, b), (a, c), (b, c))]
@@ -64,15 +66,15 @@ def test_the_best_is_named_with_its_evidence() -> None:
 def test_what_clips_cannot_decide_is_said_with_how_many_more_would() -> None:
     answer = rank_question(made({METRIC: {"a": _noisy(0.51, 1, spread=0.1), "b": _noisy(0.5, 2, spread=0.1)}}), ASK)
     assert set(answer.best) == {"a", "b"}
-    assert answer.sentence.startswith("these clips cannot decide between ")
-    assert "more would" in answer.sentence and "before" not in answer.sentence
+    assert answer.sentence.startswith("a is ahead of b on ") and "not significant" in answer.sentence
+    assert "more clips would decide" in answer.sentence and "beats" not in answer.sentence
     assert [(place.low, place.high) for place in answer.places] == [(1, 2), (1, 2)]
 
 
 def test_numbers_of_clips_are_told_with_a_range() -> None:
-    assert str(ClipsNeeded(40, 25, 80)) == "about 40 more would (25 to 80)"
-    assert str(ClipsNeeded(40, 25, None)) == "about 40 more would (25 or more)"
-    assert str(ClipsNeeded(None, 60, None)) == "more than 60 more would be needed"
+    assert str(ClipsNeeded(40, 25, 80)) == "about 40 more clips would decide (25 to 80)"
+    assert str(ClipsNeeded(40, 25, None)) == "about 40 more clips would decide (25 or more)"
+    assert str(ClipsNeeded(None, 60, None)) == "more than 60 more clips would be needed"
     assert str(ClipsNeeded(None, None, None)) == "no difference is in sight"
 
 
@@ -87,32 +89,33 @@ def test_no_false_best_among_equals() -> None:
     assert wrong / 60 <= 0.12
 
 
-def test_only_common_clips_count_and_who_was_scored_rarely_is_left_out() -> None:
+def test_pairs_are_compared_on_their_common_clips_and_who_was_scored_rarely_is_left_out() -> None:
     hard = [0.1, 0.1, *_noisy(0.5, 1, 12)]
     skips: list[float | None] = [None, None, *_noisy(0.45, 2, 12)]  # would look better without the two hard clips
     rare: list[float | None] = [0.99, 0.99, *[None] * 12]
     answer = rank_question(made({METRIC: {"all": hard, "skips": skips, "rare": rare}}), ASK)
     assert answer.clips == 12 and answer.left_out == {"rare": (2, 14)}
     assert [place.model for place in answer.places] == ["all", "skips"]
-    assert "scored too rarely: rare 2 of 14" in answer.sentence
+    assert "too few clips to compare: rare 2 of 14" in answer.sentence
+    assert answer.unranked["rare"].mean == 0.99 and answer.places[0].cell.n == 14 and answer.places[0].common.n == 12
     never = rank_question(made({METRIC: {"all": hard, "never": [None] * 14}}), ASK)
-    assert never.sentence.endswith("; never scored: never")
+    assert never.sentence.endswith("; no score (test not posed): never")
 
 
 def test_few_scenes_decide_nothing() -> None:
     answer = rank_question(made({METRIC: {"a": [0.9, 0.91], "b": [0.1, 0.1]}}), ASK)
-    assert answer.best == ("a", "b") and "2 scenes cannot tell" in answer.sentence
+    assert answer.best == ("a", "b") and "2 scenes in common, a test needs 3" in answer.sentence
     seeds = rank_question(made({METRIC: {"a": [0.9] * 9, "b": [0.1] * 9}}, per_scene=9), ASK)
-    assert "one scene cannot tell" in seeds.sentence  # nine seeds of it are one scene
+    assert "1 scene in common, a test needs 3" in seeds.sentence  # nine seeds of it are one scene
 
 
 def test_equal_scores_are_alike_and_three_of_three_is_no_proof() -> None:
     came = rank_question(
         made({"target_reappearance": {"a": [1] * 4, "b": [1] * 4}}), SuiteQuestion("?", ("target_reappearance",))
     )
-    assert came.sentence == "a and b are alike on all 4 clips"
+    assert came.sentence == "a and b score the same on all 4 clips"
     turned = replace(came, places=came.places[::-1])  # as the page orders models that share a rank
-    assert turned.sentence == "b and a are alike on all 4 clips"
+    assert turned.sentence == "b and a score the same on all 4 clips"
     swept = rank_question(
         made({"target_reappearance": {"a": [1] * 3, "b": [0] * 3}}), SuiteQuestion("?", ("target_reappearance",))
     )
@@ -129,7 +132,7 @@ def test_lower_is_better_where_the_metric_says_so() -> None:
         SuiteQuestion("?", ("camera_standstill",)),
     )
     assert answer.best == ("moves",)
-    assert answer.sentence == "moves before still (4 of 4 clips, −0.84, −1.00 to −0.69)"
+    assert answer.sentence == "moves beats still on 4 of 4 clips: −0.84 (95 % CI −1.00 to −0.69)"
 
 
 def test_overall_only_by_dominance() -> None:
@@ -138,12 +141,12 @@ def test_overall_only_by_dominance() -> None:
         made({METRIC: {"a": _noisy(0.7, 1), "b": _noisy(0.5, 2)},
               "return_consistency": {"a": _noisy(0.7, 3), "b": _noisy(0.69, 3)}}), card
     )  # fmt: skip
-    assert ahead.overall == "a" and ahead.sentence.startswith("a is nowhere worse")
+    assert ahead.overall == "a" and ahead.sentence.startswith("a is ahead: it loses to no model")
     crossed = make_verdict(
         made({METRIC: {"a": _noisy(0.7, 1), "b": _noisy(0.5, 2)},
               "return_consistency": {"a": _noisy(0.4, 3), "b": _noisy(0.6, 4)}}), card
     )  # fmt: skip
-    assert crossed.overall == "" and crossed.sentence == "no model is ahead in everything"
+    assert crossed.overall == "" and crossed.sentence == "a beats b in “one”"
     assert "a is first in “one” and last in “two”" in crossed.trade_offs
 
 
@@ -155,7 +158,7 @@ def test_consistency_bought_by_standing_still_is_told() -> None:
     }
     told = make_verdict(made(scores), card).trade_offs
     assert told == (
-        "still moves 2 % as much as the others; that buys it the first place in Same view after return (0.99)",
+        "still moves only 2 % as much as the others, which is why it is best in Same view after return (0.99)",
     )
 
 
@@ -183,7 +186,8 @@ def test_a_reset_stands_neither_above_the_truth_nor_above_those_who_went_on() ->
             records.append(Record(one, "target_identity", False, "scored", look + 0.001 * k))
             if model in outcomes:
                 records.append(Record(one, METRIC, False, "scored", outcomes[model] + 0.01 * (k % 3)))
-    made = make_verdict(Results(cases, records), SUITES["folder"].card)
+    results = Results(cases, records)
+    made = make_verdict(results, SUITES["folder"].card)
     for answer in made.answers:
         if answer.places:
             names = [place.model for place in answer.places]
@@ -191,13 +195,15 @@ def test_a_reset_stands_neither_above_the_truth_nor_above_those_who_went_on() ->
             assert answer.before("wan", "svc") and answer.before("lingbot", "svc")
     undone = next(moment for moment in made.moments if moment.model == "svc")
     assert undone.value == pytest.approx(0.11) and undone.why.startswith(f"{METRICS[undone.metric].title}: 0.11")
-    same = next(answer for answer in made.answers if answer.metric == "target_identity")
+    asked = next(answer for answer in made.answers if "target_identity" in answer.question.metrics)
+    assert asked.sentence.startswith("see “Did it go on as it should?”")  # which caps it, and says the same
+    same = rank_question(held_to_truth(results), asked.question)
     assert same.near_truth and same.truth.mean == 1.0 and all((place.cell.mean or 0) < 1 for place in same.places)
 
 
 def test_nothing_to_compare() -> None:
     alone = rank_question(made({METRIC: {"a": _noisy(0.7, 1)}}), ASK)
-    assert alone.sentence.startswith("a alone was scored: 0.")
+    assert alone.sentence.startswith("only a has a score: 0.")
     nothing = rank_question(made({METRIC: {"a": [None, None], "b": [None, None]}}), ASK)
     assert nothing.places == () and nothing.sentence == "no clip could be scored"
     empty = make_verdict(Results([], []), SUITES["folder"].card)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
@@ -27,14 +28,17 @@ def touch(*paths):
 def test_folders_name_models_and_paths_name_samples(tmp_path):
     touch(tmp_path / "wan/kitchen.mp4", tmp_path / "wan/sub/hall 10.webm", tmp_path / "svc/kitchen.MOV")
     touch(tmp_path / "svc/frames/0001.png", tmp_path / "svc/notes.txt", tmp_path / ".hidden/x.mp4")
-    found = {(case.model, case.sample) for case in read(tmp_path)}
+    found = {(case.model, case.sample) for case in read(tmp_path) if isinstance(case, Case)}
     assert found == {("wan", "kitchen"), ("wan", "sub/hall 10"), ("svc", "kitchen"), ("svc", "frames")}
 
 
 def test_videos_in_the_root_belong_to_one_model_in_natural_order(tmp_path):
     root = tmp_path / "my model"
     touch(root / "clip10.mp4", root / "clip2.mp4")
-    assert [(case.model, case.sample) for case in read(root)] == [("my model", "clip2"), ("my model", "clip10")]
+    told, example, *cases = read(root)
+    assert [(case.model, case.sample) for case in cases] == [("my model", "clip2"), ("my model", "clip10")]
+    assert told.sentence == "1 model (my model) × 2 scenes (clip2, clip10)"
+    assert example.sentence == "read as {scene}.mp4; for example clip2.mp4 is model my model, scene clip2"
 
 
 def test_a_manifest_line_becomes_a_case(tmp_path):
@@ -113,7 +117,7 @@ def test_scan_reads_names_out_of_paths(tmp_path):
     assert [entry["model"] for entry in entries] == ["gt", "svc"]
     assert "reference" not in entries[0] and entries[1]["reference"] == "Real_007_gt.mp4"
     assert entries[1]["target"] == {"name": "cup", "box": [0, 0, 1, 1]}
-    with pytest.raises(UsageError, match="a pattern must contain"):
+    with pytest.raises(UsageError, match="a layout must contain"):
         list(scan(tmp_path, pattern="{name}.mp4"))
     with pytest.raises(UsageError, match="no clip belongs to the reference model"):
         list(scan(tmp_path, pattern="{id}_{model}.mp4", reference="truth"))
@@ -142,9 +146,9 @@ def test_flat_names_that_form_a_grid_are_read_as_scenes_and_models(tmp_path):
         (scene, model) for scene in ("Real_020", "Barnyard_001") for model in ("wan", "svc")
     }
     assert all(case.reference == Clip(tmp_path / f"{case.sample}_gt.mp4") for case in cases)
-    told = [entry.sentence for entry in entries if isinstance(entry, Remark)]
-    assert "{id}_{model}" in told[0] and "2 scenes of 3 models" in told[0]
-    assert told[1].startswith("gt is taken as the truth of 2 scenes;") and len(told) == 2
+    told, example = [entry.sentence for entry in entries if isinstance(entry, Remark)]
+    assert told == "2 models (svc, wan) × 2 scenes (Barnyard_001, Real_020), truth from *_gt.mp4"
+    assert example.startswith("read as {scene}_{model}.mp4; for example Barnyard_001_svc.mp4 is model svc")
 
 
 @pytest.mark.parametrize("name", ["Real_007_{}", "{}-7"])
@@ -179,8 +183,12 @@ def test_a_folder_of_the_truth_is_the_reference_of_the_others(tmp_path):
         touch(tmp_path / f"{name}.mp4")
     entries = list(read(tmp_path))
     found = {entry.id: entry.reference for entry in entries if isinstance(entry, Case)}
-    # What no model has made stays a clip like the others: nothing is left out.
-    assert found == {"a@wan#0": Clip(tmp_path / "Ground Truth/a.mp4"), "b@wan#0": None, "c@Ground Truth#0": None}
+    assert found == {"a@wan#0": Clip(tmp_path / "Ground Truth/a.mp4"), "b@wan#0": None}
+    told = [entry.sentence for entry in entries if isinstance(entry, Remark)]
+    assert (
+        "truth from Ground Truth/ for 1 of them" in told[0]
+        and "no model has a clip of 1 scene of the truth: c" in told[2]
+    )
     only = tmp_path / "Ground Truth"
     assert [entry.model for entry in read(only) if isinstance(entry, Case)] == ["Ground Truth"] * 2  # nothing beside it
     for name in ("truth/a", "gt/a"):
@@ -194,14 +202,14 @@ def test_targets_that_lie_beside_the_clips_are_read(tmp_path):
     table = {"wan/a": {"box": [0.1, 0.2, 0.3, 0.4], "target": "cup"}, "b": {"box": [0.9, 0, 0.1, 1]}}
     table |= {"_": "a word", "svc/a": {"gate": "never hidden"}}
     (tmp_path / "targets.json").write_text(json.dumps(table))
-    entries = {getattr(entry, "id", "remark"): entry for entry in read(tmp_path)}
+    entries = {getattr(entry, "id", "remark"): entry for entry in read(tmp_path)}  # the last remark
     assert entries["a@wan#0"].target == Target("cup", (0.1, 0.2, 0.3, 0.4)) and entries["a@svc#0"].target is None
     assert isinstance(entries["b@wan#0"], Rejected) and "fractions of the frame" in entries["b@wan#0"].reason
     assert entries["remark"].sentence == "targets were read from targets.json"
     (tmp_path / "targets.json").write_text("[1, 2")
     again = list(read(tmp_path))
     assert all(entry.target is None for entry in again if isinstance(entry, Case))
-    [told] = [entry.sentence for entry in again if isinstance(entry, Remark)]
+    *_, told = [entry.sentence for entry in again if isinstance(entry, Remark)]
     assert told.startswith("clips have no targets: ") and "targets.json" in told
 
 
@@ -219,28 +227,29 @@ def test_other_names_are_taken_as_they_are(tmp_path, names):
         touch(tmp_path / "mine" / f"{name}.mp4")
     entries = list(read(tmp_path / "mine"))
     assert [entry.model for entry in entries if isinstance(entry, Case)] == ["mine"] * len(names)
-    assert not any(isinstance(entry, Remark) for entry in entries)
+    told, _ = [entry.sentence for entry in entries if isinstance(entry, Remark)]
+    assert told.startswith(f"1 model (mine) × {len(names)} scenes (")
 
 
 def test_models_may_come_first_and_numbers_leave_it_open(tmp_path):
     for name in ("wan-hall", "wan-yard", "svc-hall", "svc-yard"):
         touch(tmp_path / f"grid/{name}.mp4")
-    assert {entry.sample for entry in read(tmp_path / "grid") if isinstance(entry, Case)} == {
-        "wan",
-        "svc",
-    }  # either way
+    assert {entry.sample for entry in read(tmp_path / "grid") if isinstance(entry, Case)} == {"hall", "yard"}
     for name in ("walk_001", "walk_002", "run_001", "run_002"):
         touch(tmp_path / f"mine/{name}.mp4")
-    told, *cases = read(tmp_path / "mine")
+    _, _, told, *cases = read(tmp_path / "mine")
     assert {case.model for case in cases} == {"mine"}
-    assert "if run and walk are models" in told.sentence and "--pattern '{model}_{id}.mp4'" in told.sentence
+    assert "2 models (run, walk) × 2 scenes (001, 002) with --layout '{model}_{scene}.mp4'" in told.sentence
 
 
 def test_files_that_are_not_read_are_told(tmp_path):
     touch(tmp_path / "mine/a.mp4")
-    for name in ("mine/b.avi", "c.gif", "notes.txt", ".hidden.avi"):
-        (tmp_path / name).write_bytes(b"x")
+    for name in ("mine/b.wmv", "c.flv", "d/e.pt", "notes.txt", ".hidden.wmv"):
+        touch(tmp_path / name)
     (tmp_path / "linked").symlink_to(tmp_path / "mine")
+    np.save(tmp_path / "d/grey.npy", np.zeros((4, 32, 32), np.uint8))
+    np.save(tmp_path / "mine/a.depth.npy", np.zeros((4, 32, 32), np.float32))  # beside clips: no clip was meant
     told = {entry.id: entry.reason for entry in read(tmp_path) if isinstance(entry, Rejected)}
-    assert sorted(told) == ["c.gif", "linked", "mine/b.avi"] and "link to a folder" in told["linked"]
-    assert not [entry for entry in read(tmp_path) if isinstance(entry, Remark)]
+    assert sorted(told) == ["c.flv", "d/e.pt", "d/grey.npy", "linked", "mine/b.wmv"]
+    assert "link to a folder" in told["linked"] and "load it with torch" in told["d/e.pt"]
+    assert "no array of frames (grey uint8 (4, 32, 32)); frames are (T, H, W, 3)" in told["d/grey.npy"]

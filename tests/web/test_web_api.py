@@ -26,6 +26,7 @@ pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-b
 # What may be answered, besides what every address may (`ALWAYS`): no sense, not for you, not there, too much.
 VIEW = {
     ("/", "GET"): (200, 307),
+    ("/diff", "GET"): (200, 404, 409),
     ("/{run}/", "GET"): (200,),
     ("/{run}/state", "GET"): (200,),
     ("/{run}/scenes/{key}.js", "GET"): (200,),

@@ -895,7 +895,7 @@ def test_sizes_are_told_in_the_unit_that_shows_them(root: Path, tmp_path: Path, 
     root.mkdir()
     (root / "one.onnx").write_bytes(BODY)
     assert command("weights", "list", "one").stderr.splitlines()[-1] == "1 of 1 installed; nothing to fetch"
-    assert command("weights", "list", "--set", "small").stderr.splitlines()[-1].startswith("0 of 11 installed; 3")
+    assert command("weights", "list", "--set", "small").stderr.splitlines()[-1].startswith("0 of 12 installed; 3")
 
 
 def test_weights_of_a_metric_and_of_a_suite(command: Any):

@@ -337,6 +337,7 @@ def test_drifts_grow_with_their_strength(kind: str) -> None:
 # The same again
 
 
+@pytest.mark.long
 def test_same_seed_same_bytes_in_another_process(tmp_path: Path) -> None:
     program = (
         "import sys, hashlib, numpy as np\n"

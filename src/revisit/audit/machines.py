@@ -34,6 +34,7 @@ NO_PROMISE = (
     "not compared, and no tolerance: degrees scale with a field of view that is estimated from the video or assumed, "
     "and a path that is lost at a jump on one machine may be followed on another"
 )
+NOT_MEASURED = "not measured on two kinds of processor yet: no tolerance is promised"
 BY_ODOMETRY = "no tolerance where the camera is estimated from the video and not given as poses: see camera_path"
 
 
@@ -74,7 +75,7 @@ def _promise(metric: str, row: Difference | None) -> list[str]:
         return [f"{_measured(row)}; tolerance {_tolerance(row):g}"]
     if not numeric_spread.lines(metric) and not sees_pixels(METRICS[metric]):
         return [f"arithmetic on given numbers; tolerance {ARITHMETIC:g}"]
-    return []
+    return [] if numeric_spread.lines(metric) else [NOT_MEASURED]
 
 
 def _measured(row: Difference) -> str:

@@ -23,7 +23,7 @@ from revisit.audit.schema import (
 )
 from revisit.audit.text import PROBLEMS, by_reason
 from revisit.media.files import replacing
-from revisit.report.write_html import policy_hash
+from revisit.report.standalone import asset, policy_hash
 from revisit.results import Cell, display
 from revisit.results.display import arrow, coverage, heading, number
 from revisit.web.templates import Context, templates
@@ -317,7 +317,7 @@ def _plain(value: float | None) -> str:
 
 
 def _write(path: Path, template: str, question: str, content: Context) -> Path:
-    style = (files("revisit.report") / "templates" / "report.css").read_text(encoding="utf-8")
+    style = "".join(map(asset, ("base.css", "tables.css", "report.css")))
     style += (files("revisit.audit") / "templates" / "audit.css").read_text(encoding="utf-8")
     policy = f"default-src 'none'; img-src data:; style-src '{policy_hash(style)}'; base-uri 'none'; form-action 'none'"
     page = templates("revisit.audit").get_template(template)

@@ -18,7 +18,9 @@ def annotate(
     out: Path = out_option("Folder of the project; RUN/labels by default."),
     of: str = typer.Option("clips", "--of", help="What is shown: clips, or their references (the truth)."),
     rater: list[str] = typer.Option([], "--rater", "-r", help="Name of a rater; a link for each is printed."),
-    raters: int = typer.Option(3, min=1, help="How many raters see each item."),
+    raters: int = typer.Option(
+        None, min=1, help="How many raters see each item; all that --rater names by default, 3 where it names none."
+    ),
     agree: int = typer.Option(0, min=0, help="Stop asking once this many raters agree; 0 asks all raters."),
     sample: str = typer.Option("balanced", help="Which items first: balanced, scenes, uncertain."),
     count: int = typer.Option(None, min=1, help="Number of items per task; all by default."),
@@ -42,16 +44,17 @@ def annotate(
     prepare: bool = typer.Option(
         False, "--prepare", help="Make the project and print links, but do not start the server."
     ),
+    json: bool = typer.Option(False, "--json", help="Print the project and its links as JSON."),
 ) -> None:
     """Collect labels from people in the browser. Starts a web application for raters on this machine."""
-    from revisit.labels.project import ProjectSettings
+    from revisit.labels.project import RATERS, ProjectSettings
     from revisit.labels.start import ProjectRequest, start
     from revisit.web.server import ListenAddress
 
     settings = ProjectSettings(
-        tuple(task) or ("pairwise",), of, raters, agree, sample, count, metric, tuple(dimension), forms, per_scene,
-        gold_every, seed,
+        tuple(task) or ("pairwise",), of, raters or RATERS, agree, sample, count, metric, tuple(dimension), forms,
+        per_scene, gold_every, seed,
     )  # fmt: skip
-    request = ProjectRequest(tuple(runs), settings, out, tuple(rater), gold, guide, store)
+    request = ProjectRequest(tuple(runs), settings, out, tuple(rater), gold, guide, store, raters)
     where = ListenAddress(host, port, tuple(name))
-    start(request, where, token, prepare, typer.echo, console.Counter("clips ready"))
+    start(request, where, token, prepare, typer.echo, console.Counter("clips ready"), console.data if json else None)

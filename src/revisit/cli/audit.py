@@ -31,7 +31,7 @@ def audit(
     ),
     seeds: int = typer.Option(4, help="Number of scenes; more scenes give more reliable figures and take longer."),
     first_seed: int = typer.Option(0, help="Number of the first scene, to use other scenes than the default ones."),
-    metric: list[str] = typer.Option([], "--metric", "-m", help="Only these metrics (repeatable); all by default."),
+    metric: list[str] = options.metric_option("Only these metrics; all by default"),
     horizon: bool = typer.Option(
         False, "--horizon", help="Instead of the audit, show scores over growing hidden intervals."
     ),
@@ -50,6 +50,14 @@ def audit(
     situations: bool = typer.Option(
         False, "--situations", help="Instead: verdicts on rendered situations that fool gates; takes --seeds."
     ),
+    benchmarks: bool = typer.Option(
+        False,
+        "--benchmarks",
+        help="Instead: published measures of memory and control on models with known faults; --set small by default.",
+    ),
+    worlds: int = typer.Option(
+        12, help="With --benchmarks: number of rendered worlds, over which intervals are taken."
+    ),
     with_flips: bool = typer.Option(False, "--flips", help="With --real: also under changes nobody sees (11 times)."),
     out: Path = options.out_option("Folder for the clips, the run and the results.", Path("runs/audit")),
     workers: int = options.WORKERS,
@@ -67,6 +75,11 @@ def audit(
 
     if ctx.invoked_subcommand is not None:
         options.refuse_others(ctx, (), f"`audit {ctx.invoked_subcommand}`; options of that command go after its name")
+        return
+    if benchmarks:
+        chosen = suite if _named(ctx, "suite") else []
+        name = observer_set if _named(ctx, "observer_set") else "small"
+        _on_benchmarks(out / "benchmarks", chosen, worlds, name, workers, fresh, json, quiet)
         return
     for name in metric:
         if not ((real or situations) and name in GATES):
@@ -98,6 +111,48 @@ def audit(
         typer.echo(as_text(findings))
     console.message(f"{'results' if page.suffix == '.json' else 'page'}: {page}")
     raise typer.Exit(1 if findings.get("grid", {}).get("failed") else 0)
+
+
+def _named(ctx: typer.Context, option: str) -> bool:
+    """Whether the user gave an option."""
+    source = ctx.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _on_benchmarks(
+    out: Path, suites: list[str], worlds: int, set: str, workers: int | None, fresh: bool, json: bool,
+    quiet: bool,
+) -> None:  # fmt: skip
+    """What published measures give models with known faults: table, figure and page."""
+    from revisit.audit.benchmark_figure import draw
+    from revisit.audit.benchmark_table import as_text, make_table
+    from revisit.audit.benchmark_trials import FRAMES, SIZE, try_benchmarks
+    from revisit.core import UsageError
+    from revisit.results.record_files import write_json
+
+    if worlds < 2:
+        raise UsageError(f"intervals over worlds need at least 2 of them, not {worlds}; give --worlds 12")
+    with console.resumable(out):
+        scores, failures = try_benchmarks(
+            out, suites=suites, worlds=worlds, set=set, workers=workers, fresh=fresh,
+            progress=None if quiet else console.Counter("worlds scored"),
+        )  # fmt: skip
+    for sentence in failures:
+        console.message(sentence)
+    if not scores:
+        raise typer.Exit(1)
+    content = make_table(scores, set=set, size=SIZE, frames=FRAMES)
+    write_json(out / "benchmarks.json", content)
+    if json:
+        console.data(content)
+    else:
+        typer.echo(as_text(content))
+    try:
+        console.message(f"figure: {draw(content, out / 'benchmarks.png')}")
+    except ModuleNotFoundError:
+        console.message("no figure: pip install 'revisit-bench[figures]'")
+    console.message(f"results: {out / 'benchmarks.json'}")
+    raise typer.Exit(1 if failures else 0)
 
 
 Findings = tuple[Any, Path, Callable[[Any], str]]  # the results, where they are written, and their table

@@ -18,6 +18,7 @@ app = Commands("Pack runs to hand in, check them, and publish a leaderboard.")
 def write(
     run: Path = RUN,
     out: Path = out_option("File to write; <run>.zip by default."),
+    json: bool = JSON,
 ) -> None:
     """Put a run and the evidence behind its scores into one file. No path of this machine goes in, and no video."""
     from revisit.core import load_all
@@ -26,7 +27,7 @@ def write(
 
     load_all()
     path = write_bundle(Run(run), out or Path(f"{run.resolve().name}.zip"))
-    typer.echo(str(path))
+    console.data({"file": str(path), "bytes": path.stat().st_size}) if json else typer.echo(str(path))
 
 
 @app.command("check")
@@ -71,10 +72,11 @@ def site(
     out: Path = out_option("Folder for the pages.", Path("leaderboard")),
     published: bool = typer.Option(False, "--published", help="With the papers' tables, as protocols of their own."),
     checked: bool = typer.Option(True, "--check/--no-check", help="Score every bundle again first."),
+    json: bool = JSON,
 ) -> None:
     """Write a static leaderboard, a row per model and protocol. Ranks have intervals; datasets differ by content."""
     from revisit.core import SUITES, UsageError, load_all
-    from revisit.report.site import write_site
+    from revisit.report.site import boards_of, write_site
     from revisit.runs.bundle_check import check_bundle
     from revisit.runs.bundles import read_bundle
 
@@ -93,4 +95,8 @@ def site(
     suites = dict.fromkeys(bundle.about["suite"] for bundle in contents) if published else ()
     tables = [SUITES[suite].published for suite in suites if suite in SUITES]
     boards = [board for published_boards in tables if published_boards is not None for board in published_boards(False)]
-    typer.echo(str(write_site(contents, out, boards, checks)))
+    page = write_site(contents, out, boards, checks)
+    if json:
+        console.data({"file": str(page), "boards": [board.as_json() for board in boards_of(contents, checks)]})
+    else:
+        typer.echo(str(page))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JOB_OPTION, JSON, ONLY, OWN_GENERATORS
+from revisit.cli.options import JOB_OPTION, JSON, LAYOUT, ONLY, OWN_GENERATORS
+
+if TYPE_CHECKING:
+    from revisit.preflight.expected import Expected
 
 SHOWN = 4  # clips that a row of the table names
 
@@ -25,6 +29,7 @@ def check(
     only: list[str] = ONLY,
     limit: int = typer.Option(None, min=1, help="At most this many clips."),
     option: list[str] = JOB_OPTION,
+    layout: str = LAYOUT,
     workers: int = typer.Option(1, min=1, help="Number of clips to check at the same time."),
     own: Path = OWN_GENERATORS,
     json: bool = JSON,
@@ -37,7 +42,9 @@ def check(
     from revisit.core import SUITES, UsageError
     from revisit.preflight.check import KINDS
     from revisit.preflight.check import check as checked
-    from revisit.preflight.expected import in_folder, of_jobs
+    from revisit.preflight.expected import in_folder, of_jobs, strangers
+
+    others: list[Path] = []
 
     if what in SUITES and not Path(what).is_dir():
         from revisit.cli.generate import options_of
@@ -54,18 +61,19 @@ def check(
         batch = load_batch(what, data, out, condition)
         for sentence in dict.fromkeys(batch.left_out):
             console.message(f"left out: {sentence}")
-        expected = of_jobs(batch.jobs, batch.home)
+        expected, others = of_jobs(batch.jobs, batch.home), strangers(batch.allowed)
     elif Path(what).is_dir():
-        expected = in_folder(Path(what))
+        expected = _with_models(in_folder(Path(what)), Path(what), layout)
     else:
         raise UsageError(f"{what}: there is no such suite and no such folder; suites are {', '.join(SUITES)}")
     if not expected:
         raise UsageError(f"{what}: there is no clip and no job to check")
     count = console.Counter("looked at")
-    result = checked(expected, workers=workers, tell=lambda done, total: count(done, total, ""))
+    result = checked(expected, strangers=others, workers=workers, tell=lambda done, total: count(done, total, ""))
     if json:
         faults = [{**vars(fault), "clip": str(fault.clip)} for fault in result.faults]
-        console.data({"clips": result.clips, "there": result.there, "faults": faults, "not_checked": result.unchecked})
+        told = {"not_checked": result.unchecked, "remarks": result.remarks}
+        console.data({"clips": result.clips, "there": result.there, "faults": faults, **told})
         raise typer.Exit(1 if result.faults else 0)
     rows = []
     for kind, meaning in KINDS.items():
@@ -77,6 +85,8 @@ def check(
                 rows.append(["", "", f"and {len(mine) - SHOWN} more", meaning])
     if rows:
         console.table(["fault", "clips", "which", "what"], rows)
+    for remark in result.remarks:
+        console.message(remark)
     for reason, clips in result.unchecked.items():
         console.message(f"not checked in {clips} of {result.there} clips, {reason}")
     if result.before:
@@ -86,6 +96,30 @@ def check(
     else:
         typer.echo(f"{result.there} of {result.clips} clips exist; {_found(len(result.faults))}")
     raise typer.Exit(1 if result.faults else 0)
+
+
+def _with_models(expected: list[Expected], folder: Path, layout: str) -> list[Expected]:
+    """The clips with the models that the folder's layout says, where no job does."""
+    from dataclasses import replace
+
+    from revisit.core import UsageError
+    from revisit.suites.clips import MANIFEST
+    from revisit.suites.folder.read import understand
+
+    if all(one.model for one in expected) or ((folder / MANIFEST).is_file() and not layout):
+        return expected
+    try:
+        understood = understand(folder, layout)
+    except UsageError:
+        if layout:
+            raise
+        return expected  # names that `eval` would ask about; clips are checked all the same
+    for sentence in understood.sentences if understood.readings else ():
+        console.message(f"note: {sentence}")
+    facts = understood.readings[0].facts if understood.readings else {}
+    return [
+        replace(one, model=facts[one.clip].model) if not one.model and one.clip in facts else one for one in expected
+    ]
 
 
 def _named(model: str, clip_id: str) -> str:

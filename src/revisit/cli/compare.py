@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JSON, out_option
+from revisit.cli.options import JSON, metric_option, out_option
 
 SHOWN = 3  # clips to look at, for each direction
 WHAT = "Run directories, RUN:MODEL, or a run and names of its models. The first is what the others are compared with."
@@ -16,7 +16,7 @@ WHAT = "Run directories, RUN:MODEL, or a run and names of its models. The first 
 
 def compare(
     what: list[str] = typer.Argument(help=WHAT),
-    metric: list[str] = typer.Option([], "--metric", "-m", help="Only these metrics; those of the verdict by default."),
+    metric: list[str] = metric_option("Only these metrics; those of the verdict by default"),
     by: list[str] = typer.Option([], "--by", help="Also by a part of the clips: scene, condition, 'gap>=2'."),
     show_all: bool = typer.Option(False, "--all", help="All metrics that both runs asked."),
     increments: bool = typer.Option(
@@ -34,18 +34,20 @@ def compare(
     from dataclasses import asdict
 
     from revisit.core import UsageError, load_all
-    from revisit.results.compare import as_json, coverage_of
+    from revisit.results.compare import as_json, correct_for_all, coverage_of
     from revisit.results.compare import compare as compared
-    from revisit.runs.comparability import asked_metrics, groups, match_sides, read_sides, refusals
+    from revisit.runs.comparability import asked_metrics, groups, match_sides, ranked_ids, read_sides, refusals
 
     load_all()
     entries = read_sides(what)
     if len(entries) < 2:
         raise UsageError("one model alone has nothing to be compared with; give another run, or RUN:MODEL")
+    metric = _named(metric, entries)
     pairs, refused = [], {}
     for first, rivals in _increments(entries) if increments else match_sides(entries):
-        metrics = metric or (list(first.facts["protocol"]["metrics"]) if show_all else asked_metrics(first.facts))
         for other in rivals:
+            asked = list(first.facts["protocol"]["metrics"]) if show_all else asked_metrics(first.facts)
+            metrics = metric or ranked_ids([first, other], asked)
             reasons = refusals(first, other, metrics)
             refused.update(
                 {
@@ -64,7 +66,7 @@ def compare(
         for first, other, comparable in pairs
         for delta in compared(first.entry, [other.entry], comparable, groups(first, by))
     ]
-    results = _corrected(results)
+    results = correct_for_all(results)
     compared_pairs = {(delta.first, delta.second) for delta in results}
     disjoint = [
         f"{first.entry.name} and {other.entry.name}"
@@ -91,13 +93,22 @@ def compare(
         raise typer.Exit(_gate(results, coverages))
 
 
+def _named(metric: list[str], sides: list[Any]) -> list[str]:
+    """The metrics that were named, of those that one of the runs asked."""
+    from revisit.results.metric_names import metrics_named
+
+    asked = dict.fromkeys(id for side in sides for id in side.facts["protocol"]["metrics"])
+    return metrics_named(metric, list(asked), "these runs", sides[0].facts["suite"])
+
+
 def _gate(deltas: list[Any], coverages: list[Any]) -> int:
     """Say what is worse than the first, and what was not compared; the exit code."""
-    from revisit.core import METRICS
     from revisit.results.ceilings import counts_as_memory
+    from revisit.results.display import metric_title
+    from revisit.results.score_names import measured_id
 
     problems = [
-        f"{delta.second} is worse than {delta.first} in {METRICS[delta.metric].title}"
+        f"{delta.second} is worse than {delta.first} in {metric_title(delta.metric)}"
         for delta in deltas
         if delta.better == delta.first
     ]
@@ -105,7 +116,7 @@ def _gate(deltas: list[Any], coverages: list[Any]) -> int:
     tested = [delta for delta in deltas if delta.p is not None]
     for coverage in coverages:
         mine = [delta for delta in deltas if (delta.first, delta.second) == (coverage.first, coverage.second)]
-        memory = [delta for delta in mine if counts_as_memory(delta.metric)]
+        memory = [delta for delta in mine if counts_as_memory(measured_id(delta.metric))]
         pair = f"{coverage.first} and {coverage.second}"
         if not memory:
             problems.append(f"no metric of memory was compared between {pair}")
@@ -131,23 +142,23 @@ def _increments(entries: list[Any]) -> list[tuple[Any, list[Any]]]:
     return increments
 
 
-def _corrected(deltas: list[Any]) -> list[Any]:
-    """Holm's correction over everything that is shown at once."""
-    from dataclasses import replace
-
-    from revisit.stats.paired import holm
-
-    p = iter(holm([delta.p for delta in deltas if delta.p is not None]))
-    return [delta if delta.p is None else replace(delta, corrected=next(p)) for delta in deltas]
-
-
 def _show(deltas: list[Any], refused: dict[str, str]) -> None:
     from revisit.core import METRICS
-    from revisit.results.display import column_head, ends, number, signed
+    from revisit.results.display import column_head, ends, metric_title, number, signed
+    from revisit.results.score_names import measured_id
 
     for first, second in dict.fromkeys((delta.first, delta.second) for delta in deltas):
         mine = [delta for delta in deltas if (delta.first, delta.second) == (first, second)]
-        heads = [f"{second} against {first}", first, second, "difference", "95 %", "p (Holm)", "won : lost", "clips"]
+        heads = [
+            f"{second} against {first}, same clips",
+            first,
+            second,
+            "difference",
+            "95 %",
+            "p (Holm)",
+            "won : lost",
+            "clips",
+        ]
         rows = []
         for delta in mine:
             mark = " better" if delta.better == second else " worse" if delta.better == first else ""
@@ -162,21 +173,21 @@ def _show(deltas: list[Any], refused: dict[str, str]) -> None:
             )  # fmt: skip
         console.table(heads, rows, numbers=True)
         for delta in mine:
-            higher = METRICS[delta.metric].higher_is_better is not False
+            higher = METRICS[measured_id(delta.metric)].higher_is_better is not False
             better = [look for look in delta.looks if look.difference and (look.difference > 0) == higher][:SHOWN]
             worse = [look for look in delta.looks if look.difference and (look.difference > 0) != higher][:SHOWN]
             sentences = [
                 f"{word} {', '.join(map(_clip, some))}" for word, some in (("won", better), ("lost", worse)) if some
             ]
             if sentences:
-                console.message(f"{METRICS[delta.metric].title}: {'; '.join(sentences)}")
+                console.message(f"{metric_title(delta.metric)}: {'; '.join(sentences)}")
             for name, parts in delta.parts.items():
                 rows = [
                     [part.group, signed(part.difference), ends(part.interval) if part.interval else "too few scenes",
                      f"{part.wins} : {part.losses}", str(part.clips)]
                     for part in parts
                 ]  # fmt: skip
-                heads = [f"{METRICS[delta.metric].title} by {name}", "difference", "95 %", "won : lost", "clips"]
+                heads = [f"{metric_title(delta.metric)} by {name}", "difference", "95 %", "won : lost", "clips"]
                 console.table(heads, rows, numbers=True)
     together: dict[str, list[str]] = {}
     for what, why in refused.items():
@@ -217,18 +228,24 @@ def _clip(look: Any) -> str:
 
 def trend(
     what: list[str] = typer.Argument(help="Run directories or RUN:MODEL, in any order."),
-    metric: list[str] = typer.Option([], "--metric", "-m", help="Metrics to follow; those of the verdict by default."),
+    metric: list[str] = metric_option("Metrics to follow; those of the verdict by default"),
     by: str = typer.Option("step", help="step (the last number in the model's or the run's name), date, or order."),
     out: Path = out_option("Write the plot to this SVG file."),
     json: bool = JSON,
 ) -> None:
-    """Follow a score over checkpoints or dates. Only the clips that all of them have count."""
-    from revisit.core import METRICS, UsageError, load_all
-    from revisit.core.grouping import group_items
+    """Follow a score over checkpoints, and name the one to keep.
+
+    Only the clips that all of them have a score of count; beside them stands how many clips came back. Where there is
+    nothing to follow, no plot is written and the exit code is 2.
+    """
+    from dataclasses import asdict
+
+    from revisit.core import UsageError, load_all
     from revisit.report.trend import as_svg
-    from revisit.results.display import NOTHING, cell_text, column_head
-    from revisit.results.trend import trends
-    from revisit.runs.comparability import asked_metrics, date_of, read_sides, refusals, step_of
+    from revisit.results.checkpoints import choose_checkpoints
+    from revisit.results.display import metric_title
+    from revisit.results.trend import coverages, has_progress, trends
+    from revisit.runs.comparability import asked_metrics, date_of, ranked_ids, read_sides, refusals, step_of
 
     load_all()
     entries = read_sides(what)
@@ -244,7 +261,7 @@ def trend(
         raise UsageError(f"{unknown!r} has no number in its name; --by date or --by order takes another order")
     order = sorted(range(len(entries)), key=lambda k: keys[k])
     ordered = [entries[k] for k in order]
-    metrics = metric or asked_metrics(ordered[0].facts)
+    metrics = _named(metric, ordered) or ranked_ids(ordered, asked_metrics(ordered[0].facts))
     refused: dict[str, str] = {}
     for side in ordered[1:]:
         refused.update(refusals(ordered[0], side, metrics))
@@ -254,20 +271,52 @@ def trend(
     labels = [
         str(keys[k]) if by == "step" else str(keys[k])[:16] if by == "date" else entries[k].entry.name for k in order
     ]
-    curves = trends([side.entry for side in ordered], comparable)
+    points = [side.entry for side in ordered]
+    curves, coverage = trends(points, comparable), coverages(points)
+    choices = choose_checkpoints(points, comparable, labels)
     if json:
-        console.data({"points": labels, "metrics": [curve.as_json() for curve in curves], "refused": refused})
+        facts = {"points": labels, "metrics": [curve.as_json() for curve in curves], "refused": refused}
+        chosen = [choice.as_json() for choice in choices]
+        console.data({**facts, "coverage": [asdict(point) for point in coverage], "choices": chosen})
     else:
-        heads = ["", *(column_head(curve.metric) for curve in curves)]
-        rows = [
-            [label, *(cell_text(curve.cells[k]) if curve.cells else NOTHING for curve in curves)]
-            for k, label in enumerate(labels)
-        ]
-        console.table(heads, rows, numbers=True)
-        for curve in curves:
-            console.message(f"{METRICS[curve.metric].title}: {curve.sentence}")
-        for sentence, ids in sorted(group_items(refused, refused.__getitem__).items()):
-            console.message(f"not followed: {', '.join(ids)}: {sentence}")
+        _show_trend(labels, curves, coverage, choices, refused)
+    if not has_progress(curves, coverage):
+        names = ", ".join(metric_title(curve.metric) for curve in curves)
+        raise UsageError(
+            f"there is no trend: no clip has a score of {names} at every point, and coverage does not change"
+            + (f"; {out} was not written" if out else "")
+        )
     if out is not None:
-        out.write_text(as_svg(curves, labels), encoding="utf-8")
+        out.write_text(as_svg(curves, labels, coverage), encoding="utf-8")
         console.message(f"plot: {out}")
+
+
+def _show_trend(
+    labels: list[str], curves: list[Any], coverage: list[Any], choices: list[Any], refused: dict[str, str]
+) -> None:
+    """Print coverage and scores of each point, what the curves say, and which point to keep."""
+    from revisit.core.grouping import group_items
+    from revisit.results.display import NOTHING, cell_text, column_head, metric_title
+    from revisit.results.trend import coverage_sentence
+
+    heads = ["", "clips", "came back", *(column_head(curve.metric) for curve in curves)]
+    rows = [
+        [
+            label,
+            f"{point.delivered} of {point.asked}",
+            NOTHING if point.returned is None else f"{point.returned} of {point.delivered}",
+            *(cell_text(curve.cells[k]) if curve.cells else NOTHING for curve in curves),
+        ]
+        for k, (label, point) in enumerate(zip(labels, coverage, strict=True))
+    ]
+    console.table(heads, rows, numbers=True)
+    if sentence := coverage_sentence(coverage):
+        console.message(f"Camera: {sentence}")
+    for curve in curves:
+        console.message(f"{metric_title(curve.metric)}: {curve.sentence}")
+    for choice in choices:
+        console.message(f"which to keep, by {choice.title}: {choice.sentence}")
+        if choice.progress:
+            console.message(f"  {choice.progress}")
+    for sentence, ids in sorted(group_items(refused, refused.__getitem__).items()):
+        console.message(f"not followed: {', '.join(ids)}: {sentence}")

@@ -16,7 +16,8 @@ from typing import Any
 import typer
 
 MODELS_PER_TABLE = 6
-NOTES = 2  # of a verdict, so that it stays within ten lines; all are in summary.json
+LINES, NOTES = 10, 2  # of a verdict; all notes are in summary.json
+LEAST_COMMON = 3  # clips that all models have, whose means stand beside; fewer are no mean
 NAMED = 8  # metrics that one reason names
 FIRST_WORD = 4.0  # seconds until a line says that the first clip is being observed
 
@@ -108,7 +109,7 @@ class ProgressLines:
     def _waits(self) -> None:
         """A word while the first clip takes its time, so that nobody takes the silence for a hang."""
         if self.done == self.first:
-            message(f"at the first clip since {time.monotonic() - self.begun:.0f} s; the time left is known after it")
+            message(f"first clip: {time.monotonic() - self.begun:.0f} s so far; the time left is known once it is done")
 
     def advance(self, what: str, failed: int) -> None:
         self.waiting.cancel()
@@ -212,72 +213,113 @@ def summary(content: Mapping[str, Any], show_all: bool = False) -> None:
 
 
 def verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> None:
-    """Print the answers to the suite's questions, a line each, and a table of models by question."""
-    lines = [(answer["question"]["ask"], answer["sentence"]) for answer in ranking["answers"]]
+    """Print who looks away and comes back, the answers to the suite's questions, a line each, and a table of both."""
+    from revisit.results.look_away_counts import ASK
+
+    counts = ranking.get("look_away")
+    lines = [(ASK, counts["sentence"])] if counts else []
+    lines += [(answer["question"]["ask"], answer["sentence"]) for answer in ranking["answers"]]
     lines += [("Overall", ranking["sentence"])] if ranking["sentence"] else []
-    lines += [("Note", sentence) for sentence in ranking["trade_offs"][:NOTES]]
+    notes = [("Note", sentence) for sentence in ranking["trade_offs"][:NOTES]]
     if low := ranking["low_ceilings"]:
         metrics = _named(
             [f"{content['metrics'].get(metric, {}).get('title', metric)} ({n} clips)" for metric, n in low.items()]
         )
-        lines.append(("Note", f"the truth itself scores low in {metrics}"))
+        notes.append(("Note", f"the truth itself scores low in {metrics}"))
     moments = [
         f"{moment['model']}, {moment['sample']}"
         + (f", frame {moment['frame']}" if moment["frame"] is not None else "")
         + f" ({moment['why']})"
         for moment in ranking["moments"]
     ]
-    lines += [("Worst moments", "; ".join(moments))] if moments else []
+    last = [("Worst moments", "; ".join(moments))] if moments else []
+    lines += [*notes[: max(1, LINES - len(lines) - len(last))], *last]
     indent = max((len(name) for name, _ in lines), default=0) + 2
     for name, sentence in lines:
         typer.echo(_wrapped(clean(f"{name:{indent}}{sentence}"), indent))
     answers = [answer for answer in ranking["answers"] if answer["metric"]]
-    if answers:
-        table(*_by_question(answers, content), numbers=True)
+    if answers or counts:
+        table(*_by_question(answers, content, counts), numbers=True)
 
 
-def _by_question(answers: Sequence[Mapping[str, Any]], content: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def _by_question(
+    answers: Sequence[Mapping[str, Any]], content: Mapping[str, Any], counts: Mapping[str, Any] | None
+) -> tuple[list[str], list[list[str]]]:
     """Heads and rows of the table under the verdict: models, and the truth as a row of its own."""
-    from revisit.results import Cell
-    from revisit.results.display import arrow, cell_text
-    from revisit.results.funnel import count_testable
+    from revisit.results.display import column_head
 
-    counts = {model: count_testable(entry["funnel"]) for model, entry in content["models"].items()}
-    any_posed = any(counts.values())
-    cells = [{place["model"]: Cell.from_json(place["cell"]) for place in answer["places"]} for answer in answers]
-    truths = [Cell.from_json(answer["truth"]) if answer["truth"] else None for answer in answers]
+    columns = [_QuestionColumn(answer) for answer in answers]
+    away_heads, away = _look_away_column(content["models"], counts)
 
     def rows(interval: bool) -> list[list[str]]:
         table_rows = []
-        for model, count in counts.items():
-            own = [
-                cell_text(ranked[model], interval)
-                if model in ranked
-                else cell(content["models"][model]["scores"].get(answer["metric"], {"n": 0, "of": 0}))
-                for ranked, answer in zip(cells, answers, strict=True)
-            ]
-            name = _headed(model, content["models"][model])
-            table_rows.append(
-                [name, *([f"{count[0]}/{count[1]}" if count else "not asked"] if any_posed else []), *own]
-            )
-        if any(truths):
-            table_rows.append(
-                [
-                    _ceiling(content["truth"]),
-                    *([""] if any_posed else []),
-                    *("" if truth is None else cell_text(truth, interval) for truth in truths),
-                ]
-            )
+        for model, entry in content["models"].items():
+            texts = [text for column in columns for text in column.texts(model, entry, interval)]
+            table_rows.append([_headed(model, entry), *away[model], *texts])
+        if any(column.truth for column in columns):
+            texts = [text for column in columns for text in column.truth_texts(interval)]
+            table_rows.append([_ceiling(content["truth"]), *([""] * len(away_heads)), *texts])
         return table_rows
 
-    heads = ["on common clips", *(["clips that posed the test"] if any_posed else [])]
-    for answer in answers:
-        metric = content["metrics"].get(answer["metric"], {})
-        near = ", nearness to the truth" if answer["near_truth"] else ""
-        heads.append(f"{metric.get('title', answer['metric'])}{near} {arrow(metric.get('higher_is_better'))}".rstrip())
+    heads = ["mean [95 %] (scored/all)", *away_heads]
+    for column, answer in zip(columns, answers, strict=True):
+        heads.append(column_head(answer.get("score") or answer["metric"]))
+        heads += [f"on the {answer['clips']} clips of all"] if column.has_common else []
     wide = rows(interval=True)
     lengths = [max(len(row[column]) for row in [*wide, heads[:1] * len(heads)]) for column in range(len(heads))]
     return heads, wide if sum(lengths) + 3 * len(lengths) <= _width() else rows(interval=False)
+
+
+def _look_away_column(
+    models: Mapping[str, Any], counts: Mapping[str, Any] | None
+) -> tuple[list[str], dict[str, list[str]]]:
+    """Head and cells of the column of those that look away and come back; of testable clips where nobody counted."""
+    from revisit.results.funnel import count_testable
+
+    if counts:
+        found = {model: counts["models"].get(model) for model in models}
+        text = {
+            model: f"{count['left']}, {count['returned']} of {count['asked']}" if count and count["asked"] else ""
+            for model, count in found.items()
+        }
+        return ["looks away, comes back"], {model: [text[model]] for model in models}
+    testable = {model: count_testable(entry["funnel"]) for model, entry in models.items()}
+    if not any(testable.values()):
+        return [], {model: [] for model in models}
+    shares = {model: f"{count[0]}/{count[1]}" if count else "not asked" for model, count in testable.items()}
+    return ["testable clips"], {model: [shares[model]] for model in models}
+
+
+class _QuestionColumn:
+    """The column of a question, and beside it the means on the clips that all models have, where these are fewer."""
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        from revisit.results import Cell
+
+        self.metric, self.is_held = answer["metric"], answer["near_truth"]
+        ranked = {place["model"]: place["cell"] for place in answer["places"]}
+        everybody = {**ranked, **answer.get("unranked", {})}
+        self.cells = {model: Cell.from_json(entry) for model, entry in everybody.items()}
+        commons = {place["model"]: place.get("common") for place in answer["places"]}
+        self.common = {model: Cell.from_json(entry) for model, entry in commons.items() if entry}
+        shared = answer["clips"] >= LEAST_COMMON
+        self.has_common = shared and any(cell.n < self.cells[model].n for model, cell in self.common.items())
+        self.truth = Cell.from_json(answer["truth"]) if answer["truth"] else None
+
+    def texts(self, model: str, entry: Mapping[str, Any], interval: bool) -> list[str]:
+        from revisit.results.display import cell_text, number
+
+        kind = "held" if self.is_held else "scores"
+        own = cell(entry.get(kind, {}).get(self.metric, {"n": 0, "of": 0}))
+        text = cell_text(self.cells[model], interval) if model in self.cells else own
+        beside = number(self.common[model].mean) if model in self.common else ""
+        return [text, beside] if self.has_common else [text]
+
+    def truth_texts(self, interval: bool) -> list[str]:
+        from revisit.results.display import cell_text
+
+        text = "" if self.truth is None else cell_text(self.truth, interval)
+        return [text, ""] if self.has_common else [text]
 
 
 def _width() -> int:
@@ -299,13 +341,14 @@ def _all_scores(content: Mapping[str, Any]) -> None:
         shown = models[start : start + MODELS_PER_TABLE]
         counts = [count_testable(content["models"][model]["funnel"]) for model in shown]
         told = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
-        rows = [["clips that posed the test", *told]] if any(counts) else []
-        rows += _score_rows(content["metrics"], content["models"], shown)
+        rows = [["testable clips", *told]] if any(counts) else []
         heads = [_headed(model, content["models"][model]) for model in shown]
+        entries = {model: content["models"][model] for model in shown}
         if truth and start + MODELS_PER_TABLE >= len(models):
             heads.append(_ceiling(truth))
-            scores = [cell(truth["scores"][id]) if id in truth["scores"] else "" for id in content["metrics"]]
-            rows = [[*row, said] for row, said in zip(rows, ["", *scores][-len(rows) :], strict=True)]
+            entries[heads[-1]] = truth
+            rows = [[*row, ""] for row in rows]
+        rows += _score_rows(content["metrics"], entries)
         table(["mean [95 %] (scored/all)", *heads], rows, numbers=True)
 
 
@@ -356,19 +399,22 @@ def parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
         columns = {id: metrics[id] for id in part["metrics"]}
         for start in range(0, len(part["models"]), MODELS_PER_TABLE):
             shown = list(part["models"])[start : start + MODELS_PER_TABLE]
-            table([name, *shown], _score_rows(columns, part["models"], shown), numbers=True)
+            entries = {model: part["models"][model] for model in shown}
+            table([name, *shown], _score_rows(columns, entries), numbers=True)
 
 
-def _score_rows(columns: Mapping[str, Any], models: Mapping[str, Any], shown: Sequence[str]) -> list[list[str]]:
-    from revisit.results.display import arrow
+def _score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -> list[list[str]]:
+    """A row per metric, as measured, and below it one held to the truth, where these are other numbers."""
+    from revisit.results.display import HELD_TITLE, arrow
 
-    return [
-        [
-            f"{column['title']} {arrow(column['higher_is_better'])}".rstrip(),
-            *(cell(models[model]["scores"][id]) for model in shown),
-        ]
-        for id, column in columns.items()
-    ]
+    rows = []
+    for id, column in columns.items():
+        for kind, named in (("scores", ""), ("held", HELD_TITLE)):
+            if kind == "scores" or any(id in entry.get(kind, {}) for entry in entries.values()):
+                head = f"{column['title']}{named} {arrow(column['higher_is_better'])}".rstrip()
+                found = [entry.get(kind, {}).get(id) for entry in entries.values()]
+                rows.append([head, *("" if content is None else cell(content) for content in found)])
+    return rows
 
 
 def diagnoses(content: Mapping[str, Any]) -> None:

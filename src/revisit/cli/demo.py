@@ -16,7 +16,7 @@ def demo(
     suite: str = typer.Option(
         "folder", help="Suite whose layout is used: folder, mind, or a plugin's suite with a demo."
     ),
-    scenes: int = typer.Option(4, min=1, max=4, help="How many of the four scenes; only for the suite folder."),
+    scenes: int = typer.Option(9, min=1, max=9, help="How many of the nine rooms; only for the suite folder."),
     workers: int = WORKERS,
     fresh: bool = typer.Option(False, "--fresh", help="Render and evaluate again from the start."),
     show_all: bool = ALL,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import options
+from revisit.cli.layouts import ask_for_layout
 from revisit.cli.running import print_summary, run_evaluation
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def eval_(
         False, "--rescore", help="SOURCE is a run: score it again from cached evidence; nothing is decoded."
     ),
     align: str = options.ALIGN,
+    layout: str = options.LAYOUT,
+    reference: Path = options.REFERENCE,
     root: list[Path] = options.ROOT,
     option: list[str] = options.OPTION,
     judge: str = options.JUDGE,
@@ -70,8 +73,23 @@ def eval_(
     os.environ.update({name: value for name, value in environment.items() if value})
     settings.check()
     request = Request.of(
-        source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth, only
+        source,
+        suite,
+        observer_set,
+        protocol,
+        metric,
+        limit,
+        align,
+        root,
+        option,
+        judge,
+        param,
+        truth,
+        only,
+        layout,
+        reference,
     )
+    request = ask_for_layout(request, quiet=quiet or json)
     run = run_evaluation(
         request,
         out or request.default_folder,

@@ -7,7 +7,8 @@ from typing import Any
 
 import typer
 
-from revisit.cli.options import RUN, out_option
+from revisit.cli import console
+from revisit.cli.options import JSON, RUN, metric_option, out_option
 
 KINDS = ("radar", "horizon", "correlation", "phases", "scatter", "path", "strip")
 ROWS = ("model", "condition", "seed", "subset")
@@ -16,7 +17,7 @@ ROWS = ("model", "condition", "seed", "subset")
 def figure(
     kind: str = typer.Argument(help=f"One of {', '.join(KINDS)}."),
     run: Path = RUN,
-    metric: list[str] = typer.Option([], "--metric", "-m", help="Metrics; those of the verdict by default."),
+    metric: list[str] = metric_option("Metrics; those of the verdict by default"),
     model: list[str] = typer.Option([], "--model", help="Only these models."),
     sample: str = typer.Option(
         "", "--sample", help="The scene of a path or strip; that of the worst moment by default."
@@ -24,32 +25,39 @@ def figure(
     rows: str = typer.Option("model", "--rows", help=f"What the rows of a strip differ in: {', '.join(ROWS)}."),
     frames: str = typer.Option("6", "--frames", help="Columns of a strip: how many, or frame numbers with commas."),
     out: Path = out_option("File to write; its ending says the format. <kind>.svg by default."),
+    json: bool = JSON,
 ) -> None:
     """Draw a figure of a run, such as a radar, path or film strip."""
     from revisit.core import UsageError, load_all
+    from revisit.core.text import alternatives
     from revisit.report import figures
+    from revisit.results.leaderboards import headline_ids
+    from revisit.results.metric_names import metrics_named
     from revisit.results.run import Run
-    from revisit.results.verdict import headline_metrics
 
     load_all()
     if kind not in KINDS:
-        raise UsageError(f"there is no figure {kind!r}; there are {', '.join(KINDS)}")
+        raise UsageError(f"there is no figure {kind!r}; {alternatives(kind, KINDS)}")
     finished_run = Run(run)
     results = finished_run.results
     if unknown := [name for name in model if name not in results.models]:
-        raise UsageError(f"{run} has no model {unknown[0]!r}; it has {', '.join(results.models)}")
-    if unknown := [id for id in metric if id not in results.metrics]:
-        raise UsageError(f"{run} did not ask {unknown[0]!r}; it asked {', '.join(results.metrics)}")
+        raise UsageError(f"{run} has no model {unknown[0]!r}; {alternatives(unknown[0], results.models)}")
+    metric = metrics_named(metric, results.metrics, run, finished_run.facts["suite"])
     part = results.where(model=model) if model else results
-    metrics = metric or headline_metrics(results, finished_run.facts["suite"])
+    metrics = metric or headline_ids(results, finished_run.facts["suite"])
     if kind in ("path", "strip"):
         drawing = _of_scene(kind, part, metrics, sample, rows, frames, finished_run)
     else:
         usual = {"phases": results.metrics, "correlation": results.metrics, "horizon": _over_time(results, metrics)}
         drawing = getattr(figures, kind)(part, metric or usual.get(kind, metrics))
+    if kind == "radar" and (left_out := sorted(set(metric) - set(figures.radar_metrics(part, metric)))):
+        console.message(f"not drawn, for want of scores, of a range or of a better end: {', '.join(left_out)}")
     out = out or Path(f"{kind}.svg")
     figures.save(drawing, out)
-    typer.echo(str(out))
+    if json:
+        console.data({"file": str(out), "kind": kind, "metrics": metric or metrics, "models": part.models})
+    else:
+        typer.echo(str(out))
 
 
 def _over_time(results: Any, metrics: list[str]) -> list[str]:
@@ -65,6 +73,7 @@ def _over_time(results: Any, metrics: list[str]) -> list[str]:
 
 def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: str, frames: str, run: Any) -> Any:
     from revisit.core import SUITES, UsageError
+    from revisit.core.text import alternatives
     from revisit.geometry.camera_script import parse_script
     from revisit.geometry.rotations import to_yaw_pitch
     from revisit.geometry.script_path import timed_path
@@ -78,7 +87,7 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
     if not sample:
         sample = next((moment["sample"] for moment in moments if moment["sample"] in samples), samples[0])
     if sample not in samples:
-        raise UsageError(f"there is no scene {sample!r}; there are {', '.join(samples[:12])}")
+        raise UsageError(f"there is no scene {sample!r}; {alternatives(sample, samples)}")
     scene_cases = results.where(sample=sample).cases
     if kind == "path":
 
@@ -109,7 +118,7 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
     strip_rows = [
         (
             str(getattr(case, rows)),
-            figures.score_label(corrected, case, metrics[:2]),
+            figures.score_label(results, case, metrics[:2]),
             figures.pictures(case, frame_numbers),
             failing.get(case.id),
         )

@@ -26,7 +26,7 @@ FRAMES = typer.Option(8, "--frames", min=1, help="Number of frames to show, even
 
 
 @app.command("models")
-def models(judge: str = JUDGE) -> None:
+def models(judge: str = JUDGE, json: bool = JSON) -> None:
     """List the models of a server. This also tests the connection and the key."""
     from revisit.judges.chat import ChatJudge
     from revisit.judges.settings import choose_judge
@@ -34,8 +34,13 @@ def models(judge: str = JUDGE) -> None:
     server = choose_judge(judge).judge
     if not isinstance(server, ChatJudge):
         console.message(f"this judge is {server.facts.get('model')}, which is not a server")
+        if json:
+            console.data({"judge": server.facts.get("model"), "models": []})
         return
-    for name in server.models():
+    names = server.models()
+    if json:
+        console.data({"judge": server.settings.model, "models": list(names)})
+    for name in names if not json else ():
         typer.echo(console.clean(name) + ("  <- the judge" if name == server.settings.model else ""))
     server.check()
 

@@ -9,7 +9,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
-from revisit.cli.options import JSON, out_option
+from revisit.cli.options import JSON, metric_option, out_option
 
 app = Commands("Export and import labels of people.")
 STORE = typer.Option("", help="The PostgreSQL connection string of the project, if it uses one.")
@@ -20,12 +20,13 @@ def export(
     source: Path = typer.Argument(help="The folder of a project, or a labels.jsonl."),
     out: Path = out_option("Folder to write to; the project's by default."),
     store: str = STORE,
+    json: bool = JSON,
 ) -> None:
     """Write labels.jsonl, and files for other tools. Parquet, Label Studio, WRBench, MBench, targets, key frames."""
     from revisit.labels.load import export_files
 
-    for path in export_files(source, out, store):
-        typer.echo(str(path))
+    paths = [str(path) for path in export_files(source, out, store)]
+    console.data({"files": paths}) if json else typer.echo("\n".join(paths))
 
 
 @app.command("import")
@@ -33,11 +34,13 @@ def import_(
     source: Path = typer.Argument(help="A file of labels of another tool."),
     shape: str = typer.Option(..., "--from", help="label-studio, wrbench or mbench."),
     out: Path = out_option("The labels.jsonl to write.", required=True),
+    json: bool = JSON,
 ) -> None:
     """Convert labels of another tool into labels.jsonl."""
     from revisit.labels.load import import_labels
 
-    typer.echo(f"{import_labels(source, shape, out)} labels: {out}")
+    count = import_labels(source, shape, out)
+    console.data({"file": str(out), "labels": count}) if json else typer.echo(f"{count} labels: {out}")
 
 
 def agree(
@@ -71,8 +74,8 @@ def agree(
 def align(
     run: Path = typer.Argument(help="A run."),
     labels: list[Path] = typer.Argument(help="Projects, or files of labels (labels.jsonl)."),
-    metric: list[str] = typer.Option(
-        [], "--metric", "-m", help="DIMENSION=METRIC: which metric goes with a dimension, instead of the suite's own."
+    metric: list[str] = metric_option(
+        "DIMENSION=METRIC: which metric goes with a dimension, instead of the suite's own"
     ),
     seed: int = typer.Option(0, help="Seed for the split of scenes on which tie regions are fitted."),
     json: bool = JSON,

@@ -34,36 +34,69 @@ def leaderboard(
     if json:
         console.data([board.as_json() for board in boards])
         return
-    written_as(boards, table_format, sort, out)
+    written_as(boards, table_format, sort, out, runs or ())
 
 
-def written_as(boards: list[Any], table_format: str, sort: str, out: Path | None = None) -> None:
-    """Print boards in a format, or write them to a file; a column to sort by must be there."""
+def written_as(
+    boards: list[Any], table_format: str, sort: str, out: Path | None = None, runs: Sequence[Path] = ()
+) -> None:
+    """Print boards in a format, or write them to a file; a column to sort by must be there.
+
+    A page of HTML links to the reports of `runs`.
+    """
     from revisit.core import UsageError
-    from revisit.report import leaderboards as text
 
     if table_format not in FORMATS:
         raise UsageError(f"unknown format {table_format!r}; choose one of {', '.join(FORMATS)}")
     require_column(boards, sort)
-    as_text = getattr(text, f"as_{'markdown' if table_format == 'terminal' else table_format}")
     if out is not None:
-        out.write_text(as_text(boards, sort), encoding="utf-8")
+        out.write_text(_text(boards, table_format, sort, _reports(runs, out)), encoding="utf-8")
         typer.echo(str(out))
     elif table_format == "terminal":
         for board in boards:
             _show(board, sort)
     else:
-        typer.echo(as_text(boards, sort), nl=False)
+        typer.echo(_text(boards, table_format, sort, _reports(runs, None)), nl=False)
+
+
+def _text(boards: list[Any], table_format: str, sort: str, reports: dict[str, str]) -> str:
+    from revisit.report import leaderboards
+    from revisit.report.leaderboard_page import as_html
+
+    if table_format == "html":
+        return as_html(boards, sort, reports)
+    as_text = {"csv": leaderboards.as_csv, "latex": leaderboards.as_latex}.get(table_format, leaderboards.as_markdown)
+    return as_text(boards, sort)
+
+
+def _reports(runs: Sequence[Path], out: Path | None) -> dict[str, str]:
+    """Name of a run -> address of its report, from the folder of `out` where there is one.
+
+    Names that two runs share have no address, nor have runs without a report.
+    """
+    import os
+    from collections import Counter
+    from urllib.parse import quote
+
+    names = Counter(path.resolve().name for path in dict.fromkeys(runs))
+    reports = {}
+    for path in runs:
+        report, name = path.resolve() / "report" / "index.html", path.resolve().name
+        if report.is_file() and names[name] == 1:
+            near = None if out is None else quote(os.path.relpath(report, out.resolve().parent).replace(os.sep, "/"))
+            reports[name] = near or report.as_uri()
+    return reports
 
 
 def require_column(boards: Sequence[Any], sort: str) -> None:
     """Refuse to sort by a column that no board has."""
     from revisit.core import UsageError
+    from revisit.core.text import alternatives
 
     names = {name.lower() for board in boards for column in board.columns for name in (column.key, column.title)}
     if sort and sort.lower() not in names:
         titles = dict.fromkeys(column.title for board in boards for column in board.columns)
-        raise UsageError(f"unknown column {sort!r}; choose one of {', '.join(titles)}")
+        raise UsageError(f"unknown column {sort!r}; {alternatives(sort, [*titles, *names])}")
 
 
 def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Any]:

@@ -17,9 +17,10 @@ def list_(
     """List metrics, gates, observers, suites, evidence or sets."""
     from revisit import catalog
     from revisit.core import UsageError
+    from revisit.core.text import alternatives
 
     if kind not in KINDS:
-        raise UsageError(f"unknown list {kind!r}; choose one of {', '.join(KINDS)}")
+        raise UsageError(f"there is no list {kind!r}; {alternatives(kind, KINDS)}")
     rows = catalog.listing(kind)
     if json:
         console.data(rows)

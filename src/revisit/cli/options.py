@@ -17,17 +17,35 @@ SET = typer.Option(
     "lite", "--set", metavar="SET", help="Observer set: a name from `revisit list sets`, or a YAML file."
 )
 PROTOCOL = typer.Option(None, help="Protocol of the suite; its first one by default.")
-METRIC = typer.Option(
-    [],
-    "--metric",
-    "-m",
-    help="Only these metrics or groups such as lcm (repeatable, or separated by commas); all by default.",
-)
+
+
+def metric_option(help: str) -> Any:
+    """`-m, --metric`: several may be separated by commas, in every command."""
+    return typer.Option([], "--metric", "-m", help=f"{help} (repeatable, or separated by commas).", callback=_split)
+
+
+def _split(values: list[str] | None) -> list[str]:
+    return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
+
+
+METRIC = metric_option("Only these metrics or groups such as lcm; all by default")
 LIMIT = typer.Option(None, help="At most this many cases, spread evenly over models; the result is marked as partial.")
 ALIGN = typer.Option("auto", help="How a reference is aligned: auto, index, time or stretch.")
 ROOT = typer.Option([], "--root", help="A further folder that paths in the manifest may point to.")
 OPTION = typer.Option(
     [], "--option", metavar="NAME=VALUE", help="An option of the suite (repeatable); `revisit show SUITE` lists them."
+)
+LAYOUT = typer.Option(
+    "",
+    "--layout",
+    metavar="PATTERN",
+    help="Which part of a path is what, such as '{scene}/{model}.mp4'; also {seed}, {step} and *.",
+)
+REFERENCE = typer.Option(
+    None,
+    "--reference",
+    metavar="DIR",
+    help="Folder with the true videos, where they lie elsewhere, by their scenes' names.",
 )
 PARAM = typer.Option(
     [],

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from revisit.cli import console, options
+
+if TYPE_CHECKING:
+    from revisit.engine.work_forecast import WorkForecast
 
 
 def plan(
@@ -17,30 +21,37 @@ def plan(
     metric: list[str] = options.METRIC,
     limit: int = options.LIMIT,
     align: str = options.ALIGN,
+    layout: str = options.LAYOUT,
+    reference: Path = options.REFERENCE,
     root: list[Path] = options.ROOT,
     option: list[str] = options.OPTION,
     judge: str = options.JUDGE,
     param: list[str] = options.PARAM,
     truth: bool = options.TRUTH,
+    workers: int = options.WORKERS,
     json: bool = options.JSON,
 ) -> None:
     """Show what an evaluation would do, and what is already done."""
     from revisit.engine.availability import caption
     from revisit.engine.cache import EvidenceCache, cache_root
-    from revisit.engine.costs import load_costs
     from revisit.engine.judge_forecast import forecast
-    from revisit.engine.request import Request
+    from revisit.engine.request import Request, judge_is_idle
+    from revisit.engine.work_forecast import forecast_work
 
-    request = Request.of(source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth)
+    request = Request.of(
+        source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth,
+        layout=layout, reference=reference,
+    )  # fmt: skip
     selection = request.chosen_judge()
     work = request.plan(judge=selection.facts if selection else None)
     cache = EvidenceCache(cache_root())
     asking = forecast(work, cache, selection) if selection else None
     missing = [key for key in work.tasks if key not in cache]
-    jobs = work.jobs(missing)
+    takes = forecast_work(work, missing, cache, workers)
     if json:
         forecast_rows = {"judge": asdict(asking)} if asking else {}
-        console.data({**work.as_json(), "evidence": len(work.tasks), "missing": len(missing), **forecast_rows})
+        facts = {"evidence": len(work.tasks), "missing": len(missing), "forecast": asdict(takes), **forecast_rows}
+        console.data({**work.as_json(), **facts})
         return
     models = Counter(case.model for case in work.cases)
     console.table(["model", "cases"], [[model, str(n)] for model, n in sorted(models.items())])
@@ -51,18 +62,14 @@ def plan(
     console.message(
         f"suite {work.suite.id}, protocol {work.protocol}, set {work.observers.id}, observers "
         f"{caption(work.as_json())}: {len(work.cases)} cases x "
-        f"{len(work.metrics)} metrics; {sum(len(job.clips) for job in jobs)} clips to decode, once each"
+        f"{len(work.metrics)} metrics; {takes.clips} clips to decode, once each"
     )
     if missing_here := work.availability.sentence:
         console.message(missing_here)
-    if jobs:
-        costs = load_costs(cache)
-        tasks = [(clip.clip, task) for job in jobs for clip in job.clips for task in clip.observers]
-        unknown = len({task.observer for _, task in tasks} - costs.per_frame.keys())
-        guess = f"; {unknown} observers never ran here, and are guessed" if unknown else ""
-        console.message(f"about {_duration(costs.seconds(tasks))} of one processor, by earlier runs here{guess}")
+    for sentence in _sentences(takes):
+        console.message(sentence)
     if asking and selection:
-        console.message(f"judge {selection.judge.facts.get('model')}: {asking.said()}")
+        console.message(judge_is_idle(work) or f"judge {selection.judge.facts.get('model')}: {asking.said()}")
         if asking.exceeds(selection.limit):
             console.message("that is more than the judge's budget: the run will stop there, and can be resumed")
     reasons = Counter(reason for tasks in work.wanted.values() for reason in tasks.absent.values())
@@ -74,6 +81,31 @@ def plan(
         console.message(f"unreadable: {name}: {why}")
     for entry in work.rejected:
         console.message(f"rejected: {entry.id}: {entry.reason}")
+
+
+def _sentences(takes: WorkForecast) -> list[str]:
+    """What the work takes here, in sentences; none where nothing is left to decode."""
+    from revisit.core.text import pluralize
+    from revisit.media.limits import format_size
+
+    if not takes.clips:
+        return []
+    workers = pluralize(takes.workers, "worker") if takes.workers else "this process"
+    size = f", pictures of {takes.megapixels:.2f} megapixels" if takes.megapixels else ""
+    guess = f"; never ran here, and guessed: {', '.join(takes.guessed)}" if takes.guessed else ""
+    free = "" if takes.memory_free is None else f" of {format_size(round(takes.memory_free))} free"
+    temporary = f"; {format_size(round(takes.temporary))} of temporary files" if takes.temporary else ""
+    sentences = [
+        f"time: about {_duration(takes.wall_seconds)} with {workers} ({_duration(takes.processor_seconds)} of one "
+        f"processor), by earlier runs here{size}{guess}",
+        f"memory: about {format_size(round(takes.memory))}{free}",
+        f"disk: about {format_size(round(takes.disk))} of {format_size(round(takes.disk_free))} free{temporary}",
+    ]
+    if takes.memory_free is not None and takes.memory > takes.memory_free:
+        sentences.append("that is more memory than is free: use fewer --workers")
+    if takes.disk > takes.disk_free:
+        sentences.append("that is more than the disk has: free some, or set REVISIT_CACHE to another one")
+    return sentences
 
 
 def _duration(seconds: float) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import RUN
+from revisit.cli.options import RUN, metric_option
 
 
 def report(
@@ -19,7 +19,7 @@ def report(
         "result, or a comparison such as rotation>=90 or memo_psnr<12. Commas combine groupings; repeat the option for "
         "more tables.",
     ),
-    metric: list[str] = typer.Option([], "--metric", "-m", help="Only these metrics in the tables of --by."),
+    metric: list[str] = metric_option("Only these metrics in the tables of --by"),
     copy_clips: bool = typer.Option(
         False, "--copy-clips", help="Copy the videos into the report, so that it can be shared."
     ),

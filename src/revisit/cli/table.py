@@ -7,14 +7,15 @@ from typing import Any
 
 import typer
 
-from revisit.cli.options import out_option
+from revisit.cli import console
+from revisit.cli.options import JSON, metric_option, out_option
 
 FORMATS = ("markdown", "latex", "csv")
 
 
 def table(
     runs: list[Path] = typer.Argument(help="Run directories; runs whose numbers compare share a table."),
-    metric: list[str] = typer.Option([], "--metric", "-m", help="Columns; those of the verdict by default."),
+    metric: list[str] = metric_option("Columns, such as return_consistency.held; those of the verdict by default"),
     table_format: str = typer.Option("markdown", "--format", metavar="FORMAT", help=f"One of {', '.join(FORMATS)}."),
     interval: bool = typer.Option(True, "--interval/--no-interval", help="With both ends of each 95 % interval."),
     by: str = typer.Option("", "--by", help="Best and second within groups of models: a fact of models.yaml."),
@@ -25,6 +26,7 @@ def table(
     cost: bool = typer.Option(False, "--cost", help="With what generating a clip costs, where models.yaml says it."),
     models: Path = typer.Option(None, help="A file of facts of models; models.yaml beside the run by default."),
     out: Path = out_option("Write to this file instead of the screen."),
+    json: bool = JSON,
 ) -> None:
     """Write a table of models by metric, for a paper. The best and second are marked by the same rule as everywhere."""
     from revisit.core import UsageError, load_all
@@ -36,6 +38,9 @@ def table(
         raise UsageError(f"there is no format {table_format!r}; there are {', '.join(FORMATS)}")
     boards = _grouped(_boards(runs, metric, measured), by, runs, models)
     boards = _with_cost(boards, runs, models) if cost else boards
+    if json:
+        console.data([board.as_json() for board in boards])
+        return
     content = getattr(text, f"as_{table_format}")(boards, sort, interval)
     if table_format == "markdown":
         content += f"\n{BEST_RULE}\n"
@@ -50,25 +55,22 @@ def table(
 
 def _boards(runs: list[Path], metric: list[str], measured: bool) -> list[Any]:
     from revisit.core import UsageError
-    from revisit.results.ceilings import held_to_truth
-    from revisit.results.leaderboards import RunFacts, board_of_run, column_of, join_boards, near_truth
+    from revisit.results.leaderboards import RunFacts, board_of_run, column_of, headline_ids, join_boards
+    from revisit.results.metric_names import metrics_named
     from revisit.results.run import Run
-    from revisit.results.verdict import headline_metrics
+    from revisit.results.score_names import measured_id
 
     boards = []
     for path in runs:
         run = Run(path)
         facts = run.facts
-        metrics = facts["protocol"]["metrics"]
-        if unknown := [name for name in metric if name not in metrics]:
-            raise UsageError(f"{path} did not ask {unknown[0]!r}; it asked {', '.join(metrics)}")
-        results = run.results if measured else held_to_truth(run.results)
-        columns = metric or headline_metrics(results, facts["suite"])
+        named = metrics_named(metric, list(facts["protocol"]["metrics"]), path, facts["suite"])
+        ids = named or headline_ids(run.results, facts["suite"])
+        columns = list(dict.fromkeys(map(measured_id, ids))) if measured else ids
         if not columns:
             raise UsageError(f"{path} has no score of what its suite asks; name columns with --metric")
-        details = RunFacts(path.resolve().name, facts, run.plan, results, run.summary)
-        board = board_of_run(details, [column_of(name) for name in columns])
-        boards.append(board if measured else near_truth(board))
+        details = RunFacts(path.resolve().name, facts, run.plan, run.results, run.summary)
+        boards.append(board_of_run(details, [column_of(name) for name in columns]))
     return join_boards(boards)
 
 

@@ -11,7 +11,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
-from revisit.cli.options import JSON
+from revisit.cli.options import JSON, metric_option
 
 app = Commands("List, fetch and verify the weights of networks.")
 IDS = typer.Argument(None, help="Ids from `revisit weights list`; by default those chosen by the options.")
@@ -19,7 +19,7 @@ SET = typer.Option(
     "", "--set", metavar="SET", help="Weights of an observer set: a name from `revisit list sets`, or a YAML file."
 )
 SUITE = typer.Option("", "--suite", help="Weights that a suite's metrics need, in the set (small by default).")
-METRIC = typer.Option([], "--metric", "-m", help="Weights that a metric needs, in the set (small by default).")
+METRIC = metric_option("Weights that these metrics need, in the set (small by default)")
 DEFAULT_SET = "small"
 STALE_EVIDENCE = (
     "evidence made with damaged files is still in the cache; to remove all of it: revisit cache prune --all"

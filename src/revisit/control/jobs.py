@@ -117,6 +117,7 @@ class Job:
     actions: tuple[Mapping[str, int | str], ...] = ()  # keys frame by frame
     policy: str = "none"
     annotations: Mapping[str, Any] = field(default_factory=dict)
+    tolerance: float = 0.0  # share by which the clip may be longer or shorter; size and rate are its generator's then
 
     @property
     def moves(self) -> bool | None:
@@ -232,6 +233,7 @@ class JobBatch:
     index: Callable[[Sequence[Job]], None] | None = None  # writes the lists that the reader goes by
     left_out: Sequence[str] = ()  # sentences: samples that no job can be made of
     ceiling: JobBatch | None = None  # a rendered place, beside a baseline generator where there is no true video
+    allowed: Sequence[Path] = ()  # all clips of an exact set, also those that were not chosen: no others may lie there
 
 
 def require_distinct(jobs: Sequence[Job]) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from revisit.core.errors import UsageError
 from revisit.core.reasons import Details, Reason
 
 FRAME_RATE_OF_FOLDERS = 24.0
+IN_MEMORY = "in memory"  # the folder that clips without a file are said to lie in
 CATEGORY = "category"  # the annotation that says what made a clip, where no model did
 FLOOR, CEILING = "floor", "ceiling"  # of a baseline without memory; of what stands for the truth
 NEEDS_BOX = Reason(
@@ -88,6 +90,16 @@ class Target:
     name: str
     box: tuple[float, float, float, float]
     point: tuple[float, float] | None = None
+
+
+def target_in(box: Target | Sequence[float] | None) -> Target | None:
+    """The target that is given as such, or as a box of fractions."""
+    if box is None or isinstance(box, Target):
+        return box
+    ends = tuple(float(end) for end in box)
+    if len(ends) != 4 or not (0 <= ends[0] < ends[2] <= 1 and 0 <= ends[1] < ends[3] <= 1):
+        raise UsageError(f"a target is x0, y0, x1, y1 as fractions of the first frame, not {tuple(box)}")
+    return Target("target", (ends[0], ends[1], ends[2], ends[3]))
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ KINDS: Mapping[str, ReasonKind] = {
         "nothing happened", "nothing changed while out of view, so there is nothing to check"
     ),
     # The clip does not show enough.
+    "too_few": ReasonKind("too few", "too few clips or scenes for a number that can be trusted"),
     "too_short": ReasonKind("too short", "too few frames, poses or steps"),
     "at_rest": ReasonKind(
         "camera at rest", "the camera, or the requested path, hardly moves, so no motion can be compared"

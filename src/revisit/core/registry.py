@@ -8,7 +8,6 @@ everything else; others
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import logging
@@ -19,6 +18,7 @@ from types import ModuleType
 from typing import Generic, TypeVar
 
 from revisit.core.errors import UsageError
+from revisit.core.text import alternatives
 
 T = TypeVar("T")
 ENTRY_POINT_GROUP = "revisit.plugins"
@@ -55,9 +55,7 @@ class Registry(Generic[T]):
     def __getitem__(self, id: str) -> T:
         self._load()
         if id not in self._things:
-            near = difflib.get_close_matches(id, self._things, n=3)
-            hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(sorted(self._things)[:20])}"
-            raise UsageError(f"there is no {self.kind} called {id!r}; {hint}")
+            raise UsageError(f"there is no {self.kind} called {id!r}; {alternatives(id, sorted(self._things))}")
         return self._things[id]
 
     def __contains__(self, id: str) -> bool:

@@ -107,9 +107,23 @@ class Suite:
         return {name: ids for name, ids in chapters.items() if not _is_id(name)}
 
     @property
+    def measures(self) -> Mapping[str, str]:
+        """Published measures of memory and control -> which of the two; `revisit audit --benchmarks` tries them."""
+        return {id: kind for kind, ids in (self.card.get("measures") or {}).items() for id in ids}
+
+    @property
+    def published_protocol(self) -> str:
+        """The protocol that computes what was published: `upstream`, or else `paper`; empty where there is neither."""
+        return next((name for name in ("upstream", "paper") if name in self.protocols), "")
+
+    @property
     def headings(self) -> Mapping[str, str]:
         """Metrics of its own -> the heading of tables that each stands under."""
         return {id: heading for heading, ids in (self.card.get("headings") or {}).items() for id in ids}
+
+    def default_metrics(self, *, judge: bool) -> list[str]:
+        """Ids of the metrics that are asked where none is named; with a judge also those that only one can answer."""
+        return [*self.metrics(), *((self.card.get("judged") or ()) if judge else ())]
 
     def chosen(self, names: Iterable[str]) -> list[str]:
         """Ids of metrics and gates, from ids and names of groups, which may be joined by commas."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def reading(path: Path, what: str) -> Iterator[None]:
         raise UsageError(f"{path}: this is not {what} ({cause})") from error
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """What an error says, on one line and not longer than a sentence."""
     message = " ".join(str(error).split())[:200]
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
@@ -124,6 +125,25 @@ def printable_text(text: str) -> str:
     )
 
 
+def alternatives(name: str, known: Iterable[str], most: int = 12) -> str:
+    """What somebody may have meant by a name that is not known: those spelt alike, else the first of all.
+
+    Examples
+    --------
+    >>> alternatives("psnrr", ["ssim", "psnr"])
+    'did you mean psnr?'
+    >>> alternatives("x", ["ssim", "psnr"])
+    'there are ssim, psnr'
+    """
+    known = list(known)
+    by_lower = {one.lower(): one for one in known}
+    near = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, n=3)]
+    if near:
+        return f"did you mean {', '.join(near)}?"
+    further = f" and {len(known) - most} more" if len(known) > most else ""
+    return f"there are {', '.join(known[:most])}{further}" if known else "there are none"
+
+
 def parts(values: Iterable[str]) -> list[str]:
     """The members of lists that are separated by commas."""
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
@@ -141,3 +161,10 @@ def parse_size(text: str) -> tuple[int, int]:
 def pluralize(n: int, noun: str) -> str:
     """A number with its noun: 1 clip, 2 clips."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def names_text(names: Sequence[str], most: int = 4) -> str:
+    """`a, b and c`; of many the first few, and how many more."""
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

@@ -8,7 +8,7 @@ dropped and made again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,3 +135,7 @@ class MemoryCache:
 
     def load(self, kind: type, key: str) -> Any:
         return self._records.get(key)
+
+    def keep(self, keys: Collection[str]) -> None:
+        """Forget all others."""
+        self._records = {key: record for key, record in self._records.items() if key in keys}

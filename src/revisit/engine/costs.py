@@ -1,4 +1,4 @@
-"""What observing costs: seconds per frame of each observer, learnt from earlier runs on this machine.
+"""What observing costs: seconds and bytes per frame of each observer, learnt from earlier runs on this machine.
 
 A run begins with its longest jobs, so that no worker sits over a long clip when all others are done.
 """
@@ -6,33 +6,61 @@ A run begins with its longest jobs, so that no worker sits over a long clip when
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from revisit.core import Clip
+import numpy as np
+
+from revisit.core import OBSERVERS, Clip
 from revisit.core.text import parse_json
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ObserverTask
-from revisit.media import announced_frames
+from revisit.media import announced_frames, announced_size
 from revisit.media.files import replacing
 
-NAME = "costs.json"  # in the cache: observer -> [seconds, frames]
+NAME = "costs.json"  # in the cache: observer -> [seconds, frames, megapixels of all frames, bytes of evidence]
 UNKNOWN = 0.01  # seconds per frame of an observer that never ran here
+UNKNOWN_BYTES = 500.0  # of evidence per frame
 REMEMBERED = 100_000  # frames after which earlier runs count for less than the last one
 BYTES_PER_FRAME = 10_000  # of a video that does not say how many frames it has
+DECODING, SCORING = "decoding", "scoring"  # under which the time beside observers is kept
 
 
 class Costs:
-    """Seconds per frame by observer."""
+    """Seconds and bytes of evidence per frame by observer, and the picture size that they were learnt from."""
 
-    def __init__(self, per_frame: Mapping[str, float]) -> None:
-        self.per_frame = per_frame
+    def __init__(
+        self,
+        per_frame: Mapping[str, float],
+        megapixels: Mapping[str, float] | None = None,
+        evidence: Mapping[str, float] | None = None,
+    ) -> None:
+        self.per_frame, self.megapixels, self.evidence = per_frame, megapixels or {}, evidence or {}
         self._frames: dict[Clip, int] = {}
+        self._sizes: dict[Clip, float | None] = {}
 
     def seconds(self, tasks: Iterable[tuple[Clip, ObserverTask]]) -> float:
         """About how long one processor needs for these observers, each on its clip."""
-        return sum(self.frames(clip) * self.per_frame.get(task.observer, UNKNOWN) for clip, task in tasks)
+        return sum(self.seconds_of(clip, task.observer) for clip, task in tasks)
+
+    def seconds_of(self, clip: Clip, observer: str) -> float:
+        """About how long one processor needs for an observer, or for decoding or scoring, on a clip.
+
+        What looks at whole pictures takes as much longer as they are larger than those it was learnt from; an
+        observer that has them scaled to a size of its own does not.
+        """
+        seconds = self.frames(clip) * self.per_frame.get(observer, UNKNOWN)
+        usual = self.megapixels.get(observer)
+        if not usual or not _takes_any_size(observer):
+            return seconds
+        return seconds * (self.picture(clip) or usual) / usual
+
+    def bytes_of(self, clip: Clip, observer: str) -> float:
+        """About how much evidence an observer leaves of a clip."""
+        return self.frames(clip) * self.evidence.get(observer, UNKNOWN_BYTES)
 
     def frames(self, clip: Clip) -> int:
         """About how many frames a clip has; nothing is decoded."""
@@ -40,30 +68,76 @@ class Costs:
             self._frames[clip] = _frames(clip)
         return self._frames[clip]
 
+    def picture(self, clip: Clip) -> float | None:
+        """Megapixels of a picture of a clip, where the file says it; nothing is decoded."""
+        if clip not in self._sizes:
+            self._sizes[clip] = _picture(clip)
+        return self._sizes[clip]
+
+
+@dataclass
+class CostRecord:
+    """What a run took, by observer."""
+
+    seconds: Counter[str] = field(default_factory=Counter)
+    frames: Counter[str] = field(default_factory=Counter)
+    megapixels: Counter[str] = field(default_factory=Counter)  # of all frames together
+    evidence: Counter[str] = field(default_factory=Counter)  # bytes
+
+    def add(self, observer: str, seconds: float, frames: int, megapixels: float = 0.0, evidence: int = 0) -> None:
+        """Count one clip."""
+        for counter, value in (
+            (self.seconds, seconds), (self.frames, frames), (self.megapixels, megapixels), (self.evidence, evidence),
+        ):  # fmt: skip
+            counter[observer] += value  # type: ignore[assignment]
+
 
 def load_costs(cache: EvidenceCache) -> Costs:
     """What earlier runs that used this cache took."""
-    return Costs({observer: seconds / frames for observer, (seconds, frames) in _read(cache).items() if frames > 0})
+    known = {observer: values for observer, values in _read(cache).items() if values[1] > 0}
+    return Costs(
+        {observer: seconds / frames for observer, (seconds, frames, _, _) in known.items()},
+        {observer: pixels / frames for observer, (_, frames, pixels, _) in known.items() if pixels},
+        {observer: evidence / frames for observer, (_, frames, pixels, evidence) in known.items() if evidence},
+    )
 
 
-def save_costs(cache: EvidenceCache, seconds: Mapping[str, float], frames: Mapping[str, int]) -> None:
+def save_costs(cache: EvidenceCache, record: CostRecord) -> None:
     """Keep what a run took, by observer, for those that come."""
     costs = _read(cache)
-    for observer, count in frames.items():
-        before, of = costs.get(observer, (0.0, 0.0))
-        weight = min(1.0, REMEMBERED / of) if of else 0.0
-        costs[observer] = round(before * weight + seconds.get(observer, 0.0), 3), round(of * weight) + count
-    if frames:
+    for observer, count in record.frames.items():
+        before = costs.get(observer, (0.0, 0.0, 0.0, 0.0))
+        weight = min(1.0, REMEMBERED / before[1]) if before[1] else 0.0
+        now = (record.seconds[observer], count, record.megapixels[observer], record.evidence[observer])
+        seconds, frames, pixels, evidence = (earlier * weight + new for earlier, new in zip(before, now, strict=True))
+        costs[observer] = round(seconds, 3), round(frames), round(pixels, 3), round(evidence)
+    if record.frames:
         with suppress(OSError), replacing(cache.root / NAME) as temporary:  # of a cache that others own
             temporary.write_text(json.dumps(dict(sorted(costs.items())), indent=0), encoding="utf-8")
 
 
-def _read(cache: EvidenceCache) -> dict[str, tuple[float, float]]:
+def _read(cache: EvidenceCache) -> dict[str, tuple[float, float, float, float]]:
     try:
         content = parse_json((cache.root / NAME).read_text(encoding="utf-8"))
-        return {str(id): (float(seconds), float(frames)) for id, (seconds, frames) in content.items()}
+        rows = {str(id): [float(value) for value in values] for id, values in content.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}  # a guess is enough to begin with
+    # Earlier versions kept seconds and frames alone.
+    return {id: (*row, *[0.0] * (4 - len(row)))[:4] for id, row in rows.items() if len(row) >= 2}  # type: ignore[misc]
+
+
+def _takes_any_size(observer: str) -> bool:
+    return observer == DECODING or (observer in OBSERVERS and OBSERVERS[observer].size is None)
+
+
+def _picture(clip: Clip) -> float | None:
+    if clip.frames is not None:
+        return float(np.prod(clip.frames.rgb[0].shape[:2])) / 1e6 if len(clip.frames.rgb) else None
+    try:
+        size = announced_size(clip.path) if clip.path.is_file() else None
+    except Exception:  # whatever it holds: the decoder will say what is wrong with it
+        return None
+    return None if size is None else size[0] * size[1] / 1e6
 
 
 def _frames(clip: Clip) -> int:

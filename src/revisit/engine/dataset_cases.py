@@ -53,7 +53,10 @@ def read_cases(
     first, twice = _each_once([entry for entry in entries if isinstance(entry, Case)], source)
     rejected = (*(entry for entry in entries if isinstance(entry, Rejected)), *twice)
     if not first and not rejected:
-        raise UsageError(f"{source}: no videos found; expected mp4, mkv, webm or mov files, or folders of frames")
+        raise UsageError(
+            f"{source}: no videos found; expected mp4, mov, mkv, webm, avi, gif or animated webp files, "
+            "arrays of frames (npy, npz), or folders of frames"
+        )
     cases = [case for case in first if case.category != CEILING]
     total = len(cases)
     if limit is not None:

@@ -24,6 +24,7 @@ LIBRARIES = {
     "opencv": "import cv2; print(cv2.__version__)",
     "pyav": "import av; print(av.__version__, 'with libavcodec', *av.library_versions['libavcodec'])",
 }
+PACKAGES = {"opencv": "opencv-python-headless", "pyav": "av", "video decoders": "av"}  # where they come from
 DECODERS = "import av; print(' '.join(n for n in ('h264', 'hevc', 'vp9', 'av1', 'ffv1') if n in av.codecs_available))"
 # One line for each device that networks can run on, and one for the version; imported away from here, because it takes
 # seconds and a broken driver may take the process with it.
@@ -73,7 +74,7 @@ def _devices() -> list[InstallationCheck]:
         return [InstallationCheck("torch", "note", EXTRA)]
     tried = _import("torch", DEVICES)
     if tried.state == "bad":
-        return [InstallationCheck("torch", "bad", tried.finding.replace("revisit-bench", "'revisit-bench[networks]'"))]
+        return [tried]
     version, *devices = tried.finding.splitlines()
     cpu = f"cpu: {os.cpu_count()} cores" + ("" if devices else "; no GPU found")
     return [
@@ -133,7 +134,7 @@ def _import(name: str, code: str) -> InstallationCheck:
         return InstallationCheck(name, "bad", "importing it takes more than a minute")
     if tried.returncode:
         last = (tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"])[-1]
-        return InstallationCheck(name, "bad", f"{last}; pip install --force-reinstall revisit-bench")
+        return InstallationCheck(name, "bad", f"{last}; pip install --force-reinstall {PACKAGES.get(name, name)}")
     return InstallationCheck(name, "ok", tried.stdout.strip())
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from revisit.core import Case, Rejected, Suite
+from revisit.core import Case, Record, Rejected, Series, Suite
 from revisit.engine.cache import MemoryCache
 from revisit.engine.dependencies import ObserverSet, Parameters
 from revisit.engine.observe import observe
@@ -18,37 +18,58 @@ from revisit.results import Results
 
 def plan_of(
     suite: Suite,
-    cases: Sequence[Case],
+    cases: Sequence[Case | Rejected],
     observers: ObserverSet,
     *,
     protocol: str | None = None,
     metrics: Sequence[str] = (),
     overrides: Parameters | None = None,
+    align: str = "auto",
+    truth: bool = False,
 ) -> Plan:
-    """The plan for cases that were not read from anywhere."""
+    """The plan for cases that were not read from anywhere; with `truth`, references are scored as clips, too."""
 
     def read(source: Path, roots: Sequence[Path]) -> Sequence[Case | Rejected]:
         return cases
 
     return make_plan(
-        replace(suite, read=read), Path(), observers, protocol=protocol, metrics=metrics, overrides=overrides
-    )
+        replace(suite, read=read), Path(), observers, protocol=protocol, metrics=metrics, align=align,
+        overrides=overrides, truth=truth,
+    )  # fmt: skip
 
 
-def score_cases(plan: Plan) -> Results:
-    """The answers to everything the plan asks."""
-    cache = MemoryCache()
+@dataclass
+class SeenBefore:
+    """What calls of `score_cases` hand on to the next ones, for clips that come again: references."""
+
+    cache: MemoryCache = field(default_factory=MemoryCache)
+    answers: dict[tuple[str, str], list[tuple[Record, Series | None]]] = field(default_factory=dict)  # of truths
+    seconds: dict[str, float] = field(default_factory=dict)  # that observers took in all
+
+
+def score_cases(plan: Plan, seen: SeenBefore | None = None) -> Results:
+    """The answers to everything the plan asks; evidence and answers of truths that `seen` holds are not made again."""
+    seen = SeenBefore() if seen is None else seen
     failures: dict[str, str] = {}
     broken: dict[str, str] = {}
-    for job in plan.jobs(plan.tasks):
-        for _, outcome in observe(job, cache, Limits()):
+    for job in plan.jobs(key for key in plan.tasks if key not in seen.cache):
+        for _, outcome in observe(job, seen.cache, Limits()):
             failures |= outcome.failed
             broken |= outcome.broken
+            for key, spent in outcome.made.items():
+                observer = plan.tasks[key][2].observer
+                seen.seconds[observer] = seen.seconds.get(observer, 0.0) + spent
     records, behind = [], {}
     for case in plan.cases:
-        checks = plan.checks_for(case)
-        sheet = scoring_input(plan, case, checks, {**failures, **plan.failed_evidence(case, broken)})
-        for record, series in run_checks(CaseScorer(sheet, cache), checks):
+        place = case.id, plan.digests.get(case.id, "")
+        answers = seen.answers.get(place) if case.truth else None
+        if answers is None:
+            checks = plan.checks_for(case)
+            sheet = scoring_input(plan, case, checks, {**failures, **plan.failed_evidence(case, broken)})
+            answers = list(run_checks(CaseScorer(sheet, seen.cache), checks))
+        if case.truth:
+            seen.answers[place] = answers
+        for record, series in answers:
             records.append(record)
             if series is not None:
                 behind[case.id, record.question] = series

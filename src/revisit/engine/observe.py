@@ -48,6 +48,8 @@ class Outcome:
     broken: dict[str, str] = field(default_factory=dict)  # clip digest -> sentence
     decoded: dict[str, int] = field(default_factory=dict)  # clip digest -> how often
     frames: int = 0  # decoded in all
+    megapixels: float = 0.0  # of these frames together
+    decoding: float = 0.0  # seconds beside the observers
     runs: dict[str, dict[str, int]] = field(default_factory=dict)  # clip digest -> observer -> runs
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # clip digest -> remarks on the file
     device: str = ""  # that networks ran on, if one process ran them all
@@ -135,6 +137,7 @@ def _observe_clip(
                 picks.append(wanted_frames(todo, count, fps))
         return np.unique(np.concatenate([kept(count), *picks])).astype(np.int64)
 
+    opened = time.perf_counter()
     with open_clip(task.clip, limits, wanted=choose) as stream:
         info: ClipInfo = stream.info
         far = HostClip(host, info, [todo for todo in watching if runs_at_host(todo)]) if host is not None else None
@@ -179,6 +182,8 @@ def _observe_clip(
                 seconds[todo.key] += time.perf_counter() - started
         out.decoded[task.digest] = out.decoded.get(task.digest, 0) + 1
         out.frames += stream.passed
+        out.megapixels += stream.passed * info.width * info.height / 1e6
+        out.decoding += max(0.0, time.perf_counter() - opened - sum(seconds.values()))
         out.notes[task.digest] = (*stream.notes, *dict.fromkeys(remarks))
     if task.clip.frames is None and clip_digest(task.clip) != task.digest:
         raise MediaError(f"{task.clip.path.name}: {CHANGED}")

@@ -24,6 +24,7 @@ from revisit.core import (
     evidence_id,
 )
 from revisit.core.protocol import canonical, digest_of_bytes
+from revisit.core.text import alternatives
 from revisit.engine.availability import Availability, availability
 from revisit.engine.dataset_cases import read_cases
 from revisit.engine.dependencies import (
@@ -212,7 +213,7 @@ def make_plan(
     cases = dataset.cases
     protocol = protocol or next(iter(suite.protocols))
     if protocol not in suite.protocols:
-        raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; it has {', '.join(suite.protocols)}")
+        raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; {alternatives(protocol, suite.protocols)}")
     observers = _of_protocol(observers, (suite.card.get("observers") or {}).get(protocol) or {})
     if decoding := (suite.card.get("decoding") or {}).get(protocol) or "":
         decoding_build(decoding)  # says what is missing, before anything is read
@@ -227,7 +228,8 @@ def make_plan(
         parameters[id] = {**parameters.get(id, {}), **values}
     metrics = suite.chosen(metrics)
     named = [id for id in metrics if id not in GATES]
-    chosen = tuple(METRICS[id] for id in (named if metrics else suite.metrics()))
+    usual = suite.default_metrics(judge=observers.judge is not None)
+    chosen = tuple(METRICS[id] for id in (named if metrics else usual))
     for metric in chosen:
         parameters_of(metric, parameters)
     # A user who names metrics wants just these: the gates a suite always shows are then asked only if named, too.

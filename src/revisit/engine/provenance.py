@@ -7,16 +7,22 @@ import platform
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 
 from revisit._version import __version__
-from revisit.core.text import parse_json
+from revisit.core import Case, Record
+from revisit.core.text import one_line, parse_json
 from revisit.engine.availability import caption
 from revisit.engine.cache import EvidenceCache
+from revisit.engine.costs import DECODING, SCORING, CostRecord, Costs
 from revisit.engine.dependencies import observer_facts
+from revisit.engine.jobs import ClipTask
 from revisit.engine.observe import Outcome
 from revisit.engine.resume import ResumedRun
+from revisit.engine.run_log import RunLog
 from revisit.media import decoding_build
 from revisit.networks import settings
 from revisit.results.file_types import Details, Invocation, ProtocolEntry, RunFile
@@ -44,11 +50,35 @@ class InvocationLog:
         self.decodes: Counter[str] = Counter()
         self.frames = 0
         self.runs: Counter[tuple[str, str]] = Counter()
-        self.seconds: dict[str, float] = {}  # by observer, as is the next
-        self.watched: Counter[str] = Counter()  # frames of the clips that it was shown
+        self.costs, self.clip_costs = CostRecord(), Costs({})
         self.notes: dict[str, tuple[str, ...]] = {}
         self.devices: set[str] = set()
         self.asked: Details = {}  # what a judge was asked, and what it cost
+        self.log = RunLog(begun.folder)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Log what is run, by which versions, and on what."""
+        plan, machine = self.plan, environment()
+        libraries = machine["libraries"] if isinstance(machine["libraries"], dict) else {}
+        versions = ", ".join(f"{name} {number}" for name, number in libraries.items())
+        self.log.write("started", self.command or "from Python")
+        self.log.write(
+            "versions", f"revisit {__version__}, Python {machine['python']}, {machine['platform']}, {versions}"
+        )
+        self.log.write(
+            "plan",
+            f"suite {plan.suite.id}, protocol {plan.protocol}:{self.begun.hash()}, set {plan.observers.id}, "
+            f"{len(plan.cases)} cases, {len(plan.clips)} clips, {self.cached} of {len(plan.tasks)} pieces of evidence "
+            f"known, {len(plan.rejected)} entries rejected",
+        )
+        for sentence in (*plan.remarks, plan.availability.sentence, *plan.unreadable.values()):
+            if sentence:
+                self.log.write("note", sentence)
+
+    def stopped(self, error: BaseException) -> None:
+        """Log that the work ended early, and why."""
+        self.log.write("stopped", "interrupted" if isinstance(error, KeyboardInterrupt) else one_line(error))
 
     def add(self, outcome: Outcome) -> None:
         self.decodes.update(outcome.decoded)
@@ -58,9 +88,29 @@ class InvocationLog:
             self.runs.update({(clip, key): count for key, count in runs.items()})
         for key, seconds in outcome.made.items():
             observer = self.plan.tasks[key][2].observer
-            self.seconds[observer] = self.seconds.get(observer, 0.0) + seconds
-            self.watched[observer] += outcome.frames
+            evidence = 0
+            with suppress(OSError):  # a cache elsewhere
+                evidence = self.cache.path(key).stat().st_size
+            self.costs.add(observer, seconds, outcome.frames, outcome.megapixels, evidence)
+        if outcome.frames:
+            self.costs.add(DECODING, outcome.decoding, outcome.frames, outcome.megapixels)
         self.notes.update({clip: notes for clip, notes in outcome.notes.items() if notes})
+        for sentence in (*outcome.broken.values(), *outcome.failed.values()):
+            self.log.write("failed", sentence)
+
+    def observed(self, clip: ClipTask, outcome: Outcome) -> None:
+        """Log a clip that was observed, and what it took."""
+        if clip.digest in outcome.broken:
+            return
+        seconds = outcome.decoding + sum(outcome.made.values())
+        remarks = "".join(f"; {note}" for note in outcome.notes.get(clip.digest, ()))
+        self.log.write("observed", f"{clip.clip.path}, {outcome.frames} frames in {seconds:.1f} s{remarks}")
+
+    def scored(self, case: Case, answers: Sequence[Record]) -> None:
+        """Count what the answers about a case took."""
+        frames = self.clip_costs.frames(case.clip)
+        if frames:
+            self.costs.add(SCORING, sum(answer.seconds for answer in answers), frames)
 
     def counters(self) -> dict[str, object]:
         """How often things were done."""
@@ -75,7 +125,11 @@ class InvocationLog:
             "observer_runs": dict(sorted(per_observer.items())),
             "most_runs_of_one_observer_on_one_clip": max(self.runs.values(), default=0),
             "evidence_from_cache": self.cached,
-            "observer_seconds": {id: round(seconds, 3) for id, seconds in sorted(self.seconds.items())},
+            "observer_seconds": {
+                id: round(seconds, 3)
+                for id, seconds in sorted(self.costs.seconds.items())
+                if id not in (DECODING, SCORING)
+            },
             **({"networks_on": sorted(self.devices)} if self.devices else {}),
             **({"judge": self.asked} if self.asked else {}),
         }
@@ -123,6 +177,13 @@ class InvocationLog:
             "invocations": [*earlier, invocation][-50:],
         }
         write_json(path, content)
+        if finished is not None:
+            judged = f", judge {self.asked}" if self.asked else ""
+            self.log.write(
+                "finished",
+                f"in {finished - self.started:.1f} s, {counters['clips_decoded']} clips and "
+                f"{counters['frames_decoded']} frames decoded{judged}",
+            )
 
 
 def environment() -> dict[str, object]:

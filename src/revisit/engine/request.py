@@ -58,10 +58,20 @@ class Request:
         params: Iterable[str] = (),
         truth: bool = True,
         only: str = "",
+        layout: str = "",
+        reference: Path | None = None,
     ) -> Request:
-        """The request that these options of the command make; paths become absolute."""
+        """The request that these options of the command make; paths become absolute.
+
+        `layout` and `reference` are options of the suite `folder`, which is then the one that reads.
+        """
         if judge and "://" not in judge:
             judge = str(Path(judge).resolve())
+        if layout or reference:
+            suite = "folder" if suite == "auto" else suite
+            place = str(reference.resolve()) if reference else ""
+            how = {"layout": layout, "reference": place}
+            options = [*options, *(f"{name}={value}" for name, value in how.items() if value)]
         return cls(
             str(source.resolve()), suite, set, protocol, tuple(metrics), limit, align,
             tuple(str(folder.resolve()) for folder in roots), tuple(options), judge, parse_parameters(params),
@@ -116,7 +126,7 @@ class Request:
             raise UsageError("--only judge asks nobody: add --judge")
         if self.limit is not None:
             raise UsageError("--only judge asks about the clips that the run has; leave --limit out")
-        ids = suite.chosen(self.metrics) or [*suite.metrics(), *suite.card.get("gates", ())]
+        ids = suite.chosen(self.metrics) or [*suite.default_metrics(judge=True), *suite.card.get("gates", ())]
         found = [id for id in ids if asks_judge(GATES[id] if id in GATES else METRICS[id], observers)]
         if not found:
             raise UsageError(f"nothing that the suite {suite.id} asks is put to a judge; leave --only out")
@@ -137,6 +147,8 @@ class Request:
         judge = self.chosen_judge()
         plan = self.plan(judge=judge.facts if judge else None)
         check_available(plan, warned)
+        if sentence := judge_is_idle(plan):
+            warned(sentence)
         if any(task.module == "__main__" for _, _, task in plan.tasks.values()):
             how["workers"] = 0  # no other process can import what a notebook or script defines
         for remark in plan.remarks:
@@ -158,6 +170,17 @@ class Request:
     def from_json(cls, content: Details) -> Request:
         lists = {name: tuple(content.get(name, ())) for name in ("metrics", "roots", "options")}
         return cls(**{**content, **lists})
+
+
+def judge_is_idle(plan: Plan) -> str:
+    """A sentence where a judge was given and nothing of the plan asks it; else nothing."""
+    observers = plan.observers
+    if observers.judge is None or any(asks_judge(check, observers) for check in plan.checks):
+        return ""
+    ids = plan.suite.default_metrics(judge=True)
+    askers = [id for id in ids if asks_judge(METRICS[id], observers)]
+    hint = f"; -m {','.join(askers)} would ask it" if askers else f" by the suite {plan.suite.id}"
+    return f"the judge is asked nothing{hint}"
 
 
 def check_available(plan: Plan, warned: Callable[[str], None] = warnings.warn) -> None:

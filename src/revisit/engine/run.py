@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from revisit._version import __version__
 from revisit.core import Case, Record, UsageError
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.costs import load_costs, save_costs
@@ -21,12 +22,13 @@ from revisit.engine.leases import RunInUse, lock_run
 from revisit.engine.plan import Plan
 from revisit.engine.provenance import InvocationLog
 from revisit.engine.resume import reopen_run, resume_run
+from revisit.engine.run_log import RunLog
 from revisit.engine.run_summary import IncrementalExport, write_summary
 from revisit.engine.scheduling import SharedWork
 from revisit.engine.score import scoring_input
 from revisit.engine.scorer_processes import Scorers
 from revisit.engine.worker_count import cores, observing_workers, scoring_workers
-from revisit.engine.worker_processes import network_tasks, uses_host
+from revisit.engine.worker_processes import host_devices, network_tasks
 from revisit.media import Limits
 from revisit.results.file_types import Details
 from revisit.results.record_files import RecordWriter
@@ -109,7 +111,7 @@ def evaluate(
 
         networks = network_tasks(jobs)
         parts = sum(job.most_parts for job in jobs)
-        observing = executor or Local(observing_workers(workers, parts, bool(networks) and uses_host()))
+        observing = executor or Local(observing_workers(workers, parts, len(host_devices()) if networks else 0))
         here = observing.workers if isinstance(observing, Local) else cores()  # one scores beside four that observe
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
         failures: dict[str, str] = {}
@@ -135,6 +137,7 @@ def evaluate(
                 def recorded(case: Case, answers: list[Record]) -> None:
                     nonlocal failed
                     writer.append(*answers)
+                    account.scored(case, answers)
                     growing.after(case)
                     shared.recorded(case)
                     failed += any(answer.failed for answer in answers)
@@ -150,6 +153,7 @@ def evaluate(
                     hear(asking.begin(None, {}))
                     for clip, outcome in observing(todo, cache, limits, networks=networks):
                         account.add(outcome)
+                        account.observed(clip, outcome)
                         failures.update(outcome.failed)
                         broken.update(outcome.broken)
                         made = {task.key for task in clip.observers}
@@ -163,6 +167,9 @@ def evaluate(
                 hear(asking.heard())
                 scorers.collect(all=True)
                 account.asked = asking.counters()
+        except BaseException as error:
+            account.stopped(error)
+            raise
         finally:
             progress.finish()
         with claims.writing():
@@ -170,7 +177,7 @@ def evaluate(
             if exported is not None:
                 exported(out)
             account.write(finished=time.time())
-        save_costs(cache, account.seconds, account.watched)
+        save_costs(cache, account.costs)
         return Run(out, resumed.lines, results)
 
 
@@ -180,7 +187,8 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
     with lock_run(out, alone=True) as entry:
         if not entry.first:
             raise RunInUse(out)
-        resumed = reopen_run(out, plan)
+        resumed, log = reopen_run(out, plan), RunLog(out)
+        log.write("started", f"all questions again from cached evidence, by revisit {__version__}")
         processes = scoring_workers(cores(), len(plan.cases))
         with RecordWriter(out / "records.jsonl") as writer, Scorers(processes, cache, out / "units") as scorers:
             for case in plan.cases:
@@ -188,4 +196,5 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
                 scorers.score(scoring_input(plan, case, checks, {}), checks, lambda answers: writer.append(*answers))
             scorers.collect(all=True)
         results = write_summary(resumed)
+        log.write("finished", f"{len(plan.cases)} cases scored again")
     return Run(out, resumed.lines, results)

@@ -15,10 +15,13 @@ from revisit.engine.resume import ResumedRun, hash_of
 from revisit.media.files import write_text
 from revisit.results import Results, stand_ins
 from revisit.results.display import observed_by
+from revisit.results.distances import distance_sentences, distance_table, model_distances
+from revisit.results.drift import drift_curves, drift_table
 from revisit.results.file_types import Details, PlanFile
 from revisit.results.record_files import write_json, write_rows
 from revisit.results.run import Run, results_of
 from revisit.results.verdict import make_verdict
+from revisit.weights import lock
 
 
 def write_summary(begun: ResumedRun) -> Results:
@@ -49,8 +52,22 @@ def summarise_results(results: Results, suite: Suite, plan: PlanFile) -> tuple[d
         summary["notes"] = [*remarks, *summary.get("notes", ())]
     if suite.export is not None and (others := stand_ins.stand_ins(results)):
         summary["notes"] = [stand_ins.sentence(others, suite.title), *summary.get("notes", ())]
-    summary["verdict"] = make_verdict(results, suite.card).as_json()
+    if distances := model_distances(results, _weight_digests()):
+        summary["distances"] = distances
+        summary["tables"] = [*summary.get("tables", ()), distance_table(distances)]
+        summary["sentences"] = [*summary.get("sentences", ()), *distance_sentences(distances)]
+    if curves := drift_curves(results):
+        summary["drift"] = curves
+        summary["tables"] = [*summary.get("tables", ()), *map(drift_table, curves)]
+    verdict = make_verdict(results, suite.card)
+    summary["look_away"] = None if verdict.look_away is None else verdict.look_away.as_json()
+    summary["verdict"] = verdict.as_json()
     return summary, dict(found)
+
+
+def _weight_digests() -> dict[str, str]:
+    """The pinned digest of each network's weights, by id."""
+    return {id: entry.files[0].sha256 for id, entry in lock.entries().items() if entry.files}
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def observing_workers(requested: int | None, jobs: int, with_host: bool) -> int:
-    """Processes that decode: as many as were requested (--workers), else one for each core that no host keeps busy."""
+def observing_workers(requested: int | None, jobs: int, hosts: int) -> int:
+    """Processes that decode: as many as were requested (--workers), else one for each core that no host keeps busy.
+
+    Each host of networks, one per GPU, has one at least.
+    """
     if requested is not None:
         if requested < 0:
             raise UsageError(f"--workers takes 0 (in this process) or a number of processes, not {requested}")
         return min(requested, jobs) if jobs else 0
-    return max(1, min(cores() - CORES_OF_HOST * with_host, jobs, MOST_WORKERS)) if jobs else 0
+    return min(max(1, hosts, min(cores() - CORES_OF_HOST * hosts, MOST_WORKERS)), jobs)
 
 
 def scoring_workers(most: int, cases: int) -> int:

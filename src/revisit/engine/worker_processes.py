@@ -57,7 +57,7 @@ def run_jobs(
     if networks is None:
         jobs = list(jobs)
         networks = network_tasks(jobs)
-    with _keep_awake() as children, _hosts_of_networks(context, networks, children) as hosts:
+    with _keep_awake() as children, _hosts_of_networks(context, networks, workers, children) as hosts:
         yield from _share_out(context, iter(jobs), cache, limits, workers, hosts, children)
 
 
@@ -142,10 +142,12 @@ def _keep_awake() -> Iterator[set[Any]]:
 
 
 @contextmanager
-def _hosts_of_networks(context: Any, wanted: Sequence[ObserverTask], children: set[Any]) -> Iterator[list[_Host]]:
-    """Where the networks are, if processes of their own run them: one for each GPU, where there is work for it."""
+def _hosts_of_networks(
+    context: Any, wanted: Sequence[ObserverTask], workers: int, children: set[Any]
+) -> Iterator[list[_Host]]:
+    """Where the networks are, if processes of their own run them: one for each GPU that a worker sends frames to."""
     with ExitStack() as stack:
-        devices = (settings.devices() or [""]) if wanted and uses_host() else []
+        devices = host_devices()[:workers] if wanted else []
         hosts = [stack.enter_context(_host(context, device, wanted, children)) for device in devices]
         by_mistake = settings.networks() == "auto" and all(host.address.told.startswith("cpu") for host in hosts)
         yield [] if by_mistake else hosts  # a GPU that torch cannot use: the workers' cores are more than one
@@ -209,6 +211,11 @@ def uses_host() -> bool:
     chosen, devices = settings.networks(), settings.devices()
     gpu = devices[0].startswith("cuda") if devices else Path("/dev/nvidiactl").exists()
     return gpu if chosen == "auto" else chosen == "host"
+
+
+def host_devices() -> list[str]:
+    """The devices with a host each, as the user named them; none where workers run the networks themselves."""
+    return (settings.devices() or [""]) if uses_host() else []
 
 
 def _serve(connection: Connection, address: Address, device: str, tasks: Sequence[ObserverTask], parent: int) -> None:

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from revisit.evidence.frames import CasePhases, FrameFacts, Thumbnails
     from revisit.evidence.judged import JudgeFrames
     from revisit.evidence.motion import CutSignal, FlowStats, ShotChanges
+    from revisit.evidence.objects import ObjectFeatures, ObjectMasks
     from revisit.evidence.poses import PoseTrack, TruePoseTrack
+    from revisit.evidence.quality import AestheticQuality, ImagingQuality
     from revisit.evidence.reference_alignment import AppearanceDifference, CameraPaths, Departures, Overlay, TargetFacts
     from revisit.evidence.target import TargetLooks, TargetObservations, TargetPhases, TargetTrack
+    from revisit.evidence.video import VideoFeatures
     from revisit.evidence.views import ReturnPairs, ViewLinks, ViewPhases, ViewRelations
 
 __all__ = [
+    "AestheticQuality",
     "AppearanceDifference",
     "CameraPath",
     "CameraPaths",
@@ -35,11 +39,14 @@ __all__ = [
     "FlowStats",
     "FrameFacts",
     "FrameFidelity",
+    "ImagingQuality",
     "IntegrityTokens",
     "JudgeAnswers",
     "JudgeFrames",
     "LabStats",
     "NetworkPatches",
+    "ObjectFeatures",
+    "ObjectMasks",
     "ObservedCamera",
     "Overlay",
     "PairedViews",
@@ -57,6 +64,7 @@ __all__ = [
     "TargetTrack",
     "Thumbnails",
     "TruePoseTrack",
+    "VideoFeatures",
     "ViewLinks",
     "ViewPhases",
     "ViewRelations",

@@ -38,6 +38,7 @@ UNITS = {
 }  # fmt: skip
 SIGNED = ("yaw", "tilt", "roll", "dolly", "truck", "crane")  # where an amount below zero goes the other way
 PIVOT = 2.0  # metres ahead of the first view, where nothing else is given to orbit around
+AWAY_TURN = 15.0  # degrees: a quarter of the view at a field of view of 60
 RESTS = ("hold", "static")
 ALIASES = {"pitch": "tilt", "pan": "truck"}
 DIRECTIONS = {"dolly": {"backward": "back"}, "roll": {"ccw": "left", "cw": "right"}}  # other names
@@ -133,6 +134,26 @@ def camera_path(
             poses.append(pose)
         yaw, pitch, roll = yaw + turn, pitch + lift, roll + lean
     return np.stack(poses)
+
+
+def leaves_and_returns(script: str) -> bool | None:
+    """Whether a script takes a quarter of the first view out of the frame and back again; None if it cannot be read.
+
+    A quarter is a turn of 15 degrees at a field of view of 60, or the same step aside at the distance of the pivot.
+
+    Examples
+    --------
+    >>> leaves_and_returns("yaw:right:60@40,yaw:left:60@41"), leaves_and_returns("yaw:right:60@81")
+    (True, False)
+    """
+    try:
+        path = camera_path(parse_script(script))
+    except UsageError:
+        return None
+    turn = np.degrees(np.arccos(np.clip(path[:, :3, 2] @ path[0, :3, 2], -1, 1)))
+    aside = np.linalg.norm((path[:, :3, 3] - path[0, :3, 3]) @ path[0, :3, :2], axis=1)
+    away = np.maximum(turn / AWAY_TURN, aside / (PIVOT * np.tan(np.radians(AWAY_TURN))))
+    return bool(away.max() >= 1 and away[int(away.argmax()) :].min() <= away.max() / 2)
 
 
 def _step(text: str) -> Step:

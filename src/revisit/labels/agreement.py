@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -32,6 +32,7 @@ from revisit.stats.agreement import (
 from revisit.stats.intervals import share_interval
 
 ALL = "all"
+FEWEST = 3  # things rated twice or more: with fewer, what chance would do cannot be told, and no coefficient is given
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,6 @@ def rating(label: Label) -> Any:
 
 def _kinds(labels: Sequence[Label]) -> list[Label]:
     """A yes or no of each rater to every kind of failure that somebody named for the item."""
-    from dataclasses import replace
-
     kinds_of_item: dict[str, set[str]] = defaultdict(set)
     labels_of_rater: dict[tuple[str, str], list[Label]] = defaultdict(list)
     for label in labels:
@@ -141,7 +140,8 @@ def _row(task: str, dimension: str, labels: Sequence[Label]) -> AgreementRow:
     most = [majority(row) for row in rated if row]
 
     def told(coefficient: Any) -> Agreement:
-        return with_interval(coefficient, ratings, clusters)
+        found = with_interval(coefficient, ratings, clusters)
+        return found if found.things >= FEWEST else replace(found, value=None, interval=None)
 
     categories = [-1, 0, 1] if ordered else None
     return AgreementRow(

@@ -7,18 +7,20 @@ look at any label, and all figures that use it are of the other half.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TypedDict
 
 from revisit.core import METRICS, UsageError
 from revisit.core.grouping import group_items
+from revisit.core.text import pluralize
 from revisit.labels.agreement import table
 from revisit.labels.formats import SIGNS
 from revisit.labels.items import JUDGEABLE, ComparedDimension, dimensions_of, people_of
 from revisit.labels.label import CANNOT, Label
 from revisit.results import Results
+from revisit.results.display import reason_title
 from revisit.stats.agreement import cohen_kappa, gwet_ac, majority, with_interval, yes_no_agreement
 from revisit.stats.alignment import (
     Comparison,
@@ -68,6 +70,7 @@ class Bridge:
     holdout: Decisions | None  # decisions on the other scenes
     agreement: float | None  # AC1 of the raters
     judgeable: GateAgreement | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)  # why pairs have no score of both clips -> how many
 
 
 class BankAgreement(TypedDict):
@@ -128,6 +131,7 @@ def alignment(
     suite = results.cases[0].suite
     dimensions = {dimension.id: dimension for dimension in dimensions_of(suite)}
     votes = votes_of(ours)
+    notes += _without_a_vote(ours)
     gate = next((gate for gate in people_of(suite)["gates"] if results.was_asked(gate)), "")
     judged = judgeable_clips(results, ours, gate)
     bridges: list[Bridge] = []
@@ -147,9 +151,7 @@ def alignment(
             for metric in metric_ids
             if metric in results.metrics and METRICS[metric].higher_is_better is not None
         ]
-        without = [metric for metric in metric_ids if metric not in [one.metric for one in compared if one.bridged]]
-        if without or not metric_ids:
-            notes.append(f"{name}: no two clips of a pair have a score of {', '.join(without) or 'a metric for it'}")
+        notes += _left_out(name, compared, metric_ids, results)
         bridges += [one for one in compared if one.bridged]
     if gate and any(bridge.judgeable for bridge in bridges):
         notes.append(f"judgeable or not: people against the gate {gate}")
@@ -157,6 +159,14 @@ def alignment(
         tuple(bridges), _triggers(results, ours, gate), gate, _answers(ours), _strengths(votes),
         sum(vote.verdict is None for vote in votes), tuple(notes),
     )  # fmt: skip
+
+
+def _without_a_vote(labels: Sequence[Label]) -> list[str]:
+    """A sentence on pairs that nobody could judge."""
+    asked = [one for one in labels if one.task == "pairwise" and one.question != JUDGEABLE]
+    pairs = group_items(asked, lambda label: (label.case, label.other, label.question))
+    nobody = sum(all(label.answer not in SIGNS for label in ratings) for ratings in pairs.values())
+    return [f"{nobody} of {pluralize(len(pairs), 'question')} about pairs: nobody could judge them"] if nobody else []
 
 
 def votes_of(labels: Sequence[Label]) -> list[Vote]:
@@ -197,11 +207,14 @@ def _bridge(
 ) -> Bridge:
     sign = 1 if METRICS[metric].higher_is_better else -1
     decided = [vote for vote in votes if vote.verdict is not None]
-    pairs = []
+    pairs, left_out = [], Counter[str]()
     for vote in decided:
         one, other = results.score(vote.case, metric), results.score(vote.other, metric)
         if one is not None and other is not None and vote.verdict is not None:
             pairs.append(Comparison(vote.model, vote.other_model, vote.verdict, sign * (one - other), vote.scene))
+        else:
+            without = [id for id, score in ((vote.case, one), (vote.other, other)) if score is None]
+            left_out[" and ".join(dict.fromkeys(_no_score(results, id, metric) for id in without))] += 1
     ratios, rho = by_win_ratio(pairs, seed), pair_rho(pairs)
     scenes = {pair.scene for pair in pairs}
     fitted_on, holdout, holdout_rho = 0, None, None
@@ -219,7 +232,37 @@ def _bridge(
         rho[0] if rho else None, fitted_on, holdout_rho, holdout,
         with_interval(lambda some: gwet_ac(some, categories=[-1, 0, 1]), table(labels)[0]).value if labels else None,
         judgeability([g for g, _ in pairs_judged], [p for _, p in pairs_judged]) if pairs_judged else None,
+        dict(left_out.most_common()),
     )  # fmt: skip
+
+
+def _no_score(results: Results, case: str, metric: str) -> str:
+    """Why a clip has no score."""
+    record = results.answer(case, metric)
+    if record is None:
+        known = any(one.id == case for one in results.cases)
+        return "not asked of a clip" if known else "a clip that is not in the run"
+    return reason_title(record.reason.kind if record.reason is not None else record.status)
+
+
+def _left_out(name: str, compared: Sequence[Bridge], metric_ids: Sequence[str], results: Results) -> list[str]:
+    """Sentences on what was not compared in a dimension: metrics, and pairs of those that were."""
+    if not metric_ids:
+        return [f"{name}: no metric goes with it; -m {name}=METRIC names one"]
+    sentences = []
+    for metric in metric_ids:
+        if metric not in results.metrics:
+            sentences.append(f"{name}: the run did not ask {metric}")
+        elif METRICS[metric].higher_is_better is None:
+            sentences.append(f"{name}: {metric} has no better end, and cannot prefer a clip")
+    for bridge in compared:
+        if bridge.left_out:
+            reasons = ", ".join(f"{why} {count}" for why, count in bridge.left_out.items())
+            sentences.append(
+                f"{name}: {bridge.metric} compares {bridge.bridged} of {pluralize(bridge.pairs, 'pair')} with a "
+                f"verdict of people; left out, a clip without a score: {reasons}"
+            )
+    return sentences
 
 
 def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str, Figures]:

@@ -28,6 +28,8 @@ from revisit.results.run import Run
 from revisit.web.media import playable_file
 
 SCHEMA = 1
+RATERS = 3  # of an item, where nobody says how many
+FOLLOWS = "raters follow names"  # a fact of projects whose items go to all named raters, since nobody said how many
 FILE, STORE, COPIES = "project.json", "labels.sqlite", "media"
 
 
@@ -37,7 +39,7 @@ class ProjectSettings:
 
     tasks: tuple[str, ...] = ("pairwise",)
     of: str = "clips"  # or "reference"
-    raters: int = 3  # per item
+    raters: int = RATERS  # per item
     agree: int = 0  # an item is done once so many agree on all its questions; 0: never before `raters`
     sampling: str = "balanced"
     count: int | None = None
@@ -148,6 +150,19 @@ def open_project(folder: Path) -> Project:
         tuple(content["runs"]),
         content["facts"],
     )
+
+
+def with_raters(project: Project, raters: int, *, follows: bool) -> Project:
+    """The project with so many raters for each item, also on disk; `follows`: as many as are named from now on."""
+    others = {name: fact for name, fact in project.facts.items() if name != FOLLOWS}
+    changed = replace(
+        project,
+        settings=replace(project.settings, raters=raters),
+        facts={**others, FOLLOWS: "yes"} if follows else others,
+    )
+    if changed != project:
+        _write(changed)
+    return changed
 
 
 def _write(project: Project) -> None:

@@ -38,8 +38,6 @@ def least_certain(
     items: Sequence[LabelItem], results: Sequence[Results], metric: str, count: int | None, gates: Sequence[str] = ()
 ) -> list[LabelItem]:
     """The items on which a metric is least certain; those it has no score for come last."""
-    if metric not in METRICS:
-        raise UsageError(f"there is no metric {metric!r}; `revisit list` names them")
     low, high = METRICS[metric].range
     middle = (low + high) / 2 if low is not None and high is not None else None
 

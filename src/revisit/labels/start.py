@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from revisit.core import UsageError
+from revisit.core.text import pluralize
 from revisit.labels.app import RaterPages
 from revisit.labels.label import read_labels
-from revisit.labels.project import FILE, Project, ProjectSettings, make_project, open_project
+from revisit.labels.project import (
+    FILE,
+    FOLLOWS,
+    RATERS,
+    Project,
+    ProjectSettings,
+    make_project,
+    open_project,
+    with_raters,
+)
 from revisit.labels.store import Store
 from revisit.web.server import ListenAddress, check_address, needs, serve
 
@@ -26,6 +36,7 @@ class ProjectRequest:
     gold: Path | None = None
     guide: Path | None = None
     store: str = ""
+    raters: int | None = None  # of each item, where --raters says so; else all that are named
 
 
 def open_or_make_project(request: ProjectRequest, progress: Callable[[int, int, str], None]) -> Project:
@@ -36,8 +47,9 @@ def open_or_make_project(request: ProjectRequest, progress: Callable[[int, int, 
     settings = request.settings
     if (folder / FILE).is_file():
         project = open_project(folder)
-        has_settings = settings != ProjectSettings() or request.gold is not None or request.guide is not None
-        if has_settings and settings != project.settings:
+        others = replace(settings, raters=project.settings.raters)  # how many raters may change as it goes on
+        has_settings = replace(settings, raters=RATERS) != ProjectSettings() or request.gold or request.guide
+        if has_settings and others != project.settings:
             raise UsageError(
                 f"{folder} was made with other settings; leave them out to continue it, or choose another --out"
             )
@@ -48,7 +60,17 @@ def open_or_make_project(request: ProjectRequest, progress: Callable[[int, int, 
         raise UsageError("--sample uncertain needs --metric, the metric whose least certain clips come first")
     gold = read_labels([request.gold]) if request.gold else []
     guide = request.guide.read_text(encoding="utf-8") if request.guide else ""
-    return make_project(folder, request.runs, settings, gold=gold, guide=guide, progress=progress)
+    project = make_project(folder, request.runs, settings, gold=gold, guide=guide, progress=progress)
+    return with_raters(project, settings.raters, follows=request.raters is None)
+
+
+def _with_raters(project: Project, request: ProjectRequest, known: int) -> Project:
+    """Items go to as many raters as --raters says; else, once names are given, to all that were ever named."""
+    if request.raters is not None:
+        return with_raters(project, request.raters, follows=False)
+    if request.names and FOLLOWS in project.facts:
+        return with_raters(project, known, follows=True)
+    return project
 
 
 def start(
@@ -58,22 +80,35 @@ def start(
     prepare: bool,
     say: Callable[[str], object],
     progress: Callable[[int, int, str], None],
+    data: Callable[[dict[str, object]], object] | None = None,
 ) -> None:
-    """Make or open the project, print the links, and serve until interrupted."""
+    """Make or open the project, print the links, and serve until interrupted; `data` gets them instead of `say`."""
     needs("starlette"), needs("uvicorn")
     check_address(where, token)
     token = token or secrets.token_urlsafe(24)
     project = open_or_make_project(request, progress)
     store = Store(request.store or project.store, project.name)
     links = [(name, store.add_rater(name)[1]) for name in request.names]
+    project = _with_raters(project, request, len(store.raters()))
+
+    raters = project.settings.raters
 
     def started(address: str) -> None:
-        say(f"project: {project.folder} ({len(project.items)} items)")
+        if data is not None:
+            data({
+                "project": str(project.folder), "items": len(project.items), "raters": raters,
+                "admin": f"{address}/admin/enter/{token}",
+                "links": {name: f"{address}/r/{link}" for name, link in links},
+            })  # fmt: skip
+            return
+        say(f"project: {project.folder} ({len(project.items)} items, each for {pluralize(raters, 'rater')})")
         say(f"progress, links and files: {address}/admin/enter/{token}")
         for name, link in links:
             say(f"link for {name}: {address}/r/{link}")
         if not store.raters():
             say("there are no raters yet: add them on that page, or with --rater NAME")
+        elif len(store.raters()) < raters:
+            say(f"an item is done after {pluralize(raters, 'answer')}, and fewer raters are there: add some")
 
     if prepare:
         started(f"http://{where.host}:{where.port}")

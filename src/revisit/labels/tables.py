@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from revisit.labels.agreement import AgreementReport, Quality, qualities
+from revisit.labels.agreement import FEWEST, AgreementReport, Quality, qualities
 from revisit.labels.alignment import BankAgreement, PeopleAlignment
 from revisit.labels.export import labels_of
 from revisit.labels.project import Project
@@ -14,7 +14,7 @@ from revisit.results.display import metric_title
 from revisit.results.tables import Table, table
 from revisit.stats.agreement import Agreement
 
-NONE = "–"
+NONE, TOO_FEW = "–", "too few"
 
 
 def agreement_tables(report: AgreementReport) -> list[Table]:
@@ -31,7 +31,8 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
         table(
             "Agreement of raters",
             "things that two or more rated; coefficients with 95 % intervals over scenes; split: full ties, "
-            "which no majority decides; κ of more than two raters is the mean over their pairs",
+            "which no majority decides; κ of more than two raters is the mean over their pairs; "
+            f"{TOO_FEW}: fewer than {FEWEST} things, from which no coefficient can be told",
             ["things", "raters' answers", "split", "alike", "AC1", "AC2", "Cohen κ", "Fleiss κ", "α", "α ordinal"],
             agreeing,
         ),
@@ -223,6 +224,8 @@ def _strengths(alignment: PeopleAlignment) -> Table:
 
 
 def agreement_text(one: Agreement | None) -> str:
+    if one is not None and one.things < FEWEST:
+        return TOO_FEW
     return NONE if one is None else within(one.value, one.interval)
 
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 EVIDENCE, NETWORKS, PREVIEWS = "evidence", "networks", "shown"  # folders of what is made again when needed
+INPUTS = "inputs"  # clips out of shards; runs name them by their paths
 
 
 def cache_root() -> Path:

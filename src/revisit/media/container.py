@@ -1,8 +1,8 @@
 """Container: recognises the kind of a video file by its first bytes and its outermost structure.
 
-Only two families are opened: ISO base media (mp4, m4v, mov) and Matroska (mkv, webm). The file
-name plays no part. The same walk finds out whether the file is whole: both families announce
-how long their outermost parts are, so a file that was cut off is refused before decoding.
+ISO base media (mp4, m4v, mov), Matroska (mkv, webm), AVI, GIF and animated WebP are opened. The file
+name plays no part. The same walk finds out whether the file is whole: all announce
+how long their parts are, so a file that was cut off is refused before decoding.
 A Matroska file written live does not announce its length; there only the frames can tell.
 """
 
@@ -15,7 +15,9 @@ from typing import BinaryIO
 from revisit.core import MediaError
 from revisit.media.limits import format_size
 
-READS = "videos are mp4, m4v, mov, mkv or webm"
+READS = "videos are mp4, m4v, mov, mkv, webm, avi, gif or animated webp, arrays npy or npz"
+ANIMATION = "webp"  # in the place of a demuxer's name: libwebp reads it, by OpenCV
+_ANIMATED = 0x02  # flag of an extended WebP file
 _BOXES = (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"styp", b"sidx", b"moof")
 _NEEDED_BOXES = (b"moov", b"mdat", b"moof")
 EBML, _SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"
@@ -24,10 +26,9 @@ _OTHERS = (
     (b"#EXTM3U", "a playlist, not a video; give the video itself"),
     (b"\x89PNG", "a PNG image, not a video; for a folder of frames, give the folder"),
     (b"\xff\xd8\xff", "a JPEG image, not a video; for a folder of frames, give the folder"),
-    (b"GIF8", "a GIF animation; convert it to mp4"),
     (b"PK\x03\x04", "a zip archive, not a video; unpack it first"),
     (b"\x1f\x8b", "a gzip archive, not a video; unpack it first"),
-    (b"RIFF", "a RIFF file (AVI, WAV or WebP); convert it to mp4"),
+    (b"RIFF", "a RIFF file, but no AVI and no WebP animation; convert it to mp4"),
     (b"OggS", "an Ogg file; convert it to mp4"),
     (b"FLV\x01", "a Flash video; convert it to mp4"),
     (b"ID3", "a sound file, not a video"),
@@ -36,7 +37,7 @@ _OTHERS = (
 
 
 def demuxer_of(file: BinaryIO) -> str:
-    """Name of the one demuxer that may open this file: `mov` or `matroska`. Raises MediaError for anything else."""
+    """Name of the one demuxer that may open this file, or `webp`. Raises MediaError for anything else."""
     size = os.fstat(file.fileno()).st_size
     start = file.read(4096)
     if not start:
@@ -47,10 +48,25 @@ def demuxer_of(file: BinaryIO) -> str:
     if start.startswith(EBML):
         _whole_segment(start, size)
         return "matroska"
+    if start.startswith(b"RIFF") and start[8:12] in (b"AVI ", b"WEBP"):
+        _whole_riff(file, size)
+        if start[8:12] == b"AVI ":
+            return "avi"
+        if is_animated_webp(start):
+            return ANIMATION
+        raise MediaError("this is a WebP picture, not an animation; for a folder of frames, give the folder")
+    if start.startswith(b"GIF8"):
+        _whole_gif(file, size)
+        return "gif"
     kind = next((what for magic, what in _OTHERS if start.startswith(magic)), None)
     if kind is None:
         kind = "text, not a video" if _is_text(start) else "not a known video format"
     raise MediaError(f"this is {kind} ({READS})")
+
+
+def is_animated_webp(start: bytes) -> bool:
+    """Whether the first bytes are those of an animated WebP file."""
+    return start.startswith(b"RIFF") and start[8:16] == b"WEBPVP8X" and len(start) > 20 and bool(start[20] & _ANIMATED)
 
 
 def _is_text(start: bytes) -> bool:
@@ -93,6 +109,53 @@ def boxes(file: BinaryIO, size: int) -> Iterator[tuple[bytes, int, int]]:
         if length < 8:
             return
         at += length
+
+
+def _whole_riff(file: BinaryIO, size: int) -> None:
+    """Check that a RIFF file is as long as its outermost chunks announce; a long AVI file has several of them."""
+    at = 0
+    while at + 12 <= size:
+        file.seek(at)
+        head = file.read(8)
+        if head[:4] != b"RIFF":
+            return  # padding behind the last one
+        length = int.from_bytes(head[4:], "little")
+        if at + 8 + length > size:
+            raise _cut_off(size, at + 8 + length)
+        if length < 4:
+            raise MediaError("its length was never written: the file was not finished; generate or download it again")
+        at += 8 + length + length % 2
+
+
+def _whole_gif(file: BinaryIO, size: int) -> None:
+    """Check that a GIF file goes on to the mark of its end."""
+    file.seek(0)
+    head = file.read(13)
+    at = 13 + (3 << (head[10] & 7) + 1 if len(head) == 13 and head[10] & 0x80 else 0)  # behind the table of colours
+    while at < size:
+        file.seek(at)
+        kind = file.read(1)
+        if kind == b";":
+            return
+        if kind == b"!":
+            at += 2
+        elif kind == b",":
+            flags = file.read(9)[8:9] or b"\0"
+            at += 11 + (3 << (flags[0] & 7) + 1 if flags[0] & 0x80 else 0)
+        else:
+            raise MediaError("it is no whole GIF file: a block in it is unknown; generate or download it again")
+        at = _behind_blocks(file, at)
+    raise MediaError(f"the file is truncated: its {format_size(size)} have no end; generate or download it again")
+
+
+def _behind_blocks(file: BinaryIO, at: int) -> int:
+    """The position behind a row of data blocks, each of which begins with its length."""
+    while True:
+        file.seek(at)
+        length = file.read(1)
+        if length in (b"", b"\0"):
+            return at + 1
+        at += 1 + length[0]
 
 
 def _whole_segment(start: bytes, size: int) -> None:

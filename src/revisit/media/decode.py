@@ -18,16 +18,18 @@ import struct
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from revisit.core import Clip, ClipInfo, Frame, MediaError, UsageError
-from revisit.core.cases import FRAME_RATE_OF_FOLDERS
+from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory
 from revisit.core.frames import frame_digest
 from revisit.core.threads import require_room
-from revisit.media.container import demuxer_of
+from revisit.media.array_clip import is_array_file, read_array_clip
+from revisit.media.container import ANIMATION, demuxer_of
 from revisit.media.decoder_process import DecoderProcess
 from revisit.media.error_names import naming_clip, printable
 from revisit.media.frame_folder import FrameFiles, frame_files
@@ -43,7 +45,23 @@ def open_clip(clip: Clip, limits: Limits = Limits(), wanted: FrameSelection = No
     `wanted` are the frame numbers to deliver, or a function of (count, fps) that names them;
     the other frames are decoded, because later ones build on them, but never leave the decoder.
     """
-    return ClipStream(clip, limits, wanted) if clip.frames is None else FramesInMemory(clip, wanted)
+    if clip.frames is not None:
+        return FramesInMemory(clip, wanted)
+    if clip.path.is_file() and is_array_file(clip.path):
+        return _array_stream(clip, limits, wanted)
+    return ClipStream(clip, limits, wanted)
+
+
+def _array_stream(clip: Clip, limits: Limits, wanted: FrameSelection) -> FramesInMemory:
+    """The frames of a npy or npz file, which needs no decoder."""
+    with naming_clip(clip.path):
+        _check_size(clip.path.stat().st_size, limits)
+    array = read_array_clip(clip.path, limits)
+    with naming_clip(clip.path):
+        fps = _frame_rate(clip) if clip.fps is not None else array.fps
+        stream = FramesInMemory(replace(clip, frames=InMemory(array.rgb), fps=fps), wanted)
+    stream.notes = array.notes
+    return stream
 
 
 class FramesInMemory(AbstractContextManager["FramesInMemory"]):
@@ -107,8 +125,11 @@ class ClipStream(AbstractContextManager["ClipStream"]):
         else:
             with _regular_file(clip.path) as file:
                 _check_size(os.fstat(file.fileno()).st_size, self._limits)
-                job = {"demuxer": demuxer_of(file), "fd": file.fileno(), "default_fps": FRAME_RATE_OF_FOLDERS}
-                self._worker = DecoderProcess(self._limits, file.fileno(), clip.decoding)
+                demuxer = demuxer_of(file)
+                job = {"demuxer": demuxer, "fd": file.fileno(), "default_fps": FRAME_RATE_OF_FOLDERS}
+                # FFmpeg does not know animated WebP; OpenCV's libwebp does.
+                decoding = ANIMATION if demuxer == ANIMATION else clip.decoding
+                self._worker = DecoderProcess(self._limits, file.fileno(), decoding)
                 self._worker.begin(job)
             ignored = "the video has its own timestamps; the given {:g} frames per second were ignored"
             notes = (ignored.format(clip.fps),) if clip.fps else ()
@@ -188,10 +209,15 @@ class ClipStream(AbstractContextManager["ClipStream"]):
 
 
 def _folder_job(clip: Clip, files: FrameFiles) -> dict[str, object]:
+    fps = _frame_rate(clip)
+    return {"names": [printable(path.name) for path in files.paths], "decoder": files.decoder, "fps": fps}
+
+
+def _frame_rate(clip: Clip) -> float:
     fps = FRAME_RATE_OF_FOLDERS if clip.fps is None else float(clip.fps)
     if not 0 < fps < math.inf:
         raise UsageError(f"{printable(clip.path.name)}: {fps:g} is not a valid frame rate; give a number above zero")
-    return {"names": [printable(path.name) for path in files.paths], "decoder": files.decoder, "fps": fps}
+    return fps
 
 
 def _regular_file(path: Path) -> BinaryIO:

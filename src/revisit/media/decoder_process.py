@@ -28,6 +28,7 @@ import numpy as np
 
 from revisit.core import MediaError, MissingPrerequisite
 from revisit.media.colour import Plane, layout_of, rgb_of
+from revisit.media.container import ANIMATION
 from revisit.media.error_names import printable
 from revisit.media.limits import GIB, Limits, format_size
 from revisit.media.pixel_rules import decoding_of
@@ -57,7 +58,10 @@ class DecoderProcess:
 
     def __init__(self, limits: Limits, fd: int | None = None, decoding: str = "") -> None:
         self._limits, self._patience = limits, float(limits.seconds)
-        modules = ("av", *(decoding_of(decoding).modules if decoding else ()))
+        if decoding == ANIMATION:
+            modules: tuple[str, ...] = ("av", "cv2", "numpy")
+        else:
+            modules = ("av", *(decoding_of(decoding).modules if decoding else ()))
         paths = list(dict.fromkeys(map(_place_of, modules)))
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(WORKER)],

@@ -11,6 +11,7 @@ import numpy as np
 
 from revisit.core import Clip, MediaError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
+from revisit.media.array_clip import is_array_file
 from revisit.media.error_names import naming_clip
 from revisit.media.frame_folder import frame_files
 from revisit.media.orientation import is_mirrored
@@ -35,6 +36,8 @@ def clip_digest(clip: Clip) -> str:
     with naming_clip(clip.path):
         if is_mirrored(clip.path):
             sha256.update(b"mirrored, as its display matrix says\n")
+        if clip.fps is not None and clip.path.is_file() and is_array_file(clip.path):
+            sha256.update(f"array at {float(clip.fps)!r}\n".encode())
         for piece in _folder(clip) if clip.path.is_dir() else _file(clip.path):
             sha256.update(piece)
     return sha256.hexdigest()

@@ -31,6 +31,18 @@ def index_of(path: Path) -> bytes | None:
     return None
 
 
+def announced_size(path: Path) -> tuple[int, int] | None:
+    """Width and height of the video track by the index of an mp4, m4v or mov file; None where it does not say."""
+    index = index_of(path)
+    for kind, track in boxes_in(index or b""):
+        parts = dict(boxes_in(track)) if kind == b"trak" else {}
+        head, media = parts.get(b"tkhd", b""), dict(boxes_in(parts.get(b"mdia", b"")))
+        if media.get(b"hdlr", b"")[8:12] == b"vide" and len(head) >= 8:
+            width, height = (int.from_bytes(part, "big") >> 16 for part in (head[-8:-4], head[-4:]))  # 16.16
+            return (width, height) if width and height else None
+    return None
+
+
 def _video_samples(index: bytes) -> int | None:
     for kind, track in boxes_in(index):
         media = b"".join(body for name, body in boxes_in(track) if name == b"mdia") if kind == b"trak" else b""

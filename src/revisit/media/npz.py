@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -64,18 +64,38 @@ def load_npz(path: Path, max_bytes: int = 2 * GIB, members: Collection[str] | No
     return arrays
 
 
-def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Shapes of the arrays of an npz file by name, from their headers: the data is not read."""
-    with naming_clip(path):
+class ArrayHeader(NamedTuple):
+    """Shape and type of an array, before its data is read."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+def array_headers(path: Path) -> dict[str, ArrayHeader]:
+    """Shapes and types of the arrays of an npz or npy file by name, from their headers: the data is not read."""
+    with naming_clip(path), path.open("rb") as file:
+        if file.read(6).startswith(b"\x93NUMPY"):
+            file.seek(0)
+            return {path.stem: _array_header(file, path.stem)}
         try:
-            with zipfile.ZipFile(path) as archive:
-                shapes = {}
+            with zipfile.ZipFile(file) as archive:
+                headers = {}
                 for name, member in _directory(archive, 1 << 62, None).items():
                     with archive.open(member) as stream:
-                        shapes[name] = _header(stream, printable(name))[0]
-                return shapes
+                        headers[name] = _array_header(stream, name)
+                return headers
         except DAMAGED as error:
             raise MediaError(f"the archive is damaged; write it again ({printable(str(error))})") from error
+
+
+def _array_header(stream: IO[bytes], name: str) -> ArrayHeader:
+    shape, _, dtype = _header(stream, printable(name))
+    return ArrayHeader(shape, dtype)
+
+
+def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays of an npz file by name, from their headers: the data is not read."""
+    return {name: header.shape for name, header in array_headers(path).items()}
 
 
 def save_npz(

@@ -30,7 +30,10 @@ from itertools import chain, pairwise
 from typing import Any
 
 # Names of decoders. Whatever else a file asks for is not even opened to look at it.
-DECODERS = ("h264", "hevc", "vp8", "vp9", "libvpx", "libvpx-vp9", "av1", "libdav1d", "mpeg4", "mjpeg", "prores", "ffv1")
+DECODERS = (
+    "h264", "hevc", "vp8", "vp9", "libvpx", "libvpx-vp9", "av1", "libdav1d", "mpeg4", "mjpeg", "prores", "ffv1", "gif",
+    "huffyuv", "rawvideo",
+)  # fmt: skip
 ATTACHED_PICTURE = 0x400  # AV_DISPOSITION_ATTACHED_PIC
 RGB_MATRIX, FULL_RANGE = 0, 2  # as FFmpeg numbers them
 OPENCV_NO_MEMORY = -4  # cv2.Error.StsNoMem
@@ -50,14 +53,14 @@ def main() -> None:
         av = import_av()
         pixels = PIXELS[job["decoding"]](job)
         limit(resource.RLIMIT_NOFILE, 0)  # what is open stays open; nothing else can be opened from here on
-        frames, facts = video(av, job) if "fd" in job else images(av, job, pixels)
+        frames, facts = video(av, job, pixels) if "fd" in job else images(av, job, pixels)
         deliver(frames, facts, job, pixels)
     except Problem as problem:
         send(b"FAIL", {"problem": str(problem)})
     except (MemoryError, BlockingIOError):  # the second: no memory for a thread
         send(b"FAIL", {"problem": "", "memory": True})
     except ImportError as error:
-        library = "PyAV and OpenCV" if job["decoding"] == "opencv" else "PyAV"
+        library = "PyAV and OpenCV" if job["decoding"] in ("opencv", "webp") else "PyAV"
         advice = f"reinstall {library}, or raise the limit with --limits memory={2 * job['memory']}"
         send(b"FAIL", {"problem": f"the decoder cannot start ({error}); {advice}"})
     except Exception as error:
@@ -165,8 +168,10 @@ def orientation_of(frame: Any) -> tuple[int, bool]:
 # Videos
 
 
-def video(av: Any, job: Json) -> tuple[Iterator[Any], Json]:
+def video(av: Any, job: Json, pixels: Any) -> tuple[Iterator[Any], Json]:
     """The frames of a video as they are decoded, and what its container says."""
+    if isinstance(pixels, WebPPixels):
+        return animation(job, pixels)
     file = os.fdopen(job["fd"], "rb", buffering=0)
     try:
         facts = probe(av, file, job)
@@ -314,6 +319,45 @@ def png_size(data: bytes) -> tuple[int, int]:
     return width, height
 
 
+# Animated WebP, which FFmpeg does not know
+
+
+class Picture:
+    """A frame of an animation, with what is asked of a frame of PyAV."""
+
+    is_corrupt = False
+    side_data = ()
+
+    def __init__(self, bgr: Any) -> None:
+        self.bgr = bgr
+        self.height, self.width = bgr.shape[:2]
+
+
+def animation(job: Json, pixels: Any) -> tuple[Iterator[Any], Json]:
+    """The pictures of an animated WebP file, and what its chunks say. Sizes are checked before anything is decoded."""
+    data = FileAt(job["fd"]).read()
+    width, height = (1 + int.from_bytes(data[at : at + 3], "little") for at in (24, 27))
+    check_pixels(width, height, job)
+    durations = []
+    at = 12
+    while at + 8 <= len(data):
+        length = int.from_bytes(data[at + 4 : at + 8], "little")
+        if data[at : at + 4] == b"ANMF":
+            durations.append(int.from_bytes(data[at + 20 : at + 23], "little"))
+            check_count(len(durations), job)
+        at += 8 + length + length % 2
+    if not durations:
+        raise Problem(f"it holds no frames; {STOPPED}")
+    notes: list[str] = []
+    if min(durations) > 0:
+        stamps = [sum(durations[:k]) for k in range(len(durations))]
+        times, fps = clock(list(stamps), Fraction(1, 1000), 1000 * len(durations) / sum(durations), 0, notes)
+    else:
+        times, fps = clock([None] * len(durations), Fraction(1), 0, job["default_fps"], notes)
+    facts = {"count": len(durations), "times": times, "fps": fps, "notes": notes}
+    return pixels.pictures(data), facts
+
+
 # Pixels. Whoever makes them, every frame is decoded by PyAV, too: it stops at damage that other readers conceal.
 
 
@@ -414,7 +458,31 @@ class FileAt(io.BufferedIOBase):
         return self.at
 
 
-PIXELS = {"": Planes, "pyav": PyAVPixels, "opencv": OpenCVPixels}
+class WebPPixels(OpenCVPixels):
+    """BGR of an animated WebP file, as libwebp decodes it for OpenCV."""
+
+    def follow(self, number: int) -> None:
+        pass
+
+    def pictures(self, data: bytes) -> Iterator[Any]:
+        """All pictures of the animation, each composed with those before it."""
+        if not hasattr(self.cv2, "imdecodeanimation"):
+            advice = "`pip install -U opencv-python-headless`, or convert the clip to mp4"
+            raise Problem(f"animated WebP takes OpenCV 4.11 or newer: {advice}")
+        read, found = self.cv2.imdecodeanimation(self.numpy.frombuffer(data, dtype=self.numpy.uint8))
+        if not read:
+            raise Problem(f"the animation cannot be decoded; {STOPPED}")
+        for picture in found.frames:
+            yield Picture(picture)
+
+    def send(self, frame: Any) -> None:
+        rows = self.numpy.ascontiguousarray(frame.bgr[..., :3])
+        if rows.dtype != self.numpy.uint8 or rows.ndim != 3:
+            raise Problem("its pictures do not have 8 bits; convert the clip to mp4")
+        send_rows("bgr24", rows.reshape(frame.height, -1))
+
+
+PIXELS = {"": Planes, "pyav": PyAVPixels, "opencv": OpenCVPixels, "webp": WebPPixels}
 
 
 # Sentences and messages

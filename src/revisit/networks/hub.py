@@ -132,7 +132,7 @@ def transformers_class(name: str) -> Any:
     except (ImportError, AttributeError) as error:
         raise MissingPrerequisite(
             f"transformers has no {name} here ({' '.join(str(error).split())[:160]}): "
-            "pip install -U 'revisit-bench[networks]'"
+            "pip install -U 'transformers>=5,<6'"
         ) from error
 
 

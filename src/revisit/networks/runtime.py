@@ -7,6 +7,7 @@ that half precision moves no score beyond its tolerance runs so on a GPU; `REVIS
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -52,6 +53,27 @@ def described() -> str:
         return f"{where}, by OpenVINO" if openvino.used() else where
     half = "float32 only" if precision("float16") == "float32" else "half precision where a network allows it"
     return f"{where} ({torch.cuda.get_device_name(where)}, {half})"
+
+
+@contextmanager
+def borrowed() -> Iterator[None]:
+    """Exact sums within a process that trains: torch's own switches are as they were afterwards."""
+    torch = sys.modules.get("torch")
+    if torch is None:  # nothing of the user's to keep
+        yield
+        return
+    places = [(torch.backends.cuda.matmul, "allow_tf32"), (torch.backends.cudnn, "allow_tf32"),
+              (torch.backends.cudnn, "benchmark"), (torch.backends.cudnn, "deterministic")]  # fmt: skip
+    before = [getattr(*place) for place in places]
+    threads = torch.get_num_threads()
+    try:
+        _steady(device())
+        yield
+    finally:
+        for (home, name), value in zip(places, before, strict=True):
+            setattr(home, name, value)
+        torch.set_num_threads(threads)
+        torch.set_flush_denormal(False)  # torch's default; what it was before nobody can ask
 
 
 def _steady(device_name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,7 @@ from revisit.preflight.looks import (
 KINDS = {
     "bad input": "a first frame, context clip or job that cannot be used",
     "missing": "no clip where it must lie",
+    "not asked for": "a clip of a sample that the dataset does not have",
     "unreadable": "a file that is no whole video",
     "wrong length": "another number of frames than asked for",
     "wrong size": "another width or height than asked for",
@@ -65,6 +66,7 @@ class CheckReport:
     there: int = 0
     faults: list[Fault] = field(default_factory=list)
     unchecked: Counter[str] = field(default_factory=Counter)  # what could not be held to anything -> clips
+    remarks: list[str] = field(default_factory=list)  # what is no fault and may be none of the user's intentions
 
     @property
     def before(self) -> bool:
@@ -73,10 +75,17 @@ class CheckReport:
 
 
 def check(
-    expected: Sequence[Expected], *, workers: int = 1, tell: Callable[[int, int], None] = lambda number, total: None
+    expected: Sequence[Expected],
+    *,
+    strangers: Sequence[Path] = (),
+    workers: int = 1,
+    tell: Callable[[int, int], None] = lambda number, total: None,
 ) -> CheckReport:
-    """Everything that is wrong with clips, and with what they are to be made from."""
+    """Everything that is wrong with clips, and with what they are to be made from; `strangers` belong to no sample."""
     report = CheckReport(len(expected), sum(one.clip.exists() for one in expected))
+    for path in strangers:
+        sentence = f"the dataset has no sample of this name; remove {path}, or rename it"
+        report.faults.append(Fault("not asked for", path.name, path.parent.name, path, sentence))
     for one in expected:
         if one.problem:
             report.faults.append(_fault("bad input", one, one.problem))
@@ -93,6 +102,7 @@ def check(
                 looks[id(one)] = appearance
             tell(number, len(there))
     seen_ones = [one for one in there if id(one) in looks]
+    report.remarks += _mixtures(seen_ones, looks)
     report.faults += _duplicates(seen_ones, looks)
     report.faults += _starts(seen_ones, looks, report.unchecked)
     order = list(KINDS)
@@ -108,6 +118,9 @@ def _check_clip(one: Expected) -> tuple[Appearance | None, list[Fault], list[str
         return None, [_fault("unreadable", one, str(error))], []
     faults: list[Fault] = []
     undecided: list[str] = []
+    if one.tolerance:
+        faults += _wrong_duration(one, appearance)
+        one = replace(one, frames=None, size=None, fps=None)
     if one.frames is not None and appearance.frames != one.frames:
         faults.append(
             _fault("wrong length", one, f"it has {appearance.frames} frames, and {one.frames} were asked for")
@@ -135,6 +148,31 @@ def _check_clip(one: Expected) -> tuple[Appearance | None, list[Fault], list[str
         elif wrong:
             faults.append(_fault("camera", one, wrong))
     return appearance, faults, undecided
+
+
+def _wrong_duration(one: Expected, appearance: Appearance) -> list[Fault]:
+    """Whether a clip whose generator chooses its rate is longer or shorter than it may be."""
+    if one.frames is None or one.fps is None or not appearance.fps:
+        return []
+    seconds, asked = appearance.frames / appearance.fps, one.frames / one.fps
+    if abs(seconds - asked) <= one.tolerance * asked:
+        return []
+    sentence = f"it takes {seconds:.1f} s, and {asked:.1f} s were asked for ({one.tolerance:.0%} more or less)"
+    return [_fault("wrong length", one, sentence)]
+
+
+def _mixtures(there: Sequence[Expected], looks: dict[int, Appearance]) -> list[str]:
+    """Models whose clips were free in size and rate, and have several."""
+    remarks = []
+    for model in dict.fromkeys(one.model for one in there if one.tolerance):
+        mine = [looks[id(one)] for one in there if one.tolerance and one.model == model]
+        sizes = sorted({f"{width}x{height}" for width, height in (look.size for look in mine)})
+        rates = sorted({f"{look.fps:g}" for look in mine})
+        if len(sizes) > 1:
+            remarks.append(f"{model}: clips have {len(sizes)} sizes ({', '.join(sizes)})")
+        if len(rates) > 1:
+            remarks.append(f"{model}: clips have {len(rates)} frame rates ({', '.join(rates)})")
+    return remarks
 
 
 def _duplicates(there: Sequence[Expected], looks: dict[int, Appearance]) -> list[Fault]:

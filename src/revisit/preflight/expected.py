@@ -15,7 +15,7 @@ from revisit.control.jobs import Job
 from revisit.core import Clip, RevisitError
 from revisit.core.cases import CATEGORY
 from revisit.core.text import parse_json
-from revisit.media import VIDEO_SUFFIXES, natural_order
+from revisit.media import is_clip_file, natural_order
 
 JOB = ".job.json"
 
@@ -35,6 +35,7 @@ class Expected:
     inputs: str = ""  # the same for two clips that may well be alike
     stand_in: bool = False  # made by one: it knows no prompt
     problem: str = ""  # what is wrong with its inputs
+    tolerance: float = 0.0  # share by which it may be longer or shorter; size and rate are free then
 
 
 def of_jobs(jobs: Sequence[Job], folder: Path) -> list[Expected]:
@@ -60,8 +61,19 @@ def _of_job(job: Job, folder: Path) -> Expected:
     )
     return Expected(
         job.id, job.out, job.model, job.frames, job.fps, job.size, first, path, inputs,
-        CATEGORY in provenance, problem,
+        CATEGORY in provenance, problem, job.tolerance,
     )  # fmt: skip
+
+
+def strangers(allowed: Sequence[Path]) -> list[Path]:
+    """Videos that lie among the clips of an exact set and belong to none of its samples."""
+    folders = dict.fromkeys(path.parent for path in allowed if path.parent.is_dir())
+    names = {path.resolve() for path in allowed}
+    videos = (path for folder in folders for path in sorted(folder.iterdir(), key=natural_order))
+    return [
+        path for path in videos
+        if is_clip_file(path) and not path.name.startswith(".") and path.resolve() not in names
+    ]  # fmt: skip
 
 
 def in_folder(folder: Path) -> list[Expected]:
@@ -69,7 +81,7 @@ def in_folder(folder: Path) -> list[Expected]:
     by_clip = {expected.clip: expected for expected in _job_files(folder)}
     for path in sorted(folder.rglob("*"), key=natural_order):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file() and not hidden and path not in by_clip:
+        if path.is_file() and not hidden and path not in by_clip and is_clip_file(path):
             by_clip[path] = Expected(path.relative_to(folder).as_posix(), path)
     return list(by_clip.values())
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ import numpy as np
 from revisit.core import METRICS, Case, MissingPrerequisite, UsageError
 from revisit.core.text import printable_text
 from revisit.results import Cell, Results
+from revisit.results.cells import limits_of
 from revisit.results.display import column_head, metric_title, number
+from revisit.results.score_names import measured_id, metric_of
 
 PALETTE = ("#0b6e6e", "#c2571a", "#5b4aa8", "#a0812a", "#b03060", "#3a7d2c", "#2b5fa8", "#777777", "#8c4b32")
 DASHES = ("-", "--", "-.", ":")  # beyond colour, for who cannot tell colours apart
@@ -56,14 +59,19 @@ def _style(place: int) -> dict[str, str]:
     return {"color": PALETTE[place % len(PALETTE)], "linestyle": DASHES[place // len(PALETTE) % len(DASHES)]}
 
 
+def radar_metrics(results: Results, metrics: Sequence[str]) -> list[str]:
+    """Those that a radar can show: with scores, both ends of a range, and a better end."""
+    cards = {metric: metric_of(metric) for metric in metrics}
+    return [
+        metric
+        for metric, card in cards.items()
+        if card is not None and card.higher_is_better is not None and None not in card.range and results.scores(metric)
+    ]
+
+
 def radar(results: Results, metrics: Sequence[str]) -> Any:
     """Models around metrics, each on its range, the better end outside. At least three metrics with a range."""
-    plotted = [
-        metric
-        for metric in metrics
-        if metric in METRICS and None not in METRICS[metric].range and results.scores(metric)
-    ]
-    plotted = [metric for metric in plotted if METRICS[metric].higher_is_better is not None]
+    plotted = radar_metrics(results, metrics)
     if len(plotted) < 3:
         raise UsageError(
             f"a radar needs three metrics with scores and a range; here are {len(plotted)}: name others with -m"
@@ -73,23 +81,34 @@ def radar(results: Results, metrics: Sequence[str]) -> Any:
     for place, (model, part) in enumerate(results.groups("model").items()):
         shares = []
         for metric in plotted:
-            low, high = (float(end or 0.0) for end in METRICS[metric].range)
+            low, high = (float(end or 0.0) for end in limits_of(metric))
             mean = part.cell(metric).mean
             share = np.nan if mean is None else (mean - low) / (high - low)
-            shares.append(share if METRICS[metric].higher_is_better else 1 - share)
+            shares.append(share if METRICS[measured_id(metric)].higher_is_better else 1 - share)
         axes.plot(
             [*angles, angles[0]], [*shares, shares[0]], label=printable_text(model), **_style(place), marker="o", ms=3
         )
-    axes.set_xticks(angles, [printable_text(metric_title(metric)) for metric in plotted], fontsize=7)
+    axes.set_xticks(angles, [])
+    for angle, metric in zip(angles, plotted, strict=True):  # outside the circle, each on its own side of it
+        side, height = np.cos(angle), np.sin(angle)
+        across = "center" if abs(side) < 0.1 else "left" if side > 0 else "right"
+        up = "center" if abs(height) < 0.1 else "bottom" if height > 0 else "top"
+        axes.text(angle, 1.08, _wrapped(metric_title(metric), 20), ha=across, va=up, fontsize=7)
     axes.set_ylim(0, 1)
     axes.set_yticks([0.25, 0.5, 0.75, 1.0], [])
-    axes.legend(loc="upper left", bbox_to_anchor=(1.15, 1.05), frameon=False)
+    figure.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3, frameon=False)
     return figure
+
+
+def _wrapped(text: str, width: int) -> str:
+    return "\n".join(wrap(printable_text(text), width))
 
 
 def horizon(results: Results, metrics: Sequence[str]) -> Any:
     """A metric over the time of the clip, the mean over clips per model; where frames are missing there is a gap."""
-    figure, grid = library().subplots(len(metrics), 1, figsize=(6, 2.4 * len(metrics)), squeeze=False)
+    figure, grid = library().subplots(
+        len(metrics), 1, figsize=(6, 2.4 * len(metrics)), squeeze=False, sharex=True, layout="constrained"
+    )
     for axes, metric in zip(grid[:, 0], metrics, strict=True):
         any_curve = False
         for place, (model, part) in enumerate(results.groups("model").items()):
@@ -103,10 +122,11 @@ def horizon(results: Results, metrics: Sequence[str]) -> Any:
             any_curve = True
         if not any_curve:
             raise UsageError(f"{metric} has no values over time in this run")
-        axes.set_title(printable_text(column_head(metric)), loc="left")
+        axes.set_title(_wrapped(column_head(metric), 60), loc="left")
         axes.set_xlim(0, 1)
     grid[-1, 0].set_xlabel("share of the clip")
-    grid[0, 0].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    lines = {line.get_label(): line for axes in grid[:, 0] for line in axes.get_lines()}  # one entry a model
+    figure.legend(lines.values(), lines, frameon=False, loc="outside right upper")
     return figure
 
 
@@ -312,11 +332,11 @@ def pictures(case: Case, frames: Iterable[int], long_side: int = 320) -> dict[in
         return {frame.index: np.asarray(frame.at(long_side)) for frame in stream}
 
 
-def score_label(held: Results, case: Case, metrics: Sequence[str]) -> str:
-    """`Target reappears 1.00, …`: the scores of a clip that count, as a label."""
+def score_label(results: Results, case: Case, metrics: Sequence[str]) -> str:
+    """`Target reappears 1.00, …`: scores of a clip, as a label."""
     parts = [
         f"{metric_title(metric)} {number(value)}"
         for metric in metrics
-        if (value := held.score(case, metric)) is not None
+        if (value := results.score(case, metric)) is not None
     ]
     return "\n".join(parts)

@@ -1,49 +1,21 @@
-"""Boards as text: markdown, LaTeX, CSV and a page of HTML that sorts. Names of models are escaped in each."""
+"""Boards as text: markdown, LaTeX and CSV. Names of models are escaped in each."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from html import escape as _escape
+from html import escape
+from itertools import count
 
 from revisit.core.text import printable_text
 from revisit.media.text_files import csv_text
-from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, marked_rows, sorted_rows
+from revisit.results.leaderboards import Board, BoardColumn, BoardRow, marked_rows, sorted_rows
 
 ARROWS = {True: "↑", False: "↓", None: ""}
 CSV_COLUMNS = (
     "board", "protocol", "source", "model", "column", "metric", "column_protocol", "value", "n", "of", "low", "high",
     "reason",
 )  # fmt: skip
-SCRIPT = """
-for (const table of document.querySelectorAll("table")) {
-  table.querySelectorAll("th").forEach((head, place) => head.addEventListener("click", () => {
-    const body = table.tBodies[0], number = head.dataset.better !== undefined;
-    const down = head.dataset.down = head.dataset.down === "yes" ? "no" : "yes";
-    const first = (head.dataset.better === "lower") === (down === "yes") ? 1 : -1;
-    const key = row => number ? parseFloat(row.cells[place].dataset.value) : row.cells[place].textContent;
-    const order = (a, b) => {
-      const x = key(a), y = key(b);
-      if (!number) return (down === "yes" ? 1 : -1) * x.localeCompare(y);
-      if (isNaN(x) || isNaN(y)) return isNaN(x) - isNaN(y);
-      return first * (x - y);
-    };
-    [...body.rows].sort(order).forEach(row => body.append(row));
-  }));
-}
-"""
-STYLE = """
-body { font: 15px/1.4 system-ui, sans-serif; margin: 2rem; color: #1b1b1b; background: #fff; }
-table { border-collapse: collapse; margin: .5rem 0 2rem; } th, td { padding: .3rem .6rem; text-align: right; }
-th { cursor: pointer; border-bottom: 2px solid #444; } td { border-bottom: 1px solid #ddd; white-space: nowrap; }
-th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; } .n, .note { color: #666; font-size: 85%; }
-.best { font-weight: bold; } .second { text-decoration: underline; } div { overflow-x: auto; }
-th:first-child, td:first-child { position: sticky; left: 0; background: #fff; }
-"""
-
-
-def escape(text: str, quote: bool = True) -> str:
-    """Text that is only text in HTML."""
-    return _escape(printable_text(text), quote)
 
 
 def head(column: BoardColumn) -> str:
@@ -67,12 +39,12 @@ def as_markdown(boards: Sequence[Board], by: str = "", interval: bool = False) -
 
 
 def as_latex(boards: Sequence[Board], by: str = "", interval: bool = False) -> str:
-    """A table environment per board, the best bold and the second underlined; needs the package booktabs."""
+    """A table environment per board, with caption and label, best bold and second underlined; needs booktabs."""
     parts = []
-    for board in boards:
+    for board, label in zip(boards, _labels(boards), strict=True):
         rows = sorted_rows(board, by)
         caption = ". ".join(part for part in (board.title, f"Protocol: {board.protocol}", board.note) if part)
-        lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption)}}}"]
+        lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption)}}}", rf"\label{{{label}}}"]
         lines += [rf"\begin{{tabular}}{{ll{'r' * len(board.columns)}}}", r"\toprule"]
         lines.append(" & ".join(["Model", "Source", *(_tex(head(column)) for column in board.columns)]) + r" \\")
         lines.append(r"\midrule")
@@ -98,45 +70,6 @@ def as_csv(boards: Sequence[Board], by: str = "", interval: bool = False) -> str
     return csv_text(CSV_COLUMNS, lines, "\n")
 
 
-def as_html(boards: Sequence[Board], by: str = "") -> str:
-    """A page that opens from disk; a click on a head sorts its table, the better ones first."""
-    parts = []
-    for board in boards:
-        rows = sorted_rows(board, by)
-        marks = {column.key: marked_rows(board, rows, column) for column in board.columns}
-        heads = "".join(map(_head, board.columns))
-        body = "".join(
-            f"<tr><td>{escape(row.shown)}</td><td>{escape(row.source)}</td>"
-            + "".join(_td(row.cell(column), column, marks[column.key].get(place, "")) for column in board.columns)
-            + "</tr>"
-            for place, row in enumerate(rows)
-        )
-        parts.append(
-            f"<h2>{escape(board.title)}</h2><p>Protocol: {escape(board.protocol)}</p>"
-            f"<div><table><thead><tr><th>model</th><th>source</th>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
-            f'<p class="note">{escape(board.note)}</p>'
-        )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Leaderboard</title>'
-        f"<style>{STYLE}</style></head><body><h1>Leaderboard</h1>{''.join(parts)}<script>{SCRIPT}</script></body></html>\n"
-    )
-
-
-def _head(column: BoardColumn) -> str:
-    better = {True: "higher", False: "lower", None: ""}[column.higher_is_better]
-    tooltip = f"{column.key} {column.protocol}".strip()
-    return f'<th data-better="{better}" title="{escape(tooltip)}">{escape(head(column))}</th>'
-
-
-def _td(cell: BoardCell, column: BoardColumn, mark: str) -> str:
-    number, _, count = cell.shown(column.decimals).partition(" ")
-    value = "" if cell.mean is None else repr(cell.mean)
-    tooltip = cell.reason or (f"95 %: {cell.interval[0]:.4g} to {cell.interval[1]:.4g}" if cell.interval else "")
-    text = f'<span class="{mark}">{escape(number)}</span>' if mark else escape(number)
-    count = f' <span class="n">{count}</span>' if count else ""
-    return f'<td data-value="{value}" title="{escape(tooltip)}">{text}{count}</td>'
-
-
 def _marked(
     board: Board,
     rows: Sequence[BoardRow],
@@ -153,6 +86,16 @@ def _marked(
             [marks.get(marks_of[column.key].get(place, ""), "{}").format(text) for column, text in texts]
         )
     return rows_of_text
+
+
+def _labels(boards: Sequence[Board]) -> list[str]:
+    """`tab:folder` for each board, by its title; what bears one title is numbered from the second on."""
+    names: list[str] = []
+    for board in boards:
+        slug = "-".join(re.findall(r"[a-z0-9]+", board.title.lower())) or "board"
+        candidates = (f"tab:{slug}{f'-{k}' if k > 1 else ''}" for k in count(1))
+        names.append(next(name for name in candidates if name not in names))
+    return names
 
 
 def _md(text: str) -> str:

@@ -13,10 +13,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from revisit.core import EVIDENCE, Clip, MediaError, UsageError, digest, load_all
+from revisit.core import EVIDENCE, Clip, MediaError, RevisitError, UsageError, digest, load_all
 from revisit.engine.run_summary import current_results
 from revisit.report.film import plain_key
 from revisit.report.pages import Rows, RunPages
+from revisit.report.run_list import diff_page, list_page
 from revisit.report.videos import Placed, Videos
 from revisit.report.write_html import chunk, render_page
 from revisit.results.run import Run
@@ -142,15 +143,26 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
             raise HTTPException(404, "There is no such run.")
         return live_run
 
+    def answer(html: str, policy: str) -> Response:
+        headers = {"content-security-policy": f"{policy}; frame-ancestors 'none'", "cache-control": "no-store"}
+        return HTMLResponse(html.encode(errors="replace"), headers=headers)
+
     def home(request: Any) -> Response:
         if len(shelves) == 1:
             return RedirectResponse(f"/{next(iter(shelves))}/")
-        return HTMLResponse(_list_of(shelves))
+        return answer(*list_page({name: live_run.run for name, live_run in shelves.items()}))
+
+    def diff(request: Any) -> Response:
+        names = [request.query_params.get(side, "") for side in ("a", "b")]
+        if names[0] == names[1] or any(name not in shelves for name in names):
+            raise HTTPException(404, "Two different runs of the list are compared: /diff?a=NAME&b=NAME.")
+        try:
+            return answer(*diff_page({name: shelves[name].run for name in names}))
+        except RevisitError as error:
+            raise HTTPException(409, f"These runs cannot be compared: {error}.") from None
 
     def page(request: Any) -> Response:
-        html, policy = of(request).page()
-        headers = {"content-security-policy": f"{policy}; frame-ancestors 'none'", "cache-control": "no-store"}
-        return HTMLResponse(html.encode(errors="replace"), headers=headers)
+        return answer(*of(request).page())
 
     def scene(request: Any) -> Response:
         text = of(request).scene(request.path_params["key"])
@@ -185,6 +197,7 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
     return Starlette(
         routes=[
             Route("/", home),
+            Route("/diff", diff),
             Route("/{run}/", page),
             Route("/{run}/state", lambda request: JSONResponse(of(request).state())),
             Route("/{run}/scenes/{key}.js", scene),
@@ -204,17 +217,3 @@ def _named(shelves: Sequence[LiveRun]) -> dict[str, LiveRun]:
     if not runs_by_name:
         raise UsageError("name a run directory to view; `revisit eval SOURCE --out DIR` makes one")
     return runs_by_name
-
-
-def _list_of(shelves: dict[str, LiveRun]) -> str:
-    from markupsafe import escape
-
-    items = "".join(
-        f'<li><a href="/{escape(name)}/"><bdi>{escape(live_run.run.path)}</bdi></a></li>'
-        for name, live_run in shelves.items()
-    )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Revisit: runs</title>'
-        '<link rel="icon" href="data:,"></head>'
-        f"<body><h1>Runs</h1><ul>{items}</ul></body></html>"
-    )

@@ -19,13 +19,14 @@ from revisit.report.film import FilmStrips
 from revisit.report.page_data import gate_titles, metric_cards
 from revisit.report.videos import Videos
 from revisit.report.wording import gate_name
-from revisit.results.ceilings import held_to_truth
+from revisit.results.ceilings import held_metrics, held_to_truth
+from revisit.results.display import HELD_TITLE
 from revisit.results.file_types import CaseEntry
 from revisit.results.model_facts import facts_for
 from revisit.results.results import Results
 from revisit.results.run import Run
 from revisit.results.verdict import Verdict, make_verdict
-from revisit.results.worst_frames import worst_moments
+from revisit.results.worst_frames import STRIKING, worst_moments
 from revisit.web.templates import Context
 
 GALLERY = 24  # moments
@@ -74,6 +75,10 @@ class RunPages:
     def held(self) -> Results:
         """The same answers with the scores that count: held to the truth."""
         return held_to_truth(self.results)
+
+    def score_title(self, metric: str) -> str:
+        """What the scores of clips are called: those that count are held to the truth."""
+        return str(self.cards[metric]["title"]) + (HELD_TITLE if metric in held_metrics(self.results) else "")
 
     @cached_property
     def floors(self) -> set[str]:
@@ -127,7 +132,9 @@ class RunPages:
         names = ("id", "title", "unit", "group", "arrow", "range", "bounded")
         cards: Collection[Mapping[str, object]] = self.cards.values()
         return {
-            "metrics": [{name: card[name] for name in names} for card in cards],
+            "metrics": [
+                {**{name: card[name] for name in names}, "title": self.score_title(str(card["id"]))} for card in cards
+            ],
             "gates": [
                 {"id": gate, "title": title, "short": gate_name(gate, title)} for gate, title in self.gates.items()
             ],
@@ -171,7 +178,7 @@ class RunPages:
                     "sample": moment.sample,
                     "frame": moment.frame,
                     "why": moment.why,
-                    "pictures": entry.moment(moment.metric, moment.frame),
+                    "pictures": entry.moment("" if moment.metric in STRIKING else moment.metric, moment.frame),
                 }
             )
         return gallery

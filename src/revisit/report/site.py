@@ -6,22 +6,32 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from revisit.core import METRICS
-from revisit.report.leaderboards import as_html, escape
+from revisit.report.leaderboard_page import as_html
 from revisit.results.ceilings import OUTCOME
-from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, board_cell, column_of, printed_cell
+from revisit.results.leaderboards import (
+    Board,
+    BoardCell,
+    BoardColumn,
+    BoardRow,
+    board_cell,
+    column_of,
+    headline_ids,
+    printed_cell,
+)
 from revisit.results.results import Results
-from revisit.results.verdict import headline_metrics
+from revisit.results.score_names import measured_id
 from revisit.runs.bundle_check import BundleCheck
 from revisit.runs.bundles import Bundle, comparable_groups, join_bundles
 
 NOTE = (
-    "Scores are held to the truth where there is one: what rewards an unchanged look counts by its nearness to the "
-    "truth's own score, and a reset is no return. "
+    "Held to the truth: what rewards an unchanged look counts by its nearness to the truth's own score, and a reset is "
+    "no return. "
     "Places are those that a model may have on the clips that all have a score of: behind those that are better beyond "
     "doubt, before those that are worse."
 )
 
 
+PROVENANCE = ("bundle", "models", "clips", "made with", "made on", "checked")
 UNCHECKED = "not checked: nobody has made these answers again, so they are not ranked with those that were"
 Checks = Mapping[str, BundleCheck]  # by the name of the bundle
 
@@ -36,7 +46,7 @@ def boards_of(bundles: Sequence[Bundle], checks: Checks | None = None) -> list[B
         results, rows = join_bundles(group)
         about = group[0].about
         checked = _checked_part(results, rows, checks)
-        ids = dict.fromkeys([*headline_metrics(checked, about["suite"]), *headline_metrics(results, about["suite"])])
+        ids = dict.fromkeys(id for part in (checked, results) for id in headline_ids(part, about["suite"]))
         columns: list[BoardColumn] = []
         cells: dict[str, dict[str, BoardCell]] = {model: {} for model in results.models}
         for metric in ids:
@@ -90,11 +100,11 @@ def is_checked(checks: Checks | None, bundle: str, question: str) -> bool:
     Scores are held to the outcome of the unseen event: where that was not checked, neither are they.
     """
     one = (checks or {}).get(bundle)
-    return one is not None and not {question, OUTCOME} & one.not_checked.keys()
+    return one is not None and not {measured_id(question), OUTCOME} & one.not_checked.keys()
 
 
 def _places(results: Results, metric: str) -> dict[str, tuple[float, str]]:
-    if METRICS[metric].higher_is_better is None:
+    if METRICS[measured_id(metric)].higher_is_better is None:
         return {}
     return {
         rank.model: (float(rank.rank), str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}")
@@ -110,16 +120,14 @@ def write_site(
 ) -> Path:
     """Write index.html; published tables stand on boards of their own, as their own protocols."""
     folder.mkdir(parents=True, exist_ok=True)
-    page = as_html([*boards_of(bundles, checks), *published])
-    rows = "".join(_provenance(bundle, (checks or {}).get(bundle.name)) for bundle in bundles)
-    heads = "".join(f"<th>{name}</th>" for name in ("bundle", "models", "clips", "made with", "made on", "checked"))
-    table = f"<div><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+    rows = [_provenance(bundle, (checks or {}).get(bundle.name)) for bundle in bundles]
     path = folder / "index.html"
-    path.write_text(page.replace("<script>", f"<h2>Where the rows come from</h2>{table}<script>", 1), encoding="utf-8")
+    page = as_html([*boards_of(bundles, checks), *published], provenance=(PROVENANCE, rows))
+    path.write_text(page, encoding="utf-8")
     return path
 
 
-def _provenance(bundle: Bundle, checked: BundleCheck | None) -> str:
+def _provenance(bundle: Bundle, checked: BundleCheck | None) -> list[str]:
     about, started = bundle.about, [str(call["started"]) for call in bundle.run.get("invocations", ())]
     machine: Mapping[str, object] = bundle.run["environment"]
     software = f"Revisit {about['revisit']}, Python {machine.get('python', '')}, {machine.get('platform', '')}"
@@ -129,7 +137,7 @@ def _provenance(bundle: Bundle, checked: BundleCheck | None) -> str:
         check_text += f"; not checked: {', '.join(sorted(checked.not_checked))}" if checked.not_checked else ""
         check_text += f"; {len(checked.problems)} differ" if checked.problems else ""
         check_text += "".join(f"; {remark}" for remark in checked.remarks)
-    cells = [
+    return [
         bundle.name,
         ", ".join(about["models"]),
         str(about["clips"]),
@@ -137,4 +145,3 @@ def _provenance(bundle: Bundle, checked: BundleCheck | None) -> str:
         min(started, default="")[:10],
         check_text,
     ]
-    return "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in cells) + "</tr>"

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from html import escape
 
 from revisit.core.text import printable_text
+from revisit.results.cells import Interval
 from revisit.results.display import column_head, number
-from revisit.results.trend import Trend
+from revisit.results.trend import PointCoverage, Trend
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 640, 200, 64, 34, 34
 STYLE = (
@@ -17,11 +18,23 @@ STYLE = (
 )
 
 
-def as_svg(trends: Sequence[Trend], labels: Sequence[str]) -> str:
-    """The charts below each other."""
-    charts = [one for one in trends if one.cells]
+Mark = tuple[float, Interval | None]  # a mean, and how far it may be off
+
+
+def as_svg(trends: Sequence[Trend], labels: Sequence[str], coverage: Sequence[PointCoverage] = ()) -> str:
+    """The charts below each other: how many clips came back, where that changes, then each metric with scores."""
+    charts: list[tuple[str, Sequence[Mark | None]]] = []
+    returned = [(float(one.returned), None) for one in coverage if one.returned is not None]
+    if len(returned) == len(labels) and len(set(returned)) > 1:
+        charts.append(("Clips on which the camera looked away and came back", returned))
+    charts += [
+        (column_head(one.metric), [None if cell.mean is None else (cell.mean, cell.interval) for cell in one.cells])
+        for one in trends
+        if one.cells
+    ]
     body = "".join(
-        f'<g transform="translate(0 {k * HEIGHT})">{_chart(one, labels)}</g>' for k, one in enumerate(charts)
+        f'<g transform="translate(0 {k * HEIGHT})">{_chart(title, marks, labels)}</g>'
+        for k, (title, marks) in enumerate(charts)
     )
     height = HEIGHT * max(len(charts), 1)
     return (
@@ -30,8 +43,9 @@ def as_svg(trends: Sequence[Trend], labels: Sequence[str]) -> str:
     )
 
 
-def _chart(trend: Trend, labels: Sequence[str]) -> str:
-    ends = [end for cell in trend.cells for end in (*(cell.interval or ()), cell.mean) if end is not None]
+def _chart(title: str, marks: Sequence[Mark | None], labels: Sequence[str]) -> str:
+    points = [(k, *mark) for k, mark in enumerate(marks) if mark is not None]
+    ends = [end for _, mean, interval in points for end in (*(interval or ()), mean)]
     low, high = min(ends), max(ends)
     extent = (high - low) or 1.0
     right = WIDTH - 24
@@ -42,21 +56,20 @@ def _chart(trend: Trend, labels: Sequence[str]) -> str:
     def y(value: float) -> float:
         return TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - low) / extent)
 
-    parts = [f'<text class="head" x="{LEFT}" y="20">{_text(column_head(trend.metric))}</text>']
+    parts = [f'<text class="head" x="{LEFT}" y="20">{_text(title)}</text>']
     parts.append(f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM}"/>')
     for value in (low, high):
         parts.append(f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{number(value)}</text>')
-    points = [(k, cell) for k, cell in enumerate(trend.cells) if cell.mean is not None]
-    path = " ".join(f"{x(k):.1f},{y(cell.mean or 0.0):.1f}" for k, cell in points)
+    path = " ".join(f"{x(k):.1f},{y(mean):.1f}" for k, mean, _ in points)
     parts.append(f'<polyline class="line" points="{path}"/>')
     every = max(1, len(labels) // 8)
-    for k, cell in points:
-        if cell.interval:
+    for k, mean, interval in points:
+        if interval:
             parts.append(
-                f'<line class="reach" x1="{x(k):.1f}" x2="{x(k):.1f}" y1="{y(cell.interval[0]):.1f}" '
-                f'y2="{y(cell.interval[1]):.1f}"/>'
+                f'<line class="reach" x1="{x(k):.1f}" x2="{x(k):.1f}" y1="{y(interval[0]):.1f}" '
+                f'y2="{y(interval[1]):.1f}"/>'
             )
-        parts.append(f'<circle class="dot" cx="{x(k):.1f}" cy="{y(cell.mean or 0.0):.1f}" r="4"/>')
+        parts.append(f'<circle class="dot" cx="{x(k):.1f}" cy="{y(mean):.1f}" r="4"/>')
         if k % every == 0:
             parts.append(f'<text x="{x(k):.1f}" y="{HEIGHT - 14}" text-anchor="middle">{_text(labels[k])}</text>')
     return "".join(parts)

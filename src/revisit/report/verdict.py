@@ -6,17 +6,23 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from markupsafe import Markup
+
 from revisit.core import METRICS
+from revisit.core.text import pluralize
 from revisit.report import plots
 from revisit.results import Cell
 from revisit.results.display import coverage, ends, metric_title, number, unscored
-from revisit.results.funnel import count_testable
+from revisit.results.look_away_counts import ASK, WHERE, LookAwayCount, LookAwayCounts
 from revisit.results.question_ranking import Place, QuestionRanking
 from revisit.results.verdict import Verdict
 from revisit.web.templates import Context
 
 QUESTION = "Which model remembers best?"
 ROWS = 9  # models drawn in a card; the table has all of them
+LOOKS_AWAY = (
+    "Looks away: the camera's motion takes a quarter of the first view, or the target's place, out of the frame"
+)
 
 
 def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collection[str] = ()) -> Context:
@@ -26,13 +32,19 @@ def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collectio
     low = [
         f"{metric_title(metric)} ({n} {'clip' if n == 1 else 'clips'})" for metric, n in verdict.low_ceilings.items()
     ]
+    repeats = [f"{answer.question.ask} {_capital(answer.reason)}" for answer in verdict.answers if answer.same_as]
     return {
         "question": QUESTION,
-        "overall": verdict.overall,
         "headline": _headline(verdict),
-        "notes": [*verdict.trade_offs, *([f"the truth itself scores low in {', '.join(low)}"] if low else [])],
-        "answers": [_card(answer, floors, _ceiling(summary)) for answer in verdict.answers],
-        "table": _table(answered, summary, floors),
+        "details": [_capital(text) for text in verdict.details],
+        "look_away": None if verdict.look_away is None else _look_away_card(verdict.look_away),
+        "notes": [
+            *repeats,
+            *verdict.trade_offs,
+            *([f"the truth itself scores low in {', '.join(low)}"] if low else []),
+        ],
+        "answers": [_card(answer, floors, _ceiling(summary)) for answer in verdict.answers if not answer.same_as],
+        "table": _table(answered, summary, floors, verdict.look_away),
     }
 
 
@@ -49,13 +61,58 @@ def _ties_broken(answer: QuestionRanking, answers: Sequence[QuestionRanking]) ->
 
 
 def _headline(verdict: Verdict) -> str:
-    if verdict.overall:
-        return " is ahead"
-    models = {place.model for answer in verdict.answers for place in answer.places}
-    if len(models) == 1:
-        return "One model: nothing to compare it with"
-    sentence = verdict.sentence or "Nothing could be compared"
-    return f"{sentence[:1].upper()}{sentence[1:]}"
+    return _capital(verdict.headline or "Nothing could be compared")
+
+
+def _capital(text: str) -> str:
+    """A sentence with a capital, unless it begins with the name of a model."""
+    first = text.split(" ", 1)[0]
+    return f"{text[:1].upper()}{text[1:]}" if first in ("no", "none", "all", "see") else text
+
+
+def _look_away_card(counts: LookAwayCounts) -> Context:
+    """The first card: how far the clips of each model get, as bars of counts."""
+    rows = [
+        {
+            "model": count.model,
+            "best": bool(count.returned),
+            "text": count.text,
+            "plot": _look_away_bar(count),
+            "tip": _look_away_tip(count),
+            "reset": count.reset,
+        }
+        for count in counts.models
+        if count.asked
+    ]
+    return {
+        "ask": ASK,
+        "lead": f"{len(counts.returning)} of {len(rows)}" if rows else "",
+        "rows": rows[:ROWS],
+        "more": max(0, len(rows) - ROWS),
+        "where": WHERE[counts.asked_by] or "that there are",
+        "unclear": any(count.unclear for count in counts.models),
+        "sentence": "" if rows else counts.sentence,
+        "term": LOOKS_AWAY,
+    }
+
+
+def _look_away_bar(count: LookAwayCount) -> Markup:
+    kinds = {
+        "back": count.returned - count.reset,
+        "reset": count.reset,
+        "away": count.left - count.returned,
+        "unclear": count.unclear,
+    }
+    kinds["stayed"] = count.asked - sum(kinds.values())
+    return plots.stacked([(kind, n) for kind, n in kinds.items() if n > 0], height=12)
+
+
+def _look_away_tip(count: LookAwayCount) -> str:
+    parts = [f"moves on {count.moved}", f"looks away on {count.left}", f"comes back on {count.returned}"]
+    parts += [f"to a world that is reset on {count.reset}"] if count.reset else []
+    parts += [f"unclear on {count.unclear}"] if count.unclear else []
+    parts += [f"unreadable: {count.unreadable}"] if count.unreadable else []
+    return f"{', '.join(parts)}, of {pluralize(count.asked, 'clip')}"
 
 
 def _ceiling(summary: Mapping[str, Any]) -> str:
@@ -71,11 +128,14 @@ def _card(answer: QuestionRanking, floors: Collection[str], truth: str) -> Conte
         "state": state,
         "lead": lead,
         "sentence": replace(answer, left_out={}).sentence,
-        "clips": answer.clips,
+        "clips": sum(place.cell.n for place in answer.places),
         "rows": [],
         "more": max(0, len(answer.places) - ROWS),
-        "left_out": [f"{model} {n} of {of}" for model, (n, of) in answer.left_out.items()],
-        "rarely": "scored too rarely" if any(n for n, _ in answer.left_out.values()) else "never scored",
+        "left_out": [
+            f"{model}: {n} of {of} clips" + (f", {answer.reasons[model]}" if answer.reasons.get(model) else "")
+            for model, (n, of) in answer.left_out.items()
+        ],
+        "rarely": "with too few clips" if any(n for n, _ in answer.left_out.values()) else "without a score",
     }
     if not answer.metric or not answer.places:
         return card
@@ -102,7 +162,7 @@ def _card(answer: QuestionRanking, floors: Collection[str], truth: str) -> Conte
 
 
 def _lead(answer: QuestionRanking) -> tuple[str, list[str]]:
-    """How sure the answer is, and the names in front: `sure`, `alike`, `open`, `alone` or `silent`."""
+    """How sure the answer is, and the names in front: `sure`, `alike`, `few`, `ahead`, `open`, `alone` or `silent`."""
     if not answer.places:
         return "silent", []
     if len(answer.places) == 1:
@@ -113,7 +173,11 @@ def _lead(answer: QuestionRanking) -> tuple[str, list[str]]:
     first = best[0]
     pairs = [answer.pair(first, other) for other in best[1:]]
     all_tied = all(pair is not None and not pair.wins and not pair.losses for pair in pairs)
-    return ("alike" if all_tied else "open"), best
+    if not all_tied and all(pair.p is None for pair in answer.pairs):
+        return "few", best
+    if all_tied:
+        return "alike", best
+    return ("ahead" if len(best) < len(answer.places) else "open"), best
 
 
 def _scale(answer: QuestionRanking) -> tuple[float, float]:
@@ -127,34 +191,44 @@ def _scale(answer: QuestionRanking) -> tuple[float, float]:
     return (high, low) if metric.higher_is_better is False else (low, high)
 
 
-def _table(answers: list[QuestionRanking], summary: Mapping[str, Any], floors: Collection[str]) -> Context:
+def _table(
+    answers: list[QuestionRanking],
+    summary: Mapping[str, Any],
+    floors: Collection[str],
+    counts: LookAwayCounts | None,
+) -> Context:
     """Models by question: mean, interval, coverage and place; ordered as the first question ranks them."""
     models = summary.get("models", {})
     order = [place.model for answer in answers for place in answer.places]
     names = [name for name in dict.fromkeys([*order, *models]) if name in models]
     rows: list[Context] = []
     for name in names:
-        count = count_testable(models[name].get("funnel", ()))
-        cells = [_cell(answer, name, models[name].get("scores", {})) for answer in answers]
-        testable = f"{count[0]} of {count[1]}" if count else "not asked"
-        rows.append({"model": name, "floor": name in floors, "posed": testable, "cells": cells})
+        count = None if counts is None else counts.of(name)
+        away = {"text": count.text, "tip": _look_away_tip(count)} if count is not None and count.asked else None
+        cells = [_cell(answer, name) for answer in answers]
+        rows.append({"model": name, "floor": name in floors, "look_away": away, "cells": cells})
     truths = [_numbers(answer.truth) if answer.truth else None for answer in answers]
     return {
         "heads": [{"ask": a.question.ask, "title": _shown(a), "id": a.metric, "clips": a.clips} for a in answers],
         "rows": rows,
+        "look_away": ASK if counts is not None else "",
+        "term": LOOKS_AWAY,
         "truth": truths if any(truths) else None,
         "truth_name": _ceiling(summary),
     }
 
 
-def _cell(answer: QuestionRanking, model: str, scores: Mapping[str, Any]) -> Context:
+def _cell(answer: QuestionRanking, model: str) -> Context:
     place: Place | None = next((place for place in answer.places if place.model == model), None)
     if place is not None:
         span = str(place.low) if place.low == place.high else f"{place.low}–{place.high}"
-        return {**_numbers(place.cell), "place": span, "best": answer.best == (model,)}
-    content = scores.get(answer.metric)
-    own = Cell.from_json(content) if content else Cell(0, 0)
-    return {**_numbers(own), "place": "", "best": False}
+        fewer = place.common is not None and place.common.n < place.cell.n
+        common = (
+            f"{number(place.common.mean)} on {pluralize(answer.clips, 'clip')} of all" if fewer and place.common else ""
+        )
+        return {**_numbers(place.cell), "place": span, "best": answer.best == (model,), "common": common}
+    own = answer.unranked.get(model) or answer.floors.get(model) or Cell(0, 0)
+    return {**_numbers(own), "place": "", "best": False, "common": ""}
 
 
 def _numbers(cell: Cell) -> Context:
@@ -167,5 +241,5 @@ def _numbers(cell: Cell) -> Context:
 
 
 def _shown(answer: QuestionRanking) -> str:
-    """What the scores are, in words: of a metric that an unchanged look would win, how near they are to the truth's."""
-    return f"Near the truth: {metric_title(answer.metric)}" if answer.near_truth else metric_title(answer.metric)
+    """What the scores are, in words."""
+    return metric_title(answer.score or answer.metric)

@@ -11,9 +11,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from revisit.core import Clip, digest
-from revisit.media import VIDEO_SUFFIXES
+from revisit.core.cases import IN_MEMORY
+from revisit.media import CLIP_SUFFIXES
 from revisit.media.orientation import is_mirrored
 
+PLAYED = (".mp4", ".m4v", ".mov", ".mkv", ".webm")  # by browsers, most of them
 # `src` of a video that can be played with the `start` of the clip in it, or a `note` that says why there is none
 Placed = dict[str, object]
 
@@ -38,12 +40,15 @@ class Videos:
     def place(self, clip: Clip) -> Placed:
         """Where the video of a clip is."""
         path = clip.path
+        if path.parts[0] == IN_MEMORY:
+            return {"src": None, "note": "Its frames were scored in memory; no video was kept."}
         if path.is_dir():
             return {"src": None, "note": f"{path.name} is a folder of frames; `revisit view` plays it."}
         if not path.is_file():
             return {"src": None, "note": f"The video is no longer at {path}."}
-        if path.suffix.lower() not in VIDEO_SUFFIXES:
-            return {"src": None, "note": f"{path.name} is not a video that a browser plays."}
+        if path.suffix.lower() not in PLAYED:
+            way = "; `revisit view` plays it" if path.suffix.lower() in CLIP_SUFFIXES else ""
+            return {"src": None, "note": f"{path.name} is not a video that a browser plays{way}."}
         if is_mirrored(path):
             note = f"{path.name} is stored mirrored, and not every browser turns it round; `revisit view` plays it."
             return {"src": None, "note": note}

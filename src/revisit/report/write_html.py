@@ -8,8 +8,6 @@ fetch files, so these are scripts that hold one text of JSON; the policy lets on
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
 import shutil
@@ -30,6 +28,7 @@ from revisit.media.files import replacing
 from revisit.report.incremental import ScenePart, basis_of, drop, files_of, lost_units, made_of, read_parts, write_parts
 from revisit.report.page_data import page
 from revisit.report.pages import RunPages
+from revisit.report.standalone import asset, policy_hash
 from revisit.report.videos import Videos
 from revisit.results.run import Run
 from revisit.web.templates import templates
@@ -85,10 +84,11 @@ def render_page(
     book: RunPages, by: Mapping[str, Mapping[str, Any]], live: Mapping[str, object] | None = None
 ) -> tuple[str, str]:
     """The page, and the policy that it is under. `live` is what a server says of a run that may still be going."""
-    style = _asset("report.css") + (files("revisit.web") / "static" / "player.css").read_text(encoding="utf-8")
-    scripts = ("common.js", "list.js", "scene.js", *(("live.js",) if live is not None else ()))
+    style = "".join(map(asset, ("base.css", "tables.css", "report.css")))
+    style += (files("revisit.web") / "static" / "player.css").read_text(encoding="utf-8")
+    scripts = ("common.js", "sort.js", "list.js", "scene.js", *(("live.js",) if live is not None else ()))
     player = (files("revisit.web") / "static" / "player.js").read_text(encoding="utf-8")
-    script = "\n".join([player, *map(_asset, scripts)])
+    script = "\n".join([player, *map(asset, scripts)])
     # 'self' covers a page on a web server, `file:` one on disk, where browsers do not agree on what 'self' is.
     # 'strict-dynamic': the one script that is allowed by its digest may load the scenes, and no markup may.
     policy = "; ".join(
@@ -135,12 +135,3 @@ def _compiled() -> FileSystemBytecodeCache | None:
     place = Path(cache_from_source(__file__)).parent
     may = not sys.dont_write_bytecode and os.access(place, os.W_OK)
     return FileSystemBytecodeCache(str(place), "page-%s.cache") if may else None
-
-
-def _asset(name: str) -> str:
-    return (files("revisit.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def policy_hash(text: str) -> str:
-    """The name under which a policy allows an inline script or style: the digest of its exact text."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

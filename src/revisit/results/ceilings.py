@@ -1,10 +1,12 @@
 """Which metrics count as memory, and what their scores are worth beside those of the truth.
 
-Four rules hold scores, for rankings. Tables show scores as measured, with the truth as a row beside.
+A score that is held to the truth has a name of its own, `<metric>.held` (`score_names.py`), and is what rankings take;
+the metric's name is what was measured. Five rules hold scores:
 
 - *A camera that rests remembers nothing.* Where the gate `look_away` is not open, a score of memory is not ranked,
   whatever the metric makes of the clip. The protocols of a benchmark's paper and public code, which score all clips,
   are left as they are.
+- *A return that the truth does not make is no merit.* Where the truth never leaves, or never comes back, neither.
 - *An unchanged look is no merit.* A metric that is marked `rewards_unchanged` gives its best score to a clip in which
   nothing changed, also where something should have: a reset beats the truth. Beside a truth, the score becomes its
   closeness to what the truth scores, and one clearly above the truth's is not ranked; without a truth, where an event
@@ -18,9 +20,17 @@ Four rules hold scores, for rankings. Tables show scores as measured, with the t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from revisit.core import METRICS, SUITES, Case, Metric, Reason, Record
 from revisit.results.display import number
-from revisit.results.results import Results
+from revisit.results.funnel import looks_away_and_returns
+from revisit.results.score_names import held_id, measured_id, metric_of
+from revisit.results.stand_ins import SUFFIX
+
+if TYPE_CHECKING:
+    from revisit.results.results import Results
 
 LOW = 0.5  # of the range: a truth below it is not recognised as the truth
 LESS_CHANGED = 0.05  # of the range, above the truth's own score: more than a steadier picture explains
@@ -65,12 +75,77 @@ def expects_event(case: Case) -> bool:
 def held_to_truth(results: Results) -> Results:
     """The same clips with scores that can be ranked; facts keep what was measured (`own`) and the truth's (`truth`).
 
-    Worked out once: verdict and page ask for it.
+    Worked out once. A single number of them is also `results.mean("return_consistency.held")`.
     """
+    if results.is_held:
+        return results
+    return results.once("held to the truth", lambda: _mark_held(_hold_all(results)))
+
+
+def held_metrics(results: Results) -> frozenset[str]:
+    """The metrics whose scores, held to the truth, are other numbers in the run, and so have a name of their own.
+
+    Metrics that the truth may always change are among them, so that names do not come and go with the clips.
+    """
+    return results.whole.once("held metrics", lambda: _held_metrics(results.whole))
+
+
+def score_id(results: Results, metric: str) -> str:
+    """The name of the score by which a metric ranks: `<metric>.held` where that is another number, else its own."""
+    return held_id(metric) if metric in held_metrics(results) else metric
+
+
+def _held_metrics(results: Results) -> frozenset[str]:
+    if carried := {measured_id(id) for id in results.metrics if id != measured_id(id)}:
+        return frozenset(carried)
+    held = held_to_truth(results)
+    has_outcome = bool(results.scores(OUTCOME))
+    return frozenset(
+        id
+        for id in results.metrics
+        if (results.truths and results.scores(id) and _is_changed_by_truth(id, has_outcome))
+        or any(_is_other(*both) for both in zip(results.about(id), held.about(id), strict=True))
+    )
+
+
+def _is_changed_by_truth(id: str, has_outcome: bool) -> bool:
+    return id in METRICS and (METRICS[id].rewards_unchanged or (id in IS_BACK and has_outcome))
+
+
+def _is_other(measured: Record, held: Record) -> bool:
+    return measured.status != held.status or measured.value != held.value
+
+
+def _mark_held(results: Results) -> Results:
+    results.is_held = True
+    return results
+
+
+def _hold_all(results: Results) -> Results:
+    if results.is_truth:
+        return results.mapped(_hold_ceiling)
+    if any(id != measured_id(id) for id in results.metrics):  # they carry what was held elsewhere, as joint bundles do
+        return results.expanded(lambda record: _held_answer(results, record))
     unposed = any(record.status in ("closed", "unsure") for record in results.about(LOOK_AWAY))
     if not (unposed or results.truths or results.scores(OUTCOME) or any(map(expects_event, results.cases))):
         return results  # nothing to hold them to
-    return results.once("held to the truth", lambda: results.mapped(lambda record: _hold_to_truth(results, record)))
+    return results.mapped(lambda record: _hold_to_truth(results, record))
+
+
+def _held_answer(results: Results, record: Record) -> Iterable[Record]:
+    """The answer that is held to the truth, under the metric's name; nothing of one that was measured beside it."""
+    id = measured_id(record.question)
+    if id == record.question and held_id(id) in results.of(record.case):
+        return ()
+    return (record.changed(question=id),)
+
+
+def _hold_ceiling(record: Record) -> Record:
+    """What the truth scores beside itself: of a metric by nearness to it, the best there is."""
+    metric = _metric(record)
+    if not record.scored or metric is None or not metric.rewards_unchanged:
+        return record
+    return record.changed(value=_ends(metric)[1], facts={**record.facts, "own": record.value})
 
 
 def ceiling(results: Results, record: Record) -> float | None:
@@ -80,7 +155,7 @@ def ceiling(results: Results, record: Record) -> float | None:
 
 
 def measured_text(held: Record) -> str:
-    """Of a score that counts for something else: `measured 1.00, but what happened unseen is undone`.
+    """Of a score that counts for something else: `measured 1.00, but the unseen event is undone: a reset`.
 
     Of a score that counts as it is, the truth's beside it, where that is known; else nothing.
     """
@@ -88,14 +163,15 @@ def measured_text(held: Record) -> str:
     beside = "" if truth is None else f"the truth {number(truth)}"
     if own is None or own == held.value:
         return beside
-    told = f"measured {number(own)}"
+    measured = f"measured {number(own)}"
     if not held.scored:
-        return f"{told}; {held.sentence}"
+        return f"{measured}; {held.sentence}"
     if "outcome" not in held.facts:
-        return f"{told}, {beside}"
+        return f"{measured}, {beside}"
     outcome = held.facts["outcome"]
-    undone = "is undone" if _is_reset(outcome) else f"came out at {number(outcome)} only"
-    return f"{told}, but what happened unseen {undone}"
+    if _is_reset(outcome):
+        return f"{measured}, but the unseen event is undone: a reset"
+    return f"{measured}; it counts for no more than the outcome of the unseen event, {number(outcome)}"
 
 
 def low_ceilings(results: Results) -> dict[str, int]:
@@ -108,10 +184,10 @@ def low_ceilings(results: Results) -> dict[str, int]:
 
 
 def _hold_to_truth(results: Results, record: Record) -> Record:
-    if not record.scored or record.value is None or record.question not in METRICS:
+    metric = _metric(record)
+    if not record.scored or record.value is None or metric is None:
         return record
-    metric = METRICS[record.question]
-    if reason := _untestable_reason(results, record):
+    if reason := _untestable_reason(results, record, metric):
         return _unscored(record.changed(facts={**record.facts, "own": record.value}), reason.kind, reason.sentence)
     truth, outcome = ceiling(results, record), results.score(record.case, OUTCOME)
     if truth is None:
@@ -122,12 +198,12 @@ def _hold_to_truth(results: Results, record: Record) -> Record:
                 f"{metric.title} scores an unchanged look best, but something should have changed here; it can only "
                 "be ranked with a reference",
             )
-        return _capped(record, outcome)
+        return _capped(record, metric, outcome)
     record = record.changed(facts={**record.facts, "own": record.value, "truth": truth})
     if _is_low(metric.id, truth):
         return _unscored(record, "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}")
     if not metric.rewards_unchanged:
-        return _capped(record, outcome)
+        return _capped(record, metric, outcome)
     low, high = _ends(metric)
     own = float(record.value or 0)
     if own - truth > LESS_CHANGED * (high - low) and not _is_reset(outcome):
@@ -137,20 +213,38 @@ def _hold_to_truth(results: Results, record: Record) -> Record:
             f"it looks less changed than the truth ({own:.2f} against {truth:.2f} in {metric.title}): "
             "that may be a reset, and is no merit",
         )
-    return _capped(record.changed(value=high - abs(own - truth)), outcome)
+    return _capped(record.changed(value=high - abs(own - truth)), metric, outcome)
 
 
-def _untestable_reason(results: Results, record: Record) -> Reason | None:
-    """Why a score is no answer to a question of memory: the camera never looked away, or nobody can tell."""
-    if record.protocol.partition(":")[0] not in OWN_PROTOCOLS or not counts_as_memory(record.question):
+def _metric(record: Record) -> Metric | None:
+    """The metric of an answer, also of a stand-in that is set apart."""
+    return metric_of(record.question.removesuffix(SUFFIX))
+
+
+def _untestable_reason(results: Results, record: Record, metric: Metric) -> Reason | None:
+    """Why a score is no answer to a question of memory: the camera never looked away, or nobody can tell; or it
+    came back where the truth does not.
+    """
+    if record.protocol.partition(":")[0] not in OWN_PROTOCOLS or not counts_as_memory(metric.id):
         return None
     gate = results.answer(record.case, LOOK_AWAY)
-    return gate.reason if gate is not None and gate.status in ("closed", "unsure") else None
+    if gate is not None and gate.status in ("closed", "unsure"):
+        return gate.reason
+    truth = results.truth_of(record.case)
+    if truth is not None and _stays_away(results, truth):
+        return Reason("does_not_apply", "the truth does not look away and come back here, so a return is no merit")
+    return None
 
 
-def _capped(record: Record, outcome: float | None) -> Record:
+def _stays_away(results: Results, truth: Case) -> bool:
+    """Whether the truth never leaves, or never comes back; what its scene hides and shows again is no such case."""
+    gate = results.answer(truth, LOOK_AWAY)
+    in_scene = gate is None or gate.label == "hidden in the scene"
+    return not in_scene and looks_away_and_returns(results, truth) is False
+
+
+def _capped(record: Record, metric: Metric, outcome: float | None) -> Record:
     """The score, no better than what became of the event, where one is known and the metric does not see it."""
-    metric = METRICS[record.question]
     blind = metric.rewards_unchanged or (metric.id in IS_BACK and _is_reset(outcome))
     if outcome is None or record.value is None or not blind:
         return record

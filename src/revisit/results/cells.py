@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from revisit.core import METRICS
+from revisit.results.score_names import metric_of
 from revisit.stats.intervals import ends_interval, mean_interval
 
 SCENES_FOR_RARE_FAILURES = 29  # 0.9^29 < 5 %: so many show a failure of one scene in ten
@@ -121,7 +121,8 @@ def within(interval: Interval, limits: Limits) -> Interval:
 
 def limits_of(metric: str) -> Limits:
     """The range of a metric; none where its code is not installed here."""
-    return METRICS[metric].range if metric in METRICS else (None, None)
+    card = metric_of(metric)
+    return (None, None) if card is None else card.range
 
 
 def span(metric: str) -> float | None:

@@ -13,6 +13,7 @@ from revisit.core import METRICS, Case
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
 from revisit.results.cells import Interval, differences_of, span, within
 from revisit.results.results import Results
+from revisit.results.score_names import measured_id
 from revisit.stats.paired import ALPHA, PairedTest, holm, paired_test, wilcoxon
 
 FEWER = 0.5  # of the clips of the first: with fewer that pose the test, the others' scores say nothing of the rest
@@ -79,7 +80,7 @@ class Delta:
     @property
     def better(self) -> str | None:
         """Who is better beyond doubt."""
-        higher = METRICS[self.metric].higher_is_better
+        higher = METRICS[measured_id(self.metric)].higher_is_better
         if higher is None or self.corrected is None or self.corrected > ALPHA or not self.difference:
             return None
         return self.second if (self.difference > 0) == higher else self.first
@@ -93,9 +94,13 @@ def compare(
 ) -> list[Delta]:
     """All others beside the first in all metrics; a metric without a clip in common is left out."""
     deltas = [delta for other in others for id in metrics if (delta := _delta(first, other, id, by or {})) is not None]
-    tested = [delta.p for delta in deltas if delta.p is not None]
-    corrected = iter(holm(tested))
-    return [delta if delta.p is None else replace(delta, corrected=next(corrected)) for delta in deltas]
+    return correct_for_all(deltas)
+
+
+def correct_for_all(deltas: Sequence[Delta]) -> list[Delta]:
+    """The same with Holm's correction over all of them: what is shown at once is corrected at once."""
+    p = iter(holm([delta.p for delta in deltas if delta.p is not None]))
+    return [delta if delta.p is None else replace(delta, corrected=next(p)) for delta in deltas]
 
 
 def _delta(first: Contender, second: Contender, metric: str, by: Mapping[str, Callable[[Case], str]]) -> Delta | None:
@@ -108,7 +113,7 @@ def _delta(first: Contender, second: Contender, metric: str, by: Mapping[str, Ca
     both = first.results.two_valued(metric) and second.results.two_valued(metric)
     score_range = span(metric) if single and both else None
     tested = _paired_test(looks, score_range)
-    higher = METRICS[metric].higher_is_better is not False
+    higher = METRICS[measured_id(metric)].higher_is_better is not False
     wins, losses = _counts(looks, higher)
     ordered = sorted(looks, key=lambda look: (-abs(look.difference), look.sample, look.condition))
     parts = {}

@@ -9,20 +9,22 @@ import math
 from collections.abc import Mapping
 from typing import TypeVar
 
-from revisit.core import METRICS, SUITES
+from revisit.core import SUITES
 from revisit.core.reasons import KINDS
 from revisit.results.cells import Cell, Interval
 from revisit.results.file_types import Details
+from revisit.results.score_names import measured_id, metric_of
 from revisit.stats.pairwise import rank_models
 
 COVERAGE_MAY_DIFFER = 0.2
 BEST_RULE = (
-    "A value is marked as best if its model beats each of the others on the clips that all of them have a score of: "
-    "every pair is tested over scenes at 5 %, and the shares of clips scored differ by at most 20 points. Otherwise "
+    "A value is marked as best if its model beats each of the others on the clips that both have a score of: every "
+    "pair is tested over scenes at 5 %, and the shares of clips scored differ by at most 20 points. Otherwise "
     "the column names no best. The second is the best of the others, by that rule. Of numbers as printed in a paper, "
     "the highest and the next are marked as the paper does."
 )
 NOTHING = "–"
+HELD_TITLE = ", held to the truth"
 ALL_EQUAL = "all equal"
 FEW_SCENES = "too few scenes to see rare failures"
 MOST_PLACES = 5  # after the point; smaller numbers are written with a power of ten
@@ -31,7 +33,7 @@ MOST_PLACES = 5  # after the point; smaller numbers are written with a power of 
 FAMILIES = {
     "Memory": ("target_return", "returning", "outcome", "lcm", "gsc"),
     "Fidelity": ("fidelity",),
-    "Appearance": ("appearance", "integrity", "visual"),
+    "Appearance": ("appearance", "integrity", "visual", "distribution"),
     "Motion": ("motion", "camera_path", "cuts", "drift", "action", "camera"),
     "Signs of failures": ("camera_departure", "look_departure", "target_departure"),
 }
@@ -146,21 +148,26 @@ def arrow(higher_is_better: bool | None) -> str:
 
 
 def metric_title(id: str) -> str:
-    """The title of a metric; that of a plugin which is not installed here is its id."""
-    return METRICS[id].title if id in METRICS else id
+    """The title of a score, which says where it is held to the truth; of a plugin not installed here, the id."""
+    metric, measured = metric_of(id), measured_id(id)
+    return (measured if metric is None else metric.title) + (HELD_TITLE if id != measured else "")
 
 
 def column_head(id: str) -> str:
-    """The title of a metric, and which way is better."""
-    return f"{metric_title(id)} {arrow(METRICS[id].higher_is_better if id in METRICS else None)}".rstrip()
+    """The title of a score, and which way is better."""
+    metric = metric_of(id)
+    return f"{metric_title(id)} {arrow(None if metric is None else metric.higher_is_better)}".rstrip()
 
 
-def heading(metric: str) -> str:
-    """The heading a metric stands under; a plugin's metric behind a gate is taken for one of memory."""
-    if metric not in METRICS:
+def heading(id: str) -> str:
+    """The heading a score stands under; a plugin's metric behind a gate is taken for one of memory.
+
+    A card that names a heading which tables do not have is passed over.
+    """
+    card = metric_of(id)
+    if card is None:
         return OTHER
-    card = METRICS[metric]
-    from_suites = (suite.headings.get(metric) for suite in SUITES.values())
+    from_suites = (name for suite in SUITES.values() if (name := suite.headings.get(card.id)) in HEADINGS)
     from_families = (name for name, families in FAMILIES.items() if card.family in families)
     return next(filter(None, (*from_suites, *from_families)), "Memory" if card.gates else OTHER)
 

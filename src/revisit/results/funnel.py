@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from revisit.core import METRICS, Case, Record
 from revisit.results.file_types import Stage
-from revisit.results.results import Results
 
+if TYPE_CHECKING:
+    from revisit.results.results import Results
+
+RETURNED, LEAVES = "left, returned", ("left, returned", "left, not returned")
 VIEW = (
     # stage, gate, labels that pass; without labels, the open ones
     ("camera moved", "camera_moved", ()),
-    ("view left", "view_return", ("left, returned", "left, not returned")),
-    ("view returned", "view_return", ("left, returned",)),
+    ("view left", "view_return", LEAVES),
+    ("view returned", "view_return", (RETURNED,)),
 )
 LOOKED_AWAY = "camera looked away"
 TARGET = (
@@ -43,6 +46,20 @@ def funnel(results: Results) -> list[Stage]:
                 remaining = passing(results, remaining, gate, labels)
                 stages.append(stage(name, remaining))
     return [*stages, *memory_stage(results, [id for id in results.metrics if is_memory(id)])]
+
+
+def looks_away_and_returns(results: Results, case: Case) -> bool | None:
+    """Whether the camera looks away and comes back, to the first view or to the target; None if the gates cannot tell.
+
+    A target that the scene itself hides is no look away.
+    """
+    view, away, target = (results.answer(case, gate) for gate in ("view_return", "look_away", "target_return"))
+    if view is not None and view.label == RETURNED:
+        return True
+    looks_away = away is not None and away.label == "looks away"
+    if looks_away and target is not None and target.label == "hidden, returned":
+        return True
+    return None if view is None or view.status not in ("open", "closed") else False
 
 
 def memory_stage(results: Results, metrics: Sequence[str]) -> list[Stage]:

@@ -7,17 +7,20 @@ rests on. There is no overall rank: columns have units of their own.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from revisit.core import METRICS, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
+from revisit.results.ceilings import held_to_truth, score_id
 from revisit.results.cells import Cell
-from revisit.results.display import coverage, ends, marks, number, observed_by, reason_title
+from revisit.results.display import coverage, ends, marks, metric_title, number, observed_by, reason_title
 from revisit.results.file_types import Details, PlanFile, RunFile
 from revisit.results.funnel import count_testable
 from revisit.results.results import Results
+from revisit.results.score_names import measured_id, metric_of
 from revisit.results.stand_ins import SUFFIX, set_apart, stand_ins
+from revisit.results.verdict import headline_metrics
 
 ROLES = ("", FLOOR, CEILING)  # in the order of a board
 
@@ -154,6 +157,7 @@ def marked_rows(board: Board, rows: Sequence[BoardRow], column: BoardColumn) -> 
 MAKERS = ("judge", "detector", "net", "poses_from", "described_by", "depth_by", "flow", "rated_by")
 # A model whose camera never leaves keeps everything: how many clips posed the test stands before all scores.
 POSED = BoardColumn("posed", "test posed", None)
+LOOK_AWAY = BoardColumn("look_away", "looks away and comes back", None)
 
 
 @dataclass(frozen=True)
@@ -173,20 +177,36 @@ def columns_of(run: RunFacts, known: Sequence[BoardColumn]) -> tuple[BoardColumn
     Behind them stand-ins have columns of their own; `run` has its results with these set apart.
     """
     hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
-    wanted = list(known or [column_of(id) for id in hashes])
+    wanted = list(known or map(column_of, _with_held_ids(run.results, hashes)))
     makers = _makers(run.results)
     others = stand_ins(run.results)
     for column in tuple(wanted):
-        if who := [one.made_by for one in others if one.metric == column.key]:
+        measured = measured_id(column.key)
+        if who := [one.made_by for one in others if one.metric == measured]:
             title = f"{column.title} by {' or '.join(who)} (stand-in)"
-            wanted.append(replace(column, key=f"{column.key}{SUFFIX}", title=title))
+            key = column.key.replace(measured, f"{measured}{SUFFIX}", 1)
+            wanted.append(replace(column, key=key, title=title))
     made = []
     for column in wanted:
-        tag = hashes.get(column.key.removesuffix(SUFFIX))
-        made.append(
-            replace(column, protocol=" ".join([tag, *makers.get(column.key, ())])) if tag is not None else column
-        )
+        tag = hashes.get(_metric_id(column))
+        names = makers.get(measured_id(column.key), ())
+        made.append(replace(column, protocol=" ".join([tag, *names])) if tag is not None else column)
     return tuple(made)
+
+
+def headline_ids(results: Results, suite: str) -> list[str]:
+    """The names of the scores that answer the questions of a suite, held to the truth where that is another number."""
+    return [score_id(results, metric) for metric in headline_metrics(held_to_truth(results), suite)]
+
+
+def _with_held_ids(results: Results, metrics: Iterable[str]) -> list[str]:
+    """Each metric, and behind it the name of its scores held to the truth, where these are other numbers."""
+    return [id for metric in metrics for id in dict.fromkeys([metric, score_id(results, metric)])]
+
+
+def _metric_id(column: BoardColumn) -> str:
+    """The metric of a column, also of a stand-in's and of one held to the truth."""
+    return measured_id(column.key).removesuffix(SUFFIX)
 
 
 def board_of_run(run: RunFacts, known: Sequence[BoardColumn] = (), subset: str = "") -> Board:
@@ -201,7 +221,7 @@ def board_of_run(run: RunFacts, known: Sequence[BoardColumn] = (), subset: str =
     columns = tuple(
         column
         for column in columns_of(run, known)
-        if any(part.asks(column.key.removesuffix(SUFFIX), entry) for entry in part.entries)
+        if any(part.asks(_metric_id(column), entry) for entry in part.entries)
     )
     rows = []
     for model, mine in part.groups("model").items():
@@ -226,7 +246,7 @@ def board_of_run(run: RunFacts, known: Sequence[BoardColumn] = (), subset: str =
     return Board(
         title=f"{run.facts['suite']}{', ' + subset if subset else ''}",
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}{dataset}{partial}",
-        columns=(POSED, *columns) if any(POSED.key in row.cells for row in rows) else columns,
+        columns=(*(c for c in (LOOK_AWAY, POSED) if any(c.key in row.cells for row in rows)), *columns),
         rows=tuple(rows),
         note="; ".join(
             filter(None, [_mixed_makers_sentence(columns, run.results), _unanswered_sentence(run.name, part)])
@@ -235,32 +255,13 @@ def board_of_run(run: RunFacts, known: Sequence[BoardColumn] = (), subset: str =
     )
 
 
-def near_truth(board: Board) -> Board:
-    """A board of scores that are held to the truth: a column of nearness to it says so, and the truth is the best."""
-    if not board.truths:
-        return board
-    near = {column.key for column in board.columns if column.key in METRICS and METRICS[column.key].rewards_unchanged}
-    columns = tuple(
-        replace(column, title=f"{column.title}, nearness to the truth") if column.key in near else column
-        for column in board.columns
-    )
-    rows = []
-    for row in board.rows:
-        ceiling = {
-            key: replace(cell, mean=METRICS[key].range[1], interval=None)
-            for key, cell in row.cells.items()
-            if row.role == CEILING and key in near and cell.mean is not None
-        }
-        rows.append(replace(row, cells={**row.cells, **ceiling}))
-    return replace(board, columns=columns, rows=tuple(rows))
-
-
 def join_boards(boards: Sequence[Board]) -> list[Board]:
     """Boards with the same title, protocol in every column that both have, and ground truth, put together."""
     made: list[Board] = []
     for board in boards:
         for position, other in enumerate(made):
             if board.title == other.title and _are_comparable(board, other):
+                board, other = _with_held_cells(board, other), _with_held_cells(other, board)
                 protocols = dict.fromkeys([*other.protocol.split(" | "), board.protocol])
                 made[position] = replace(
                     other,
@@ -274,6 +275,20 @@ def join_boards(boards: Sequence[Board]) -> list[Board]:
         else:
             made.append(board)
     return made
+
+
+def _with_held_cells(board: Board, other: Board) -> Board:
+    """The board with the held columns of the other: in a run that lacks one, all scores counted as measured."""
+    own = {column.key for column in board.columns}
+    missing = [c for c in other.columns if c.key not in own and measured_id(c.key) != c.key]
+    missing = [column for column in missing if measured_id(column.key) in own]
+    if not missing:
+        return board
+    rows = []
+    for row in board.rows:
+        measured = {c.key: row.cells[id] for c in missing if (id := measured_id(c.key)) in row.cells}
+        rows.append(replace(row, cells={**row.cells, **measured}))
+    return replace(board, columns=(*board.columns, *missing), rows=tuple(rows))
 
 
 def _are_comparable(one: Board, other: Board) -> bool:
@@ -339,16 +354,19 @@ def with_clips(board: Board, results: Results, metrics: Mapping[str, str]) -> Bo
 
 
 def _testable_cells(run: RunFacts, model: str) -> dict[str, BoardCell]:
-    """How many clips of a model went away and came back, where the summary says it."""
+    """How many clips of a model look away and come back, of those that should; else how many posed the test."""
+    asked = ((run.summary.get("look_away") or {}).get("models") or {}).get(model)
+    if asked and asked["asked"]:
+        share = asked["returned"] / asked["asked"]
+        return {LOOK_AWAY.key: printed_cell(share, f"{asked['returned']}/{asked['asked']}")}
     count = count_testable(run.summary.get("models", {}).get(model, {}).get("funnel", ()))
     return {POSED.key: printed_cell(count[0] / count[1], f"{count[0]}/{count[1]}")} if count and count[1] else {}
 
 
 def column_of(id: str) -> BoardColumn:
-    """The column of a metric; that of a plugin which is not installed here has its id for a title."""
-    if id not in METRICS:
-        return BoardColumn(id, id, None)
-    return BoardColumn(id, METRICS[id].title, METRICS[id].higher_is_better)
+    """The column of a score; that of a plugin which is not installed here has its id for a title."""
+    metric = metric_of(id)
+    return BoardColumn(id, metric_title(id), None if metric is None else metric.higher_is_better)
 
 
 def _makers(results: Results) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from revisit.core import METRICS, Record
 from revisit.results.cells import Interval, differences_of, span, within
+from revisit.results.score_names import measured_id
 from revisit.stats.intervals import Estimate
 from revisit.stats.paired import ALPHA, SignedRank, paired_test, wilcoxon
 from revisit.stats.pairwise import Ranking, rank_models
@@ -50,7 +51,7 @@ class Paired:
     @property
     def better(self) -> str | None:
         """The model that is better at 5 %, this pair taken by itself, or None where that is not known."""
-        metric = METRICS[self.metric]
+        metric = METRICS[measured_id(self.metric)]
         if self.p is None or self.p > ALPHA or metric.higher_is_better is None or self.wins == self.losses:
             return None
         return self.second if ((self.difference or 0.0) > 0) == metric.higher_is_better else self.first
@@ -58,7 +59,10 @@ class Paired:
 
 @dataclass(frozen=True)
 class Rank:
-    """The place of a model under a metric, and the places it may have: `low` is the best of them."""
+    """The place of a model under a metric, and the places it may have: `low` is the best of them.
+
+    Places come from clips that models have in common; `mean` is over all `n` clips of the model.
+    """
 
     model: str
     rank: int
@@ -75,7 +79,7 @@ def ambiguous_keys(scores: Iterable[Record]) -> dict[tuple[str, PairingKey], int
 
 
 def rank_scores(scores: Sequence[Record], metric: str, two_valued: bool) -> Ranking:
-    """Models by their mean on common clips, with tests of all pairs; models without a score are left out.
+    """Models from best to worst, with tests of all pairs on their common clips; models without a score are left out.
 
     Several clips of one model that bear the same key are left out: none of them has a counterpart of its own.
     """
@@ -86,19 +90,19 @@ def rank_scores(scores: Sequence[Record], metric: str, two_valued: bool) -> Rank
         if record.value is not None and (record.case.model, key) not in ambiguous:
             by_model.setdefault(record.case.model, {})[key] = record.value
     scenes: dict[Hashable, Hashable] = {record.case.pairing_key: record.case.sample for record in scores}
-    higher = METRICS[metric].higher_is_better is not False
+    higher = METRICS[measured_id(metric)].higher_is_better is not False
     return rank_models(by_model, scenes, higher, span(metric) if two_valued else None)
 
 
 def ranks_of(ranking: Ranking) -> list[Rank]:
-    """The place of each model, the best first; equal means share a place."""
+    """The place of each model, the best first; equals share a place."""
     return [
         Rank(
             model,
             1 + sum(ranking.is_better(other, model) for other in ranking.order),
             *ranking.places(model),
             ranking.means[model],
-            ranking.clips,
+            ranking.counts[model],
         )
         for model in ranking.order
     ]
@@ -114,7 +118,7 @@ def pair_models(scores: Sequence[Record], metric: str, first: str, second: str, 
             by_clip.setdefault(case.pairing_key, {})[case.model] = record
     pairs = [Pair(both[first], both[second]) for both in by_clip.values() if len(both) == 2]
     differences = [pair.difference for pair in pairs]
-    higher = METRICS[metric].higher_is_better is not False
+    higher = METRICS[measured_id(metric)].higher_is_better is not False
     won = [difference > 0 if higher else difference < 0 for difference in differences if difference]
     test = paired_test(
         [pair.first.value or 0.0 for pair in pairs],

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from revisit.core import METRICS, Case
+from revisit.core.text import names_text, pluralize
+from revisit.results.ceilings import OUTCOME, score_id
 from revisit.results.cells import Cell, Interval, differences_of, within
-from revisit.results.display import cell_text, ends, signed
+from revisit.results.display import cell_text, ends, number, reason_title, signed
 from revisit.results.file_types import Details
+from revisit.results.funnel import looks_away_and_returns
 from revisit.results.pairing import ranks_of
 from revisit.results.results import Results
 from revisit.stats.paired import ALPHA, MIN_SCENES, MIN_SCENES_OF_LEVELS, PairedTest
-from revisit.stats.pairwise import ModelPair, Ranking
+from revisit.stats.pairwise import ModelPair, Ranking, rare_models
 from revisit.stats.power import MANY, clusters_needed
+
+NO_DIFFERENCE = "no difference is in sight"
+MOST_FURTHER = 3  # models whose wins are told beside those of the first
 
 
 @dataclass(frozen=True)
@@ -37,15 +43,15 @@ class ClipsNeeded:
 
     def __str__(self) -> str:
         if self.about is None or self.about > MANY:
-            return f"more than {min(self.low, MANY)} more would be needed" if self.low else "no difference is in sight"
+            return f"more than {min(self.low, MANY)} more clips would be needed" if self.low else NO_DIFFERENCE
         if self.high is None or self.high > MANY:
-            return f"about {self.about} more would ({self.low} or more)"
-        return f"about {self.about} more would ({self.low} to {self.high})"
+            return f"about {self.about} more clips would decide ({self.low} or more)"
+        return f"about {self.about} more clips would decide ({self.low} to {self.high})"
 
 
 @dataclass(frozen=True)
 class PairOutcome:
-    """Two models of one question on common clips; `difference` is that of `ahead` minus that of `behind`."""
+    """Two models of one question on their common clips; `difference` is that of `ahead` minus that of `behind`."""
 
     ahead: str
     behind: str
@@ -63,20 +69,30 @@ class PairOutcome:
 
     @property
     def evidence(self) -> str:
-        """`12 of 14 clips, +0.21, 0.05 to 0.37`."""
-        told = [f"{self.wins} of {self.clips} clips", signed(self.difference)]
-        return ", ".join(told + ([ends(self.interval)] if self.interval else []))
+        """`on 12 of 14 clips: +0.21 (95 % CI 0.05 to 0.37)`."""
+        interval = f" (95 % CI {ends(self.interval)})" if self.interval else ""
+        return f"on {self.wins} of {pluralize(self.clips, 'clip')}: {signed(self.difference)}{interval}"
+
+    @property
+    def open_text(self) -> str:
+        """How it stands where nothing is decided, and what would decide: the one ahead, by how much, clips needed."""
+        stands = f"{self.ahead} is ahead of {self.behind} {self.evidence}"
+        if self.p is None:
+            needed = MIN_SCENES if self.scenes < MIN_SCENES else MIN_SCENES_OF_LEVELS
+            return f"{stands}, {pluralize(self.scenes, 'scene')}; a test needs {needed}"
+        return f"{stands}, not significant; {self.more or NO_DIFFERENCE}"
 
 
 @dataclass(frozen=True)
 class Place:
-    """A model in the ranking of a question, on common clips; `low` to `high` are the places that it may have."""
+    """A model in the ranking of a question; `low` to `high` are the places that it may have."""
 
     model: str
     rank: int
     low: int
     high: int
-    cell: Cell
+    cell: Cell  # of all clips that it has a score of
+    common: Cell | None = None  # of the clips that all ranked models have a score of; None where there are none
 
 
 @dataclass(frozen=True)
@@ -90,9 +106,13 @@ class QuestionRanking:
     clips: int = 0  # common ones
     left_out: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # model -> clips scored, and of how many
     truth: Cell | None = None
-    near_truth: bool = False  # the scores tell how near the clips are to the truth's own
+    near_truth: bool = False  # the scores are held to the truth, and have a name of their own
     reason: str = ""  # why there is no answer
     floors: Mapping[str, Cell] = field(default_factory=dict)  # of baselines without memory, which have no place
+    reasons: Mapping[str, str] = field(default_factory=dict)  # model without a score -> why, in a few words
+    unranked: Mapping[str, Cell] = field(default_factory=dict)  # of the models that are left out
+    same_as: str = ""  # the question whose numbers these would repeat
+    score: str = ""  # the name of the scores: that of the metric, or of what is held to the truth
 
     def pair(self, one: str, other: str) -> PairOutcome | None:
         return next((pair for pair in self.pairs if {pair.ahead, pair.behind} == {one, other}), None)
@@ -113,44 +133,88 @@ class QuestionRanking:
     @property
     def sentence(self) -> str:
         """The answer in words."""
-        if not self.places:
-            return self.reason
+        return "; ".join([self.order_text, *self.left_out_texts]) if self.places else self.reason
+
+    @property
+    def order_text(self) -> str:
+        """Who beats whom, as far as that is known."""
         first, *others = [place.model for place in self.places]
         if not others:
-            told = f"{first} alone was scored: {cell_text(self.places[0].cell)}"
-        elif len(self.best) == 1:
+            return f"only {first} has a score: {cell_text(self.places[0].cell)}"
+        if self.pairs and all(pair.p is None and (pair.wins or pair.losses) for pair in self.pairs):
+            return self._means_text()
+        best = self.best
+        parts, told = [], {(first, other) for other in others if other not in best}
+        behind = [name for name in others if name not in best]
+        if len(best) == 1:
             pair = self.pair(first, others[0])
             assert pair is not None
-            rest = f", and before {names_text(others[1:])}" if others[1:] else ""
-            told = f"{first} before {others[0]} ({pair.evidence}){rest}"
+            rest = f"; it also beats {names_text(others[1:])}" if others[1:] else ""
+            parts.append(f"{first} beats {others[0]} {pair.evidence}{rest}")
         else:
-            told = self._undecided(first, list(self.best[1:]), [name for name in others if name not in self.best])
-        never = [model for model, (n, _) in self.left_out.items() if not n]
-        rarely = [f"{model} {n} of {of}" for model, (n, of) in self.left_out.items() if n]
-        told += f"; scored too rarely: {names_text(rarely)}" if rarely else ""
-        return told + (f"; never scored: {names_text(never)}" if never else "")
+            parts += self._undecided(first, best[1:])
+            if behind:
+                everybody = all(self.before(name, other) for name in best for other in behind)
+                told |= {(name, other) for name in best for other in behind} if everybody else set()
+                who = (f"all {len(best)} beat" if len(best) > 2 else "both beat") if everybody else f"{first} beats"
+                parts.append(f"{who} {names_text(behind)}")
+        return "; ".join([*parts, *self._further(told)])
 
-    def _undecided(self, first: str, level: list[str], behind: list[str]) -> str:
+    def _means_text(self) -> str:
+        """The means, where no pair has enough scenes for a test."""
+        means = [f"{place.model} {number(place.cell.mean)} on {place.cell.n}" for place in self.places]
+        means[0] += " clip" if self.places[0].cell.n == 1 else " clips"
+        scenes = max(pair.scenes for pair in self.pairs)
+        needed = MIN_SCENES if scenes < MIN_SCENES else MIN_SCENES_OF_LEVELS
+        return f"{names_text(means, 8)}; {pluralize(scenes, 'scene')} in common, a test needs {needed}"
+
+    def _undecided(self, first: str, level: Sequence[str]) -> list[str]:
+        """What is known of those that may be the best: who scores the same, and how the nearest other one stands."""
         pairs = {name: pair for name in level if (pair := self.pair(first, name)) is not None}
         alike = [name for name, pair in pairs.items() if not pair.wins and not pair.losses]
-        open_ = {name: pair for name, pair in pairs.items() if name not in alike}
-        told = []
+        open_ = [name for name in level if name not in alike]
+        parts = []
         if alike:
-            clips = "the one clip" if self.clips == 1 else f"all {self.clips} clips"
-            told.append(f"{names_text([first, *alike])} are alike on {clips}")
-        if open_:
-            near = next(iter(open_.values()))
-            if near.p is None:
-                needed_scenes = MIN_SCENES if near.scenes < MIN_SCENES else MIN_SCENES_OF_LEVELS
-                scenes = "one scene" if near.scenes == 1 else f"{near.scenes} scenes"
-                more = f"{scenes} cannot tell, {needed_scenes} or more could"
-            else:
-                more = str(near.more) if near.more else "no difference is in sight"
-            told.append(f"these clips cannot decide between {names_text([first, *open_])}; {more}")
-        if behind:
-            everybody = all(self.before(name, other) for name in level for other in behind)
-            told.append(f"{'all' if everybody else first} before {names_text(behind)}")
-        return "; ".join(told)
+            clips = max(pairs[name].clips for name in alike)
+            where = "the one clip" if clips == 1 else f"all {clips} clips"
+            parts.append(f"{names_text([first, *alike])} score the same on {where}")
+        near = next((pairs[name] for name in open_ if name in pairs), None)
+        if near is not None:
+            parts.append(near.open_text)
+        if further := [name for name in open_ if near is None or name not in (near.ahead, near.behind)]:
+            parts.append(
+                f"{names_text(further)} cannot be told from {first} either"
+                if near
+                else f"{names_text(further)} have no clip in common with {first}"
+            )
+        return parts
+
+    def _further(self, told: Collection[tuple[str, str]]) -> list[str]:
+        """Decided pairs that were not told: the rest of the partial order."""
+        first, rank = self.places[0].model, {place.model: place.rank for place in self.places}
+        beaten: dict[str, list[str]] = {}
+        for pair in self.pairs:
+            if pair.decided and (pair.ahead, pair.behind) not in told and pair.ahead != first:
+                beaten.setdefault(pair.ahead, []).append(pair.behind)
+        winners = sorted(beaten, key=lambda model: rank[model])[:MOST_FURTHER] if len(self.best) > 1 else []
+        return [f"{model} beats {names_text(beaten[model])}" for model in winners]
+
+    @property
+    def left_out_texts(self) -> list[str]:
+        """Who is not ranked: too few clips, or none at all, and why."""
+        rarely = [f"{model} {n} of {of}" for model, (n, of) in self.left_out.items() if n]
+        parts = [f"too few clips to compare: {names_text(rarely)}"] if rarely else []
+        never: dict[str, list[str]] = {}
+        for model, (n, _) in self.left_out.items():
+            if not n:
+                never.setdefault(self.reasons.get(model, ""), []).append(model)
+        return [
+            *parts,
+            *(
+                f"no score ({why}): {names_text(names, 8)}" if why else f"no score: {names_text(names, 8)}"
+                for why, names in never.items()
+            ),
+        ]
 
 
 def questions_of(card: Details) -> list[SuiteQuestion]:
@@ -160,6 +224,27 @@ def questions_of(card: Details) -> list[SuiteQuestion]:
         SuiteQuestion(one["ask"], tuple(one["metrics"]), bool(one.get("memory")), str(one.get("gate", "")))
         for one in asked
     ]
+
+
+def rank_questions(results: Results, card: Details) -> list[QuestionRanking]:
+    """The answers to the questions of a suite's card; one that another caps, and that repeats its numbers, says so."""
+    answers = [rank_question(results, question) for question in questions_of(card)]
+    outcome = next((answer for answer in answers if answer.metric == OUTCOME and answer.places), None)
+    return answers if outcome is None else [_without_repeat(results, answer, outcome) for answer in answers]
+
+
+def _without_repeat(results: Results, answer: QuestionRanking, outcome: QuestionRanking) -> QuestionRanking:
+    """The answer; where most of its scores are the outcome's, which caps them, the question is the outcome's."""
+    if not answer.metric or not METRICS[answer.metric].rewards_unchanged:
+        return answer
+    scores = results.scores(answer.metric)
+    capped = sum("outcome" in record.facts for record in scores)
+    new = {place.model for place in answer.places} - {place.model for place in outcome.places}
+    if new or capped <= len(scores) / 2:
+        return answer
+    clips = f"{capped} of {pluralize(len(scores), 'clip')}"
+    reason = f"see “{outcome.question.ask}”: on {clips} a look counts for no more than what became of the event"
+    return QuestionRanking(answer.question, reason=reason, same_as=outcome.question.ask)
 
 
 def rank_question(results: Results, question: SuiteQuestion) -> QuestionRanking:
@@ -181,25 +266,43 @@ def _is_open(results: Results, case: Case, gate: str) -> bool:
 
 
 def _rank_models(results: Results, question: SuiteQuestion, metric: str) -> QuestionRanking:
-    cells = {model: part.cell(metric) for model, part in results.groups("model").items()}
-    most = max(cell.n for cell in cells.values())
-    rare = {model: (cell.n, cell.of) for model, cell in cells.items() if cell.n < most / 2}
+    groups = results.groups("model")
+    cells = {model: part.cell(metric) for model, part in groups.items()}
+    rare = {
+        model: (cells[model].n, cells[model].of) for model in sorted(rare_models({m: c.n for m, c in cells.items()}))
+    }
     part = results.only(lambda entry: entry.model not in rare)
-    common = part.common(metric)
-    if not common.cases:
+    ranking = part.ranking(metric)
+    if not ranking.order or (len(ranking.order) > 1 and not ranking.pairs):
         unpaired = sum(part.ambiguous(metric).values())
         reason = (
             f"{unpaired} clips share a name with another clip of their scene, so they cannot be paired; give each an id"
             if unpaired
-            else f"no clip has a score of {len(cells) - len(rare)} models"
+            else f"no two of {len(cells) - len(rare)} models have a clip in common"
         )
         return QuestionRanking(question, metric, left_out=rare, reason=reason)
-    means = {model: cell for model, cell in common.mean(metric).items() if cell.mean is not None}
-    ranking = common.ranking(metric)
-    places = [Place(rank.model, rank.rank, rank.low, rank.high, means[rank.model]) for rank in ranks_of(ranking)]
-    near = bool(results.truths) and METRICS[metric].rewards_unchanged
-    pairs = _pairings(ranking, metric)
-    return QuestionRanking(question, metric, tuple(places), pairs, ranking.clips, rare, _truth(results, metric), near)
+    common = part.common(metric)
+    shared = common.mean(metric) if common.cases else {}
+    places = [
+        Place(rank.model, rank.rank, rank.low, rank.high, cells[rank.model], shared.get(rank.model))
+        for rank in ranks_of(ranking)
+    ]
+    score = score_id(results, metric)
+    clips = len({case.pairing_key for case in common.cases})
+    reasons = {model: _reason_text(groups[model], metric, question) for model, (n, _) in rare.items() if not n}
+    return QuestionRanking(
+        question, metric, tuple(places), _pairings(ranking, metric), clips, rare, _truth(results, metric),
+        score != metric, reasons=reasons, unranked={model: cells[model] for model in rare}, score=score,
+    )  # fmt: skip
+
+
+def _reason_text(part: Results, metric: str, question: SuiteQuestion) -> str:
+    """Why a model has no score, in a few words."""
+    if question.memory and part.was_asked("view_return"):
+        returns = any(looks_away_and_returns(part, case) for case in part.cases)
+        return "not testable" if returns else "never came back"
+    unscored = part.cell(metric).unscored
+    return reason_title(max(unscored, key=lambda kind: unscored[kind])) if unscored else ""
 
 
 def _pairings(ranking: Ranking, metric: str) -> tuple[PairOutcome, ...]:
@@ -251,17 +354,6 @@ def _unavailable_reason(results: Results, question: SuiteQuestion) -> str:
 
 
 def _truth(results: Results, metric: str) -> Cell | None:
-    """The truth's own scores; of a metric that is held to the truth, the best there is."""
-    if not results.truths:
-        return None
-    cell = results.truth.cell(metric)
-    if METRICS[metric].rewards_unchanged and cell.mean is not None:
-        return replace(cell, mean=METRICS[metric].range[1], interval=None)
-    return cell if cell.mean is not None else None
-
-
-def names_text(names: Sequence[str], most: int = 4) -> str:
-    """`a, b and c`; of many the first few, and how many more."""
-    if len(names) > most:
-        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+    """The truth's own scores, under the name by which the models are ranked."""
+    cell = results.truth.cell(score_id(results, metric)) if results.truths else None
+    return cell if cell is not None and cell.mean is not None else None

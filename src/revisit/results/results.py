@@ -29,10 +29,13 @@ from revisit.core.cases import CEILING, FLOOR
 from revisit.core.records import GATE_STATES
 from revisit.core.text import pluralize
 from revisit.results import export
+from revisit.results.ceilings import held_metrics, held_to_truth
 from revisit.results.cells import Cell, hides_rare_failures, limits_of, mean_of
 from revisit.results.display import heading
+from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
 from revisit.results.metric_columns import Answers, Column, Columns
 from revisit.results.pairing import Paired, PairingKey, Rank, ambiguous_keys, pair_models, rank_scores, ranks_of
+from revisit.results.score_names import HELD, held_id, measured_id, metric_of
 from revisit.stats.pairwise import Ranking
 
 if TYPE_CHECKING:
@@ -84,6 +87,7 @@ class Results:
         self._source = self  # of which this is a part, with the same answers
         self._warned: set[str] = set()  # metrics whose failures were told
         self._memo: dict[str, Any] = {}
+        self.is_truth = self.is_held = False  # the references themselves; scores that are held to the truth already
 
     def __repr__(self) -> str:
         return f"Results({len(self.cases)} clips of {len(self.models)} models, {len(self.records)} answers)"
@@ -119,6 +123,11 @@ class Results:
     # What is there
 
     @property
+    def whole(self) -> Results:
+        """The results as they were measured, of which these are a part."""
+        return self._whole
+
+    @property
     def entries(self) -> tuple[Entry, ...]:
         """All clips that the dataset expects: those that are here, and those missing or refused."""
         return (*self.cases, *self.rejected)
@@ -139,8 +148,15 @@ class Results:
     def _column(self, question: str) -> Column:
         """All answers to a question."""
         if question not in self._known:
-            self._known[question] = self._source._columns.of(question, self.cases)
+            source, name = self._named(question)
+            self._known[question] = source._columns.of(name, self.cases)
         return self._known[question]
+
+    def _named(self, question: str) -> tuple[Results, str]:
+        """The results that have the answers of this name, and what they are called there."""
+        if not question.endswith(HELD) or question in self._source._asked:
+            return self._source, question
+        return held_to_truth(self._source), measured_id(question)
 
     @cached_property
     def _asked(self) -> dict[str, bool]:
@@ -197,7 +213,8 @@ class Results:
         'scored'
         """
         self._require_known(question)
-        return self.of(case).get(question)
+        source, name = self._named(question)
+        return (self if source is self._source else source).of(case).get(name)
 
     def score(self, case: Case | str, metric: str) -> float | None:
         """The score of a case.
@@ -287,9 +304,11 @@ class Results:
         """The references as clips of their own: what the truth itself scores, the ceiling of every metric."""
         cases = {case.id: replace(case, truth=False) for case in self.truths}
         records = [record.changed(case=case) for id, case in cases.items() for record in self.of(id).values()]
-        return Results(
+        truth = Results(
             tuple(cases.values()), records, asks=self._asks, folder=self.folder, series=self._series, name=self.name
         )
+        truth.is_truth = True
+        return truth
 
     @property
     def truth_name(self) -> str:
@@ -515,7 +534,7 @@ class Results:
         return ambiguous_keys(self.scores(metric))
 
     def ranking(self, metric: str) -> Ranking:
-        """Models by their mean on common clips, with tests of all pairs; models without a score are left out.
+        """Models from the best to the worst, with tests of all pairs on the clips that both have a score of.
 
         Parameters
         ----------
@@ -536,7 +555,7 @@ class Results:
 
         Results whose answers were changed (`mapped`) may have names of their own.
         """
-        asked = self._whole._asked
+        asked, question = self._whole._asked, measured_id(question)
         if self._source is not self._whole or question in asked or question in METRICS or question in GATES:
             return
         load_all()
@@ -568,7 +587,7 @@ class Results:
         self._require_known(metric)
         column = self._column(metric)
         if self._asks is not None:
-            column = column.only([self._asks(metric, case) for case in column.cases])
+            column = column.only([self.asks(metric, case) for case in column.cases])
         scored = [(value, case.sample) for case, value in column.scores()]
         told = zip(column.reasons, column.status, strict=True)
         reasons = Counter(
@@ -576,9 +595,9 @@ class Results:
         )
         if lacking := sum(self.asks(metric, entry) for entry in self.rejected):
             reasons["missing"] += lacking
-        limits, two_valued = limits_of(metric), self.two_valued(metric)
+        limits, two_valued, card = limits_of(metric), self.two_valued(metric), metric_of(metric)
         mean, interval = mean_of(scored, limits, two_valued)
-        higher = METRICS[metric].higher_is_better if metric in METRICS else None
+        higher = None if card is None else card.higher_is_better
         few = not two_valued and hides_rare_failures(scored, interval, limits, higher)
         clips: dict[Hashable, tuple[float, str]] = {
             case.pairing_key: (value, case.sample) for case, value in column.scores()
@@ -601,7 +620,7 @@ class Results:
         bool
             True for yes or no metrics.
         """
-        return metric in self._whole._two_valued
+        return measured_id(metric) in self._whole._two_valued
 
     @cached_property
     def _two_valued(self) -> set[str]:
@@ -644,7 +663,7 @@ class Results:
         bool
             Most suites ask all of every clip.
         """
-        return self._asks is None or self._asks(question, entry)
+        return self._asks is None or self._asks(measured_id(question), entry)
 
     def mean(self, metric: str, by: str = "model", common: bool = False) -> dict[Any, Cell]:
         """The mean of a metric for each model, or for each value of another fact.
@@ -708,8 +727,23 @@ class Results:
             raise UsageError(f"there is no model called {unknown[0]!r}; these results have {', '.join(near)}")
         return pair_models(self.scores(metric), metric, first, second, self.two_valued(metric))
 
+    def look_aways(self) -> LookAwayCounts | None:
+        """How many clips of each model look away and come back, where the truth or the request does.
+
+        Returns
+        -------
+        LookAwayCounts or None
+            `models`, each with `asked`, `moved`, `left`, `returned`, `unclear` and `reset`; None without these gates.
+
+        Examples
+        --------
+        >>> results.look_aways() is None
+        True
+        """
+        return count_look_aways(self)
+
     def ranks(self, metric: str) -> list[Rank]:
-        """Models by their mean on common clips, the best first; equal means share a place.
+        """Models from the best to the worst, by the clips that pairs of them have in common; equals share a place.
 
         The places that a model may have are behind those that beat it, and before those that it beats, all
         pairs of models together being wrong in at most 5 %.
@@ -735,8 +769,7 @@ class Results:
         1
         """
         self._require_known(metric)
-        higher = METRICS[metric].higher_is_better
-        if higher is None:
+        if METRICS[measured_id(metric)].higher_is_better is None:
             raise UsageError(f"{metric} is a description without a better direction, so models cannot be ranked by it")
         return ranks_of(self.ranking(metric))
 
@@ -759,6 +792,7 @@ class Results:
         --------
         >>> series = results.series("wild@model", "motion_amount")
         """
+        question = measured_id(question)
         record = self.answer(case, question)
         if record is None:
             return None
@@ -906,7 +940,7 @@ class Results:
     # For other tools
 
     def scalars(self) -> dict[str, float]:
-        """Means by name, for a training log.
+        """Means by name, for a training log; scores held to the truth have names of their own (`.held`).
 
         A metric that failed on some clips has its mean over the others, and one that failed on all is absent; a
         warning tells of both, once.
@@ -922,10 +956,12 @@ class Results:
         ['motion/flicker', 'motion/motion_amount']
         """
         self.warn_of_failures()
+        held = held_metrics(self)
+        names = [*self.metrics, *(held_id(metric) for metric in self.metrics if metric in held)]
         made = {}
         for model, part in self.groups("model").items():
             before = f"{model}/" if len(self.models) > 1 else ""
-            for metric in self.metrics:
+            for metric in names:
                 mean = part.cell(metric).mean
                 if mean is not None:
                     made[f"{before}{heading(metric).lower().replace(' ', '_')}/{metric}"] = mean
@@ -977,7 +1013,7 @@ class Results:
     def _part(self, cases: Iterable[Case], rejected: Iterable[Rejected]) -> Results:
         """Some of the clips; what was asked of a clip is the same in every part."""
         part = self._with(cases, self._by_case, rejected)
-        part._source = self._source
+        part._source, part.is_truth, part.is_held = self._source, self.is_truth, self.is_held
         return part
 
     def _with(self, cases: Iterable[Case], answers: Answers, rejected: Iterable[Rejected]) -> Results:

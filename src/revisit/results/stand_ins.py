@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from revisit.core import METRICS, Reason, Record
 from revisit.media.text_files import csv_text
-from revisit.results.results import Results
+
+if TYPE_CHECKING:
+    from revisit.results.results import Results
 
 SUFFIX = ".stand_in"
 FILE = "stand_ins.csv"

@@ -7,12 +7,13 @@ from typing import Any
 
 from revisit.core import METRICS, Rejected
 from revisit.core.cases import CATEGORY
-from revisit.results.ceilings import low_ceilings
-from revisit.results.cells import Cell
+from revisit.results.ceilings import held_metrics, low_ceilings
+from revisit.results.cells import Cell, CellEntry
 from revisit.results.display import best
 from revisit.results.file_types import ColumnHead, PartSummary, Stage
 from revisit.results.funnel import funnel
 from revisit.results.results import Results
+from revisit.results.score_names import held_id
 
 NAMED = 5  # missing clips named in a sentence
 Table = dict[str, Any]  # title, note, columns, and rows of a name and cells
@@ -77,6 +78,7 @@ def standard_summary(
     models = {model: groups[model] for model in results.models}
     cells = {model: {id: cell(mine, id) for id in asked} for model, mine in models.items()}
     ranked = [model for model in models if model not in results.floors]
+    held = [id for id in asked if id in held_metrics(results)]
     made = {
         "cases": len(results.cases),
         "rejected": rejection_rows(results.rejected, noun, places),
@@ -95,6 +97,7 @@ def standard_summary(
                 "funnel": funnel(mine),
                 "labels": mine.labels(),
                 "scores": {id: made.as_json() for id, made in cells[model].items()},
+                **_held_scores(mine, held),
                 **_category(mine),
             }
             for model, mine in models.items()
@@ -108,6 +111,7 @@ def standard_summary(
             "cases": len(truth.cases),
             "labels": truth.labels(),
             "scores": {id: cell(truth, id).as_json() for id in asked if truth.about(id)},
+            **_held_scores(truth, held),
             "low": low_ceilings(results),
         }
     if parts is None:
@@ -120,6 +124,12 @@ def standard_summary(
             model: coverage({name: part.where(model=model) for name, part in filled.items()}) for model in models
         },
     }
+
+
+def _held_scores(mine: Results, held: Iterable[str]) -> dict[str, dict[str, CellEntry]]:
+    """Scores held to the truth, of the metrics in which these are other numbers; nothing where there are none."""
+    cells = {id: mine.cell(held_id(id)).as_json() for id in held}
+    return {"held": cells} if cells else {}
 
 
 def _category(mine: Results) -> dict[str, str]:

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from revisit.core import METRICS
 from revisit.results.cells import Cell, limits_of, mean_of
-from revisit.results.compare import Contender, clip_scores
+from revisit.results.compare import Contender, clip_scores, coverage_of
+from revisit.results.score_names import measured_id
 from revisit.stats.paired import ALPHA, PairedTest, mean_test
 
 
@@ -41,7 +42,7 @@ class Trend:
             return f"{told}; {few} cannot tell whether that is more than chance"
         if self.slope.p > ALPHA:
             return f"{told}; no trend beyond chance (p {self.slope.p:.2f})"
-        better = METRICS[self.metric].higher_is_better
+        better = METRICS[measured_id(self.metric)].higher_is_better
         word = (
             "" if better is None else " for the better" if (self.slope.difference > 0) == better else " for the worse"
         )
@@ -57,6 +58,34 @@ class Trend:
             "monotone": self.monotone,
             "sentence": self.sentence,
         }
+
+
+@dataclass(frozen=True)
+class PointCoverage:
+    """How many clips a point delivered, and on how many its camera looked away and came back."""
+
+    name: str
+    asked: int
+    delivered: int
+    returned: int | None  # None where no gate asks that
+
+
+def coverages(points: Sequence[Contender]) -> list[PointCoverage]:
+    """The coverage of each point: scores over common clips do not show that ever more clips come back."""
+    pairs = [coverage_of(points[0], point) for point in points]
+    return [PointCoverage(p.second, p.asked[1], p.delivered[1], p.posed and p.posed[1]) for p in pairs]
+
+
+def coverage_sentence(found: Sequence[PointCoverage]) -> str:
+    """On how many clips the camera came back at each point; nothing where no gate asks that."""
+    if any(point.returned is None for point in found):
+        return ""
+    return f"looks away and comes back on {' → '.join(f'{one.returned} of {one.delivered}' for one in found)} clips"
+
+
+def has_progress(curves: Sequence[Trend], found: Sequence[PointCoverage]) -> bool:
+    """Whether there is anything to follow: a score of the same clips at every point, or coverage that changes."""
+    return any(curve.cells for curve in curves) or len({(point.returned, point.delivered) for point in found}) > 1
 
 
 def trends(points: Sequence[Contender], metrics: Sequence[str]) -> list[Trend]:

@@ -3,14 +3,15 @@
 A suite names its questions in its card, each with the metrics that answer it, the best first:
 
     questions:
-      - ask: Does it come back?
+      - ask: Is it still there?
         metrics: [target_reappearance, return_consistency]
         memory: true
 
-The first of them that two models have a score in decides. Models are compared on common clips, pair by pair. *X beats
+The first of them that two models have a score in decides. Before all of them stands one that needs no test: does it
+look away and come back (`look_away_counts.py`)? Models are compared pair by pair on the clips that both have. *X beats
 Y* where the difference is significant at 5 % after a correction for all pairs of the question; *X is the best* where it
-beats each of the others at 5 % (`stats/pairwise.py`). There is no total: overall a model is ahead only if it is nowhere
-worse and somewhere better.
+beats each of the others at 5 % (`stats/pairwise.py`). There is no total: overall a model is ahead only if it loses to
+none in any question and beats each of the others in some. Otherwise the headline is the strongest statement that holds.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from revisit.core import METRICS, SUITES, digest
+from revisit.core.text import names_text
 from revisit.results.ceilings import held_to_truth, low_ceilings
 from revisit.results.display import number
 from revisit.results.file_types import Details
-from revisit.results.question_ranking import QuestionRanking, names_text, questions_of, rank_question
+from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
+from revisit.results.question_ranking import Place, QuestionRanking, rank_questions
 from revisit.results.results import Results
 from revisit.results.run import Run
 from revisit.results.worst_frames import Moment, worst_moments
@@ -41,49 +44,92 @@ class Verdict:
     trade_offs: tuple[str, ...] = ()
     moments: tuple[Moment, ...] = ()
     low_ceilings: Mapping[str, int] = field(default_factory=dict)  # metric -> clips on which the truth scores low
+    look_away: LookAwayCounts | None = None  # who looks away and comes back; None where no gate was asked
+
+    @property
+    def headline(self) -> str:
+        """The strongest statement that these clips allow; empty where nothing could be compared or counted."""
+        if self.overall:
+            return f"{self.overall} is ahead: it loses to no model in any question and beats each in at least one"
+        if self.ahead:
+            others = names_text(self.not_compared)
+            return f"{self.ahead} is ahead of all models that can be compared; too few clips of {others}"
+        counts = "" if self.look_away is None else self.look_away.headline
+        if self.look_away is not None and self.look_away.differs:
+            return counts
+        return self._decided_text() or counts or self._leads_text()
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """What further is known, the strongest first."""
+        counts = self.look_away
+        said = []
+        if counts is not None:
+            said += [counts.headline] if counts.differs or not self._has_decision() else []
+            said += counts.outcomes
+        said += [self._decided_text()] if not self.overall else []
+        return tuple(dict.fromkeys(text for text in said if text and text != self.headline))
 
     @property
     def sentence(self) -> str:
-        """Who is ahead overall."""
-        if self.overall:
-            return f"{self.overall} is nowhere worse than another model, and somewhere better than each"
-        if self.ahead:
-            others = names_text(self.not_compared)
-            return (
-                f"{self.ahead} is nowhere worse, and somewhere better than each model but {others}, "
-                "scored too rarely to be compared"
-            )
-        asked = [answer for answer in self.answers if len(answer.places) > 1]
+        """The headline, and what further is known."""
+        return "; ".join(filter(None, [self.headline, *self.details]))
+
+    def _has_decision(self) -> bool:
+        return any(_has_decided_pair(answer) for answer in self.answers)
+
+    def _decided_text(self) -> str:
+        """Who beats whom in the question that decides most, those of memory first."""
+        asked = [answer for answer in self.answers if _has_decided_pair(answer)]
         if not asked:
             return ""
-        return (
-            "no model is ahead in everything"
-            if any(_has_decided_pair(a) for a in asked)
-            else "these clips decide nothing"
-        )
+        most = max(asked, key=lambda answer: (answer.question.memory, sum(pair.decided for pair in answer.pairs)))
+        beaten: dict[str, list[str]] = {}
+        for pair in most.pairs:
+            if pair.decided:
+                beaten.setdefault(pair.ahead, []).append(pair.behind)
+        winner = max(beaten, key=lambda model: len(beaten[model]))
+        return f"{winner} beats {names_text(beaten[winner])} in “{most.question.ask}”"
+
+    def _leads_text(self) -> str:
+        """Nothing is decided and nothing was counted: that the models cannot be told apart."""
+        models = {place.model for answer in self.answers for place in answer.places}
+        return f"no difference between {len(models)} models is beyond chance" if len(models) > 1 else ""
 
     def as_json(self) -> dict[str, object]:
         """As summary.json has it, sentences included."""
         return {
             "answers": [
                 {
-                    **{k: value for k, value in asdict(answer).items() if k not in ("places", "truth", "floors")},
-                    "places": [{**asdict(place), "cell": place.cell.as_json()} for place in answer.places],
+                    **{
+                        k: value
+                        for k, value in asdict(answer).items()
+                        if k not in ("places", "truth", "floors", "unranked")
+                    },
+                    "places": [_place_entry(place) for place in answer.places],
                     "truth": None if answer.truth is None else answer.truth.as_json(),
                     "floors": {model: cell.as_json() for model, cell in answer.floors.items()},
+                    "unranked": {model: cell.as_json() for model, cell in answer.unranked.items()},
                     "best": list(answer.best),
                     "sentence": answer.sentence,
                 }
                 for answer in self.answers
             ],
+            "look_away": None if self.look_away is None else self.look_away.as_json(),
             "overall": self.overall,
             "ahead": self.ahead,
             "not_compared": list(self.not_compared),
+            "headline": self.headline,
             "sentence": self.sentence,
             "trade_offs": list(self.trade_offs),
             "moments": [asdict(moment) for moment in self.moments],
             "low_ceilings": dict(self.low_ceilings),
         }
+
+
+def _place_entry(place: Place) -> dict[str, object]:
+    common = None if place.common is None else place.common.as_json()
+    return {**asdict(place), "cell": place.cell.as_json(), "common": common}
 
 
 def make_verdict(results: Results, card: Details) -> Verdict:
@@ -94,7 +140,7 @@ def make_verdict(results: Results, card: Details) -> Verdict:
 def _make_verdict(results: Results, card: Details) -> Verdict:
     everybody = held_to_truth(results)
     held = everybody.ranked
-    answers = tuple(_with_floors(rank_question(held, question), everybody) for question in questions_of(card))
+    answers = tuple(_with_floors(answer, everybody) for answer in rank_questions(held, card))
     first, not_compared = _overall_best(answers)
     return Verdict(
         answers,
@@ -104,6 +150,7 @@ def _make_verdict(results: Results, card: Details) -> Verdict:
         (*_first_and_last(answers), *_standing_still(results, card.get("standing_still") or {})),
         tuple(worst_moments(held, answers)),
         low_ceilings(results),
+        count_look_aways(results.ranked),
     )
 
 
@@ -117,9 +164,9 @@ def _with_floors(answer: QuestionRanking, results: Results) -> QuestionRanking:
 
 
 def load_verdict(run: Run) -> Details:
-    """The verdict of a finished run, as its summary has it; made anew for a run from before there were verdicts."""
+    """The verdict of a finished run, as its summary has it; made anew for a run of an earlier version."""
     summary = run.summary
-    if "verdict" in summary:
+    if "look_away" in summary.get("verdict", {}):
         return dict(summary["verdict"])
     card = SUITES[summary["suite"]].card if summary["suite"] in SUITES else {}
     return make_verdict(run.results, card).as_json()
@@ -128,7 +175,7 @@ def load_verdict(run: Run) -> Details:
 def headline_metrics(results: Results, suite: str) -> list[str]:
     """The metrics that answer the questions of a suite: one for each question that has scores."""
     card = SUITES[suite].card if suite in SUITES else {}
-    found = [rank_question(results, question).metric for question in questions_of(card)]
+    found = [answer.metric for answer in rank_questions(results, card)]
     return [id for id in dict.fromkeys(found) if id]
 
 
@@ -193,7 +240,7 @@ def _standing_still(results: Results, rule: Details) -> list[str]:
                 higher = METRICS[id].higher_is_better is not False
                 if cells[model] == (max if higher else min)(cells.values()):
                     kept.append(f"{METRICS[id].title} ({number(cells[model])})")
-        share = f"{100 * amount / usual:.0f} % as much as the others"
-        bought = f"; that buys it the first place in {names_text(kept)}" if kept else ""
-        told.append((not kept, f"{model} moves {share if amount > 0.005 * usual else 'hardly at all'}{bought}"))
+        share = f"only {100 * amount / usual:.0f} % as much as the others"
+        why = f", which is why it is best in {names_text(kept)}" if kept else ""
+        told.append((not kept, f"{model} moves {share if amount > 0.005 * usual else 'hardly at all'}{why}"))
     return [sentence for _, sentence in sorted(told)]

@@ -1,17 +1,23 @@
-"""The worst moments of a run: the clips with the worst scores, and in each the frame that hurts the score most."""
+"""The worst moments of a run: first what strikes the eye, then the worst scores, each with the frame to look at."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from revisit.core import METRICS, Case, Record
-from revisit.results.ceilings import measured_text
-from revisit.results.display import number
+from revisit.results.ceilings import measured_text, score_id
+from revisit.results.display import metric_title, number
 from revisit.results.question_ranking import QuestionRanking
 from revisit.results.results import Results
 
 WORST = 3
+LEAST_LOSS = 0.1  # of the range of a metric: a better score is no bad moment
+# What strikes the eye, whatever was asked: metric -> by how much of its range a clip must stay behind the truth, or
+# behind the best score where there is no truth. Black frames and noise score lowest in them.
+STRIKING = {"time_to_collapse": (0.1, 0.1), "visual_integrity_lite": (0.15, 0.4), "wr_integrity": (0.15, 0.4)}
+VANISHES = "the target vanishes in view"
+AT_SIGHT, MEMORY, OTHER = range(3)  # order of moments
 
 
 @dataclass(frozen=True)
@@ -27,37 +33,86 @@ class Moment:
     why: str
 
 
+@dataclass(frozen=True)
+class _Candidate:
+    """A bad score, or a bad finding of a gate."""
+
+    order: int
+    loss: float
+    place: int  # of its question
+    record: Record
+
+
 def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: int = WORST) -> list[Moment]:
-    """The worst scores in what was asked, each of another clip, and of other models and scenes where there are some."""
-    found: list[tuple[float, int, Record, QuestionRanking]] = []
-    for place, answer in enumerate(answers):
-        if not answer.metric or None in METRICS[answer.metric].range:
-            continue
-        low, high = (float(end or 0.0) for end in METRICS[answer.metric].range)
-        higher = METRICS[answer.metric].higher_is_better is not False
-        for record in results.scores(answer.metric):
-            assert record.value is not None
-            share = (record.value - low) / (high - low)
-            loss = 1 - share if higher else share
-            if loss > 0.1:
-                found.append((loss, place, record, answer))
-    found.sort(key=lambda one: (-one[0], one[1], one[2].case.id))
+    """What strikes the eye, then the worst scores in what was asked; of other models and scenes if there are some."""
+    found = sorted(
+        [*_striking(results), *_vanished(results), *_low_scores(results, answers)],
+        key=lambda one: (one.order, -one.loss, one.place, one.record.case.id),
+    )
     chosen: list[Moment] = []
     for fresh in (lambda c: {c.model, c.sample}.isdisjoint(x for m in chosen for x in (m.model, m.sample)),
                   lambda c: c.model not in {m.model for m in chosen},
                   lambda c: c.id not in {m.case for m in chosen}):  # fmt: skip
-        for _, _, record, answer in found:
+        for one in found:
             if len(chosen) == count:
                 break
-            if fresh(record.case):
-                chosen.append(_moment(results, record, answer))
+            if fresh(one.record.case):
+                chosen.append(_moment(results, one))
     return chosen
 
 
-def _moment(results: Results, record: Record, answer: QuestionRanking) -> Moment:
-    metric, case, value = METRICS[answer.metric], record.case, record.value or 0.0
-    why = "; ".join(filter(None, [f"{metric.title}: {number(value)}", measured_text(record)]))
+def _striking(results: Results) -> Iterator[_Candidate]:
+    for id, (behind_truth, behind_best) in STRIKING.items():
+        for record in results.scores(id) if id in METRICS else ():
+            truth = results.truth_of(record.case)
+            ceiling = None if truth is None else results.score(truth, id)
+            loss = _loss(id, record.value or 0.0) - (0.0 if ceiling is None else _loss(id, ceiling))
+            if loss > (behind_best if ceiling is None else behind_truth):
+                yield _Candidate(AT_SIGHT, loss, 0, record)
+
+
+def _vanished(results: Results) -> Iterator[_Candidate]:
+    """Targets that disappear while the camera looks at them, and not in the truth."""
+    for record in results.about("target_return"):
+        away = results.answer(record.case, "look_away")
+        truth = results.truth_of(record.case)
+        in_truth = None if truth is None else results.answer(truth, "target_return")
+        gone = record.label == "hidden, not returned" and away is not None and away.label == "never looks away"
+        if gone and in_truth is not None and in_truth.label in ("never hidden", "hidden, returned"):
+            yield _Candidate(AT_SIGHT, 1.0, 0, record)
+
+
+def _low_scores(results: Results, answers: Sequence[QuestionRanking]) -> Iterator[_Candidate]:
+    for place, answer in enumerate(answers):
+        if not answer.metric or None in METRICS[answer.metric].range:
+            continue
+        for record in results.scores(answer.metric):
+            loss = _loss(answer.metric, record.value or 0.0)
+            if loss > LEAST_LOSS:
+                yield _Candidate(MEMORY if answer.question.memory else OTHER, loss, place, record)
+
+
+def _loss(metric: str, value: float) -> float:
+    """How far a score is from the best one, as a share of the metric's range."""
+    low, high = (float(end or 0.0) for end in METRICS[metric].range)
+    share = (value - low) / (high - low)
+    return share if METRICS[metric].higher_is_better is False else 1 - share
+
+
+def _moment(results: Results, one: _Candidate) -> Moment:
+    record, case, value = one.record, one.record.case, one.record.value or 0.0
+    if record.question not in METRICS:  # a gate's finding
+        return Moment(case.id, case.model, case.sample, record.question, value, _hidden_since(record), VANISHES)
+    metric = METRICS[record.question]
+    why = "; ".join(
+        filter(None, [f"{metric_title(score_id(results, metric.id))}: {number(value)}", measured_text(record)])
+    )
     return Moment(case.id, case.model, case.sample, metric.id, value, _frame(results, case, metric.id), why)
+
+
+def _hidden_since(record: Record) -> int | None:
+    frame = record.facts.get("first_hidden_frame")
+    return None if frame is None else int(frame)
 
 
 def _frame(results: Results, case: Case, metric: str) -> int | None:

@@ -26,10 +26,11 @@ from revisit.engine.dependencies import ProtocolFacts
 from revisit.engine.resume import hash_of
 from revisit.media import file_digest
 from revisit.results import Results
-from revisit.results.ceilings import held_to_truth
+from revisit.results.ceilings import held_metrics, held_to_truth
 from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
 from revisit.results.record_files import Line, case_from_json, decode_line, from_line
 from revisit.results.run import Run
+from revisit.results.score_names import held_id
 from revisit.runs.expected_answers import PlannedAnswers, slots
 
 SCHEMA, WITHOUT_PLAN = 2, 1  # as they are written; as they were before planned.json
@@ -287,21 +288,27 @@ def comparable_groups(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
 def join_bundles(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
     """The results of comparable bundles as one, and the bundle of each row; a name in two bundles gets the bundle's.
 
-    Scores are those that count, held to the truth: a board is a contest. What one model has clips of and another lacks
-    is missing there, and counts in its coverage.
+    Scores held to the truth are carried under names of their own, because the truth is not. What one model has clips of
+    and another lacks is missing there, and counts in its coverage.
     """
     names = [model for bundle in group for model in bundle.about["models"]]
     cases: list[Case] = []
     records = []
     rejected = []
     rows: dict[str, str] = {}
+    held = sorted(frozenset[str]().union(*(held_metrics(bundle.results) for bundle in group)))
     for bundle in group:
-        results = held_to_truth(bundle.results)
+        results = bundle.results
         label = {model: f"{model} ({bundle.name})" if names.count(model) > 1 else model for model in results.models}
         rows.update({label[model]: bundle.name for model in results.models})
         own = {case.id: replace(case, id=f"{bundle.name}/{case.id}", model=label[case.model]) for case in results.cases}
         cases += own.values()
         records += [record.changed(case=own[record.case.id]) for record in results.records]
+        records += [
+            record.changed(case=own[record.case.id], question=held_id(metric))
+            for metric in held
+            for record in held_to_truth(results).about(metric)
+        ]
         rejected += [replace(entry, model=label.get(entry.model, entry.model)) for entry in results.rejected]
     rejected += _missing_clips(cases, rejected)
     return Results(cases, records, rejected, asks=group[0].results.asks), rows

@@ -19,10 +19,13 @@ ARXIV = re.compile(r"\b\d{4}\.\d{5}\b")
 
 @cache
 def entries() -> dict[str, Details]:
-    """All papers that are known, by the key of their entry."""
+    """All papers that are known, by the key of their entry: those of the house, and those that suites' cards list."""
     import yaml
 
     found: dict[str, Details] = yaml.safe_load((files(__package__) / "citations.yaml").read_text("utf-8"))
+    for suite in SUITES.values():
+        for key, entry in (suite.card.get("papers") or {}).items():
+            found[key] = {**entry, "for": {"suites": [suite.id]}}
     return found
 
 

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from revisit.core import METRICS, SUITES, Case, UsageError, evidence_id
+from revisit.core.text import alternatives
 from revisit.engine.dependencies import observed_kinds
-from revisit.results.ceilings import held_to_truth
+from revisit.results.ceilings import held_metrics
 from revisit.results.compare import Contender
 from revisit.results.file_types import ObserverEntry, PlanFile, ProtocolEntry, RunFile
 from revisit.results.leaderboards import MAKERS
 from revisit.results.question_ranking import questions_of
 from revisit.results.run import Run
+from revisit.results.score_names import held_id, measured_id
 from revisit.runs.group_by import grouping
 
 
@@ -50,7 +52,7 @@ def read_sides(words: Sequence[str]) -> list[Side]:
                 )
             wanted = [(name, named) for name, named in wanted if name != having[-1] or named is not None]
             wanted.append((having[-1], word))
-    read = {name: (run.facts, run.plan, held_to_truth(run.results)) for name, run in runs.items()}
+    read = {name: (run.facts, run.plan, run.results) for name, run in runs.items()}
     chosen = [
         (name, model) for name, named in wanted for model in ([named] if named is not None else read[name][2].models)
     ]
@@ -59,7 +61,7 @@ def read_sides(words: Sequence[str]) -> list[Side]:
     for (name, model), label in zip(chosen, labels, strict=True):
         facts, plan, results = read[name]
         if model not in results.models:
-            raise UsageError(f"{name} has no model {model!r}; it has {', '.join(results.models)}")
+            raise UsageError(f"{name} has no model {model!r}; {alternatives(model, results.models)}")
         made.append(Side(Contender(label, results.where(model=model)), runs[name], facts, plan, model))
     return made
 
@@ -92,11 +94,17 @@ def asked_metrics(facts: RunFile) -> list[str]:
     return [id for id in dict.fromkeys(asked) if id in facts["protocol"]["metrics"]]
 
 
+def ranked_ids(found: Sequence[Side], metrics: Sequence[str]) -> list[str]:
+    """The names of the scores by which metrics rank: held to the truth, where some run has other numbers there."""
+    held = frozenset[str]().union(*(held_metrics(side.entry.results) for side in found))
+    return [held_id(metric) if metric in held else metric for metric in metrics]
+
+
 def refusals(one: Side, other: Side, metrics: Sequence[str]) -> dict[str, str]:
     """Metric -> why its two numbers must not be subtracted."""
     found = {}
     for id in metrics:
-        if id not in METRICS:
+        if measured_id(id) not in METRICS:
             found[id] = "it is not installed here"
         elif why := differences(one, other, id):
             found[id] = why
@@ -107,6 +115,7 @@ def differences(one: Side, other: Side, metric: str) -> str:
     """In what the protocols of two runs differ for a metric; nothing where its numbers compare."""
     if one.run.path == other.run.path:
         return ""
+    metric = measured_id(metric)
     if one.facts["suite"] != other.facts["suite"]:
         return f"the suites differ ({one.facts['suite']} and {other.facts['suite']})"
     mine, yours = (side.facts["protocol"]["metrics"].get(metric) for side in (one, other))

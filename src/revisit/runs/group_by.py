@@ -26,6 +26,7 @@ from revisit.core import SUITES, Case, UsageError
 from revisit.core.text import pluralize
 from revisit.results import Results
 from revisit.results.file_types import ModelSummary, PartSummary
+from revisit.results.metric_names import metrics_named
 from revisit.results.model_facts import GROUPS, facts_for
 from revisit.results.run import Run
 
@@ -64,9 +65,7 @@ def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[st
     """Group -> its table: metrics (all, or those named), and per model the number of clips and a cell per metric."""
     keys = [parse(part, run.facts["suite"]) for part in expression.split(",")]
     results, known = run.results, run.summary["metrics"]
-    unknown = [id for id in metrics if id not in known]
-    if unknown:
-        raise UsageError(f"this run has no table of {unknown[0]!r}; it has {', '.join(known)}")
+    metrics = metrics_named(metrics, list(known), run.path, run.facts["suite"])
     values = [_value_of(key, results) for key in keys]
 
     def name(case: Any) -> str:

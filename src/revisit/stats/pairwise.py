@@ -1,14 +1,17 @@
-"""Several models on the same clips: which pairs differ, and is one of them the best?
+"""Several models: which pairs differ, and is one of them the best?
 
-Two claims, with an error of 5 % each. *X beats Y* is family-wise: it is claimed after a test of whether the models
-differ at all, with Shaffer's (1986) step-down correction for the pairs that can still be equal then. *X is the best* is
-one claim, so every pair with X is tested at 5 % by itself (Berger 1982: if X is not the best, one of them is wrong).
+Every pair is compared on the clips that the two have in common, so that a clip which a model lacks costs only the
+pairs with that model. Two claims, with an error of 5 % each. *X beats Y* is family-wise: it is claimed after a test of
+whether the models differ at all, with Shaffer's (1986) step-down correction for the pairs that can still be equal
+then. *X is the best* is one claim, so every pair with X is tested at 5 % by itself (Berger 1982: if X is not the best,
+one of them is wrong). Pairs on different clips can contradict each other (X beats Y beats Z beats X): such claims are
+withdrawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 
@@ -17,37 +20,43 @@ import numpy as np
 from revisit.stats.paired import ALPHA, PairedTest, paired_test
 
 PERMUTATIONS = 999
+AT_ONCE = 4_000_000  # exchanged scores in memory
+RARE = 0.5  # of the clips of the median model
 
 
 @dataclass(frozen=True)
 class ModelPair:
-    """Two models on common clips; differences are `ahead` minus `behind`, and `ahead` has the better mean."""
+    """Two models on their common clips; differences are `ahead` minus `behind`, and `ahead` has the better mean."""
 
     ahead: str
     behind: str
     wins: int  # clips on which `ahead` is better
     losses: int
     test: PairedTest
-    p: float | None  # family-wise: corrected for all pairs; None for too few scenes
-    decided: bool  # whether `ahead` beats `behind`, by one of the two claims
+    p: float | None = None  # family-wise: corrected for all pairs; None for too few scenes
+    decided: bool = False  # whether `ahead` beats `behind`, by one of the two claims
+
+    @property
+    def significant(self) -> bool:
+        """Whether this pair, taken by itself, differs at 5 %."""
+        return self.test.p is not None and self.test.p <= ALPHA and self.wins != self.losses
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Models from the best mean to the worst on the clips that all of them have, and what is sure of it."""
+    """Models from the best to the worst, and what is sure of it."""
 
     order: tuple[str, ...]
-    means: Mapping[str, float]
-    pairs: tuple[ModelPair, ...]
+    means: Mapping[str, float]  # over the clips that a model has
+    adjusted: Mapping[str, float]  # as if every model had every clip; the order is by these
+    counts: Mapping[str, int]  # clips that a model has
+    pairs: tuple[ModelPair, ...]  # of models with common clips
     best: str | None  # the model that beats every other one
-    clips: int
-    scenes: int
-    p: float | None  # of the test whether the models differ at all
     higher_is_better: bool = True
 
     def is_better(self, one: str, other: str) -> bool:
-        """Whether the mean of one is better than that of another, however little."""
-        difference = self.means[one] - self.means[other]
+        """Whether one stands before another, however little."""
+        difference = self.adjusted[one] - self.adjusted[other]
         return difference > 0 if self.higher_is_better else difference < 0
 
     def places(self, model: str) -> tuple[int, int]:
@@ -57,18 +66,34 @@ class Ranking:
         return 1 + beaten, len(self.order) - beats
 
 
+def rare_models(counts: Mapping[str, int]) -> set[str]:
+    """The models that have too few clips to be compared: none, or fewer than half as many as the median model.
+
+    Every further pair costs the others power, and a model with few clips gains little by it. Where fewer than two
+    models would remain, only those without clips are rare.
+
+    Examples
+    --------
+    >>> rare_models({"a": 14, "b": 12, "c": 3, "d": 0}) == {"c", "d"}
+    True
+    """
+    some = [count for count in counts.values() if count]
+    rare = {model for model, count in counts.items() if count < RARE * float(np.median(some or [1]))}
+    return rare if len(counts) - len(rare) > 1 else {model for model, count in counts.items() if not count}
+
+
 def rank_models(
     scores: Mapping[str, Mapping[Hashable, float]],
     scenes: Mapping[Hashable, Hashable],
     higher_is_better: bool = True,
     range: float | None = None,
 ) -> Ranking:
-    """Rank models by their mean on common clips, and test all pairs.
+    """Rank models, and test each pair on the clips that both have.
 
     Parameters
     ----------
     scores
-        Model -> clip -> score.
+        Model -> clip -> score; models may lack clips.
     scenes
         Clip -> its scene; scenes are independent of each other, clips of one scene are not.
     higher_is_better
@@ -82,62 +107,145 @@ def rank_models(
 
     Examples
     --------
-    >>> scores = {"a": {k: 0.5 + 0.01 * k for k in range(9)}, "b": {k: 0.3 + 0.013 * k for k in range(9)}}
+    >>> scores = {"a": {k: 0.5 + 0.01 * k for k in range(9)}, "b": {k: 0.3 + 0.013 * k for k in range(2, 9)}}
     >>> rank_models(scores, {k: k for k in range(9)}).best
     'a'
     """
-    clips = [clip for clip in next(iter(scores.values()), {}) if all(clip in mine for mine in scores.values())]
-    values = tuple(tuple(mine[clip] for clip in clips) for mine in scores.values())
-    return _ranked(tuple(scores), values, tuple(scenes[clip] for clip in clips), higher_is_better, range)
+    scored = {model: mine for model, mine in scores.items() if mine}
+    clips = list(dict.fromkeys(clip for mine in scored.values() for clip in mine))
+    values = tuple(tuple(mine.get(clip) for clip in clips) for mine in scored.values())
+    return _ranked(tuple(scored), values, tuple(scenes[clip] for clip in clips), higher_is_better, range)
 
 
 @lru_cache(maxsize=256)  # verdict, tables and boards ask the same
 def _ranked(
     models: tuple[str, ...],
-    scores: tuple[tuple[float, ...], ...],
+    scores: tuple[tuple[float | None, ...], ...],
     clusters: tuple[Hashable, ...],
     higher_is_better: bool,
     range: float | None,
 ) -> Ranking:
     sign = 1 if higher_is_better else -1
-    values = dict(zip(models, scores, strict=True)) if clusters else {}
-    means = {model: sum(mine) / len(mine) for model, mine in values.items()}
-    order = sorted(means, key=lambda model: (-sign * means[model], model))
-    tested = []
-    for ahead, behind in combinations(order, 2):
-        test = paired_test(values[behind], values[ahead], clusters, range)
-        assert test is not None
-        change = [sign * (a - b) for a, b in zip(values[ahead], values[behind], strict=True)]
-        tested.append((ahead, behind, sum(x > 0 for x in change), sum(x < 0 for x in change), test))
-    raw = [test.p for *_, test in tested]
-    tested_p = [p for p in raw if p is not None]
-    overall = _overall(values, order, clusters, tested_p)
-    corrected = iter(step_down(tested_p, len(order), overall) if overall is not None else ())
-    adjusted = [None if p is None else next(corrected) for p in raw]
-    best = _best(order, tested)
-    pairs = tuple(
-        ModelPair(*pair, p, ((p is not None and p <= ALPHA) or pair[0] == best) and pair[2] != pair[3])
-        for pair, p in zip(tested, adjusted, strict=True)
+    own = {model: [score for score in mine if score is not None] for model, mine in zip(models, scores, strict=True)}
+    means = {model: sum(mine) / len(mine) for model, mine in own.items()}
+    values = np.array(scores, dtype=float).reshape(len(models), len(clusters))
+    adjusted = means if np.isfinite(values).all() else dict(zip(models, adjusted_means(values), strict=True))
+    order = sorted(adjusted, key=lambda model: (-sign * adjusted[model], model))
+    row = {model: values[place] for place, model in enumerate(models)}
+    tried = [_pair(one, other, row[one], row[other], clusters, sign, range) for one, other in combinations(order, 2)]
+    pairs = _corrected([pair for pair in tried if pair is not None], order, row, clusters)
+    best = _best(order, pairs)
+    decided = [
+        replace(
+            pair, decided=pair.wins != pair.losses and (pair.ahead == best or (pair.p is not None and pair.p <= ALPHA))
+        )
+        for pair in pairs
+    ]
+    counts = {model: len(mine) for model, mine in own.items()}
+    return Ranking(tuple(order), means, adjusted, counts, _without_cycles(decided), best, higher_is_better)
+
+
+def _pair(
+    one: str,
+    other: str,
+    first: np.ndarray,
+    second: np.ndarray,
+    clusters: Sequence[Hashable],
+    sign: int,
+    range: float | None,
+) -> ModelPair | None:
+    """Two models on their common clips, the one with the better mean ahead; None where there is no such clip."""
+    both = np.flatnonzero(np.isfinite(first) & np.isfinite(second))
+    if not len(both):
+        return None
+    mine, others = first[both], second[both]
+    if sign * (mine - others).sum() < 0:
+        one, other, mine, others = other, one, others, mine
+    test = paired_test(others.tolist(), mine.tolist(), [clusters[int(place)] for place in both], range)
+    assert test is not None
+    change = sign * (mine - others)
+    return ModelPair(one, other, int((change > 0).sum()), int((change < 0).sum()), test)
+
+
+def adjusted_means(values: np.ndarray) -> list[float]:
+    """What models would score on average if each had every clip: least squares of a level per model and per clip.
+
+    Parameters
+    ----------
+    values
+        Array (models, clips), with nan where a model lacks a clip.
+
+    Returns
+    -------
+    list of float
+        One for each model; differences between models without any chain of common clips mean nothing.
+
+    Examples
+    --------
+    >>> [round(mean, 6) for mean in adjusted_means(np.array([[0.9, 0.2], [0.8, np.nan]]))]
+    [0.6, 0.5]
+    """
+    has = np.isfinite(values)
+    filled = np.where(has, values, 0.0)
+    count = has.sum(axis=0)
+    share = has / np.maximum(count, 1)
+    residue = filled.sum(axis=1) - share @ filled.sum(axis=0)
+    levels = np.linalg.pinv(np.diag(has.sum(axis=1)) - share @ has.T) @ residue
+    clip_levels = (filled - np.where(has, levels[:, None], 0.0)).sum(axis=0) / np.maximum(count, 1)
+    return [float(level) for level in (levels + clip_levels.mean()).round(12)]
+
+
+def _corrected(
+    pairs: Sequence[ModelPair], order: Sequence[str], row: Mapping[str, np.ndarray], clusters: Sequence[Hashable]
+) -> list[ModelPair]:
+    """The pairs with their family-wise p."""
+    tested = [pair for pair in pairs if pair.test.p is not None]
+    compared = [model for model in order if any(model in (pair.ahead, pair.behind) for pair in tested)]
+    p = [pair.test.p for pair in tested if pair.test.p is not None]
+    if not p:
+        return list(pairs)
+    overall = p[0]
+    if len(compared) > 2:
+        place = {model: number for number, model in enumerate(compared)}
+        values = np.stack([row[model] for model in compared])
+        overall = _overall(values, clusters, [(place[pair.ahead], place[pair.behind]) for pair in tested])
+    corrected = iter(step_down(p, len(compared), overall))
+    return [pair if pair.test.p is None else replace(pair, p=next(corrected)) for pair in pairs]
+
+
+def _best(order: Sequence[str], pairs: Sequence[ModelPair]) -> str | None:
+    """The model that beats each of the others at 5 %."""
+    beaten = {model: sum(pair.significant and pair.ahead == model for pair in pairs) for model in order}
+    return next((model for model in order if beaten[model] == len(order) - 1 > 0), None)
+
+
+def _without_cycles(pairs: Sequence[ModelPair]) -> tuple[ModelPair, ...]:
+    """The pairs; those that contradict each other along a cycle are not decided."""
+    beats: dict[str, set[str]] = {}
+    for pair in pairs:
+        if pair.decided:
+            beats.setdefault(pair.ahead, set()).add(pair.behind)
+
+    def reaches(start: str, end: str) -> bool:
+        reached, front = {start}, {start}
+        while front:
+            front = {other for model in front for other in beats.get(model, ())} - reached
+            reached |= front
+        return end in reached
+
+    return tuple(
+        replace(pair, decided=False) if pair.decided and reaches(pair.behind, pair.ahead) else pair for pair in pairs
     )
-    scenes = len(set(clusters))
-    return Ranking(tuple(order), means, pairs, best, len(clusters), scenes, overall, higher_is_better)
 
 
-def _best(order: Sequence[str], tested: Sequence[tuple[str, str, int, int, PairedTest]]) -> str | None:
-    """The first model, if it beats each of the others at 5 %."""
-    mine = [(wins, losses, test) for ahead, _, wins, losses, test in tested if ahead == order[0]]
-    sure = all(test.p is not None and test.p <= ALPHA and wins != losses for wins, losses, test in mine)
-    return order[0] if mine and sure else None
-
-
-def _overall(
-    values: Mapping[str, Sequence[float]], order: Sequence[str], clusters: Sequence[Hashable], p: Sequence[float]
-) -> float | None:
-    if not p or len(order) < 3:
-        return p[0] if p else None
-    place = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
-    rows = [place[name] for name in clusters]
-    return permutation_test(np.column_stack([np.bincount(rows, values[model]) for model in order]))
+def _overall(values: np.ndarray, clusters: Sequence[Hashable], pairs: Sequence[tuple[int, int]]) -> float:
+    shared = np.flatnonzero(np.isfinite(values).sum(axis=0) > 1)  # a clip of one model alone compares nothing
+    values, clusters = values[:, shared], [clusters[int(place)] for place in shared]
+    number = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
+    scene = np.array([number[name] for name in clusters])
+    if np.isfinite(values).all():
+        return permutation_test(np.column_stack([np.bincount(scene, mine) for mine in values]))
+    return permutation_test_with_gaps(values, scene, pairs)
 
 
 def permutation_test(sums: np.ndarray) -> float:
@@ -155,12 +263,72 @@ def permutation_test(sums: np.ndarray) -> float:
         the standard error that this has with 999 exchanges.
     """
     centred = sums - sums.mean(axis=1, keepdims=True)
-    draws = np.random.default_rng(0).random((PERMUTATIONS, *sums.shape)).argsort(axis=2)
-    exchanged = np.take_along_axis(np.broadcast_to(centred, draws.shape), draws, axis=2)
-    observed, chance = _largest(centred[None])[0], _largest(exchanged)
+    orders = _orders(*sums.shape)
+    exchanged = np.take_along_axis(np.broadcast_to(centred, orders.shape), orders, axis=2)
+    return _mid_p(float(_largest(centred[None])[0]), _largest(exchanged))
+
+
+def permutation_test_with_gaps(values: np.ndarray, scene: np.ndarray, pairs: Sequence[tuple[int, int]]) -> float:
+    """P of whether several models differ at all, where models lack clips.
+
+    As `permutation_test`, with every clip's scores exchanged among the models that have it, in one random order of all
+    models per scene; what is missing stays missing.
+
+    Parameters
+    ----------
+    values
+        Array (models, clips), with nan where a model lacks a clip.
+    scene
+        Number of the scene of each clip.
+    pairs
+        Rows of the models that are compared.
+
+    Returns
+    -------
+    float
+        P, as that of `permutation_test`.
+    """
+    has = np.isfinite(values).T
+    filled = np.where(has, values.T, 0.0)
+    centred = np.where(has, filled - (filled.sum(axis=1) / np.maximum(has.sum(axis=1), 1))[:, None], 0.0)
+    clips = [np.flatnonzero(scene == number) for number in range(int(scene.max()) + 1)]
+    orders, chance = _orders(len(clips), len(values)), []
+    step = max(1, AT_ONCE // values.size)
+    for start in range(0, PERMUTATIONS, step):
+        order = orders[start : start + step, scene]
+        exchanged = np.zeros(order.shape)
+        present = np.take_along_axis(np.broadcast_to(has, order.shape), order, axis=2)
+        drawn = np.take_along_axis(np.broadcast_to(centred, order.shape), order, axis=2)
+        exchanged[np.broadcast_to(has, order.shape)] = drawn[present]  # as many in every clip, in the random order
+        chance.append(_largest_of_pairs(exchanged, has, clips, pairs))
+    return _mid_p(float(_largest_of_pairs(centred[None], has, clips, pairs)[0]), np.concatenate(chance))
+
+
+@lru_cache(maxsize=8)
+def _orders(scenes: int, models: int) -> np.ndarray:
+    """Random orders of the models, one for each exchange and scene."""
+    return np.random.default_rng(0).random((PERMUTATIONS, scenes, models)).argsort(axis=2)
+
+
+def _mid_p(observed: float, chance: np.ndarray) -> float:
     beyond, level = int((chance > observed + 1e-9).sum()), int((np.abs(chance - observed) <= 1e-9).sum())
     p = (beyond + level / 2 + 0.5) / (PERMUTATIONS + 1)
     return min(1.0, p + float(np.sqrt(p * (1 - p) / PERMUTATIONS)))
+
+
+def _largest_of_pairs(
+    values: np.ndarray, has: np.ndarray, clips: Sequence[np.ndarray], pairs: Sequence[tuple[int, int]]
+) -> np.ndarray:
+    """The statistic of `_largest` on the common clips of each pair; values (draws, clips, models), clips by scene."""
+    totals = squares = np.zeros((len(values), has.shape[1], has.shape[1]))
+    for mine in clips:
+        sums = values[:, mine].transpose(0, 2, 1) @ has[mine].astype(float)  # of one model, on the clips of another
+        difference = sums - sums.transpose(0, 2, 1)
+        totals, squares = totals + difference, squares + difference**2
+    scale = 1e-12 * max(float(squares.max()), 1e-280)  # above what flushing of denormals would make 0
+    ratio = np.where(squares > scale, np.abs(totals) / np.sqrt(np.maximum(squares, scale)), 0.0)
+    first, second = np.array(pairs).T
+    return np.asarray(ratio[:, first, second].max(axis=1))
 
 
 def _largest(sums: np.ndarray) -> np.ndarray:
@@ -170,7 +338,7 @@ def _largest(sums: np.ndarray) -> np.ndarray:
     own = np.einsum("nii->ni", products)
     i, j = np.triu_indices(sums.shape[2], 1)
     squares = own[:, i] + own[:, j] - 2 * products[:, i, j]
-    scale = 1e-12 * max(float(np.abs(own).max()), 1e-300)
+    scale = 1e-12 * max(float(np.abs(own).max()), 1e-280)  # above what flushing of denormals would make 0
     difference = np.abs(totals[:, i] - totals[:, j])
     return np.asarray(np.where(squares > scale, difference / np.sqrt(np.maximum(squares, scale)), 0.0).max(axis=1))
 
@@ -179,14 +347,15 @@ def step_down(p: Sequence[float], models: int, overall: float) -> list[float]:
     """Family-wise p of all pairs of models, after a test of all of them whose p is `overall` (Shaffer 1986).
 
     The j-th smallest p is multiplied by how many pairs can still be equal when j - 1 of them are not, and the models
-    are not all equal.
+    are not all equal. Some pairs may have no p: those without common clips.
     """
     values = np.asarray(p, dtype=float)
     if models < 3:
         return [float(value) for value in values]
     order = np.argsort(values, kind="stable")
-    possible = sorted(count for count in _numbers_of_equal_pairs(models) if count < models * (models - 1) // 2)
-    factors = [max([n for n in possible if n <= len(values) - j], default=1) for j in range(len(values))]
+    every = models * (models - 1) // 2
+    possible = sorted(count for count in _numbers_of_equal_pairs(models) if count < every)
+    factors = [max(min(n, len(values) - j) for n in possible if n <= every - j) for j in range(len(values))]
     raised = np.maximum.accumulate(values[order] * np.maximum(factors, 1))
     placed = np.empty_like(raised)
     placed[order] = np.minimum(1, np.maximum(raised, overall))

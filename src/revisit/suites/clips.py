@@ -16,14 +16,18 @@ from typing import Any, TypedDict
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.core.text import parse_json, pluralize
-from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, natural_order
+from revisit.media import ARRAY_SUFFIXES, IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_clip_file, natural_order, why_no_frames
 
 MANIFEST = "manifest.jsonl"
 MAX_LINE = 1_000_000
 NOTES = (".json", ".jsonl", ".yaml", ".yml", ".csv", ".txt", ".md", ".npz", ".npy", ".xlsx", ".html", ".log")
 UNREAD_VIDEOS = (
-    ".avi", ".gif", ".apng", ".mpg", ".mpeg", ".m2v", ".wmv", ".flv", ".ts", ".mts", ".ogv", ".3gp", ".y4m",
+    ".apng", ".mpg", ".mpeg", ".m2v", ".wmv", ".flv", ".ts", ".mts", ".ogv", ".3gp", ".y4m", ".mjpeg", ".h264",
 )  # fmt: skip
+UNREAD_ARRAYS = {
+    ".pt": "torch", ".pth": "torch", ".safetensors": "safetensors", ".h5": "h5py", ".hdf5": "h5py", ".pkl": "pickle",
+    ".zarr": "zarr",
+}  # fmt: skip
 MOST_NAMED = 5  # files named in a sentence
 EXPECTED = """a manifest line is a JSON object such as {"id": "kitchen-01", "model": "mine", "video": "a.mp4"}"""
 
@@ -35,8 +39,13 @@ def find_clips(root: Path) -> Iterator[tuple[str, str, Path]]:
     the sample. Clips directly in the root belong to one model, named after the root.
     """
     root_name = root.resolve().name
-    for folders, name, path in _walk(root, ()):
+    for folders, name, path in find_clip_files(root):
         yield folders[0] if folders else root_name, "/".join([*folders[1:], name]), path
+
+
+def find_clip_files(root: Path) -> Iterator[tuple[tuple[str, ...], str, Path]]:
+    """(folders that it lies in, its name without an ending, path) of every clip below a folder, in natural order."""
+    return _walk(root, ())
 
 
 def distinguish_names(clips: Sequence[tuple[str, str, Path]]) -> list[tuple[str, str, Path]]:
@@ -50,16 +59,31 @@ def distinguish_names(clips: Sequence[tuple[str, str, Path]]) -> list[tuple[str,
 
 def _walk(folder: Path, folders: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str, Path]]:
     """(folders that it lies in, its name without an ending, path) of each clip."""
-    for path, entry in _visible_entries(folder):
-        if entry.is_file() and path.suffix.lower() in VIDEO_SUFFIXES:
-            yield folders, path.stem, path
-        elif entry.is_dir() and not entry.is_symlink():
-            inside = _visible_entries(path)
-            images = [child for child, _ in inside if child.suffix.lower() in IMAGE_SUFFIXES]
-            if images and not any(e.is_dir() or child.suffix.lower() in VIDEO_SUFFIXES for child, e in inside):
+    entries = _visible_entries(folder)
+    videos = {path.stem for path, _ in entries if path.suffix.lower() in VIDEO_SUFFIXES}
+    for path, entry in entries:
+        if entry.is_dir():
+            if entry.is_symlink():
+                continue
+            if _is_frame_folder(_visible_entries(path)):
                 yield folders, path.name, path
             else:
                 yield from _walk(path, (*folders, path.name))
+        elif _is_clip(path, entry) and not (path.suffix.lower() in ARRAY_SUFFIXES and path.stem in videos):
+            yield folders, path.stem, path
+
+
+def _is_frame_folder(inside: Sequence[tuple[Path, os.DirEntry[str]]]) -> bool:
+    """Whether images are what a folder holds; a GIF or an array beside them is a preview or their poses."""
+    clips = {path for path, entry in inside if _is_clip(path, entry)}
+    images = [path for path, _ in inside if path.suffix.lower() in IMAGE_SUFFIXES and path not in clips]
+    side_files = all(path.suffix.lower() in (".gif", *ARRAY_SUFFIXES) for path in clips) and len(clips) < len(images)
+    return bool(images) and (not clips or side_files) and not any(entry.is_dir() for _, entry in inside)
+
+
+def _is_clip(path: Path, entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of a folder is a clip: a video by its ending, an array or a WebP file by what is in it."""
+    return entry.is_file() and is_clip_file(path)
 
 
 def _visible_entries(folder: Path) -> list[tuple[Path, os.DirEntry[str]]]:
@@ -92,7 +116,9 @@ def unread_files(root: Path) -> Iterator[Rejected | Remark]:
 
 def _unread(folder: Path) -> Iterator[tuple[Path, str]]:
     """(path, why it should have been a clip and is none, or nothing) of what `find_clips` leaves out."""
-    for path, entry in _visible_entries(folder):
+    entries = _visible_entries(folder)
+    alone = not any(_is_clip(path, entry) for path, entry in entries)  # beside clips, arrays are poses or depth
+    for path, entry in entries:
         suffix = path.suffix.lower()
         if entry.is_symlink() and not path.exists():
             yield path, "it is a link to something that is not there; mend the link, or remove it"
@@ -105,6 +131,11 @@ def _unread(folder: Path) -> Iterator[tuple[Path, str]]:
             yield path, "it is no regular file, so nothing can be read from it"
         elif suffix in UNREAD_VIDEOS:
             yield path, f"{suffix} is not read; convert it to mp4, mkv or webm, without loss where you can"
+        elif suffix in ARRAY_SUFFIXES and alone and (why := why_no_frames(path)):
+            yield path, why
+        elif suffix in UNREAD_ARRAYS and alone:
+            library = UNREAD_ARRAYS[suffix]
+            yield path, f"{suffix} is not read; load it with {library}, and save the frames with numpy.save or as mp4"
         elif suffix not in (*VIDEO_SUFFIXES, *IMAGE_SUFFIXES, *NOTES):
             yield path, ""
 

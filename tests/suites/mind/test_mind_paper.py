@@ -36,7 +36,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def run(data, tmp_path_factory: pytest.TempPathFactory) -> Run:
     gt, models = data
     (models / "weak_turns/3rd_data/mem_test/data-26/video.mp4").unlink(missing_ok=True)  # a clip that nobody made
-    return evaluated(models, gt, tmp_path_factory.mktemp("run"), MEASURED)
+    only_errors = {"lite.fidelity": {"families": ""}}  # SSIM of large pictures would take most of the time
+    return evaluated(models, gt, tmp_path_factory.mktemp("run"), MEASURED, overrides=only_errors)
 
 
 def rows(run: Run, model: str) -> list[dict[str, Any]]:
@@ -52,7 +53,7 @@ def mean_of(found: list[dict[str, Any]], perspective: str, test: str) -> float |
     return statistics.mean(row["lcm"]["avg_mse"] for row in mine if "lcm" in row)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_printed_table_is_what_the_result_file_reduces_to(run):
     first, third = run.summary["headline"]
     assert first["title"] == "As the paper prints it, first person"
@@ -69,7 +70,7 @@ def test_the_printed_table_is_what_the_result_file_reduces_to(run):
     assert (missing["n"], missing["of"]) == (1, 2)  # what nobody made is counted
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_boards_of_the_paper_stand_beside_the_printed_ones(run):
     boards = paper_boards(RunFacts("mine", run.facts, run.plan, run.results, run.summary))
     assert [board.title for board in boards] == ["mind, first person, as printed", "mind, third person, as printed"]
@@ -148,7 +149,7 @@ def test_the_kind_of_a_scene_comes_from_the_table_the_action_file_or_the_name(da
         scene_kinds(None, tmp_path / "own2.csv")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_scores_by_kind_of_scene(data, tmp_path, revisit):
     import shutil
 

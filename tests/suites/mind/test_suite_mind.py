@@ -193,6 +193,7 @@ def test_result_json_grows_with_the_clips(dataset, tmp_path):
     assert final["finished"] and sum(row["test_type"] != "mirror_test" for row in final["data"]) == 4
 
 
+@pytest.mark.long
 def test_missing_odd_and_resting_clips_keep_the_shapes(dataset, tmp_path):
     """Whatever a clip is like, a reader of upstream's rows finds its keys."""
     gt, models = dataset
@@ -325,6 +326,7 @@ def test_partial_trees_are_read_and_what_is_missing_is_counted(trees):
     (made / ".DS_Store").write_text("stray")
     (made / "1st_data/mem_test/notes.txt").write_text("stray")
     (made / "1st_data/mem_test/empty").mkdir()
+    shutil.copytree(truth / "1st_data/test/mem_test/data-1", truth / "1st_data/train/data-1")  # not for evaluation
     cases, rejected = entries(made, truth)
     assert [case.sample for case in cases] == ["1st_data/mem_test/data-0-1.0x-200"]
     assert cases[0].model == "my.model" and cases[0].reference.start == 4

@@ -83,3 +83,11 @@ def read_label(source: Mapping[str, object], name: str, default: str = NOT_STATE
     if isinstance(value, np.ndarray):
         value = value.item() if value.size == 1 else None
     return printable(str(value), 300) if value not in (None, "") else default
+
+
+def vectors(arrays: dict[str, np.ndarray], name: str, expected: str) -> np.ndarray:
+    """A table of finite numbers, (rows, channels)."""
+    table = np.asarray(arrays[name])
+    if table.ndim != 2 or table.dtype.kind not in "iuf" or not np.isfinite(table).all():
+        raise MediaError(f"its {name} has shape {table.shape} or values that are not finite; expected {expected}")
+    return table.astype(np.float32)

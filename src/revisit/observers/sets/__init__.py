@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from revisit.core import ANY_SET, OBSERVERS, Observer, UsageError
-from revisit.core.text import parse_package_yaml, parse_yaml
+from revisit.core.text import alternatives, parse_package_yaml, parse_yaml
 
 KEYS = ("title", "extends", "roles")
 
@@ -48,7 +48,9 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
         content = _content(path)
         set_id = path.stem
     else:
-        raise UsageError(f"unknown observer set {name!r}; choose one of {', '.join(set_names())}, or give a YAML file")
+        raise UsageError(
+            f"there is no observer set {name!r}; {alternatives(name, set_names())}; a YAML file is one, too"
+        )
     if not isinstance(content, dict) or not isinstance(content.get("roles", {}), dict):
         raise UsageError(f"{name}: a set file needs `roles:` (evidence: observer) and may have `extends:` another set")
     unknown = [str(key) for key in content if key not in KEYS]
@@ -75,16 +77,24 @@ def _content(path: Path) -> Any:
 
 @cache
 def sets_that_make(role: str) -> tuple[str, ...]:
-    """Names of the sets whose file gives this role to somebody."""
-    return tuple(name for name in set_names() if role in read_set(name).roles)
+    """Names of the sets that give this role to somebody, by their file or because an observer joins them."""
+    return tuple(name for name in set_names() if _maker(name, role) is not None)
 
 
 @cache
 def sets_that_observe(role: str) -> tuple[tuple[str, Observer], ...]:
     """Those of `small` and `paper` that make a kind of evidence from frames, and not from a file, with who makes it."""
-    ids = {name: read_set(name).roles.get(role, "") for name in ("small", "paper")}
-    makers = [(name, OBSERVERS[observer_id]) for name, observer_id in ids.items() if observer_id in OBSERVERS]
-    return tuple((name, maker) for name, maker in makers if maker.kind != "file")
+    makers = [(name, _maker(name, role)) for name in ("small", "paper")]
+    return tuple((name, maker) for name, maker in makers if maker is not None and maker.kind != "file")
+
+
+def _maker(name: str, role: str) -> Observer | None:
+    """Who has a role in a set: as its file says, or the first observer that joins the set by itself."""
+    named = [id for id in (read_set(name).roles.get(role),) if id is not None]
+    if named:
+        return next((OBSERVERS[id] for id in named if id in OBSERVERS), None)
+    joined = (one for one in OBSERVERS.values() if not {name, ANY_SET}.isdisjoint(one.sets))
+    return next((one for one in joined if getattr(one.makes, "evidence_id", "") == role), None)
 
 
 def load_roles(name: str, *, judge: bool = False) -> dict[str, Observer]:

@@ -96,8 +96,6 @@ function reveal(id) {
 }
 
 document.addEventListener("click", (event) => {
-  const sorter = event.target.closest("button[data-column]");
-  if (sorter) sortTable(sorter);
   const info = event.target.closest("a.info");
   if (info) {
     event.preventDefault();
@@ -119,24 +117,6 @@ document.addEventListener("click", (event) => {
   }
   if (event.target === byId("dialog")) byId("dialog").close();
 });
-
-function sortTable(button) {
-  const table = button.closest("table"), body = table.tBodies[0], column = Number(button.dataset.column);
-  const head = button.closest("th");
-  const first = button.dataset.first || "ascending";
-  const now = head.getAttribute("aria-sort");
-  const next = now === first ? (first === "ascending" ? "descending" : "ascending") : first;
-  table.querySelectorAll("[aria-sort]").forEach((cell) => cell.removeAttribute("aria-sort"));
-  head.setAttribute("aria-sort", next);
-  const sign = next === "ascending" ? 1 : -1;
-  const rows = [...body.rows].filter((row) => !row.classList.contains("truth")).map((row) => [row.cells[column].dataset.value, row]);
-  rows.sort(([a], [b]) => {
-    if (column === 0) return sign * a.localeCompare(b);
-    if (a === "" || b === "") return (a === "") - (b === "");
-    return sign * (Number(a) - Number(b));
-  });
-  body.prepend(...rows.map((pair) => pair[1]));
-}
 
 addEventListener("beforeprint", () => {
   for (const node of document.querySelectorAll("details.fold, details.glossary")) node.open = true;

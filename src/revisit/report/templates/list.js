@@ -8,9 +8,23 @@ const place = new Map(data.metrics.map((metric, k) => [metric.id, k]));
 const headline = data.headline.map((id) => place.get(id)).filter((k) => k !== undefined);
 let shown = [], built = 0, later = 0;
 
+// Where words begin: after anything that is no letter or digit, at capitals and digits within a name (ZenGarden_001),
+// and at every character of scripts that write no spaces.
+const BEGINS = /(?<![\p{L}\p{N}])[\p{L}\p{N}]|(?<=\p{Ll})\p{Lu}|\p{Lu}(?=\p{Ll})|(?<=\p{L})\p{N}|(?<=\p{N})\p{L}|[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}]/gu;
+const lower = (text) => [...text].map((one) => (one.toLowerCase().length === one.length ? one.toLowerCase() : one)).join("");
 for (const clip of data.clips) {
   const said = [clip.id, clip.sample, clip.model, clip.prompt, clip.subset, clip.condition, clip.target, clip.words];
-  clip.text = said.filter(Boolean).join(" ").toLowerCase();
+  const text = said.filter(Boolean).join(" ");
+  clip.text = lower(text);
+  clip.begins = new Uint8Array(text.length);
+  for (const match of text.matchAll(BEGINS)) clip.begins[match.index] = 1;
+}
+
+// Whether a word of the clip begins so: "zen" is in ZenGarden_001 and not in frozen.
+function has(clip, word) {
+  const anywhere = !/^[\p{L}\p{N}]/u.test(word);
+  for (let at = clip.text.indexOf(word); at >= 0; at = clip.text.indexOf(word, at + 1)) if (anywhere || clip.begins[at]) return true;
+  return false;
 }
 
 // A bar of phases over the frames of a clip.
@@ -77,12 +91,12 @@ function fillFilters() {
 }
 
 function matcher() {
-  const words = search.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
+  const words = lower(search.value.trim()).split(/\s+/).filter(Boolean);
   const cut = finding.value.indexOf(":"), gate = Number(finding.value.slice(0, cut)), label = finding.value.slice(cut + 1);
   return (clip) => {
     if (model.value && clip.model !== model.value) return false;
     if (finding.value === "failed" ? !clip.failure : cut > 0 && clip.found[gate] !== label) return false;
-    return words.every((word) => clip.text.includes(word));
+    return words.every((word) => has(clip, word));
   };
 }
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.core.text import pluralize
-from revisit.media import VIDEO_SUFFIXES
-from revisit.suites.clips import (
-    MANIFEST,
-    TargetRow,
-    case_id,
-    distinguish_names,
-    find_clips,
-    read_manifest,
-    read_targets,
-    unread_files,
-)
+from revisit.media import CLIP_SUFFIXES
+from revisit.suites.clips import MANIFEST, TargetRow, case_id, read_manifest, read_targets, unread_files
+from revisit.suites.folder.clip_names import ClipName, TruthName, clip_names, split_truth, truth_of_folder
+from revisit.suites.folder.layout import Reading, name_few, readings
+from revisit.suites.folder.pairing import pair_with_truth
+from revisit.suites.folder.pattern import ClipFacts, parse_pattern
 from revisit.suites.folder.scan import target_of
 
 TARGETS = "targets.json"
@@ -30,60 +24,207 @@ def recognises(source: Path) -> bool:
     return source.exists()
 
 
-def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected | Remark]:
-    """Cases of a manifest file, of a folder with a manifest.jsonl, or of a plain folder, with remarks on the latter."""
+def read(
+    source: Path, roots: Sequence[Path] = (), layout: str = "", reference: str = "", questions: str = ""
+) -> Iterator[Case | Rejected | Remark]:
+    """Cases of a manifest file, of a folder with a manifest.jsonl, or of a plain folder, with remarks on the latter.
+
+    `layout` says which part of a path is what, instead of the reader's own guess; `reference` is a folder with the
+    true videos, by the names of the scenes; `questions` are for a judge, and change no case.
+    """
     if not source.exists():
         raise UsageError(f"{source}: no such file or folder")
-    if source.is_file() and source.suffix.lower() in VIDEO_SUFFIXES:
-        yield _case(source.stem, source.resolve().parent.name, source)
-    elif source.is_file():
-        yield from read_manifest(source, roots)
-    elif (source / MANIFEST).is_file():
-        yield from read_manifest(source / MANIFEST, roots)
+    manifest = source / MANIFEST if source.is_dir() else source
+    if source.is_file() and source.suffix.lower() in CLIP_SUFFIXES:
+        yield from _one_clip(source, reference)
+    elif manifest.is_file():
+        if layout:
+            raise UsageError(f"{manifest} says what each clip is; leave --layout out, or move the manifest away")
+        entries = read_manifest(manifest, roots)
+        yield from _with_references(list(entries), Path(reference)) if reference else entries
     else:
-        yield from _folder_cases(source)
+        yield from _folder_cases(source, understand(source, layout, reference))
 
 
-def _folder_cases(source: Path) -> Iterator[Case | Rejected | Remark]:
-    """Clips of a folder by their names, beside the truth and with the targets that lie there."""
-    plain = list(find_clips(source))
-    clips: Sequence[FolderClip] = distinguish_names(plain)
-    renamed = [sample for (_, sample, _), before in zip(clips, plain, strict=True) if sample != before[1]]
-    homes = {path.parent for _, _, path in clips}
-    clip_folder = homes.pop() if len(homes) == 1 else source
-    guess = guess_models(clip_folder, clips)
-    # The name of a folder within may be that of the model, unless a clip says that it is the truth of the others.
-    if guess and (clip_folder == source or truth_model({model for model, _, _ in guess.clips})):
-        clips = guess.clips
-        yield Remark(guess.sentence)
-    truth = truth_model({model for model, _, _ in clips})
-    references = {sample: path for model, sample, path in clips if model == truth}
-    paired = {sample for model, sample, _ in clips if model != truth} & references.keys()
-    if paired:
-        yield Remark(
-            f"{truth} is taken as the truth of {pluralize(len(paired), 'scene')}; a folder or file of another name, or "
-            f"a manifest (`revisit import scan`), makes it a model like the others"
+@dataclass(frozen=True)
+class Understanding:
+    """How a folder is read: the clips with their readings, and what is the truth of what."""
+
+    clips: tuple[ClipName, ...]
+    readings: tuple[Reading, ...]  # the one that is taken, then others that fit
+    truths: tuple[TruthName, ...]
+    reference: str = ""  # the folder of truth that the user named
+    unfitting: tuple[str, ...] = ()  # clips that the user's layout does not fit
+
+    @property
+    def sentences(self) -> list[str]:
+        """What was understood, in three lines at most."""
+        reading = self.readings[0]
+        used = {truth.path for truth in reading.truth.values()}
+        left = [truth for truth in self.truths if truth.path not in used]
+        warnings = [_unpaired(left, reading)] if left else []
+        if self.unfitting:
+            count = pluralize(len(self.unfitting), "clip")
+            warnings.append(f"{count} left out, which the layout does not fit: {name_few(self.unfitting)}")
+        if len(self.readings) > 1:
+            warnings.append(self._choice())
+        return [self._counts(reading), self._example(reading), *(["; ".join(warnings)] if warnings else [])]
+
+    def _counts(self, reading: Reading) -> str:
+        facts = [reading.size]
+        if reading.truth:
+            with_truth = {reading.facts[path].scene for path in reading.truth}
+            share = "" if len(with_truth) == len(reading.scenes) else f" for {len(with_truth)} of them"
+            facts.append(f"truth from {self._truth_place(reading)}{share}")
+        if (seeds := {one.seed for one in reading.facts.values()}) != {0}:
+            facts.append(f"{pluralize(len(seeds), 'seed')} from names")
+        return ", ".join(facts)
+
+    def _example(self, reading: Reading) -> str:
+        clip = self.clips[0]
+        facts = reading.facts[clip.path]
+        seed = f", seed {facts.seed}" if any(one.seed for one in reading.facts.values()) else ""
+        layout = f"read as {reading.layout}" if reading.layout else "read by names"
+        return f"{layout}; for example {clip.name} is model {facts.model}, scene {facts.scene}{seed}"
+
+    def _truth_place(self, reading: Reading) -> str:
+        if self.reference:
+            return f"{Path(self.reference).name}/"
+        used = next(iter(reading.truth.values()))
+        return f"{used.said_by}/" if used.in_folder else used.path.name.replace(used.scene[-1], "*", 1)
+
+    def _choice(self) -> str:
+        first, *others = self.readings
+        ways = [f"{one.size} with --layout '{one.layout}'" if one.layout else one.size for one in others]
+        this = f"--layout '{first.layout}'" if first.layout else "a manifest (`revisit import scan`)"
+        return f"other readings fit as well: {'; or '.join(ways)}; {this} keeps this one"
+
+
+def _unpaired(truths: Sequence[TruthName], reading: Reading) -> str:
+    names = _scenes(truths)
+    if reading.truth:
+        return f"no model has a clip of {pluralize(len(truths), 'scene')} of the truth: {names}"
+    return (
+        f"{truths[0].said_by} says that it is the truth, but no name in it ({names}) goes with a clip "
+        f"({name_few(reading.scenes)}): nothing is compared with it; --layout says which part of a name is the scene"
+    )
+
+
+def _scenes(truths: Sequence[TruthName]) -> str:
+    return name_few(["/".join(one.scene) for one in truths])
+
+
+def understand(source: Path, layout: str = "", reference: str = "") -> Understanding:
+    """How the clips of a folder are read, by the user's layout or by what repeats in their paths."""
+    place = Path(reference).resolve() if reference else None
+    clips = clip_names(source, outside=place if place and place != source.resolve() else None)
+    if not clips:
+        return Understanding((), (), ())
+    elsewhere = truth_of_folder(place) if place else []
+    others, inside = split_truth(clips)
+    named = sorted({one.said_by for one in inside if one.in_folder})
+    if len(named) > 1 and not place:
+        raise UsageError(
+            f"{' and '.join(named)} both say that they are the truth; choose one with --reference {source / named[0]}"
         )
-    targets, target_folder = {}, source if (source / TARGETS).is_file() else clip_folder
+    root = source.resolve().name
+    truths = elsewhere or inside
+    if layout:
+        return _as_the_user_says(others, truths, root, layout, reference)
+    found = tuple(readings(others, truths, root))
+    if place and not found[0].truth:
+        raise UsageError(
+            f"no clip of {source} has the name of a true video in {reference}: the truth has {_scenes(truths)}, the "
+            f"clips are {name_few([one.name for one in others])}; "
+            "--layout says which part of a path is the scene, such as '{model}/{scene}.mp4'"
+        )
+    return Understanding(tuple(others), found, tuple(truths), reference)
+
+
+def _as_the_user_says(
+    clips: Sequence[ClipName], truths: Sequence[TruthName], root: str, layout: str, reference: str
+) -> Understanding:
+    pattern = parse_pattern(layout)
+    facts = {clip: one for clip in clips if (one := pattern.facts(clip.name)) is not None}
+    unfitting = tuple(clip.name for clip in clips if clip not in facts)
+    if not facts:
+        raise UsageError(f"no clip fits --layout {layout!r}; they are named {name_few([clip.name for clip in clips])}")
+    known = {clip.path: one._replace(model=one.model or root) for clip, one in facts.items()}
+    by_scene = {"/".join(one.scene): one for one in truths}
+    found = {path: by_scene[one.scene] for path, one in known.items() if one.scene in by_scene}
+    unmatched = [clip for clip in facts if clip.path not in found]
+    found.update(pair_with_truth(unmatched, truths, root).truth)
+    return Understanding(tuple(facts), (Reading(known, layout, found),), tuple(truths), reference, unfitting)
+
+
+def _folder_cases(source: Path, understood: Understanding) -> Iterator[Case | Rejected | Remark]:
+    """Clips of a folder, with the truth and the targets that lie there."""
+    if understood.clips:
+        for sentence in understood.sentences:
+            yield Remark(sentence)
+    homes = {clip.path.parent for clip in understood.clips}
+    clip_folder = homes.pop() if len(homes) == 1 else source
+    targets: Mapping[str, TargetRow] = {}
+    target_folder = source if (source / TARGETS).is_file() else clip_folder
     if (target_folder / TARGETS).is_file():
         try:
             targets = read_targets(target_folder / TARGETS)
             yield Remark(f"targets were read from {(target_folder / TARGETS).relative_to(source)}")
         except UsageError as error:
             yield Remark(f"clips have no targets: {error}")
-    for model, sample, path in clips:
-        if not (model == truth and sample in paired):
-            reference = references.get(sample) if model != truth else None
-            yield _case(sample, model, path, reference, target_of(targets, target_folder, sample, path))
+    reading = understood.readings[0] if understood.readings else None
+    for clip in understood.clips:
+        assert reading is not None
+        facts, truth = reading.facts[clip.path], reading.truth.get(clip.path)
+        target = target_of(targets, target_folder, facts.scene, clip.path)
+        yield _case(facts, clip.path, truth.path if truth else None, target)
+    renamed = [clip.name for clip in understood.clips if clip.keeps_ending]
     if renamed:
-        yield Remark(f"clips that differ only in their endings keep them in their names: {', '.join(renamed[:5])}")
+        yield Remark(f"clips that differ only in their endings keep them in their names: {name_few(renamed, 5)}")
     yield from unread_files(source)
 
 
+def _one_clip(source: Path, reference: str) -> Iterator[Case | Rejected | Remark]:
+    """A single video; its truth is the one of its name, or the only one there."""
+    model = source.resolve().parent.name
+    clip = ClipName(source, source.name, (source.stem,))
+    truth = None
+    if reference:
+        truths = truth_of_folder(Path(reference))
+        pairs = pair_with_truth([clip], truths, model).truth
+        if not pairs and len(truths) > 1:
+            raise UsageError(f"no true video in {reference} has the name of {source.name}")
+        truth = pairs.get(source, truths[0]).path
+    yield _case(ClipFacts(model, source.stem), source, truth)
+
+
+def _with_references(entries: list[Case | Rejected], folder: Path) -> Iterator[Case | Rejected | Remark]:
+    """The entries of a manifest, with the truth of a folder for those that name none."""
+    cases = [entry for entry in entries if isinstance(entry, Case) and entry.reference is None]
+    names = {case.id: ClipName(case.clip.path, case.id, (case.clip_name or case.sample,)) for case in cases}
+    samples = {case.id: ClipName(case.clip.path, case.id, (case.sample,)) for case in cases}
+    truths = truth_of_folder(folder)
+    found: dict[str, Path] = {}
+    for some in (samples, names):
+        for id, name in some.items():
+            if pairs := pair_with_truth([name], truths, "").truth:
+                found[id] = pairs[name.path].path
+    if cases and not found:
+        raise UsageError(
+            f"no clip of the manifest has the name of a true video in {folder}: the truth has {_scenes(truths)}, the "
+            f"clips are {name_few([case.id for case in cases])}"
+        )
+    yield Remark(f"truth of {len(found)} of {pluralize(len(cases), 'clip')} without a reference from {folder.name}/")
+    for entry in entries:
+        if isinstance(entry, Case) and entry.id in found:
+            entry = replace(entry, reference=Clip(found[entry.id], entry.clip.fps))
+        yield entry
+
+
 def _case(
-    sample: str, model: str, path: Path, reference: Path | None = None, target: TargetRow | None = None
+    facts: ClipFacts, path: Path, reference: Path | None = None, target: TargetRow | None = None
 ) -> Case | Rejected:
-    clip_id = case_id(sample, model, 0)
+    clip_id = case_id(facts.scene, facts.model, facts.seed)
     box = None
     if target is not None:
         from revisit.suites.manifest import TargetEntry
@@ -93,79 +234,13 @@ def _case(
         except ValueError:
             box_text = str(target["box"])[:80]
             return Rejected(
-                clip_id, f"its box in {TARGETS} must be x0, y0, x1, y1 as fractions of the frame ({box_text})", model
+                clip_id,
+                f"its box in {TARGETS} must be x0, y0, x1, y1 as fractions of the frame ({box_text})",
+                facts.model,
             )
         box = Target(checked.name, checked.box)
     truth = Clip(reference) if reference is not None else None
-    return Case(id=clip_id, suite="folder", model=model, sample=sample, clip=Clip(path), reference=truth, target=box)
-
-
-FULL = 0.7  # of the grid of scenes and models must be there
-TRUTHS = ("gt", "groundtruth", "truth", "reference", "ref")
-FolderClip = tuple[str, str, Path]  # model, sample, path
-
-
-@dataclass(frozen=True)
-class Guess:
-    """Clips by their names, or as they were where names may mean two things, and what is to be told of that."""
-
-    clips: tuple[FolderClip, ...]
-    pattern: str
-    sentence: str
-
-
-def guess_models(root: Path, found: Sequence[FolderClip]) -> Guess | None:
-    """The models and scenes that names in one folder tell of: `Real_020_wan.mp4` is Real_020 of the model wan.
-
-    None where they form no grid: several scenes, each of them by most of the models. Where a name says that it is the
-    truth (`Real_020_gt.mp4`), one scene is enough.
-    """
-    if any(path.parent != root for _, _, path in found):
-        return None
-    stems = [path.name if path.is_dir() else path.stem for _, _, path in found]
-    for separator in ("__", "_", "-", "."):
-        for pattern, parts in (
-            (f"{{id}}{separator}{{model}}", [stem.rpartition(separator)[::2] for stem in stems]),
-            (f"{{model}}{separator}{{id}}", [stem.partition(separator)[::-2] for stem in stems]),
-        ):
-            if _is_grid(parts):
-                # walk_001 and run_001 may be scenes of one model as well.
-                if all(scene.isdigit() for scene, _ in parts) and not truth_model({model for _, model in parts}):
-                    return Guess(tuple(found), pattern, _proposal(root, pattern, parts, found[0][2]))
-                clips = tuple((model, sample, path) for (sample, model), (_, _, path) in zip(parts, found, strict=True))
-                return Guess(clips, pattern, _sentence(pattern, parts, found[0][2]))
-    return None
-
-
-def _is_grid(parts: Sequence[tuple[str, ...]]) -> bool:
-    """Whether (scene, model) pairs are all different and fill most of a grid; a number alone is no model."""
-    if not all(scene and model for scene, model in parts) or len(set(parts)) < len(parts):
-        return False
-    scenes, models = {scene for scene, _ in parts}, {model for _, model in parts}
-    if len(models) < 2 or any(model.isdigit() for model in models):
-        return False
-    if not truth_model(models) and (len(scenes) < 2 or len(parts) < 4):
-        return False
-    return len(parts) >= FULL * len(scenes) * len(models)
-
-
-def _proposal(root: Path, pattern: str, parts: Sequence[tuple[str, ...]], example: Path) -> str:
-    names = sorted({model for _, model in parts})
-    return (
-        f"all clips are taken as of one model; if {' and '.join(names[:2])} are models, `revisit import scan "
-        f"{root.name} --pattern '{pattern}{'' if example.is_dir() else example.suffix}'` reads them so"
-    )
-
-
-def _sentence(pattern: str, parts: Sequence[tuple[str, ...]], example: Path) -> str:
-    scenes, models = {scene for scene, _ in parts}, sorted({model for _, model in parts})
-    return (
-        f"names were read as {pattern} ({example.name}: model {parts[0][1]}): {pluralize(len(scenes), 'scene')} of "
-        f"{pluralize(len(models), 'model')}"
-    )
-
-
-def truth_model(models: Collection[str]) -> str | None:
-    """The model whose name says that its clips are the truth, where there are others to compare with it."""
-    matching = [model for model in models if re.sub(r"[ _-]", "", model.lower()) in TRUTHS]
-    return matching[0] if len(matching) == 1 and len(models) > 1 else None
+    return Case(
+        id=clip_id, suite="folder", model=facts.model, sample=facts.scene, clip=Clip(path), reference=truth,
+        seed=facts.seed, target=box,
+    )  # fmt: skip

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypedDict
 
 from revisit.core import UsageError
 from revisit.suites.clips import TargetRow, distinguish_names, find_clips, target_name
-
-PLACEHOLDERS = {"id": r"(?P<id>.+)", "model": r"(?P<model>[^/]+?)", "seed": r"(?P<seed>\d+)"}
+from revisit.suites.folder.pattern import Pattern, parse_pattern
 
 
 class ManifestLine(TypedDict, total=False):
@@ -33,13 +31,13 @@ def scan(
 ) -> Iterator[ManifestLine]:
     """Manifest entries for every clip below `root`.
 
-    `pattern` reads id, model and seed out of paths, as in "{id}_{model}.mp4" or "{model}/seed{seed}/{id}.mp4";
+    `pattern` reads scene, model and seed out of paths, as in "{id}_{model}.mp4" or "{model}/seed{seed}/{scene}.mp4";
     `reference` names the model whose clips are the truth; `targets` maps a file's path without its ending, its stem or
     an id to {"box": [x0, y0, x1, y1], "target": name}.
     """
     if not root.is_dir():
         raise UsageError(f"{root}: no such folder")
-    clips = list(_named(root, _expression(pattern) if pattern else None))
+    clips = list(_named(root, parse_pattern(pattern) if pattern else None))
     if not clips:
         raise UsageError(f"{root}: no videos found" + (f" that look like {pattern!r}" if pattern else ""))
     truth = {sample: path for model, sample, _, path in clips if model == reference}
@@ -66,18 +64,9 @@ def target_of(targets: Mapping[str, TargetRow], root: Path, sample: str, path: P
     return None if row is None else {"name": target_name(row), "box": row["box"]}
 
 
-def _named(root: Path, expression: re.Pattern[str] | None) -> Iterator[tuple[str, str, int, Path]]:
+def _named(root: Path, pattern: Pattern | None) -> Iterator[tuple[str, str, int, Path]]:
     for model, sample, path in distinguish_names(list(find_clips(root))):
-        if expression is None:
+        if pattern is None:
             yield model, sample, 0, path
-        elif match := expression.fullmatch(path.relative_to(root).as_posix()):
-            groups = match.groupdict()
-            yield groups.get("model") or model, groups.get("id") or sample, int(groups.get("seed") or 0), path
-
-
-def _expression(pattern: str) -> re.Pattern[str]:
-    parts = re.split(r"\{(\w+)\}", pattern)
-    unknown = [name for name in parts[1::2] if name not in PLACEHOLDERS]
-    if unknown or "id" not in parts[1::2]:
-        raise UsageError(f"a pattern must contain {{id}} and may contain {{model}} and {{seed}}; got {pattern!r}")
-    return re.compile("".join(PLACEHOLDERS[part] if i % 2 else re.escape(part) for i, part in enumerate(parts)))
+        elif facts := pattern.facts(path.relative_to(root).as_posix()):
+            yield facts.model or model, facts.scene, facts.seed, path

@@ -3,8 +3,10 @@
 from revisit.core import METRICS
 from revisit.core.suites import Suite, read_card, suite
 from revisit.results.tables import standard_summary
+from revisit.suites.folder.datasets import read
 from revisit.suites.folder.jobs import jobs
-from revisit.suites.folder.read import read, recognises
+from revisit.suites.folder.questions import settings
+from revisit.suites.folder.read import recognises
 
 # The order in which families are shown; a plugin's family comes last.
 FAMILIES = (
@@ -23,4 +25,6 @@ def metrics() -> list[str]:
     return sorted((metric_id for metric_id in METRICS if "folder" in METRICS[metric_id].suites), key=position)
 
 
-FOLDER = suite(Suite("folder", read_card(__package__), read, recognises, metrics, standard_summary, jobs=jobs))
+FOLDER = suite(
+    Suite("folder", read_card(__package__), read, recognises, metrics, standard_summary, settings=settings, jobs=jobs)
+)

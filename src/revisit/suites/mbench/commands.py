@@ -146,6 +146,7 @@ def eval_(
     quiet: bool = typer.Option(False, "--quiet", help="Print only errors."),
     log_file: Path = typer.Option(None, help="Log file; eval.log in the run by default."),
     no_log_file: bool = typer.Option(False, "--no-log-file", help="Write no log."),
+    json: bool = JSON,
 ) -> None:
     """Score a dataset. Items that cannot be used are reported. The same command resumes; other metrics are added."""
     from dataclasses import replace
@@ -207,7 +208,9 @@ def eval_(
         from revisit.report.write_html import write_report
 
         write_report(run)
-    if not quiet:
+    if json:
+        console.data(run.summary)
+    elif not quiet:
         console.summary(run.summary, show_all=True)
         console.notes(run.plan, run.facts["notes"])
         console.message(f"results: {output / 'metrics'}")
@@ -237,6 +240,7 @@ def prepare(
     workers: int = ODOMETRY_WORKERS,
     root: list[Path] = ROOT,
     quiet: bool = QUIET,
+    json: bool = JSON,
 ) -> None:
     """Make camera-pose artifacts for clips that have none. The same command resumes.
 
@@ -267,6 +271,9 @@ def prepare(
     if output is not None and outcome.made + outcome.kept:
         console.message(note_artifacts(data, output))
     missing = len(items) - len(tasks)
+    if json:
+        facts = {"made": outcome.made, "kept": outcome.kept, "failed": list(outcome.failed), "without_video": missing}
+        console.data(facts)
     console.message(
         f"{outcome.made} made, {outcome.kept} kept, {len(outcome.failed)} failed, {missing} without a video"
     )
@@ -281,6 +288,7 @@ def submit(
     name: str = typer.Option("", help="Its name on the leaderboard; that of the run by default."),
     out: Path = out_option("The zip file; <model>.zip by default."),
     dataset: Path = typer.Option(None, help="The dataset, if it has moved since the run."),
+    json: bool = JSON,
 ) -> None:
     """Write the zip file for the public leaderboard. It needs a run with all items of a model."""
     from revisit.core import UsageError
@@ -315,16 +323,21 @@ def submit(
         raise UsageError(faults[0])
     for line in maker_lines(finished_run.plan, finished_run.summary["mbench"]["setting"]):
         console.message(line)
-    typer.echo(str(path))
+    if json:
+        console.data({"file": str(path), **content})
+    else:
+        typer.echo(str(path))
 
 
 @app.command("check-submission")
-def check_submission(path: Path = typer.Argument(help="The submission's zip file.")) -> None:
+def check_submission(path: Path = typer.Argument(help="The submission's zip file."), json: bool = JSON) -> None:
     """List what is wrong with a submission. Exit code 1 if there is anything."""
     from revisit.suites.mbench.submission import problems
 
     faults = problems(path)
-    for problem in faults:
+    if json:
+        console.data({"file": str(path), "valid": not faults, "problems": list(faults)})
+    for problem in faults if not json else ():
         typer.echo(console.clean(problem))
     console.message(f"{len(faults)} problems" if faults else "valid")
     raise typer.Exit(1 if faults else 0)
@@ -423,6 +436,7 @@ def build(
     frames: int = judging.FRAMES,
     licence: str = typer.Option(..., "--licence", help="Of the videos, such as CC-BY-4.0; it goes onto the card."),
     source: str = typer.Option(..., help="Where the videos are from; it goes onto the card."),
+    json: bool = JSON,
 ) -> None:
     """Choose and caption videos with a judge; write MBench-A and MBench-T."""
     from revisit.core import RevisitError, UsageError
@@ -447,6 +461,9 @@ def build(
         raise UsageError("no video was chosen; the reasons are above")
     places = write(out, descriptions, licence=licence, source=source)
     console.message(f"{len(descriptions)} of {len(files)} videos chosen")
+    if json:
+        console.data({"chosen": len(descriptions), "videos": len(files), "datasets": [str(place) for place in places]})
+        return
     for place in places:
         typer.echo(f"revisit build check {place}")
 

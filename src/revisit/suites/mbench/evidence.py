@@ -82,16 +82,6 @@ class WarpedViews:
     note: str
 
 
-@evidence(id="object_masks")
-@dataclass(frozen=True)
-class ObjectMasks:
-    """Which pixels are the target's, in some frames."""
-
-    index: Annotated[Array, "N"]  # frames that were looked at
-    mask: Annotated[Array, "N, height, width"]  # bool; empty masks where it is not seen
-    maker: str
-
-
 @evidence(id="object_region")
 @dataclass(frozen=True)
 class ObjectRegion:
@@ -102,17 +92,6 @@ class ObjectRegion:
     box: Annotated[Array, "N, 4"]  # fractions x0, y0, x1, y1; of the mask, where there is one
     mask: Annotated[Array, "N, height, width"]  # bool; (N, 0, 0) where there are boxes only
     source: str
-
-
-@evidence(id="object_features")
-@dataclass(frozen=True)
-class ObjectFeatures:
-    """A descriptor of the target in each frame that shows it."""
-
-    index: Annotated[Array, "F"]  # frames that were looked at
-    frame: Annotated[Array, "N"]  # those that show it
-    vector: Annotated[Array, "N, D; finite"]
-    maker: str
 
 
 @evidence(id="face_features")

@@ -15,19 +15,15 @@ from revisit.geometry.poses import InvalidPoses
 from revisit.media import load_npz, npz_shapes
 from revisit.media.error_names import naming_clip
 from revisit.observers.geometry_file import complete, geometry_of, read_geometry
-from revisit.observers.imports.tables import frame_numbers, in_order, read_arrays, read_label
+from revisit.observers.imports.tables import frame_numbers, read_arrays, read_label, vectors
 from revisit.suites.mbench.evidence import (
     BodyFeatures,
     FaceFeatures,
     GeometryTrack,
     GramDistances,
-    ObjectFeatures,
-    ObjectMasks,
     TextFeatures,
 )
 
-MASKS = "an npz with mask (frames, height, width), frame and maker"
-OBJECT = "an npz with vector (rows, channels), frame, looked (all frames asked) and maker"
 FACES = (
     "an npz with vector (faces, channels), frame (of each face), looked (all frames asked), maker, and same (the least "
     "cosine of one person's faces, 0.15 where it is not given)"
@@ -80,30 +76,6 @@ def poses_in(path: Path) -> int:
         if depth is not None and depth[0] != count:
             raise MediaError(f"its depth is {depth} beside {count} poses; expected one map per pose")
     return count
-
-
-@observer(id="import.masks", version=1, kind="file", makes=ObjectMasks, artifact="masks", sets=("lite",))
-def masks(path: Path) -> ObjectMasks:
-    """Masks of the target, from an npz file."""
-    with naming_clip(path):
-        arrays = read_arrays(path, "mask", MASKS)
-        if arrays["mask"].ndim != 3:
-            raise MediaError(f"its mask has shape {arrays['mask'].shape}; expected {MASKS}")
-        frame, mask = in_order(arrays["frame"], arrays["mask"] > 0)
-    return ObjectMasks(frame, mask, read_label(arrays, "maker"))
-
-
-@observer(
-    id="import.object_features", version=1, kind="file", makes=ObjectFeatures, artifact="object_features",
-    sets=("lite",),
-)  # fmt: skip
-def object_features(path: Path) -> ObjectFeatures:
-    """Descriptors of the target, from an npz file."""
-    with naming_clip(path):
-        arrays = read_arrays(path, "vector", OBJECT)
-        frame, vector = in_order(arrays["frame"], vectors(arrays, "vector", OBJECT))
-        looked = frame_numbers(np.ravel(arrays.get("looked", frame)), OBJECT)
-    return ObjectFeatures(np.union1d(looked, frame), frame, vector, read_label(arrays, "maker"))
 
 
 @observer(id="import.faces", version=1, kind="file", makes=FaceFeatures, artifact="faces", sets=("lite",))
@@ -173,11 +145,3 @@ def clip_features(path: Path) -> TextFeatures:
             )
         cut = bool(np.any(arrays.get("cut", np.array(False))))
     return TextFeatures(arrays["frame"], segment, image, text, cut, read_label(arrays, "maker"))
-
-
-def vectors(arrays: dict[str, np.ndarray], name: str, expected: str) -> np.ndarray:
-    """A table of finite numbers, (rows, channels)."""
-    table = np.asarray(arrays[name])
-    if table.ndim != 2 or table.dtype.kind not in "iuf" or not np.isfinite(table).all():
-        raise MediaError(f"its {name} has shape {table.shape} or values that are not finite; expected {expected}")
-    return table.astype(np.float32)

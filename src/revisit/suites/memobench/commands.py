@@ -18,7 +18,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
-from revisit.cli.options import WORKERS
+from revisit.cli.options import JSON, WORKERS
 from revisit.cli.running import run_evaluation
 from revisit.suites.memobench.commands_build import build
 from revisit.suites.memobench.commands_judge import questions, review, wording
@@ -75,6 +75,7 @@ def eval_(
     protocol: str = PROTOCOL,
     run: Path = RUN,
     workers: int = WORKERS,
+    json: bool = JSON,
 ) -> None:
     """Score the automated metrics of clips, as run_eval.py does. One CSV file with a row per clip."""
     from revisit.core import UsageError
@@ -94,17 +95,21 @@ def eval_(
     only = [f"only={','.join(filter(None, (clip, scene)))}"] if clip or scene else []
     prompts = {"synthetic": ("--prompt_src_syn", prompt_src_syn), "real": ("--prompt_src_real", prompt_src_real)}
     sampling = {"long_side": max_side, "step": sample_step}
-    name, rows = "", []
+    name, rows, runs = "", [], []
     for split in ("synthetic", "real") if mode == "both" else (mode,):
         name = model or _model_of(roots[split])
         options, place = [*only, *_prompts(*prompts[split])], run / name / f"eval-{split}"
         results = _run(
-            roots[split], name, data, metrics, options, observer_set, protocol, place, workers, sampling=sampling
-        )
+            roots[split], name, data, metrics, options, observer_set, protocol, place, workers, sampling=sampling,
+            json=json,
+        )  # fmt: skip
+        runs.append(results)
         rows.append(results / "memobench_csv/outputs")
     csv_path = out_csv or Path("outputs") / name / f"eval_{mode}.csv"
     _joined([path for folder in rows for path in sorted(folder.rglob("eval_*.csv"))], csv_path)
     console.message(f"results: {csv_path}")
+    if json:
+        _print_summaries(runs)
 
 
 @app.command("ors")
@@ -121,13 +126,18 @@ def ors(
     protocol: str = PROTOCOL,
     run: Path = RUN,
     workers: int = WORKERS,
+    json: bool = JSON,
 ) -> None:
     """Score the object reappearance of clips, as compute_ors.py does."""
-    options = [f"detections={detections}"] if detections else []
+    options, runs = [f"detections={detections}"] if detections else [], []
     for folder in _folders(model_name, video_dirs):
         name = _model_of(folder) if model_name == "all" else model_name
-        results = _run(folder, name, data, ["memo_ors"], options, observer_set, protocol, run / name / "ors", workers)
+        place = run / name / "ors"
+        results = _run(folder, name, data, ["memo_ors"], options, observer_set, protocol, place, workers, json=json)
+        runs.append(results)
         _copied(results / "memobench_csv/ors_results", output_dir / name)
+    if json:
+        _print_summaries(runs)
 
 
 @app.command("vqa")
@@ -150,6 +160,7 @@ def vqa(
     protocol: str = PROTOCOL,
     run: Path = RUN,
     workers: int = WORKERS,
+    json: bool = JSON,
 ) -> None:
     """Ask a judge the questions about clips, as llm-vqa.py does."""
     from revisit.suites.memobench.question_bank import read_failure_cases
@@ -157,13 +168,18 @@ def vqa(
     if model_id:
         os.environ["REVISIT_JUDGE_MODEL"] = model_id
     judge = judge or _gemini(model_id)
-    options = [f"questions={questions_dir}"]
+    options, runs = [f"questions={questions_dir}"], []
     if cases_csv is not None:
         options.append(f"only={','.join(case.clip for case in read_failure_cases(cases_csv))}")
     for number, folder in enumerate(_folders(model_name, [*video_dirs, *(further or [])])):
         place = run / model_name / f"vqa-{number}"
-        results = _run(folder, model_name, data, ["vqa"], options, observer_set, protocol, place, workers, judge)
+        results = _run(
+            folder, model_name, data, ["vqa"], options, observer_set, protocol, place, workers, judge, json=json
+        )
+        runs.append(results)
         _copied(results / "memobench_csv/vqa_results", output_dir / model_name)
+    if json:
+        _print_summaries(runs)
 
 
 @app.command("leaderboard")
@@ -181,6 +197,7 @@ def leaderboard(
     sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the best come first."),
     subset: str = typer.Option("", "--subset", help="synthetic, real or all."),
     merge: bool = typer.Option(False, "--merge", help="MyModel and my-model are one model; leaderboard.py says two."),
+    json: bool = JSON,
 ) -> None:
     """Compare the result files of models, as leaderboard.py does."""
     from revisit.cli.leaderboard import require_column, written_as
@@ -194,6 +211,9 @@ def leaderboard(
     if output is not None:
         output.write_text(as_csv(board, sort=sort), encoding="utf-8")
         console.message(f"written: {output}")
+    if json:
+        console.data(board.as_json())
+        return
     if table_format != "csv":
         written_as([board], table_format, sort)
         return
@@ -204,9 +224,9 @@ def leaderboard(
 def _run(
     source: Path, model: str, data: Path, metrics: list[str], options: list[str], observer_set: str,
     protocol: str | None, out: Path, workers: int | None, judge: str = "",
-    sampling: Mapping[str, int | None] | None = None,
+    sampling: Mapping[str, int | None] | None = None, json: bool = False,
 ) -> Path:  # fmt: skip
-    """Score a folder of clips and print what came of it; the folder of the run."""
+    """Score a folder of clips, and print what came of it unless JSON is printed later; the folder of the run."""
     from revisit.core import UsageError
     from revisit.engine.request import Request
 
@@ -217,8 +237,16 @@ def _run(
         source, "memobench", observer_set, protocol, metrics, None, "auto", [], suite_options, judge, truth=False
     )
     finished_run = run_evaluation(_sampled(request, sampling or {}), out, workers=workers)
-    console.summary(finished_run.summary, show_all=True)
+    if not json:
+        console.summary(finished_run.summary, show_all=True)
     return finished_run.path
+
+
+def _print_summaries(runs: list[Path]) -> None:
+    """The summaries of runs as JSON, by the folder of each."""
+    from revisit.results.run import Run
+
+    console.data({str(path): Run(path).summary for path in runs})
 
 
 def _sampled(request: Request, sampling: Mapping[str, int | None]) -> Request:

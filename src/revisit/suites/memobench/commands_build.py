@@ -9,7 +9,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.judge import FRAMES, asker_of, look_at
-from revisit.cli.options import out_option
+from revisit.cli.options import JSON, out_option
 
 WIDTH = 384  # pixels: what odometry works with
 
@@ -24,6 +24,7 @@ def build(
     poses: bool = typer.Option(True, "--poses/--no-poses", help="Estimate the camera's turns by odometry."),
     licence: str = typer.Option(..., "--licence", help="Of the recordings; it goes onto the card."),
     source: str = typer.Option(..., help="Where the recordings are from; it goes onto the card."),
+    json: bool = JSON,
 ) -> None:
     """Make a dataset in MemoBench's layout from recordings.
 
@@ -42,7 +43,10 @@ def build(
         data, notes = write(out, described, estimate, licence=licence, source=source, banks=banks)
     for sentence in notes if poses else ():
         console.message(sentence)
-    typer.echo(f"revisit build check {data}")
+    if json:
+        console.data({"dataset": str(data), "recordings": len(recordings), "notes": list(notes)})
+    else:
+        typer.echo(f"revisit build check {data}")
 
 
 def _banks(asker: Any, data: Path, frames: int) -> None:

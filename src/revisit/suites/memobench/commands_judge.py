@@ -10,7 +10,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.judge import FRAMES, JUDGE, asker_of, look_at
-from revisit.cli.options import out_option
+from revisit.cli.options import JSON, out_option
 
 ASKED_TWICE = 0.9  # likeness of two questions, by MiniLM
 
@@ -32,6 +32,7 @@ def questions(
     out: Path = out_option("Folder for the banks and the sheets for review.", Path("questions")),
     limit: int = typer.Option(None, min=1, help="At most this many clips of a dataset."),
     fresh: bool = typer.Option(False, "--fresh", help="Write existing banks again."),
+    json: bool = JSON,
 ) -> None:
     """Write and filter MemoBench questions with a judge.
 
@@ -78,6 +79,8 @@ def questions(
                     raise
                 failed += 1
                 console.message(f"{task.name.title}: {error}")
+    if json:
+        console.data({"folder": str(out), "clips": [task.name.title for task in todo], "failed": failed})
     if root is not None:
         console.message(f"{len(todo) - failed} banks written; score with --option questions={out}")
     raise typer.Exit(1 if failed else 0)
@@ -129,6 +132,7 @@ def _asked_twice(texts: Mapping[int, str]) -> list[str]:
 def wording(
     repository: Path = typer.Argument(help="Your copy of MemoBench's repository."),
     out: Path = out_option("The file to write.", Path("memobench-wording.yaml")),
+    json: bool = JSON,
 ) -> None:
     """Extract the wording of MemoBench's questions from its repository."""
     from revisit.core import UsageError
@@ -137,6 +141,8 @@ def wording(
     if out.exists():
         raise UsageError(f"{out} already exists; choose another file with --out")
     out.write_text(as_yaml(from_repository(repository)), encoding="utf-8")
+    if json:
+        console.data({"file": str(out)})
     console.message(f"{out}: pass it with --option wording={out} to eval, or --wording {out} to judge questions")
 
 
@@ -146,6 +152,7 @@ def review(
     ),
     reviews: Path = typer.Option(None, help="What raters of `revisit annotate --task review` said: reviews.json."),
     out: Path = out_option("Folder for the reviewed banks, with --reviews."),
+    json: bool = JSON,
 ) -> None:
     """Keep the questions of a bank that people approved. In its sheet, or those that most raters keep."""
     from dataclasses import replace
@@ -157,8 +164,11 @@ def review(
     if reviews is not None:
         if out is None:
             raise UsageError("say with --out where the reviewed banks go")
-        for line in write_reviewed_banks(bank, reviews, out):
+        lines = write_reviewed_banks(bank, reviews, out)
+        for line in lines:
             console.message(line)
+        if json:
+            console.data({"folder": str(out), "banks": list(lines)})
         return
     sheet = bank.with_name(bank.name.replace("-questions.csv", "-review.csv"))
     if sheet == bank or not sheet.is_file():
@@ -166,4 +176,6 @@ def review(
     questions = read_bank(bank)
     final = review_filter(questions.final, read_reviews(sheet.read_text(encoding="utf-8-sig")))
     bank.write_bytes(write_bank(replace(questions, final=final)).encode())
+    if json:
+        console.data({"file": str(bank), "approved": len(final), "questions": len(questions.final)})
     console.message(f"{len(final)} of {len(questions.final)} questions were approved")

@@ -16,12 +16,18 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.judge import FRAMES, asker_of, look_at
-from revisit.cli.options import QUIET, WORKERS, out_option
+from revisit.cli.options import JSON, QUIET, WORKERS, out_option
 from revisit.cli.running import print_summary, run_evaluation
 
 DINO = "dinov3-base"
 DINO_PATH = Path("dinov3_vitb16")  # where the public evaluator looks
 GROUPS = "lcm,visual,dino,action,gsc"
+CACHE_VARIABLE = "MIND_CACHE_DIR"
+CACHED_FILES = {  # weights -> where the public evaluator keeps them below its cache
+    "musiq-spaq": "pyiqa_model/musiq_spaq_ckpt-358bb6af.pth",
+    "clip-vit-l-14-openai": "clip_model/ViT-L-14.pt",
+    "laion-aesthetic-v1": "vitl_model/sa_0_4_vit_l_14_linear.pth",
+}
 
 
 def mind(
@@ -46,6 +52,7 @@ def mind(
     fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run."),
     report: bool = typer.Option(False, "--report/--no-report", help="Also write the HTML report."),
     quiet: bool = QUIET,
+    json: bool = JSON,
 ) -> None:
     """MIND: score a model's predictions, as its evaluator does. The same command resumes."""
     from dataclasses import replace
@@ -55,6 +62,7 @@ def mind(
     from revisit.media.files import replacing
 
     _dino(dino_path)
+    _cached_weights(Path(os.environ.get(CACHE_VARIABLE) or "~/.cache/mind").expanduser())
     _gpus(num_gpus)
     for folder, flag in ((gt_root, "--gt_root"), (test_root, "--test_root")):
         if not folder.is_dir():
@@ -77,7 +85,7 @@ def mind(
     finished_run = run_evaluation(
         request, run or Path("runs") / name, quiet=quiet, fresh=fresh, workers=workers, exported=copy
     )
-    code = print_summary(finished_run, report=report, show_all=True)
+    code = print_summary(finished_run, report=report, show_all=True, json=json)
     console.message(f"results: {json_path}")
     raise typer.Exit(code)
 
@@ -92,6 +100,38 @@ def _dino(folder: Path | None) -> None:
         os.environ[variable_of(DINO)] = str(weights_folder.resolve())
     elif folder is not None:
         raise UsageError(f"--dino_path {folder}: there is no such folder; it holds model.safetensors and config.json")
+
+
+def _cached_weights(cache: Path) -> None:
+    """Install the weights that the public evaluator has fetched before, where they are not installed yet."""
+    import tempfile
+
+    from revisit.weights.directories import find_local
+    from revisit.weights.lock import entry
+    from revisit.weights.pull import MIRROR, pull
+
+    files = {
+        id: cache / place
+        for id, place in CACHED_FILES.items()
+        if (cache / place).is_file() and isinstance(find_local(entry(id)), str)
+    }
+    if not files:
+        return
+    before = os.environ.get(MIRROR)
+    with tempfile.TemporaryDirectory() as mirror:
+        for id, path in files.items():
+            place = Path(mirror) / id / path.name
+            place.parent.mkdir()
+            place.symlink_to(path.resolve())
+        os.environ[MIRROR] = mirror
+        try:
+            outcomes = pull(list(files), offline=True)
+        finally:
+            os.environ.pop(MIRROR)
+            if before is not None:
+                os.environ[MIRROR] = before
+    for outcome in outcomes:
+        console.message(f"{outcome.id}: {outcome.state} from {files[outcome.id]}")
 
 
 def _gpus(number: int) -> None:
@@ -124,6 +164,7 @@ def build(
     scenes: Path = typer.Option(None, help="CSV with name and kind of scene; it goes before what a judge says."),
     licence: str = typer.Option(..., "--licence", help="Of the recordings; it goes onto the card."),
     source: str = typer.Option(..., help="Where they are from; it goes onto the card."),
+    json: bool = JSON,
 ) -> None:
     """Make a dataset in MIND's layout from recordings.
 
@@ -145,7 +186,10 @@ def build(
         console.message(sentence)
     for sentence in left_out:
         console.message(f"left out: {sentence}")
-    typer.echo(f"revisit build check {data}")
+    if json:
+        console.data({"dataset": str(data), "left_out": list(left_out), "problems": list(trouble)})
+    else:
+        typer.echo(f"revisit build check {data}")
     raise typer.Exit(1 if trouble else 0)
 
 

@@ -1,4 +1,4 @@
-"""Evidence of MIND: ratings of frames, their distance from the reference and from the first frame, and actions."""
+"""Evidence of MIND: distances of frames from the reference and from the first frame, and actions."""
 
 from __future__ import annotations
 
@@ -6,26 +6,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from revisit.core import Array, evidence
-
-
-@evidence(id="imaging_quality")
-@dataclass(frozen=True)
-class ImagingQuality:
-    """Technical quality of each frame as a network rates it, 0 to 1."""
-
-    index: Annotated[Array, "N"]
-    value: Annotated[Array, "N"]
-    net: str
-
-
-@evidence(id="aesthetic_quality")
-@dataclass(frozen=True)
-class AestheticQuality:
-    """Beauty of each frame as a network rates it, 0 to 1."""
-
-    index: Annotated[Array, "N"]
-    value: Annotated[Array, "N"]
-    net: str
 
 
 @evidence(id="feature_error")

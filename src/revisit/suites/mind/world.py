@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+import revisit.suites.mind.world_films  # noqa: F401 - registers its layout
 from revisit.geometry.formats import format_colmap
 from revisit.geometry.poses import trajectory
 from revisit.geometry.rotations import axis_angle

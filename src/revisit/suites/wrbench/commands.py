@@ -173,6 +173,7 @@ def build(
     timeout: float = typer.Option(600, help="Seconds for one picture by --t2i."),
     licence: str = typer.Option(..., "--licence", help="Of the scenes and pictures; it goes onto the card."),
     source: str = typer.Option(..., help="Where they are from; it goes onto the card."),
+    json: bool = JSON,
 ) -> None:
     """Write WRBench's prompts from scenes, and draw first frames.
 
@@ -189,7 +190,10 @@ def build(
     for sentence in problems:
         console.message(sentence)
     console.message(f"{len(families)} families, {4 * len(families)} events")
-    typer.echo(f"revisit build check {place}")
+    if json:
+        console.data({"dataset": str(place), "families": len(families), "problems": list(problems)})
+    else:
+        typer.echo(f"revisit build check {place}")
     raise typer.Exit(1 if problems else 0)
 
 

@@ -171,4 +171,5 @@ def films(seed: int) -> list[Order]:
 
 MODELS = ("perfect", "frozen_camera", "partial_return", "state_reset", "teleport", "duplicate")
 OPTIONS = "--suite wrbench --option poses={folder}/poses --option targets={folder}/targets.json"
-LAYOUT = layout(Layout("wrbench", films, MODELS, shoot, index, "manifest.json", OPTIONS))
+LEAST_FRAMES = 81  # as the paths that its cameras are asked for
+LAYOUT = layout(Layout("wrbench", films, MODELS, shoot, index, "manifest.json", OPTIONS, least_frames=LEAST_FRAMES))

@@ -88,13 +88,14 @@ const RevisitPlayer = (() => {
     const wiper = make("input", { type: "range", min: "0", max: "1000", value: "500", "aria-label": "Where A ends and B begins", class: "rp-wiper" });
     wiper.addEventListener("input", () => wipe(Number(wiper.value) / 1000));
     wiper.hidden = true;
+    const names = make("div", { class: "rp-names", hidden: true }, make("span"), make("span")); // A left, B right
     const bar = make(
       "div", { class: "rp-bar" }, playButton, button("‹", "One frame back", "←", () => step(-1)),
       button("›", "One frame on", "→", () => step(1)), make("div", { class: "rp-line" }, slider, ticks), counter, speeds, loopButton,
     );
     if (videos.length > 1) bar.append(wipeButton);
     root.classList.add("rp");
-    root.append(grid, wiper, bar);
+    root.append(names, grid, wiper, bar);
 
     function marks(given) {
       ticks.replaceChildren(...given.map((mark) => {
@@ -242,7 +243,9 @@ const RevisitPlayer = (() => {
       if (videos.length < 2) return;
       cut = share;
       grid.classList.toggle("rp-wiped", cut !== null);
+      names.hidden = cut === null || !wiped.some((k) => clips[k].title);
       wiper.hidden = cut === null;
+      wiped.forEach((k, side) => { names.children[side].textContent = names.children[side].title = (side ? "right: " : "left: ") + clips[k].title; });
       if (cut !== null) wiper.value = String(Math.round(cut * 1000));
       cells.forEach((cell, k) => {
         cell.classList.toggle("rp-a", k === wiped[0]);

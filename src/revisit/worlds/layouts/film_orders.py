@@ -32,9 +32,14 @@ class Order:
     event: str
     script: str = "yaw"
 
+    @property
+    def world(self) -> World:
+        """Where it is played."""
+        return _world(self.seed, self.place, self.kind, EVENTS[self.event].needs_perch)
+
     def film(self, size: tuple[int, int], frames: int) -> tuple[str, Film]:
         """What it is called, and the film."""
-        world = _world(self.seed, self.place, self.kind, EVENTS[self.event].needs_perch)
+        world = self.world
         right = world.turn == "right"
         camera, action = ("RL", "right_then_left") if right else ("LR", "left_then_right")
         away, back = ("right", "left") if right else ("left", "right")
@@ -76,6 +81,7 @@ class Layout:
     index: Callable[[Path, Sequence[Row]], None]
     source: str = ""
     options: str = ""
+    least_frames: int = 0  # of a clip, where the rules of the benchmark need so many
 
     def write(self, folder: Path, films: Mapping[str, Film], models: Sequence[Model], seed: int = 0) -> Path:
         """Write films, by name, as models remember them; return what `revisit eval` is given."""
@@ -107,6 +113,28 @@ def layout(suite_layout: Kind) -> Kind:
     """Register a layout."""
     LAYOUTS.add(suite_layout.id, suite_layout)
     return suite_layout
+
+
+def layout_of(suite_id: str) -> Layout | None:
+    """The first layout whose clips a suite reads and any model may make, or None."""
+    return next(
+        (one for one in LAYOUTS.values() if isinstance(one, Layout) and _arguments(one).get("--suite") == [suite_id]),
+        None,
+    )
+
+
+def suite_options(suite_layout: Layout, folder: Path) -> list[str]:
+    """The options, name=value, that the suite of a layout is given."""
+    return [text.format(folder=folder) for text in _arguments(suite_layout).get("--option", [])]
+
+
+def _arguments(suite_layout: Layout) -> dict[str, list[str]]:
+    """What stands behind each flag of a layout's arguments."""
+    words = suite_layout.options.split()
+    found: dict[str, list[str]] = {}
+    for flag, value in zip(words[::2], words[1::2], strict=True):
+        found.setdefault(flag, []).append(value)
+    return found
 
 
 def evaluation(id: str, folder: Path) -> str:

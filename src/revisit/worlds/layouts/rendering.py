@@ -47,6 +47,7 @@ def render(
     suites: Sequence[str],
     *,
     seeds: int = 2,
+    first_seed: int = 0,
     size: tuple[int, int] = SIZE,
     frames: int | None = None,
     models: Sequence[Model] = (),
@@ -54,7 +55,7 @@ def render(
     fresh: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Path]:
-    """Write films of the first seeds in the layouts of suites; return the folder of each.
+    """Write films of some seeds in the layouts of suites; return the folder of each.
 
     `models` are those of each suite by default. `workers` processes shoot side by side, as many as cores by default;
     0 works in this process. Layouts with films of their own (MIND: many and short) get half of the size. `frames` is
@@ -71,7 +72,8 @@ def render(
         raise UsageError(f"a clip that leaves and returns needs at least {LEAST_FRAMES} frames, not {frames}")
     settings = {"revisit": __version__, "size": list(size), "frames": frames or FRAMES}
     _same_settings(folder, suites, settings, fresh)
-    jobs = [job for suite in suites for job in _jobs(folder / suite, suite, seeds, size, frames, tuple(models))]
+    wanted = range(first_seed, first_seed + seeds)
+    jobs = [job for suite in suites for job in _jobs(folder / suite, suite, wanted, size, frames, tuple(models))]
     rows: dict[str, list[Row]] = {suite: [] for suite in suites}
     shot = run_in_processes(_shoot, jobs, workers, sum(job.steps for job in jobs), progress)
     for job, film_rows in zip(jobs, shot, strict=True):
@@ -84,14 +86,14 @@ def render(
 
 
 def _jobs(
-    folder: Path, suite: str, seeds: int, size: tuple[int, int], frames: int | None, models: tuple[Model, ...]
+    folder: Path, suite: str, seeds: Sequence[int], size: tuple[int, int], frames: int | None, models: tuple[Model, ...]
 ) -> Iterator[RenderJob]:
     layout = LAYOUTS[suite]
     if isinstance(layout, OwnFilms):
         yield RenderJob(suite, folder, (), (), (size[0] // 2, size[1] // 2), frames)
         return
     models_of_job = models or tuple(map(Model.parse, layout.models))
-    for seed in range(seeds):
+    for seed in seeds:
         for _, orders in groupby(layout.films(seed), lambda order: (order.seed, order.place, order.kind)):
             yield RenderJob(suite, folder, tuple(orders), models_of_job, size, frames)
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from revisit.core import InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
+from revisit.evidence.objects import ObjectFeatures
 from revisit.metrics.vectors import unit_vectors
-from revisit.suites.mbench.evidence import BodyFeatures, FaceFeatures, FoldPairs, ObjectFeatures
+from revisit.suites.mbench.evidence import BodyFeatures, FaceFeatures, FoldPairs
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule
 
 LEAST_SHARE = 0.1  # of the frames that were looked at

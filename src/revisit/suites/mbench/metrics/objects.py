@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import NEEDS_BOX, Case, PublishedMaker, Score, Series, Unscored, derived, metric
+from revisit.evidence.objects import ObjectMasks
 from revisit.evidence.ssim import EDGE, SIGMA, WINDOW, ssim_map
 from revisit.evidence.target import HIDDEN, TargetPhases
 from revisit.metrics.frame_index import nearest_rows
-from revisit.suites.mbench.evidence import ObjectMasks, ObjectRegion, WarpedViews
+from revisit.suites.mbench.evidence import ObjectRegion, WarpedViews
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule
 
 LEAST_PIXELS, LEAST_SHARE = 400, 0.3  # of the target, after erosion, on a grid with a longer side of 504; of its mask

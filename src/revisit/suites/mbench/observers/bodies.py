@@ -13,6 +13,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, observer
 from revisit.observers.masks import SAM2
+from revisit.observers.object_features import DINOV2, GREY, SIDE, cut_out, described
 from revisit.suites.mbench.evidence import BodyFeatures, CaseAnnotations
 from revisit.suites.mbench.observers.faces import (
     BUFFALO,
@@ -23,7 +24,6 @@ from revisit.suites.mbench.observers.faces import (
     remembered,
     searched_frames,
 )
-from revisit.suites.mbench.observers.objects import DINOV2, GREY, SIDE, cut_out, described
 
 WIDE, HIGH = 3.0, 7.0  # the box of a body, in widths and heights of the face
 CHEST = 2.2  # heights of the face below its top

@@ -10,7 +10,8 @@ from typing import Any
 
 from revisit.core import Case, Metric, PublishedMaker, Score, Unscored, metric
 from revisit.evidence.frames import FrameFacts
-from revisit.suites.mind.evidence import AestheticQuality, FeatureError, ImagingQuality
+from revisit.evidence.quality import AestheticQuality, ImagingQuality
+from revisit.suites.mind.evidence import FeatureError
 from revisit.suites.mind.metrics.lcm import over_frames
 from revisit.suites.mind.metrics.selection import another_network
 

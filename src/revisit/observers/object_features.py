@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, Target, observer
+from revisit.evidence.objects import ObjectFeatures
 from revisit.observers.mask_tracking import box_of
 from revisit.observers.masks import AT_MOST, DINO, SAM2, choose_frames, follow_target
-from revisit.suites.mbench.evidence import ObjectFeatures
-from revisit.suites.mbench.observers.masks import THRESHOLD, Follower
+from revisit.observers.object_masks import THRESHOLD, Follower
 
 DINOV2 = "dinov2-base"
 LEAST_SHARE = 0.001  # of the frame: a smaller mask has hardly a patch of the network's

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, Target, observer, observers
+from revisit.evidence.objects import ObjectMasks
 from revisit.observers.mask_tracking import STORED_SIDE
 from revisit.observers.masks import (
     AT_MOST,
@@ -23,7 +24,6 @@ from revisit.observers.masks import (
     choose_frames,
     follow_target,
 )
-from revisit.suites.mbench.evidence import ObjectMasks
 
 if TYPE_CHECKING:
     from revisit.networks.sam2 import Sam2Tracker

@@ -1,0 +1,114 @@
+"""Does the demo decide with other rooms, too? Each seed renders nine rooms of its own, which are then evaluated.
+
+A seed holds if *perfect* is first in every question of memory, tied only with models that do not fail there, every
+model that fails in a question is beaten by *perfect* in it, and only *frozen* does not look away and come back.
+
+    python benchmarks/demo_seeds.py --seeds 1-10 --out build/demo_seeds.jsonl
+
+Seconds are of the processor, rendering and evaluating together; --all asks all metrics and writes the report, as
+`revisit demo` does, else only those of the verdict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from revisit.worlds.demo import FAILS, render_demo
+
+METRICS = [*FAILS]
+
+
+def problems(verdict: Mapping[str, Any]) -> list[str]:
+    """What a verdict of the demo lacks, as sentences."""
+    found = []
+    counts = verdict["look_away"]["models"]
+    if (still := [model for model, count in counts.items() if count["returned"] < count["asked"]]) != ["frozen"]:
+        found.append(f"not only frozen does not come back: {still}")
+    for answer in verdict["answers"]:
+        ask, fails = answer["question"]["ask"], FAILS.get(answer["metric"], ())
+        if not answer["metric"]:
+            if not answer["sentence"].startswith("see “"):
+                found.append(f"{ask} {answer['sentence']}")
+            continue
+        beaten = {pair["behind"] for pair in answer["pairs"] if pair["decided"] and pair["ahead"] == "perfect"}
+        ranks = {place["model"]: place["rank"] for place in answer["places"]}
+        if "perfect" not in answer["best"] or ranks.get("perfect") != 1:
+            found.append(f"{ask} perfect is not first: {answer['sentence']}")
+        if missing := [model for model in fails if model in ranks and model not in beaten]:
+            found.append(f"{ask} perfect does not beat {', '.join(missing)}: {answer['sentence']}")
+        if unscored := [model for model in fails if model not in ranks]:
+            found.append(f"{ask} {', '.join(unscored)} cannot be ranked: {answer['sentence']}")
+    return found
+
+
+def measure(seed: int, folder: Path, everything: bool) -> dict[str, Any]:
+    """Render and evaluate the rooms of a seed: seconds and problems."""
+    wall, cpu = time.monotonic(), _cpu()
+    render_demo(folder / "videos", seed=seed)
+    rendered = _cpu()
+    fewer = [] if everything else ["--no-report", *(word for id in METRICS for word in ("-m", id))]
+    words = ["eval", str(folder / "videos"), "--suite", "folder", "--set", "lite", "--out", str(folder / "run"), *fewer]
+    environment = {**os.environ, "REVISIT_CACHE": str(folder / "cache")}
+    done = subprocess.run(
+        [Path(sys.executable).with_name("revisit"), *words],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    if done.returncode:
+        return {"seed": seed, "problems": [done.stderr[-400:]]}
+    summary = json.loads((folder / "run/summary.json").read_text(encoding="utf-8"))
+    return {
+        "seed": seed,
+        "problems": problems(summary["verdict"]),
+        "cpu_seconds": round(_cpu() - cpu, 1),
+        "rendering": round(rendered - cpu, 1),
+        "wall_seconds": round(time.monotonic() - wall, 1),
+        "sentences": {answer["question"]["ask"]: answer["sentence"] for answer in summary["verdict"]["answers"]},
+    }
+
+
+def _cpu() -> float:
+    own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default="1-2", help="first and last, such as 1-10; 0 is the demo itself")
+    parser.add_argument("--all", action="store_true", help="all metrics, and the report")
+    parser.add_argument("--out", type=Path, help="file to which a line per seed is added")
+    options = parser.parse_args()
+    first, _, last = options.seeds.partition("-")
+    rows = []
+    for seed in range(int(first), int(last or first) + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            row = measure(seed, Path(folder), options.all)
+        rows.append(row)
+        print(
+            f"seed {seed}: {'; '.join(row['problems']) or 'holds'} ({row.get('cpu_seconds')} s of the processor)",
+            flush=True,
+        )
+        if options.out:
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            with options.out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    seconds = sorted(row["cpu_seconds"] for row in rows if "cpu_seconds" in row)
+    print(f"{sum(not row['problems'] for row in rows)} of {len(rows)} seeds hold; seconds of the processor: best "
+          f"{seconds[0]}, median {median(seconds)}, worst {seconds[-1]}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

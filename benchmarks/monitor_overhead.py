@@ -1,0 +1,148 @@
+"""What `Monitor.update` takes beside its networks, for tensors that lie on a GPU, as a sampler leaves them.
+
+Clips of (T, 3, H, W) in -1 to 1 with a reference in bytes. For each set of metrics, in one run:
+
+- networks alone: the same observers with networks on frames that are in memory already, called directly;
+- `update`: everything, parted into turning floats into bytes, networks, other observers (on the CPU), and the rest
+  (plan, digests, scores), each also as a share of the networks' own time.
+
+Needs a GPU and the weights efficientnet-lite0 and lpips_alex (`revisit weights pull --set small`; on a machine without
+network set REVISIT_WEIGHTS to a folder that holds the two).
+Run: python benchmarks/monitor_overhead.py [--clips 4] [--frames 81] [--size 832x480] [--out figures.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+SETS = {
+    "networks only": ["lpips"],
+    "memory": ["return_features", "motion_amount", "look_away"],
+}
+
+
+def look_away_and_back(seed: int, frames: int, width: int, height: int) -> np.ndarray:
+    """A window that slides over a painted wall and back: bytes."""
+    import cv2
+
+    rng = np.random.default_rng(seed)
+    wall = np.zeros((height, 3 * width, 3), np.float32)
+    for scale in (4, 16, 64):
+        grain = rng.random((height // scale + 1, 3 * width // scale + 1, 3), dtype=np.float32)
+        wall += cv2.resize(grain, (3 * width, height), interpolation=cv2.INTER_CUBIC) * scale**0.5
+    wall = ((wall - wall.min()) / np.ptp(wall) * 255).astype(np.uint8)
+    offsets = np.abs(np.sin(np.linspace(0, np.pi, frames))) * 1.5 * width
+    return np.stack([wall[:, int(x) : int(x) + width] for x in offsets])
+
+
+def sync() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def networks_alone(monitor: Any, clip: np.ndarray, truth: np.ndarray) -> float:
+    """Seconds of the observers with networks, by themselves, on one clip."""
+    from revisit.core import OBSERVERS, Case, Clip
+    from revisit.core.cases import IN_MEMORY, InMemory
+    from revisit.engine.cache import MemoryCache
+    from revisit.engine.jobs import jobs_of
+    from revisit.engine.observe import observe
+    from revisit.media import Limits
+
+    mine, other = (
+        Clip(Path(IN_MEMORY) / name, 24.0, frames=InMemory(rgb)) for name, rgb in (("a", clip), ("b", truth))
+    )
+    plan = monitor._scorer.plan(Case("a@model", "folder", "model", "a", mine, reference=other))
+    keys = [key for key, (_, _, task) in plan.tasks.items() if OBSERVERS[task.observer].weights]
+    sync()
+    spent = 0.0
+    for job in jobs_of(keys, plan.tasks, plan.clips):
+        for _, outcome in observe(job, MemoryCache(), Limits()):
+            if outcome.failed or outcome.broken:
+                sys.exit(f"failed: {outcome.failed or outcome.broken}")
+            spent += sum(outcome.made.values())
+    sync()
+    return spent
+
+
+def measure(metrics: list[str], clips: int, frames: int, width: int, height: int, device: str) -> dict[str, float]:
+    """Milliseconds a clip: of networks alone, of update, and of its parts."""
+    import torch
+
+    import revisit
+    from revisit.monitor.layouts import to_bytes
+
+    monitor = revisit.Monitor(
+        layout="TCHW", value_range=(-1, 1), metrics=metrics, set="small", memory="return_features"
+    )
+    alone, converting, total, networks, others = [], [], [], [], []
+    for number in range(clips + 1):
+        truth = look_away_and_back(number, frames, width, height)
+        noise = np.random.default_rng(number).integers(-6, 7, truth.shape)
+        clip = np.clip(truth + noise, 0, 255).astype(np.uint8)
+        tensor = (torch.from_numpy(clip).to(device).permute(0, 3, 1, 2).float() / 127.5 - 1).to(torch.bfloat16)
+        seconds = networks_alone(monitor, clip, truth)
+        sync()
+        started = time.perf_counter()
+        to_bytes(tensor, "TCHW", (-1, 1))
+        converted = time.perf_counter() - started
+        started = time.perf_counter()
+        monitor.update(tensor, name=str(number), reference=truth)
+        spent, part = time.perf_counter() - started, monitor._part.clips[str(number)].spent
+        if number:  # the first one loads the networks
+            alone.append(seconds)
+            converting.append(converted)
+            total.append(spent)
+            networks.append(part.networks)
+            others.append(part.observers)
+    middle = {
+        "networks alone": alone, "update": total, "floats to bytes": converting, "networks": networks,
+        "other observers": others,
+    }  # fmt: skip
+    figures = {name: 1000 * float(np.median(values)) for name, values in middle.items()}
+    figures["rest"] = figures["update"] - figures["floats to bytes"] - figures["networks"] - figures["other observers"]
+    return figures
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    asked.add_argument("--clips", type=int, default=4)
+    asked.add_argument("--frames", type=int, default=81)
+    asked.add_argument("--size", default="832x480")
+    asked.add_argument("--out", type=Path, help="write the figures as JSON")
+    asked.add_argument("--anyway", action="store_true", help="also without a GPU")
+    chosen = asked.parse_args()
+    import torch
+
+    if not torch.cuda.is_available() and not chosen.anyway:
+        print("left out: this needs a GPU (--anyway for a few frames on the CPU)")
+        return
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    width, height = map(int, chosen.size.split("x"))
+    where = torch.cuda.get_device_name() if device == "cuda" else "CPU"
+    print(f"{chosen.clips} clips of {chosen.frames} frames, {width} x {height}, on {where}; medians, ms a clip")
+    whole = {}
+    for name, metrics in SETS.items():
+        figures = whole[name] = measure(metrics, chosen.clips, chosen.frames, width, height, device)
+        beside = figures["update"] - figures["networks"] - figures["other observers"]
+        print(f"{name} ({', '.join(metrics)})")
+        for part, value in figures.items():
+            print(f"  {part:16} {value:9.1f}   {100 * value / figures['networks alone']:7.1f} % of networks alone")
+        print(f"  overhead: {100 * beside / figures['networks alone']:.1f} % (all but networks and other observers)")
+    if chosen.out:
+        chosen.out.write_text(json.dumps(whole, indent=1))
+
+
+if __name__ == "__main__":
+    main()

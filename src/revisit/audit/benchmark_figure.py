@@ -1,0 +1,114 @@
+"""The scorers' table as a figure: measures in rows, models with known faults in columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from revisit.audit.benchmark_table import ABSTAINS, BETTER, SAME, WORSE, MeasureRow, ScorersContent
+from revisit.audit.benchmark_trials import MODELS, PERFECT
+from revisit.results.display import number
+
+# Colour and sign of each verdict; the signs serve who cannot tell the colours apart.
+LOOKS = {
+    WORSE: ("#bfe3c6", ""),
+    ABSTAINS: ("#dfe3e8", "not scored"),
+    SAME: ("#fbd28b", "="),
+    BETTER: ("#f2a08f", ">"),
+    "": ("#ffffff", ""),
+}
+LEGEND = {
+    WORSE: "right: scored below the perfect model",
+    ABSTAINS: "right: not scored",
+    SAME: "= wrong: as good as the perfect model",
+    BETTER: "> wrong: better than the perfect model",
+}
+KEY = "Description"  # of the PNG: the digest of what it shows
+
+
+def digest(content: ScorersContent) -> str:
+    """What a figure was made from."""
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def draw(content: ScorersContent, path: Path) -> Path:
+    """Write the figure, and return its path."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.patches import Rectangle
+
+    rows = [row for row in content["rows"] if row["perfect_first"] is not None]
+    published = [row for row in rows if row["published"]]
+    corrected = {(row["suite"], row["measure"]): row for row in rows if not row["published"]}
+    height = 0.34 * len(published) + 1.5  # inches; the rest is for headings and the legend
+    figure, axes = plt.subplots(1, 2, figsize=(15.5, height), sharey=True, gridspec_kw={"wspace": 0.03})
+    sides: Sequence[tuple[str, list[MeasureRow | None]]] = (
+        ("as published", list(published)),
+        ("corrected", [corrected.get((row["suite"], row["measure"])) for row in published]),
+    )
+    for axis, (title, side) in zip(axes, sides, strict=True):
+        _grid(axis, title, side)
+    labels = [
+        f"{row['benchmark']}  {row['title']}{'*' if row['stand_in'] else ''} {'↑' if row['higher_is_better'] else '↓'}"
+        for row in published
+    ]
+    axes[0].set_yticks(range(len(published)), labels, fontsize=9)
+    _rules(axes[0], published)
+    handles = [Rectangle((0, 0), 1, 1, color=LOOKS[verdict][0]) for verdict in LEGEND]
+    figure.legend(handles, LEGEND.values(), loc="lower center", ncol=4, frameon=False, fontsize=9)
+    figure.suptitle(
+        f"What published measures give models with known faults: means over {content['worlds']} rendered worlds"
+        " (* by another network than the published one)",
+        fontsize=12, y=0.995,
+    )  # fmt: skip
+    figure.subplots_adjust(left=0.255, right=0.995, top=1 - 0.95 / height, bottom=0.55 / height)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130, metadata={KEY: digest(content)})
+    plt.close(figure)
+    return path
+
+
+def _grid(axis: Any, title: str, rows: Sequence[MeasureRow | None]) -> None:
+    """One half: a cell per measure and model."""
+    names = list(MODELS)
+    axis.set_xlim(-0.5, len(names) - 0.5)
+    axis.set_ylim(len(rows) - 0.5, -0.5)
+    axis.set_xticks(range(len(names)), list(MODELS.values()), fontsize=8.5, rotation=20, ha="left")
+    axis.xaxis.tick_top()
+    axis.tick_params(length=0)
+    axis.set_title(title, fontsize=11, fontweight="bold", pad=8)
+    for spine in axis.spines.values():
+        spine.set_visible(False)
+    for y, row in enumerate(rows):
+        for x, model in enumerate(names):
+            _cell(axis, x, y, row, model)
+
+
+def _cell(axis: Any, x: int, y: int, row: MeasureRow | None, model: str) -> None:
+    from matplotlib.patches import Rectangle
+
+    if row is None:
+        return
+    cell = row["cells"][model]
+    colour, sign = LOOKS[cell["verdict"]]
+    if model == PERFECT:
+        colour = "#ffffff"
+    axis.add_patch(Rectangle((x - 0.48, y - 0.45), 0.96, 0.9, color=colour))
+    text = sign if cell["mean"] is None else f"{number(cell['mean'])} {sign if sign in '=>' else ''}".strip()
+    quiet = not cell["verdict"] and model != PERFECT
+    axis.text(
+        x, y, text or "–", ha="center", va="center", fontsize=7.5 if sign == "not scored" else 8.5,
+        color="#a0a6ad" if quiet else "#1c2126", fontweight="bold" if model == PERFECT else "normal",
+    )  # fmt: skip
+
+
+def _rules(axis: Any, rows: Sequence[MeasureRow]) -> None:
+    """A line between benchmarks, across both halves."""
+    for y in range(1, len(rows)):
+        if rows[y]["suite"] != rows[y - 1]["suite"]:
+            axis.plot([-5.2, 16.2], [y - 0.5, y - 0.5], color="#b5bac0", linewidth=0.8, clip_on=False, zorder=0)

@@ -1,0 +1,211 @@
+"""Benchmarks on trial: every published measure of memory and control, on models whose faults are known.
+
+For each suite that names its measures and has a layout, each world is rendered as each model remembers it, and scored
+under the protocol that computes what was published and under our corrected one:
+
+<out>/<suite>/world_<k>/        films and runs; can be deleted once scored
+<out>/<suite>/world_<k>.json    scores of that world, which the same command does not make again
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import mean
+from typing import TypedDict
+
+from revisit.core import METRICS, OBSERVERS, SUITES, Suite, UsageError
+from revisit.engine.parameters import tunable
+from revisit.engine.plan import Plan
+from revisit.engine.request import Request
+from revisit.engine.worker_processes import one_thread_each
+from revisit.media import save_npz
+from revisit.media.files import write_text
+from revisit.results import Results
+from revisit.results.record_files import write_json
+from revisit.results.stand_ins import maker_of
+from revisit.worlds.describe import describe
+from revisit.worlds.layouts.common import Model
+from revisit.worlds.layouts.film_orders import Layout, layout_of, suite_options
+from revisit.worlds.layouts.rendering import render
+from revisit.worlds.workers import Progress, StepCallback, run_in_processes
+
+PERFECT = "perfect"
+# Model -> its name on the figure; all are rendered by the failures of these names.
+MODELS = {
+    PERFECT: "perfect",
+    "frozen_camera": "frozen camera",
+    "opposite_camera": "opposite way",
+    "partial_return": "never returns",
+    "state_reset": "state reset",
+    "vanish": "target gone",
+    "constant": "one grey",
+    "noise": "noise",
+}
+SIZE, FRAMES, WORLDS = (240, 416), 33, 12  # smaller pictures leave too few points to match
+LOOKS = 8  # frames that networks of segmentation look at, instead of 32: they cost most of the time
+
+
+class ModelScore(TypedDict):
+    """The mean of a measure over the clips of a model in one world, and how many clips it could score."""
+
+    mean: float | None
+    n: int
+    of: int
+    why: str  # the kind of reason for most clips without a score
+    stand_in: str  # who made the scores in the place of the published network; empty where nobody did
+
+
+# suite of a world -> protocol -> measure -> model -> score
+WorldScores = dict[str, dict[str, dict[str, ModelScore]]]
+
+
+@dataclass(frozen=True)
+class TrialJob:
+    """One world of one suite."""
+
+    suite: str
+    world: int
+    out: Path
+    set: str
+    size: tuple[int, int]
+    frames: int
+    keep: bool
+
+    @property
+    def file(self) -> Path:
+        return self.out / self.suite / f"world_{self.world:02d}.json"
+
+
+def tried_suites(names: Sequence[str] = ()) -> list[Suite]:
+    """The suites that name measures and have a layout in which models with faults can be rendered."""
+    for name in names:
+        if not SUITES[name].measures or layout_of(name) is None:
+            raise UsageError(f"suite {name} names no measures of memory and control in its card, or has no layout")
+    found = [suite for suite in SUITES.values() if suite.measures and layout_of(suite.id) is not None]
+    return [suite for suite in found if not names or suite.id in names]
+
+
+def protocols_of(suite: Suite) -> list[str]:
+    """The published protocol, where there is one, and the suite's first."""
+    return list(dict.fromkeys([*filter(None, [suite.published_protocol]), next(iter(suite.protocols))]))
+
+
+def try_benchmarks(
+    out: Path,
+    *,
+    suites: Sequence[str] = (),
+    worlds: int = WORLDS,
+    set: str = "small",
+    size: tuple[int, int] = SIZE,
+    frames: int = FRAMES,
+    workers: int | None = None,
+    fresh: bool = False,
+    keep: bool = False,
+    progress: Progress | None = None,
+) -> tuple[dict[str, list[WorldScores]], list[str]]:
+    """Render and score what is not there yet; return the scores of every world by suite, and what failed.
+
+    A world that fails costs only itself; the same call tries it again.
+    """
+    chosen = tried_suites(suites)
+    if fresh:
+        shutil.rmtree(out, ignore_errors=True)
+    jobs = [TrialJob(suite.id, world, out, set, size, frames, keep) for world in range(worlds) for suite in chosen]
+    with one_thread_each():
+        ended = run_in_processes(_try, jobs, workers, len(jobs), progress)
+    found: dict[str, list[WorldScores]] = {suite.id: [] for suite in chosen}
+    for job, scores in zip(jobs, ended, strict=True):
+        if not isinstance(scores, str):
+            found[job.suite].append(scores)
+    failures = [scores for scores in ended if isinstance(scores, str)]
+    return {suite: worlds_of_suite for suite, worlds_of_suite in found.items() if worlds_of_suite}, failures
+
+
+def _try(job: TrialJob, tell: StepCallback) -> WorldScores | str:
+    """The scores of one world, or a sentence that says why there are none."""
+    try:
+        return _score(job, tell)
+    except Exception as error:  # of rendering, a network or a metric: the other worlds go on
+        sentence = (
+            f"{job.suite}, world {job.world}, failed: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        )
+        tell(sentence)
+        return sentence
+
+
+def _score(job: TrialJob, tell: StepCallback) -> WorldScores:
+    """Render and score one world, unless that was done."""
+    settings = {"set": job.set, "size": list(job.size), "frames": job.frames, "versions": versions(SUITES[job.suite])}
+    if job.file.is_file():
+        content = json.loads(job.file.read_text(encoding="utf-8"))
+        if content["settings"] == settings:
+            tell(f"{job.suite}, world {job.world}: was there")
+            saved: WorldScores = content["scores"]
+            return saved
+    suite, layout = SUITES[job.suite], layout_of(job.suite)
+    assert layout is not None
+    folder = job.file.with_suffix("")
+    source, judge = _render(job, layout, folder)
+    scores: WorldScores = {}
+    for protocol in protocols_of(suite):
+        request = Request(
+            str(source), suite.id, job.set, protocol, tuple(suite.measures),
+            options=tuple(suite_options(layout, folder / layout.id)), judge=str(judge),
+        )  # fmt: skip
+        request = replace(request, parameters=_fewer_looks(request.plan()))
+        run = request.run(folder / f"run_{protocol}", workers=0, warned=lambda _: None)
+        scores[protocol] = {metric: _of_models(run.results, metric) for metric in suite.measures}
+    write_json(job.file, {"settings": settings, "scores": scores})
+    if not job.keep:
+        shutil.rmtree(folder)
+    tell(f"{job.suite}, world {job.world}")
+    return scores
+
+
+def versions(suite: Suite) -> dict[str, int]:
+    """The version of each measure of a suite."""
+    return {metric: METRICS[metric].version for metric in suite.measures}
+
+
+def _fewer_looks(plan: Plan) -> dict[str, dict[str, object]]:
+    """Parameters by which the networks of a plan look at fewer frames, where they can."""
+    return {
+        id: {"at_most": LOOKS}
+        for id, parameters in tunable(plan).items()
+        if id in OBSERVERS and OBSERVERS[id].weights and isinstance(parameters.get("at_most"), int)
+    }
+
+
+def _render(job: TrialJob, layout: Layout, folder: Path) -> tuple[Path, Path]:
+    """The films of a world by all models, and a judge that knows the scene and sees the pixels of the clips."""
+    frames = max(job.frames, layout.least_frames)
+    models = [Model(kind) for kind in MODELS]
+    made = render(
+        folder, [layout.id], seeds=1, first_seed=job.world, size=job.size, frames=frames, models=models, workers=0
+    )
+    for number, order in enumerate(layout.films(job.world)):
+        save_npz(folder / "scenes" / f"{number:02d}.npz", describe(order.film(job.size, frames)[1]), compress=True)
+    judge = folder / "judge.yaml"
+    write_text(judge, "kind: instrumented\nscenes: scenes\n")
+    return made[layout.id] / layout.source, judge
+
+
+def _of_models(results: Results, metric: str) -> dict[str, ModelScore]:
+    """The scores of a measure by model."""
+    found: dict[str, ModelScore] = {}
+    for model in MODELS:
+        records = results.where(model=model).about(metric) if metric in results.metrics else []
+        values = [record.value for record in records if record.scored and record.value is not None]
+        reasons = [record.reason.kind for record in records if record.reason is not None]
+        found[model] = {
+            "mean": mean(values) if values else None,
+            "n": len(values),
+            "of": len(records),
+            "why": max(reasons, key=reasons.count) if reasons else "",
+            "stand_in": " or ".join(dict.fromkeys(filter(None, (maker_of(record)[0] for record in records)))),
+        }
+    return found

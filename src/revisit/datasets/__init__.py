@@ -1,0 +1,1 @@
+"""Datasets in the formats that people train from: LeRobot, WebDataset shards, Hugging Face datasets, iterators."""

@@ -1,0 +1,165 @@
+"""What a dataset's reader yields: clips with what is said of them; and where content without a file of its own goes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import Clip, MissingPrerequisite, UsageError, digest
+from revisit.core.frames import pixels
+from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES
+from revisit.media.cache_folders import INPUTS, cache_root
+
+IMAGE_KINDS = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"RIFF": ".webp"}
+VIDEO_KINDS = {b"\x1aE\xdf\xa3": ".mkv", b"RIFF": ".avi", b"GIF8": ".gif"}
+NAMES = ("name", "id", "key", "video_id", "episode")  # fields that name a clip
+PROMPTS = ("prompt", "text", "caption", "instruction", "task")
+REFERENCES = ("reference", "gt", "ground_truth", "truth", "target_video")
+Content = bytes | Sequence[bytes] | np.ndarray | Path  # a video, pictures, frames, or a file
+
+
+@dataclass(frozen=True)
+class DatasetEntry:
+    """A clip of a dataset, and what the dataset says of it: fields of a manifest line."""
+
+    name: str
+    clip: Clip
+    reference: Clip | None = None
+    details: Mapping[str, object] = field(default_factory=dict)
+    camera: str = ""  # script of the requested motion
+
+
+class Unusable(ValueError):
+    """A sample that is no clip; the sentence says why."""
+
+
+@dataclass(frozen=True)
+class ClipStore:
+    """Files of clips that lie inside of shards: video bytes as they are, pictures as they are, arrays as PNG files."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, shard: Path) -> ClipStore:
+        """The place of a shard, which is another one when the shard changes."""
+        state = shard.stat()
+        return cls(cache_root() / INPUTS / digest([str(shard.resolve()), state.st_size, state.st_mtime_ns], 16))
+
+    def put(self, name: str, content: Content, fps: float | None = None) -> Clip:
+        """The clip, written once and whole, also where several processes do."""
+        if isinstance(content, Path):
+            return Clip(content)
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[-80:].strip("._") or "clip"
+        place = self.folder / f"{digest(name, 8)}-{plain}"
+        if isinstance(content, bytes):
+            path = place / f"clip{_video_kind(content)}"
+            return Clip(self._written(place, path, lambda at: (at / path.name).write_bytes(content)))
+        if isinstance(content, np.ndarray):
+            try:
+                frames = pixels(content, name)
+            except UsageError as error:
+                raise Unusable(str(error)) from None
+            return Clip(self._written(place, place, lambda at: _write_pngs(at, frames)), fps)
+        return Clip(self._written(place, place, lambda at: _write_pictures(at, content)), fps)
+
+    def _written(self, place: Path, path: Path, write: Callable[[Path], object]) -> Path:
+        if place.is_dir():
+            return path
+        temporary = place.with_name(f".{place.name}-{os.getpid()}-{os.urandom(4).hex()}")
+        temporary.mkdir(parents=True)
+        try:
+            write(temporary)
+            temporary.rename(place)
+        except OSError:
+            if not place.is_dir():  # another process was first
+                raise
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return path
+
+
+def content_of(value: object, allowed: Sequence[Path] = ()) -> Content:
+    """What a field of a sample holds, as a clip: a video, its file in an allowed folder, pictures or frames."""
+    if isinstance(value, Mapping):  # as datasets store videos and pictures
+        return content_of(value["path"] if value.get("bytes") is None else value["bytes"], allowed)
+    if isinstance(value, bytes | np.ndarray):
+        return value
+    if isinstance(value, str):
+        return _inside(value, allowed)
+    if isinstance(value, Sequence) and value and isinstance(value[0], bytes | Mapping):
+        pictures = [content_of(one, allowed) for one in value]
+        files = [one.read_bytes() if isinstance(one, Path) else one for one in pictures]
+        return [one for one in files if isinstance(one, bytes)]
+    if isinstance(value, Sequence) and value:
+        array = np.asarray(value)
+        return array.astype(np.uint8) if array.dtype.kind in "iu" and array.min() >= 0 and array.max() <= 255 else array
+    raise Unusable(f"a {type(value).__name__} is no video, no pictures and no array of frames")
+
+
+def _inside(name: str, allowed: Sequence[Path]) -> Path:
+    """A file that a dataset names; a name alone is no permission to read it."""
+    for root in (folder.resolve() for folder in allowed):
+        path = (root / name).resolve()
+        if path.is_relative_to(root):
+            if not path.is_file():
+                raise Unusable(f"there is no {name}")
+            return path
+    raise Unusable(f"{name} leads out of the dataset; move it there, or allow its folder with --root")
+
+
+def details_of(fields: Mapping[str, object]) -> dict[str, object]:
+    """What a sample says of its clip, by the names of a manifest; what is left goes to the annotations."""
+    known = ("model", "camera", "seed", "fps", "target", "phases", "group", "subset", "condition")
+    details = {name: fields[name] for name in known if fields.get(name) not in (None, "")}
+    prompt = next((str(fields[name]) for name in PROMPTS if fields.get(name)), "")
+    rest = {
+        name: value
+        for name, value in fields.items()
+        if name not in (*known, *PROMPTS, *NAMES) and isinstance(value, str | int | float | bool)
+    }
+    return {**details, **({"prompt": prompt} if prompt else {}), **({"annotations": rest} if rest else {})}
+
+
+def first_of(fields: Iterable[str], names: Sequence[str]) -> str | None:
+    """The first of these names that there is."""
+    there = set(fields)
+    return next((name for name in names if name in there), None)
+
+
+def need(library: str, extra: str) -> MissingPrerequisite:
+    """What is raised where the library of a format is not there."""
+    return MissingPrerequisite(
+        f"{library} reads this format, and is not installed: pip install 'revisit-bench[{extra}]'"
+    )
+
+
+def _video_kind(content: bytes) -> str:
+    if content[4:8] == b"ftyp":
+        return ".mp4"
+    suffix = next((end for start, end in VIDEO_KINDS.items() if content.startswith(start)), None)
+    if suffix not in VIDEO_SUFFIXES:
+        raise Unusable("its bytes are no video that is known here (mp4, mkv, webm, mov)")
+    return suffix
+
+
+def _write_pngs(folder: Path, frames: np.ndarray) -> None:
+    import cv2
+
+    for number, frame in enumerate(frames):
+        good, content = cv2.imencode(".png", frame[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, 1])
+        assert good
+        (folder / f"{number:06d}.png").write_bytes(content.tobytes())
+
+
+def _write_pictures(folder: Path, pictures: Sequence[bytes]) -> None:
+    for number, picture in enumerate(pictures):
+        suffix = next((end for start, end in IMAGE_KINDS.items() if picture.startswith(start)), None)
+        if suffix not in IMAGE_SUFFIXES:
+            raise Unusable(f"picture {number} is no png, jpg or webp")
+        (folder / f"{number:06d}{suffix}").write_bytes(picture)

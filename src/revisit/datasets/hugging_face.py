@@ -1,0 +1,125 @@
+"""Hugging Face datasets on disk: what `save_to_disk` writes, or parquet files as the hub keeps them.
+
+A column of videos, of lists of pictures or of arrays (frames, height, width, 3) of bytes is the clip: `video`, `frames`
+or the only one of this kind. `reference` is the truth; `prompt`, `camera`, `model`, `fps` and the like are what a
+manifest calls so. Every shard is opened by itself, so that a bad one costs its own rows only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.core import Rejected, UsageError
+from revisit.core.text import parse_json
+from revisit.datasets.entries import (
+    NAMES,
+    REFERENCES,
+    ClipStore,
+    DatasetEntry,
+    Unusable,
+    content_of,
+    details_of,
+    first_of,
+    need,
+)
+
+CLIPS = ("video", "frames", "clip", "images")
+STATE, SPLITS = "state.json", "dataset_dict.json"
+
+
+def is_hugging_face(source: Path) -> bool:
+    """Whether a folder is one."""
+    return source.is_dir() and bool(_shards(source))
+
+
+def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEntry | Rejected]:
+    """The rows of all shards; rows without a name are numbered by shard."""
+    try:
+        import datasets
+    except ImportError:
+        raise need("datasets", "datasets") from None
+    for shard in _shards(source):
+        label = shard.relative_to(source).as_posix()
+        try:
+            rows = _open(datasets, shard)
+            columns = _columns(datasets, rows)
+        except UsageError:
+            raise
+        except Exception as error:  # whatever a torn file leads to
+            why = " ".join(str(error).split())[:120] or type(error).__name__
+            yield Rejected(label, f"the shard cannot be read ({why}); others are read")
+            continue
+        store, split = ClipStore.of(shard), shard.parent.name if (source / SPLITS).is_file() else ""
+        for number in range(len(rows)):
+            row = rows[number : number + 1].to_pylist()[0]
+            yield _entry(row, columns, store, f"{shard.stem}-{number:05d}", split, (source, *roots))
+
+
+def _shards(source: Path) -> list[Path]:
+    """Arrow files in the order that the dataset says, or parquet files."""
+    if (source / SPLITS).is_file():
+        splits = parse_json((source / SPLITS).read_text(encoding="utf-8"))["splits"]
+        return [shard for split in splits for shard in _shards(source / Path(str(split)).name)]
+    if (source / STATE).is_file():
+        files = parse_json((source / STATE).read_text(encoding="utf-8"))["_data_files"]
+        return [source / Path(str(file["filename"])).name for file in files]
+    return sorted([*source.glob("*.parquet"), *source.glob("data/*.parquet")])
+
+
+def _open(datasets: Any, shard: Path) -> Any:
+    """The rows as they are stored: videos and pictures as bytes or paths, none of them decoded."""
+    if shard.suffix == ".arrow":
+        return datasets.Dataset.from_file(str(shard)).with_format("arrow")
+    from pyarrow import parquet
+
+    table = parquet.read_table(shard)
+    features = datasets.Features.from_arrow_schema(table.schema)
+    return datasets.Dataset(datasets.table.InMemoryTable(table), datasets.DatasetInfo(features=features)).with_format(
+        "arrow"
+    )
+
+
+def _columns(datasets: Any, rows: Any) -> tuple[str, str | None]:
+    """The column of clips, and that of references."""
+    media = [name for name, kind in rows.features.items() if _holds_clips(datasets, kind)]
+    truth = first_of(media, REFERENCES)
+    mine = [name for name in media if name not in REFERENCES]
+    clip = first_of(mine, CLIPS) or (mine[0] if len(mine) == 1 else None)
+    if clip is None:
+        there = ", ".join(mine or rows.features)
+        raise UsageError(f"no column is called video or frames, and it is unclear which one holds the clips: {there}")
+    return clip, truth
+
+
+def _holds_clips(datasets: Any, kind: Any) -> bool:
+    inner = getattr(kind, "feature", None)  # of a list
+    return (
+        isinstance(kind, datasets.Video | datasets.Array4D)
+        or isinstance(inner, datasets.Image)
+        or (isinstance(kind, datasets.Value) and kind.dtype in ("binary", "large_binary"))
+    )
+
+
+def _entry(
+    row: dict[str, Any],
+    columns: tuple[str, str | None],
+    store: ClipStore,
+    number: str,
+    split: str,
+    allowed: Sequence[Path],
+) -> DatasetEntry | Rejected:
+    clip, truth = columns
+    named = first_of([name for name, value in row.items() if value not in (None, "")], NAMES)
+    name = str(row[named]) if named else number
+    try:
+        fps = float(row["fps"]) if row.get("fps") else None
+        fields = {key: value for key, value in row.items() if key not in columns}
+        reference = None
+        if truth is not None and row[truth] is not None:
+            reference = store.put(f"{name}.reference", content_of(row[truth], allowed), fps)
+        details = {**({"subset": split} if split else {}), **details_of(fields)}
+        return DatasetEntry(name, store.put(name, content_of(row[clip], allowed), fps), reference, details)
+    except (Unusable, ValueError, OSError) as error:
+        return Rejected(name, " ".join(str(error).split())[:300])

@@ -1,0 +1,150 @@
+"""LeRobot datasets (v2 and v3): episodes in parquet files, their cameras in mp4 files or as pictures.
+
+One clip for each episode and camera. In v3 a file holds many episodes: a clip is then a stretch of it. Nothing is
+copied but pictures that lie in parquet files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Clip, Rejected, Remark, UsageError
+from revisit.core.text import parse_json
+from revisit.datasets.camera_actions import camera_columns, script_of
+from revisit.datasets.entries import ClipStore, DatasetEntry, Unusable, content_of, need
+
+INFO = "meta/info.json"
+
+
+def is_lerobot(source: Path) -> bool:
+    """Whether a folder is one."""
+    return (source / INFO).is_file() and "codebase_version" in (source / INFO).read_text(encoding="utf-8")
+
+
+def read_lerobot(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEntry | Rejected | Remark]:
+    """All episodes; what cannot be read of one costs that one only."""
+    try:
+        info = parse_json((source / INFO).read_text(encoding="utf-8"))
+        dataset = LeRobot(source, info, dict(info["features"]), float(info["fps"]))
+        episodes = list(dataset.episodes())
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise UsageError(f"{source}: its meta files are not those of a LeRobot dataset ({error})") from None
+    if not dataset.cameras:
+        raise UsageError(f"{source}: none of its features is a video or an image")
+    if dataset.action_names:
+        yield Remark(dataset.camera_rule[1])
+    for episode in episodes:
+        if isinstance(episode, Rejected):
+            yield episode
+            continue
+        for camera in dataset.cameras:
+            name = dataset.clip_name(episode, camera)
+            try:
+                yield dataset.entry(episode, camera, name)
+            except (Unusable, OSError, KeyError, ValueError) as error:
+                yield Rejected(name, f"{' '.join(str(error).split())[:300]}")
+
+
+@dataclass(frozen=True)
+class LeRobot:
+    """The files of a dataset, by what meta/info.json says."""
+
+    root: Path
+    info: Mapping[str, Any]
+    features: Mapping[str, Mapping[str, Any]]
+    fps: float
+
+    @cached_property
+    def cameras(self) -> list[str]:
+        return [name for name, one in self.features.items() if one.get("dtype") in ("video", "image")]
+
+    @cached_property
+    def action_names(self) -> list[str]:
+        names = self.features.get("action", {}).get("names") or []
+        if isinstance(names, Mapping):  # {"motors": [...]}
+            names = [name for group in names.values() for name in (group if isinstance(group, list) else [group])]
+        return [str(name) for name in names]
+
+    @cached_property
+    def camera_rule(self) -> tuple[dict[int, tuple[str, float]], str]:
+        return camera_columns(self.action_names)
+
+    @property
+    def in_files_of_many(self) -> bool:
+        return str(self.info["codebase_version"]).startswith("v3")
+
+    def episodes(self) -> Iterator[Mapping[str, Any] | Rejected]:
+        if not self.in_files_of_many:
+            for line in (self.root / "meta/episodes.jsonl").read_text(encoding="utf-8").splitlines():
+                if line.strip():
+                    yield parse_json(line)
+            return
+        for shard in sorted((self.root / "meta/episodes").rglob("*.parquet")):
+            try:
+                yield from _table(shard).to_pylist()
+            except Unusable as error:
+                yield Rejected(shard.relative_to(self.root).as_posix(), str(error))
+
+    def clip_name(self, episode: Mapping[str, Any], camera: str) -> str:
+        name = f"episode_{int(episode['episode_index']):06d}"
+        return name if len(self.cameras) == 1 else f"{name}/{camera.rpartition('.')[2]}"
+
+    def entry(self, episode: Mapping[str, Any], camera: str, name: str) -> DatasetEntry:
+        tasks = [str(task) for task in episode.get("tasks") or ()]
+        details = {"group": name.partition("/")[0], "prompt": "; ".join(tasks), "fps": None}
+        columns = self.camera_rule[0] if self.action_names else {}
+        script = script_of(np.array(self._rows(episode)["action"].to_pylist(), float), columns) if columns else ""
+        return DatasetEntry(name, self._clip(episode, camera, name), None, details, script)
+
+    def _clip(self, episode: Mapping[str, Any], camera: str, name: str) -> Clip:
+        if self.features[camera]["dtype"] == "image":
+            shard, frames = self._data(episode), self._rows(episode)[camera].to_pylist()
+            return ClipStore.of(shard).put(name, content_of(frames, [self.root]), self.fps)
+        path = self._file(str(self.info["video_path"]), episode, f"videos/{camera}", video_key=camera)
+        if not path.is_file():
+            raise Unusable(f"there is no {path.relative_to(self.root.resolve())}")
+        if not self.in_files_of_many:
+            return Clip(path)
+        first = round(float(episode[f"videos/{camera}/from_timestamp"]) * self.fps)
+        return Clip(path, start=first, count=int(episode["length"]))
+
+    def _rows(self, episode: Mapping[str, Any]) -> Any:
+        table = _table(self._data(episode))
+        return table.filter(_equal(table["episode_index"], int(episode["episode_index"])))
+
+    def _data(self, episode: Mapping[str, Any]) -> Path:
+        return self._file(str(self.info["data_path"]), episode, "data")
+
+    def _file(self, template: str, episode: Mapping[str, Any], place: str, **more: str) -> Path:
+        number = int(episode["episode_index"])
+        numbers = {"episode_index": number, "episode_chunk": number // int(self.info.get("chunks_size") or 1000)}
+        for part in ("chunk_index", "file_index"):
+            numbers[part] = int(episode.get(f"{place}/{part}") or 0)
+        path = (self.root / template.format(**numbers, **more)).resolve()
+        if not path.is_relative_to(self.root.resolve()):
+            raise Unusable(f"{template!r} leads out of the dataset")
+        return path
+
+
+def _table(path: Path) -> Any:
+    """A parquet file, or Unusable with the sentence why not."""
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise need("pyarrow", "tables") from None
+    try:
+        return parquet.read_table(path)
+    except (ArrowException, OSError) as error:
+        raise Unusable(f"{path.name} cannot be read as parquet ({' '.join(str(error).split())[:120]})") from None
+
+
+def _equal(column: Any, value: int) -> Any:
+    from pyarrow import compute
+
+    return compute.equal(column, value)

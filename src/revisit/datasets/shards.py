@@ -1,0 +1,102 @@
+"""WebDataset shards: tar files in which the files of a sample share a name.
+
+    kitchen.mp4  kitchen.json  kitchen.txt  kitchen.reference.mp4        a video
+    garden.000.png  garden.001.png  garden.json                          frames
+    street.npy                                                           an array (frames, height, width, 3) of bytes
+
+A shard that breaks off gives the samples before it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import Rejected
+from revisit.core.text import parse_json
+from revisit.datasets.entries import (
+    REFERENCES,
+    ClipStore,
+    Content,
+    DatasetEntry,
+    Unusable,
+    details_of,
+    first_of,
+    need,
+)
+from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES
+
+VIDEOS = tuple(suffix[1:] for suffix in VIDEO_SUFFIXES)
+IMAGES = "|".join(suffix[1:] for suffix in IMAGE_SUFFIXES)
+
+
+def shards_of(source: Path) -> list[Path]:
+    """The shards of a source: a tar file, or those in a folder."""
+    if source.is_file():
+        return [source] if source.suffix == ".tar" else []
+    return sorted(source.rglob("*.tar")) if source.is_dir() else []
+
+
+def read_shards(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEntry | Rejected]:
+    """The samples of all shards."""
+    try:
+        from webdataset.tariterators import group_by_keys, tar_file_expander
+    except ImportError:
+        raise need("webdataset", "webdataset") from None
+    for shard in shards_of(source):
+        store, count = ClipStore.of(shard), 0
+        try:
+            with shard.open("rb") as file:
+                for sample in group_by_keys(tar_file_expander([{"url": shard.name, "stream": file}])):
+                    count += 1
+                    yield _entry(sample, store)
+        except Exception as error:  # whatever a torn tar leads to
+            why = " ".join(str(error).split())[:120] or type(error).__name__
+            yield Rejected(shard.name, f"the shard cannot be read beyond its sample {count} ({why}); others are read")
+
+
+def _entry(sample: Mapping[str, object], store: ClipStore) -> DatasetEntry | Rejected:
+    name = str(sample["__key__"])
+    try:
+        fields = _fields(sample)
+        fps = float(str(fields["fps"])) if "fps" in fields else None
+        content = _content(sample, "")
+        if content is None:
+            endings = ", ".join(key for key in sample if not key.startswith("__"))
+            raise Unusable(f"none of its files is a video, a picture with a number or an npy array ({endings})")
+        truth = next((found for word in REFERENCES if (found := _content(sample, f"{word}.")) is not None), None)
+        reference = None if truth is None else store.put(f"{name}.reference", truth, fps)
+        return DatasetEntry(name, store.put(name, content, fps), reference, details_of(fields))
+    except (Unusable, ValueError, OSError) as error:
+        return Rejected(name, " ".join(str(error).split())[:300])
+
+
+def _fields(sample: Mapping[str, object]) -> dict[str, object]:
+    fields: dict[str, object] = {}
+    if text := first_of(sample, ("txt", "text")):
+        fields["prompt"] = _bytes(sample[text]).decode().strip()
+    if "json" in sample:
+        content = parse_json(_bytes(sample["json"]).decode())
+        fields |= content if isinstance(content, dict) else {}
+    return fields
+
+
+def _content(sample: Mapping[str, object], prefix: str) -> Content | None:
+    """The video, pictures or array whose endings begin so."""
+    for suffix in VIDEOS:
+        if prefix + suffix in sample:
+            return _bytes(sample[prefix + suffix])
+    if f"{prefix}npy" in sample:
+        return np.load(io.BytesIO(_bytes(sample[f"{prefix}npy"])), allow_pickle=False)
+    pattern = re.compile(rf"{re.escape(prefix)}([0-9]+)\.({IMAGES})")
+    numbered = {int(match[1]): _bytes(sample[key]) for key in sample if (match := pattern.fullmatch(key))}
+    return [numbered[number] for number in sorted(numbered)] or None
+
+
+def _bytes(value: object) -> bytes:
+    assert isinstance(value, bytes)
+    return value

@@ -1,0 +1,140 @@
+"""What an evaluation will take on this machine: time for the workers at hand, memory and disk, before it begins."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from revisit.core import OBSERVERS, Clip
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.costs import DECODING, SCORING, Costs, load_costs
+from revisit.engine.jobs import ObserverTask, ObservingJob
+from revisit.engine.plan import Plan
+from revisit.engine.worker_count import observing_workers
+from revisit.engine.worker_processes import network_tasks
+
+START = 2.0  # seconds until the first worker has its libraries
+WORKER_BYTES = 180e6  # of a worker with its decoder, before it holds a frame
+MAIN_BYTES = 150e6  # of the process that hands out work
+FRAMES_HELD = 24  # frames of a clip that a worker and its decoder hold at once
+HOST_BYTES = 1.2e9  # of the process that runs networks, before their weights
+RUN_BYTES = 250_000  # of a clip in the run directory: answers, pictures of the report
+RGB = 3  # bytes of a pixel
+
+
+@dataclass(frozen=True)
+class WorkForecast:
+    """What is left to do, and what it takes here.
+
+    Attributes
+    ----------
+    clips
+        Clips to decode.
+    workers
+        Processes that observe them.
+    processor_seconds, wall_seconds
+        Time of one processor for everything, and time until it is done.
+    memory, memory_free
+        Bytes that all processes hold together at most, and what is free now; None where the system does not say.
+    disk, disk_free
+        Bytes that evidence and run directory grow by, and what is free where the evidence lies.
+    temporary
+        Bytes of decoded references in the folder for temporary files, gone at the end.
+    guessed
+        Observers that never ran here.
+    megapixels
+        Mean size of a picture, of the clips that say it.
+    """
+
+    clips: int
+    workers: int
+    processor_seconds: float
+    wall_seconds: float
+    memory: float
+    memory_free: float | None
+    disk: float
+    disk_free: float
+    temporary: float
+    guessed: tuple[str, ...]
+    megapixels: float | None
+
+
+def forecast_work(plan: Plan, missing: Sequence[str], cache: EvidenceCache, workers: int | None = None) -> WorkForecast:
+    """What making these pieces of evidence and scoring all cases takes; nothing is decoded."""
+    costs, jobs = load_costs(cache), plan.jobs(missing)
+    hosted = {task.key for task in network_tasks(jobs)}
+    count = observing_workers(workers, sum(job.most_parts for job in jobs), bool(hosted))
+    clips = [clip for job in jobs for clip in job.clips]
+    tasks = [(clip.clip, task) for clip in clips for task in clip.observers if task.shown is None]
+    scoring = sum(costs.seconds_of(case.clip, SCORING) for case in plan.cases) if SCORING in costs.per_frame else 0.0
+    own = [
+        costs.seconds((clip.clip, task) for task in clip.observers if task.key not in hosted and task.shown is None)
+        + (costs.seconds_of(clip.clip, DECODING) if DECODING in costs.per_frame else 0.0)
+        for clip in clips
+    ]
+    networks = costs.seconds((clip, task) for clip, task in tasks if task.key in hosted)
+    busy = max(_longest_worker(own, max(count, 1)), networks)  # one host runs all networks
+    sizes = [size for clip in clips if (size := costs.picture(clip.clip)) is not None]
+    largest = max(sizes, default=0.5) * 1e6 * RGB
+    disk = sum(costs.bytes_of(clip, task.observer) for clip, task in tasks) + RUN_BYTES * len(plan.cases)
+    return WorkForecast(
+        clips=len(clips),
+        workers=count,
+        processor_seconds=sum(own) + networks + scoring,
+        wall_seconds=(busy + scoring / max(count, 1) + START) if clips else scoring,
+        memory=MAIN_BYTES + max(count, 1) * (WORKER_BYTES + FRAMES_HELD * largest) + _network_bytes(tasks),
+        memory_free=_free_memory(),
+        disk=disk,
+        disk_free=_free_disk(cache.root),
+        temporary=_reference_bytes(jobs, costs, max(count, 1)),
+        guessed=tuple(sorted({task.observer for _, task in tasks} - costs.per_frame.keys())),
+        megapixels=sum(sizes) / len(sizes) if sizes else None,
+    )
+
+
+def _longest_worker(seconds: Iterable[float], workers: int) -> float:
+    """When the last of so many workers is done, each taking the longest piece that is left."""
+    busy = [0.0] * workers
+    for piece in sorted(seconds, reverse=True):
+        heapq.heapreplace(busy, busy[0] + piece)
+    return max(busy)
+
+
+def _network_bytes(tasks: Iterable[tuple[Clip, ObserverTask]]) -> float:
+    """What the networks of these tasks hold: their weights, and the library that runs them."""
+    from revisit.weights.lock import entries
+
+    known = entries()
+    weights = {id for _, task in tasks if task.observer in OBSERVERS for id in OBSERVERS[task.observer].weights}
+    size = sum(file.size or 0 for id in weights if id in known for file in known[id].files)
+    return HOST_BYTES + size if weights else 0.0
+
+
+def _reference_bytes(jobs: Sequence[ObservingJob], costs: Costs, workers: int) -> float:
+    """Decoded frames of the references that so many workers keep on disk at once, at most."""
+
+    def frames(job: ObservingJob) -> float:
+        kept = [clip.clip for clip in job.clips if clip.digest in job.references]
+        return sum(costs.frames(clip) * (costs.picture(clip) or 0.5) * 1e6 * RGB for clip in kept)
+
+    return sum(heapq.nlargest(workers, map(frames, jobs)))
+
+
+def _free_memory() -> float | None:
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (OSError, ValueError):
+        return None
+
+
+def _free_disk(folder: Path) -> float:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return float(shutil.disk_usage(folder).free)

@@ -1,0 +1,167 @@
+"""Clips as arrays: frames in npy and npz files, as samplers write them, by stated layouts (docs/media.md).
+
+Read by `npz.py`: without pickles, sizes checked before data. Nothing is guessed in silence: what was taken for time,
+height, width, channels and levels is a note, and what fits no layout is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import MediaError
+from revisit.media.error_names import naming_clip, printable
+from revisit.media.limits import Limits
+from revisit.media.npz import ArrayHeader, array_headers, load_npz
+
+_LAYOUTS = {"THWC": (0, 1, 2, 3), "TCHW": (0, 2, 3, 1), "CTHW": (1, 2, 3, 0)}  # axes of frames, rows, columns, channels
+_LEAST = 8  # rows and columns: below, an array is no picture
+_SLACK = 0.1  # decoders of latents overshoot their range by so much
+_STATED = "frames are (T, H, W, 3), (T, 3, H, W) or (3, T, H, W), as uint8, or as floats in 0..1, -1..1 or 0..255"
+
+
+@dataclass(frozen=True)
+class ArrayFrames:
+    """Frames (count, height, width, 3) of bytes, their rate where the file says one, and how they were read."""
+
+    rgb: np.ndarray
+    fps: float | None
+    notes: tuple[str, ...]
+
+
+def is_array_file(path: Path) -> bool:
+    """Whether a file holds numpy arrays, by its first bytes."""
+    with path.open("rb") as file:
+        start = file.read(6)
+    return start.startswith((b"\x93NUMPY", b"PK\x03\x04"))
+
+
+def holds_frames(path: Path) -> bool:
+    """Whether a npy or npz file has an array with the shape of frames, from its headers; False for what is damaged."""
+    try:
+        return bool(_candidates(array_headers(path)))
+    except (MediaError, OSError):
+        return False
+
+
+def why_no_frames(path: Path) -> str:
+    """Why a npy or npz file is no clip, where it might be meant as one: it has pictures, but not as stated."""
+    try:
+        headers = array_headers(path)
+        if not any(
+            len(header.shape) >= 3 and sum(n >= 2 * _LEAST for n in header.shape) >= 2 for header in headers.values()
+        ):
+            return ""
+        _choose(headers)
+    except (MediaError, OSError) as error:
+        return str(error).removeprefix(f"{path.name}: ")
+    return ""
+
+
+def read_array_clip(path: Path, limits: Limits) -> ArrayFrames:
+    """The frames of a npy or npz file."""
+    headers = array_headers(path)
+    with naming_clip(path):
+        name = _choose(headers)
+        header = headers[name]
+        layout, shape = _layout(header)
+        rows, columns = (shape[axis] for axis in _LAYOUTS[layout][1:3])
+        _check_limits(shape[_LAYOUTS[layout][0]], rows, columns, limits)
+        rates = [one for one in headers if one == "fps" and headers[one].shape in ((), (1,))]
+    arrays = load_npz(path, max_bytes=limits.memory, members=None if path_is_npy(headers, path) else [name, *rates])
+    with naming_clip(path):
+        frames = arrays[name].reshape(shape).transpose(_LAYOUTS[layout])
+        fps = float(arrays[rates[0]].reshape(-1)[0]) if rates else None
+        if fps is not None and not 0 < fps < math.inf:
+            raise MediaError(f"its fps is {fps:g}; write a number above zero")
+        rgb, levels = _bytes(frames)
+    return ArrayFrames(rgb, fps, (f"the array {printable(name)} {header.shape} was read as {layout}{levels}",))
+
+
+def path_is_npy(headers: Mapping[str, ArrayHeader], path: Path) -> bool:
+    """Whether the only array is the file itself."""
+    return list(headers) == [path.stem]
+
+
+def _candidates(headers: Mapping[str, ArrayHeader]) -> list[str]:
+    return [name for name, header in headers.items() if _fitting(header)]
+
+
+def _choose(headers: Mapping[str, ArrayHeader]) -> str:
+    """The name of the array with the frames."""
+    names = _candidates(headers)
+    if len(names) == 1:
+        return names[0]
+    shapes = ", ".join(
+        f"{printable(name, 40)} {header.dtype} {header.shape}" for name, header in list(headers.items())[:5]
+    )
+    if not names:
+        raise MediaError(f"it has no array of frames ({shapes or 'no array at all'}); {_STATED}")
+    raise MediaError(f"it has several arrays of frames ({shapes}); keep one of them in the file")
+
+
+def _fitting(header: ArrayHeader) -> list[str]:
+    """Layouts that fit an array, the usual one first."""
+    if header.dtype != np.uint8 and header.dtype.kind != "f":
+        return []
+    shape = _squeezed(header.shape)
+    if len(shape) != 4 or min(shape) < 1:
+        return []
+    return [
+        layout
+        for layout, (_, rows, columns, channels) in _LAYOUTS.items()
+        if shape[channels] == 3 and min(shape[rows], shape[columns]) >= _LEAST
+    ]
+
+
+def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape without a batch of one before it."""
+    return shape[1:] if len(shape) == 5 and shape[0] == 1 else shape
+
+
+def _layout(header: ArrayHeader) -> tuple[str, tuple[int, ...]]:
+    layouts = _fitting(header)
+    if len(layouts) > 1:
+        raise MediaError(
+            f"its shape {header.shape} may be {' or '.join(layouts)}; save (T, H, W, 3) with another number of frames "
+            "than 3, or write a video"
+        )
+    return layouts[0], _squeezed(header.shape)
+
+
+def _check_limits(count: int, height: int, width: int, limits: Limits) -> None:
+    if height * width > limits.pixels:
+        raise MediaError(
+            f"a frame has {width}x{height} pixels, more than the {limits.pixels / 1e6:.3g} million allowed; if this is "
+            f"intended, raise the limit with --limits pixels={width * height}"
+        )
+    if count > limits.frames:
+        raise MediaError(
+            f"it has {count} frames, more than the {limits.frames} allowed; cut it, or raise the limit with --limits "
+            f"frames={count}"
+        )
+
+
+def _bytes(frames: np.ndarray) -> tuple[np.ndarray, str]:
+    """Frames as bytes, and in words the range that floats were taken to have."""
+    if frames.dtype == np.uint8:
+        return np.ascontiguousarray(frames), ""
+    low, high = float(frames.min()), float(frames.max())
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise MediaError("its values are not all finite; save frames without nan and inf")
+    if low >= -_SLACK and high <= 1 + _SLACK:
+        offset, scale, said = 0.0, 255.0, "0..1"
+    elif low >= -1 - _SLACK and high <= 1 + _SLACK:
+        offset, scale, said = 1.0, 127.5, "-1..1"
+    elif low >= -_SLACK and 2 < high <= 255.5:
+        offset, scale, said = 0.0, 1.0, "0..255"
+    else:
+        raise MediaError(f"its values go from {low:.4g} to {high:.4g}; {_STATED}")
+    out = np.empty(frames.shape, np.uint8)
+    for k, frame in enumerate(frames):  # one by one: floats take four times the room
+        out[k] = np.clip(np.rint((frame.astype(np.float64) + offset) * scale), 0, 255)
+    return out, f", with levels in {said}"

@@ -1,0 +1,198 @@
+"""Drift curves: how similarity falls with time, against the first frames and against growing gaps.
+
+Of every two sampled frames a distance is taken, in three ways:
+
+- *similarity*: 1 - cosine of the descriptors of the whole frames (`PatchFeatures`); half is lost at 0.22, because views
+  that have nothing in common are 0.44 apart;
+- *look*: the mean change of light and colour (CIELAB units / 10) and of the logarithms of gradients, contrast and
+  saturation, as in `long_drift`; half of the look is left at ln 2;
+- *place*: the share of the one view that is outside the other (`ViewRelations`); pairs that nothing joins say nothing.
+
+The curve against growing gaps is the mean distance of frames so many seconds apart. Its slope, by least squares over
+all pairs, is what a clip loses in a minute. The curve against the first frames is that from the first three; the time
+at which half is lost is its half-life. A camera that moves on changes place and similarity without any fault: there the
+same numbers of the truth, or of a camera at rest, are what to compare with. At most 36 frames of a clip are compared,
+however long it is, so memory does not grow with its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Metric, Score, Series, Unscored, metric
+from revisit.evidence.appearance import LabStats, PatchFeatures, StyleStats
+from revisit.evidence.frames import FrameFacts
+from revisit.evidence.views import ViewRelations
+from revisit.metrics.appearance import style_table
+from revisit.metrics.drift import NOTICED
+from revisit.metrics.frame_index import nearest_rows
+
+FAMILY = "drift"
+FIRST = 3  # sampled frames that stand for the beginning
+GAPS = tuple(2.0**k for k in range(10))  # seconds, of the curve against growing gaps: 1 s to 512 s
+LEAST_PAIRS = 3  # of a point of that curve
+LEAST_FRAMES = 8
+UNRELATED = 0.44  # 1 - cosine of the descriptors of views that have nothing in common: the median of ten real clips
+
+
+@dataclass(frozen=True)
+class DriftSignal:
+    """A distance of every two sampled frames; `half` is where half is lost."""
+
+    name: str
+    title: str
+    needs: tuple[type, ...]
+    distances: Callable[..., tuple[np.ndarray, np.ndarray]]  # frame numbers, and (N, N), nan where unknown
+    half: float
+    responds_to: tuple[str, ...]
+    blind_to: tuple[str, ...]
+
+
+def similarity_distances(features: PatchFeatures) -> tuple[np.ndarray, np.ndarray]:
+    """1 - cosine of whole frames."""
+    whole = features.whole.astype(np.float64)
+    return features.index, np.clip(1 - whole @ whole.T, 0, None)
+
+
+def look_distances(lab: LabStats, style: StyleStats) -> tuple[np.ndarray, np.ndarray]:
+    """Mean change of light, colour and style."""
+    if not len(style.index) or not len(lab.index):
+        return style.index[:0], np.zeros((0, 0))
+    light = lab.mean[nearest_rows(lab.index, style.index)].astype(float) / NOTICED
+    rows = np.column_stack([light, style_table(style)[1]])
+    return style.index, np.abs(rows[:, None] - rows[None]).mean(axis=2)
+
+
+def place_distances(relations: ViewRelations) -> tuple[np.ndarray, np.ndarray]:
+    """Share of the earlier view that is outside the later one."""
+    count = len(relations.index)
+    share = relations.share if len(relations.share) == count else np.full((count, count), np.nan)
+    return relations.index, 1 - np.asarray(share, dtype=float)
+
+
+SIGNALS = (
+    DriftSignal(
+        "similarity", "similarity", (PatchFeatures,), similarity_distances, UNRELATED / 2,
+        ("decay", "collapse", "place changes"), ("frozen camera", "what the moving camera changes"),
+    ),
+    DriftSignal(
+        "look", "look", (LabStats, StyleStats), look_distances, float(np.log(2)),
+        ("exposure drift", "colour drift", "loss of detail", "oversaturation"), ("frozen camera", "objects and places"),
+    ),
+    DriftSignal(
+        "place", "place", (ViewRelations,), place_distances, 0.5,
+        ("camera drift",), ("frozen camera", "a place replaced by one that looks alike", "views without texture"),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DriftCurve:
+    """Distances over the time of one clip."""
+
+    index: np.ndarray
+    seconds: np.ndarray
+    from_first: np.ndarray  # nan where unknown
+    slope: float  # distance gained in a second, over growing gaps
+    gaps: dict[float, float]  # seconds apart -> mean distance
+
+
+def drift_curve(
+    signal: DriftSignal, frames: FrameFacts, evidence: tuple[Any, ...], least: float
+) -> DriftCurve | Unscored:
+    """The curves of a clip."""
+    index, apart = signal.distances(*evidence)
+    if not len(index) or not len(frames.index):
+        return Unscored("too_short", "no frame was sampled")
+    seconds = np.asarray(frames.time[nearest_rows(frames.index, index)], dtype=float)
+    lasting = float(seconds[-1] - seconds[0])
+    if lasting < least or len(index) < LEAST_FRAMES:
+        return Unscored("too_short", f"drift is asked of clips of {least:g} s or more; this one has {lasting:.1f} s")
+    earlier, later = np.triu_indices(len(index), 1)
+    gap, distance = (seconds[later] - seconds[earlier]), apart[earlier, later]
+    known = np.isfinite(distance)
+    if known.sum() < LEAST_FRAMES or np.ptp(gap[known]) <= 0:
+        return Unscored("not_followed", "too few frames of this clip could be compared with others")
+    slope = float(np.polyfit(gap[known], distance[known], 1)[0])
+    gaps = {}
+    for at in GAPS:
+        near = known & (np.abs(gap - at) <= at / 4)
+        if near.sum() >= LEAST_PAIRS:
+            gaps[at] = float(distance[near].mean())
+    with np.errstate(invalid="ignore"):
+        first = apart[:FIRST]
+        count = np.isfinite(first).sum(axis=0)
+        from_first = np.where(count > 0, np.nansum(first, axis=0) / np.maximum(count, 1), np.nan)
+    return DriftCurve(index, seconds - seconds[0], from_first, slope, gaps)
+
+
+def half_time(curve: DriftCurve, half: float) -> float | None:
+    """Seconds until half is lost for the first time, between samples by a straight line; None where it is not."""
+    known = np.isfinite(curve.from_first)
+    seconds, lost = curve.seconds[known], curve.from_first[known]
+    over = np.flatnonzero(lost >= half)
+    if not len(over):
+        return None
+    row = int(over[0])
+    if row == 0 or lost[row] <= lost[row - 1]:
+        return float(seconds[row])
+    share = (half - lost[row - 1]) / (lost[row] - lost[row - 1])
+    return float(seconds[row - 1] + share * (seconds[row] - seconds[row - 1]))
+
+
+def _units(curve: DriftCurve, half: float) -> Series:
+    return Series(frame=curve.index, seconds=curve.seconds, value=curve.from_first / half)
+
+
+def _facts(curve: DriftCurve, half: float) -> dict[str, object]:
+    at = half_time(curve, half)
+    return {
+        "per_minute": round(60 * curve.slope, 5), "half_life_seconds": None if at is None else round(at, 3),
+        "lasts_seconds": round(float(curve.seconds[-1]), 3), "gap_seconds": list(curve.gaps),
+        "gap_distance": [round(value, 5) for value in curve.gaps.values()],
+    }  # fmt: skip
+
+
+def register(signal: DriftSignal) -> tuple[Metric, Metric]:
+    """The slope and the half-life of a signal as metrics."""
+
+    def slope(frames: FrameFacts, *evidence: Any, least: float = 8.0) -> Score | Unscored:
+        curve = drift_curve(signal, frames, evidence, least)
+        if isinstance(curve, Unscored):
+            return curve
+        return Score(60 * curve.slope, units=_units(curve, signal.half), facts=_facts(curve, signal.half))
+
+    def half_life(frames: FrameFacts, *evidence: Any, least: float = 8.0) -> Score | Unscored:
+        curve = drift_curve(signal, frames, evidence, least)
+        if isinstance(curve, Unscored):
+            return curve
+        lasts, at = float(curve.seconds[-1]), half_time(curve, signal.half)
+        facts = {**_facts(curve, signal.half), "reached": at is not None}
+        return Score(lasts if at is None else at, units=_units(curve, signal.half), facts=facts)
+
+    needs = (FrameFacts, *signal.needs)
+    return (
+        metric(
+            id=f"drift_{signal.name}", version=1, title=f"Drift of {signal.title}", unit="1/min", range=(None, None),
+            higher_is_better=False, needs=needs, suites=("folder",), responds_to=signal.responds_to,
+            blind_to=signal.blind_to, rewards_unchanged=True,
+            doc=f"How much the distance in {signal.title} of two frames grows with a minute between them.\n\n"
+            "By least squares over all pairs of at most 36 sampled frames; clips under `least` seconds are not asked. "
+            "The facts hold the curve against growing gaps.",
+        )(slope),
+        metric(
+            id=f"half_life_{signal.name}", version=1, title=f"Half-life of {signal.title}", unit="s", range=(0, None),
+            higher_is_better=True, needs=needs, suites=("folder",), responds_to=signal.responds_to,
+            blind_to=(*signal.blind_to, "what happens after the clip ends"), rewards_unchanged=True,
+            doc=f"Seconds until half of the first frames' {signal.title} is lost; the length of the clip where it is "
+            "not.\n\nMeans over clips are then lower bounds, and the facts say `reached`; compare clips of one length. "
+            "Sampled at 36 frames, it is known to a 36th of the clip.",
+        )(half_life),
+    )  # fmt: skip
+
+
+DRIFT_METRICS = {signal.name: register(signal) for signal in SIGNALS}

@@ -1,0 +1,235 @@
+"""Checkpoint: what a monitor found at one moment of a training, as numbers, pictures and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import METRICS, Case, Record
+from revisit.core.text import pluralize
+from revisit.evidence.frames import Thumbnails
+from revisit.monitor.scoring import Spent
+from revisit.results import Cell, Results
+from revisit.results.ceilings import held_to_truth
+from revisit.results.cells import cell_of
+from revisit.results.display import ends, number
+
+PREFIX = "revisit/"
+GAP = 4  # pixels between the pictures of a moment
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A moment to look at: the first view, the worst frame, and the truth at that frame where there is one.
+
+    Attributes
+    ----------
+    name
+        Under which loggers keep it: `worst_1` is the worst.
+    rgb
+        Pixels (height, width, 3) of bytes.
+    caption
+        Clip, frame and score.
+    """
+
+    name: str
+    rgb: np.ndarray
+    caption: str
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Memory at one moment of a training: one number with its interval, its coverage, pictures and cost.
+
+    Attributes
+    ----------
+    results
+        All answers.
+    metric
+        The metric of memory that the number rests on; the same at every checkpoint.
+    memory
+        Mean of 0 to 1 over all clips that could test memory; one that never looked away or never came back counts 0.
+    tested
+        Mean over the clips that did test it, as tables have it.
+    coverage
+        Share of the clips that tested memory.
+    spent
+        Seconds: in all, in networks, in other observers.
+    report
+        The page, where the monitor writes one.
+    missing
+        Clips of the subset that did not come.
+    shown
+        Small pictures of each clip, by the id of its case.
+
+    Examples
+    --------
+    >>> monitor = revisit.Monitor(metrics=["return_consistency", "motion_amount"])
+    >>> monitor.update(np.full((8, 32, 48, 3), 128, np.uint8), name="still")
+    >>> checkpoint = monitor.compute()
+    >>> checkpoint.memory.mean, checkpoint.coverage
+    (0.0, 0.0)
+    """
+
+    results: Results
+    metric: str
+    memory: Cell
+    tested: Cell
+    coverage: float
+    spent: Spent
+    report: Path | None = None
+    missing: tuple[str, ...] = ()
+    shown: Mapping[str, Thumbnails] = field(default_factory=dict, repr=False)
+
+    @property
+    def sentence(self) -> str:
+        """What a person reads in the console."""
+        value = number(self.memory.mean)
+        between = f" ({ends(self.memory.interval)})" if self.memory.interval else ""
+        clips = len(self.results.entries)
+        each = self.spent.total / max(1, len(self.results.cases))
+        return (
+            f"memory {value}{between} by {self.metric}: {self.tested.n} of {pluralize(clips, 'clip')} tested it; "
+            f"{self.spent.total:.1f} s, {each:.2f} s a clip, networks {self.spent.networks:.1f} s"
+        )
+
+    def scalars(self) -> dict[str, float]:
+        """Numbers for a log, those with an interval with its ends as `_low` and `_high`.
+
+        Returns
+        -------
+        dict
+            `revisit/memory`, `revisit/coverage`, each metric, and what the evaluation took.
+
+        Examples
+        --------
+        >>> monitor = revisit.Monitor(metrics=["return_consistency", "motion_amount"])
+        >>> monitor.update(np.full((8, 32, 48, 3), 128, np.uint8), name="still")
+        >>> monitor.compute().scalars()["revisit/coverage"]
+        0.0
+        """
+        cells = {"memory": self.memory, "memory_tested": self.tested}
+        cells |= {metric: self.results.cell(metric) for metric in self.results.metrics}
+        scalars = {
+            "coverage": self.coverage,
+            "clips": float(len(self.results.cases)),
+            "seconds": self.spent.total,
+            "seconds_networks": self.spent.networks,
+        }
+        for name, cell in cells.items():
+            if cell.mean is not None:
+                scalars[name] = cell.mean
+                if cell.interval is not None:
+                    scalars[f"{name}_low"], scalars[f"{name}_high"] = cell.interval
+        return {PREFIX + name: float(value) for name, value in scalars.items()}
+
+    def pictures(self, count: int = 3) -> list[Picture]:
+        """The worst moments as pictures.
+
+        Parameters
+        ----------
+        count
+            How many, each of another clip.
+
+        Returns
+        -------
+        list of Picture
+            The worst first.
+
+        Examples
+        --------
+        >>> monitor = revisit.Monitor(metrics=["return_consistency", "motion_amount"])
+        >>> monitor.update(np.full((8, 32, 48, 3), 128, np.uint8), name="still")
+        >>> [picture.caption for picture in monitor.compute().pictures()]
+        ['still: the camera is frozen: nothing moves']
+        """
+        worst = sorted(memory_scores(self.results, self.metric), key=lambda one: (one[1], one[0].case.id))
+        chosen = [record for record, value in worst if value < 1 and record.case.id in self.shown][:count]
+        return [self._picture(f"worst_{place}", record) for place, record in enumerate(chosen, 1)]
+
+    def log(self, logger: Any, step: int) -> None:
+        """Write scalars, pictures and the report's address to a logger.
+
+        Parameters
+        ----------
+        logger
+            A W&B run, a TensorBoard SummaryWriter, an MLflow client with its run (`(client, run_id)`) or the module
+            `mlflow`, or a logger of Lightning. Or a list of them.
+        step
+            Of the training.
+
+        Examples
+        --------
+        >>> monitor.compute().log(wandb.run, step=1000)  # doctest: +SKIP
+        """
+        from revisit.monitor.loggers import write_log
+
+        write_log(self, logger, step)
+
+    def _picture(self, name: str, record: Record) -> Picture:
+        case, film = record.case, self.shown[record.case.id]
+        frame = _worst_frame(self.results, record)
+        parts = [_decoded(film, int(film.index[0])), _decoded(film, frame)]
+        truth = self.results.truth_of(case)
+        if truth is not None and truth.id in self.shown:
+            parts.append(_decoded(self.shown[truth.id], frame))
+        found = f"{METRICS[self.metric].title} {number(record.value)}, frame {frame}"
+        why = record.sentence if record.value is None else found
+        return Picture(name, _side_by_side(parts), f"{case.clip_name}: {why}")
+
+
+def memory_scores(results: Results, metric: str) -> Iterator[tuple[Record, float]]:
+    """The answers that the number of memory rests on, each as a share of the best score.
+
+    A gate that is not open counts 0: the clip did not look away and come back. Where it is not open for the truth
+    either, the scene is no test, and where there is no score for other reasons nobody knows: both are left out.
+    """
+    low, high = METRICS[metric].range
+    assert low is not None and high is not None
+    for record in held_to_truth(results).about(metric):
+        if record.value is not None:
+            share = (record.value - low) / (high - low)
+            yield record, share if METRICS[metric].higher_is_better is not False else 1 - share
+        elif "gate" in record.facts and not _truth_is_no_test(results, record.case, metric):
+            yield record, 0.0
+
+
+def memory_cell(results: Results, metric: str) -> Cell:
+    """The mean of them with its interval over scenes; refused clips count 0, too."""
+    values = [(value, record.case.sample) for record, value in memory_scores(results, metric)]
+    values += [(0.0, entry.id) for entry in results.rejected if not entry.missing]
+    return cell_of(values, len(results.entries), (0.0, 1.0))
+
+
+def _truth_is_no_test(results: Results, case: Case, metric: str) -> bool:
+    truth = results.truth_of(case)
+    answer = None if truth is None else results.answer(truth, metric)
+    return answer is not None and not answer.scored and "gate" in answer.facts
+
+
+def _worst_frame(results: Results, record: Record) -> int:
+    metric, series = METRICS[record.question], results.series(record.case, record.question)
+    row = None if series is None else series.worst(metric.higher_is_better is not False)
+    if series is not None and row is not None and "frame" in series.columns:
+        return int(series["frame"][row])
+    return int(record.facts.get("first_return_frame") or 1 << 30)  # else the last one
+
+
+def _decoded(film: Thumbnails, frame: int) -> np.ndarray:
+    """The small picture nearest to a frame."""
+    import cv2
+
+    row = int(np.abs(film.index - frame).argmin())
+    bgr = np.asarray(cv2.imdecode(np.frombuffer(film.picture(row), np.uint8), cv2.IMREAD_COLOR))
+    return bgr[..., ::-1]
+
+
+def _side_by_side(pictures: Sequence[np.ndarray]) -> np.ndarray:
+    height = min(len(picture) for picture in pictures)
+    line = np.full((height, GAP, 3), 255, np.uint8)
+    parts = [part for picture in pictures for part in (picture[:height], line)]
+    return np.ascontiguousarray(np.concatenate(parts[:-1], axis=1))

@@ -1,0 +1,362 @@
+"""Monitor: scores what a sampler makes while a model trains, with the habits of torchmetrics."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+from revisit.core import METRICS, SUITES, Case, Clip, Rejected, Target, UsageError, load_all
+from revisit.core.cases import FRAME_RATE_OF_FOLDERS, IN_MEMORY, InMemory, target_in
+from revisit.core.observer import Params
+from revisit.core.text import pluralize
+from revisit.evidence.frames import Thumbnails
+from revisit.monitor.checkpoint import Checkpoint, memory_cell
+from revisit.monitor.layouts import NotFinite, ValueRange, check_layout, to_bytes
+from revisit.monitor.ranks import gather, rank_and_count
+from revisit.monitor.run_folder import write_run
+from revisit.monitor.scoring import ClipScorer, ScoredClip, Spent
+from revisit.monitor.subset import Subset
+from revisit.results import Results
+from revisit.results.ceilings import held_to_truth
+
+LOOK_AWAY, MOTION = "look_away", "motion_amount"
+
+
+class MonitorState(TypedDict):
+    """What a training keeps with its weights: the clips, and the metric that the number of memory rests on."""
+
+    names: list[str]
+    metric: str
+
+
+@dataclass
+class _Part:
+    """What one rank holds of a checkpoint."""
+
+    clips: dict[str, ScoredClip] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)  # name -> why
+    names: list[str] = field(default_factory=list)  # of the subset
+    spent: Spent = field(default_factory=Spent)
+
+
+class Monitor:
+    """Score generated clips in memory while a model trains: `update`, `compute`, `reset`.
+
+    Frames stay where they are until they are bytes; nothing is written unless `out` is given. Of each clip only its
+    answers and a few small pictures are kept. Under `torch.distributed` every rank updates with its own clips, and
+    `compute` gathers them.
+
+    Parameters
+    ----------
+    layout
+        Axes of the frames: T, H, W and C in your order, with B before them for a batch, such as "BCTHW".
+    value_range
+        Values of black and white, for floats: (0, 1) or (-1, 1). Bytes need none.
+    clips, seconds
+        Budget of a checkpoint; all clips by default. The same clips are scored at each.
+    names
+        All names that may come, of which `clips` are picked; by default the first that come are taken.
+    metrics
+        Ids of metrics, or names of groups; by default those of memory, and how much moves.
+    memory
+        The metric that the number of memory rests on; by default the suite's best that all clips can be asked.
+    set, suite, protocol, params
+        As `revisit.score` takes them.
+    fps, model
+        Frames a second, and the name of the model in the results.
+    out
+        Folder for a run directory with its page for each checkpoint: `revisit trend OUT/*` compares them.
+
+    Examples
+    --------
+    >>> monitor = revisit.Monitor(layout="TCHW", value_range=(-1, 1), metrics=["return_consistency", "motion_amount"])
+    >>> for name in ("kitchen", "garden"):
+    ...     monitor.update(np.zeros((8, 3, 32, 48), np.float32), name=name)
+    >>> checkpoint = monitor.compute()
+    >>> checkpoint.memory.mean, checkpoint.coverage
+    (0.0, 0.0)
+    >>> monitor.reset()
+    """
+
+    def __init__(
+        self,
+        *,
+        layout: str = "THWC",
+        value_range: ValueRange | None = None,
+        clips: int | None = None,
+        seconds: float | None = None,
+        names: Collection[str] = (),
+        metrics: Sequence[str] = (),
+        memory: str = "",
+        set: str = "lite",
+        suite: str = "folder",
+        protocol: str | None = None,
+        params: Mapping[str, Params] | None = None,
+        fps: float = FRAME_RATE_OF_FOLDERS,
+        model: str = "model",
+        out: str | Path | None = None,
+    ) -> None:
+        check_layout(layout, value_range)
+        load_all()
+        self.layout, self.value_range, self.fps, self.model = layout, value_range, float(fps), model
+        self.out = None if out is None else Path(out)
+        self.subset = Subset(names, clips, seconds)
+        self._scorer = ClipScorer(suite, set, protocol, metrics, params or {})
+        if not metrics:
+            moves = [MOTION] if MOTION in SUITES[suite].metrics() else []
+            self._scorer.metrics = [*self._scorer.memory_metrics(), *moves, LOOK_AWAY]
+        if memory and (memory not in METRICS or None in METRICS[memory].range):
+            raise UsageError(
+                f"memory={memory!r} is no metric with a range; leave it out, or see `revisit list metrics`"
+            )
+        self.metric = memory
+        self._scorer.check()
+        self._truth_of_scene: dict[str, str] = {}
+        self._warned = False
+        self._part = _Part()
+
+    def wants(self, name: str) -> bool:
+        """Ask whether a clip of this name is scored, before it is generated.
+
+        Parameters
+        ----------
+        name
+            Of the clip.
+
+        Returns
+        -------
+        bool
+            False for what the budget leaves out.
+
+        Examples
+        --------
+        >>> names = [f"scene-{number}" for number in range(100)]
+        >>> monitor = revisit.Monitor(names=names, clips=8)
+        >>> sum(monitor.wants(name) for name in names)
+        8
+        """
+        return self.subset.wants(name, self._part.spent.total, rank_and_count())
+
+    def update(
+        self,
+        frames: Any,
+        *,
+        name: str | Sequence[str],
+        reference: Any = None,
+        scene: str = "",
+        target: Target | Sequence[float] | None = None,
+        prompt: str = "",
+        camera: str = "",
+        phases: tuple[int, int] | None = None,
+        annotations: Params | None = None,
+    ) -> None:
+        """Score a clip, or a batch of clips, unless the budget leaves it out.
+
+        A clip whose values are not finite is refused and counts 0; the training goes on.
+
+        Parameters
+        ----------
+        frames
+            Array or tensor on any device, in the layout and range of the monitor; a sequence of clips for a batch.
+        name
+            Of the clip, the same at every checkpoint; names for a batch.
+        reference
+            The true video in the same layout and range, or in bytes (T, H, W, C).
+        scene
+            What clips of one scene share; the name by default. They share the reference, too.
+        target
+            What to remember: a `Target`, or its box in the first frame as fractions x0, y0, x1, y1.
+        prompt, camera, phases, annotations
+            What is known of the clip, as `revisit.score` takes it.
+
+        Examples
+        --------
+        >>> monitor = revisit.Monitor(layout="BTCHW", value_range=(0, 1), metrics=["flicker"])
+        >>> monitor.update(np.zeros((2, 8, 3, 32, 48), np.float32), name=["kitchen", "garden"])
+        """
+        if not isinstance(name, str):
+            truths = [None] * len(name) if reference is None else reference
+            if not len(name) == len(frames) == len(truths):
+                raise UsageError(
+                    f"{pluralize(len(name), 'name')}, {pluralize(len(frames), 'clip')} and "
+                    f"{pluralize(len(truths), 'reference')} do not go together"
+                )
+            for one, clip, truth in zip(name, frames, truths, strict=True):
+                self.update(
+                    clip, name=one, reference=truth, scene=scene, target=target, prompt=prompt, camera=camera,
+                    phases=phases, annotations=annotations,
+                )  # fmt: skip
+            return
+        if not self.wants(name):
+            return
+        if name in self._part.clips or name in self._part.refused:
+            raise UsageError(f"{name!r} came twice at this checkpoint; names are unique, and reset() begins the next")
+        started = time.perf_counter()
+        case = Case(
+            f"{name}@{self.model}", self._scorer.suite, self.model, scene or name, Clip(Path(IN_MEMORY) / name),
+            target=target_in(target), prompt=prompt, camera=camera, phases=phases, annotations=dict(annotations or {}),
+        )  # fmt: skip
+        self._score(case, frames, reference, started)
+
+    def compute(self, step: int | None = None) -> Checkpoint:
+        """Gather the clips of all ranks, and sum them up.
+
+        Every rank must call it, and gets the same. Where `out` is given, rank 0 writes the run and its page.
+
+        Parameters
+        ----------
+        step
+            Of the training: the name of the run directory in `out`; a count by default.
+
+        Returns
+        -------
+        Checkpoint
+            The number of memory with its interval and coverage, pictures, and what it took.
+
+        Examples
+        --------
+        >>> monitor = revisit.Monitor(metrics=["return_consistency", "motion_amount"])
+        >>> monitor.update(np.full((8, 32, 48, 3), 128, np.uint8), name="still")
+        >>> print(monitor.compute().sentence.partition(":")[0])
+        memory 0.00 by return_consistency
+        """
+        self.subset.settle()
+        self._part.names = list(self.subset.chosen)
+        parts = gather(self._part)
+        clips = {name: clip for part in reversed(parts) for name, clip in part.clips.items()}
+        clips = {name: clips[name] for name in sorted(clips)}
+        refused = {name: why for part in parts for name, why in part.refused.items() if name not in clips}
+        if not clips and not refused:
+            raise UsageError("there is nothing to compute: no clip came since the last reset()")
+        missing = sorted({name for part in parts for name in part.names} - clips.keys() - refused.keys())
+        rejected = [Rejected(f"{name}@{self.model}", why, self.model) for name, why in refused.items()]
+        rejected += [
+            Rejected(f"{name}@{self.model}", "it did not come at this checkpoint", self.model, missing=True)
+            for name in missing
+        ]
+        plan = self._scorer.whole_plan(list(clips.values()), rejected)
+        results = Results(
+            plan.cases,
+            {(one.case.id, one.question): one for clip in clips.values() for one in clip.records}.values(),
+            rejected,
+            asks=plan.suite.asks,
+            series={key: series for clip in clips.values() for key, series in clip.series.items()},
+            name=self.model,
+        )
+        if not self._warned:
+            results.warn_of_failures()
+            self._warned = True
+        spent = sum((part.spent for part in parts), Spent())
+        self.metric = self.metric or self._choose_metric(list(clips.values()))
+        report = None
+        if self.out is not None and rank_and_count()[0] == 0:
+            report = write_run(self._folder(step), plan, list(clips.values()))
+        tested = held_to_truth(results).cell(self.metric)
+        shown = {
+            case.id: picture
+            for clip in clips.values()
+            for case in clip.cases
+            if isinstance(picture := clip.pictures.get(clip.wanted[case.id].keys.get("thumbnails", "")), Thumbnails)
+        }
+        return Checkpoint(
+            results, self.metric, memory_cell(results, self.metric), tested, tested.n / len(results.entries), spent,
+            report, tuple(missing), shown,
+        )  # fmt: skip
+
+    def reset(self) -> None:
+        """Begin the next checkpoint: answers go, the choice of clips and what was seen of references stay."""
+        self._part = _Part()
+
+    def state_dict(self) -> MonitorState:
+        """Give what a training keeps, so that a later process scores the same clips.
+
+        Returns
+        -------
+        dict
+            Names of the clips, and the metric of memory.
+
+        Examples
+        --------
+        >>> revisit.Monitor(metrics=["flicker"], memory="return_consistency").state_dict()
+        {'names': [], 'metric': 'return_consistency'}
+        """
+        return {"names": list(self.subset.chosen), "metric": self.metric}
+
+    def load_state_dict(self, state: MonitorState) -> None:
+        """Go on with the clips of an earlier process.
+
+        Parameters
+        ----------
+        state
+            What `state_dict` gave.
+
+        Examples
+        --------
+        >>> monitor = revisit.Monitor(metrics=["flicker"])
+        >>> monitor.load_state_dict({"names": ["kitchen"], "metric": "return_consistency"})
+        >>> monitor.wants("garden")
+        False
+        """
+        self.subset.load(state["names"])
+        self.metric = state["metric"]
+
+    def _score(self, case: Case, frames: Any, reference: Any, started: float) -> None:
+        from revisit.networks.runtime import borrowed
+
+        name, part = case.clip.path.name if case.clip_name is None else case.clip_name, self._part
+        with borrowed():
+            try:
+                rgb = to_bytes(frames, self.layout.removeprefix("B"), self.value_range, name)
+            except NotFinite as error:
+                part.refused[name] = str(error)
+            else:
+                clip = replace(case.clip, fps=self.fps, frames=InMemory(rgb))
+                truth = None if reference is None else self._truth(case, reference)
+                scored = self._scorer.score(replace(case, clip=clip, reference=truth))
+                self._require_same_truth(case.sample, scored)
+                part.clips[name] = scored
+                part.spent += scored.spent
+        self.subset.add(name)
+        part.spent += Spent(time.perf_counter() - started)
+
+    def _truth(self, case: Case, reference: Any) -> Clip:
+        """The reference as a clip; bytes may come as they are, whatever the layout of what is generated."""
+        name = f"the reference of {case.clip_name}"
+        is_bytes = str(getattr(reference, "dtype", "")).removeprefix("torch.") == "uint8"
+        if is_bytes and np.shape(reference)[-1] == 3:
+            rgb = to_bytes(reference, "THWC", None, name)
+        else:
+            try:
+                rgb = to_bytes(reference, self.layout.removeprefix("B"), self.value_range, name)
+            except NotFinite as error:
+                raise UsageError(str(error)) from None
+        return Clip(Path(IN_MEMORY) / "reference" / case.sample, fps=self.fps, frames=InMemory(rgb))
+
+    def _require_same_truth(self, scene: str, scored: ScoredClip) -> None:
+        for digest in scored.references.values():
+            if self._truth_of_scene.setdefault(scene, digest) != digest:
+                raise UsageError(
+                    f"the reference of {scene!r} is another one than before; clips of a scene, and of a name at each "
+                    "checkpoint, share it"
+                )
+
+    def _choose_metric(self, clips: Sequence[ScoredClip]) -> str:
+        """The best metric of memory that was asked and that the most clips can be asked."""
+        asked = {record.question for clip in clips for record in clip.records}
+        able = [id for id in self._scorer.memory_metrics() if id in asked and None not in METRICS[id].range]
+        if not able:
+            raise UsageError("no metric of memory was asked; name one in metrics= or memory=, or leave metrics= out")
+        lacking = Counter(id for clip in clips for id in clip.lacking)
+        return min(able, key=lambda id: lacking[id])
+
+    def _folder(self, step: int | None) -> Path:
+        assert self.out is not None
+        if step is None:
+            step = sum(1 for _ in self.out.glob("step-*")) if self.out.is_dir() else 0
+        return self.out / f"step-{step:08d}"

@@ -1,0 +1,53 @@
+"""The run directory of a checkpoint: what `revisit eval` would write, from answers that are in memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from revisit.core import Record
+from revisit.engine.cache import EvidenceCache, cache_root
+from revisit.engine.leases import lock_run
+from revisit.engine.plan import Plan
+from revisit.engine.provenance import InvocationLog
+from revisit.engine.resume import resume_run
+from revisit.engine.run_summary import write_summary
+from revisit.media import save_npz
+from revisit.monitor.scoring import ScoredClip
+from revisit.report.write_html import write_report
+from revisit.results.record_files import RecordWriter
+from revisit.results.run import Run
+
+
+def write_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> Path:
+    """Write the run anew, with its page; return the page's path."""
+    cache = EvidenceCache(cache_root())
+    out.mkdir(parents=True, exist_ok=True)
+    for clip in clips:
+        for key, record in clip.pictures.items():
+            if key not in cache:
+                cache.save(key, record)
+    with lock_run(out, alone=True):
+        resumed = resume_run(out, plan, fresh=True, request=None, adds=None)
+        account = InvocationLog(resumed, cache, "revisit.Monitor", None, cached=0, adds=False)
+        with RecordWriter(out / "records.jsonl") as writer:
+            known: set[tuple[str, str]] = set()
+            for clip in clips:
+                records = [one for one in clip.records if (one.case.id, one.question) not in known]
+                writer.append(*(_with_units(record, clip, out) for record in records))
+                known |= {(one.case.id, one.question) for one in records}
+        results = write_summary(resumed)
+        account.write(finished=time.time())
+    return write_report(Run(out, resumed.lines, results))
+
+
+def _with_units(record: Record, clip: ScoredClip, out: Path) -> Record:
+    """The record, with the values behind it in a file of the run."""
+    series = clip.series.get((record.case.id, record.question))
+    if series is None or not len(series):
+        return record
+    path = out / "units" / record.key[:2] / f"{record.key}.npz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_npz(path, dict(series.columns))
+    return record.changed(units=path.relative_to(out).as_posix())

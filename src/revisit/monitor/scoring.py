@@ -1,0 +1,130 @@
+"""Scores of one clip in memory, and what is kept of it: answers and small pictures, no frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from revisit.core import OBSERVERS, SUITES, Case, Clip, Record, Rejected, Series, evidence_id
+from revisit.core.observer import Params
+from revisit.engine.dependencies import observed_kinds
+from revisit.engine.evidence_plan import ALWAYS, CaseEvidence
+from revisit.engine.in_memory import SeenBefore, plan_of, score_cases
+from revisit.engine.jobs import ObserverTask
+from revisit.engine.plan import Plan
+from revisit.engine.request import check_available, observer_set
+from revisit.results.question_ranking import questions_of
+
+
+@dataclass
+class Spent:
+    """Seconds, and where they went."""
+
+    total: float = 0.0
+    networks: float = 0.0  # observers with weights
+    observers: float = 0.0  # all others
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.total + other.total, self.networks + other.networks, self.observers + other.observers)
+
+
+@dataclass(frozen=True)
+class ScoredClip:
+    """All that is kept of a clip; it can be sent to another process."""
+
+    cases: tuple[Case, ...]  # the clip, and its truth
+    records: tuple[Record, ...]
+    series: Mapping[tuple[str, str], Series]
+    digests: Mapping[str, str]
+    wanted: Mapping[str, CaseEvidence]
+    references: Mapping[str, str]
+    tasks: Mapping[str, tuple[str, Clip, ObserverTask]]
+    pictures: Mapping[str, Any]  # evidence that a page shows, by its address
+    lacking: frozenset[str]  # metrics that cannot be asked of it
+    spent: Spent
+
+
+@dataclass
+class ClipScorer:
+    """Which metrics are asked, and by which observers; what was seen of references stays for the next checkpoint."""
+
+    suite: str
+    observer_set: str
+    protocol: str | None
+    metrics: Sequence[str]
+    params: Mapping[str, Params]
+    seen: SeenBefore = field(default_factory=SeenBefore)
+    _of_truth: set[str] = field(default_factory=set)  # addresses of evidence that stays
+
+    def check(self) -> None:
+        """Say at once what is wrong with the request, and what cannot run here."""
+        check_available(self.plan())
+
+    def plan(self, *cases: Case) -> Plan:
+        """What is asked of these cases, or of any."""
+        return plan_of(
+            SUITES[self.suite], cases or [Rejected("any", "none came yet")], observer_set(self.observer_set),
+            protocol=self.protocol, metrics=self.metrics, overrides=self.params, truth=True,
+        )  # fmt: skip
+
+    def score(self, case: Case) -> ScoredClip:
+        """The answers about a clip with its frames in memory."""
+        plan, cache, self.seen.seconds = self.plan(case), self.seen.cache, {}
+        results = score_cases(plan, self.seen)
+        truths = {plan.digests[truth.id] for truth in results.truths}
+        self._of_truth |= {key for key, (owner, _, _) in plan.tasks.items() if owner in truths}
+        shown = {
+            key: cache.load(object, key)
+            for evidence in plan.wanted.values()
+            for kind, key in [*evidence.keys.items(), *evidence.reference.items()]
+            if kind in ALWAYS and key in cache
+        }
+        cache.keep(self._of_truth)
+        lacking = frozenset(
+            metric.id
+            for metric in plan.metrics
+            if {evidence_id(kind) for kind in observed_kinds(metric, optional=False)}
+            & plan.wanted[case.id].absent.keys()
+        )
+        networks = sum(spent for id, spent in self.seen.seconds.items() if OBSERVERS[id].weights)
+        cases = {one.id: _light(one) for one in plan.cases}
+        of_truths = [record for truth in results.truths for record in results.of(truth).values()]
+        return ScoredClip(
+            tuple(cases.values()),
+            tuple(record.changed(case=cases[record.case.id]) for record in (*results.records, *of_truths)),
+            results._series,
+            dict(plan.digests),
+            dict(plan.wanted),
+            dict(plan.references),
+            {key: (owner, replace(clip, frames=None), task) for key, (owner, clip, task) in plan.tasks.items()},
+            shown,
+            lacking,
+            Spent(0.0, networks, sum(self.seen.seconds.values()) - networks),
+        )
+
+    def whole_plan(self, clips: Sequence[ScoredClip], rejected: Sequence[Rejected]) -> Plan:
+        """One plan of all clips, without their frames."""
+        return replace(
+            self.plan(),
+            cases=tuple(case for clip in clips for case in clip.cases if not case.truth)
+            + tuple({case.id: case for clip in clips for case in clip.cases if case.truth}.values()),
+            rejected=tuple(rejected),
+            digests={id: value for clip in clips for id, value in clip.digests.items()},
+            wanted={id: value for clip in clips for id, value in clip.wanted.items()},
+            references={id: value for clip in clips for id, value in clip.references.items()},
+            tasks={key: value for clip in clips for key, value in clip.tasks.items()},
+            clips={},
+            total=len(clips) + len(rejected),
+        )
+
+    def memory_metrics(self) -> list[str]:
+        """Metrics of the suite that answer its questions of memory, the best first."""
+        questions = [question for question in questions_of(SUITES[self.suite].card) if question.memory]
+        return [metric for question in questions for metric in question.metrics]
+
+
+def _light(case: Case) -> Case:
+    """The case without its frames."""
+    reference = None if case.reference is None else replace(case.reference, frames=None)
+    return replace(case, clip=replace(case.clip, frames=None), reference=reference)

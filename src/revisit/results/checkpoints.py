@@ -1,0 +1,158 @@
+"""Checkpoints: which of several to keep, how sure that is, and whether training still gains.
+
+The best one beats every other on the clips that all of them have a score of, tested over scenes; where it does not,
+the sentence says between which it is open and how many more clips would probably decide. A checkpoint whose clips do
+not pose the test, such as one that stands still, cannot win: coverage is a question of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+from revisit.results.compare import Contender, clip_scores
+from revisit.results.display import COVERAGE_MAY_DIFFER, metric_title, number, signed
+from revisit.results.score_names import metric_of
+from revisit.stats.pairwise import ModelPair, Ranking, rank_models
+from revisit.stats.power import MANY, clusters_needed
+from revisit.stats.sequential import PATIENCE, Looks, look_at
+
+COVERAGE = "coverage"
+
+
+class ChoiceEntry(TypedDict):
+    """A choice as JSON."""
+
+    metric: str
+    question: str
+    best: str | None
+    leads: str
+    open_with: list[str]
+    sentence: str
+    better_at: list[str]
+    looks_since: int
+    stop: bool
+
+
+@dataclass(frozen=True)
+class CheckpointChoice:
+    """The best checkpoint by one metric, or by how many clips have a score of it."""
+
+    metric: str
+    question: str  # the metric itself, or `coverage`
+    labels: tuple[str, ...]
+    ranking: Ranking
+    shares: tuple[float, ...]  # of the clips asked that have a score, by checkpoint
+    looks: Looks
+
+    @property
+    def leads(self) -> str:
+        """The checkpoint with the best mean."""
+        return self.ranking.order[0]
+
+    @property
+    def posed_less(self) -> bool:
+        """Whether the leader has a score of so many clips fewer than another that its mean says little."""
+        place = self.labels.index(self.leads)
+        return self.question != COVERAGE and max(self.shares) - self.shares[place] > COVERAGE_MAY_DIFFER
+
+    @property
+    def best(self) -> str | None:
+        """The one that is best beyond doubt."""
+        return None if self.posed_less else self.ranking.best
+
+    @property
+    def rivals(self) -> tuple[ModelPair, ...]:
+        """Pairs of the leader with those that it does not beat."""
+        return tuple(pair for pair in self.ranking.pairs if pair.ahead == self.leads and not pair.decided)
+
+    @property
+    def title(self) -> str:
+        name = metric_title(self.metric)
+        return f"clips with a score of {name}" if self.question == COVERAGE else name
+
+    @property
+    def sentence(self) -> str:
+        """Which to keep, and how sure that is."""
+        if self.posed_less:
+            share = self.shares[self.labels.index(self.leads)]
+            return (
+                f"{self.leads} has the best mean, but a score of {share:.0%} of its clips only, where another has "
+                f"{max(self.shares):.0%}: that is no memory to keep"
+            )
+        mean = number(self.ranking.means[self.leads])
+        if self.best is not None:
+            fewest = min(pair.test.clips for pair in self.ranking.pairs if pair.ahead == self.best)
+            return f"keep {self.best} ({mean}): it beats each of the others on {fewest} or more common clips"
+        if not self.rivals:
+            return f"{self.leads} ({mean}) leads; the common clips cannot decide it"
+        if not any(pair.test.difference for pair in self.rivals):
+            return f"no difference: {mean} at {self.leads} and {len(self.rivals)} others"
+        nearest = self.rivals[0]
+        names = ", ".join(pair.behind for pair in self.rivals[:3]) + (" and others" if len(self.rivals) > 3 else "")
+        return (
+            f"{self.leads} ({mean}) leads, but is not told from {names} ({signed(nearest.test.difference)} to "
+            f"{nearest.behind}); {_more(nearest)}"
+        )
+
+    @property
+    def progress(self) -> str:
+        """Whether training still gains, by a rule that does not count on luck."""
+        if len(self.labels) < 3:
+            return ""
+        gained = [self.labels[look.point] for look in self.looks.looks if look.better]
+        last = f"last gain beyond doubt at {gained[-1]}" if gained else "no gain beyond doubt so far"
+        if self.looks.stop:
+            return f"{last}; {self.looks.since} looks since found none ({PATIENCE} are enough to stop)"
+        return last
+
+    def as_json(self) -> ChoiceEntry:
+        return {
+            "metric": self.metric, "question": self.question, "best": self.best, "leads": self.leads,
+            "open_with": [pair.behind for pair in self.rivals], "sentence": self.sentence,
+            "better_at": [self.labels[look.point] for look in self.looks.looks if look.better],
+            "looks_since": self.looks.since, "stop": self.looks.stop,
+        }  # fmt: skip
+
+
+def choose_checkpoints(
+    points: Sequence[Contender], metrics: Sequence[str], labels: Sequence[str]
+) -> list[CheckpointChoice]:
+    """A choice per metric that has a better end, and one by coverage where checkpoints differ in it."""
+    choices = []
+    names = tuple(f"{label} ({place + 1})" if labels.count(label) > 1 else label for place, label in enumerate(labels))
+    for metric in metrics:
+        card = metric_of(metric)
+        higher = None if card is None else card.higher_is_better
+        scores: list[dict[Hashable, float]] = [
+            {clip: value for clip, (value, _) in clip_scores(p.results, metric).items()} for p in points
+        ]
+        if higher is None or not any(scores):
+            continue
+        scenes: dict[Hashable, Hashable] = {
+            clip: cases[0].sample for p in points for clip, (_, cases) in clip_scores(p.results, metric).items()
+        }
+        asked = [max(len(p.results.about(metric)), 1) for p in points]
+        shares = tuple(len(p.results.scores(metric)) / count for p, count in zip(points, asked, strict=True))
+        if any(clip in scores[0] and all(clip in mine for mine in scores) for clip in scenes):
+            ranking = rank_models(dict(zip(names, scores, strict=True)), scenes, higher)
+            choices.append(
+                CheckpointChoice(metric, metric, names, ranking, shares, look_at(scores, scenes, higher))
+            )  # fmt: skip
+        if max(shares) > min(shares):
+            posed: list[dict[Hashable, float]] = [{clip: float(clip in mine) for clip in scenes} for mine in scores]
+            ranking = rank_models(dict(zip(names, posed, strict=True)), scenes, True, 1.0)
+            choices.append(CheckpointChoice(metric, COVERAGE, names, ranking, shares, look_at(posed, scenes)))
+    return choices
+
+
+def _more(pair: ModelPair) -> str:
+    """How many more clips would probably decide a pair."""
+    estimate = pair.test.estimate
+    needed = None if estimate is None else clusters_needed(estimate)
+    if needed is None or needed.about is None or needed.about > MANY:
+        return "no number of clips in sight would decide it"
+    more = max(math.ceil((needed.about - pair.test.scenes) * pair.test.clips / max(pair.test.scenes, 1)), 1)
+    return f"about {more} more clips, of new scenes, would probably decide"

@@ -1,0 +1,223 @@
+"""Distances of models: how far the clips of each are, as a set, from the truth of the run (FVD, KVD, FID, KID).
+
+They are made of the features that two metrics record with every clip (`metrics/distribution.py`). A model is compared
+with the truth of the scenes that it has clips of. With fewer scenes than a simulation supports there is no number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+
+from revisit.core import Case
+from revisit.results.cells import Cell
+from revisit.results.display import ends, number
+from revisit.results.results import Results
+from revisit.results.tables import Table, table
+from revisit.stats.distribution_distance import (
+    SetDistance,
+    frechet_distance,
+    kernel_distance,
+    least_scenes,
+    least_scenes_of_kernel,
+)
+from revisit.stats.intervals import Interval
+
+TOO_FEW = "too_few"
+TITLE = "Distance to the truth, as sets of clips"
+
+
+@dataclass(frozen=True)
+class DistanceKind:
+    """A distance between sets: of the features of which metric, by which formula, and from how many scenes on."""
+
+    id: str
+    features: str  # a metric
+    compute: Callable[..., SetDistance]
+    least: Callable[[int], int]
+
+
+KINDS = (
+    DistanceKind("kvd", "video_action", kernel_distance, least_scenes_of_kernel),
+    DistanceKind("fvd", "video_action", frechet_distance, least_scenes),
+    DistanceKind("kid", "frame_variety", kernel_distance, least_scenes_of_kernel),
+    DistanceKind("fid", "frame_variety", frechet_distance, least_scenes),
+)
+
+
+class ModelDistance(TypedDict, total=False):
+    """The distance of one model; `value` and `interval`, or why there is none."""
+
+    clips: int
+    scenes: int
+    value: float
+    interval: list[float]
+    unscored: str
+
+
+class DistanceEntry(TypedDict):
+    """A distance of all models, as summary.json has it."""
+
+    id: str  # such as kvd, or kid_efficientnet-lite0: another network is another number
+    network: str
+    digest: str  # of the weights; empty where nobody knows it
+    dimensions: int
+    frames: int
+    size: str
+    least_scenes: int
+    best: str | None
+    models: dict[str, ModelDistance]
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """Features of clips, their scenes, and what they were made by and of."""
+
+    rows: np.ndarray
+    scenes: list[str]
+    clips: int
+    maker: str
+    frames: int
+    size: str
+
+
+def model_distances(results: Results, digests: Mapping[str, str] | None = None) -> list[DistanceEntry]:
+    """All distances of all models; empty where no clip, or no truth, has features."""
+    entries = []
+    for kind in KINDS:
+        if results.truths and kind.features in results.metrics:
+            entry = _entry(results, kind, digests or {})
+            if entry is not None:
+                entries.append(entry)
+    return entries
+
+
+def distance_table(entries: list[DistanceEntry]) -> Table:
+    """Models down, distances across."""
+    models = list(dict.fromkeys(model for entry in entries for model in entry["models"]))
+    rows = [(model, [_cell(entry["models"].get(model)) for entry in entries]) for model in models]
+    said = [
+        f"{name_of(entry)}: {_network(entry)}, {entry['dimensions']} dimensions, {entry['frames']} frames a clip at "
+        f"{entry['size']}, {entry['least_scenes']} scenes or more; {entry['best'] or 'no model'} is the nearest beyond "
+        "doubt"
+        for entry in entries
+    ]
+    note = "Lower is nearer; corrected for the number of clips, with 95 % intervals over scenes. "
+    return table(TITLE, note + ". ".join(said) + ".", [f"{name_of(entry)} ↓" for entry in entries], rows)
+
+
+def distance_sentences(entries: list[DistanceEntry]) -> list[str]:
+    """What the distances say, a sentence each; one for all that have too few scenes."""
+    sentences, few = [], []
+    for entry in entries:
+        scored = {model: found for model, found in entry["models"].items() if "value" in found}
+        if not scored:
+            most = max((found["scenes"] for found in entry["models"].values()), default=0)
+            few.append(f"{name_of(entry)} needs {entry['least_scenes']} scenes and has {most}")
+            continue
+        numbers = ", ".join(
+            f"{model} {number(found['value'])} [{ends(_interval(found))}]" for model, found in scored.items()
+        )
+        verdict = f"; {entry['best']} is nearest" if entry["best"] else "; undecided" if len(scored) > 1 else ""
+        sentences.append(f"{name_of(entry)} to the truth: {numbers}{verdict}")
+    return sentences + ([f"Unscored, too few: {'; '.join(few)}"] if few else [])
+
+
+def _network(entry: DistanceEntry) -> str:
+    return f"{entry['network']} (sha256 {entry['digest'][:12]})" if entry["digest"] else entry["network"]
+
+
+def name_of(entry: DistanceEntry) -> str:
+    """Such as KVD, or KID (efficientnet-lite0)."""
+    base, _, network = entry["id"].partition("_")
+    return f"{base.upper()} ({network})" if network else base.upper()
+
+
+def _entry(results: Results, kind: DistanceKind, digests: Mapping[str, str]) -> DistanceEntry | None:
+    groups = {model: part for model, part in results.groups("model").items() if model not in results.floors}
+    sets = {model: _matched(results, part, kind.features) for model, part in sorted(groups.items())}
+    known = {model: pair for model, pair in sets.items() if pair is not None}
+    if not known:
+        return None
+    mine = next(iter(known.values()))[0]
+    dimensions = mine.rows.shape[1]
+    least, found = kind.least(dimensions), {}
+    models: dict[str, ModelDistance] = {}
+    for model, (clips, truth) in known.items():
+        models[model] = {"clips": clips.clips, "scenes": len(set(clips.scenes))}
+        if models[model]["scenes"] < least:
+            models[model]["unscored"] = f"{least} scenes are needed, and {models[model]['scenes']} have features"
+            continue
+        found[model] = kind.compute(clips.rows, truth.rows, clips.scenes, truth.scenes)
+        models[model]["value"] = found[model].value
+        models[model]["interval"] = list(found[model].interval)
+    return {
+        "id": kind.id if kind.features == "video_action" else f"{kind.id}_{mine.maker}",
+        "network": mine.maker, "digest": digests.get(mine.maker, ""), "dimensions": dimensions,
+        "frames": mine.frames, "size": mine.size, "least_scenes": least,
+        "best": _nearest(found, {model: frozenset(pair[0].scenes) for model, pair in known.items()}), "models": models,
+    }  # fmt: skip
+
+
+def _matched(results: Results, part: Results, metric: str) -> tuple[FeatureSet, FeatureSet] | None:
+    """Features of a model's clips and of the truth of the same scenes."""
+    pairs = [(case, truth) for case in part.cases if (truth := results.truth_of(case)) is not None]
+    clips = {case.id: (case, case.sample) for case, _ in pairs}
+    truths = {truth.id: (truth, case.sample) for case, truth in pairs}
+    mine, theirs = _features(results, clips, metric), _features(results, truths, metric)
+    if mine is None or theirs is None or mine.maker != theirs.maker:
+        return None
+    both = set(mine.scenes) & set(theirs.scenes)
+    return (_of_scenes(mine, both), _of_scenes(theirs, both)) if both else None
+
+
+def _features(results: Results, cases: Mapping[str, tuple[Case, str]], metric: str) -> FeatureSet | None:
+    rows: list[np.ndarray] = []
+    scenes: list[str] = []
+    clips, facts = 0, {}
+    for case, scene in cases.values():
+        record = results.of(case).get(metric)
+        series = results.series(case, metric) if record is not None and record.scored else None
+        if record is None or series is None or "feature" not in series.columns:
+            continue
+        feature = np.asarray(series["feature"], dtype=np.float64)
+        feature = feature[None] if feature.ndim == 1 else feature
+        rows.append(feature)
+        scenes += [scene] * len(feature)
+        clips, facts = clips + 1, {**record.facts}
+    if not rows:
+        return None
+    size = f"{facts['size']} px" if "size" in facts else "the network's own size"
+    return FeatureSet(np.concatenate(rows), scenes, clips, str(facts["maker"]), int(facts["frames"]), size)
+
+
+def _of_scenes(features: FeatureSet, scenes: set[str]) -> FeatureSet:
+    keep = np.array([scene in scenes for scene in features.scenes])
+    kept = [scene for scene in features.scenes if scene in scenes]
+    return FeatureSet(features.rows[keep], kept, features.clips, features.maker, features.frames, features.size)
+
+
+def _nearest(found: Mapping[str, SetDistance], scenes: Mapping[str, frozenset[str]]) -> str | None:
+    """The model that is nearer than each of the others, tested over their common scenes; None where that is open."""
+    if len(found) < 2 or len({scenes[model] for model in found}) > 1:
+        return None
+    first = min(found, key=lambda model: found[model].value)
+    others = [other for model, other in found.items() if model != first]
+    level = 1 - 0.05 / len(others)  # Bonferroni: any false word among them in 5 % of runs at most
+    return first if all(other.minus(found[first]).interval(level)[0] > 0 for other in others) else None
+
+
+def _cell(found: ModelDistance | None) -> Cell:
+    if found is None:
+        return Cell(0, 0)
+    if "value" not in found:
+        return Cell(0, found["scenes"], unscored={TOO_FEW: found["scenes"]})
+    return Cell(found["scenes"], found["scenes"], found["value"], _interval(found))
+
+
+def _interval(found: ModelDistance) -> Interval:
+    low, high = found["interval"]
+    return low, high

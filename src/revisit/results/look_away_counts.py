@@ -1,0 +1,230 @@
+"""Does it look away and come back? How many clips of each model do, where the truth or the request does.
+
+A model whose camera never leaves, or never returns, cannot show that it remembers. That is counted before anything is
+compared, and only on the clips on which the truth looks away and comes back; without a truth, on those whose camera
+script does; without either, on all. A return where none was due counts for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
+
+from revisit.core import Case
+from revisit.core.text import names_text, pluralize
+from revisit.geometry.camera_script import leaves_and_returns
+from revisit.results.ceilings import OUTCOME, RESET
+from revisit.results.funnel import LEAVES, looks_away_and_returns
+
+if TYPE_CHECKING:
+    from revisit.results.results import Results
+
+ASK = "Does it look away and come back?"
+BY_TRUTH, BY_REQUEST, ALL_CLIPS = "truth", "request", "all"
+WHERE = {BY_TRUTH: "where the truth does", BY_REQUEST: "where the camera was asked to", ALL_CLIPS: ""}
+NAMES = 8  # of models, in a sentence
+
+
+class LookAwayEntry(TypedDict):
+    """The counts of a model as summary.json has them."""
+
+    asked: int
+    moved: int
+    left: int
+    returned: int
+    unclear: int
+    unreadable: int
+    judged: int
+    reset: int
+
+
+@dataclass(frozen=True)
+class LookAwayCount:
+    """How far the clips of a model get, of those that are to look away and come back."""
+
+    model: str
+    asked: int
+    moved: int
+    left: int
+    returned: int
+    unclear: int  # the gates cannot tell whether it left or returned
+    unreadable: int
+    judged: int  # came back, and it is known what became of what happened unseen
+    reset: int  # of these, came back as if nothing had happened
+
+    @property
+    def went_on(self) -> int:
+        """Clips that came back to a world that went on."""
+        return self.judged - self.reset
+
+    @property
+    def text(self) -> str:
+        """`2 of 3`: clips that came back."""
+        return f"{self.returned} of {self.asked}"
+
+    def as_json(self) -> LookAwayEntry:
+        """As summary.json has it."""
+        return {
+            "asked": self.asked, "moved": self.moved, "left": self.left, "returned": self.returned,
+            "unclear": self.unclear, "unreadable": self.unreadable, "judged": self.judged, "reset": self.reset,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LookAwayCounts:
+    """The counts of all models."""
+
+    asked_by: str  # BY_TRUTH, BY_REQUEST or ALL_CLIPS
+    models: tuple[LookAwayCount, ...]  # who comes back most often first
+    truth_unclear: int = 0  # clips that are not asked, because it is unclear what the truth does
+
+    def of(self, model: str) -> LookAwayCount | None:
+        """The counts of a model."""
+        return next((count for count in self.models if count.model == model), None)
+
+    @property
+    def returning(self) -> list[LookAwayCount]:
+        """Models that come back on some clip."""
+        return [count for count in self.models if count.returned]
+
+    @property
+    def others(self) -> list[LookAwayCount]:
+        """Models that were asked and never come back."""
+        return [count for count in self.models if count.asked and not count.returned]
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        asked = [count for count in self.models if count.asked]
+        if not asked:
+            who = "the truth" if self.asked_by == BY_TRUTH else "the requested camera"
+            return f"not asked: {who} never looks away and comes back on these clips"
+        where = f" {WHERE[self.asked_by]}".rstrip()
+        parts: list[str] = []
+        for share in dict.fromkeys((count.returned, count.asked) for count in self.returning):
+            names = [count.model for count in self.returning if (count.returned, count.asked) == share]
+            clips = pluralize(share[1], "clip") if not parts else str(share[1])
+            parts.append(f"{names_text(names, NAMES)} on {share[0]} of {clips}{where if not parts else ''}")
+        if others := self.others:
+            never = names_text([count.model for count in others], NAMES)
+            parts.append(f"{self._never(others)}{where if not parts else ''}: {never}")
+        return "; ".join(parts)
+
+    def _never(self, others: Sequence[LookAwayCount]) -> str:
+        unclear = sum(count.unclear for count in others)
+        return f"never seen to ({pluralize(unclear, 'clip')} unclear)" if unclear else "never"
+
+    @property
+    def outcomes(self) -> list[str]:
+        """What those that come back come back to, where something was to happen unseen."""
+        said = []
+        for number, words in (
+            ({count.model: count.went_on for count in self.models}, "to a world that went on"),
+            ({count.model: count.reset for count in self.models}, "with the world reset"),
+        ):
+            some = [count for count in self.models if number[count.model]]
+            shares = [f"{count.model} ({number[count.model]} of {count.judged})" for count in some]
+            if some:
+                unit = pluralize(some[0].judged, "clip")
+                shares[0] = f"{some[0].model} ({number[some[0].model]} of {unit})"
+                said.append(f"{names_text(shares, NAMES)} {'comes' if len(some) == 1 else 'come'} back {words}")
+        return said
+
+    @property
+    def headline(self) -> str:
+        """The finding in one line: who comes back, and how many do not; empty where nobody was asked."""
+        asked = [count for count in self.models if count.asked]
+        if not asked:
+            return ""
+        where = f" {WHERE[self.asked_by]}".rstrip()
+        if len(asked) == 1:
+            return f"{asked[0].model} looks away and comes back on {asked[0].text} clips{where}"
+        returning = [count.model for count in self.returning]
+        if not returning:
+            never = "was seen to come back" if any(count.unclear for count in asked) else "ever comes back"
+            return f"None of {len(asked)} models {never}{where}"
+        if len(returning) < len(asked):
+            verb = "looks away and comes back" if len(returning) == 1 else "look away and come back"
+            return f"{len(returning)} of {len(asked)} models {verb}: {names_text(returning, NAMES)}"
+        if all(count.returned == count.asked for count in asked):
+            return f"All {len(asked)} models look away and come back on every clip{where}"
+        return f"All {len(asked)} models look away and come back, {asked[0].model} most often ({asked[0].text} clips)"
+
+    @property
+    def differs(self) -> bool:
+        """Whether some models come back and others never do."""
+        return bool(self.returning and self.others)
+
+    def as_json(self) -> dict[str, object]:
+        """As summary.json has it, sentences included."""
+        return {
+            "asked_by": self.asked_by,
+            "truth_unclear": self.truth_unclear,
+            "models": {count.model: count.as_json() for count in self.models},
+            "sentence": self.sentence,
+            "headline": self.headline,
+        }
+
+
+def count_look_aways(results: Results) -> LookAwayCounts | None:
+    """How many clips of each model look away and come back; None where no gate was asked.
+
+    Parameters
+    ----------
+    results
+        All answers of a run.
+
+    Returns
+    -------
+    LookAwayCounts or None
+    """
+    if not results.was_asked("view_return", "target_return"):
+        return None
+    return results.once("look away counts", lambda: _count(results))
+
+
+def _count(results: Results) -> LookAwayCounts:
+    wanted, asked_by, unclear = _asked_cases(results)
+    counts = [
+        _count_model(results, model, [case for case in part.cases if wanted(case)])
+        for model, part in results.groups("model").items()
+    ]
+    ordered = sorted(counts, key=lambda count: (-count.returned / max(count.asked, 1), -count.left, count.model))
+    return LookAwayCounts(asked_by, tuple(ordered), unclear)
+
+
+def _asked_cases(results: Results) -> tuple[Callable[[Case], bool], str, int]:
+    """Which clips are to look away and come back, who says so, and on how many the truth is unclear."""
+    truths = {case.id: truth for case in results.cases if (truth := results.truth_of(case)) is not None}
+    if truths:
+        found = {truth.id: looks_away_and_returns(results, truth) for truth in truths.values()}
+        unclear = sum(value is None for value in found.values())
+        return lambda case: case.id in truths and found[truths[case.id].id] is True, BY_TRUTH, unclear
+    requests = {camera: leaves_and_returns(camera) for camera in {case.camera for case in results.cases} if camera}
+    if any(value is not None for value in requests.values()):
+        return lambda case: requests.get(case.camera) is True, BY_REQUEST, 0
+    return lambda case: True, ALL_CLIPS, 0
+
+
+def _count_model(results: Results, model: str, cases: Sequence[Case]) -> LookAwayCount:
+    readable = [case for case in cases if not results.unreadable(case)]
+    back = {case.id: looks_away_and_returns(results, case) for case in readable}
+    returned = [case for case in readable if back[case.id]]
+    outcomes = [outcome for case in returned if (outcome := results.score(case, OUTCOME)) is not None]
+    left = sum(back[case.id] is True or _leaves(results, case) for case in readable)
+    moved = sum(back[case.id] is True or _leaves(results, case) or _moves(results, case) for case in readable)
+    return LookAwayCount(
+        model, len(cases), moved, left, len(returned), sum(value is None for value in back.values()),
+        len(cases) - len(readable), len(outcomes), sum(outcome < RESET for outcome in outcomes),
+    )  # fmt: skip
+
+
+def _leaves(results: Results, case: Case) -> bool:
+    view, away = results.answer(case, "view_return"), results.answer(case, "look_away")
+    return (view is not None and view.label in LEAVES) or (away is not None and away.label == "looks away")
+
+
+def _moves(results: Results, case: Case) -> bool:
+    moved = results.answer(case, "camera_moved")
+    return moved is not None and moved.status == "open"

@@ -1,0 +1,29 @@
+"""Names of scores: a metric's own for what was measured, and one more for what is held to the truth.
+
+One name, one number, on every surface: `return_consistency` is what was measured, `return_consistency.held` what that
+is worth beside the truth (`ceilings.py`); `display.metric_title` says the same in words.
+"""
+
+from __future__ import annotations
+
+from revisit.core import METRICS, Metric
+
+HELD = ".held"
+
+
+def held_id(id: str) -> str:
+    """The name of a metric's score that is held to the truth: `return_consistency.held`."""
+    return f"{id}{HELD}"
+
+
+def measured_id(id: str) -> str:
+    """The metric of a score, whichever of its two names is given."""
+    return id.removesuffix(HELD)
+
+
+def metric_of(id: str) -> Metric | None:
+    """The metric of a score; None where its plugin is not installed here."""
+    measured = measured_id(id)
+    if measured not in METRICS:
+        return None
+    return METRICS[measured]

@@ -1,0 +1,264 @@
+"""FVD and KVD of two sets of videos, and FID and KID of their frames, each with its certainty.
+
+Features are those of an evaluation: the same decode, frames and networks (`revisit weights pull --set small`). A
+distance below the number of scenes that a simulation supports is not given (docs/distances.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revisit.api import observe
+from revisit.core import Score, UsageError
+from revisit.metrics.distribution import frame_variety, video_action
+from revisit.stats.distribution_distance import (
+    SetDistance,
+    frechet_distance,
+    kernel_distance,
+    least_scenes,
+    least_scenes_of_kernel,
+)
+from revisit.stats.intervals import Interval
+from revisit.weights import lock
+
+# Rendered failures with whose strength KVD grows, by benchmarks/distance_failures.py.
+RESPONDS_TO: tuple[str, ...] = ("blur",)
+
+
+@dataclass(frozen=True)
+class DistanceEstimate:
+    """A distance between two sets of videos, with its 95 % interval and all that it depends on.
+
+    Attributes
+    ----------
+    value, interval
+        The distance, corrected for the number of videos, and its interval over scenes; None where there are too few.
+    n, reference_n, scenes
+        Videos of both sets, and scenes of the smaller one.
+    dimensions, frames, size
+        Of the features; frames taken of each video, and their size in pixels (0: the network's own).
+    network, digest
+        Id of the network, and the SHA-256 of its weights.
+    unscored
+        Why there is no value; empty where there is one.
+
+    Examples
+    --------
+    >>> revisit.DistanceEstimate(None, None, 4, 4, 4, 400, 16, 224, "i3d-kinetics-400", "", "too few").value is None
+    True
+    """
+
+    value: float | None
+    interval: Interval | None
+    n: int
+    reference_n: int
+    scenes: int
+    dimensions: int
+    frames: int
+    size: int
+    network: str
+    digest: str
+    unscored: str = ""
+
+
+def fvd(
+    videos: Sequence[Any],
+    reference: Sequence[Any],
+    *,
+    scenes: Sequence[Hashable] | None = None,
+    reference_scenes: Sequence[Hashable] | None = None,
+    frames: int = 16,
+) -> DistanceEstimate:
+    """Fréchet distance between I3D features of two sets of videos, extrapolated to infinitely many.
+
+    Parameters
+    ----------
+    videos, reference
+        Videos: an array (count, frames, height, width, 3) of bytes, or a list of such clips or of paths.
+    scenes, reference_scenes
+        The scene of each video, where several show one, or where a reference is the truth of a video. By default each
+        is a scene of its own.
+    frames
+        Frames taken of each video, evenly spread; 9 or more.
+
+    Returns
+    -------
+    DistanceEstimate
+        The distance with a 95 % interval over scenes; unscored below 4 × 400 + 32 = 1632 scenes, where `kvd` is the
+        answer.
+
+    Raises
+    ------
+    UsageError
+        If a set is empty, a video is too short, or the weights are missing; it is a ValueError, too.
+
+    Examples
+    --------
+    >>> revisit.fvd(videos, reference).interval  # doctest: +SKIP
+    (41.2, 58.9)
+    """
+    return _estimate(videos, reference, scenes, reference_scenes, _of_video, frames, frechet_distance, least_scenes)
+
+
+def kvd(
+    videos: Sequence[Any],
+    reference: Sequence[Any],
+    *,
+    scenes: Sequence[Hashable] | None = None,
+    reference_scenes: Sequence[Hashable] | None = None,
+    frames: int = 16,
+) -> DistanceEstimate:
+    """Kernel distance (squared MMD, cubic kernel) between I3D features of two sets of videos; unbiased at any number.
+
+    Parameters
+    ----------
+    videos, reference, scenes, reference_scenes, frames
+        As `fvd` takes them.
+
+    Returns
+    -------
+    DistanceEstimate
+        The distance with a 95 % interval over scenes; unscored below 20 scenes. It may be below 0 by chance.
+
+    Raises
+    ------
+    UsageError
+        If a set is empty, a video is too short, or the weights are missing; it is a ValueError, too.
+
+    Examples
+    --------
+    >>> revisit.kvd(videos, reference).value  # doctest: +SKIP
+    0.83
+    """
+    kernel = kernel_distance, least_scenes_of_kernel
+    return _estimate(videos, reference, scenes, reference_scenes, _of_video, frames, *kernel)
+
+
+def fid(
+    videos: Sequence[Any],
+    reference: Sequence[Any],
+    *,
+    scenes: Sequence[Hashable] | None = None,
+    reference_scenes: Sequence[Hashable] | None = None,
+) -> DistanceEstimate:
+    """Fréchet distance between EfficientNet-Lite0 features of single frames of two sets of videos.
+
+    It is no FID of Inception and not to be compared with one: the network is another.
+
+    Parameters
+    ----------
+    videos, reference, scenes, reference_scenes
+        As `fvd` takes them; at most 16 frames of each video count.
+
+    Returns
+    -------
+    DistanceEstimate
+        The distance with a 95 % interval over scenes; unscored below 4 × 1280 + 32 = 5152 scenes.
+
+    Raises
+    ------
+    UsageError
+        If a set is empty, or the weights are missing; it is a ValueError, too.
+
+    Examples
+    --------
+    >>> revisit.fid(videos, reference).unscored  # doctest: +SKIP
+    '5152 scenes are needed, and there are 64'
+    """
+    return _estimate(videos, reference, scenes, reference_scenes, _of_frames, 0, frechet_distance, least_scenes)
+
+
+def kid(
+    videos: Sequence[Any],
+    reference: Sequence[Any],
+    *,
+    scenes: Sequence[Hashable] | None = None,
+    reference_scenes: Sequence[Hashable] | None = None,
+) -> DistanceEstimate:
+    """Kernel distance (squared MMD, cubic kernel) between EfficientNet-Lite0 features of single frames.
+
+    Parameters
+    ----------
+    videos, reference, scenes, reference_scenes
+        As `fvd` takes them; at most 16 frames of each video count.
+
+    Returns
+    -------
+    DistanceEstimate
+        The distance with a 95 % interval over scenes; unscored below 20 scenes. It may be below 0 by chance.
+
+    Raises
+    ------
+    UsageError
+        If a set is empty, or the weights are missing; it is a ValueError, too.
+
+    Examples
+    --------
+    >>> revisit.kid(videos, reference).network  # doctest: +SKIP
+    'efficientnet-lite0'
+    """
+    kernel = kernel_distance, least_scenes_of_kernel
+    return _estimate(videos, reference, scenes, reference_scenes, _of_frames, 0, *kernel)
+
+
+def _of_video(video: Any, frames: int) -> Any:
+    return video_action(observe(video, "small.video", taken=frames))
+
+
+def _of_frames(video: Any, _: int) -> Any:
+    return frame_variety(observe(video, "small.integrity"))
+
+
+def _features(
+    videos: Sequence[Any], of_video: Callable[[Any, int], Any], frames: int
+) -> tuple[list[np.ndarray], Mapping[str, Any]]:
+    rows: list[np.ndarray] = []
+    facts: Mapping[str, Any] = {}
+    for number, video in enumerate(videos):
+        answer = of_video(video, frames)
+        if not isinstance(answer, Score) or answer.units is None:
+            raise UsageError(f"video {number} has no features: {answer.sentence}")
+        rows.append(np.atleast_2d(answer.units["feature"]))
+        facts = answer.facts
+    if not rows:
+        raise UsageError("a set of videos is empty; a distance is between two sets of some")
+    return rows, facts
+
+
+def _estimate(
+    videos: Sequence[Any],
+    reference: Sequence[Any],
+    scenes: Sequence[Hashable] | None,
+    reference_scenes: Sequence[Hashable] | None,
+    of_video: Callable[[Any, int], Any],
+    frames: int,
+    distance: Callable[..., SetDistance],
+    least: Callable[[int], int],
+) -> DistanceEstimate:
+    names = [("video", k) for k in range(len(videos))] if scenes is None else list(scenes)
+    true_names = [("reference", k) for k in range(len(reference))] if reference_scenes is None else [*reference_scenes]
+    for what, count, named in (("videos", len(videos), names), ("references", len(reference), true_names)):
+        if len(named) != count:
+            raise UsageError(f"{count} {what} have {len(named)} scenes; name one for each")
+    mine, facts = _features(videos, of_video, frames)
+    theirs, _ = _features(reference, of_video, frames)
+    fewest, dimensions = min(len(set(names)), len(set(true_names))), mine[0].shape[1]
+    needed, network = least(dimensions), str(facts["maker"])
+    value, interval, unscored = None, None, f"{needed} scenes are needed, and there are {fewest}"
+    if fewest >= needed:
+        found = distance(
+            np.concatenate(mine), np.concatenate(theirs), _spread(names, mine), _spread(true_names, theirs)
+        )
+        value, interval, unscored = found.value, found.interval, ""
+    return DistanceEstimate(
+        value, interval, len(videos), len(reference), fewest, dimensions, int(facts["frames"]),
+        int(facts.get("size", 0)), network, lock.entry(network).files[0].sha256, unscored,
+    )  # fmt: skip
+
+
+def _spread(names: Sequence[Hashable], rows: Sequence[np.ndarray]) -> list[Hashable]:
+    return [name for name, part in zip(names, rows, strict=True) for _ in range(len(part))]

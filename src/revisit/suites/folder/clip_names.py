@@ -1,0 +1,134 @@
+"""The clips of a folder by the words in their paths, and which of them say that they are the truth."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from revisit.core import UsageError
+from revisit.suites.clips import find_clip_files
+from revisit.suites.folder.words import is_generic, is_truth, split_seed, without_truth
+
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ClipName:
+    """A clip, and the words of its path: folders, then its name without an ending and without a seed."""
+
+    path: Path
+    name: str  # below the source, with its ending
+    words: Words
+    seed: int = 0
+    keeps_ending: bool = False  # because another clip differs from it in nothing else
+
+
+@dataclass(frozen=True)
+class TruthName:
+    """A clip that says that it is the truth, and the words of its path that say of what."""
+
+    path: Path
+    scene: Words
+    said_by: str  # the folder or name that says so
+    in_folder: bool  # by a folder of its own
+
+
+def clip_names(root: Path, outside: Path | None = None) -> list[ClipName]:
+    """The clips below a folder, in natural order; those below `outside` are left to others.
+
+    Two that differ only in their endings keep them. Letters are composed (NFC), so that a name is the same whichever
+    system wrote it.
+    """
+    clips = [
+        (folders, name, path)
+        for folders, name, path in find_clip_files(root)
+        if outside is None or not path.resolve().is_relative_to(outside)
+    ]
+    counts = Counter((folders, name) for folders, name, _ in clips)
+    named = []
+    for folders, name, path in clips:
+        keeps = counts[folders, name] > 1 and not path.is_dir()
+        words = _composed((*folders, f"{name}{path.suffix}" if keeps else name))
+        below = _composed([path.relative_to(root).as_posix()])[0]
+        named.append(ClipName(path, below, words, keeps_ending=keeps))
+    return _with_seeds(named)
+
+
+def _with_seeds(clips: list[ClipName]) -> list[ClipName]:
+    """The clips with the seeds that their words name, unless nothing else would tell two clips apart or name one."""
+    found = []
+    for clip in clips:
+        pairs = [split_seed(word) for word in clip.words]
+        seeds = [seed for _, seed in pairs if seed is not None]
+        words = tuple(word for word, _ in pairs if word)
+        found.append(replace(clip, words=words, seed=seeds[0] if seeds else 0))
+    ids = {(clip.words, clip.seed) for clip in found}
+    return found if len(ids) == len(clips) and all(clip.words for clip in found) else clips
+
+
+def _composed(words: Iterable[str]) -> Words:
+    return tuple(unicodedata.normalize("NFC", word) for word in words)
+
+
+def split_truth(clips: Sequence[ClipName]) -> tuple[list[ClipName], list[TruthName]]:
+    """Clips to judge, and those that say that they are the truth of others; where all say so, none is."""
+    truths = {clip.path: truth for clip in clips if (truth := _truth_name(clip)) is not None}
+    others = [clip for clip in clips if clip.path not in truths]
+    if not others or not truths:
+        return list(clips), []
+    # `a_gt` is the truth of something only where that lies there, too: gt_city_walk may be a scene.
+    beside = {word for clip in others for word in clip.words}
+    kept = {
+        path: truth
+        for path, truth in truths.items()
+        if truth.in_folder or is_truth(truth.said_by) or any(is_affix(truth.scene[-1], word) for word in beside)
+    }
+    return [clip for clip in clips if clip.path not in kept], list(kept.values())
+
+
+def is_affix(part: str, word: str) -> bool:
+    """Whether a word is this part, or begins or ends with it at a separator."""
+    if part == word:
+        return True
+    ends = (
+        word[len(part) :][:1] if word.startswith(part) else "",
+        word[: -len(part)][-1:] if word.endswith(part) else "",
+    )
+    return any(end and end in "_-. " for end in ends)
+
+
+def _truth_name(clip: ClipName) -> TruthName | None:
+    for k, word in enumerate(clip.words):
+        if is_truth(word) and len(clip.words) > 1:
+            words = (*clip.words[:k], *clip.words[k + 1 :])
+            last = k == len(clip.words) - 1 and not clip.path.is_dir()
+            return TruthName(clip.path, words, word, in_folder=not last)
+    base = without_truth(clip.words[-1])
+    return None if base is None else TruthName(clip.path, (*clip.words[:-1], base), clip.words[-1], in_folder=False)
+
+
+def truth_of_folder(folder: Path) -> list[TruthName]:
+    """The clips of a folder of truth, each by the words that say what it is the truth of."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: there is no such folder of true videos; --reference takes one")
+    truths = []
+    for clip in clip_names(folder):
+        found = _truth_name(clip)
+        truths.append(TruthName(clip.path, found.scene if found else clip.words, folder.name, in_folder=True))
+    if not truths:
+        raise UsageError(f"{folder}: there is no clip in it; --reference takes a folder of true videos")
+    return truths
+
+
+def scene_names(truths: Sequence[TruthName]) -> Iterator[dict[Words, TruthName]]:
+    """Truths by the words of their scenes: without those that say nothing, then all of them, then the last one only."""
+    scenes = [truth.scene for truth in truths]
+    telling = [tuple(word for word in scene if not is_generic(word)) or scene for scene in scenes]
+    if len({scene[-1] for scene in telling}) == 1 and len(truths) > 1:  # kitchen/gt/clip.mp4, hall/gt/clip.mp4
+        telling = [scene[:-1] or scene for scene in telling]
+    for names in (telling, scenes, [scene[-1:] for scene in scenes]):
+        if len(set(names)) == len(truths):
+            yield dict(zip(names, truths, strict=True))

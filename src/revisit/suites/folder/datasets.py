@@ -1,0 +1,116 @@
+"""Cases of datasets in the formats that people train from, as sources and as references (docs/data.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
+from revisit.core.text import pluralize
+from revisit.datasets.entries import DatasetEntry
+from revisit.datasets.hugging_face import is_hugging_face, read_hugging_face
+from revisit.datasets.lerobot import is_lerobot, read_lerobot
+from revisit.datasets.shards import read_shards, shards_of
+from revisit.geometry.camera_script import parse_script
+from revisit.suites.clips import MANIFEST, case_id, find_clips
+from revisit.suites.folder.read import read as read_folder
+
+Reader = Callable[[Path, Sequence[Path]], Iterable[DatasetEntry | Rejected | Remark]]
+
+
+def format_of(source: Path) -> Reader | None:
+    """The reader of a dataset's format; None for folders of videos and manifests."""
+    if (source / MANIFEST).is_file():
+        return None
+    if is_lerobot(source):
+        return read_lerobot
+    if is_hugging_face(source):
+        return read_hugging_face
+    if shards_of(source) and (source.is_file() or not any(find_clips(source))):
+        return read_shards
+    return None
+
+
+def read(source: Path, roots: Sequence[Path] = (), **options: str) -> Iterator[Case | Rejected | Remark]:
+    """Cases of a dataset, of a folder of videos or of a manifest; `reference` may be a dataset, too."""
+    reference = options.get("reference", "")
+    reader = format_of(source)
+    truth_reader = format_of(Path(reference)) if reference else None
+    if reader is None and truth_reader is None:
+        yield from read_folder(source, roots, **options)
+        return
+    if reader is None:
+        others = {name: value for name, value in options.items() if name != "reference"}
+        entries = list(read_folder(source, roots, **others))
+    elif options.get("layout"):
+        raise UsageError(f"{source} says what each clip is; leave --layout out")
+    else:
+        entries = [_case(entry, source) for entry in reader(source, roots)]
+    yield from entries if not reference else _with_truth(entries, Path(reference), truth_reader)
+
+
+def _with_truth(
+    entries: list[Case | Rejected | Remark], place: Path, reader: Reader | None
+) -> Iterator[Case | Rejected | Remark]:
+    """The entries with the truth of the same name."""
+    truths: dict[str, Clip] = {}
+    for truth in reader(place, ()) if reader else ():
+        if isinstance(truth, DatasetEntry):
+            truths[truth.name] = truth.clip
+        elif isinstance(truth, Rejected):
+            yield Remark(f"{truth.id} of the reference: {truth.reason}")
+    if reader is None:
+        truths = {sample: Clip(path) for _, sample, path in find_clips(place)}
+    cases = [entry for entry in entries if isinstance(entry, Case)]
+    found = {case.id for case in cases if {case.sample, case.clip_name} & truths.keys()}
+    if cases and not found:
+        raise UsageError(
+            f"no clip has the name of one in {place}: there are {', '.join(sorted(truths)[:3])}, and the clips are "
+            f"{', '.join(case.sample for case in cases[:3])}"
+        )
+    yield Remark(f"{len(found)} of {pluralize(len(cases), 'clip')} have a reference in {place.name}")
+    for entry in entries:
+        if isinstance(entry, Case) and entry.id in found:
+            name = entry.clip_name if entry.clip_name in truths else entry.sample
+            entry = replace(entry, reference=truths[str(name)])
+        yield entry
+
+
+def _case(entry: DatasetEntry | Rejected | Remark, source: Path) -> Case | Rejected | Remark:
+    """The case of an entry, with its fields checked as those of a manifest are."""
+    from pydantic import ValidationError
+
+    from revisit.suites.manifest import ManifestEntry
+
+    model = source.resolve().stem if source.is_file() else source.resolve().name
+    if not isinstance(entry, DatasetEntry):
+        return replace(entry, model=entry.model or model) if isinstance(entry, Rejected) else entry
+    fields = {"model": model, **entry.details, "id": entry.name, "video": entry.name or "clip"}
+    try:
+        checked = ManifestEntry.model_validate(fields)
+        script = entry.camera or checked.camera
+        if script:
+            parse_script(script)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return Rejected(entry.name, f"{where}: {first['msg'].removeprefix('Value error, ')}", model)
+    except UsageError as error:
+        return Rejected(entry.name, f"its camera: {error}", model)
+    return Case(
+        id=case_id(entry.name, checked.model, checked.seed),
+        suite="folder",
+        model=checked.model,
+        sample=checked.group or entry.name,
+        clip=entry.clip,
+        reference=entry.reference,
+        subset=checked.subset,
+        condition=checked.condition,
+        seed=checked.seed,
+        prompt=checked.prompt,
+        camera=script,
+        target=None if checked.target is None else Target(checked.target.name, checked.target.box),
+        phases=checked.phases,
+        annotations=checked.annotations,
+    )

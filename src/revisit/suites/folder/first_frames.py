@@ -1,0 +1,56 @@
+"""First frames tell scenes from models: clips of one scene begin alike, whoever made them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import Clip, RevisitError
+from revisit.media import open_clip
+
+LOOKED_AT = 3  # of each half of a grid
+SIDE = 24  # pixels of the pictures that are compared
+CLEAR = 0.5  # clips of one scene differ by at most this share of what clips of two scenes do
+
+
+def alike_by(pairs: Sequence[tuple[str, str]], paths: Sequence[Path]) -> bool | None:
+    """Whether clips that share the first half begin alike (it is the scene), or those that share the second.
+
+    None where clips cannot be read, or begin alike either way or neither way.
+    """
+    grid = dict(zip(pairs, paths, strict=True))
+    rows = list(dict.fromkeys(left for left, _ in pairs))[:LOOKED_AT]
+    columns = list(dict.fromkeys(right for _, right in pairs))[:LOOKED_AT]
+    cells = {(a, b): grid[a, b] for a in rows for b in columns if (a, b) in grid}
+    try:
+        pictures = {cell: first_picture(path) for cell, path in cells.items()}
+    except (RevisitError, OSError):
+        return None
+    by_first, by_second = (
+        [_distance(pictures[p], pictures[q]) for p, q in combinations(pictures, 2) if p[k] == q[k]] for k in (0, 1)
+    )
+    if not by_first or not by_second:
+        return None
+    one, other = float(np.median(by_first)), float(np.median(by_second))
+    if min(one, other) > CLEAR * max(one, other):
+        return None
+    return one < other
+
+
+@lru_cache(maxsize=64)
+def first_picture(path: Path) -> np.ndarray:
+    """The first frame of a clip, small and without its mean colour."""
+    import cv2
+
+    with open_clip(Clip(path, count=1)) as stream:
+        rgb = next(iter(stream)).rgb
+    small = cv2.resize(rgb, (SIDE, SIDE), interpolation=cv2.INTER_AREA).astype(np.float64)
+    return small - small.mean(axis=(0, 1))
+
+
+def _distance(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.abs(one - other).mean())

@@ -1,0 +1,59 @@
+"""What a judge makes of any clip: does the world outlast a look away, and the user's own questions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import Score, Series, Unscored, metric
+from revisit.evidence.answers import NO, UNANSWERED, YES
+from revisit.evidence.judged import failed_canary
+from revisit.suites.folder.evidence import OWN, RETURNS, MemoryAnswers
+
+FAMILY = "judged"
+
+
+@metric(
+    id="judged_memory", version=1, title="Memory, by a judge", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(MemoryAnswers,), responds_to=("vanish", "state reset", "wrong place", "place replaced"),
+    blind_to=("frozen camera", "what happens in view"),
+)  # fmt: skip
+def judged_memory(answers: MemoryAnswers) -> Score | Unscored:
+    """Share of the questions about the return that a judge answers rightly; asked only where it sees a return."""
+    if doubt := failed_canary(answers.canary):
+        return doubt
+    returns = answers.answer[[name == RETURNS for name in answers.dimension]]
+    if not len(returns) or returns[0] == UNANSWERED:
+        return Unscored("unanswered", "the judge did not say whether a part of the scene leaves the view and returns")
+    if returns[0] == NO:
+        return Unscored("gate_closed", "the judge sees no part of the scene that leaves the view and comes back")
+    mine = np.array([name != RETURNS and not name.startswith(OWN) for name in answers.dimension], bool)
+    return _share(answers, mine)
+
+
+@metric(
+    id="judged_own", version=1, title="Your own questions, by a judge", unit="score", range=(0, 1),
+    higher_is_better=True, needs=(MemoryAnswers,), responds_to=("what you ask",), blind_to=("what you do not ask",),
+)  # fmt: skip
+def judged_own(answers: MemoryAnswers) -> Score | Unscored:
+    """Share of the questions in your file (--option questions=FILE.yaml) that a judge answers as you say is right."""
+    if doubt := failed_canary(answers.canary):
+        return doubt
+    mine = np.array([name.startswith(OWN) for name in answers.dimension], bool)
+    if not mine.any():
+        return Unscored("no_file", "there are no questions of your own; --option questions=FILE.yaml brings them")
+    return _share(answers, mine)
+
+
+def _share(answers: MemoryAnswers, mine: np.ndarray) -> Score | Unscored:
+    """The share of some questions that pass; unscored where one has no answer."""
+    given, numbers = answers.answer[mine], answers.question[mine]
+    if not len(given):
+        return Unscored("unanswered", "no question was put to the judge")
+    if (given == UNANSWERED).any():
+        open_ = numbers[given == UNANSWERED].tolist()
+        return Unscored("unanswered", f"{len(open_)} of {len(given)} questions have no answer", {"unanswered": open_})
+    passed = (given == YES) == answers.positive[mine]
+    names = np.array(answers.dimension)[mine]
+    shares = {name.removeprefix(f"{OWN}: "): float(passed[names == name].mean()) for name in dict.fromkeys(names)}
+    facts = {"questions": len(given), "dimensions": shares, "judge": answers.judge, "frames": answers.frames}
+    return Score(float(passed.mean()), units=Series(question=numbers, value=passed.astype(float)), facts=facts)

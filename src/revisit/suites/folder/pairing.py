@@ -1,0 +1,132 @@
+"""Clips by the truth that lies with them: where the names of its scenes stand in a path, the rest is the model's."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from revisit.media import file_digest
+from revisit.suites.folder.clip_names import ClipName, TruthName, Words, scene_names
+from revisit.suites.folder.pattern import ClipFacts
+from revisit.suites.folder.words import is_generic, is_step, splits
+
+
+@dataclass(frozen=True)
+class Match:
+    """The scene that a path names, and what else it says."""
+
+    scene: Words
+    rest: Words  # other folders and parts of the name, in their order
+    seed: int
+
+
+@dataclass(frozen=True)
+class PairedClips:
+    """What each clip is, and its truth; None for clips of which no word is the scene of a truth."""
+
+    facts: Mapping[Path, ClipFacts]
+    truth: Mapping[Path, TruthName]
+
+
+def pair_with_truth(clips: Sequence[ClipName], truths: Sequence[TruthName], root: str) -> PairedClips:
+    """Clips whose paths name scenes of the truth; `root` is the model where nothing else is said."""
+    best: dict[ClipName, Match] = {}
+    named: Mapping[Words, TruthName] = {}
+    for names in scene_names(truths) if truths else ():
+        matches = {clip: match for clip in clips if (match := _match(clip, _by_last_word(names))) is not None}
+        if len(matches) > len(best):
+            best, named = matches, names
+    if not best:
+        return PairedClips({}, {})
+    by_folder = _folders_are_models(best, named)
+    facts, truth_of = {}, {}
+    constant = set.intersection(*(set(match.rest) for match in best.values()))
+    for clip, match in best.items():
+        scene, rest = match.scene, [word for word in match.rest if word not in constant]
+        telling = [word for word in rest if not is_generic(word)] or rest
+        alone = [word for word in match.rest if not is_generic(word)]  # one model: what all paths say is its name
+        if by_folder:
+            model, scene = scene[0], scene[1:]
+        elif telling:
+            model = "-".join([telling[0], *(word for word in telling[1:] if is_step(word))])
+            scene = (*(word for word in telling[1:] if not is_step(word)), *scene)
+        else:
+            model = alone[0] if alone else root
+        facts[clip.path] = ClipFacts(model, "/".join(scene), match.seed)
+        truth_of[clip.path] = named[match.scene]
+    return PairedClips(facts, truth_of)
+
+
+def _by_last_word(names: Mapping[Words, TruthName]) -> dict[str, list[Words]]:
+    index: dict[str, list[Words]] = defaultdict(list)
+    for scene in names:
+        index[scene[-1]].append(scene)
+    return index
+
+
+def _match(clip: ClipName, index: Mapping[str, list[Words]]) -> Match | None:
+    """The scene in a path: a whole word before a part of one, then the longest."""
+    found: list[tuple[tuple[bool, int, int], Match]] = []
+    for k, word in enumerate(clip.words):
+        candidates = [(word, "", "")]
+        for left, _, right in splits(word):
+            candidates += [(left, "", right), (right, left, "")]
+        for name, before, after in candidates:
+            for scene in index.get(name, ()):
+                others = _without(clip.words[:k], scene[:-1])
+                if others is None:
+                    continue
+                is_seed = after.isdigit() and len(after) < 10
+                affix = [part for part in (before, "" if is_seed else after) if part]
+                rest = [*others, *affix, *clip.words[k + 1 :]]
+                plain = tuple(part for part in (_strip(word, name) for word in rest) if part)
+                seed = int(after) if is_seed else clip.seed
+                found.append(((name == word, len(scene), len(name)), Match(scene, plain, seed)))
+    return max(found, key=lambda one: one[0])[1] if found else None
+
+
+def _without(words: Words, scene: Words) -> list[str] | None:
+    """The words without those of a scene, which must stand among them in order."""
+    rest = list(words)
+    at = 0
+    for part in scene:
+        if part not in rest[at:]:
+            return None
+        at = rest.index(part, at)
+        rest.pop(at)
+    return rest
+
+
+def _strip(word: str, scene: str) -> str:
+    """A word without the name of the scene at one of its ends, where names say it twice (kitchen/kitchen_wan)."""
+    if word == scene:
+        return ""
+    return next((right if left == scene else left for left, _, right in splits(word) if scene in (left, right)), word)
+
+
+def _folders_are_models(matches: Mapping[ClipName, Match], truths: Mapping[Words, TruthName]) -> bool:
+    """Whether the first word of scenes is the model: truth lies in the folder of each model (wan/gt/a, wan/pred/a).
+
+    Folders of scenes look the same where one model made everything. What tells them apart is the truth itself: that of
+    one scene is the same file in the folder of every model.
+    """
+    if any(len(scene) < 2 for scene in truths):
+        return False
+    if {word for match in matches.values() for word in match.rest if not is_generic(word)}:
+        return False
+    tails: dict[Words, list[Path]] = defaultdict(list)
+    for scene, truth in truths.items():
+        tails[scene[1:]].append(truth.path)
+    if len(tails) == 1 and len(truths) > 1:
+        return False  # only the first word tells scenes apart
+    repeated = [paths for paths in tails.values() if len(paths) > 1]
+    return all(_same_content(one, other) for paths in repeated for one, other in pairwise(paths))
+
+
+def _same_content(one: Path, other: Path) -> bool:
+    if one.is_dir() or other.is_dir():
+        return one.is_dir() and other.is_dir()
+    return one.stat().st_size == other.stat().st_size and file_digest(one) == file_digest(other)

@@ -1,0 +1,117 @@
+"""Layouts as users write them: `{scene}/{model}.mp4` says which part of a path is the scene, and which the model."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from revisit.core import UsageError
+from revisit.media import CLIP_SUFFIXES
+
+PLACEHOLDERS = {
+    "scene": r"(?P<scene>.+)",
+    "id": r"(?P<scene>.+)",
+    "model": r"(?P<model>[^/]+?)",
+    "seed": r"(?P<seed>\d{1,18})",
+    "step": r"(?P<step>\d+[kKmM]?)",
+}
+_MOST_COMPARED = 40  # clips of which a pattern is worked out; it is then tried on all
+
+
+class ClipFacts(NamedTuple):
+    """What a path says of a clip; no model where the path names none."""
+
+    model: str
+    scene: str
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A layout that can be tried on paths."""
+
+    text: str
+    expression: re.Pattern[str]
+    with_suffix: bool  # the pattern names the ending; without, it fits any
+
+    def facts(self, name: str) -> ClipFacts | None:
+        """What a path below the source says, or None where it does not fit."""
+        path = Path(name)
+        ending = path.suffix if path.suffix.lower() in CLIP_SUFFIXES else ""
+        match = self.expression.fullmatch(name if self.with_suffix else name.removesuffix(ending))
+        if match is None:
+            return None
+        groups = match.groupdict()
+        step = f"step_{groups['step']}" if groups.get("step") else ""
+        model = "-".join(filter(None, (groups.get("model"), step)))
+        return ClipFacts(model, groups["scene"], int(groups.get("seed") or 0))
+
+
+def parse_pattern(text: str) -> Pattern:
+    """The pattern of a text such as `{model}/seed{seed}/{scene}.mp4`; `*` stands for anything within a folder's name.
+
+    Raises
+    ------
+    UsageError
+        Where it has no scene, a placeholder twice, or one that does not exist.
+    """
+    pieces = re.split(r"\{(\w+)\}", unicodedata.normalize("NFC", text).removeprefix("./"))
+    names = ["scene" if name == "id" else name for name in pieces[1::2]]
+    unknown = [name for name in names if name not in PLACEHOLDERS]
+    if unknown or names.count("scene") != 1 or len(set(names)) < len(names):
+        raise UsageError(
+            f"a layout must contain {{scene}} (or {{id}}) once and may contain {{model}}, {{seed}} and {{step}}, such "
+            f"as '{{scene}}/{{model}}.mp4'; got {text!r}"
+        )
+    parts = [PLACEHOLDERS[piece] if k % 2 else _literal(piece) for k, piece in enumerate(pieces)]
+    with_suffix = pieces[-1].lower().endswith((*CLIP_SUFFIXES, ".*"))
+    return Pattern(text, re.compile("".join(parts)), with_suffix)
+
+
+def _literal(text: str) -> str:
+    return re.escape(text).replace(r"\*\*", ".*").replace(r"\*", "[^/]*")
+
+
+def pattern_for(names: Sequence[str], facts: Sequence[ClipFacts], root: str) -> str:
+    """The layout that says of all these paths what is known of them; nothing where no pattern does.
+
+    `root` is the name that clips have whose path names no model.
+    """
+    clips = list(zip(names, facts, strict=True))
+    texts: list[str] | None = None
+    for name, known in clips[:: max(1, len(clips) // _MOST_COMPARED)]:
+        fitting = list(dict.fromkeys(_patterns(name, known, root)))
+        texts = fitting if texts is None else [text for text in texts if text in fitting]
+    for text in texts or ():
+        pattern = parse_pattern(text)
+        found = [pattern.facts(name) for name, _ in clips]
+        if all(one is not None and one._replace(model=one.model or root) == known
+               for one, (_, known) in zip(found, clips, strict=True)):  # fmt: skip
+            return text
+    return ""
+
+
+def _patterns(name: str, known: ClipFacts, root: str) -> Iterator[str]:
+    """The path with placeholders in the place of what is known, wherever that may stand."""
+    for named in [True] if known.model != root else [False, True]:
+        for scene_at in _occurrences(name, known.scene):
+            with_scene = _put(name, scene_at, known.scene, "{scene}")
+            for model_at in _occurrences(with_scene, known.model) if named else [None]:
+                text = with_scene if model_at is None else _put(with_scene, model_at, known.model, "{model}")
+                seeds = list(re.finditer(r"(?<=seed)([_\-=. ]?)(\d+)", text, re.IGNORECASE))
+                seeds = [m for m in seeds if int(m[2]) == known.seed]
+                yield f"{text[: seeds[0].start(2)]}{{seed}}{text[seeds[0].end(2) :]}" if seeds else text
+
+
+def _occurrences(text: str, word: str) -> Iterator[int]:
+    """Where a word stands in a text, at borders of names."""
+    for match in re.finditer(rf"(?<![^/_\-. }}]){re.escape(word)}(?![^/_\-. {{])", text) if word else ():
+        yield match.start()
+
+
+def _put(text: str, at: int, word: str, placeholder: str) -> str:
+    return text[:at] + placeholder + text[at + len(word) :]

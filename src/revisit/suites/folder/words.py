@@ -1,0 +1,95 @@
+"""What a word in a path says by itself: the truth, a seed, a checkpoint, a known model, or nothing (`samples`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from functools import cache
+
+_TRUTH = re.compile(r"(gt|groundtruth|truth|reference|ref)s?(video|clip|frame|mp4)?s?")
+_SEED = re.compile(r"(?:^|[_\-. ])seed[_\-=. ]?(\d{1,18})(?=$|[_\-. ])", re.IGNORECASE)
+_STEP = re.compile(r"(?:^|[_\-. ])(?:steps?|ckpt|checkpoint|epoch|iter|iteration)[_\-=. ]?\d+[km]?$", re.IGNORECASE)
+_SEPARATOR = re.compile(r"[_\-. ]+")
+_NUMBERED = re.compile(r"(?:^|[_\-. ])\d+$")
+# Folders that say what lies in them, and not whose it is.
+_GENERIC = re.compile(
+    r"(sample|video|clip|output|generation|result|pred|prediction|mp4|frame|image)s?|out|gen|generated|fake|rgb|eval|val|"
+    r"test|inference"
+)
+# Published models beside those of `revisit list generators`, and words that experiments call theirs.
+_FAMILY = re.compile(
+    r"wan|cogvideox?|cosmos|svd|svc|seva|ltxv?|ltxvideo|hunyuan|hunyuanvideo|opensora|sora|kling|veo|runway|pika|lingbot|"
+    r"matrixgame|fantasyworld|yume|mochi|allegro|dynamicrafter|videocrafter|animatediff|worldmem|vmem|viewcrafter|"
+    r"ours|baseline|ablation|finetuned|pretrained|exp|experiment|model|method|version"
+)
+
+
+def is_truth(word: str) -> bool:
+    """Whether a name says that what it names is the truth: gt, Ground Truth, references, gt_videos."""
+    return _TRUTH.fullmatch(_plain(word)) is not None
+
+
+def is_generic(word: str) -> bool:
+    """Whether a name tells nothing of models or scenes: samples, videos, outputs."""
+    return _GENERIC.fullmatch(_plain(word)) is not None
+
+
+def is_step(word: str) -> bool:
+    """Whether a name is that of a checkpoint: step_10000, epoch-3."""
+    return _STEP.search(word) is not None
+
+
+def name_models(words: Collection[str]) -> bool:
+    """Whether most of these names are those of models: published ones, checkpoints, experiments."""
+    return 2 * sum(is_step(word) or _family(word) for word in words) > len(words)
+
+
+def name_scenes(words: Collection[str]) -> bool:
+    """Whether most of these names end in a number, as scenes are counted: Real_020, 0001."""
+    return 2 * sum(_NUMBERED.search(word) is not None for word in words) > len(words)
+
+
+def is_number(word: str) -> bool:
+    """Whether a name is made of digits alone, separators aside."""
+    return _plain(word).isdigit()
+
+
+def split_seed(word: str) -> tuple[str, int | None]:
+    """A name without its seed, and the seed: Real_020_seed3 is Real_020 and 3."""
+    match = _SEED.search(word)
+    if match is None:
+        return word, None
+    before, after = word[: match.start()], word[match.end() :]
+    return before + after if before else _SEPARATOR.sub("", after, count=1), int(match[1])
+
+
+def splits(word: str) -> Iterator[tuple[str, str, str]]:
+    """(left, separator, right) of a name at each of its separators."""
+    for match in _SEPARATOR.finditer(word):
+        if match.start() and match.end() < len(word):
+            yield word[: match.start()], match[0], word[match.end() :]
+
+
+def without_truth(word: str) -> str | None:
+    """A name without the word at its end or beginning that says that it is the truth; None where there is none."""
+    bases = [left for left, _, right in splits(word) if is_truth(right)]
+    bases += [right for left, _, right in splits(word) if is_truth(left)]
+    return min(bases, key=len, default=None)
+
+
+def _plain(word: str) -> str:
+    return _SEPARATOR.sub("", word.casefold())
+
+
+def _family(word: str) -> bool:
+    """Whether a name begins with that of a published model, or calls itself one."""
+    heads = (re.match(r"[^\W\d_]+", text) for text in (_plain(word), word.casefold()))
+    return any(head is not None and (_FAMILY.fullmatch(head[0]) or head[0] in _generator_names()) for head in heads)
+
+
+@cache
+def _generator_names() -> frozenset[str]:
+    from revisit.control.generators import generators
+
+    published = (re.match(r"[^\W\d_]+", _plain(id)) for id in generators() if id not in ("prompt", "poses"))
+    return frozenset(match[0] for match in published if match is not None)

@@ -1,0 +1,1 @@
+"""The suite `wbench`: navigation turn by turn, loops, consistency, and what judges say (docs/wbench.md)."""

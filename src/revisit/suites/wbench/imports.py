@@ -1,0 +1,65 @@
+"""DreamSim's distances from a table, and the result files of the benchmark's own evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import ANY_SET, MediaError, observer
+from revisit.media.error_names import naming_clip
+from revisit.media.text_files import read_json
+from revisit.observers.imports.tables import frame_numbers, in_order, numbers, read_csv
+from revisit.suites.wbench.evidence import DreamSimDistances, ResultFile
+
+TABLE = "a CSV file with the columns frame and distance: DreamSim's distance of each frame from the first"
+# Folder of the evaluator -> where a result stands in its JSON file, and what it is called in the report.
+PLACES = {
+    "spatial_consistency": (("score", "gated_spatial_consistency"), ("ret_sim", "spatial_consistency")),
+    "navigation_trajectory": (("NavScore", "navigation_trajectory"),),
+    "reconstruction_consistency": (("geometric_consistency", "geometric_consistency"),),
+}
+
+
+@observer(
+    id="import.wb_dreamsim", version=1, kind="file", makes=DreamSimDistances, artifact="dreamsim", sets=(ANY_SET,)
+)
+def dreamsim(path: Path) -> DreamSimDistances:
+    """DreamSim's distance of frames from the first one, from a CSV file."""
+    with naming_clip(path):
+        rows = read_csv(path, ("frame", "distance"), TABLE)
+        frame = frame_numbers([row["frame"] for row in rows], TABLE)
+        distance = numbers([row["distance"] for row in rows], "distance", TABLE)
+        if len(distance) and (distance.min() < 0 or frame[0] != 0):
+            raise MediaError(f"distances are 0 or more and begin with frame 0; expected {TABLE}")
+        frame, distance = in_order(frame, distance)
+    return DreamSimDistances(frame, distance, "dreamsim")
+
+
+@observer(id="import.wb_results", version=1, kind="file", makes=ResultFile, artifact="results", sets=(ANY_SET,))
+def results(path: Path) -> ResultFile:
+    """What the benchmark's evaluator wrote of a case: <folder>/<metric>/case_<id>.json, for the file of one metric."""
+    folder, name = path.parent.parent, path.name
+    scores: dict[str, float] = {}
+    for place in sorted(entry for entry in folder.iterdir() if (entry / name).is_file()):
+        with naming_clip(place / name):
+            scores |= scores_in(place.name, read_json(place / name, "an object with score"))
+    names = tuple(sorted(scores))
+    return ResultFile(names, np.array([scores[one] for one in names], dtype=float), "WBench's evaluator")
+
+
+def scores_in(metric: str, content: Mapping[str, object]) -> dict[str, float]:
+    """The scores in a result file of one metric, by their names in the report."""
+    found: dict[str, float] = {}
+    places = PLACES.get(metric, (("score", metric), (metric, metric)))
+    parts = [content, *(part for part in (content.get("summary"), content.get("details")) if isinstance(part, Mapping))]
+    for part in parts:
+        for key, name in places:
+            value = part.get(key)
+            if isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value):
+                found.setdefault(name, float(value))
+    psnr = next((part["photometric_psnr"] for part in parts if "photometric_psnr" in part), None)
+    if metric == "reconstruction_consistency" and isinstance(psnr, int | float):
+        found["photometric_consistency"] = 1 - 10 ** (-psnr / 20)
+    return found

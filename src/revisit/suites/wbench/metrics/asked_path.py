@@ -1,0 +1,196 @@
+"""The navigation score against what was asked (`corrected`).
+
+The truth of a turn is the asked path from the pose at which it begins. The benchmark asks for directions and not for
+amounts, and estimated poses have neither a unit nor a horizon. So four numbers are fitted: how far a turn walks, by how
+much it turns, how far ahead the subject is that a third-person camera goes around, and by how much the camera looks up
+or down while it walks and turns on level ground. Each is one number for all turns of the clip; amounts are never below
+0: who goes the other way, or not at all, is explained by none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from revisit.geometry.rotations import axis_angle, geodesic, to_axis_angle
+from revisit.suites.wbench.metrics.actions import FIRST_PERSON, CameraAction
+from revisit.suites.wbench.metrics.published_path import (
+    SAMPLES,
+    STILL_TURN,
+    STILL_WAY,
+    USUAL_TURN,
+    Bounds,
+    NavigationScore,
+    pair_error,
+    resample,
+    way_of,
+)
+
+SHARES = np.linspace(0, 1, SAMPLES)
+TILTS = np.arange(-30.0, 31.0, 3.0), np.arange(-2.5, 3.0, 0.5)  # degrees, coarse and then fine
+
+
+@dataclass(frozen=True)
+class TurnMotion:
+    """What the camera did in a turn, from its first pose, and what it was asked to do."""
+
+    action: CameraAction
+    poses: np.ndarray  # (n, 4, 4), the first one the identity
+    way: np.ndarray  # (SAMPLES, 3) positions at equal steps of the way
+    rotation: np.ndarray  # (SAMPLES, 3, 3) orientations at about equal steps of the turn
+    share: np.ndarray  # (SAMPLES,) of the turn that is made by then, 0 to 1
+    turned: np.ndarray  # (SAMPLES, 3) rotation vectors of the steps until then, added up, degrees
+
+    @property
+    def went(self) -> bool:
+        """Whether the camera moved at all in the way it was asked to."""
+        walked = way_of(self.poses) > STILL_WAY and np.linalg.norm(self.way, axis=1).max() > STILL_WAY
+        turned = geodesic(np.eye(3), self.poses[:, :3, :3]).max() > STILL_TURN
+        return (self.action.walk is not None and bool(walked)) or (self.action.turn is not None and bool(turned))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The numbers that explain a clip best, and how much of each turn they explain."""
+
+    scores: tuple[float, ...]
+    walk: float  # of a turn, in the poses' own unit
+    degrees: float  # of a turn
+    tilt: float  # degrees by which the camera looks down on its level way; up below 0
+
+
+def asked_score(c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], perspective: str) -> NavigationScore:
+    """Mean over turns of how much of the motion is the asked one, and likeness of turns that mirror each other.
+
+    Consistency is asked of turns that went as asked; with no pair of these, it is None although pairs were asked for.
+    """
+    # A turn begins where the one before it ended.
+    motions = [
+        _motion(c2w[max(start - 1, 0) : end], action) for (start, end), action in zip(bounds, actions, strict=True)
+    ]
+    best = _fit(motions, perspective, 0.0)
+    for tilts in TILTS:
+        fits = [_fit(motions, perspective, best.tilt + tilt) for tilt in tilts]
+        best = max([best, *fits], key=lambda fit: round(sum(fit.scores), 9))
+    pairs = [
+        pair_error(one.poses, other.poses, one.action.mirror(other.action))
+        for (k, one), (j, other) in combinations(enumerate(motions), 2)
+        if one.action.group == other.action.group and best.scores[k] > 0 and best.scores[j] > 0
+    ]
+    facts = {
+        "turns_that_went": float(sum(score > 0 for score in best.scores)), "turns": float(len(best.scores)),
+        "walk_of_a_turn": best.walk, "degrees_of_a_turn": best.degrees, "tilt": best.tilt,
+        "consistency_pairs": float(len(pairs)),
+    }  # fmt: skip
+    consistency = float(1 - np.mean(pairs)) if pairs else None
+    return NavigationScore(float(np.mean(best.scores)), consistency, facts)
+
+
+def _fit(motions: Sequence[TurnMotion], perspective: str, tilt: float) -> Fit:
+    """The amounts that explain all turns best, for a camera that looks down by `tilt`."""
+    level = axis_angle((1.0, 0.0, 0.0), tilt)  # from the axes of the level ground to those of the camera
+    degrees = _fitted_turn(motions, level)
+    columns = [_columns(motion.action, level, degrees, perspective) for motion in motions]
+    amounts = _fitted_amounts(columns, [motion.way for motion in motions])
+    third = perspective != FIRST_PERSON
+    scores = tuple(
+        _turn_score(motion, column @ amounts, level, degrees, float(amounts[0]), third)
+        for motion, column in zip(motions, columns, strict=True)
+    )
+    return Fit(scores, float(amounts[0]), degrees, float(tilt))
+
+
+def _axis(action: CameraAction, level: np.ndarray) -> np.ndarray | None:
+    """The axis of the asked turn as the camera sees it: up and down about its own right, aside about the vertical."""
+    return None if action.turn is None else level @ action.turn
+
+
+def pairs_asked(actions: Sequence[CameraAction]) -> int:
+    """How many pairs of turns the case asks to be alike."""
+    return sum(first.group == second.group for first, second in combinations(actions, 2))
+
+
+def _motion(turn: np.ndarray, action: CameraAction) -> TurnMotion:
+    poses = np.linalg.inv(turn[0]) @ turn
+    steps = [np.multiply(*to_axis_angle(a[:3, :3].T @ b[:3, :3])) for a, b in pairwise(poses)]
+    vectors = np.array(steps).reshape(-1, 3)
+    turned = np.concatenate([[0.0], np.cumsum(np.linalg.norm(vectors, axis=1))])
+    total = np.concatenate([np.zeros((1, 3)), np.cumsum(vectors, axis=0)])
+    nearest = np.abs(turned[None] - SHARES[:, None] * turned[-1]).argmin(axis=1)  # all 0 where nothing turns
+    share = turned[nearest] / max(turned[-1], 1e-12)
+    way = resample(poses)[:, :3, 3]
+    if len(way) < SAMPLES:
+        way = np.stack([np.interp(SHARES, np.linspace(0, 1, len(way)), way[:, axis]) for axis in range(3)], axis=1)
+    return TurnMotion(action, poses, way, poses[nearest, :3, :3], share, total[nearest])
+
+
+def _fitted_turn(motions: Sequence[TurnMotion], level: np.ndarray) -> float:
+    """Degrees of a turn that explain all turns best."""
+    asked = [(motion, axis) for motion in motions if (axis := _axis(motion.action, level)) is not None]
+    size = sum(float(motion.share @ motion.share) for motion, _ in asked)
+    made = sum(float((motion.turned @ axis) @ motion.share) for motion, axis in asked)
+    return max(0.0, made / size) if size > 0 else 0.0
+
+
+def _columns(action: CameraAction, level: np.ndarray, degrees: float, perspective: str) -> np.ndarray:
+    """(SAMPLES, 3, 2) positions of an asked turn per unit of walk, and per unit of the subject's distance."""
+    columns = np.zeros((SAMPLES, 3, 2))
+    first_person = perspective == FIRST_PERSON
+    axis = _axis(action, level)
+    turned = [np.eye(3) if axis is None else axis_angle(axis, degrees * share) for share in SHARES]
+    if action.walk is not None:
+        walk = level @ action.walk
+        steps = [rotation @ walk if first_person else walk for rotation in turned]
+        middles = np.array([np.zeros(3), *((a + b) / 2 for a, b in pairwise(steps))])
+        columns[:, :, 0] = np.cumsum(middles, axis=0) / (SAMPLES - 1)
+    if axis is not None and not first_person:
+        ahead = np.array([0.0, 0.0, 1.0])
+        columns[:, :, 1] = [ahead - rotation @ ahead for rotation in turned]
+    return columns
+
+
+def _fitted_amounts(columns: Sequence[np.ndarray], ways: Sequence[np.ndarray]) -> np.ndarray:
+    """Walk and distance of the subject, none below 0, that explain the ways of all turns that ask for one best."""
+    table = np.concatenate([column.reshape(-1, 2) for column in columns])
+    target = np.concatenate([way.ravel() for way in ways])
+    target = np.where(np.repeat([bool(np.any(column)) for column in columns], SAMPLES * 3), target, 0)
+    best, least = np.zeros(2), float(target @ target)
+    for used in ([0, 1], [0], [1]):
+        if not np.abs(table[:, used]).sum(axis=0).all():
+            continue
+        amounts = np.zeros(2)
+        amounts[used] = np.linalg.lstsq(table[:, used], target, rcond=None)[0]
+        error = float(((table @ amounts - target) ** 2).sum())
+        if (amounts >= 0).all() and error < least:
+            best, least = amounts, error
+    return best
+
+
+def _turn_score(
+    motion: TurnMotion, asked: np.ndarray, level: np.ndarray, degrees: float, walk: float, third: bool
+) -> float:
+    """Share of a turn's motion that was asked for: 1 all of it, 0 none, or no motion where one was asked."""
+    if not motion.went:
+        return 0.0
+    parts = []
+    length = float(np.sqrt((motion.way**2).sum(axis=1).mean()))
+    if motion.action.walk is not None or (third and length > STILL_WAY):
+        parts.append(_explained(np.linalg.norm(motion.way - asked, axis=1), length) if length > STILL_WAY else 0.0)
+    axis = _axis(motion.action, level)
+    if axis is not None:
+        wanted = np.stack([axis_angle(axis, degrees * share) for share in motion.share])
+        made = float(np.sqrt((geodesic(np.eye(3), motion.rotation) ** 2).mean()))
+        parts.append(_explained(geodesic(wanted, motion.rotation), made) if made > 0 else 0.0)
+    score = min(parts)
+    if axis is None:  # a turn that was not asked for
+        score *= max(0.0, 1 - float(geodesic(np.eye(3), motion.rotation).mean()) / USUAL_TURN)
+    elif motion.action.walk is None and not third and walk > 0:  # a walk that was not asked for
+        score *= max(0.0, 1 - length / walk)
+    return score
+
+
+def _explained(errors: np.ndarray, size: float) -> float:
+    return max(0.0, 1 - float(np.sqrt((errors**2).mean())) / size)

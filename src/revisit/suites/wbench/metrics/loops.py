@@ -1,0 +1,104 @@
+"""Loops: is the first view there again when the camera has undone its way?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import Case, PublishedMaker, Score, Unscored, derived, metric
+from revisit.evidence.appearance import NetworkPatches, PatchFeatures
+from revisit.evidence.poses import PoseTrack
+from revisit.geometry.rotations import geodesic
+from revisit.suites.wbench.evidence import DreamSimDistances, FirstViewDistance
+from revisit.suites.wbench.metrics.published_path import STILL_TURN, STILL_WAY
+from revisit.suites.wbench.metrics.rules import PAPER, asked_turns, check_rule
+
+GATED = 0.15  # loss of likeness on the way below which a loop counts in part
+LOOKED = 10  # frames on the way
+BACK = 1 / 3  # of the farthest turn and way: whoever comes no nearer has not come back
+DREAMSIM = PublishedMaker("DreamSim", "likeness_by", names=("dreamsim",))
+
+
+@derived(makes=FirstViewDistance, needs=(PatchFeatures,), optional=(NetworkPatches, DreamSimDistances), version=1)
+def first_view_distance(
+    patches: PatchFeatures, network: NetworkPatches | None, dreamsim: DreamSimDistances | None
+) -> FirstViewDistance:
+    """DreamSim's distance where a file tells it, else 1 - cosine of a network's, or of classical descriptors."""
+    if dreamsim is not None:
+        return FirstViewDistance(dreamsim.index, dreamsim.distance, dreamsim.maker)
+    looks, maker = (patches, "classical patches") if network is None else (network, network.maker)
+    distance = 1 - looks.whole @ looks.whole[0] if len(looks.index) else np.zeros(0)
+    return FirstViewDistance(looks.index, np.maximum(distance, 0), maker)
+
+
+def _return(case: Case, track: PoseTrack, upstream: bool) -> tuple[float, dict[str, object]] | Unscored:
+    """Where the camera is back, as a share of the clip, and how near it is to where it began."""
+    turns = asked_turns(case, track, upstream)
+    if isinstance(turns, Unscored):
+        return turns
+    angle = geodesic(track.c2w[0, :3, :3], track.c2w[:, :3, :3])
+    way = np.linalg.norm(track.c2w[:, :3, 3] - track.c2w[0, :3, 3], axis=1)
+    start, end = turns.last
+    if upstream:
+        best = start + int(np.argmin(angle[start:end]))
+    else:
+        moved = [one / one.max() for one, least in ((angle, STILL_TURN), (way, STILL_WAY)) if one.max() > least]
+        if not moved:
+            return Unscored("at_rest", "the camera never left its first view, so that it cannot come back to it")
+        share = np.max(moved, axis=0)
+        best = start + int(np.argmin(share[start:end]))
+        if share[best] > BACK:
+            return Unscored(
+                "no_return", f"the camera comes back to {share[best]:.0%} of its farthest way, and not to {BACK:.0%}"
+            )
+    facts = {"degrees_off": float(angle[best]), "way_off": float(way[best]), "poses_from": track.source}
+    return best / max(len(track.frame) - 1, 1), facts
+
+
+def _likeness(
+    case: Case, track: PoseTrack, distance: FirstViewDistance, rule: str
+) -> tuple[float, float, dict[str, object]] | Unscored:
+    """Likeness of the returned view to the first, the least of ten frames, and what the record says."""
+    if not case.annotations.get("loop"):
+        return Unscored("does_not_apply", "the actions of the case do not undo each other")
+    where = _return(case, track, check_rule(rule))
+    if isinstance(where, Unscored):
+        return where
+    if len(distance.index) < 2:
+        return Unscored("too_short", "a loop needs two frames")
+    share, facts = where
+    likeness = 1 / (1 + distance.distance)
+    frame = share * distance.index[-1]
+    back = int(np.abs(distance.index - frame).argmin())
+    on_the_way = np.linspace(0, len(likeness) - 1, LOOKED).round().astype(int)
+    facts |= {"likeness_by": distance.maker, "return_frame": int(distance.index[back])}
+    return float(likeness[back]), float(likeness[on_the_way].min()), facts
+
+
+@metric(
+    id="wb_spatial", version=1, title="Spatial consistency", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(Case, PoseTrack, FirstViewDistance), suites=("wbench",), paper=PAPER, upstream="spatial_consistency",
+    published_by=(DREAMSIM,), responds_to=("content replaced on return",), blind_to=("what changes on the way",),
+    rewards_unchanged=True,
+)  # fmt: skip
+def spatial(case: Case, track: PoseTrack, distance: FirstViewDistance, *, rule: str = "corrected") -> Score | Unscored:
+    """1 / (1 + distance) of the returned view to the first one, in cases that undo their actions."""
+    answer = _likeness(case, track, distance, rule)
+    return answer if isinstance(answer, Unscored) else Score(answer[0], facts=answer[2])
+
+
+@metric(
+    id="wb_gated_spatial", version=1, title="Gated spatial consistency", unit="score", range=(0, 1),
+    higher_is_better=True, needs=(Case, PoseTrack, FirstViewDistance), suites=("wbench",), paper=PAPER,
+    upstream="gated_spatial_consistency", published_by=(DREAMSIM,),
+    responds_to=("content replaced on return", "frozen camera"), blind_to=("what changes on the way",),
+)  # fmt: skip
+def gated_spatial(
+    case: Case, track: PoseTrack, distance: FirstViewDistance, *, rule: str = "corrected"
+) -> Score | Unscored:
+    """The same, times how far the view changed on the way, in parts of a loss of likeness of 0.15."""
+    answer = _likeness(case, track, distance, rule)
+    if isinstance(answer, Unscored):
+        return answer
+    likeness, least, facts = answer
+    gate = min(1.0, (1 - least) / GATED)
+    return Score(likeness * gate, facts={**facts, "gate": gate})

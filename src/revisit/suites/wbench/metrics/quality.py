@@ -1,0 +1,108 @@
+"""Quality: how frames look and how they follow each other, as VBench measures it, and what only files tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Metric, PublishedMaker, Score, Series, Unscored, metric
+from revisit.evidence.motion import FlowStats
+from revisit.evidence.quality import AestheticQuality, ImagingQuality
+from revisit.suites.wbench.evidence import NeighbourDifference, ResultFile
+from revisit.suites.wbench.metrics.rules import PAPER
+
+FAMILY = "wbench_quality"
+# VBench's dynamic degree: flow of 6 pixels at a short side of 256, in 4 of 16 sampled steps; here of the width of 16:9.
+MOVES = 6 / 256 * 9 / 16
+DYNAMIC = 0.25
+SAMPLED = 8.0  # steps a second of which that is asked
+
+
+def rated(id: str, kind: type, title: str, paper: str, doc: str) -> Metric:
+    """The metric of a rating of single frames."""
+
+    def scored(ratings: Any) -> Score | Unscored:
+        if not len(ratings.index):
+            return Unscored("not_observed", "no frame was rated")
+        if unrated := int((~np.isfinite(ratings.value)).sum()):
+            return Unscored("not_observed", f"{unrated} of {len(ratings.index)} frames have no rating")
+        value = np.clip(ratings.value, 0, 1)
+        return Score(
+            float(value.mean()), units=Series(frame=ratings.index, value=value), facts={"network": ratings.net}
+        )
+
+    return metric(
+        id=f"wb_{id}", version=1, title=title, unit="score", range=(0, 1), higher_is_better=True, needs=(kind,),
+        suites=("wbench",), paper=paper, upstream=f"{id}_quality", responds_to=("ugly frames",),
+        blind_to=("memory", "camera"), doc=doc,
+    )(scored)  # fmt: skip
+
+
+aesthetic = rated(
+    "aesthetic", AestheticQuality, "Aesthetic quality", "LAION aesthetic predictor", "Mean beauty of the frames."
+)
+imaging = rated("imaging", ImagingQuality, "Imaging quality", "MUSIQ", "Mean technical quality of the frames.")
+
+
+@metric(
+    id="wb_flicker", version=1, title="Temporal flickering", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(NeighbourDifference,), suites=("wbench",), paper=PAPER, upstream="temporal_flickering",
+    responds_to=("flicker",), blind_to=("memory", "frozen camera"), rewards_unchanged=True,
+)  # fmt: skip
+def flicker(neighbours: NeighbourDifference) -> Score | Unscored:
+    """1 minus the mean absolute difference of neighbouring frames: a picture that rests scores best."""
+    if not len(neighbours.index):
+        return Unscored("too_short", "one frame cannot flicker")
+    value = 1 - neighbours.difference
+    return Score(float(value.mean()), units=Series(frame=neighbours.index, value=value))
+
+
+@metric(
+    id="wb_dynamic", version=1, title="Dynamic degree", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(FlowStats,), suites=("wbench",), paper=PAPER, upstream="dynamic_degree",
+    published_by=(PublishedMaker("RAFT", "flow_by", names=("raft",)),), responds_to=("frozen picture",),
+    blind_to=("memory", "what moves"),
+)  # fmt: skip
+def dynamic(flow: FlowStats) -> Score | Unscored:
+    """1 where a quarter of the steps of an eighth of a second move fast, else 0; by the 90th percentile of the flow."""
+    if not len(flow.index):
+        return Unscored("too_short", "one frame cannot move")
+    fast = flow.p90 / np.maximum(flow.seconds * SAMPLED, 1e-9) > MOVES
+    return Score(float(fast.mean() >= DYNAMIC), raw=float(fast.mean()), facts={"flow_by": "DIS"})
+
+
+@metric(
+    id="wb_smoothness", version=1, title="Motion smoothness", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(FlowStats,), suites=("wbench",), paper=PAPER, upstream="motion_smoothness",
+    published_by=(PublishedMaker("AMT", "flow_by", names=("amt",)),), responds_to=("jitter", "flicker"),
+    blind_to=("memory", "frozen camera"), rewards_unchanged=True,
+)  # fmt: skip
+def smoothness(flow: FlowStats) -> Score | Unscored:
+    """1 minus what flow leaves of the difference of neighbouring frames; published is AMT's interpolation."""
+    if not len(flow.index):
+        return Unscored("too_short", "one frame has no motion")
+    value = np.clip(1 - flow.warp_error, 0, 1)
+    return Score(float(value.mean()), units=Series(frame=flow.index, value=value), facts={"flow_by": "DIS"})
+
+
+def from_file(id: str, title: str, upstream: str, network: str) -> Metric:
+    """The metric of a column whose network is not part of Revisit: the benchmark's own result of the case."""
+
+    def scored(results: ResultFile) -> Score | Unscored:
+        if upstream not in results.name:
+            return Unscored("no_file", f"the evaluator's folder has no result of {upstream} for this case")
+        value = float(results.value[results.name.index(upstream)])
+        if not 0 <= value <= 1:
+            return Unscored("mismatch", f"{upstream} is {value:g} in the evaluator's file, and not from 0 to 1")
+        return Score(value, facts={"from": results.maker})
+
+    return metric(
+        id=f"wb_{id}", version=1, title=title, unit="score", range=(0, 1), higher_is_better=True, needs=(ResultFile,),
+        suites=("wbench",), paper=PAPER, upstream=upstream, responds_to=("ugly frames",), blind_to=("memory", "camera"),
+        doc=f"As the benchmark's own evaluator wrote it ({network}, which Revisit does not have).",
+    )(scored)  # fmt: skip
+
+
+hpsv3 = from_file("hpsv3", "HPSv3 quality", "hpsv3_quality", "HPSv3")
+plausibility = from_file("plausibility", "Visual plausibility", "visual_plausibility", "a network of its own")

@@ -1,0 +1,55 @@
+"""WBench's rules: `upstream` is what its public evaluator does, `corrected` (the default) what its questions mean."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.core import Case, Unscored, UsageError
+from revisit.evidence.poses import PoseTrack
+from revisit.suites.wbench.metrics.actions import CameraAction, parse_action, split_turns
+
+RULES = ("corrected", "upstream")
+PAPER = "WBench (arXiv 2605.25874)"
+LEAST = 2  # poses of a turn
+
+
+def check_rule(rule: str) -> bool:
+    """Whether the rule is upstream's."""
+    if rule not in RULES:
+        raise UsageError(f"unknown rule {rule!r}; a protocol of the suite wbench sets one of {', '.join(RULES)}")
+    return rule == "upstream"
+
+
+@dataclass(frozen=True)
+class AskedTurns:
+    """The turns of a case that ask something of the camera, and where each begins and ends among the poses."""
+
+    actions: list[CameraAction]
+    bounds: list[tuple[int, int]]
+    last: tuple[int, int]  # of the clip's last turn
+    from_file: bool  # whether turns.json says where turns end; otherwise they are of equal length
+
+
+def asked_turns(case: Case, track: PoseTrack, upstream: bool) -> AskedTurns | Unscored:
+    """The turns of a case among the poses of its clip."""
+    texts: Sequence[str] = case.annotations.get("actions") or ()
+    actions = [parse_action(text) for text in texts]
+    if not any(actions):
+        return Unscored("does_not_apply", "the case asks nothing of the camera")
+    ends = None if upstream else case.annotations.get("turn_frames")
+    count = len(track.frame)
+    if ends is not None and len(ends) == len(texts) + 1:
+        # Poses may be of every second frame or so: their numbers are brought to those of the clip's frames.
+        number = track.frame * (ends[-1] / (float(track.frame.max(initial=0)) + 1))
+        edges = np.searchsorted(number, np.asarray(ends, dtype=float) - 1e-6).tolist()
+        bounds = list(itertools.pairwise(edges))
+    else:
+        bounds = split_turns(count, len(texts))
+    if any(end - start < LEAST for start, end in bounds):
+        return Unscored("too_short", f"{count} poses are too few for {len(texts)} turns of at least {LEAST}")
+    chosen = [(action, bound) for action, bound in zip(actions, bounds, strict=True) if action is not None]
+    return AskedTurns([action for action, _ in chosen], [bound for _, bound in chosen], bounds[-1], ends is not None)

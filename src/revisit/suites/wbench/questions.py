@@ -1,0 +1,64 @@
+"""WBench's judged columns, asked in our own words: ratings from 1 to 5, as shares from 0 to 1.
+
+What a case says of its place, its subject, its turns and their consequences goes into the question. The benchmark's own
+questions and judge are others, so that these answers stand in for its columns and are never put into them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from revisit.core import observer
+from revisit.evidence.judged import JudgeFrames
+from revisit.judges.banks import judge_of, problems
+from revisit.judges.instrumented import Answering, ClipStory, knows
+from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
+from revisit.judges.questions import JsonObject, Question, Rating
+from revisit.suites.wbench.evidence import CaseRatings
+
+SCALE = "1: nothing of it, 3: about half of it or with clear mistakes, 5: all of it, and nothing to object to"
+ASKS = {
+    "scene_adherence": "How well does the video show the described place?",
+    "subject_adherence": "How well does the video show the described subject, in looks and in what it does?",
+    "event_edit_adherence": "How far did the described events happen?",
+    "subject_action_adherence": "How far did the subject do what is described?",
+    "perspective_switch_adherence": "How far did the view change between first and third person as described?",
+    "causal_fidelity": "How far do things happen as their causes demand, as described?",
+}
+
+
+def asked(annotations: Mapping[str, object]) -> dict[str, str]:
+    """Question -> what the case says that the video should show."""
+    texts = annotations.get("judged")
+    return {name: str(texts[name]) for name in ASKS if texts.get(name)} if isinstance(texts, Mapping) else {}
+
+
+@observer(id="judge.wb_ratings", version=1, kind="judge", makes=CaseRatings, shows=JudgeFrames, inputs=("annotations",))
+def ratings(frames: Frames, annotations: Mapping[str, object]) -> JudgeDialogue:
+    """How well the clip shows what the case describes, one question each."""
+    texts = asked(annotations)
+    schema = JsonObject({"rating": Rating(1, 5)})
+    questions = [
+        Question(f"wbench.{name}", f"{ASKS[name]}\nDescribed is: {text}\nRate it from 1 to 5 ({SCALE}).", schema)
+        for name, text in texts.items()
+    ]
+    answers: Sequence[JudgeAnswer] = (yield questions) if questions else []
+    values = [math.nan if answer.value is None else (float(answer.value["rating"]) - 1) / 4 for answer in answers]
+    return CaseRatings(
+        question=tuple(texts), value=np.array(values, dtype=float), judge=judge_of(answers), frames=frames.digest,
+        problems=problems(list(texts), answers),
+    )  # fmt: skip
+
+
+@knows("wbench")
+def simulated_answer(question: Question) -> Answering | None:
+    """How a rendered story answers: by the place and state of the target after its return."""
+    return _rated if question.id.startswith("wbench.") else None
+
+
+def _rated(story: ClipStory) -> str:
+    return json.dumps({"rating": 1 + 2 * story.spatial + 2 * story.state})

@@ -1,0 +1,301 @@
+"""Cases from the benchmark's folder of cases and from folders of models' videos.
+
+<data>/cases/case_<id>.json        what is asked; <data>/masks/case_<id>_mask.png, where the subject is at first
+<model>/videos/case_<id>_combined.mp4, and beside videos/ what the benchmark's own tools write:
+megasam/case_<id>_combined.npz (poses), da3_cache/case_<id>/results.npz (depth), evaluation/<metric>/case_<id>.json
+<model>/turns.json                 where turns end, which the public evaluator documents and does not read
+
+Every case of the split is expected once per model; what nobody made is yielded as missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Case, Clip, MediaError, Rejected, Remark, Target, UsageError
+from revisit.media import VIDEO_SUFFIXES, natural_order
+from revisit.media.text_files import read_json
+from revisit.suites.wbench.metrics.actions import FIRST_PERSON, is_loop, parse_action
+
+VIDEO = re.compile(r"case_(?P<id>.+?)(?:_combined)?")
+CASE = re.compile(r"case_(?P<id>.+)\.json")
+NAVIGATION = "navigation"
+SPLITS = (NAVIGATION, "full")
+TYPES = ("event_edit", "subject_action", "perspective_switch")
+CASE_FILE = "an object with id, settings and interactions [{turn, type, action, prompt}]"
+TURNS_FILE = '{"fps": 24, "cases": {"1": {"turn_frames": [0, 40, 81]}}}'
+
+
+@dataclass(frozen=True)
+class AskedCase:
+    """A case of the benchmark: what its file says, as the suite asks for it."""
+
+    id: str
+    perspective: str
+    scene: str
+    prompt: str
+    subject: str
+    actions: tuple[str, ...]
+    types: tuple[str, ...]
+    judged: Mapping[str, str]  # question -> what the video should show
+    mask: Path | None
+
+    @property
+    def navigates(self) -> bool:
+        """Whether a turn asks something of the camera, so that the case belongs to the navigation split."""
+        return any(
+            kind == NAVIGATION or parse_action(action) for kind, action in zip(self.types, self.actions, strict=True)
+        )
+
+    @property
+    def loop(self) -> bool:
+        walks = [action for kind, action in zip(self.types, self.actions, strict=True) if kind in ("", NAVIGATION)]
+        return is_loop(walks)
+
+
+def recognises(source: Path) -> bool:
+    """Whether this is a model's folder of videos, or a folder of such folders."""
+    return source.is_dir() and bool(_models(source))
+
+
+def read(
+    source: Path,
+    roots: Sequence[Path] = (),
+    *,
+    data: str | None = None,
+    model: str | None = None,
+    split: str | None = None,
+    poses: str | None = None,
+) -> Iterator[Case | Rejected | Remark]:
+    """Cases of all models in `source`, and what is missing or cannot be used."""
+    models = _models(source) if source.is_dir() else {}
+    if not models:
+        raise UsageError(f"{source}: no videos found; expected videos/case_<id>_combined.mp4 in it or in its folders")
+    if model is not None and len(models) > 1:
+        raise UsageError(f"{source} holds {len(models)} models ({', '.join(models)}); --option model names one")
+    if split is not None and split not in SPLITS:
+        raise UsageError(f"--option split={split}: choose {' or '.join(SPLITS)}")
+    cases, refused = read_cases(_data_folder(source, data))
+    yield from refused
+    for name, folder in models.items():
+        yield from _of_model(model or name, folder, cases, split, Path(poses).expanduser() if poses else None)
+
+
+def _models(source: Path) -> dict[str, Path]:
+    """Model -> its folder, which holds the videos or a folder `videos` of them."""
+    if _videos(source):
+        folder = source.resolve()
+        return {folder.parent.name if folder.name == "videos" else folder.name: source}
+    inside = sorted((entry for entry in source.iterdir() if entry.is_dir()), key=natural_order)
+    return {entry.name: entry for entry in inside if _videos(entry)}
+
+
+def _videos(folder: Path) -> dict[str, Path]:
+    """Case -> its video, in the folder or in `videos` below it."""
+    place = folder / "videos" if (folder / "videos").is_dir() else folder
+    files = sorted((entry for entry in place.iterdir() if entry.suffix.lower() in VIDEO_SUFFIXES), key=natural_order)
+    return {match["id"]: entry for entry in files if (match := VIDEO.fullmatch(entry.stem))}
+
+
+def _data_folder(source: Path, data: str | None) -> Path:
+    """The folder that holds `cases`."""
+    near = (
+        [Path(data).expanduser()]
+        if data
+        else [source, source.parent, source.parent.parent, source.parent.parent.parent]
+    )
+    for place in near:
+        for folder in (place, place / "data"):
+            if (folder / "cases").is_dir():
+                return folder
+    raise UsageError(
+        f"{data or source}: there is no folder cases/ with case_<id>.json; download the benchmark's data and add "
+        "--option data=DIR"
+    )
+
+
+def read_cases(data: Path) -> tuple[dict[str, AskedCase], list[Rejected]]:
+    """The cases of a dataset by id, and a sentence for each file that is none."""
+    cases: dict[str, AskedCase] = {}
+    refused = []
+    for path in sorted((data / "cases").glob("case_*.json"), key=natural_order):
+        match = CASE.fullmatch(path.name)
+        try:
+            case = _case(read_json(path, CASE_FILE), match["id"] if match else path.stem, data)
+            cases[case.id] = case
+        except (MediaError, ValueError, TypeError, AttributeError, KeyError) as error:
+            refused.append(Rejected(path.name, f"cannot be read ({error}); expected {CASE_FILE}"))
+    if not cases:
+        raise UsageError(f"{data / 'cases'}: no case that can be read; expected case_<id>.json files with {CASE_FILE}")
+    return cases, refused
+
+
+def _case(content: Mapping[str, Any], name: str, data: Path) -> AskedCase:
+    settings: Mapping[str, Any] = content.get("settings") or {}
+    turns = list(content["interactions"])
+    if not turns:
+        raise ValueError("it has no interactions")
+    scene, subject = settings.get("scene") or {}, settings.get("subject") or {}
+    place, looks = content.get("scene_adherence") or {}, content.get("subject_adherence") or {}
+    of_type = {
+        kind: " ".join(str(turn.get("prompt") or "") for turn in turns if turn.get("type") == kind).strip()
+        for kind in TYPES
+    }
+    judged = {
+        "scene_adherence": _joined(place, "visible_part", "offscreen_part"),
+        "subject_adherence": _joined(looks, "appearance_part", "action_part"),
+        **{f"{kind}_adherence": text for kind, text in of_type.items()},
+        "causal_fidelity": _plain(content.get("causal_fidelity")),
+    }
+    mask = data / "masks" / f"case_{name}_mask.png"
+    return AskedCase(
+        id=str(content.get("id", name)),
+        perspective=str(settings.get("perspective") or FIRST_PERSON),
+        scene=str(scene.get("name") or scene.get("environment") or "") if isinstance(scene, Mapping) else str(scene),
+        prompt=" ".join(str(turn.get("prompt") or "") for turn in turns).strip()
+        or str(content.get("description") or ""),
+        subject=str(subject.get("desc") or subject.get("type") or "") if isinstance(subject, Mapping) else str(subject),
+        actions=tuple(str(turn.get("action") or "") for turn in turns),
+        types=tuple(str(turn.get("type") or "") for turn in turns),
+        judged={question: text for question, text in judged.items() if text},
+        mask=mask if mask.is_file() else None,
+    )
+
+
+def _joined(content: Mapping[str, Any], *names: str) -> str:
+    return " ".join(_plain(content.get(name)) for name in names).strip()
+
+
+def _plain(value: object) -> str:
+    """A text, or the texts in a list or an object, as one."""
+    if isinstance(value, Mapping):
+        return " ".join(filter(None, map(_plain, value.values())))
+    if isinstance(value, list | tuple):
+        return " ".join(filter(None, map(_plain, value)))
+    return "" if value is None else str(value)
+
+
+def _of_model(
+    model: str, folder: Path, cases: Mapping[str, AskedCase], split: str | None, poses: Path | None
+) -> Iterator[Case | Rejected | Remark]:
+    """The cases of one model."""
+    videos = _videos(folder)
+    turns, trouble = read_turns(folder)
+    if trouble:
+        yield Remark(f"{model}: {trouble}")
+    others = [case_id for case_id in videos if case_id in cases and not cases[case_id].navigates]
+    whole = split == "full" or (split is None and bool(others))
+    for case_id, asked in cases.items():
+        if not (whole or asked.navigates):
+            continue
+        if case_id not in videos:
+            reason = f"missing: there is no videos/case_{case_id}_combined.mp4"
+            yield Rejected(f"{case_id}@{model}", reason, model, asked.perspective, missing=True)
+        else:
+            yield _entry(model, folder, asked, videos[case_id], turns.get(case_id), poses)
+    for case_id in videos.keys() - cases.keys():
+        reason = f"the dataset has no cases/case_{case_id}.json; name a video case_<id>_combined.mp4 after its case"
+        yield Rejected(f"{case_id}@{model}", reason, model)
+
+
+def read_turns(folder: Path) -> tuple[dict[str, list[int]], str]:
+    """Case -> the frames at which its turns begin and end, from turns.json; and what is wrong with the file."""
+    places = (folder / "turns.json", folder / "videos" / "turns.json", folder.parent / "turns.json")
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        return {}, ""
+    try:
+        entries = read_json(path, TURNS_FILE).get("cases")
+    except MediaError as error:
+        return {}, f"turns.json is not used ({error}); turns are taken for equally long. Expected {TURNS_FILE}"
+    turns: dict[str, list[int]] = {}
+    wrong = []
+    for name, entry in (entries if isinstance(entries, Mapping) else {}).items():
+        frames = entry.get("turn_frames") if isinstance(entry, Mapping) else None
+        if isinstance(frames, list) and _is_rising(frames):
+            turns[str(name)] = frames
+        else:
+            wrong.append(str(name))
+    if wrong or not turns:
+        named = f" of {', '.join(wrong[:3])}" if wrong else ""
+        return turns, f"turn_frames{named} in turns.json are no rising frame numbers; expected {TURNS_FILE}"
+    return turns, ""
+
+
+def _is_rising(frames: list[object]) -> bool:
+    """Whether these are at least two frame numbers, each above the one before."""
+    numbers = [frame for frame in frames if isinstance(frame, int) and frame >= 0]
+    return len(numbers) == len(frames) > 1 and all(a < b for a, b in pairwise(numbers))
+
+
+def _entry(
+    model: str, folder: Path, asked: AskedCase, video: Path, turn_frames: list[int] | None, poses: Path | None
+) -> Case | Rejected:
+    name = f"case_{asked.id}"
+    base = folder.parent if folder.resolve().name == "videos" else folder
+    if turn_frames is not None and len(turn_frames) != len(asked.actions) + 1:
+        reason = f"turns.json has {len(turn_frames)} marks and the case {len(asked.actions)} turns; expected one more"
+        return Rejected(f"{asked.id}@{model}", reason, model, asked.perspective)
+    own_poses = (
+        []
+        if poses is None
+        else [poses / place / f"{name}{end}.npz" for place in (model, "") for end in ("_combined", "")]
+    )
+    places = {
+        "poses": [*own_poses, base / "megasam" / f"{name}_combined.npz", base / "megasam" / f"{name}.npz"],
+        "da3": [base / "da3_cache" / name / "results.npz"],
+        "masks": [base / "masks" / f"{name}.npz"],
+        "object_features": [base / "object_features" / f"{name}.npz"],
+        "dreamsim": [base / "dreamsim" / f"{name}.csv"],
+        "results": sorted((base / "evaluation").glob(f"*/{name}.json")) if (base / "evaluation").is_dir() else [],
+    }
+    artifacts = {kind: next((path for path in paths if path.is_file()), None) for kind, paths in places.items()}
+    annotations: dict[str, object] = {
+        "actions": list(asked.actions),
+        "types": list(asked.types),
+        "perspective": asked.perspective,
+        "scene": asked.scene,
+        "navigation": asked.navigates,
+        "loop": asked.loop,
+        **{kind: kind in asked.types for kind in TYPES},
+        "judged": dict(asked.judged),
+    }
+    if turn_frames is not None:
+        annotations["turn_frames"] = turn_frames
+    return Case(
+        id=f"{asked.id}@{model}",
+        suite="wbench",
+        model=model,
+        sample=asked.id,
+        clip=Clip(video),
+        subset=asked.perspective,
+        condition="loop" if asked.loop else NAVIGATION if asked.navigates else "other",
+        prompt=asked.prompt,
+        target=_target(asked),
+        target_name="" if asked.mask else asked.subject,
+        annotations=annotations,
+        artifacts={kind: path for kind, path in artifacts.items() if path is not None},
+    )
+
+
+def _target(asked: AskedCase) -> Target | None:
+    """The subject, from its mask in the first frame."""
+    if asked.mask is None:
+        return None
+    import cv2
+
+    picture = cv2.imdecode(np.fromfile(asked.mask, np.uint8), cv2.IMREAD_GRAYSCALE)
+    if picture is None or not (picture > 127).any():
+        return None
+    mask = picture > 127
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    height, width = mask.shape
+    box = columns[0] / width, rows[0] / height, (columns[-1] + 1) / width, (rows[-1] + 1) / height
+    return Target(asked.subject or "subject", (float(box[0]), float(box[1]), float(box[2]), float(box[3])))

@@ -1,0 +1,138 @@
+"""WBench: cases with their turns, and models' videos with poses, depth and turns.json, in the layout of docs/wbench.md.
+
+A film is called {case}__{actions}; its camera script is what its actions mean here. Turns are equally long, but for the
+first, which has the clip's first frame besides. Poses and depth are exact, and told as the benchmark's tools tell them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from revisit.media.files import write_text
+from revisit.worlds.film import Film, play
+from revisit.worlds.layouts import common
+from revisit.worlds.layouts.common import Model, Row
+from revisit.worlds.layouts.film_orders import CAST, Layout, Order, layout, place_of
+from revisit.worlds.paths import seen_from
+from revisit.worlds.state import TARGET
+from revisit.worlds.workers import StepCallback
+
+WALK, TURN = 0.5, 60.0  # metres and degrees of a turn
+MOVES = {
+    "W": "dolly:forward:{walk}", "S": "dolly:back:{walk}", "A": "truck:left:{walk}", "D": "truck:right:{walk}",
+    "left": "yaw:left:{turn}", "right": "yaw:right:{turn}",
+}  # fmt: skip
+EVERY = 4  # frames of which the file of depth tells
+
+
+@dataclass(frozen=True)
+class TurnOrder(Order):
+    """A film of actions: {away} and {back} in them are sides, {out} and {in} the keys that walk there and back."""
+
+    actions: tuple[str, ...] = ()
+
+    def film(self, size: tuple[int, int], frames: int) -> tuple[str, Film]:
+        """What it is called, and the film."""
+        right = self.world.turn == "right"
+        sides = {"away": "right", "back": "left"} if right else {"away": "left", "back": "right"}
+        keys = {"out": "D", "in": "A"} if right else {"out": "A", "in": "D"}
+        actions = [action.format(**sides, **keys) for action in self.actions]
+        each = max((frames - 1) // len(actions), 2)
+        steps = [
+            "+".join(MOVES[key].format(walk=WALK, turn=TURN) for key in action.split("+")) + f"@{each}"
+            for action in actions
+        ]
+        film = play(self.world, ",".join(steps), self.event, size, frames=frames)
+        return f"{self.name}__{','.join(actions)}", film
+
+
+def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
+    """Write the case and the videos of one film that are not there, and return what turns.json says of it."""
+    case_id, _, actions = name.partition("__")
+    turns = actions.split(",")
+    each = (len(film) - 1) // len(turns)
+    _case(folder / "data", case_id, turns, film)
+    names = []
+    for model in common.each_that_applies(models, film, name, tell):
+        names.append(model.name)
+        place = folder / "work_dirs" / model.name
+        video = place / "videos" / f"case_{case_id}_combined.mp4"
+        geometry = place / "da3_cache" / f"case_{case_id}" / "results.npz"
+        if not (video.is_file() and geometry.is_file()):
+            poses = model.poses(film, seed)
+            common.video(video, model.frames(film, seed), film.fps)
+            common.arrays(place / "megasam" / f"case_{case_id}_combined.npz", cam_c2w=poses)
+            _geometry(geometry, seen_from(film, poses))
+    return {
+        "id": case_id,
+        "frames": [0, *(1 + each * (k + 1) for k in range(len(turns)))],
+        "models": names,
+        "fps": film.fps,
+    }
+
+
+def _case(data: Path, case_id: str, turns: Sequence[str], film: Film) -> None:
+    """Write a case with the mask of its subject."""
+    mask = (film.truth(0).mask == TARGET).astype(np.uint8) * 255
+    common.picture(data / "masks" / f"case_{case_id}_mask.png", np.repeat(mask[..., None], 3, axis=2))
+    name = film.world.instances[TARGET]
+    content = {
+        "id": case_id, "description": film.prompt,
+        "settings": {
+            "scene": {"environment": film.world.scene, "attribute": "rendered", "name": case_id},
+            "style": "rendered", "perspective": "first_person", "subject": {"type": "object", "desc": name},
+            "initial_image": f"images/case_{case_id}.png", "subject_mask": f"masks/case_{case_id}_mask.png",
+        },
+        "interactions": [
+            {"turn": number, "type": "navigation", "action": action, "prompt": film.told}
+            for number, action in enumerate(turns, start=1)
+        ],
+        "scene_adherence": {"visible_part": film.world.scene, "offscreen_part": ""},
+        "subject_adherence": {"appearance_part": f"A {name}.", "action_part": ""},
+    }  # fmt: skip
+    common.picture(data / "images" / f"case_{case_id}.png", film.truth(0).rgb)
+    write_text(data / "cases" / f"case_{case_id}.json", json.dumps(content, indent=1))
+
+
+def _geometry(path: Path, film: Film) -> None:
+    """Write exact depth and poses of every fourth frame, on the grid of the video."""
+    numbers = np.arange(0, len(film), EVERY)
+    common.arrays(
+        path,
+        depth=np.stack([film.truth(int(k)).depth for k in numbers]).astype(np.float32),
+        extrinsics=np.linalg.inv(film.poses[numbers])[:, :3],
+        intrinsics=np.tile(film.K, (len(numbers), 1, 1)),
+        frame_indices=numbers,
+        convention=np.array("w2c_opencv"),
+        producer=np.array("exact"),
+    )
+
+
+def index(folder: Path, rows: Sequence[Row]) -> None:
+    """Write turns.json of every model."""
+    for model in dict.fromkeys(model for row in rows for model in row["models"]):
+        cases = {row["id"]: {"turn_frames": row["frames"]} for row in rows if model in row["models"]}
+        write_text(folder / "work_dirs" / model / "turns.json", json.dumps({"fps": rows[0]["fps"], "cases": cases}))
+
+
+ASKED = (("{away}", "{back}"), ("W", "{away}", "{back}", "S"), ("{out}+{away}", "{in}+{back}"))
+
+
+def films(seed: int) -> list[TurnOrder]:
+    """The films of a seed: a turn and back, the same after a step ahead, and a walk aside while turning."""
+    kind, event = CAST[seed % len(CAST)]
+    return [
+        TurnOrder(f"{seed}{letter}", seed, place_of(seed), kind, event, actions=actions)
+        for letter, actions in zip("abc", ASKED, strict=True)
+    ]
+
+
+MODELS = ("perfect", "frozen_camera", "opposite_camera", "partial_return", "state_reset", "vanish", "background")
+LAYOUT = layout(
+    Layout("wbench", films, MODELS, shoot, index, "work_dirs", "--suite wbench --option data={folder}/data")
+)

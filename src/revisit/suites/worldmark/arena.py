@@ -1,0 +1,113 @@
+"""Inputs of WorldMark: pictures with lens and prompt in two views and two domains, and the actions asked of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import UsageError
+from revisit.media import IMAGE_SUFFIXES
+from revisit.media.text_files import read_text
+from revisit.suites.worldmark.evidence import ACTIONS, keys_of
+
+VIEWS, DOMAINS = ("first", "third"), ("real", "style")
+FOLDER, PROTOCOL = "arena_inputs", "action_protocol.txt"
+SECONDS, TOLERANCE = 20.0, 0.1  # of a key; by which share a clip may be longer or shorter
+ACTION_LINE = re.compile(r"\s*(\d+)\s*:\s*([A-Za-z]+)\b")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One case of the benchmark: a picture and the keys to be held from there."""
+
+    view: str
+    domain: str
+    image: int
+    action: int
+    keys: str
+    prompt: str = ""
+    picture: Path | None = None
+    focal: float | None = None  # in widths of the picture
+
+    @property
+    def name(self) -> str:
+        """The name of its clip, without an ending."""
+        return f"{self.image:03d}_{self.action:03d}"
+
+    @property
+    def id(self) -> str:
+        """Its name with the view and the domain."""
+        return f"{self.view}/{self.domain}/{self.name}"
+
+
+def find_arena(folder: Path) -> Path | None:
+    """The folder of inputs: this one, or arena_inputs in it or beside it."""
+    for place in (folder, folder / FOLDER, folder.parent / FOLDER):
+        if any((place / f"{view}_view").is_dir() for view in VIEWS):
+            return place
+    return None
+
+
+def arena_root(folder: Path) -> Path:
+    """The same, or a UsageError."""
+    place = find_arena(folder)
+    if place is None:
+        raise UsageError(f"{folder}: no inputs of WorldMark found; expected first_view and third_view in it")
+    return place
+
+
+def read_actions(arena: Path | None) -> Mapping[int, str]:
+    """Action -> keys, as the inputs list them; the fifteen of the benchmark where they do not."""
+    path = None if arena is None else arena / PROTOCOL
+    if path is None or not path.is_file():
+        return ACTIONS
+    matches = filter(None, map(ACTION_LINE.match, read_text(path).splitlines()))
+    actions = {int(match[1]): match[2] for match in matches if keys_of(match[2])}
+    if not actions:
+        raise UsageError(f"{path}: no line lists an action; expected lines such as ' 6: WS  (forward -> back)'")
+    return actions
+
+
+def read_questions(arena: Path) -> Iterator[Question]:
+    """All cases of the inputs, in the order of their lists; UsageError where a list cannot be read."""
+    actions = read_actions(arena)
+    for view in VIEWS:
+        for domain in DOMAINS:
+            listing = arena / f"{view}_view" / f"{domain}_action.txt"
+            if listing.is_file():
+                yield from _split(arena, view, domain, listing, actions)
+
+
+def _split(arena: Path, view: str, domain: str, listing: Path, actions: Mapping[int, str]) -> Iterator[Question]:
+    folder = listing.parent
+    prompts_file = folder / f"prompt_{domain}.txt"
+    prompts = [line for line in read_text(prompts_file).splitlines() if line.strip()] if prompts_file.is_file() else []
+    rows = [line for line in read_text(listing).splitlines() if line.strip()]
+    for image, row in enumerate(rows):
+        picture = next((p for end in IMAGE_SUFFIXES if (p := folder / domain / f"{image:03d}{end}").is_file()), None)
+        focal = read_focal(folder / f"{domain}_intrinsics" / f"{image:03d}_intrinsics.npy")
+        for word in re.split(r"[,\s]+", row.strip(" ,\t")):
+            if not word.isdecimal() or int(word) not in actions:
+                raise UsageError(
+                    f"{listing}, line {image + 1}: {word!r} is no action; they are {min(actions)} to {max(actions)}"
+                )
+            action = int(word)
+            prompt = prompts[image].strip() if image < len(prompts) else ""
+            yield Question(view, domain, image, action, actions[action], prompt, picture, focal)
+
+
+def read_focal(path: Path) -> float | None:
+    """The focal length of a picture in widths, from [fx, fy, cx, cy] in pixels; None where there is no file."""
+    if not path.is_file():
+        return None
+    try:
+        lens = np.ravel(np.load(path, allow_pickle=False)).astype(float)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: this is no array of [fx, fy, cx, cy] ({error})") from error
+    if lens.shape != (4,) or not np.isfinite(lens).all() or (lens[[0, 2]] <= 0).any():
+        raise UsageError(f"{path}: expected [fx, fy, cx, cy] in pixels, found {lens.tolist()}")
+    return float(lens[0] / (2 * lens[2]))

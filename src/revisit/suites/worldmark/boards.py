@@ -1,0 +1,111 @@
+"""Boards: the thirteen columns of each split, of runs, as files of the benchmark, and as its page prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from revisit.core.cases import CEILING, FLOOR
+from revisit.core.text import parse_package_yaml
+from revisit.media.text_files import csv_text
+from revisit.results import Results
+from revisit.results.leaderboards import (
+    Board,
+    BoardColumn,
+    BoardRow,
+    RunFacts,
+    board_cell,
+    board_of_run,
+    printed_cell,
+)
+from revisit.results.stand_ins import SUFFIX, set_apart
+from revisit.suites.worldmark.metrics import COLUMNS
+from revisit.suites.worldmark.model_columns import model_cell, shown_columns
+
+# Folder of a model -> the name that the benchmark prints.
+NAMES = {
+    "ALAYAWORLD": "AlayaWorld", "DreamX-World-AR": "DreamX-World", "HY-GameCraft": "HY-GameCraft 1.0",
+    "HY-World": "HY-World 1.5", "LingBotWorld-Fast": "LingBot-World", "Lyra-2": "Lyra 2.0",
+    "MatrixGame2.0": "Matrix-Game 2.0", "MatrixGame3.0": "Matrix-Game 3.0", "SANA-WM-streaming": "SANA-WM",
+    "Yume": "Yume 1.5",
+}  # fmt: skip
+LEFT_OUT = ("Open-Oasis", "Genie3")  # upstream, without a word
+ANOTHER_PROTOCOL = "other networks: not comparable with runs made here"
+
+
+def splits(results: Results) -> dict[str, Results]:
+    """The results by split, such as first/real."""
+    names = dict.fromkeys(entry.subset for entry in results.entries)
+    return {name: results.where(subset=name) for name in sorted(names) if name}
+
+
+def boards(run: RunFacts, subset: str = "") -> list[Board]:
+    """The board of all metrics, and that of each split as the benchmark prints it."""
+    board = board_of_run(run, subset=subset)
+    if subset and "/" not in subset:
+        return [board]
+    upstream = run.facts["protocol"]["name"] == "upstream"
+    apart = set_apart(run.results)
+    parts = {name: part for name, part in splits(apart).items() if subset in ("", name)}
+    return [board, *(_board(run, name, part, upstream) for name, part in parts.items())]
+
+
+def _board(run: RunFacts, name: str, part: Results, upstream: bool) -> Board:
+    """The columns of a split."""
+    hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
+    columns = []
+    for head, id in shown_columns(part):
+        tag = " ".join([hashes[id.removesuffix(SUFFIX)], name, head.partition(" by ")[2]]).rstrip()
+        columns.append(BoardColumn(id, head, True, 2, tag))
+    rows, dropped = [], []
+    for model, mine in part.groups("model").items():
+        if upstream and model in LEFT_OUT:
+            dropped.append(model)
+            continue
+        cells = {column.key: board_cell(model_cell(mine, column.key, upstream)) for column in columns}
+        rows.append(BoardRow(NAMES.get(model, model), run.name, cells, role=FLOOR if model in part.floors else ""))
+    if part.truths:
+        cells = {column.key: board_cell(model_cell(part.truth, column.key, upstream)) for column in columns}
+        rows.append(BoardRow(part.truth_name, run.name, cells, role=CEILING))
+    protocol = run.facts["protocol"]
+    note = f"upstream leaves out {' and '.join(dropped)}" if dropped else ""
+    tag = f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}"
+    return Board(f"worldmark, {name}, as printed", tag, tuple(columns), tuple(rows), note)
+
+
+@cache
+def published(supplement: bool = False) -> tuple[Board, ...]:
+    """The four tables of the benchmark's page."""
+    content = parse_package_yaml((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
+    columns = tuple(BoardColumn(COLUMNS[head], head, True, 2) for head in content["columns"])
+    printed = []
+    for name, lines in content["tables"].items():
+        rows = []
+        for model, line in lines:
+            texts = zip(columns, line.split(), strict=True)
+            rows.append(BoardRow(model, "page", {head.key: printed_cell(float(text), text) for head, text in texts}))
+        protocol = f"{content['source']} ({ANOTHER_PROTOCOL})"
+        printed.append(Board(f"Published: WorldMark, {name}", protocol, columns, tuple(rows), as_printed=True))
+    return tuple(printed)
+
+
+def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, object]:
+    """final_master_<view>_<domain>.csv of each split, as the public evaluator writes final_master.csv.
+
+    Only what the published networks measured stands there; stand-ins have a file of their own.
+    """
+    upstream = str(facts["protocol"]).startswith("upstream")
+    tables: dict[str, object] = {}
+    for name, part in splits(results).items():
+        rows = []
+        for model, mine in part.groups("model").items():
+            if not (upstream and model in LEFT_OUT):
+                means = [
+                    model_cell(mine, id, upstream).mean if id in results.metrics else None for id in COLUMNS.values()
+                ]
+                rows.append([NAMES.get(model, model), *("" if mean is None else f"{mean:.4f}" for mean in means)])
+        tables[f"final_master_{name.replace('/', '_')}.csv"] = csv_text(["model", *COLUMNS], sorted(rows), "\n")
+    return tables

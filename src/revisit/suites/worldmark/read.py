@@ -1,0 +1,192 @@
+"""Cases from deliveries: <domain>/<view>/<model>/<image>_<action>.mp4, beside the inputs they answer.
+
+Every case of the inputs is expected once per model and split that the model has clips of. What nobody made is missing,
+and what nobody asked for is refused with a sentence. Both views of a picture's number share their actions, so a scene
+is a domain and a number: fifty in all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from revisit.core import Case, Clip, Rejected, Remark, UsageError
+from revisit.media import VIDEO_SUFFIXES, natural_order
+from revisit.media.text_files import read_json
+from revisit.suites.worldmark.arena import (
+    DOMAINS,
+    FOLDER,
+    VIEWS,
+    Question,
+    arena_root,
+    find_arena,
+    read_actions,
+    read_questions,
+)
+
+NAME = re.compile(r"(\d{3})_(\d{3})")
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """The clips of one model for one split."""
+
+    view: str
+    domain: str
+    model: str
+    folder: Path
+
+    @property
+    def clips(self) -> list[Path]:
+        """Its videos, in natural order."""
+        inside = (path for path in self.folder.iterdir() if path.suffix.lower() in VIDEO_SUFFIXES)
+        return sorted((path for path in inside if not path.name.startswith(".")), key=natural_order)
+
+
+def recognises(source: Path) -> bool:
+    """Whether this is a folder of deliveries, or one of them in its place."""
+    return source.is_dir() and any(
+        NAME.fullmatch(path.stem) for delivered in _deliveries(source, "") for path in delivered.clips[:3]
+    )
+
+
+def read(
+    source: Path,
+    roots: Sequence[Path] = (),
+    *,
+    arena: str | None = None,
+    split: str | None = None,
+    flow: str | None = None,
+    geometry: str | None = None,
+    ratings: str | None = None,
+    step: str | None = None,
+) -> Iterator[Case | Rejected | Remark]:
+    """Cases of all models, and what is missing or was not asked for; `step` is for `settings`."""
+    deliveries = _deliveries(source, split or "") if source.is_dir() else []
+    if not deliveries:
+        raise UsageError(
+            f"{source}: no deliveries found; expected {{{','.join(DOMAINS)}}}/{{{','.join(VIEWS)}}}/<model>/000_001.mp4"
+            " in it, or a folder of a model with --option split=first/real"
+        )
+    place = find_arena(source) if arena is None else arena_root(Path(arena).expanduser())
+    if place is None:
+        yield Remark(
+            f"no inputs ({FOLDER}) were found beside the clips, so nobody knows which clips are missing and what lens "
+            "they have; give --option arena=DIR"
+        )
+    questions = {(one.view, one.domain, one.name): one for one in read_questions(place)} if place is not None else {}
+    folders = {name: _folder(name, value) for name, value in
+               (("flow", flow), ("geometry", geometry), ("ratings", ratings)) if value}  # fmt: skip
+    for delivered in deliveries:
+        expected = {
+            name: one for (view, domain, name), one in questions.items()
+            if (view, domain) == (delivered.view, delivered.domain)
+        }  # fmt: skip
+        yield from _cases(delivered, expected, read_actions(place), place is not None, folders)
+
+
+def _cases(
+    delivered: Delivered,
+    expected: Mapping[str, Question],
+    actions: Mapping[int, str],
+    complete: bool,
+    folders: Mapping[str, Path],
+) -> Iterator[Case | Rejected]:
+    """The clips of one delivery, and those that it lacks."""
+    subset, model = f"{delivered.view}/{delivered.domain}", delivered.model
+    there: dict[str, Path] = {}
+    for path in delivered.clips:
+        match, name = NAME.fullmatch(path.stem), path.stem
+        problem = ""
+        if match is None:
+            problem = f"{path.name}: a clip is called by its picture and its action, such as 003_006.mp4"
+        elif name in there:
+            problem = f"{path.name}: there is {there[name].name} as well; keep one of the two"
+        elif complete and name not in expected:
+            problem = f"{path.name}: the inputs do not ask for this picture and action in {subset}"
+        elif not complete and int(match[2]) not in actions:
+            problem = f"{path.name}: there is no action {int(match[2])}"
+        if problem:
+            yield Rejected(f"{subset}/{path.name}@{model}", problem, model, subset)
+        else:
+            there[name] = path
+            if not complete:
+                image, action = int(name[:3]), int(name[4:])
+                question = Question(delivered.view, delivered.domain, image, action, actions[action])
+                yield _case(question, model, path, folders)
+    for name, question in expected.items():
+        if name in there:
+            yield _case(question, model, there[name], folders)
+        else:
+            reason = f"missing: there is no {name}.mp4"
+            yield Rejected(f"{question.id}@{model}", reason, model, subset, question.keys, missing=True)
+
+
+def _case(question: Question, model: str, path: Path, folders: Mapping[str, Path]) -> Case:
+    files = {name: _artifact(folder, model, question.name) for name, folder in folders.items()}
+    focal = {} if question.focal is None else {"focal": question.focal}
+    return Case(
+        id=f"{question.id}@{model}",
+        suite="worldmark",
+        model=model,
+        sample=f"{question.domain}/{question.image:03d}",
+        clip=Clip(path),
+        subset=f"{question.view}/{question.domain}",
+        condition=question.keys,
+        prompt=question.prompt,
+        annotations={"name": question.name, "action": question.action, **focal},
+        artifacts={name: file for name, file in files.items() if file is not None},
+    )
+
+
+def _artifact(folder: Path, model: str, name: str) -> Path | None:
+    """The file of a clip: <model>__<name>.npz, <model>/<name>.npz, or the result file that has an entry of it."""
+    for place in (folder / f"{model}__{name}.npz", folder / model / f"{name}.npz"):
+        if place.is_file():
+            return place
+    return _entries(folder).get(f"{model}__{name}")
+
+
+@lru_cache(maxsize=4)
+def _entries(folder: Path) -> Mapping[str, Path]:
+    """The clips of which result files of the public evaluator tell, each with its file."""
+    expected = '{"<model>__<image>_<action>": {...}}'
+    return {name: file for file in sorted(folder.glob("*.json")) for name in read_json(file, expected)}
+
+
+def _folder(name: str, value: str) -> Path:
+    folder = Path(value).expanduser()
+    if not folder.is_dir():
+        raise UsageError(f"--option {name}={value}: there is no such folder")
+    return folder
+
+
+def _deliveries(source: Path, split: str) -> list[Delivered]:
+    """The deliveries in a folder; one that stands in its place is known by the names of the folders above it."""
+    if split:
+        view, _, domain = split.partition("/")
+        if view not in VIEWS or domain not in DOMAINS:
+            raise UsageError(f"--option split={split}: a split is first/real, first/style, third/real or third/style")
+        return _models(source, view, domain)
+    deliveries = [
+        one for domain in DOMAINS for view in VIEWS if (source / domain / view).is_dir()
+        for one in _models(source / domain / view, view, domain)
+    ]  # fmt: skip
+    above = source.resolve().parts
+    for domain, view in (above[-2:], above[-3:-1]) if len(above) > 2 else ():
+        if not deliveries and view in VIEWS and domain in DOMAINS:
+            deliveries = _models(source, view, domain)
+    return deliveries
+
+
+def _models(folder: Path, view: str, domain: str) -> list[Delivered]:
+    """The folders of models in a folder, or the folder itself where it holds clips."""
+    whole = Delivered(view, domain, folder.resolve().name, folder)
+    if whole.clips:
+        return [whole]
+    inside = sorted((path for path in folder.iterdir() if path.is_dir()), key=natural_order)
+    deliveries = [Delivered(view, domain, path.name, path) for path in inside if not path.name.startswith(".")]
+    return [one for one in deliveries if one.clips]

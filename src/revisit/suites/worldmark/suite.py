@@ -1,0 +1,34 @@
+"""The suite `worldmark`: does the camera follow its keys, and does the world stay as it is? (docs/worldmark.md)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from revisit.core import UsageError
+from revisit.core.suites import Suite, read_card, suite
+from revisit.suites.worldmark.boards import boards, export, published
+from revisit.suites.worldmark.describe import DATASET
+from revisit.suites.worldmark.jobs import jobs
+from revisit.suites.worldmark.metrics import metrics
+from revisit.suites.worldmark.read import read, recognises
+from revisit.suites.worldmark.summary import summarise
+
+
+def settings(*, step: str | None = None, **_: Any) -> Mapping[str, Mapping[str, float]]:
+    """Options that are parameters: the step of local memory, in pixels."""
+    if step is None:
+        return {}
+    try:
+        value = float(step)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise UsageError(f"--option step={step}: give the way of half a second in pixels, a number above zero")
+    return {name: {"step": value} for name in ("worldmark_local", "worldmark_local_small")}
+
+
+WORLDMARK = suite(
+    Suite(
+        "worldmark", read_card(__package__), read, recognises, metrics, summarise, settings=settings,
+        export=export, boards=boards, published=published, jobs=jobs, dataset=DATASET,
+    )
+)  # fmt: skip

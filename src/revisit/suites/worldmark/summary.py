@@ -1,0 +1,79 @@
+"""Results → tables: the standard ones by split, and the thirteen columns of each split as the benchmark prints them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from revisit.results import Results
+from revisit.results.file_types import Stage
+from revisit.results.funnel import memory_stage, stage
+from revisit.results.stand_ins import set_apart
+from revisit.results.tables import Table, standard_summary, table
+from revisit.stats.correlation import spearman
+from revisit.suites.worldmark.boards import published, splits
+from revisit.suites.worldmark.metrics import COLUMNS
+from revisit.suites.worldmark.model_columns import model_cell, shown_columns
+
+MEMORY = ("worldmark_revisit", "worldmark_revisit_small")
+NOTE = "means over keys for control, over clips for memory and quality; intervals over scenes"
+
+
+def summarise(results: Results) -> dict[str, Any]:
+    """The tables of the suite."""
+    standard = standard_summary(results, funnel=_funnel, parts=splits(results))
+    return standard | {"headline": headline(set_apart(results))}
+
+
+def headline(results: Results) -> list[Table]:
+    """The thirteen columns of each split; what stand-ins measured has columns of its own."""
+    columns = shown_columns(results)
+    if len(columns) < 2:
+        return []
+    return [
+        table(
+            f"As the benchmark prints it, {name}",
+            NOTE,
+            [head for head, _ in columns],
+            [
+                (model, [model_cell(mine, id, False) for _, id in columns])
+                for model, mine in part.groups("model").items()
+            ],
+        )
+        for name, part in splits(results).items()
+    ]
+
+
+def _funnel(results: Results) -> list[Stage]:
+    """Expected clips → found → readable → those whose camera came back."""
+    stages = {"expected clips": results.entries, "all clips": results.cases, "readable": results.readable.cases}
+    return [*(stage(name, clips) for name, clips in stages.items()), *memory_stage(results, MEMORY)]
+
+
+def page_findings() -> dict[str, float]:
+    """What the benchmark's page says of its tables, recomputed from them.
+
+    Examples
+    --------
+    >>> round(page_findings()["sd of Global"], 2)
+    13.08
+    """
+    tables = {board.title.rpartition(", ")[2]: board for board in published()}
+
+    def column(split: str, head: str) -> dict[str, float]:
+        cells = {row.model: row.cells[COLUMNS[head]].mean for row in tables[split].rows}
+        return {model: mean for model, mean in cells.items() if mean is not None}
+
+    findings: dict[str, float] = {}
+    for head in ("Local", "Global"):
+        values = list(column("first/real", head).values())
+        mean = sum(values) / len(values)
+        findings[f"sd of {head}"] = (sum((value - mean) ** 2 for value in values) / len(values)) ** 0.5
+    quality = column("first/real", "QA_q")
+    for head in ("Local", "Global", "Rev", "RL_t"):
+        rho = spearman(list(quality.values()), [column("first/real", head)[model] for model in quality])
+        findings[f"Spearman of QA_q with {head}"] = float("nan") if rho is None else rho[0]
+    for head in ("DA_r", "DA_t"):
+        first, third = column("first/real", head), column("third/real", head)
+        common = first.keys() & third.keys()
+        findings[f"third minus first of {head}"] = sum(third[model] - first[model] for model in common) / len(common)
+    return findings

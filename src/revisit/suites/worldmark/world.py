@@ -1,0 +1,97 @@
+"""WorldMark's files, for `revisit world render`: inputs of two scenes, and deliveries by models with known faults.
+
+A key is held for six seconds, not twenty, or for so many frames as are asked for: what follows a switch by three
+seconds and comes a second before the next still counts. Videos have sixteen frames a second.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import revisit.suites.worldmark.world_films  # noqa: F401 - registers its layout
+from revisit.geometry.camera_script import camera_path, parse_script
+from revisit.media import encode_mp4, write_picture
+from revisit.media.files import replacing, write_text
+from revisit.suites.worldmark.evidence import ACTIONS, OPPOSITE, key_script
+from revisit.worlds.layout import first_pose
+from revisit.worlds.layouts.film_orders import OwnFilms, layout
+from revisit.worlds.places import make_room
+from revisit.worlds.render import Camera, intrinsics
+from revisit.worlds.workers import StepCallback
+from revisit.worlds.world import World, WorldView
+
+FPS, FRAMES = 16.0, 96  # frames of a key
+METRES, DEGREES = 0.6, 60.0  # of a key
+SCENES = ((1, 6, 7), (5, 8, 9))  # the actions of each picture
+MODELS = ("perfect", "frozen", "opposite", "never_returns", "forgets")
+STEPS = sum(map(len, SCENES)) * len(MODELS)
+ELSEWHERE = 100  # added to the seed of a room for what a forgetful model shows after a switch
+
+
+def keys_by(model: str, keys: str) -> str:
+    """The keys that a model follows; none where it stays."""
+    if model == "frozen":
+        return ""
+    if model == "opposite":
+        return "".join(OPPOSITE[key] for key in keys)
+    return keys[0] * len(keys) if model == "never_returns" else keys
+
+
+def poses_of(keys: str, count: int, frames: int) -> np.ndarray:
+    """Camera-to-world poses of `count` keys of so many frames each."""
+    script = (
+        key_script(keys, [frames] * len(keys), metres=METRES, degrees=DEGREES) if keys else f"hold@{count * frames}"
+    )
+    return camera_path(parse_script(script), first_pose())
+
+
+def write(folder: Path, size: tuple[int, int], tell: StepCallback = lambda _: None, frames: int | None = None) -> Path:
+    """Write the inputs, and the clips that are not there; return what `revisit eval` is given."""
+    length = frames or FRAMES
+    rooms = [make_room(seed) for seed in range(len(SCENES))]
+    write_inputs(folder / "arena_inputs", rooms, size)
+    for image, actions in enumerate(SCENES):
+        other = make_room(image + ELSEWHERE)
+        seen: dict[tuple[str, bytes], np.ndarray] = {}
+        for action in actions:
+            for model in MODELS:
+                clip = folder / "real" / "first" / model / f"{image:03d}_{action:03d}.mp4"
+                if not clip.is_file():
+                    keys = ACTIONS[action]
+                    poses = poses_of(keys_by(model, keys), len(keys), length)
+                    places = [other if model == "forgets" and k > length else rooms[image] for k in range(len(poses))]
+                    pictures = (_picture(place, pose, size, seen) for place, pose in zip(places, poses, strict=True))
+                    encode_mp4(clip, pictures, FPS)
+                tell(f"{model} {image:03d}_{action:03d}")
+    return folder
+
+
+def write_inputs(arena: Path, rooms: list[World], size: tuple[int, int]) -> None:
+    """Write pictures, lenses, prompts and actions."""
+    view = arena / "first_view"
+    lines = "".join(f"{number:2d}: {keys}\n" for number, keys in ACTIONS.items())
+    write_text(arena / "action_protocol.txt", f"Actions and the keys of each\n{lines}")
+    write_text(view / "real_action.txt", "\n".join(", ".join(map(str, actions)) for actions in SCENES))
+    write_text(view / "prompt_real.txt", "".join(f"First-person view. {room.prompt}\n" for room in rooms))
+    for image, room in enumerate(rooms):
+        lens = intrinsics(size, room.fov)
+        write_picture(view / "real" / f"{image:03d}.png", _picture(room, first_pose(), size, {}))
+        place = view / "real_intrinsics" / f"{image:03d}_intrinsics.npy"
+        with replacing(place) as temporary, temporary.open("wb") as file:
+            np.save(file, np.array([lens[0, 0], lens[1, 1], size[1] / 2, size[0] / 2], np.float32))
+
+
+def _picture(
+    world: World, pose: np.ndarray, size: tuple[int, int], seen: dict[tuple[str, bytes], np.ndarray]
+) -> np.ndarray:
+    """The view from a pose, rendered once."""
+    key = world.name, (np.round(pose, 6) + 0.0).tobytes()
+    if key not in seen:
+        camera = Camera(intrinsics(size, world.fov), pose, size)
+        seen[key] = WorldView(world, camera).shot(world.first_state).rgb
+    return seen[key]
+
+
+layout(OwnFilms("worldmark", write, STEPS, "", "--suite worldmark"))

@@ -1,0 +1,91 @@
+"""Drift curves: speeds that are known come out within a tenth; a long clip costs no more than a short one."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+import revisit
+from revisit.core import Score, Unscored, load_all
+from revisit.evidence.views import ViewRelations
+from revisit.metrics.drift_curves import DRIFT_METRICS
+from revisit.metrics.view_gate import relate
+from revisit.observers.patches import viewed_and_next
+from revisit.observers.pictures import VIEWED
+from tests.datasets import SIZE, film, wall
+
+load_all()
+FPS, COUNT = 8.0, 80  # ten seconds
+
+
+def see(frames: np.ndarray, *observers: str) -> list:
+    return [revisit.observe(frames, f"lite.{name}", fps=FPS) for name in observers]
+
+
+def scored(answer: Score | Unscored) -> Score:
+    assert isinstance(answer, Score), answer
+    return answer
+
+
+@pytest.fixture(scope="module")
+def sliding() -> tuple:
+    """A view that slides along a wall: two thirds of it are gone in the end."""
+    height, width = SIZE
+    speed = 1.35  # pixels a frame
+    shifts = [np.float32([[1, 0, -(10 + speed * k)], [0, 1, -10]]) for k in range(COUNT)]
+    frames = np.stack([cv2.warpAffine(wall(3), shift, (width, height)) for shift in shifts])
+    facts, links, patches = see(frames, "frames", "views", "patches")
+    return facts, relate.fn(links), patches, speed * FPS / width
+
+
+def test_place_is_lost_at_the_speed_of_the_camera(sliding: tuple) -> None:
+    facts, relations, _, speed = sliding
+    slope, half = (scored(measure(facts, relations)) for measure in DRIFT_METRICS["place"])
+    assert slope.value == pytest.approx(60 * speed, rel=0.1)
+    assert half.value == pytest.approx(0.5 / speed, rel=0.1) and half.facts["reached"]
+    curve = dict(zip(slope.facts["gap_seconds"], slope.facts["gap_distance"], strict=True))
+    assert curve[4.0] == pytest.approx(4 * speed, rel=0.15) and list(curve) == sorted(curve)
+
+
+def test_similarity_falls_too_and_a_picture_at_rest_keeps_everything(sliding: tuple) -> None:
+    facts, _, patches, _ = sliding
+    slope, half = (scored(measure(facts, patches)) for measure in DRIFT_METRICS["similarity"])
+    assert slope.value > 0.5 and half.facts["reached"]
+    still = np.repeat(film("yaw:left:1@2")[0][:1], COUNT, axis=0)
+    facts, lab, style, patches = see(still, "frames", "lab", "style", "patches")
+    for name, evidence in (("look", (lab, style)), ("similarity", (patches,))):
+        slope, half = (scored(measure(facts, *evidence)) for measure in DRIFT_METRICS[name])
+        assert slope.value == pytest.approx(0, abs=1e-3)
+        assert half.value == pytest.approx(facts.time[-1]) and not half.facts["reached"]
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.04])
+def test_a_picture_that_fades_loses_its_look_at_the_known_rate(rate: float) -> None:
+    """All levels fall by `rate` a second: so do the logarithms of gradients, contrast and saturation."""
+    color = pytest.importorskip("skimage.color")
+    fading = np.exp(-rate * np.arange(COUNT) / FPS)[:, None, None, None]
+    frames = np.round(film("yaw:left:1@80")[0][:COUNT] * fading).astype(np.uint8)
+    facts, lab, style = see(frames, "frames", "lab", "style")
+    some = np.arange(0, COUNT, 8)
+    lightness = np.array([color.rgb2lab(frames[k]).mean(axis=(0, 1)) for k in some])
+    light = np.abs(np.polyfit(some / FPS, lightness, 1)[0]).sum() / 10
+    expected = 60 * (light + 5 * rate) / 8  # three of CIELAB, three gradients, contrast, saturation
+    assert scored(DRIFT_METRICS["look"][0](facts, lab, style)).value == pytest.approx(expected, rel=0.1)
+
+
+def test_short_clips_and_places_that_nothing_joins_are_not_asked(sliding: tuple) -> None:
+    facts, relations, _, _ = sliding
+    short = DRIFT_METRICS["place"][0](facts, relations, least=60.0)
+    assert isinstance(short, Unscored) and short.kind == "too_short"
+    blind = ViewRelations(
+        relations.index, relations.time, relations.seen, np.full_like(relations.lost, np.nan),
+        np.full_like(relations.share, np.nan), relations.warp, relations.confidence, 1.0,
+    )  # fmt: skip
+    unknown = DRIFT_METRICS["place"][0](facts, blind)
+    assert isinstance(unknown, Unscored) and unknown.kind == "not_followed"
+
+
+def test_of_5000_frames_as_many_are_compared_as_of_500() -> None:
+    for count in (500, 5000):
+        assert len(VIEWED.pick(count, 24.0)) == 36 and len(viewed_and_next(count, 24.0)) <= 47

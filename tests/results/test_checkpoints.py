@@ -1,0 +1,51 @@
+"""Which checkpoint to keep: named when it beats the others, with the clips that would decide when it does not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import Reason, Record
+from revisit.results import Results
+from revisit.results.checkpoints import COVERAGE, choose_checkpoints
+from revisit.results.compare import Contender
+from tests.results.test_compare import SCENE, entry
+
+RNG = np.random.default_rng(5)
+
+
+def checkpoints(levels, noise=0.02):
+    return [
+        entry(f"step-{k}", {"event_outcome": np.clip(SCENE + level + RNG.normal(0, noise, 12), 0, 1)})
+        for k, level in enumerate(levels)
+    ]  # fmt: skip
+
+
+def test_the_best_one_is_named_when_it_beats_each_of_the_others() -> None:
+    points = checkpoints((0.0, 0.1, 0.3, 0.05, 0.06, 0.04))
+    (choice,) = choose_checkpoints(points, ["event_outcome"], [point.name for point in points])
+    assert choice.best == "step-2" and "keep step-2" in choice.sentence
+    assert choice.as_json()["better_at"] == ["step-1", "step-2"] and choice.looks.stop
+    assert "3 looks since" in choice.progress
+
+
+def test_where_it_is_open_it_says_with_whom_and_how_many_clips_would_decide() -> None:
+    points = checkpoints((0.0, 0.3, 0.31), noise=0.05)
+    (choice,) = choose_checkpoints(points, ["event_outcome"], ["a", "b", "c"])
+    assert choice.best is None and choice.as_json()["open_with"]
+    assert "is not told from" in choice.sentence and "decide" in choice.sentence
+    same = checkpoints((0.0,)) * 2
+    (choice,) = choose_checkpoints(same, ["event_outcome"], ["a", "a"])
+    assert choice.best is None and "no difference" in choice.sentence
+
+
+def test_a_checkpoint_that_stands_still_does_not_win() -> None:
+    still = checkpoints((0.4,))[0]
+    refused = [
+        record if k < 6 else record.changed(status="unscored", value=None, reason=Reason("gate_closed", "never left"))
+        for k, record in enumerate(still.results.records)
+    ]
+    still = Contender("still", Results(still.results.cases, refused))
+    choices = choose_checkpoints([*checkpoints((0.0, 0.1)), still], ["event_outcome"], ["a", "b", "still"])
+    memory, coverage = choices
+    assert memory.leads == "still" and memory.best is None and "50%" in memory.sentence
+    assert coverage.question == COVERAGE and coverage.leads in ("a", "b") and isinstance(refused[0], Record)

@@ -1,0 +1,116 @@
+"""Does it look away and come back: who is asked, who counts, and that a return which is not due gains nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import SUITES, Case, Clip, Record, load_all
+from revisit.geometry.camera_script import leaves_and_returns
+from revisit.results import Results
+from revisit.results.ceilings import held_to_truth
+from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
+from revisit.results.verdict import make_verdict
+
+load_all()
+BACK, AWAY, STAYED, UNSURE = "left, returned", "left, not returned", "never left", "cannot tell"
+STATES = {BACK: "open", AWAY: "closed", STAYED: "closed", UNSURE: "unsure"}
+OUT_AND_BACK, OUT = "yaw:right:60@40,yaw:left:60@41", "yaw:right:60@81"
+
+
+def results_of(
+    models: dict[str, list[str]], truth: list[str] | None = None, cameras: list[str] | None = None, **scores: Any
+) -> Results:
+    """Results of {model: what the view does on each clip}; scores are {metric: {model: a score per clip, or None}}."""
+    cases, records = [], []
+    for model, views in {**models, **({"gt": truth} if truth else {})}.items():
+        for k, view in enumerate(views):
+            clip, is_truth = Clip(Path(f"{model}/{k}")), model == "gt"
+            reference = Clip(Path(f"gt/{k}")) if truth and not is_truth else None
+            camera = cameras[k] if cameras else ""
+            one = Case(f"{k}@{model}", "folder", model, f"s{k}", clip, reference, camera=camera, truth=is_truth)
+            cases.append(one)
+            away = {"unsure": "unsure"}.get(STATES[view], "open" if view.startswith("left") else "closed")
+            label = {"open": "looks away", "closed": "never looks away", "unsure": UNSURE}[away]
+            records.append(Record(one, "view_return", True, STATES[view], label=view))
+            records.append(Record(one, "look_away", True, away, label=label))
+            for metric, by_model in scores.items():
+                value = by_model.get(model, [None] * len(views))[k]
+                if value is not None:
+                    records.append(Record(one, metric, False, "scored", value, protocol="corrected:1"))
+    return Results(cases, records)
+
+
+def counted(results: Results) -> LookAwayCounts:
+    counts = count_look_aways(results)
+    assert counts is not None
+    return counts
+
+
+def test_only_clips_count_on_which_the_truth_leaves_and_returns() -> None:
+    truth = [BACK, BACK, AWAY, STAYED, UNSURE]
+    counts = counted(results_of({"a": [BACK, AWAY, BACK, BACK, BACK], "b": [STAYED, UNSURE, BACK, BACK, BACK]}, truth))
+    a, b = counts.of("a"), counts.of("b")
+    assert a is not None and b is not None and counts.asked_by == "truth" and counts.truth_unclear == 1
+    assert (a.asked, a.left, a.returned, a.unclear) == (2, 2, 1, 0)
+    assert (b.asked, b.left, b.returned, b.unclear) == (2, 0, 0, 1)  # three returns that were not due
+    assert counts.sentence == "a on 1 of 2 clips where the truth does; never seen to (1 clip unclear): b"
+
+
+def test_without_a_truth_the_request_decides_and_without_either_all_clips_are_asked() -> None:
+    views = {"a": [BACK, AWAY], "b": [BACK, BACK]}
+    asked = counted(results_of(views, cameras=[OUT_AND_BACK, OUT]))
+    assert asked.asked_by == "request" and [count.asked for count in asked.models] == [1, 1]
+    assert asked.headline == "All 2 models look away and come back on every clip where the camera was asked to"
+    all_clips = counted(results_of(views))
+    assert all_clips.asked_by == "all" and [(c.model, c.text) for c in all_clips.models] == [
+        ("b", "2 of 2"), ("a", "1 of 2")
+    ]  # fmt: skip
+    assert count_look_aways(Results(results_of(views).cases, [])) is None  # no gate was asked
+
+
+def test_scripts_that_leave_and_return() -> None:
+    assert leaves_and_returns(OUT_AND_BACK) is True and leaves_and_returns(OUT) is False
+    assert leaves_and_returns("yaw:right:10@20,yaw:left:10@20") is False  # a sixth of the view stays in sight
+    assert leaves_and_returns("truck:right:1@20,truck:left:1@20") is True
+    assert leaves_and_returns("hold@40") is False and leaves_and_returns("walk to the door") is None
+
+
+def test_a_return_where_the_truth_does_not_return_gains_nothing() -> None:
+    truth = [BACK] * 6 + [AWAY] * 6
+    rng = np.random.default_rng(0)
+    plain, best = rng.uniform(0.5, 0.6, 12).tolist(), rng.uniform(0.5, 0.6, 6).tolist() + [1.0] * 6
+    scores = {"event_outcome": {"plain": plain, "returns": best}}
+    results = results_of({"plain": [BACK] * 12, "returns": [BACK] * 12}, truth, **scores)
+    held = held_to_truth(results)
+    assert held.cell("event_outcome").n == 12 and held.where(model="returns").cell("event_outcome").n == 6
+    reason = held.answer("11@returns", "event_outcome")
+    assert reason is not None and reason.reason is not None and "a return is no merit" in reason.reason.sentence
+
+
+def test_the_headline_is_the_strongest_statement_that_holds() -> None:
+    card = SUITES["folder"].card
+    some = make_verdict(results_of({"a": [BACK, BACK], "b": [STAYED, STAYED]}, [BACK, BACK]), card)
+    assert some.headline == "1 of 2 models looks away and comes back: a"
+    none = make_verdict(results_of({"a": [AWAY, AWAY], "b": [STAYED, STAYED]}, [BACK, BACK]), card)
+    assert none.headline == "None of 2 models ever comes back where the truth does"
+    rng = np.random.default_rng(1)
+    scores = {"event_outcome": {"a": rng.uniform(0.8, 0.9, 8).tolist(), "b": rng.uniform(0.5, 0.6, 8).tolist()}}
+    scores["event_outcome"]["c"] = rng.uniform(0.5, 0.9, 8).tolist()
+    views = {"a": [BACK] * 8, "b": [BACK] * 8, "c": [BACK] * 8, "d": [STAYED] * 8}
+    made = make_verdict(results_of(views, [BACK] * 8, **scores), card)
+    assert made.headline.startswith("3 of 4 models look away") or made.overall == "a"
+    assert "3 of 4 models look away and come back: a, b and c" in made.sentence and "a beats" in made.sentence
+    alike = make_verdict(results_of({"a": [BACK] * 3, "b": [BACK] * 3}, [BACK] * 3), card)
+    assert alike.headline == "All 2 models look away and come back on every clip where the truth does"
+
+
+def test_what_happened_unseen_is_counted_among_the_returns() -> None:
+    scores = {"event_outcome": {"goes": [0.9, 0.8, None], "resets": [0.1, 0.7, 0.2]}}
+    counts = counted(results_of({"goes": [BACK] * 3, "resets": [BACK] * 3}, [BACK] * 3, **scores))
+    assert counts.outcomes == [
+        "goes (2 of 2 clips) and resets (1 of 3) come back to a world that went on",
+        "resets (2 of 3 clips) comes back with the world reset",
+    ]
