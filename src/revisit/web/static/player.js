@@ -25,6 +25,7 @@ const RevisitPlayer = (() => {
   const SPEEDS = [0.1, 0.25, 0.5, 1, 1.5, 2];
   const AHEAD = 0.3; // of a frame: who is farther ahead of the slowest crawls
   const CRAWL = 0.0625; // the slowest that browsers play
+  const SHOWING = 1000; // milliseconds that a seek waits for its picture on the screen (a hidden tab shows none)
 
   function make(tag, attributes, ...children) {
     const node = document.createElement(tag);
@@ -53,7 +54,7 @@ const RevisitPlayer = (() => {
     // ---- what is seen --------------------------------------------------------------------------
 
     const grid = make("div", { class: "rp-grid" });
-    const videos = [], cells = [];
+    const videos = [], cells = [], pictured = []; // pictured: the time of the picture on the screen
     clips.forEach((clip, k) => {
       const video = make("video", { preload: "auto", playsinline: true, disablepictureinpicture: true });
       video.muted = true;
@@ -65,7 +66,15 @@ const RevisitPlayer = (() => {
         cell.append(make("p", { class: "rp-gone" }, "This browser cannot play the video."));
         say("error", k);
       });
+      if (video.requestVideoFrameCallback) {
+        const note = (_, picture) => {
+          pictured[k] = picture.mediaTime;
+          if (!gone) video.requestVideoFrameCallback(note);
+        };
+        video.requestVideoFrameCallback(note);
+      }
       video.src = clip.src;
+      pictured.push(-1);
       videos.push(video);
       cells.push(cell);
       grid.append(cell);
@@ -150,6 +159,21 @@ const RevisitPlayer = (() => {
       });
     }
 
+    // A browser may say that it has sought before the new picture is on the screen; it then tells of each picture.
+    function shown(video, k) {
+      if (!video.requestVideoFrameCallback || video.error || document.hidden) return Promise.resolve();
+      const target = video.currentTime;
+      const there = () => Math.abs(target - 0.5 / clips[k].fps - pictured[k]) < 0.75 / clips[k].fps;
+      return new Promise((resolve) => {
+        const end = performance.now() + SHOWING;
+        const look = () => {
+          if (there() || gone || video.currentTime !== target || performance.now() > end) resolve();
+          else setTimeout(look, 5);
+        };
+        look();
+      });
+    }
+
     // All videos to one frame. True when they show it, false when another seek came in between.
     async function seek(frame, thenPlay = playing) {
       const mine = ++asked;
@@ -160,7 +184,7 @@ const RevisitPlayer = (() => {
         video.currentTime = place(k, (wanted + 0.5) / fps); // the middle: at an edge, browsers differ on which frame it is
       });
       tell();
-      await Promise.all(videos.map(settled));
+      await Promise.all(videos.map((video, k) => settled(video).then(() => shown(video, k))));
       if (mine !== asked || gone) return false;
       if (thenPlay) start();
       return true;
