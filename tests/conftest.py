@@ -19,7 +19,7 @@ import typer.main
 # Every command that is given in this process asks for the tree of all commands: it is built once.
 typer.main.get_command = cache(typer.main.get_command)
 
-pytest_plugins = ["tests.timing", "tests.checks"]
+pytest_plugins = ["tests.timing", "tests.checks", "tests.second_try"]
 PROJECT = Path(__file__).parents[1]
 SHARED_DATA = PROJECT / "../shared/data"
 
