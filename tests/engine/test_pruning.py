@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from revisit.cli.cache import app
 from revisit.core import Clip, UsageError
+from revisit.datasets.entries import ClipStore
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.cache_pruning import cache_limit, over_limit, plan_pruning, size_of
 from revisit.judges.store import shared_store
@@ -122,3 +123,18 @@ def test_sizes(text: str, bytes: float):
 def test_what_is_no_size_is_told(text: str):
     with pytest.raises(UsageError, match="not a size"):
         size_of(text)
+
+
+def test_clips_out_of_shards_go_as_a_whole_and_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("REVISIT_CACHE", str(tmp_path))
+    shard = tmp_path / "shard.tar"
+    shard.write_bytes(b"shard")
+    frames = np.zeros((3, 8, 8, 3), np.uint8)
+    clip = ClipStore.of(shard).put("a", frames, 8.0)
+    plan = plan_pruning(tmp_path, days=1)
+    assert [piece.path for piece in plan.kept] == [clip.path] and not plan.old
+    assert plan.kept[0].bytes == sum(file.stat().st_size for file in clip.path.iterdir()) > 0
+    for piece in plan_pruning(tmp_path).old:
+        piece.remove()
+    assert not clip.path.exists()
+    assert ClipStore.of(shard).put("a", frames, 8.0) == clip and len(list(clip.path.iterdir())) == 3

@@ -63,8 +63,8 @@ def prune(
 ) -> None:
     """Remove what was not used for longest.
 
-    Down to REVISIT_CACHE_LIMIT, or as the options say. Evidence, converted networks and copies of clips for the browser
-    go, and are made again when needed; answers of judges and weights stay.
+    Down to REVISIT_CACHE_LIMIT, or as the options say. Evidence, converted networks, copies of clips for the browser
+    and clips out of shards go, and are made again when needed; answers of judges and weights stay.
     """
     import sys
 
@@ -96,5 +96,5 @@ def prune(
             raise UsageError(f"this would remove {text}: pass --yes to do it, or --dry-run to look first")
         typer.confirm(f"Remove {text}?", abort=True, err=True)
     for file in removals:
-        file.path.unlink(missing_ok=True)
+        file.remove()
     console.data(facts) if json else typer.echo(f"removed {text}")

@@ -1,13 +1,14 @@
 """What of the cache may go: what was not used for longest goes first.
 
 Only what is made again when needed can go: evidence, networks as this machine runs them, copies of clips that browsers
-can show. Answers of judges and pictures of servers, which were paid for, and weights stay.
+can show, clips taken out of the shards of a dataset. Answers of judges and pictures of servers, which were paid for, and weights stay.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,22 +16,30 @@ from pathlib import Path
 
 from revisit.core import UsageError
 from revisit.engine.cache import FILES
-from revisit.media.cache_folders import EVIDENCE, NETWORKS, PREVIEWS
+from revisit.media.cache_folders import EVIDENCE, INPUTS, NETWORKS, PREVIEWS
 from revisit.media.files import UNFINISHED
 
 LIMIT = "REVISIT_CACHE_LIMIT"  # the size that the cache should keep to
-FOLDERS = {EVIDENCE: FILES, NETWORKS: "[!.]*.made", PREVIEWS: "[!.]*.mp4"}  # and the files in them
+# and the files in them; a clip out of a shard is a folder
+FOLDERS = {EVIDENCE: FILES, NETWORKS: "[!.]*.made", PREVIEWS: "[!.]*.mp4", INPUTS: "[!.]*/[!.]*"}
 ABANDONED = 3600.0  # seconds after which a file that did not grow is nobody's any more
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
 
 @dataclass(frozen=True)
 class CacheFile:
-    """A file of the cache, its size, and when it was last made or read."""
+    """A file of the cache, or the folder of one clip: its size, and when it was last made or read."""
 
     path: Path
     bytes: int
     used: float
+
+    def remove(self) -> None:
+        """Remove it; another process may have been faster."""
+        if self.path.is_dir():
+            shutil.rmtree(self.path, ignore_errors=True)
+        else:
+            self.path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -70,10 +79,11 @@ def pieces(root: Path, folder: str) -> list[CacheFile]:
 
 def _piece(path: Path) -> CacheFile | None:
     try:
-        facts = path.stat()
+        states = [file.stat() for file in (path.iterdir() if path.is_dir() else [path])]
     except FileNotFoundError:  # another process was faster
         return None
-    return CacheFile(path, facts.st_size, max(facts.st_mtime, facts.st_atime))
+    used = max((max(state.st_mtime, state.st_atime) for state in states), default=0.0)
+    return CacheFile(path, sum(state.st_size for state in states), used)
 
 
 def cache_limit() -> int | None:
