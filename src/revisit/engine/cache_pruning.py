@@ -1,7 +1,8 @@
 """What of the cache may go: what was not used for longest goes first.
 
 Only what is made again when needed can go: evidence, networks as this machine runs them, copies of clips that browsers
-can show, clips taken out of the shards of a dataset. Answers of judges and pictures of servers, which were paid for, and weights stay.
+can show, clips taken out of the shards of a dataset. Answers of judges and pictures of servers, which were paid for,
+and weights stay.
 """
 
 from __future__ import annotations
