@@ -79,6 +79,7 @@ def test_every_fault_on_the_page_has_its_tests():
         assert f"def {name}(" in path.read_text(encoding="utf-8"), f"{module}.py: {name}"
 
 
+@pytest.mark.long
 def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
     pytest.importorskip("mkdocs", reason="needs MkDocs: pip install 'revisit-bench[docs]'")
     pytest.importorskip("material", reason="needs MkDocs Material: pip install 'revisit-bench[docs]'")

@@ -219,6 +219,7 @@ def _raw(row: dict[str, object]) -> str:
     return text
 
 
+@pytest.mark.long
 def test_ids_that_look_alike_keep_their_own_clips(setting: tuple[Path, str]) -> None:
     folder, command = setting
     ids = ["a/b", "a_b", "a b", "a\\b", "_a_b", "猫", "犬", "é", "e\u0301", "a", "a.", ".a", "x" * 300, "x" * 301]

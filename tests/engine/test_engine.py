@@ -201,6 +201,7 @@ def test_each_clip_is_decoded_once_and_each_observer_runs_once_per_clip(cases, t
     assert found["truth@m", "test_spot_x"].sentence == "no target was given for this case"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_worker_processes_give_the_same_summary(cases, tmp_path, monkeypatch):
     here = evaluate(plan_for(cases), tmp_path / "here", workers=0)

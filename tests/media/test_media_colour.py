@@ -79,6 +79,7 @@ def test_what_is_encoded_has_the_planes_of_an_independent_library() -> None:
         assert np.abs(got - wanted).max() <= 0.51
 
 
+@pytest.mark.long
 def test_planes_of_real_clips_are_those_decoded_on_another_machine(
     shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

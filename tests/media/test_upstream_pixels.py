@@ -114,6 +114,7 @@ def check_memobench(source: Path, place: Path, *names: str) -> None:
         assert value(results, clip, "memo_psnr") == round(float(of_psnr.mean()), 4)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_memobench_by_opencv_and_scikit_image(shared: Path, tmp_path: Path) -> None:
     """Clips of 336 x 192, which are not reduced, and of 832 x 480, which become 640 x 369."""
@@ -156,6 +157,7 @@ def test_memobench_by_its_public_functions_on_all_clips(shared: Path, tmp_path: 
     check_oracle(shared, tmp_path / "clips")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_lpips_of_memobench_by_an_independent_forward(shared: Path, small_weights: Path, tmp_path: Path) -> None:
     """AlexNet's convolutions and the learned weights of channels, in plain torch, on what OpenCV reads."""

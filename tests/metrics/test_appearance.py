@@ -87,6 +87,7 @@ def test_thinning_large_frames_keeps_the_statistics():
     assert thinned.std[0] == pytest.approx(exact.std(axis=0), abs=0.05)
 
 
+@pytest.mark.long
 def test_matches_two_other_implementations_on_real_frames(shared: Path):
     """Stored OpenCV means were summed in 32 bits, which costs up to 0.15; scikit-image's white point up to 0.11.
 

@@ -63,6 +63,7 @@ def test_a_real_return_is_scored_as_before() -> None:
     assert found["target_reappearance"].value == 1 and (found["target_identity"].value or 0) > 0.6
 
 
+@pytest.mark.long
 def test_a_target_that_the_camera_leaves_for_good_is_no_question_of_a_resting_camera() -> None:
     found = answers(turned(AWAY))
     assert found["look_away"].label == "looks away"
@@ -104,6 +105,7 @@ def test_a_cut_away_and_back_is_not_called_a_look_away() -> None:
     assert all(not found[metric].scored for metric in TARGET_METRICS)
 
 
+@pytest.mark.long
 def test_light_that_goes_out_is_no_look_away() -> None:
     light = np.r_[np.ones(12), np.linspace(1, 0.03, 8), np.full(16, 0.03), np.linspace(0.03, 1, 8), np.ones(12)]
     frames = [(window(scene(), 600) * share).astype(np.uint8) for share in light]
@@ -116,8 +118,10 @@ def test_light_that_goes_out_is_no_look_away() -> None:
     "name, labels",
     [
         ("moving/sam2_dog", {"never looks away"}),  # the dog runs out of the picture and back
-        ("memobench/videos/Real_007_ltxvideo", {"never looks away"}),
-        ("memobench_more/Real_024_opensora", {"never looks away", "cannot tell"}),  # foam grows over all of it
+        pytest.param("memobench/videos/Real_007_ltxvideo", {"never looks away"}, marks=pytest.mark.long),
+        pytest.param(  # foam grows over all of it
+            "memobench_more/Real_024_opensora", {"never looks away", "cannot tell"}, marks=pytest.mark.long
+        ),
         ("memobench/videos/Real_007_svc", {"looks away"}),
     ],
 )

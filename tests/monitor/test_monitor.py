@@ -85,6 +85,7 @@ def checkpoints() -> dict[str, revisit.Checkpoint]:
     return found
 
 
+@pytest.mark.long
 def test_scores_are_those_of_the_same_bytes(checkpoints) -> None:
     clips = {str(seed): forgetting(seed) for seed in range(3)}
     results = revisit.score(clips, reference={str(seed): truth(seed) for seed in range(3)}, metrics=METRICS)

@@ -122,6 +122,7 @@ def test_turns_of_real_clips_agree_with_their_poses(shared: Path, name: str) -> 
     assert found.reliable.mean() >= 0.8
 
 
+@pytest.mark.long
 def test_a_handheld_loop_is_followed_within_a_quarter_of_its_reach(shared: Path) -> None:
     found = look(odometry, *read(shared / "clips/7scenes_redkitchen_return.mp4"))
     world = np.load(shared / "clips/7scenes_redkitchen_return/cameras.npz")["c2w"][:, :3, :3]

@@ -32,6 +32,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.long
 def test_truth_beside_the_checkpoints_gives_progress_with_coverage(checkpoints: Path, tmp_path: Path, revisit) -> None:
     for step in (1000, 2000, 3000):
         words = ("--reference", checkpoints / "gt", "--out", f"runs/step-{step}", "--no-report", "--workers", 0)

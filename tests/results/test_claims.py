@@ -267,7 +267,7 @@ def test_corrections_are_those_of_closed_testing() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("models", [5, 10])
+@pytest.mark.parametrize("models", [5, pytest.param(10, marks=pytest.mark.long)])
 def test_few_levels_and_few_scenes_make_no_false_claims(models: int) -> None:
     rng = np.random.default_rng(models)
     wrong = 0
@@ -277,6 +277,7 @@ def test_few_levels_and_few_scenes_make_no_false_claims(models: int) -> None:
     assert wrong / 300 <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 300)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_places_and_marks_of_equal_models_exclude_nobody_wrongly() -> None:
     rng = np.random.default_rng(7)

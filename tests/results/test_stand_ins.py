@@ -119,6 +119,7 @@ def test_descriptors_of_another_network_are_not_in_the_scores_of_mbench(tmp_path
     assert "score" not in files[f"{name}/summary.json"]["groups"]["m"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_with_lite_observers_leaves_the_published_columns_empty(tmp_path: Path, revisit: Any) -> None:
     """As a user sees it: rendered clips, the protocol of the public evaluator, no network."""

@@ -83,6 +83,7 @@ def test_depth_of_one_frame_is_found_in_another(place: str, script: str) -> None
 # Another engine sees the same
 
 
+@pytest.mark.long
 def test_rays_of_another_engine_see_the_same_depth_and_things() -> None:
     """Thousands of pixels of rooms and yards, with a chest half open, a ball in the air and the screen half in."""
     views: list[tuple[World, State, str, float]] = []
@@ -306,6 +307,7 @@ def test_a_film_tells_what_it_shows() -> None:
     assert len(stretched) > len(film) and stretched.prompt == film.prompt
 
 
+@pytest.mark.long
 def test_amounts_show() -> None:
     """Every kind that an event can happen to looks different at its beginning, in its middle and at its end."""
     for name, event in EVENTS.items():
@@ -382,6 +384,7 @@ def test_a_film_along_other_poses_shares_what_it_can() -> None:
     assert np.array_equal(late.shot(12).rgb, film.shot(10).rgb)
 
 
+@pytest.mark.long
 def test_a_film_goes_on_in_another_place_with_the_target_where_it_was() -> None:
     film = film_of("room", "vase", "yaw", "none")
     for place in ("yard",):

@@ -214,6 +214,7 @@ NAMED = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_validate_names_every_fault_with_file_and_line(broken: Path, monkeypatch):
     monkeypatch.chdir(broken)
     told = found(broken)

@@ -145,6 +145,7 @@ def test_exact_flow_is_smooth_corrected_and_worse_than_no_flow_upstream(pan):
     assert nothing.facts["temporal_score"] == pytest.approx(nothing.facts["without_flow"], abs=0.02)
 
 
+@pytest.mark.long
 def test_the_lite_observer_follows_fast_pans(pan):
     """Three steps of 6 degrees from one sampled frame to the next: a third of the view is gone."""
     shots = as_frames([pan.truth(k).rgb for k in range(len(pan))], fps=12.0)

@@ -108,6 +108,7 @@ def test_models_compete_with_those_that_see_as_much():
     assert best[0] == {"MIND-World": "best", "Matrix-Game 2.0": "second"}  # not the one that sees the context
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_one_column_alone_is_no_table(data, tmp_path):
     gt, models = data

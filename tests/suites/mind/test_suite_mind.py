@@ -182,6 +182,7 @@ class Watching(Silent):
             self.seen.append((content["finished"], len(content["data"])))
 
 
+@pytest.mark.long
 def test_result_json_grows_with_the_clips(dataset, tmp_path):
     gt, models = dataset
     watching = Watching(tmp_path / "run/result.json")
@@ -250,6 +251,7 @@ def test_a_board_counts_the_clips_that_a_metric_applies_to(run, dataset, tmp_pat
     assert [len(board["rows"]) for board in boards] == [3, 1]
 
 
+@pytest.mark.long
 def test_upstream_is_another_protocol(dataset, run, cache, tmp_path):
     truth, predictions = dataset
     done = run_mind(predictions / "copy", truth, tmp_path / "run", cache, protocol="upstream")

@@ -177,6 +177,7 @@ def test_the_evaluators_gates_take_them(clips: Path, tmp_path: Path) -> None:
     assert code and ".json" in said
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_generating_writes_them_too(tmp_path: Path) -> None:
     write_records(tmp_path / "records.jsonl")
@@ -197,6 +198,7 @@ def test_generating_writes_them_too(tmp_path: Path) -> None:
     assert found == {f"{FAMILY}__moves__{camera}.mp4.camera.json" for camera in SCRIPTS}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_sidecars_change_no_score_and_those_of_others_are_left_alone(clips: Path, tmp_path: Path) -> None:
     shutil.rmtree(clips / "kling")
