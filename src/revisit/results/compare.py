@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from revisit.core import METRICS, Case
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
 from revisit.results.cells import Interval, differences_of, span, within
+from revisit.results.display import ends
 from revisit.results.results import Results
 from revisit.results.score_names import measured_id
 from revisit.stats.paired import ALPHA, PairedTest, holm, paired_test, wilcoxon
@@ -42,6 +43,11 @@ class ClipDifference:
     def difference(self) -> float:
         return self.second - self.first
 
+    @property
+    def name(self) -> str:
+        """The clip in words."""
+        return " ".join(filter(None, (self.sample, self.condition)))
+
 
 @dataclass(frozen=True)
 class GroupDifference:
@@ -53,6 +59,10 @@ class GroupDifference:
     interval: Interval | None
     wins: int
     losses: int
+
+    @property
+    def interval_text(self) -> str:
+        return ends(self.interval) if self.interval else "too few scenes"
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,16 @@ class Delta:
         if higher is None or self.corrected is None or self.corrected > ALPHA or not self.difference:
             return None
         return self.second if (self.difference > 0) == higher else self.first
+
+    @property
+    def word(self) -> str:
+        """What the second is beside the first: `better`, `worse`, or nothing where that is open."""
+        return {self.second: "better", self.first: "worse"}.get(self.better or "", "")
+
+    @property
+    def interval_text(self) -> str:
+        """The interval, or why there is none."""
+        return ends(self.interval) if self.interval else self.method
 
 
 def compare(
