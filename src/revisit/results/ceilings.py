@@ -79,7 +79,7 @@ def held_to_truth(results: Results) -> Results:
     """
     if results.is_held:
         return results
-    return results.once("held to the truth", lambda: _mark_held(_hold_all(results)))
+    return results.once("held to the truth", lambda: _hold_all(results))
 
 
 def held_metrics(results: Results) -> frozenset[str]:
@@ -104,7 +104,8 @@ def _held_metrics(results: Results) -> frozenset[str]:
         id
         for id in results.metrics
         if (results.truths and results.scores(id) and _is_changed_by_truth(id, has_outcome))
-        or any(_is_other(*both) for both in zip(results.about(id), held.about(id), strict=True))
+        or [(record.status, record.value) for record in results.about(id)]
+        != [(record.status, record.value) for record in held.about(id)]
     )
 
 
@@ -112,24 +113,18 @@ def _is_changed_by_truth(id: str, has_outcome: bool) -> bool:
     return id in METRICS and (METRICS[id].rewards_unchanged or (id in IS_BACK and has_outcome))
 
 
-def _is_other(measured: Record, held: Record) -> bool:
-    return measured.status != held.status or measured.value != held.value
-
-
-def _mark_held(results: Results) -> Results:
-    results.is_held = True
-    return results
-
-
 def _hold_all(results: Results) -> Results:
-    if results.is_truth:
-        return results.mapped(_hold_ceiling)
-    if any(id != measured_id(id) for id in results.metrics):  # they carry what was held elsewhere, as joint bundles do
-        return results.expanded(lambda record: _held_answer(results, record))
     unposed = any(record.status in ("closed", "unsure") for record in results.about(LOOK_AWAY))
-    if not (unposed or results.truths or results.scores(OUTCOME) or any(map(expects_event, results.cases))):
-        return results  # nothing to hold them to
-    return results.mapped(lambda record: _hold_to_truth(results, record))
+    if results.is_truth:
+        held = results.mapped(_hold_ceiling)
+    elif any(id != measured_id(id) for id in results.metrics):  # what was held elsewhere, as joint bundles have it
+        held = results.expanded(lambda record: _held_answer(results, record))
+    elif unposed or results.truths or results.scores(OUTCOME) or any(map(expects_event, results.cases)):
+        held = results.mapped(lambda record: _hold_to_truth(results, record))
+    else:
+        held = results  # nothing to hold them to
+    held.is_held = True
+    return held
 
 
 def _held_answer(results: Results, record: Record) -> Iterable[Record]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from revisit.core import METRICS, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
@@ -92,27 +92,15 @@ class Board:
 
     def as_json(self) -> dict[str, object]:
         """As `leaderboard --json` prints it."""
-        content = asdict(replace(self, rows=(), truths={}))
+        rows = [{**vars(row), "cells": {key: _cell_json(cell) for key, cell in row.cells.items()}} for row in self.rows]
+        content = {**vars(self), "columns": [vars(column) for column in self.columns], "rows": rows}
         del content["truths"]
-        return {**content, "rows": [_row_json(row) for row in self.rows]}
+        return content
 
 
-def _row_json(row: BoardRow) -> dict[str, object]:
-    cells = {
-        key: {
-            "n": cell.n,
-            "of": cell.of,
-            "mean": cell.mean,
-            "interval": cell.interval,
-            "failed": cell.failed,
-            "unscored": dict(cell.unscored),
-            "few_scenes": cell.few_scenes,
-            "text": cell.text,
-            "reason": cell.reason,
-        }
-        for key, cell in row.cells.items()
-    }
-    return {**asdict(replace(row, cells={})), "cells": cells}
+def _cell_json(cell: BoardCell) -> dict[str, object]:
+    """Without the clips, which only tell rows apart."""
+    return {name: value for name, value in vars(cell).items() if name != "clips"}
 
 
 def sorted_rows(board: Board, by: str = "") -> list[BoardRow]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from revisit.core import Case
 from revisit.core.text import names_text, pluralize
@@ -24,19 +24,6 @@ ASK = "Does it look away and come back?"
 BY_TRUTH, BY_REQUEST, ALL_CLIPS = "truth", "request", "all"
 WHERE = {BY_TRUTH: "where the truth does", BY_REQUEST: "where the camera was asked to", ALL_CLIPS: ""}
 NAMES = 8  # of models, in a sentence
-
-
-class LookAwayEntry(TypedDict):
-    """The counts of a model as summary.json has them."""
-
-    asked: int
-    moved: int
-    left: int
-    returned: int
-    unclear: int
-    unreadable: int
-    judged: int
-    reset: int
 
 
 @dataclass(frozen=True)
@@ -63,12 +50,9 @@ class LookAwayCount:
         """`2 of 3`: clips that came back."""
         return f"{self.returned} of {self.asked}"
 
-    def as_json(self) -> LookAwayEntry:
-        """As summary.json has it."""
-        return {
-            "asked": self.asked, "moved": self.moved, "left": self.left, "returned": self.returned,
-            "unclear": self.unclear, "unreadable": self.unreadable, "judged": self.judged, "reset": self.reset,
-        }  # fmt: skip
+    def as_json(self) -> dict[str, int]:
+        """As summary.json has it, by the name of the model."""
+        return {name: count for name, count in vars(self).items() if name != "model"}
 
 
 @dataclass(frozen=True)

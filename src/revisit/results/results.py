@@ -34,6 +34,7 @@ from revisit.results.cells import Cell, hides_rare_failures, limits_of, mean_of
 from revisit.results.display import heading
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
 from revisit.results.metric_columns import Answers, Column, Columns
+from revisit.results.notebook import html_table
 from revisit.results.pairing import Paired, PairingKey, Rank, ambiguous_keys, pair_models, rank_scores, ranks_of
 from revisit.results.score_names import HELD, held_id, measured_id, metric_of
 from revisit.stats.pairwise import Ranking
@@ -92,10 +93,7 @@ class Results:
     def __repr__(self) -> str:
         return f"Results({len(self.cases)} clips of {len(self.models)} models, {len(self.records)} answers)"
 
-    def _repr_html_(self) -> str:
-        from revisit.results.notebook import html_table
-
-        return html_table(self)
+    _repr_html_ = html_table
 
     def __len__(self) -> int:
         return len(self.records)

@@ -28,7 +28,7 @@ from revisit.media import file_digest
 from revisit.results import Results
 from revisit.results.ceilings import held_metrics, held_to_truth
 from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
-from revisit.results.record_files import Line, case_from_json, decode_line, from_line
+from revisit.results.record_files import Line, case_from_json, decode_line, from_line, to_line
 from revisit.results.run import Run
 from revisit.results.score_names import held_id
 from revisit.runs.expected_answers import PlannedAnswers, slots
@@ -132,7 +132,8 @@ def write_bundle(run: Run, out: Path) -> Path:
             f"the run lacks {len(missing)} of the {sum(map(len, asked.values()))} answers that were planned, such as "
             f"{missing[0][1]} of {missing[0][0]}; run the same eval command again"
         )
-    lines = [_line(records[case, id]) for case, ids in asked.items() for id in ids]
+    answers = [records[case, id] for case, ids in asked.items() for id in ids]
+    lines = [to_line(answer.changed(units="", n_units=0, seconds=0.0)) for answer in answers]
     facts["environment"] = {name: value for name, value in facts["environment"].items() if name not in PRIVATE}
     facts["invocations"] = [{"started": call["started"]} for call in facts.get("invocations", ())]
     kept = ("revisit", "suite", "set", "observed_by", "adds", "protocol", "environment", "invocations")
@@ -199,12 +200,6 @@ def _digests(artifacts: Mapping[str, str]) -> dict[str, str]:
         except (MediaError, OSError):
             continue
     return found
-
-
-def _line(record: Any) -> Line:
-    from revisit.results.record_files import to_line
-
-    return to_line(record.changed(units="", n_units=0, seconds=0.0))
 
 
 def _nameless(case: CaseEntry) -> CaseEntry:
