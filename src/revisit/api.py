@@ -31,6 +31,7 @@ from revisit.results import Results
 
 if TYPE_CHECKING:
     from revisit.control.generation import Generation
+    from revisit.results.run import Run
 
 Box = tuple[float, float, float, float]  # x0, y0, x1, y1 as fractions of the first frame
 
@@ -168,7 +169,7 @@ def evaluate(
         from revisit.cli.console import progress as progress_bar
 
         bar = progress_bar(quiet=False)
-    with _network_settings(device, precision, batch):
+    with network_settings(device, precision, batch):
         run = request.run(
             request.default_folder if out is None else Path(out),
             progress=bar,
@@ -188,7 +189,7 @@ def evaluate(
 
 
 @contextmanager
-def _network_settings(device: str, precision: str, batch: int | None) -> Iterator[None]:
+def network_settings(device: str, precision: str, batch: int | None) -> Iterator[None]:
     """Set the environment variables of the networks, which workers inherit, and restore them afterwards."""
     from revisit.networks import settings
 
@@ -248,15 +249,19 @@ def rescore(run: str | Path) -> Results:
     >>> revisit.rescore(run)
     Results(2 clips of 1 models, 2 answers)
     """
+    results = rescored_run(Path(run)).results
+    results.warn_of_failures()
+    return results
+
+
+def rescored_run(path: Path) -> Run:
+    """A run, scored again as it was asked for."""
     from revisit.engine.request import Request
     from revisit.engine.run import rescore as score_again
     from revisit.results.run import Run
 
-    facts = Run(Path(run)).facts
-    plan = Request.from_json(facts["request"]).plan(judge=facts["protocol"].get("judge"))
-    results = score_again(plan, Path(run)).results
-    results.warn_of_failures()
-    return results
+    facts = Run(path).facts
+    return score_again(Request.from_json(facts["request"]).plan(judge=facts["protocol"].get("judge")), path)
 
 
 def score(

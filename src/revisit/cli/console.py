@@ -277,10 +277,10 @@ def _look_away_column(
     from revisit.results.funnel import count_testable
 
     if counts:
-        found = {model: counts["models"].get(model) for model in models}
+        counts_by_model = {model: counts["models"].get(model) for model in models}
         text = {
             model: f"{count['left']}, {count['returned']} of {count['asked']}" if count and count["asked"] else ""
-            for model, count in found.items()
+            for model, count in counts_by_model.items()
         }
         return ["looks away, comes back"], {model: [text[model]] for model in models}
     testable = {model: count_testable(entry["funnel"]) for model, entry in models.items()}
@@ -340,8 +340,8 @@ def _all_scores(content: Mapping[str, Any]) -> None:
     for start in range(0, len(models), MODELS_PER_TABLE):
         shown = models[start : start + MODELS_PER_TABLE]
         counts = [count_testable(content["models"][model]["funnel"]) for model in shown]
-        told = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
-        rows = [["testable clips", *told]] if any(counts) else []
+        shares = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
+        rows = [["testable clips", *shares]] if any(counts) else []
         heads = [_headed(model, content["models"][model]) for model in shown]
         entries = {model: content["models"][model] for model in shown}
         if truth and start + MODELS_PER_TABLE >= len(models):
@@ -372,13 +372,13 @@ def _unscored(models: Mapping[str, Any]) -> None:
     """Print a line per kind of reason: how many clips it left unscored, metric by metric."""
     from revisit.results.display import reason_title
 
-    found: dict[str, dict[str, int]] = {}
+    clips_by_kind: dict[str, dict[str, int]] = {}
     for entry in models.values():
         for id, score in entry.get("scores", {}).items():
             for kind, n in score.get("unscored", {}).items():
-                counts = found.setdefault(kind, {})
+                counts = clips_by_kind.setdefault(kind, {})
                 counts[id] = counts.get(id, 0) + n
-    for kind, counts in sorted(found.items()):
+    for kind, counts in sorted(clips_by_kind.items()):
         message(f"unscored, {reason_title(kind)}: {_named([f'{id} {n}' for id, n in counts.items()])}")
 
 
@@ -412,20 +412,20 @@ def _score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -> list[
         for kind, named in (("scores", ""), ("held", HELD_TITLE)):
             if kind == "scores" or any(id in entry.get(kind, {}) for entry in entries.values()):
                 head = f"{column['title']}{named} {arrow(column['higher_is_better'])}".rstrip()
-                found = [entry.get(kind, {}).get(id) for entry in entries.values()]
-                rows.append([head, *("" if content is None else cell(content) for content in found)])
+                contents = [entry.get(kind, {}).get(id) for entry in entries.values()]
+                rows.append([head, *("" if content is None else cell(content) for content in contents)])
     return rows
 
 
 def diagnoses(content: Mapping[str, Any]) -> None:
     """Print for each model which failures its clips show, and in how many of them."""
     for model, entry in content.get("models", {}).items():
-        found = [f"{title} {n}" for title, n in entry["findings"].items()]
-        if not found:
-            found = [_nothing_found(entry)] if entry["clips"] else []
+        findings = [f"{title} {n}" for title, n in entry["findings"].items()]
+        if not findings:
+            findings = [_nothing_found(entry)] if entry["clips"] else []
         if entry["unreadable"]:
-            found.append(f"{entry['unreadable']} could not be read")
-        message(f"diagnosis of {model} ({counted(entry['clips'], 'clip')}): {', '.join(found)}")
+            findings.append(f"{entry['unreadable']} could not be read")
+        message(f"diagnosis of {model} ({counted(entry['clips'], 'clip')}): {', '.join(findings)}")
 
 
 def _nothing_found(entry: Mapping[str, Any]) -> str:

@@ -177,8 +177,8 @@ class Checkpoint:
         truth = self.results.truth_of(case)
         if truth is not None and truth.id in self.shown:
             parts.append(_decoded(self.shown[truth.id], frame))
-        found = f"{METRICS[self.metric].title} {number(record.value)}, frame {frame}"
-        why = record.sentence if record.value is None else found
+        score_text = f"{METRICS[self.metric].title} {number(record.value)}, frame {frame}"
+        why = record.sentence if record.value is None else score_text
         return Picture(name, _side_by_side(parts), f"{case.clip_name}: {why}")
 
 

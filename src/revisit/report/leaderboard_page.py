@@ -113,5 +113,5 @@ def _clips(row: BoardRow, pages: Mapping[str, str], metric: str = "") -> str:
     """The address of the clips of a model in a report, from the worst on where a metric is named."""
     if row.source not in pages or row.role == "ceiling":
         return ""
-    asked = {"model": row.model, **({"order": metric} if metric in METRICS else {})}
-    return f"{pages[row.source]}#{urlencode(asked, quote_via=quote)}"
+    query = {"model": row.model, **({"order": metric} if metric in METRICS else {})}
+    return f"{pages[row.source]}#{urlencode(query, quote_via=quote)}"

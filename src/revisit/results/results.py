@@ -397,9 +397,9 @@ class Results:
         """
         for name in facts:
             if not any(_has_field(case, name) for case in self.cases) and self.cases:
-                known = ["model", "sample", "subset", "condition", "seed", "camera"]
+                fields = ["model", "sample", "subset", "condition", "seed", "camera"]
                 notes = sorted({note for case in self.cases for note in case.annotations})
-                raise UsageError(f"no clip has a fact called {name!r}; choose one of {', '.join([*known, *notes])}")
+                raise UsageError(f"no clip has a fact called {name!r}; choose one of {', '.join([*fields, *notes])}")
         return self.only(lambda entry: all(_field(entry, name) in _values(value) for name, value in facts.items()))
 
     def asking(self, *questions: str) -> Results:
@@ -435,9 +435,9 @@ class Results:
         Results
             Other answers.
         """
-        made = self._changed(change)
-        same = len(made.records) == len(self.records) and all(map(operator.is_, made.records, self.records))
-        return self if same else made
+        changed = self._changed(change)
+        same = len(changed.records) == len(self.records) and all(map(operator.is_, changed.records, self.records))
+        return self if same else changed
 
     def expanded(self, change: Callable[[Record], Iterable[Record]]) -> Results:
         """The same clips and references with each answer replaced by others, which may have other names.
@@ -483,12 +483,12 @@ class Results:
         def value_of(entry: Entry) -> Any:
             return _field(entry, by) if isinstance(by, str) else by(entry)
 
-        found: dict[Any, tuple[list[Case], list[Rejected]]] = defaultdict(lambda: ([], []))
+        clips_by_value: dict[Any, tuple[list[Case], list[Rejected]]] = defaultdict(lambda: ([], []))
         for case in self.cases:
-            found[value_of(case)][0].append(case)
+            clips_by_value[value_of(case)][0].append(case)
         for entry in self.rejected:
-            found[value_of(entry)][1].append(entry)
-        ordered = sorted(found.items(), key=lambda item: (item[0] is None, str(type(item[0])), item[0]))
+            clips_by_value[value_of(entry)][1].append(entry)
+        ordered = sorted(clips_by_value.items(), key=lambda item: (item[0] is None, str(type(item[0])), item[0]))
         return {value: self._part(*part) for value, part in ordered}
 
     def common(self, metric: str) -> Results:
@@ -587,9 +587,9 @@ class Results:
         if self._asks is not None:
             column = column.only([self.asks(metric, case) for case in column.cases])
         scored = [(value, case.sample) for case, value in column.scores()]
-        told = zip(column.reasons, column.status, strict=True)
+        answers = zip(column.reasons, column.status, strict=True)
         reasons = Counter(
-            reason.kind for reason, status in told if reason is not None and status not in ("scored", "failed")
+            reason.kind for reason, status in answers if reason is not None and status not in ("scored", "failed")
         )
         if lacking := sum(self.asks(metric, entry) for entry in self.rejected):
             reasons["missing"] += lacking
@@ -623,11 +623,11 @@ class Results:
     @cached_property
     def _two_valued(self) -> set[str]:
         """Metrics whose scores are all one end of their range or the other, such as 0 and 1."""
-        found = {id: {value for _, value in self._column(id).scores()} for id in self.metrics}
+        values_by_metric = {id: {value for _, value in self._column(id).scores()} for id in self.metrics}
         # Where only one end occurs, a range of 0 to 1 tells a yes or no from a measure that happens to be at its limit.
         return {
             id
-            for id, values in found.items()
+            for id, values in values_by_metric.items()
             if values and (values == set(limits_of(id)) or (limits_of(id) == (0, 1) and values <= {0.0, 1.0}))
         }
 
@@ -828,8 +828,10 @@ class Results:
         column = self._column(question)
         if not {*column.status} <= {"failed", "unscored"}:
             return None
-        told = zip(column.reasons, column.status, strict=True)
-        each = {id(reason): reason for reason, status in told if status != "failed"}.values()  # a few, which many share
+        answers = zip(column.reasons, column.status, strict=True)
+        each = {
+            id(reason): reason for reason, status in answers if status != "failed"
+        }.values()  # a few, which many share
         if None in each or len({reason.kind for reason in each if reason is not None}) != 1:
             return None
         first = next(iter(each))
@@ -900,12 +902,12 @@ class Results:
             if failed:
                 cases = tuple(record.case.id for record in failed)
                 alike.setdefault(cases, (failed[0].sentence, []))[1].append(metric)
-        made = {}
+        sentences = {}
         for cases, (sentence, metrics) in alike.items():
             names = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
             clips = f"{len(cases)} of {pluralize(len(self.cases), 'clip')}"
-            made[tuple(metrics)] = f"{names} failed on {clips}, which count in no mean; the first: {sentence}"
-        return made
+            sentences[tuple(metrics)] = f"{names} failed on {clips}, which count in no mean; the first: {sentence}"
+        return sentences
 
     def warn_of_failures(self, stacklevel: int = 2) -> None:
         """Warn of each metric that failed, once for these results and all their parts.
@@ -915,10 +917,10 @@ class Results:
         stacklevel
             As `warnings.warn` takes it.
         """
-        told = self._whole._warned
+        warned = self._whole._warned
         for metrics, sentence in self.failing().items():
-            if not told.issuperset(metrics):
-                told.update(metrics)
+            if not warned.issuperset(metrics):
+                warned.update(metrics)
                 warnings.warn(sentence, stacklevel=stacklevel + 1)
 
     def labels(self) -> dict[str, dict[str, int]]:
@@ -929,11 +931,11 @@ class Results:
         dict
             Gate -> finding -> number of clips.
         """
-        found: dict[str, Counter[str]] = {}
+        labels_by_gate: dict[str, Counter[str]] = {}
         for gate in self.gates:
             labels = Counter(record.label for record in self.about(gate) if record.status in GATE_STATES)
-            found |= {gate: labels} if labels else {}
-        return {gate: dict(sorted(labels.items())) for gate, labels in sorted(found.items())}
+            labels_by_gate |= {gate: labels} if labels else {}
+        return {gate: dict(sorted(labels.items())) for gate, labels in sorted(labels_by_gate.items())}
 
     # For other tools
 
@@ -956,14 +958,14 @@ class Results:
         self.warn_of_failures()
         held = held_metrics(self)
         names = [*self.metrics, *(held_id(metric) for metric in self.metrics if metric in held)]
-        made = {}
+        means = {}
         for model, part in self.groups("model").items():
             before = f"{model}/" if len(self.models) > 1 else ""
             for metric in names:
                 mean = part.cell(metric).mean
                 if mean is not None:
-                    made[f"{before}{heading(metric).lower().replace(' ', '_')}/{metric}"] = mean
-        return made
+                    means[f"{before}{heading(metric).lower().replace(' ', '_')}/{metric}"] = mean
+        return means
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """A row per answer, as CSV.
@@ -1018,19 +1020,19 @@ class Results:
         mine = tuple(cases)
         places = {_clip_span(case.reference) for case in mine if case.reference is not None}
         truths = [case for case in self.truths if _clip_span(case.clip) in places]
-        made = Results(
+        part = Results(
             (*mine, *truths), answers, tuple(rejected), asks=self._asks, folder=self.folder, series=self._series,
             name=self.name,
         )  # fmt: skip
-        made._whole = self._whole
-        return made
+        part._whole = self._whole
+        return part
 
 
 def _by_case(records: Iterable[Record]) -> Answers:
-    found: dict[str, dict[str, Record]] = {}
+    by_case: dict[str, dict[str, Record]] = {}
     for record in records:
-        found.setdefault(record.case.id, {})[record.question] = record
-    return found
+        by_case.setdefault(record.case.id, {})[record.question] = record
+    return by_case
 
 
 def _clip_span(clip: Clip) -> ClipSpan:
@@ -1042,10 +1044,10 @@ def _has_field(case: Case, name: str) -> bool:
 
 
 def _field(entry: Entry, name: str) -> Any:
-    found = getattr(entry, name, None)
-    if found is None and isinstance(entry, Case):
-        found = entry.annotations.get(name)
-    return found
+    value = getattr(entry, name, None)
+    if value is None and isinstance(entry, Case):
+        value = entry.annotations.get(name)
+    return value
 
 
 def _values(value: Any) -> Collection[Any]:

@@ -45,7 +45,7 @@ class _Candidate:
 
 def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: int = WORST) -> list[Moment]:
     """What strikes the eye, then the worst scores in what was asked; of other models and scenes if there are some."""
-    found = sorted(
+    candidates = sorted(
         [*_striking(results), *_vanished(results), *_low_scores(results, answers)],
         key=lambda one: (one.order, -one.loss, one.place, one.record.case.id),
     )
@@ -53,7 +53,7 @@ def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: i
     for fresh in (lambda c: {c.model, c.sample}.isdisjoint(x for m in chosen for x in (m.model, m.sample)),
                   lambda c: c.model not in {m.model for m in chosen},
                   lambda c: c.id not in {m.case for m in chosen}):  # fmt: skip
-        for one in found:
+        for one in candidates:
             if len(chosen) == count:
                 break
             if fresh(one.record.case):

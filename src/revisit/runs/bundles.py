@@ -178,28 +178,28 @@ def _promised_questions(planned: PlannedAnswers, records: Mapping[tuple[str, str
     mixed = [id for id, several in versions.items() if len(several) > 1]
     if mixed:
         raise UsageError(f"{mixed[0]} was answered by several versions; run the same eval command again")
-    made: dict[str, PromisedQuestion] = {}
+    promised: dict[str, PromisedQuestion] = {}
     for id, tag in planned.tags.items():
         facts = planned.facts(id)
-        known = facts is not None and planned.tag(facts) == tag
-        made[id] = {
+        is_known = facts is not None and planned.tag(facts) == tag
+        promised[id] = {
             "kind": "gate" if planned.is_gate(id) else "metric",
             "version": next(iter(versions.get(id, ())), None),
             "protocol": tag,
-            "facts": facts if known else None,
+            "facts": facts if is_known else None,
         }
-    return made
+    return promised
 
 
 def _digests(artifacts: Mapping[str, str]) -> dict[str, str]:
     """Artifact -> the digest of its file; one that is gone is left out."""
-    found = {}
+    digests = {}
     for name, path in artifacts.items():
         try:
-            found[name] = file_digest(Path(path))
+            digests[name] = file_digest(Path(path))
         except (MediaError, OSError):
             continue
-    return found
+    return digests
 
 
 def _nameless(case: CaseEntry) -> CaseEntry:
@@ -264,11 +264,11 @@ def read_bundle(path: Path) -> Bundle:
 
 
 def _sha256(archive: zipfile.ZipFile, name: str) -> str:
-    made = hashlib.sha256()
+    sha = hashlib.sha256()
     with archive.open(name) as file:
         while part := file.read(1 << 20):
-            made.update(part)
-    return made.hexdigest()
+            sha.update(part)
+    return sha.hexdigest()
 
 
 def comparable_groups(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
