@@ -10,17 +10,16 @@ import numpy as np
 
 from revisit.core import METRICS, Case, Clip, Series, digest
 from revisit.report.film import GONE, Clock, FilmStrip, clock_of, clock_of_file
+from revisit.report.metric_cards import MetricCard, gate_name
 from revisit.report.overlays import judge_overlays, overlays
 from revisit.report.phases import Phase, first_frames, from_starts, phases_of
 from revisit.report.series import read_series, thinned_series
 from revisit.report.tables import finding
-from revisit.report.wording import gate_name
 from revisit.results.ceilings import measured_text
 from revisit.results.display import number
 from revisit.web.templates import Context
 
 if TYPE_CHECKING:
-    from revisit.report.page_data import MetricCard
     from revisit.report.pages import RunPages
 
 MOST_PAIRS = 3

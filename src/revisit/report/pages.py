@@ -16,9 +16,8 @@ from revisit.engine.cache import EvidenceCache
 from revisit.engine.run_summary import CurrentResults
 from revisit.report.clips import ClipEntry, Truth
 from revisit.report.film import FilmStrips
-from revisit.report.page_data import gate_titles, metric_cards
+from revisit.report.metric_cards import gate_name, gate_titles, metric_cards
 from revisit.report.videos import Videos
-from revisit.report.wording import gate_name
 from revisit.results.ceilings import held_metrics, held_to_truth
 from revisit.results.display import HELD_TITLE
 from revisit.results.file_types import CaseEntry
