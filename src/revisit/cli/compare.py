@@ -74,8 +74,8 @@ def _named(metric: list[str], sides: list[Side]) -> list[str]:
     """The metrics that were named, of those that one of the runs asked."""
     from revisit.results.metric_names import metrics_named
 
-    asked = dict.fromkeys(id for side in sides for id in side.facts["protocol"]["metrics"])
-    return metrics_named(metric, list(asked), "these runs", sides[0].facts["suite"])
+    metrics = dict.fromkeys(id for side in sides for id in side.facts["protocol"]["metrics"])
+    return metrics_named(metric, list(metrics), "these runs", sides[0].facts["suite"])
 
 
 def _gate(comparisons: list[SideComparison]) -> int:

@@ -442,10 +442,14 @@ def _nothing_found(entry: Mapping[str, Any]) -> str:
     )
 
 
-def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
+def notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequence[str]]) -> None:
     """Print what was noticed about files, a line each, for the first ten."""
     names = {case["digest"]: case["id"] for case in plan["cases"]}
-    lines = [f"note: {names.get(clip, clip[:12])}: {note}" for clip, said in found.items() for note in said]
+    lines = [
+        f"note: {names.get(clip, clip[:12])}: {note}"
+        for clip, clip_notes in notes_by_clip.items()
+        for note in clip_notes
+    ]
     for line in lines[:10]:
         message(line)
     if len(lines) > 10:

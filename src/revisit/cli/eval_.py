@@ -53,7 +53,7 @@ def eval_(
 
     After a metric or a protocol changed, `--rescore` with the run answers again in seconds.
     """
-    from revisit.api import network_settings, rescored_run
+    from revisit.engine.evaluation import network_settings, rescored_run
     from revisit.engine.executors import find_executor
     from revisit.engine.request import Request
     from revisit.media import Limits

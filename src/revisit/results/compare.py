@@ -232,11 +232,11 @@ class Coverage:
 def coverage_of(first: Contender, second: Contender) -> Coverage:
     """Compare how many clips two sides delivered, and on how many the camera left and came back."""
     sides = first.results, second.results
-    asked = [len(side.entries) for side in sides]
+    expected = [len(side.entries) for side in sides]
     delivered = [len(side.readable.cases) for side in sides]
     posed = [_testable_clips(side) for side in sides]
     if posed[0] is None or posed[1] is None:
-        return Coverage(first.name, second.name, (asked[0], asked[1]), (delivered[0], delivered[1]), None)
+        return Coverage(first.name, second.name, (expected[0], expected[1]), (delivered[0], delivered[1]), None)
     one, other = (_unique_clips(side) for side in (posed[0], posed[1]))
     both = [key for key in one if key in other]
     tested = paired_test(
@@ -244,7 +244,7 @@ def coverage_of(first: Contender, second: Contender) -> Coverage:
     )
     counts = [sum(is_posed == 1.0 for _, is_posed, _ in side) for side in (posed[0], posed[1])]
     return Coverage(
-        first.name, second.name, (asked[0], asked[1]), (delivered[0], delivered[1]), (counts[0], counts[1]),
+        first.name, second.name, (expected[0], expected[1]), (delivered[0], delivered[1]), (counts[0], counts[1]),
         None if tested is None else tested.p,
     )  # fmt: skip
 

@@ -94,13 +94,13 @@ def distance_sentences(entries: list[DistanceEntry]) -> list[str]:
     """What the distances say, a sentence each; one for all that have too few scenes."""
     sentences, few = [], []
     for entry in entries:
-        scored = {model: found for model, found in entry["models"].items() if "value" in found}
+        scored = {model: distance for model, distance in entry["models"].items() if "value" in distance}
         if not scored:
-            most = max((found["scenes"] for found in entry["models"].values()), default=0)
+            most = max((distance["scenes"] for distance in entry["models"].values()), default=0)
             few.append(f"{name_of(entry)} needs {entry['least_scenes']} scenes and has {most}")
             continue
         numbers = ", ".join(
-            f"{model} {number(found['value'])} [{ends(_interval(found))}]" for model, found in scored.items()
+            f"{model} {number(distance['value'])} [{ends(_interval(distance))}]" for model, distance in scored.items()
         )
         verdict = f"; {entry['best']} is nearest" if entry["best"] else "; undecided" if len(scored) > 1 else ""
         sentences.append(f"{name_of(entry)} to the truth: {numbers}{verdict}")
@@ -183,24 +183,24 @@ def _of_scenes(features: FeatureSet, scenes: set[str]) -> FeatureSet:
     return replace(features, rows=features.rows[rows], scenes=[features.scenes[row] for row in rows])
 
 
-def _nearest(found: Mapping[str, SetDistance], scenes: Mapping[str, frozenset[str]]) -> str | None:
+def _nearest(distances: Mapping[str, SetDistance], scenes: Mapping[str, frozenset[str]]) -> str | None:
     """The model that is nearer than each of the others, tested over their common scenes; None where that is open."""
-    if len(found) < 2 or len({scenes[model] for model in found}) > 1:
+    if len(distances) < 2 or len({scenes[model] for model in distances}) > 1:
         return None
-    first = min(found, key=lambda model: found[model].value)
-    others = [other for model, other in found.items() if model != first]
+    first = min(distances, key=lambda model: distances[model].value)
+    others = [other for model, other in distances.items() if model != first]
     level = 1 - 0.05 / len(others)  # Bonferroni: any false word among them in 5 % of runs at most
-    return first if all(other.minus(found[first]).interval(level)[0] > 0 for other in others) else None
+    return first if all(other.minus(distances[first]).interval(level)[0] > 0 for other in others) else None
 
 
-def _cell(found: ModelDistance | None) -> Cell:
-    if found is None:
+def _cell(distance: ModelDistance | None) -> Cell:
+    if distance is None:
         return Cell(0, 0)
-    if "value" not in found:
-        return Cell(0, found["scenes"], unscored={TOO_FEW: found["scenes"]})
-    return Cell(found["scenes"], found["scenes"], found["value"], _interval(found))
+    if "value" not in distance:
+        return Cell(0, distance["scenes"], unscored={TOO_FEW: distance["scenes"]})
+    return Cell(distance["scenes"], distance["scenes"], distance["value"], _interval(distance))
 
 
-def _interval(found: ModelDistance) -> Interval:
-    low, high = found["interval"]
+def _interval(distance: ModelDistance) -> Interval:
+    low, high = distance["interval"]
     return low, high

@@ -159,13 +159,13 @@ class RunFacts:
     summary: Details = field(default_factory=dict)
 
 
-def columns_of(run: RunFacts, known: Sequence[BoardColumn]) -> tuple[BoardColumn, ...]:
+def columns_of(run: RunFacts, named: Sequence[BoardColumn]) -> tuple[BoardColumn, ...]:
     """The columns of a run's board: those a suite names, in its order; else every metric the run asked.
 
     Behind them stand-ins have columns of their own; `run` has its results with these set apart.
     """
     hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
-    columns = list(known or map(column_of, _with_held_ids(run.results, hashes)))
+    columns = list(named or map(column_of, _with_held_ids(run.results, hashes)))
     makers = _makers(run.results)
     others = stand_ins(run.results)
     for column in tuple(columns):

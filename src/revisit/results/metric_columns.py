@@ -48,7 +48,7 @@ class Columns:
         self.failed = {case.id for case, row in zip(cases, status, strict=True) if "failed" in row}
         self._place = {case.id: k for k, case in enumerate(cases)}
         by_question = zip(*(zip(*rows, strict=True) for rows in (cells, status, values, reasons)), strict=True)
-        self._columns = {id: Column(cases, *told) for id, told in zip(questions, by_question, strict=True)}
+        self._columns = {id: Column(cases, *parts) for id, parts in zip(questions, by_question, strict=True)}
 
     def asked(self, cases: Sequence[Case]) -> dict[str, bool]:
         """What was asked of these cases, and whether it is a gate."""

@@ -189,12 +189,12 @@ class QuestionRanking:
             )
         return parts
 
-    def _further(self, told: Collection[tuple[str, str]]) -> list[str]:
+    def _further(self, stated: Collection[tuple[str, str]]) -> list[str]:
         """Decided pairs that were not told: the rest of the partial order."""
         first, rank = self.places[0].model, {place.model: place.rank for place in self.places}
         beaten: dict[str, list[str]] = {}
         for pair in self.pairs:
-            if pair.decided and (pair.ahead, pair.behind) not in told and pair.ahead != first:
+            if pair.decided and (pair.ahead, pair.behind) not in stated and pair.ahead != first:
                 beaten.setdefault(pair.ahead, []).append(pair.behind)
         winners = sorted(beaten, key=lambda model: rank[model])[:MOST_FURTHER] if len(self.best) > 1 else []
         return [f"{model} beats {names_text(beaten[model])}" for model in winners]
@@ -254,9 +254,11 @@ def rank_question(results: Results, question: SuiteQuestion) -> QuestionRanking:
     part = results
     if question.gate and results.was_asked(question.gate):
         part = results.only(lambda entry: isinstance(entry, Case) and _is_open(results, entry, question.gate))
-    known = [id for id in question.metrics if id in METRICS and METRICS[id].higher_is_better is not None]
-    scored = {id: {record.case.model for record in part.scores(id)} for id in known}
-    metric = next((id for id in known if len(scored[id]) > 1), None) or next((id for id in known if scored[id]), None)
+    directed = [id for id in question.metrics if id in METRICS and METRICS[id].higher_is_better is not None]
+    scored = {id: {record.case.model for record in part.scores(id)} for id in directed}
+    metric = next((id for id in directed if len(scored[id]) > 1), None) or next(
+        (id for id in directed if scored[id]), None
+    )
     if metric is None:
         return QuestionRanking(question, reason=_unavailable_reason(results, question))
     return _rank_models(part, question, metric)

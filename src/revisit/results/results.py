@@ -553,14 +553,14 @@ class Results:
 
         Results whose answers were changed (`mapped`) may have names of their own.
         """
-        asked, question = self._whole._asked, measured_id(question)
-        if self._source is not self._whole or question in asked or question in METRICS or question in GATES:
+        questions, question = self._whole._asked, measured_id(question)
+        if self._source is not self._whole or question in questions or question in METRICS or question in GATES:
             return
         load_all()
-        if not asked or question in METRICS or question in GATES:
+        if not questions or question in METRICS or question in GATES:
             return
-        near = difflib.get_close_matches(question, asked, n=3) or difflib.get_close_matches(question, METRICS, n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else f"these results have {', '.join(list(asked)[:20])}"
+        near = difflib.get_close_matches(question, questions, n=3) or difflib.get_close_matches(question, METRICS, n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else f"these results have {', '.join(list(questions)[:20])}"
         raise UsageError(f"there is no metric called {question!r}; {hint}")
 
     def cell(self, metric: str) -> Cell:

@@ -47,7 +47,7 @@ def maker_of(record: Record) -> tuple[str, str]:
         for one in METRICS[record.question].published_by
         if record.facts.get(one.fact) and not one.accepts(str(record.facts[one.fact]))
     ]
-    return " and ".join(made for made, _ in others), " and ".join(title for _, title in others)
+    return " and ".join(maker for maker, _ in others), " and ".join(title for _, title in others)
 
 
 def is_stand_in(record: Record) -> bool:

@@ -80,10 +80,10 @@ class Verdict:
 
     def _decided_text(self) -> str:
         """Who beats whom in the question that decides most, those of memory first."""
-        asked = [answer for answer in self.answers if _has_decided_pair(answer)]
-        if not asked:
+        decided = [answer for answer in self.answers if _has_decided_pair(answer)]
+        if not decided:
             return ""
-        most = max(asked, key=lambda answer: (answer.question.memory, sum(pair.decided for pair in answer.pairs)))
+        most = max(decided, key=lambda answer: (answer.question.memory, sum(pair.decided for pair in answer.pairs)))
         beaten: dict[str, list[str]] = {}
         for pair in most.pairs:
             if pair.decided:
@@ -189,16 +189,16 @@ def _overall_best(answers: Sequence[QuestionRanking]) -> tuple[str, tuple[str, .
     A model that was scored too rarely in some question is not beaten there: whoever is not beaten elsewhere stands in
     the second part, as not compared. With nobody beaten there is no first.
     """
-    asked = [answer for answer in answers if len(answer.places) > 1]
-    if not asked:
+    ranked = [answer for answer in answers if len(answer.places) > 1]
+    if not ranked:
         return "", ()
-    rank = [{place.model: place.rank for place in answer.places} for answer in asked]
-    everybody = {model for ranks in rank for model in ranks} | {model for a in asked for model in a.left_out}
-    left_out = {model for answer in asked for model in answer.left_out}
+    rank = [{place.model: place.rank for place in answer.places} for answer in ranked]
+    everybody = {model for ranks in rank for model in ranks} | {model for a in ranked for model in a.left_out}
+    left_out = {model for answer in ranked for model in answer.left_out}
     for model in sorted(everybody):
         if not all(ranks.get(model) == 1 for ranks in rank):
             continue
-        beaten = {other for other in everybody if any(a.before(model, other) for a in asked)}
+        beaten = {other for other in everybody if any(a.before(model, other) for a in ranked)}
         rest = everybody - {model} - beaten
         if beaten and rest <= left_out:
             return model, tuple(sorted(rest))
@@ -208,12 +208,12 @@ def _overall_best(answers: Sequence[QuestionRanking]) -> tuple[str, tuple[str, .
 def _first_and_last(answers: Sequence[QuestionRanking]) -> list[str]:
     """Models that are first in one question and last in another, where both are beyond doubt."""
     sentences = []
-    asked = [answer for answer in answers if len(answer.places) > 1 and _has_decided_pair(answer)]
-    for one in asked:
+    decided = [answer for answer in answers if len(answer.places) > 1 and _has_decided_pair(answer)]
+    for one in decided:
         model = one.places[0].model
         if not any(pair.decided and pair.ahead == model for pair in one.pairs):
             continue
-        for other in asked:
+        for other in decided:
             if other.places[-1].model == model and any(pair.decided and pair.behind == model for pair in other.pairs):
                 sentences.append(f"{model} is first in “{one.question.ask}” and last in “{other.question.ask}”")
     return sentences

@@ -166,12 +166,14 @@ class _Check:
 
     def _case(self, case: Case, lines: Mapping[str, Line], cache: EvidenceCache) -> None:
         entry = self.entries[case.id]
-        wanted = CaseEvidence(entry["evidence"], {id: Reason(**why) for id, why in entry["absent"].items()})
-        bench = CaseScorer(ScoringInput(case, wanted, self.planned.parameters), cache)
-        known = [id for id in lines if id not in self.questions.unknown]
-        kinds = {id: self.planned.kinds(id) for id in known}
-        keys = answer_keys(case, wanted, {id: (self.planned.tags[id], kinds[id]) for id in known})
-        strange = {kind for kind in {kind for id in known for kind in kinds[id]} if self._of_another(entry, case, kind)}
+        evidence = CaseEvidence(entry["evidence"], {id: Reason(**why) for id, why in entry["absent"].items()})
+        bench = CaseScorer(ScoringInput(case, evidence, self.planned.parameters), cache)
+        installed = [id for id in lines if id not in self.questions.unknown]
+        kinds = {id: self.planned.kinds(id) for id in installed}
+        keys = answer_keys(case, evidence, {id: (self.planned.tags[id], kinds[id]) for id in installed})
+        strange = {
+            kind for kind in {kind for id in installed for kind in kinds[id]} if self._of_another(entry, case, kind)
+        }
         for id, line in lines.items():
             if (claim := self._claim(id, line, case)) is not None:
                 self.problems.append(f"{case.id}: {claim}")
@@ -318,10 +320,10 @@ def compare_answer(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> 
     for name, claimed, value in (("", line["score"], answer.value), (" (raw)", line.get("raw"), answer.raw)):
         if not _close(claimed, value):
             return difference(f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}")
-    facts, known = line.get("facts") or {}, to_plain(answer.facts)
+    facts, facts_here = line.get("facts") or {}, to_plain(answer.facts)
     for name in MAKERS:
-        if facts.get(name) != known.get(name):
-            return difference(f"{id} is claimed as made by {facts.get(name)}, and was by {known.get(name)}")
+        if facts.get(name) != facts_here.get(name):
+            return difference(f"{id} is claimed as made by {facts.get(name)}, and was by {facts_here.get(name)}")
     return SAME
 
 

@@ -97,10 +97,10 @@ class Bundle:
     def results(self) -> Results:
         cases = {entry["id"]: case_from_json(entry) for entry in self.plan["cases"]}
         records = [from_line(decode_line(line), cases[line["case"]]) for line in self.lines if line["case"] in cases]
-        known = self.plan["suite"] in SUITES
+        is_installed = self.plan["suite"] in SUITES
         return Results(
             list(cases.values()), records, [Rejected(**entry) for entry in self.plan["rejected"]],
-            asks=SUITES[self.plan["suite"]].asks if known else None, name=self.name,
+            asks=SUITES[self.plan["suite"]].asks if is_installed else None, name=self.name,
         )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def write_bundle(run: Run, out: Path) -> Path:
     lines = [to_line(answer.changed(units="", n_units=0, seconds=0.0)) for answer in answers]
     facts["environment"] = {name: value for name, value in facts["environment"].items() if name not in PRIVATE}
     facts["invocations"] = [{"started": call["started"]} for call in facts.get("invocations", ())]
-    kept = ("revisit", "suite", "set", "observed_by", "adds", "protocol", "environment", "invocations")
+    public = ("revisit", "suite", "set", "observed_by", "adds", "protocol", "environment", "invocations")
     content = {
         "plan.json": _text({**plan, "cases": [_nameless(case) for case in plan["cases"]]}),
         "planned.json": _text(
@@ -147,7 +147,7 @@ def write_bundle(run: Run, out: Path) -> Path:
                 "files": files,
             }
         ),
-        "run.json": _text({name: value for name, value in facts.items() if name in kept}),
+        "run.json": _text({name: value for name, value in facts.items() if name in public}),
         "records.jsonl": "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode(),
         **{f"evidence/{key}.npz": cache.path(key).read_bytes() for key in here},
     }
@@ -238,8 +238,8 @@ def read_bundle(path: Path) -> Bundle:
             strange = [name for name in names if name != "bundle.json" and not NAMES.fullmatch(name)]
             if strange or set(about["files"]) != set(names) - {"bundle.json"}:
                 raise UsageError(f"{path.name}: holds files that a bundle does not have, or lacks some")
-            for name, known in about["files"].items():
-                if _sha256(archive, name) != known:
+            for name, digest_claimed in about["files"].items():
+                if _sha256(archive, name) != digest_claimed:
                     raise UsageError(f"{path.name}: {name} is not what bundle.json says; it was changed or damaged")
             plan, run = (parse_json(archive.read(name)) for name in ("plan.json", "run.json"))
             promises = None
@@ -313,7 +313,7 @@ def _missing_clips(cases: Sequence[Case], rejected: Sequence[Rejected]) -> list[
     """What other models have clips of, and a model has neither a clip of nor an entry that says why."""
     own = slots(cases)
     everything = set().union(*own.values())
-    found = []
+    missing = []
     for model, mine in own.items():
         excused = [(entry.subset, entry.condition) for entry in rejected if entry.model == model]
         for place in sorted(everything - mine, key=str):
@@ -321,7 +321,7 @@ def _missing_clips(cases: Sequence[Case], rejected: Sequence[Rejected]) -> list[
                 excused.remove(place[:2])
                 continue
             subset, condition, sample, seed = place
-            found.append(
+            missing.append(
                 Rejected(f"{sample}@{model}#{seed}", "its bundle has no such clip", model, subset, condition, True)
             )
-    return found
+    return missing

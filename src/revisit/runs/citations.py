@@ -22,11 +22,11 @@ def entries() -> dict[str, Details]:
     """All papers that are known, by the key of their entry: those of the house, and those that suites' cards list."""
     import yaml
 
-    found: dict[str, Details] = yaml.safe_load((files(__package__) / "citations.yaml").read_text("utf-8"))
+    citations: dict[str, Details] = yaml.safe_load((files(__package__) / "citations.yaml").read_text("utf-8"))
     for suite in SUITES.values():
         for key, entry in (suite.card.get("papers") or {}).items():
-            found[key] = {**entry, "for": {"suites": [suite.id]}}
-    return found
+            citations[key] = {**entry, "for": {"suites": [suite.id]}}
+    return citations
 
 
 def citations_for(run: Run) -> dict[str, list[str]]:

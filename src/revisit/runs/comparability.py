@@ -139,8 +139,8 @@ def compare_sides(
 def asked_metrics(facts: RunFile) -> list[str]:
     """The metrics that answer the questions of a run's suite, of those that the run asked."""
     card = SUITES[facts["suite"]].card if facts["suite"] in SUITES else {}
-    asked = [id for question in questions_of(card) for id in question.metrics]
-    return [id for id in dict.fromkeys(asked) if id in facts["protocol"]["metrics"]]
+    metrics = [id for question in questions_of(card) for id in question.metrics]
+    return [id for id in dict.fromkeys(metrics) if id in facts["protocol"]["metrics"]]
 
 
 def ranked_ids(sides: Sequence[Side], metrics: Sequence[str]) -> list[str]:

@@ -104,8 +104,8 @@ def parse(text: str, suite: str) -> GroupKey:
             f"--by takes a name such as subset, or a comparison such as rotation>=90, not {text.strip()!r}"
         )
     name, sign, number = match[1], match[2] or "", float(match[3] or 0)
-    known = SUITES[suite].card.get("by", {}) if suite in SUITES else {}
-    return GroupKey(name, tuple(str(known.get(name, name)).split(".")), sign, number)
+    short_names = SUITES[suite].card.get("by", {}) if suite in SUITES else {}
+    return GroupKey(name, tuple(str(short_names.get(name, name)).split(".")), sign, number)
 
 
 def _value_of(key: GroupKey, results: Results) -> Callable[[Case], Any]:
@@ -127,8 +127,8 @@ def _value_of(key: GroupKey, results: Results) -> Callable[[Case], Any]:
     if first in FIELDS and not rest:
         return lambda case: getattr(case, first)
     if first in GROUPS and not rest and not any(first in case.annotations for case in results.cases):
-        known = facts_for([results.folder] if results.folder else [])
-        return lambda case: known.value(case.model, first)
+        model_facts = facts_for([results.folder] if results.folder else [])
+        return lambda case: model_facts.value(case.model, first)
     notes = sorted({name for case in results.cases for name in case.annotations})
     if first in notes:
         return lambda case: _inside(case.annotations, key.path)
