@@ -32,6 +32,15 @@ def message(text: str) -> None:
     typer.echo(clean(text), err=True)
 
 
+def write_or_print(text: str, out: Path | None) -> None:
+    """Write text to a file and print its path, or print the text itself to stdout."""
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+        typer.echo(str(out))
+
+
 def clean(text: str) -> str:
     """Text without control characters, so that a file name cannot drive the terminal."""
     from revisit.core.text import printable_text

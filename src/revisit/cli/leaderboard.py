@@ -52,14 +52,11 @@ def written_as(
     if table_format not in FORMATS:
         raise UsageError(f"unknown format {table_format!r}; choose one of {', '.join(FORMATS)}")
     require_column(boards, sort)
-    if out is not None:
-        out.write_text(_text(boards, table_format, sort, _reports(runs, out)), encoding="utf-8")
-        typer.echo(str(out))
-    elif table_format == "terminal":
+    if out is None and table_format == "terminal":
         for board in boards:
             _show(board, sort)
     else:
-        typer.echo(_text(boards, table_format, sort, _reports(runs, None)), nl=False)
+        console.write_or_print(_text(boards, table_format, sort, _reports(runs, out)), out)
 
 
 def _text(boards: list[Board], table_format: str, sort: str, reports: dict[str, str]) -> str:

@@ -49,11 +49,7 @@ def table(
         content += f"\n{BEST_RULE}\n"
     elif table_format == "latex":
         content += f"% {BEST_RULE}\n"
-    if out is not None:
-        out.write_text(content, encoding="utf-8")
-        typer.echo(str(out))
-    else:
-        typer.echo(content, nl=False)
+    console.write_or_print(content, out)
 
 
 def _boards(runs: list[Path], metric: list[str], measured: bool) -> list[Board]:
