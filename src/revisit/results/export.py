@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from revisit.core import MissingPrerequisite, Record
 from revisit.media.text_files import csv_text
+from revisit.results.record_files import FACTS_OF_CASE
 
 if TYPE_CHECKING:
     import pandas
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 COLUMNS: dict[str, Callable[[Record], object]] = {
     "case": attrgetter("case.id"),
-    **{name: attrgetter(f"case.{name}") for name in ("model", "sample", "subset", "condition", "seed")},
+    **{name: attrgetter(f"case.{name}") for name in FACTS_OF_CASE},
     "question": attrgetter("question"),
     "kind": lambda record: "gate" if record.is_gate else "metric",
     **{name: attrgetter(name) for name in ("status", "value", "raw")},

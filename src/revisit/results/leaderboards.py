@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from revisit.core import METRICS, UsageError, digest
+from revisit.core import METRICS, Record, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.ceilings import held_to_truth, score_id
 from revisit.results.cells import Cell
@@ -357,14 +357,14 @@ def column_of(id: str) -> BoardColumn:
     return BoardColumn(id, metric_title(id), None if metric is None else metric.higher_is_better)
 
 
+def makers_of(scores: Iterable[Record]) -> list[str]:
+    """Who made the evidence behind scores, where a protocol leaves that to files."""
+    return sorted({str(record.facts[name]) for record in scores for name in MAKERS if record.facts.get(name)})
+
+
 def _makers(results: Results) -> dict[str, list[str]]:
     """Metric -> who made the evidence of its scores."""
-    makers: dict[str, set[str]] = {}
-    for record in results.records:
-        if record.scored:
-            named = [str(record.facts[name]) for name in MAKERS if record.facts.get(name)]
-            makers.setdefault(record.question, set()).update(named)
-    return {id: sorted(names) for id, names in makers.items()}
+    return {id: makers_of(results.scores(id)) for id in results.metrics}
 
 
 def _mixed_makers_sentence(columns: Sequence[BoardColumn], results: Results) -> str:

@@ -29,7 +29,7 @@ from revisit.results.file_types import CaseEntry, Details, RejectedEntry
 
 SCHEMA = 2
 Line = dict[str, Any]  # a record as its line has it
-_FACTS_OF_CASE = ("model", "sample", "subset", "condition", "seed")  # in each line, for who reads the file alone
+FACTS_OF_CASE = ("model", "sample", "subset", "condition", "seed")  # in each line, for who reads the file alone
 
 
 def to_line(record: Record) -> Line:
@@ -37,7 +37,7 @@ def to_line(record: Record) -> Line:
     line: Line = {
         "schema": SCHEMA,
         "case": record.case.id,
-        **{name: getattr(record.case, name) for name in _FACTS_OF_CASE},
+        **{name: getattr(record.case, name) for name in FACTS_OF_CASE},
         "gate" if record.is_gate else "metric": record.question,
         "version": record.version,
         "protocol": record.protocol,

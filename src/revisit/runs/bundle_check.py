@@ -24,12 +24,11 @@ from revisit.engine.plan import answer_keys
 from revisit.engine.score import CaseScorer, CheckFailed, ScoringInput, to_plain
 from revisit.results.file_types import CaseEntry
 from revisit.results.leaderboards import MAKERS
-from revisit.results.record_files import Line
+from revisit.results.record_files import FACTS_OF_CASE, Line
 from revisit.runs.bundles import Bundle, PromisedQuestion, read_bundle
 from revisit.runs.expected_answers import PlannedAnswers, changed_facts, slots
 
 CLOSE = 1e-6  # by how much a score may differ between machines, in units of its size
-FACTS_OF_CASE = ("model", "sample", "subset", "condition", "seed")
 FAILED = "it failed when it was made, and left no evidence"
 NO_PLAN = (
     "it was written before bundles said what was planned: the versions of its metrics and the files beside its clips "

@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-from revisit.core import SUITES, Case, MediaError, Rejected, RevisitError, UsageError, digest
+from revisit.core import Case, MediaError, Rejected, RevisitError, UsageError, digest
 from revisit.core.text import parse_json
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import ProtocolFacts
@@ -29,7 +29,7 @@ from revisit.results import Results
 from revisit.results.ceilings import held_metrics, held_to_truth
 from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
 from revisit.results.record_files import Line, case_from_json, decode_line, from_line, to_line
-from revisit.results.run import Run
+from revisit.results.run import Run, planned_results
 from revisit.results.score_names import held_id
 from revisit.runs.expected_answers import PlannedAnswers, slots
 
@@ -97,11 +97,7 @@ class Bundle:
     def results(self) -> Results:
         cases = {entry["id"]: case_from_json(entry) for entry in self.plan["cases"]}
         records = [from_line(decode_line(line), cases[line["case"]]) for line in self.lines if line["case"] in cases]
-        is_installed = self.plan["suite"] in SUITES
-        return Results(
-            list(cases.values()), records, [Rejected(**entry) for entry in self.plan["rejected"]],
-            asks=SUITES[self.plan["suite"]].asks if is_installed else None, name=self.name,
-        )  # fmt: skip
+        return planned_results(self.plan, list(cases.values()), records, name=self.name)
 
 
 def fingerprint(plan: PlanFile) -> str:

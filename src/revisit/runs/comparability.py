@@ -16,7 +16,7 @@ from revisit.engine.dependencies import observed_kinds
 from revisit.results.ceilings import held_metrics
 from revisit.results.compare import Contender, Coverage, Delta, compare, correct_for_all, coverage_of
 from revisit.results.file_types import ObserverEntry, ProtocolEntry, RunFile
-from revisit.results.leaderboards import MAKERS
+from revisit.results.leaderboards import makers_of
 from revisit.results.question_ranking import questions_of
 from revisit.results.run import Run
 from revisit.results.score_names import held_id, measured_id
@@ -175,7 +175,7 @@ def differences(one: Side, other: Side, metric: str) -> str:
         sentences = _differences(one.facts["protocol"], other.facts["protocol"], metric) or [
             "the versions of its code differ"
         ]
-    makers = [_makers(side, metric) for side in (one, other)]
+    makers = [makers_of(side.entry.results.scores(metric)) for side in (one, other)]
     if all(makers) and makers[0] != makers[1]:
         sentences.append(f"made by {' and '.join(makers[0])}, against {' and '.join(makers[1])}")
     if clip := _other_truth(one, other):
@@ -204,12 +204,6 @@ def _maker_text(facts: ObserverEntry | None) -> str:
         return "nobody"
     changed = f" with {facts['params']}" if facts.get("params") else ""
     return f"{facts['observer']} (version {facts['version']}{changed})"
-
-
-def _makers(side: Side, metric: str) -> list[str]:
-    """Who made the evidence behind the scores, where a protocol leaves that to files."""
-    records = side.entry.results.scores(metric)
-    return sorted({str(record.facts[name]) for record in records for name in MAKERS if record.facts.get(name)})
 
 
 def _other_truth(one: Side, other: Side) -> str:
