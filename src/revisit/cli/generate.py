@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -114,7 +114,7 @@ def _print_plans(batches: Sequence[JobBatch], maker: GeneratorChoice, settings: 
     columns = ["subset", "condition", "jobs", "there", "frames", "fps", "size", "seconds"]
     for batch, _, _ in with_ceilings(batches, maker, settings):
         _print_left_out(batch)
-        rows = plan_rows(batch.jobs)
+        rows: Sequence[Mapping[str, Any]] = plan_rows(batch.jobs)
         need, free = sum(row["bytes"] for row in rows), disk_free(batch.home)
         if json:
             console.data({"home": str(batch.home), "plan": rows, "bytes": need, "free": free})
