@@ -33,6 +33,9 @@ ClipSpan = tuple[Path, int, int | None]  # of a clip: its file, and the stretch 
 class ClipAnswers:
     """Cases, and the answers about them. Immutable."""
 
+    _whole: Self  # of which this is a part, perhaps with other answers
+    _source: Self  # of which this is a part, with the same answers
+
     def __init__(
         self,
         cases: Sequence[Case],
@@ -51,11 +54,10 @@ class ClipAnswers:
         self.truths = tuple(case for case in cases if case.truth)  # the references, each a clip of its own
         self.cases, self.rejected = tuple(case for case in cases if not case.truth), tuple(rejected)
         self._by_case = records if isinstance(records, Mapping) else _by_case(records)
-        self._known: dict[str, Column] = {}  # by question
+        self._column_of: dict[str, Column] = {}  # by question, once it was read
         self._asks, self.folder, self.name = asks, folder, name
         self._series = series or {}
-        self._whole: Self = self  # of which this is a part, perhaps with other answers
-        self._source: Self = self  # of which this is a part, with the same answers
+        self._whole = self._source = self
         self._warned: set[str] = set()  # metrics whose failures were told
         self._memo: dict[str, Any] = {}
         self.is_truth = self.is_held = False  # the references themselves; scores that are held to the truth already
@@ -607,10 +609,10 @@ class ClipAnswers:
 
     def _column(self, question: str) -> Column:
         """All answers to a question."""
-        if question not in self._known:
+        if question not in self._column_of:
             source, name = self._named(question)
-            self._known[question] = source._columns.of(name, self.cases)
-        return self._known[question]
+            self._column_of[question] = source._columns.of(name, self.cases)
+        return self._column_of[question]
 
     def _named(self, question: str) -> tuple[Self, str]:
         """The results that have the answers of this name, and what they are called there."""
