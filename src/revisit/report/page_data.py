@@ -18,6 +18,7 @@ from revisit.report.tables import diagnosis_table, findings, funnel, funnel_sent
 from revisit.report.verdict import verdict_view
 from revisit.results.display import metric_title, observed_by
 from revisit.results.model_facts import cost_table, facts_for
+from revisit.results.tables import Table
 from revisit.web.templates import Context
 
 
@@ -62,7 +63,7 @@ def page(book: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Context:
     }
 
 
-def _costs(book: RunPages) -> list[dict[str, Any]]:
+def _costs(book: RunPages) -> list[Table]:
     """What generating costs, where models.yaml beside the clips or the run says it."""
     costs = cost_table(facts_for([book.run.path]), list(book.summary.get("models", {})))
     return [costs] if costs else []

@@ -57,7 +57,7 @@ class ClipAnswers:
         self._column_of: dict[str, Column] = {}  # by question, once it was read
         self._asks, self.folder, self.name = asks, folder, name
         self._series = series or {}
-        self._whole = self._source = self
+        self._whole = self._source = self  # type: ignore[assignment]  # an object is of its own type
         self._warned: set[str] = set()  # metrics whose failures were told
         self._memo: dict[str, Any] = {}
         self.is_truth = self.is_held = False  # the references themselves; scores that are held to the truth already

@@ -16,6 +16,7 @@ from revisit.core import Case, MediaError, UsageError
 from revisit.core.text import parse_package_yaml, parse_yaml
 from revisit.results.file_types import Details
 from revisit.results.run import Run
+from revisit.results.tables import Table, table
 
 FILE = "models.yaml"
 GROUPS = ("category", "viewpoint", "camera", "backbone", "parameters")  # what models can be grouped by
@@ -105,7 +106,7 @@ def _check_cost(cost: Any, where: str) -> None:
             raise UsageError(f"{where}: cost.{name} is {value!r}; expected a number of 0 or more")
 
 
-def cost_table(model_facts: ModelFacts, models: Sequence[str]) -> dict[str, Any] | None:
+def cost_table(model_facts: ModelFacts, models: Sequence[str]) -> Table | None:
     """What generating costs, a row per model and a column per number that somebody has; None where nobody has one."""
     names = [name for name in COSTS if any(model_facts.cost(model, name) is not None for model in models)]
     rows = [model for model in models if model_facts.of(model).get("cost")]
@@ -120,12 +121,8 @@ def cost_table(model_facts: ModelFacts, models: Sequence[str]) -> dict[str, Any]
     note = "means over clips, peaks over all of them, as measured where the clips were generated"
     note += f"; with the loading of weights: {', '.join(loading)}" if loading else ""
     note += "; on different machines" if len(set(machines)) > 1 else ""
-    return {
-        "title": "Cost of generating",
-        "note": note,
-        "columns": [*(COSTS[name][0] for name in names), "Machine"],
-        "rows": [{"name": model, "cells": row} for model, row in zip(rows, cells, strict=True)],
-    }
+    heads = [*(COSTS[name][0] for name in names), "Machine"]
+    return table("Cost of generating", note, heads, zip(rows, cells, strict=True))
 
 
 def _cost_text(model_facts: ModelFacts, model: str, name: str) -> str:
