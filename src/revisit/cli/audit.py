@@ -88,9 +88,7 @@ def audit(
     settings: AuditSettings = {"set": observer_set, "workers": workers, "fresh": fresh, "observed": observed}
     with console.resumable(out):
         if situations:
-            from revisit.audit.situations import render_situations
-
-            real = [render_situations(out / "situations", grid.scenes, fresh=fresh)]
+            real = [_situations(out, grid, fresh)]
         if real or steady is not None:
             findings, page, as_text = _on_clips(real, steady, out, metric, with_flips, settings)
         else:
@@ -166,6 +164,13 @@ class AuditSettings(TypedDict):
     workers: int | None
     fresh: bool
     observed: Any  # progress of the clips
+
+
+def _situations(out: Path, grid: Any, fresh: bool) -> Path:
+    """Rendered situations that fool gates, with their labels."""
+    from revisit.audit.situations import render_situations
+
+    return render_situations(out / "situations", grid.scenes, fresh=fresh)
 
 
 def _on_clips(
