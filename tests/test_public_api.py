@@ -26,8 +26,8 @@ MODULES = {"benchmark", "evidence"}
 PUBLIC = {name: getattr(revisit, name) for name in revisit.__all__ if name not in NO_OBJECTS | MODULES}
 METHODS = {
     f"Results.{name}": method
-    for name, method in vars(revisit.Results).items()
-    if inspect.isfunction(method) and not name.startswith("_")
+    for name, method in inspect.getmembers(revisit.Results, inspect.isfunction)
+    if not name.startswith("_")
 }
 DOCUMENTED = {**PUBLIC, **METHODS}
 

@@ -12,9 +12,8 @@ Frames are (count, height, width, 3) of bytes: a numpy array, a torch tensor on 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,6 +146,7 @@ def evaluate(
     """
     from dataclasses import replace
 
+    from revisit.engine.evaluation import network_settings
     from revisit.engine.executors import find_executor
     from revisit.engine.request import Request, merge_parameters
     from revisit.media import Limits
@@ -168,7 +168,7 @@ def evaluate(
         from revisit.cli.console import progress as progress_bar
 
         bar = progress_bar(quiet=False)
-    with _network_settings(device, precision, batch):
+    with network_settings(device, precision, batch):
         run = request.run(
             request.default_folder if out is None else Path(out),
             progress=bar,
@@ -185,24 +185,6 @@ def evaluate(
     results = run.results
     results.warn_of_failures()
     return results
-
-
-@contextmanager
-def _network_settings(device: str, precision: str, batch: int | None) -> Iterator[None]:
-    """Set the environment variables of the networks, which workers inherit, and restore them afterwards."""
-    from revisit.networks import settings
-
-    chosen = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
-    chosen = {name: value for name, value in chosen.items() if value}
-    before = {name: os.environ.get(name) for name in chosen}
-    os.environ.update(chosen)
-    try:
-        settings.check()
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            os.environ.update({} if value is None else {name: value})
 
 
 def load(run: str | Path) -> Results:
@@ -248,13 +230,9 @@ def rescore(run: str | Path) -> Results:
     >>> revisit.rescore(run)
     Results(2 clips of 1 models, 2 answers)
     """
-    from revisit.engine.request import Request
-    from revisit.engine.run import rescore as score_again
-    from revisit.results.run import Run
+    from revisit.engine.evaluation import rescored_run
 
-    facts = Run(Path(run)).facts
-    plan = Request.from_json(facts["request"]).plan(judge=facts["protocol"].get("judge"))
-    results = score_again(plan, Path(run)).results
+    results = rescored_run(Path(run)).results
     results.warn_of_failures()
     return results
 

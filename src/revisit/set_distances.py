@@ -15,13 +15,7 @@ import numpy as np
 from revisit.api import observe
 from revisit.core import Score, UsageError
 from revisit.metrics.distribution import frame_variety, video_action
-from revisit.stats.distribution_distance import (
-    SetDistance,
-    frechet_distance,
-    kernel_distance,
-    least_scenes,
-    least_scenes_of_kernel,
-)
+from revisit.stats.distribution_distance import FRECHET, KERNEL, DistanceFormula
 from revisit.stats.intervals import Interval
 from revisit.weights import lock
 
@@ -101,7 +95,7 @@ def fvd(
     >>> revisit.fvd(videos, reference).interval  # doctest: +SKIP
     (41.2, 58.9)
     """
-    return _estimate(videos, reference, scenes, reference_scenes, _of_video, frames, frechet_distance, least_scenes)
+    return _estimate(videos, reference, scenes, reference_scenes, _video_features(frames), FRECHET)
 
 
 def kvd(
@@ -134,8 +128,7 @@ def kvd(
     >>> revisit.kvd(videos, reference).value  # doctest: +SKIP
     0.83
     """
-    kernel = kernel_distance, least_scenes_of_kernel
-    return _estimate(videos, reference, scenes, reference_scenes, _of_video, frames, *kernel)
+    return _estimate(videos, reference, scenes, reference_scenes, _video_features(frames), KERNEL)
 
 
 def fid(
@@ -169,7 +162,7 @@ def fid(
     >>> revisit.fid(videos, reference).unscored  # doctest: +SKIP
     '5152 scenes are needed, and there are 64'
     """
-    return _estimate(videos, reference, scenes, reference_scenes, _of_frames, 0, frechet_distance, least_scenes)
+    return _estimate(videos, reference, scenes, reference_scenes, _frame_features, FRECHET)
 
 
 def kid(
@@ -201,25 +194,25 @@ def kid(
     >>> revisit.kid(videos, reference).network  # doctest: +SKIP
     'efficientnet-lite0'
     """
-    kernel = kernel_distance, least_scenes_of_kernel
-    return _estimate(videos, reference, scenes, reference_scenes, _of_frames, 0, *kernel)
+    return _estimate(videos, reference, scenes, reference_scenes, _frame_features, KERNEL)
 
 
-def _of_video(video: Any, frames: int) -> Any:
-    return video_action(observe(video, "small.video", taken=frames))
+Extract = Callable[[Any], Any]  # the answer of a metric about a video, which has its features
 
 
-def _of_frames(video: Any, _: int) -> Any:
+def _video_features(frames: int) -> Extract:
+    return lambda video: video_action(observe(video, "small.video", taken=frames))
+
+
+def _frame_features(video: Any) -> Any:
     return frame_variety(observe(video, "small.integrity"))
 
 
-def _features(
-    videos: Sequence[Any], of_video: Callable[[Any, int], Any], frames: int
-) -> tuple[list[np.ndarray], Mapping[str, Any]]:
+def _features(videos: Sequence[Any], extract: Extract) -> tuple[list[np.ndarray], Mapping[str, Any]]:
     rows: list[np.ndarray] = []
     facts: Mapping[str, Any] = {}
     for number, video in enumerate(videos):
-        answer = of_video(video, frames)
+        answer = extract(video)
         if not isinstance(answer, Score) or answer.units is None:
             raise UsageError(f"video {number} has no features: {answer.sentence}")
         rows.append(np.atleast_2d(answer.units["feature"]))
@@ -234,26 +227,24 @@ def _estimate(
     reference: Sequence[Any],
     scenes: Sequence[Hashable] | None,
     reference_scenes: Sequence[Hashable] | None,
-    of_video: Callable[[Any, int], Any],
-    frames: int,
-    distance: Callable[..., SetDistance],
-    least: Callable[[int], int],
+    extract: Extract,
+    formula: DistanceFormula,
 ) -> DistanceEstimate:
     names = [("video", k) for k in range(len(videos))] if scenes is None else list(scenes)
     true_names = [("reference", k) for k in range(len(reference))] if reference_scenes is None else [*reference_scenes]
     for what, count, named in (("videos", len(videos), names), ("references", len(reference), true_names)):
         if len(named) != count:
             raise UsageError(f"{count} {what} have {len(named)} scenes; name one for each")
-    mine, facts = _features(videos, of_video, frames)
-    theirs, _ = _features(reference, of_video, frames)
+    mine, facts = _features(videos, extract)
+    theirs, _ = _features(reference, extract)
     fewest, dimensions = min(len(set(names)), len(set(true_names))), mine[0].shape[1]
-    needed, network = least(dimensions), str(facts["maker"])
+    needed, network = formula.least_scenes(dimensions), str(facts["maker"])
     value, interval, unscored = None, None, f"{needed} scenes are needed, and there are {fewest}"
     if fewest >= needed:
-        found = distance(
+        distance = formula.compute(
             np.concatenate(mine), np.concatenate(theirs), _spread(names, mine), _spread(true_names, theirs)
         )
-        value, interval, unscored = found.value, found.interval, ""
+        value, interval, unscored = distance.value, distance.interval, ""
     return DistanceEstimate(
         value, interval, len(videos), len(reference), fewest, dimensions, int(facts["frames"]),
         int(facts.get("size", 0)), network, lock.entry(network).files[0].sha256, unscored,

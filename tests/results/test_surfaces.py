@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from io import StringIO
@@ -19,6 +20,7 @@ from revisit.core import METRICS, SUITES, Case, Clip, Record, load_all
 from revisit.engine.dataset_cases import with_truth
 from revisit.engine.run_summary import current_results, summarise_results
 from revisit.report.pages import RunPages
+from revisit.report.run_list import diff_page
 from revisit.report.site import boards_of
 from revisit.report.verdict import verdict_view
 from revisit.report.videos import Videos
@@ -187,7 +189,18 @@ def _surfaces(run: Run) -> dict[str, dict[tuple[str, str], str]]:
         for column in board.columns
         if column.title != "places"
     }
+    html, _ = diff_page({"1": run, "2": Run(_copy_of(run))})
+    found["two runs"] = {
+        (model, re.sub(" [↑↓]$", "", title)): first
+        for model, table in re.findall(r"<h2><bdi>[^<]*:([^<:]+)</bdi> against.*?<tbody>(.*?)</tbody>", html, re.DOTALL)
+        for title, first in re.findall(r'<th scope="row"[^>]*>([^<]*)</th><td[^>]*>([^<]*)</td>', table)
+    }
     return found
+
+
+def _copy_of(run: Run) -> Path:
+    copy = run.path.with_name("copy")
+    return copy if copy.exists() else Path(shutil.copytree(run.path, copy))
 
 
 def test_every_surface_shows_the_same_number_under_the_same_name(run: Run) -> None:
@@ -229,6 +242,8 @@ def test_two_models_are_compared_under_the_same_names(run: Run) -> None:
     named = in_this_process(["compare", str(run.path), "goes-on", "resets", "--json", "-m", "return_consistency"])
     (delta,) = json.loads(named.stdout)["deltas"]
     assert number(delta["means"][1]) == expected["resets", "Same view after return"]
+    two_runs = _surfaces(run)["two runs"]  # by default the scores that rank, as the command's
+    assert {title for model, title in two_runs if model == "resets"} == set(map(metric_title, deltas))
 
 
 def test_clips_on_the_page_bear_the_name_of_the_score_that_they_show(run: Run) -> None:

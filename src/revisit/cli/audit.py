@@ -70,7 +70,7 @@ def audit(
 ) -> None:
     """Audit the metrics, unless a command of the group was named."""
     from revisit.audit import run
-    from revisit.core import GATES, METRICS, SUITES
+    from revisit.core import GATES
     from revisit.core.text import parts
 
     if ctx.invoked_subcommand is not None:
@@ -81,24 +81,14 @@ def audit(
         name = observer_set if _named(ctx, "observer_set") else "small"
         _on_benchmarks(out / "benchmarks", chosen, worlds, name, workers, fresh, json, quiet)
         return
-    for name in metric:
-        if not ((real or situations) and name in GATES):
-            METRICS[name]
-    for name in suite:
-        SUITES[name]
+    _check_names(suite, [name for name in metric if not ((real or situations) and name in GATES)])
     grid = run.AuditGrid(tuple(parts([kinds])), tuple(map(_number, parts([strengths]))), seeds, first_seed)
     rendered = None if quiet else console.Counter("rendered")
-    settings: AuditSettings = {
-        "set": observer_set,
-        "workers": workers,
-        "fresh": fresh,
-        "observed": console.progress(quiet),
-    }
+    observed = console.progress(quiet)
+    settings: AuditSettings = {"set": observer_set, "workers": workers, "fresh": fresh, "observed": observed}
     with console.resumable(out):
         if situations:
-            from revisit.audit.situations import render_situations
-
-            real = [render_situations(out / "situations", grid.scenes, fresh=fresh)]
+            real = [_situations(out, grid, fresh)]
         if real or steady is not None:
             findings, page, as_text = _on_clips(real, steady, out, metric, with_flips, settings)
         else:
@@ -111,6 +101,15 @@ def audit(
         typer.echo(as_text(findings))
     console.message(f"{'results' if page.suffix == '.json' else 'page'}: {page}")
     raise typer.Exit(1 if findings.get("grid", {}).get("failed") else 0)
+
+
+def _check_names(suites: list[str], metrics: list[str]) -> None:
+    """Refuse a suite or metric that there is not; the nearest is named."""
+    from revisit.core import METRICS, SUITES
+
+    for registry, names in ((METRICS, metrics), (SUITES, suites)):
+        for name in names:
+            registry[name]
 
 
 def _named(ctx: typer.Context, option: str) -> bool:
@@ -165,6 +164,13 @@ class AuditSettings(TypedDict):
     workers: int | None
     fresh: bool
     observed: Any  # progress of the clips
+
+
+def _situations(out: Path, grid: Any, fresh: bool) -> Path:
+    """Rendered situations that fool gates, with their labels."""
+    from revisit.audit.situations import render_situations
+
+    return render_situations(out / "situations", grid.scenes, fresh=fresh)
 
 
 def _on_clips(

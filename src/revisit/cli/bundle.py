@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
 from revisit.cli.options import JSON, RUN, out_option
+
+if TYPE_CHECKING:
+    from revisit.runs.bundle_check import BundleCheck
 
 app = Commands("Pack runs to hand in, check them, and publish a leaderboard.")
 
@@ -46,12 +49,12 @@ def check(
     if json:
         console.data({name: {"state": result.state, **asdict(result)} for name, result in checks.items()})
     for name, result in checks.items() if not json else ():
-        console_check(name, result)
+        _print_check(name, result)
     states = {result.state for result in checks.values()}
     raise typer.Exit(1 if "does not hold" in states else 3 if "holds in part" in states else 0)
 
 
-def console_check(name: str, checked: Any) -> None:
+def _print_check(name: str, checked: BundleCheck) -> None:
     """Print what came of a check, with at most ten problems."""
     typer.echo(
         console.clean(f"{name}: {checked.state}; {checked.scores} of {checked.planned} planned answers came out again")

@@ -72,8 +72,8 @@ def check(
     result = checked(expected, strangers=others, workers=workers, tell=lambda done, total: count(done, total, ""))
     if json:
         faults = [{**vars(fault), "clip": str(fault.clip)} for fault in result.faults]
-        told = {"not_checked": result.unchecked, "remarks": result.remarks}
-        console.data({"clips": result.clips, "there": result.there, "faults": faults, **told})
+        remarks = {"not_checked": result.unchecked, "remarks": result.remarks}
+        console.data({"clips": result.clips, "there": result.there, "faults": faults, **remarks})
         raise typer.Exit(1 if result.faults else 0)
     rows = []
     for kind, meaning in KINDS.items():

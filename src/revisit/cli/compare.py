@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from revisit.cli import console
 from revisit.cli.options import JSON, metric_option, out_option
+
+if TYPE_CHECKING:
+    from revisit.results.checkpoints import CheckpointChoice
+    from revisit.results.compare import Coverage, Delta
+    from revisit.results.trend import PointCoverage, Trend
+    from revisit.runs.comparability import Side, SideComparison
 
 SHOWN = 3  # clips to look at, for each direction
 WHAT = "Run directories, RUN:MODEL, or a run and names of its models. The first is what the others are compared with."
@@ -34,173 +40,143 @@ def compare(
     from dataclasses import asdict
 
     from revisit.core import UsageError, load_all
-    from revisit.results.compare import as_json, correct_for_all, coverage_of
-    from revisit.results.compare import compare as compared
-    from revisit.runs.comparability import asked_metrics, groups, match_sides, ranked_ids, read_sides, refusals
+    from revisit.results.compare import as_json
+    from revisit.runs.comparability import compare_sides, match_sides, read_sides
 
     load_all()
-    entries = read_sides(what)
-    if len(entries) < 2:
+    sides = read_sides(what)
+    if len(sides) < 2:
         raise UsageError("one model alone has nothing to be compared with; give another run, or RUN:MODEL")
-    metric = _named(metric, entries)
-    pairs, refused = [], {}
-    for first, rivals in _increments(entries) if increments else match_sides(entries):
-        for other in rivals:
-            asked = list(first.facts["protocol"]["metrics"]) if show_all else asked_metrics(first.facts)
-            metrics = metric or ranked_ids([first, other], asked)
-            reasons = refusals(first, other, metrics)
-            refused.update(
-                {
-                    f"{metric_id} of {first.entry.name} and {other.entry.name}": reason
-                    for metric_id, reason in reasons.items()
-                }
-            )
-            comparable = [metric_id for metric_id in metrics if metric_id not in reasons]
-            pairs.append((first, other, comparable))
-    counts = [len(comparable) for _, _, comparable in pairs]
-    if refused and not any(counts):
-        listed = "; ".join(sorted(set(refused.values())))
-        raise UsageError(f"these runs cannot be subtracted: {listed}")
-    results = [
-        delta
-        for first, other, comparable in pairs
-        for delta in compared(first.entry, [other.entry], comparable, groups(first, by))
-    ]
-    results = correct_for_all(results)
-    compared_pairs = {(delta.first, delta.second) for delta in results}
-    disjoint = [
-        f"{first.entry.name} and {other.entry.name}"
-        for first, other, comparable in pairs
-        if comparable and (first.entry.name, other.entry.name) not in compared_pairs
-    ]
-    coverages = [coverage_of(first.entry, other.entry) for first, other, _ in pairs]
-    if not results and not (gate and any(one.problems for one in coverages)):
+    pairs = _increments(sides) if increments else match_sides(sides)
+    comparisons = compare_sides(pairs, _named(metric, sides), by, every=show_all)
+    refused = {f"{id} of {one.names}": why for one in comparisons for id, why in one.refusals.items()}
+    if refused and not any(one.metrics for one in comparisons):
+        raise UsageError(f"these runs cannot be subtracted: {'; '.join(sorted(set(refused.values())))}")
+    deltas = [delta for one in comparisons for delta in one.deltas]
+    disjoint = [one.names for one in comparisons if one.metrics and not one.deltas]
+    if not deltas and not (gate and any(one.coverage.problems for one in comparisons)):
         raise UsageError(f"nothing to compare: no clip has a score of both {'; of both '.join(disjoint)}")
-    for pair in disjoint:
-        console.message(f"not compared: no clip has a score of both {pair}")
+    for names in disjoint:
+        console.message(f"not compared: no clip has a score of both {names}")
     if json:
-        console.data(
-            {
-                "deltas": [as_json(delta) for delta in results],
-                "refused": refused,
-                "coverage": [{**asdict(one), "problems": one.problems} for one in coverages],
-            }
-        )
+        coverages = [{**asdict(one.coverage), "problems": one.coverage.problems} for one in comparisons]
+        console.data({"deltas": [as_json(delta) for delta in deltas], "refused": refused, "coverage": coverages})
     else:
-        _show(results, refused)
-        _show_coverage(coverages)
+        for one in comparisons:
+            _show(one)
+        _show_remarks(deltas, refused)
+        _show_coverage([one.coverage for one in comparisons])
     if gate:
-        raise typer.Exit(_gate(results, coverages))
+        raise typer.Exit(_gate(comparisons))
 
 
-def _named(metric: list[str], sides: list[Any]) -> list[str]:
+def _named(metric: list[str], sides: list[Side]) -> list[str]:
     """The metrics that were named, of those that one of the runs asked."""
     from revisit.results.metric_names import metrics_named
 
-    asked = dict.fromkeys(id for side in sides for id in side.facts["protocol"]["metrics"])
-    return metrics_named(metric, list(asked), "these runs", sides[0].facts["suite"])
+    metrics = dict.fromkeys(id for side in sides for id in side.facts["protocol"]["metrics"])
+    return metrics_named(metric, list(metrics), "these runs", sides[0].facts["suite"])
 
 
-def _gate(deltas: list[Any], coverages: list[Any]) -> int:
+def _gate(comparisons: list[SideComparison]) -> int:
     """Say what is worse than the first, and what was not compared; the exit code."""
     from revisit.results.ceilings import counts_as_memory
     from revisit.results.display import metric_title
     from revisit.results.score_names import measured_id
 
+    deltas = [delta for one in comparisons for delta in one.deltas]
     problems = [
         f"{delta.second} is worse than {delta.first} in {metric_title(delta.metric)}"
         for delta in deltas
         if delta.better == delta.first
     ]
-    problems += [problem for coverage in coverages for problem in coverage.problems]
-    tested = [delta for delta in deltas if delta.p is not None]
-    for coverage in coverages:
-        mine = [delta for delta in deltas if (delta.first, delta.second) == (coverage.first, coverage.second)]
-        memory = [delta for delta in mine if counts_as_memory(measured_id(delta.metric))]
-        pair = f"{coverage.first} and {coverage.second}"
+    problems += [problem for one in comparisons for problem in one.coverage.problems]
+    for one in comparisons:
+        memory = [delta for delta in one.deltas if counts_as_memory(measured_id(delta.metric))]
         if not memory:
-            problems.append(f"no metric of memory was compared between {pair}")
+            problems.append(f"no metric of memory was compared between {one.names}")
         elif not any(delta.p is not None for delta in memory):
-            problems.append(f"no metric of memory could be tested between {pair}: {memory[0].method}")
+            problems.append(f"no metric of memory could be tested between {one.names}: {memory[0].method}")
     for problem in problems:
         console.message(f"gate: {problem}")
-    console.message(f"gate: {'failed' if problems else 'passed'} ({len(tested)} of {len(deltas)} comparisons tested)")
+    tested = sum(delta.p is not None for delta in deltas)
+    console.message(f"gate: {'failed' if problems else 'passed'} ({tested} of {len(deltas)} comparisons tested)")
     return 1 if problems else 0
 
 
-def _increments(entries: list[Any]) -> list[tuple[Any, list[Any]]]:
+def _increments(sides: list[Side]) -> list[tuple[Side, Side]]:
     """Every model that came from another one here, beside that one."""
     from revisit.core import UsageError
     from revisit.results.model_facts import facts_for
 
-    facts = facts_for(list(dict.fromkeys(side.run.path for side in entries)))
-    names = [side.model for side in entries]
-    pairs = [(facts.came_from(side.model, names), side) for side in entries]
-    increments = [(next(one for one in entries if one.model == origin), [side]) for origin, side in pairs if origin]
+    facts = facts_for(list(dict.fromkeys(side.run.path for side in sides)))
+    by_model = {side.model: side for side in reversed(sides)}
+    origins = [(facts.came_from(side.model, list(by_model)), side) for side in sides]
+    increments = [(by_model[origin], side) for origin, side in origins if origin]
     if not increments:
         raise UsageError("no model here says in models.yaml which of the others it came from (`from`)")
     return increments
 
 
-def _show(deltas: list[Any], refused: dict[str, str]) -> None:
+def _show(one: SideComparison) -> None:
+    """Print a table of the differences, the clips to look at, and a table for each way to split the clips."""
     from revisit.core import METRICS
-    from revisit.results.display import column_head, ends, metric_title, number, signed
+    from revisit.results.display import metric_title, signed
     from revisit.results.score_names import measured_id
 
-    for first, second in dict.fromkeys((delta.first, delta.second) for delta in deltas):
-        mine = [delta for delta in deltas if (delta.first, delta.second) == (first, second)]
-        heads = [
-            f"{second} against {first}, same clips",
-            first,
-            second,
-            "difference",
-            "95 %",
-            "p (Holm)",
-            "won : lost",
-            "clips",
+    first, second = one.first.entry.name, one.second.entry.name
+    heads = ["difference", "95 %", "p (Holm)", "won : lost", "clips"]
+    if one.deltas:
+        rows = [_row(delta) for delta in one.deltas]
+        console.table([f"{second} against {first}, same clips", first, second, *heads], rows, numbers=True)
+    for delta in one.deltas:
+        title = metric_title(delta.metric)
+        higher = METRICS[measured_id(delta.metric)].higher_is_better is not False
+        looks = [look for look in delta.looks if look.difference]
+        better = [look for look in looks if (look.difference > 0) == higher][:SHOWN]
+        worse = [look for look in looks if (look.difference > 0) != higher][:SHOWN]
+        sentences = [
+            f"{word} {', '.join(f'{look.name} ({signed(look.difference)})' for look in some)}"
+            for word, some in (("won", better), ("lost", worse))
+            if some
         ]
-        rows = []
-        for delta in mine:
-            mark = " better" if delta.better == second else " worse" if delta.better == first else ""
-            rows.append(
-                [
-                    column_head(delta.metric),
-                    number(delta.means[0]), number(delta.means[1]), signed(delta.difference) + mark,
-                    ends(delta.interval) if delta.interval else delta.method,
-                    _p(delta.corrected),
-                    f"{delta.wins} : {delta.losses}", f"{delta.clips} of {delta.scenes} scenes",
-                ]
-            )  # fmt: skip
-        console.table(heads, rows, numbers=True)
-        for delta in mine:
-            higher = METRICS[measured_id(delta.metric)].higher_is_better is not False
-            better = [look for look in delta.looks if look.difference and (look.difference > 0) == higher][:SHOWN]
-            worse = [look for look in delta.looks if look.difference and (look.difference > 0) != higher][:SHOWN]
-            sentences = [
-                f"{word} {', '.join(map(_clip, some))}" for word, some in (("won", better), ("lost", worse)) if some
-            ]
-            if sentences:
-                console.message(f"{metric_title(delta.metric)}: {'; '.join(sentences)}")
-            for name, parts in delta.parts.items():
-                rows = [
-                    [part.group, signed(part.difference), ends(part.interval) if part.interval else "too few scenes",
-                     f"{part.wins} : {part.losses}", str(part.clips)]
-                    for part in parts
-                ]  # fmt: skip
-                heads = [f"{metric_title(delta.metric)} by {name}", "difference", "95 %", "won : lost", "clips"]
-                console.table(heads, rows, numbers=True)
-    together: dict[str, list[str]] = {}
-    for what, why in refused.items():
-        together.setdefault(why, []).append(what.partition(" of ")[0])
-    for why, ids in together.items():
-        console.message(f"not compared: {', '.join(dict.fromkeys(ids))}: {why}")
+        if sentences:
+            console.message(f"{title}: {'; '.join(sentences)}")
+        for name, parts in delta.parts.items():
+            rows = [
+                [part.group, signed(part.difference), part.interval_text, f"{part.wins} : {part.losses}",
+                 str(part.clips)]
+                for part in parts
+            ]  # fmt: skip
+            console.table([f"{title} by {name}", *heads[:2], *heads[3:]], rows, numbers=True)
+
+
+def _row(delta: Delta) -> list[str]:
+    from revisit.results.display import column_head, number, signed
+
+    mark = f" {delta.word}" if delta.word else ""
+    p = delta.corrected
+    return [
+        column_head(delta.metric), number(delta.means[0]), number(delta.means[1]), signed(delta.difference) + mark,
+        delta.interval_text, "" if p is None else f"{p:.3f}" if p >= 0.001 else "< 0.001",
+        f"{delta.wins} : {delta.losses}", f"{delta.clips} of {delta.scenes} scenes",
+    ]  # fmt: skip
+
+
+def _show_remarks(deltas: list[Delta], refused: dict[str, str]) -> None:
+    """Tell what was not compared, and why."""
+    from revisit.core.grouping import group_items
+
+    for why, names in group_items(refused, refused.__getitem__).items():
+        metrics = dict.fromkeys(name.partition(" of ")[0] for name in names)
+        console.message(f"not compared: {', '.join(metrics)}: {why}")
     if any(delta.seeds for delta in deltas):
         console.message("several seeds of a clip were folded into their mean")
     if not deltas:
         console.message("there is no clip that both have a score of")
 
 
-def _show_coverage(coverages: list[Any]) -> None:
+def _show_coverage(coverages: list[Coverage]) -> None:
     """Tell how many clips were delivered, and on how many the camera left and came back, where the sides differ."""
     for coverage in coverages:
         counts = [f"{n} of {of} clips" for n, of in zip(coverage.delivered, coverage.asked, strict=True)]
@@ -214,16 +190,6 @@ def _show_coverage(coverages: list[Any]) -> None:
             )
         if sentences:
             console.message("; ".join(sentences))
-
-
-def _p(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}" if value >= 0.001 else "< 0.001"
-
-
-def _clip(look: Any) -> str:
-    from revisit.results.display import signed
-
-    return f"{look.sample}{' ' + look.condition if look.condition else ''} ({signed(look.difference)})"
 
 
 def trend(
@@ -245,32 +211,18 @@ def trend(
     from revisit.results.checkpoints import choose_checkpoints
     from revisit.results.display import metric_title
     from revisit.results.trend import coverages, has_progress, trends
-    from revisit.runs.comparability import asked_metrics, date_of, ranked_ids, read_sides, refusals, step_of
+    from revisit.runs.comparability import asked_metrics, order_sides, ranked_ids, read_sides, refusals
 
     load_all()
-    entries = read_sides(what)
-    if len(entries) < 2:
+    sides = read_sides(what)
+    if len(sides) < 2:
         raise UsageError("a trend needs at least two runs or models")
-    if by not in ("step", "date", "order"):
-        raise UsageError(f"--by takes step, date or order, not {by!r}")
-    keys: list[Any] = [step_of(side) if by == "step" else date_of(side) for side in entries]
-    if by == "order":
-        keys = list(range(len(entries)))
-    if any(key is None for key in keys):
-        unknown = next(side.entry.name for side, key in zip(entries, keys, strict=True) if key is None)
-        raise UsageError(f"{unknown!r} has no number in its name; --by date or --by order takes another order")
-    order = sorted(range(len(entries)), key=lambda k: keys[k])
-    ordered = [entries[k] for k in order]
+    labels, ordered = map(list, zip(*order_sides(sides, by), strict=True))
     metrics = _named(metric, ordered) or ranked_ids(ordered, asked_metrics(ordered[0].facts))
-    refused: dict[str, str] = {}
-    for side in ordered[1:]:
-        refused.update(refusals(ordered[0], side, metrics))
-    comparable = [metric_id for metric_id in metrics if metric_id not in refused]
+    refused = {id: why for side in ordered[1:] for id, why in refusals(ordered[0], side, metrics).items()}
+    comparable = [id for id in metrics if id not in refused]
     if not comparable:
         raise UsageError(f"these runs cannot be put on one curve: {'; '.join(sorted(set(refused.values())))}")
-    labels = [
-        str(keys[k]) if by == "step" else str(keys[k])[:16] if by == "date" else entries[k].entry.name for k in order
-    ]
     points = [side.entry for side in ordered]
     curves, coverage = trends(points, comparable), coverages(points)
     choices = choose_checkpoints(points, comparable, labels)
@@ -292,7 +244,11 @@ def trend(
 
 
 def _show_trend(
-    labels: list[str], curves: list[Any], coverage: list[Any], choices: list[Any], refused: dict[str, str]
+    labels: list[str],
+    curves: list[Trend],
+    coverage: list[PointCoverage],
+    choices: list[CheckpointChoice],
+    refused: dict[str, str],
 ) -> None:
     """Print coverage and scores of each point, what the curves say, and which point to keep."""
     from revisit.core.grouping import group_items

@@ -32,6 +32,15 @@ def message(text: str) -> None:
     typer.echo(clean(text), err=True)
 
 
+def write_or_print(text: str, out: Path | None) -> None:
+    """Write text to a file and print its path, or print the text itself to stdout."""
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+        typer.echo(str(out))
+
+
 def clean(text: str) -> str:
     """Text without control characters, so that a file name cannot drive the terminal."""
     from revisit.core.text import printable_text
@@ -277,10 +286,10 @@ def _look_away_column(
     from revisit.results.funnel import count_testable
 
     if counts:
-        found = {model: counts["models"].get(model) for model in models}
+        counts_by_model = {model: counts["models"].get(model) for model in models}
         text = {
             model: f"{count['left']}, {count['returned']} of {count['asked']}" if count and count["asked"] else ""
-            for model, count in found.items()
+            for model, count in counts_by_model.items()
         }
         return ["looks away, comes back"], {model: [text[model]] for model in models}
     testable = {model: count_testable(entry["funnel"]) for model, entry in models.items()}
@@ -340,8 +349,8 @@ def _all_scores(content: Mapping[str, Any]) -> None:
     for start in range(0, len(models), MODELS_PER_TABLE):
         shown = models[start : start + MODELS_PER_TABLE]
         counts = [count_testable(content["models"][model]["funnel"]) for model in shown]
-        told = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
-        rows = [["testable clips", *told]] if any(counts) else []
+        shares = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
+        rows = [["testable clips", *shares]] if any(counts) else []
         heads = [_headed(model, content["models"][model]) for model in shown]
         entries = {model: content["models"][model] for model in shown}
         if truth and start + MODELS_PER_TABLE >= len(models):
@@ -372,13 +381,13 @@ def _unscored(models: Mapping[str, Any]) -> None:
     """Print a line per kind of reason: how many clips it left unscored, metric by metric."""
     from revisit.results.display import reason_title
 
-    found: dict[str, dict[str, int]] = {}
+    clips_by_kind: dict[str, dict[str, int]] = {}
     for entry in models.values():
         for id, score in entry.get("scores", {}).items():
             for kind, n in score.get("unscored", {}).items():
-                counts = found.setdefault(kind, {})
+                counts = clips_by_kind.setdefault(kind, {})
                 counts[id] = counts.get(id, 0) + n
-    for kind, counts in sorted(found.items()):
+    for kind, counts in sorted(clips_by_kind.items()):
         message(f"unscored, {reason_title(kind)}: {_named([f'{id} {n}' for id, n in counts.items()])}")
 
 
@@ -412,20 +421,20 @@ def _score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -> list[
         for kind, named in (("scores", ""), ("held", HELD_TITLE)):
             if kind == "scores" or any(id in entry.get(kind, {}) for entry in entries.values()):
                 head = f"{column['title']}{named} {arrow(column['higher_is_better'])}".rstrip()
-                found = [entry.get(kind, {}).get(id) for entry in entries.values()]
-                rows.append([head, *("" if content is None else cell(content) for content in found)])
+                contents = [entry.get(kind, {}).get(id) for entry in entries.values()]
+                rows.append([head, *("" if content is None else cell(content) for content in contents)])
     return rows
 
 
 def diagnoses(content: Mapping[str, Any]) -> None:
     """Print for each model which failures its clips show, and in how many of them."""
     for model, entry in content.get("models", {}).items():
-        found = [f"{title} {n}" for title, n in entry["findings"].items()]
-        if not found:
-            found = [_nothing_found(entry)] if entry["clips"] else []
+        findings = [f"{title} {n}" for title, n in entry["findings"].items()]
+        if not findings:
+            findings = [_nothing_found(entry)] if entry["clips"] else []
         if entry["unreadable"]:
-            found.append(f"{entry['unreadable']} could not be read")
-        message(f"diagnosis of {model} ({counted(entry['clips'], 'clip')}): {', '.join(found)}")
+            findings.append(f"{entry['unreadable']} could not be read")
+        message(f"diagnosis of {model} ({counted(entry['clips'], 'clip')}): {', '.join(findings)}")
 
 
 def _nothing_found(entry: Mapping[str, Any]) -> str:
@@ -442,10 +451,14 @@ def _nothing_found(entry: Mapping[str, Any]) -> str:
     )
 
 
-def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
+def notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequence[str]]) -> None:
     """Print what was noticed about files, a line each, for the first ten."""
     names = {case["digest"]: case["id"] for case in plan["cases"]}
-    lines = [f"note: {names.get(clip, clip[:12])}: {note}" for clip, said in found.items() for note in said]
+    lines = [
+        f"note: {names.get(clip, clip[:12])}: {note}"
+        for clip, clip_notes in notes_by_clip.items()
+        for note in clip_notes
+    ]
     for line in lines[:10]:
         message(line)
     if len(lines) > 10:

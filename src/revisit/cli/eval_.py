@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from revisit.cli import options
 from revisit.cli.layouts import ask_for_layout
 from revisit.cli.running import print_summary, run_evaluation
-
-if TYPE_CHECKING:
-    from revisit.results.run import Run
 
 
 def eval_(
@@ -58,55 +53,29 @@ def eval_(
 
     After a metric or a protocol changed, `--rescore` with the run answers again in seconds.
     """
+    from revisit.engine.evaluation import network_settings, rescored_run
     from revisit.engine.executors import find_executor
     from revisit.engine.request import Request
     from revisit.media import Limits
-    from revisit.networks import settings
 
     if rescore:
         allowed = ("source", "rescore", "report", "show_all", "json", "quiet")
         options.refuse_others(ctx, allowed, "--rescore, which takes everything from the run")
         # No remark was printed before: all of them go with the summary.
-        raise typer.Exit(print_summary(_rescore(source), report=report, show_all=show_all, json=json, quiet=True))
-    # Workers and the process that runs the networks inherit these.
-    environment = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
-    os.environ.update({name: value for name, value in environment.items() if value})
-    settings.check()
-    request = Request.of(
-        source,
-        suite,
-        observer_set,
-        protocol,
-        metric,
-        limit,
-        align,
-        root,
-        option,
-        judge,
-        param,
-        truth,
-        only,
-        layout,
-        reference,
-    )
-    request = ask_for_layout(request, quiet=quiet or json)
-    run = run_evaluation(
-        request,
-        out or request.default_folder,
-        quiet=quiet,
-        fresh=fresh,
-        workers=workers,
-        executor=find_executor(executor, address, workers),
-        limits=Limits.parse(limits),
-    )
+        raise typer.Exit(print_summary(rescored_run(source), report=report, show_all=show_all, json=json, quiet=True))
+    with network_settings(device, precision, batch):
+        request = Request.of(
+            source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth, only,
+            layout, reference,
+        )  # fmt: skip
+        request = ask_for_layout(request, quiet=quiet or json)
+        run = run_evaluation(
+            request,
+            out or request.default_folder,
+            quiet=quiet,
+            fresh=fresh,
+            workers=workers,
+            executor=find_executor(executor, address, workers),
+            limits=Limits.parse(limits),
+        )
     raise typer.Exit(print_summary(run, report=report, show_all=show_all, json=json, quiet=quiet))
-
-
-def _rescore(path: Path) -> Run:
-    """Score a run again, as it was asked for."""
-    from revisit.engine.request import Request
-    from revisit.engine.run import rescore
-    from revisit.results.run import Run
-
-    details = Run(path).facts
-    return rescore(Request.from_json(details["request"]).plan(judge=details["protocol"].get("judge")), path)

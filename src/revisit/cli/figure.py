@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from revisit.cli import console
 from revisit.cli.options import JSON, RUN, metric_option, out_option
+
+if TYPE_CHECKING:
+    from revisit.core import Case
+    from revisit.results import Results
+    from revisit.results.run import Run
 
 KINDS = ("radar", "horizon", "correlation", "phases", "scatter", "path", "strip")
 ROWS = ("model", "condition", "seed", "subset")
@@ -60,7 +66,7 @@ def figure(
         typer.echo(str(out))
 
 
-def _over_time(results: Any, metrics: list[str]) -> list[str]:
+def _over_time(results: Results, metrics: list[str]) -> list[str]:
     """Of the verdict's metrics those with values over time; else the plainest that have."""
     candidates = [*metrics, "psnr", "motion_amount"]
     series_metrics = [
@@ -71,7 +77,7 @@ def _over_time(results: Any, metrics: list[str]) -> list[str]:
     return series_metrics[:3] or metrics[:1]
 
 
-def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: str, frames: str, run: Any) -> Any:
+def _of_scene(kind: str, results: Results, metrics: list[str], sample: str, rows: str, frames: str, run: Run) -> Any:
     from revisit.core import SUITES, UsageError
     from revisit.core.text import alternatives
     from revisit.geometry.camera_script import parse_script
@@ -91,7 +97,7 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
     scene_cases = results.where(sample=sample).cases
     if kind == "path":
 
-        def asked(case: Any, count: int) -> Any:
+        def requested_turns(case: Case, count: int) -> Any:
             import numpy as np
 
             if not case.camera:
@@ -99,7 +105,7 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
             turns = timed_path(parse_script(case.camera), count)[:, :3, :3]
             return np.stack(to_yaw_pitch(turns @ turns[0].T), axis=1)
 
-        return figures.path(results, scene_cases, asked)
+        return figures.path(results, scene_cases, requested_turns)
     cases = _differing(scene_cases, rows)
     corrected, suite = held_to_truth(results), run.summary["suite"]
     answers = make_verdict(results, SUITES[suite].card if suite in SUITES else {}).answers
@@ -132,7 +138,7 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
     return figures.strip(strip_rows, columns)
 
 
-def _differing(cases: Any, rows: str) -> list[Any]:
+def _differing(cases: Sequence[Case], rows: str) -> list[Case]:
     """Clips of one scene that differ in exactly one thing: all else is as in the first of them."""
     from revisit.core import UsageError
 

@@ -111,10 +111,18 @@ def _print_plans(batches: Sequence[JobBatch], maker: GeneratorChoice, settings: 
     """Print what would be made, and the space it needs."""
     from revisit.control.generation import disk_free, plan_rows, with_ceilings
 
+    columns = ["subset", "condition", "jobs", "there", "frames", "fps", "size", "seconds"]
     for batch, _, _ in with_ceilings(batches, maker, settings):
         _print_left_out(batch)
-        rows = plan_rows(batch.jobs)
-        _print_plan(batch.home, rows, sum(row["bytes"] for row in rows), disk_free(batch.home), json)
+        rows: Sequence[Mapping[str, Any]] = plan_rows(batch.jobs)
+        need, free = sum(row["bytes"] for row in rows), disk_free(batch.home)
+        if json:
+            console.data({"home": str(batch.home), "plan": rows, "bytes": need, "free": free})
+            continue
+        typer.echo(str(batch.home))
+        console.table(columns, [[str(row[name]) for name in columns] for row in rows])
+        jobs, there = (sum(row[name] for row in rows) for name in ("jobs", "there"))
+        typer.echo(f"{jobs} clips, {there} already made; about {need / 1e6:.1f} MB to come, {free / 1e9:.1f} GB free")
 
 
 def _generate_batches(
@@ -234,14 +242,3 @@ def options_of(texts: list[str]) -> dict[str, str]:
     if wrong is not None:
         raise UsageError(f"--option {wrong}: expected name=value")
     return dict(text.split("=", 1) for text in texts)
-
-
-def _print_plan(folder: Path, rows: Sequence[Mapping[str, Any]], need: int, free: int, json: bool) -> None:
-    if json:
-        console.data({"home": str(folder), "plan": rows, "bytes": need, "free": free})
-        return
-    typer.echo(f"{folder}")
-    columns = ["subset", "condition", "jobs", "there", "frames", "fps", "size", "seconds"]
-    console.table(columns, [[str(row[name]) for name in columns] for row in rows])
-    jobs, there = (sum(row[name] for row in rows) for name in ("jobs", "there"))
-    typer.echo(f"{jobs} clips, {there} already made; about {need / 1e6:.1f} MB to come, {free / 1e9:.1f} GB free")

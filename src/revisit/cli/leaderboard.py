@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from revisit.cli import console
 from revisit.cli.options import JSON, out_option
+
+if TYPE_CHECKING:
+    from revisit.results.leaderboards import Board
 
 COLUMNS_PER_TABLE = 10
 FORMATS = ("terminal", "markdown", "latex", "csv", "html")
@@ -38,7 +41,7 @@ def leaderboard(
 
 
 def written_as(
-    boards: list[Any], table_format: str, sort: str, out: Path | None = None, runs: Sequence[Path] = ()
+    boards: list[Board], table_format: str, sort: str, out: Path | None = None, runs: Sequence[Path] = ()
 ) -> None:
     """Print boards in a format, or write them to a file; a column to sort by must be there.
 
@@ -49,17 +52,14 @@ def written_as(
     if table_format not in FORMATS:
         raise UsageError(f"unknown format {table_format!r}; choose one of {', '.join(FORMATS)}")
     require_column(boards, sort)
-    if out is not None:
-        out.write_text(_text(boards, table_format, sort, _reports(runs, out)), encoding="utf-8")
-        typer.echo(str(out))
-    elif table_format == "terminal":
+    if out is None and table_format == "terminal":
         for board in boards:
             _show(board, sort)
     else:
-        typer.echo(_text(boards, table_format, sort, _reports(runs, None)), nl=False)
+        console.write_or_print(_text(boards, table_format, sort, _reports(runs, out)), out)
 
 
-def _text(boards: list[Any], table_format: str, sort: str, reports: dict[str, str]) -> str:
+def _text(boards: list[Board], table_format: str, sort: str, reports: dict[str, str]) -> str:
     from revisit.report import leaderboards
     from revisit.report.leaderboard_page import as_html
 
@@ -88,7 +88,7 @@ def _reports(runs: Sequence[Path], out: Path | None) -> dict[str, str]:
     return reports
 
 
-def require_column(boards: Sequence[Any], sort: str) -> None:
+def require_column(boards: Sequence[Board], sort: str) -> None:
     """Refuse to sort by a column that no board has."""
     from revisit.core import UsageError
     from revisit.core.text import alternatives
@@ -99,19 +99,19 @@ def require_column(boards: Sequence[Any], sort: str) -> None:
         raise UsageError(f"unknown column {sort!r}; {alternatives(sort, [*titles, *names])}")
 
 
-def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Any]:
+def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Board]:
     """The boards asked for: those of runs, then those of result files, then the printed ones."""
     from revisit.core import SUITES
     from revisit.results.leaderboards import join_boards
 
-    own: list[Any] = []
-    files: list[Any] = []
+    own: list[Board] = []
+    files: list[Board] = []
     suites: dict[str, None] = {}
     for path in runs:
         suite, boards, is_run = _board(path, subset)
         suites[suite] = None
         (own if is_run else files).extend(boards)
-    printed: list[Any] = []
+    printed: list[Board] = []
     if published or supplement:
         for name in suites or SUITES:  # the tables of a benchmark say nothing of another one
             tables = SUITES[name].published if name in SUITES else None
@@ -121,7 +121,7 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
     return [*join_boards(own), *files, *printed]
 
 
-def _board(path: Path, subset: str) -> tuple[str, Sequence[Any], bool]:
+def _board(path: Path, subset: str) -> tuple[str, Sequence[Board], bool]:
     """Suite and boards of a run, or of result files by a benchmark's own scripts, and which of the two it is."""
     from revisit.core import SUITES
     from revisit.results.leaderboards import RunFacts, board_of_run
@@ -139,7 +139,7 @@ def _board(path: Path, subset: str) -> tuple[str, Sequence[Any], bool]:
     return suite_id, [board_of_run(facts, subset=subset)] if boards is None else boards(facts, subset), True
 
 
-def _show(board: Any, sort: str) -> None:
+def _show(board: Board, sort: str) -> None:
     """Print a board, as many columns at a time as fit, and name the columns in which nobody has a value."""
     from revisit.report.leaderboards import head
     from revisit.results.leaderboards import sorted_rows

@@ -111,9 +111,4 @@ def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
     if json:
         console.data(uses_by_entry)
         return
-    text = bibtex(uses_by_entry)
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        out.write_text(text, encoding="utf-8")
-        typer.echo(str(out))
+    console.write_or_print(bibtex(uses_by_entry), out)

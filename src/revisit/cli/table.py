@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from revisit.cli import console
 from revisit.cli.options import JSON, metric_option, out_option
+
+if TYPE_CHECKING:
+    from revisit.results.leaderboards import Board
 
 FORMATS = ("markdown", "latex", "csv")
 
@@ -46,14 +49,10 @@ def table(
         content += f"\n{BEST_RULE}\n"
     elif table_format == "latex":
         content += f"% {BEST_RULE}\n"
-    if out is not None:
-        out.write_text(content, encoding="utf-8")
-        typer.echo(str(out))
-    else:
-        typer.echo(content, nl=False)
+    console.write_or_print(content, out)
 
 
-def _boards(runs: list[Path], metric: list[str], measured: bool) -> list[Any]:
+def _boards(runs: list[Path], metric: list[str], measured: bool) -> list[Board]:
     from revisit.core import UsageError
     from revisit.results.leaderboards import RunFacts, board_of_run, column_of, headline_ids, join_boards
     from revisit.results.metric_names import metrics_named
@@ -74,7 +73,7 @@ def _boards(runs: list[Path], metric: list[str], measured: bool) -> list[Any]:
     return join_boards(boards)
 
 
-def _grouped(boards: list[Any], by: str, runs: list[Path], models: Path | None) -> list[Any]:
+def _grouped(boards: list[Board], by: str, runs: list[Path], models: Path | None) -> list[Board]:
     """Rows in groups by a fact of their models."""
     if not by:
         return boards
@@ -89,7 +88,7 @@ def _grouped(boards: list[Any], by: str, runs: list[Path], models: Path | None) 
     ]
 
 
-def _with_cost(boards: list[Any], runs: list[Path], models: Path | None) -> list[Any]:
+def _with_cost(boards: list[Board], runs: list[Path], models: Path | None) -> list[Board]:
     """Boards with columns of what generating costs, of which less is better."""
     from dataclasses import replace
 

@@ -36,18 +36,15 @@ def chosen(ids: list[str] | None, observer_set: str, suite: str, metric: list[st
         if observer_set or suite or metric:
             raise UsageError("give either ids or --set, --suite and --metric, not both")
         return [entry(name).id for name in ids]
-    if suite or metric:
+    if observer_set or suite or metric:
         from revisit.engine.availability import weights_used
 
         used = weights_used(observer_set or DEFAULT_SET, suite, metric)
+        if not (suite or metric):
+            return [name for name, one in lock.items() if observer_set in one.sets or name in used]
         if not used:
             raise UsageError(f"the chosen metrics need no weights in the set {observer_set or DEFAULT_SET!r}")
         return [entry(name).id for name in used]
-    if observer_set:
-        from revisit.engine.availability import weights_used
-
-        used = weights_used(observer_set)
-        return [name for name, one in lock.items() if observer_set in one.sets or name in used]
     if not everything:
         raise UsageError(
             "choose weights: ids, --set small, --suite NAME or --metric NAME; `revisit weights list` shows all"

@@ -115,13 +115,13 @@ def _inside(name: str, allowed: Sequence[Path]) -> Path:
 
 def details_of(fields: Mapping[str, object]) -> dict[str, object]:
     """What a sample says of its clip, by the names of a manifest; what is left goes to the annotations."""
-    known = ("model", "camera", "seed", "fps", "target", "phases", "group", "subset", "condition")
-    details = {name: fields[name] for name in known if fields.get(name) not in (None, "")}
+    fields_of_manifest = ("model", "camera", "seed", "fps", "target", "phases", "group", "subset", "condition")
+    details = {name: fields[name] for name in fields_of_manifest if fields.get(name) not in (None, "")}
     prompt = next((str(fields[name]) for name in PROMPTS if fields.get(name)), "")
     rest = {
         name: value
         for name, value in fields.items()
-        if name not in (*known, *PROMPTS, *NAMES) and isinstance(value, str | int | float | bool)
+        if name not in (*fields_of_manifest, *PROMPTS, *NAMES) and isinstance(value, str | int | float | bool)
     }
     return {**details, **({"prompt": prompt} if prompt else {}), **({"annotations": rest} if rest else {})}
 

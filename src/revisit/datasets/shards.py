@@ -68,7 +68,7 @@ def _entry(sample: Mapping[str, object], store: ClipStore) -> DatasetEntry | Rej
         if content is None:
             endings = ", ".join(key for key in sample if not key.startswith("__"))
             raise Unusable(f"none of its files is a video, a picture with a number or an npy array ({endings})")
-        truth = next((found for word in REFERENCES if (found := _content(sample, f"{word}.")) is not None), None)
+        truth = next((part for word in REFERENCES if (part := _content(sample, f"{word}.")) is not None), None)
         reference = None if truth is None else store.put(f"{name}.reference", truth, fps)
         return DatasetEntry(name, store.put(name, content, fps), reference, details_of(fields))
     except (Unusable, ValueError, OSError) as error:

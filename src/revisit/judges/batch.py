@@ -12,20 +12,20 @@ Recorded replies are read anew: what an earlier version took for an answer and i
 from __future__ import annotations
 
 import queue
-import random
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
-from revisit.core import RevisitError
 from revisit.core.threads import start_thread
 from revisit.judges.budget import Budget, expected
 from revisit.judges.probability import at_first_word
 from revisit.judges.protocol import Frames, Judge, JudgeAnswer, NoReply, Refused, Reply, Stopped, Usage
 from revisit.judges.questions import Malformed, Question, YesNo, locate_answer
 from revisit.judges.store import AnswerStore, answer_key
+from revisit.servers.patience import PatientCaller
 
 Batch = Sequence[tuple[Question, "Future[JudgeAnswer]"]]  # questions of one call, and who waits for their answers
 
@@ -62,9 +62,9 @@ class JudgeClient:
         # Daemons, and no executor: an interrupted run must not wait for a server that is silent.
         self._jobs: queue.SimpleQueue[tuple[Frames, Batch] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._stopped: Stopped | None = None
-        self._quit = threading.Event()
-        self._lock, self._checking, self._checked = threading.Lock(), threading.Lock(), False
+        self._lock = threading.Lock()
+        policy = self.patience
+        self._caller = PatientCaller(judge.check, policy.tries, policy.pause, policy.longest_pause, policy.longest_wait)
         self._under_way: dict[str, Future[JudgeAnswer]] = {}  # by the address of the answer
 
     def __enter__(self) -> JudgeClient:
@@ -76,7 +76,7 @@ class JudgeClient:
     def close(self, *, now: bool = False) -> None:
         """End. With `now`, calls under way are given up; else they are finished and recorded."""
         if now:
-            self._quit.set()
+            self._caller.quit.set()
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads if not now else ():
@@ -112,7 +112,7 @@ class JudgeClient:
         return futures
 
     def _serve(self) -> None:
-        while (job := self._jobs.get()) is not None and not self._quit.is_set():
+        while (job := self._jobs.get()) is not None and not self._caller.quit.is_set():
             self._work(*job)
 
     def recorded(self, frames: Frames, questions: Sequence[Question]) -> list[JudgeAnswer] | None:
@@ -156,7 +156,8 @@ class JudgeClient:
         try:
             for attempt in range(1 + self.patience.again):
                 order = list(open_)
-                replies = self._replies(frames, [open_[i] for i in order], [notes[i] for i in order])
+                batch, remarks = [open_[i] for i in order], [notes[i] for i in order]
+                replies = self._caller.call(partial(self._call, frames, batch, remarks), "reply", "asking")
                 for i, reply in zip(order, replies, strict=True):
                     spent[i] += reply.usage
                     answer = replace(_checked(open_[i], reply), usage=spent[i], tries=attempt + 1)
@@ -169,39 +170,9 @@ class JudgeClient:
                     break
         except (NoReply, Refused, Stopped) as error:
             if isinstance(error, Stopped):
-                self._stopped = error
+                self._caller.stop(error)
             answers |= {i: JudgeAnswer("failed", reason=str(error), usage=spent[i]) for i in open_}
         return [answers[i] for i in range(len(questions))]
-
-    def _check(self) -> None:
-        """Look at the judge before the first call, once; raise what stopped the asking."""
-        with self._checking:
-            if not self._checked and self._stopped is None:
-                self._checked = True
-                try:
-                    self.judge.check()
-                except RevisitError as error:
-                    self._stopped = Stopped(str(error))
-        if self._stopped is not None:
-            raise self._stopped
-
-    def _replies(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
-        """Replies of one call, after as many calls as it takes."""
-        pause = self.patience.pause
-        for attempt in range(1, self.patience.tries + 1):
-            self._check()
-            if self._quit.is_set():
-                raise NoReply("asking was interrupted")
-            try:
-                return self._call(frames, questions, notes)
-            except NoReply as error:
-                if attempt == self.patience.tries:
-                    raise NoReply(f"no reply after {attempt} calls; the last one: {error}") from None
-                # A random share of the pause keeps many askers from coming back at the same moment.
-                wait = random.uniform(0.5, 1.0) * min(pause, self.patience.longest_pause)
-                self._quit.wait(wait if error.wait is None else min(error.wait, self.patience.longest_wait) + wait / 10)
-                pause *= 2
-        raise AssertionError("unreachable")
 
     def _call(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         """Replies of one call, within the budget."""

@@ -140,8 +140,8 @@ def _row(task: str, dimension: str, labels: Sequence[Label]) -> AgreementRow:
     most = [majority(row) for row in rated if row]
 
     def told(coefficient: Any) -> Agreement:
-        found = with_interval(coefficient, ratings, clusters)
-        return found if found.things >= FEWEST else replace(found, value=None, interval=None)
+        agreement = with_interval(coefficient, ratings, clusters)
+        return agreement if agreement.things >= FEWEST else replace(agreement, value=None, interval=None)
 
     categories = [-1, 0, 1] if ordered else None
     return AgreementRow(

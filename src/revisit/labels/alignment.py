@@ -163,8 +163,8 @@ def alignment(
 
 def _without_a_vote(labels: Sequence[Label]) -> list[str]:
     """A sentence on pairs that nobody could judge."""
-    asked = [one for one in labels if one.task == "pairwise" and one.question != JUDGEABLE]
-    pairs = group_items(asked, lambda label: (label.case, label.other, label.question))
+    comparisons = [one for one in labels if one.task == "pairwise" and one.question != JUDGEABLE]
+    pairs = group_items(comparisons, lambda label: (label.case, label.other, label.question))
     nobody = sum(all(label.answer not in SIGNS for label in ratings) for ratings in pairs.values())
     return [f"{nobody} of {pluralize(len(pairs), 'question')} about pairs: nobody could judge them"] if nobody else []
 
@@ -240,8 +240,8 @@ def _no_score(results: Results, case: str, metric: str) -> str:
     """Why a clip has no score."""
     record = results.answer(case, metric)
     if record is None:
-        known = any(one.id == case for one in results.cases)
-        return "not asked of a clip" if known else "a clip that is not in the run"
+        is_here = any(one.id == case for one in results.cases)
+        return "not asked of a clip" if is_here else "a clip that is not in the run"
     return reason_title(record.reason.kind if record.reason is not None else record.status)
 
 

@@ -70,16 +70,16 @@ def form_values(item: LabelItem, draft: Mapping[str, Any], swapped: bool) -> dic
         return {str(name): list(values) for name, values in draft["form"].items()}
     if not draft:
         return {}
-    made: dict[str, list[str]] = {}
+    fields: dict[str, list[str]] = {}
     for question in item.questions:
         answer = draft["answers"].get(question.id)
         if question.several:
-            made[f"q.{question.id}"] = [kind for kind in question.answers if kind in draft["answers"]]
+            fields[f"q.{question.id}"] = [kind for kind in question.answers if kind in draft["answers"]]
         elif answer is not None:
-            made[f"q.{question.id}"] = [shown_answer(item, answer, swapped)]
-    made |= {f"frame.{name}": [str(frame)] for name, frame in draft["frames"].items()}
-    made |= {f"text.{question_id}": [text] for question_id, text in draft["texts"].items()}
-    return made | {"boxes": [json.dumps(draft["boxes"])], "comment": [draft["comment"]]}
+            fields[f"q.{question.id}"] = [shown_answer(item, answer, swapped)]
+    fields |= {f"frame.{name}": [str(frame)] for name, frame in draft["frames"].items()}
+    fields |= {f"text.{question_id}": [text] for question_id, text in draft["texts"].items()}
+    return fields | {"boxes": [json.dumps(draft["boxes"])], "comment": [draft["comment"]]}
 
 
 def seconds_of(fields: Fields) -> float:

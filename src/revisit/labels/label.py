@@ -117,8 +117,8 @@ def from_line(line: Any, where: str) -> Label:
 def read_labels(paths: Sequence[Path]) -> list[Label]:
     """The labels of files or of folders with a labels.jsonl, clips as paths from here on."""
     labels: list[Label] = []
-    for given in paths:
-        path = given / "labels.jsonl" if given.is_dir() else given
+    for place in paths:
+        path = place / "labels.jsonl" if place.is_dir() else place
         if not path.is_file():
             raise UsageError(f"{path}: no such file; `revisit labels export` writes labels.jsonl")
         with reading(path, "a file of labels"):

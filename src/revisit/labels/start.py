@@ -64,12 +64,12 @@ def open_or_make_project(request: ProjectRequest, progress: Callable[[int, int, 
     return with_raters(project, settings.raters, follows=request.raters is None)
 
 
-def _with_raters(project: Project, request: ProjectRequest, known: int) -> Project:
+def _with_raters(project: Project, request: ProjectRequest, count: int) -> Project:
     """Items go to as many raters as --raters says; else, once names are given, to all that were ever named."""
     if request.raters is not None:
         return with_raters(project, request.raters, follows=False)
     if request.names and FOLLOWS in project.facts:
-        return with_raters(project, known, follows=True)
+        return with_raters(project, count, follows=True)
     return project
 
 

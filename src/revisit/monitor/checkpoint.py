@@ -17,9 +17,11 @@ from revisit.results import Cell, Results
 from revisit.results.ceilings import held_to_truth
 from revisit.results.cells import cell_of
 from revisit.results.display import ends, number
+from revisit.results.worst_frames import worst_frame
 
 PREFIX = "revisit/"
 GAP = 4  # pixels between the pictures of a moment
+LAST = 1 << 30  # a frame behind all others: the last one is the nearest
 
 
 @dataclass(frozen=True)
@@ -172,13 +174,14 @@ class Checkpoint:
 
     def _picture(self, name: str, record: Record) -> Picture:
         case, film = record.case, self.shown[record.case.id]
-        frame = _worst_frame(self.results, record)
+        frame = worst_frame(self.results, case, self.metric)
+        frame = LAST if frame is None else frame
         parts = [_decoded(film, int(film.index[0])), _decoded(film, frame)]
         truth = self.results.truth_of(case)
         if truth is not None and truth.id in self.shown:
             parts.append(_decoded(self.shown[truth.id], frame))
-        found = f"{METRICS[self.metric].title} {number(record.value)}, frame {frame}"
-        why = record.sentence if record.value is None else found
+        score_text = f"{METRICS[self.metric].title} {number(record.value)}, frame {frame}"
+        why = record.sentence if record.value is None else score_text
         return Picture(name, _side_by_side(parts), f"{case.clip_name}: {why}")
 
 
@@ -209,14 +212,6 @@ def _truth_is_no_test(results: Results, case: Case, metric: str) -> bool:
     truth = results.truth_of(case)
     answer = None if truth is None else results.answer(truth, metric)
     return answer is not None and not answer.scored and "gate" in answer.facts
-
-
-def _worst_frame(results: Results, record: Record) -> int:
-    metric, series = METRICS[record.question], results.series(record.case, record.question)
-    row = None if series is None else series.worst(metric.higher_is_better is not False)
-    if series is not None and row is not None and "frame" in series.columns:
-        return int(series["frame"][row])
-    return int(record.facts.get("first_return_frame") or 1 << 30)  # else the last one
 
 
 def _decoded(film: Thumbnails, frame: int) -> np.ndarray:

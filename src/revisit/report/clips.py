@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from revisit.core import METRICS, Case, Clip, Series, digest
+from revisit.core import METRICS, Case, Series, digest
 from revisit.report.film import GONE, Clock, FilmStrip, clock_of, clock_of_file
+from revisit.report.metric_cards import MetricCard, gate_name
 from revisit.report.overlays import judge_overlays, overlays
 from revisit.report.phases import Phase, first_frames, from_starts, phases_of
 from revisit.report.series import read_series, thinned_series
 from revisit.report.tables import finding
-from revisit.report.wording import gate_name
 from revisit.results.ceilings import measured_text
 from revisit.results.display import number
 from revisit.web.templates import Context
 
 if TYPE_CHECKING:
-    from revisit.report.page_data import MetricCard
     from revisit.report.pages import RunPages
 
 MOST_PAIRS = 3
@@ -91,8 +91,13 @@ class ClipEntry:
 
     def whole(self) -> Context:
         """Everything about the clip."""
+        target = self.case.target
         return {
-            **_basics(self.book, self.case, self.case.clip, self.film),
+            **{name: getattr(self.case, name) for name in FACTS},
+            "camera": self.case.camera,
+            "target": {"name": target.name, "box": target.box} if target else None,
+            "film": _strip(self.film, self.book),
+            "video": self.book.videos.place(self.case.clip),
             "anchor": self.anchor,
             "truth": False,
             "clock": self.clock,
@@ -268,49 +273,21 @@ class ClipEntry:
         return [None, other[0] if other else held.sentence]
 
 
-class Truth:
+class Truth(ClipEntry):
     """The reference of a clip, where nobody scored it as a clip of its own: its video, pictures and given phases."""
 
     def __init__(self, book: RunPages, case: Case) -> None:
         assert case.reference is not None
-        self.book, self.case, self.clip = book, case, case.reference
-        self.film = book.films.of(str(self.clip.path))
-        self.clock = clock_of_file(self.clip)
+        super().__init__(book, replace(case, id="", clip=case.reference, reference=None, seed=0), {})
+        self.anchor = "truth"
+
+    @cached_property
+    def clock(self) -> Clock | None:
+        return clock_of_file(self.case.clip)
 
     def whole(self) -> Context:
-        """Everything about the reference."""
-        last = self.clock["frames"] - 1 if self.clock else 0
-        case_phases = self.case.phases
-        lanes = [{"name": "Given", "phases": from_starts(case_phases[0], case_phases[1], last)}] if case_phases else []
-        return {
-            **_basics(self.book, self.case, self.clip, self.film),
-            "anchor": "truth",
-            "id": f"{self.case.sample}@truth",
-            "seed": 0,
-            "clock": self.clock,
-            "last": last,
-            "film_note": None,
-            "findings": [None] * len(self.book.gates),
-            "diagnosis": None,
-            "lanes": lanes,
-            "series": [],
-            "hurt": [],
-            "scores": [None] * len(self.book.cards),
-            "overlays": [],
-            "judged": [],
-            "failure": None,
-        }
-
-
-def _basics(book: RunPages, case: Case, clip: Clip, film: FilmStrip | None) -> Context:
-    """What is said of clips and of references: the case, its target, small pictures and the video."""
-    return {
-        **{name: getattr(case, name) for name in FACTS},
-        "camera": case.camera,
-        "target": {"name": case.target.name, "box": case.target.box} if case.target else None,
-        "film": _strip(film, book),
-        "video": book.videos.place(clip),
-    }
+        """Everything about the reference; no answer is about it."""
+        return {**super().whole(), "id": f"{self.case.sample}@truth", "film_note": None}
 
 
 def _strip(film: FilmStrip | None, book: RunPages) -> Context | None:

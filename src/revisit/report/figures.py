@@ -181,17 +181,17 @@ def correlation(results: Results, metrics: Sequence[str]) -> Any:
 
 def phases(results: Results, metrics: Sequence[str]) -> Any:
     """Bars per phase and model, of metrics whose facts hold a mean for each phase."""
-    means_by_metric = {metric: found for metric in metrics if (found := _by_phase(results, metric))}
+    means_by_metric = {metric: means_by_model for metric in metrics if (means_by_model := _by_phase(results, metric))}
     if not means_by_metric:
         candidates = [metric for metric in results.metrics if _by_phase(results, metric)]
         raise UsageError(f"none of these has a mean for each phase; here {', '.join(candidates) or 'no metric'} has")
     figure, grid = library().subplots(
         1, len(means_by_metric), figsize=(1.2 + 3.2 * len(means_by_metric), 2.8), squeeze=False
     )
-    for axes, (metric, found) in zip(grid[0], means_by_metric.items(), strict=True):
-        width = 0.8 / len(found)
-        for place, (model, means) in enumerate(found.items()):
-            at = np.arange(len(PHASES)) + (place - (len(found) - 1) / 2) * width
+    for axes, (metric, means_by_model) in zip(grid[0], means_by_metric.items(), strict=True):
+        width = 0.8 / len(means_by_model)
+        for place, (model, means) in enumerate(means_by_model.items()):
+            at = np.arange(len(PHASES)) + (place - (len(means_by_model) - 1) / 2) * width
             axes.bar(at, [means.get(name, np.nan) for name in PHASES], width * 0.92,
                      color=PALETTE[place % len(PALETTE)], label=printable_text(model))  # fmt: skip
         axes.set_xticks(range(len(PHASES)), PHASES)
@@ -246,10 +246,10 @@ def _bars(cell: Cell) -> list[list[float]] | None:
     return [[cell.mean - cell.interval[0]], [cell.interval[1] - cell.mean]]
 
 
-def path(results: Results, cases: Sequence[Case], asked: Callable[[Case, int], np.ndarray | None]) -> Any:
+def path(results: Results, cases: Sequence[Case], requested_path: Callable[[Case, int], np.ndarray | None]) -> Any:
     """Where the camera looked, in degrees over frames: what clips show, and what was asked, dotted.
 
-    `asked` gives (frames, 2) of yaw and pitch for a case, or None.
+    `requested_path` gives (frames, 2) of yaw and pitch for a case, or None.
     """
     figure, grid = library().subplots(2, 1, figsize=(6, 4.2), sharex=True)
     any_path = False
@@ -259,7 +259,7 @@ def path(results: Results, cases: Sequence[Case], asked: Callable[[Case, int], n
             continue
         for axes, name in zip(grid, ("yaw", "pitch"), strict=True):
             axes.plot(series["frame"], series[name], label=printable_text(case.model), **_style(place))
-        if not any_path and (requested := asked(case, int(np.max(series["frame"])) + 1)) is not None:
+        if not any_path and (requested := requested_path(case, int(np.max(series["frame"])) + 1)) is not None:
             for axes, column in zip(grid, requested.T, strict=True):
                 axes.plot(column, color="k", linestyle=":", label="asked", zorder=9)
         any_path = True

@@ -7,8 +7,8 @@ from urllib.parse import quote, urlencode
 
 from revisit.core import METRICS
 from revisit.core.text import printable_text
-from revisit.report.leaderboards import ARROWS
 from revisit.report.standalone import standalone_page
+from revisit.results.display import arrow
 from revisit.results.leaderboards import Board, BoardColumn, BoardRow, marked_rows, sorted_rows
 from revisit.web.templates import Context
 
@@ -67,7 +67,7 @@ def _board(board: Board, by: str, pages: Mapping[str, str]) -> Context:
             {
                 "title": printable_text(column.title),
                 "tip": printable_text(f"{column.key} {column.protocol}".strip()),
-                "arrow": ARROWS[column.higher_is_better],
+                "arrow": arrow(column.higher_is_better),
                 "first": FIRST[column.higher_is_better],
                 "sorted": bool(by) and by.lower() in (column.key.lower(), column.title.lower()),
             }
@@ -113,5 +113,5 @@ def _clips(row: BoardRow, pages: Mapping[str, str], metric: str = "") -> str:
     """The address of the clips of a model in a report, from the worst on where a metric is named."""
     if row.source not in pages or row.role == "ceiling":
         return ""
-    asked = {"model": row.model, **({"order": metric} if metric in METRICS else {})}
-    return f"{pages[row.source]}#{urlencode(asked, quote_via=quote)}"
+    query = {"model": row.model, **({"order": metric} if metric in METRICS else {})}
+    return f"{pages[row.source]}#{urlencode(query, quote_via=quote)}"

@@ -9,9 +9,9 @@ from itertools import count
 
 from revisit.core.text import printable_text
 from revisit.media.text_files import csv_text
+from revisit.results.display import arrow
 from revisit.results.leaderboards import Board, BoardColumn, BoardRow, marked_rows, sorted_rows
 
-ARROWS = {True: "↑", False: "↓", None: ""}
 CSV_COLUMNS = (
     "board", "protocol", "source", "model", "column", "metric", "column_protocol", "value", "n", "of", "low", "high",
     "reason",
@@ -20,7 +20,7 @@ CSV_COLUMNS = (
 
 def head(column: BoardColumn) -> str:
     """The head of a column: its title and which way is better."""
-    return f"{column.title} {ARROWS[column.higher_is_better]}".strip()
+    return f"{column.title} {arrow(column.higher_is_better)}".strip()
 
 
 def as_markdown(boards: Sequence[Board], by: str = "", interval: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""What the page says besides the clips: header, cards of metrics, trouble, protocol; all from the run directory."""
+"""What the page says besides the clips: header, tables, trouble, protocol; all from the run directory."""
 
 from __future__ import annotations
 
@@ -6,98 +6,20 @@ from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
-from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, evidence_id
+from revisit.core import SUITES
 from revisit.core.text import parse_json, pluralize
 from revisit.media import file_digest
+from revisit.report.metric_cards import MetricCard
+from revisit.report.pages import RunPages
 from revisit.report.plots import heat_map, scatter
 from revisit.report.tables import diagnosis_table, findings, funnel, funnel_sentences, plain_table, table
 from revisit.report.verdict import verdict_view
-from revisit.report.wording import direction, is_bounded, span
-from revisit.results.display import HEADINGS, arrow, heading, metric_title, observed_by
+from revisit.results.display import metric_title, observed_by
 from revisit.results.model_facts import cost_table, facts_for
+from revisit.results.tables import Table
 from revisit.web.templates import Context
-
-if TYPE_CHECKING:
-    from revisit.report.pages import RunPages
-
-
-class MetricCard(TypedDict):
-    """What the page says of a metric."""
-
-    id: str
-    group: str
-    title: str
-    unit: str
-    range: list[float | None]
-    version: int
-    protocol: str
-    higher_is_better: bool | None
-    arrow: str
-    direction: str
-    span: str
-    bounded: bool
-    description: list[str]
-    needs: list[str]
-    gates: list[str]
-    gate_titles: list[str]
-    paper: str
-    responds_to: list[str]
-    blind_to: list[str]
-    against_reference: bool
-    sampling: list[str]
-
-
-def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, MetricCard]:
-    """A card per metric of the summary, in the order of the table; what is not installed here says so."""
-    observers = facts["protocol"]["observers"]
-    cards: dict[str, MetricCard] = {}
-    for metric_id, column in summary.get("metrics", {}).items():
-        installed = metric_id in METRICS
-        metric = METRICS[metric_id] if installed else None
-        needs = ["case" if kind is Case else evidence_id(kind) for kind in metric.needs] if metric else []
-        cards[metric_id] = {
-            "id": metric_id,
-            "group": heading(metric_id),
-            "title": column["title"],
-            "unit": column["unit"],
-            "range": column["range"],
-            "version": column["version"],
-            "protocol": ", ".join(column["protocol"]),
-            "higher_is_better": column["higher_is_better"],
-            "arrow": arrow(column["higher_is_better"]),
-            "direction": direction(column["higher_is_better"]),
-            "span": span(column["range"]),
-            "bounded": is_bounded(column["range"]),
-            "description": _paragraphs(
-                metric.description if metric else "The code of this metric is not installed here."
-            ),
-            "needs": needs,
-            "gates": list(metric.gates) if metric else [],
-            "gate_titles": [GATES[gate].title for gate in metric.gates if gate in GATES] if metric else [],
-            "paper": metric.paper if metric else "",
-            "responds_to": list(metric.responds_to) if metric else [],
-            "blind_to": list(metric.blind_to) if metric else [],
-            "against_reference": any(_pairs(observers.get(need)) for need in needs),
-            "sampling": [f"{need}: {observers[need]['frames']}" for need in needs if need in observers],
-        }
-    return dict(sorted(cards.items(), key=lambda item: HEADINGS.index(item[1]["group"])))
-
-
-def _paragraphs(text: str) -> list[str]:
-    """A docstring without the line breaks that only fit it into the source."""
-    return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
-
-
-def _pairs(observer: Mapping[str, Any] | None) -> bool:
-    """Whether this observer compares a clip with its reference, so that `other` is a frame of the reference."""
-    return observer is not None and observer["observer"] in OBSERVERS and OBSERVERS[observer["observer"]].pairs
-
-
-def gate_titles(plan: Mapping[str, Any]) -> dict[str, str]:
-    """Titles of the gates of a plan, by id."""
-    return {gate: GATES[gate].title if gate in GATES else gate.replace("_", " ") for gate in plan["gates"]}
 
 
 def page(book: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Context:
@@ -141,7 +63,7 @@ def page(book: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Context:
     }
 
 
-def _costs(book: RunPages) -> list[dict[str, Any]]:
+def _costs(book: RunPages) -> list[Table]:
     """What generating costs, where models.yaml beside the clips or the run says it."""
     costs = cost_table(facts_for([book.run.path]), list(book.summary.get("models", {})))
     return [costs] if costs else []

@@ -16,9 +16,8 @@ from revisit.engine.cache import EvidenceCache
 from revisit.engine.run_summary import CurrentResults
 from revisit.report.clips import ClipEntry, Truth
 from revisit.report.film import FilmStrips
-from revisit.report.page_data import gate_titles, metric_cards
+from revisit.report.metric_cards import gate_name, gate_titles, metric_cards
 from revisit.report.videos import Videos
-from revisit.report.wording import gate_name
 from revisit.results.ceilings import held_metrics, held_to_truth
 from revisit.results.display import HELD_TITLE
 from revisit.results.file_types import CaseEntry
@@ -53,9 +52,9 @@ class RunPages:
     pictures of each lie in memory while it is described. `rows` are those of clips that were described before.
     """
 
-    def __init__(self, run: Run, told: CurrentResults, videos: Videos, rows: Rows | None = None) -> None:
+    def __init__(self, run: Run, state: CurrentResults, videos: Videos, rows: Rows | None = None) -> None:
         self.run, self.videos = run, videos
-        self.results, self.summary, self.diagnoses = told.results, told.summary, told.diagnosis.get("cases", {})
+        self.results, self.summary, self.diagnoses = state.results, state.summary, state.diagnosis.get("cases", {})
         self.facts, self.plan = run.facts, run.plan
         self.planned = {entry["id"]: entry for entry in self.plan["cases"]}
         self.cache = EvidenceCache(Path(self.facts["cache"]))
@@ -86,10 +85,10 @@ class RunPages:
         model_facts = self.summary.get("models", {})
         marked = {model for model, facts in model_facts.items() if facts.get("category") == FLOOR}
         try:
-            known = facts_for([self.run.path])
+            stated = facts_for([self.run.path])
         except UsageError:
             return marked  # `revisit show --models` and `table` name the fault; a page is not lost for it
-        return marked | {model for model in self.results.models if known.of(model).get("category") == FLOOR}
+        return marked | {model for model in self.results.models if stated.of(model).get("category") == FLOOR}
 
     @cached_property
     def scenes(self) -> dict[str, PageScene]:

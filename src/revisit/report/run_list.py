@@ -8,11 +8,11 @@ from urllib.parse import quote
 from revisit.core import RevisitError
 from revisit.core.text import printable_text
 from revisit.report.standalone import standalone_page
-from revisit.results.compare import ClipDifference, Delta, compare, correct_for_all, coverage_of
-from revisit.results.display import column_head, ends, number, signed
+from revisit.results.compare import Delta
+from revisit.results.display import column_head, number, signed
 from revisit.results.run import Run
 from revisit.results.verdict import load_verdict
-from revisit.runs.comparability import Side, asked_metrics, read_sides, refusals
+from revisit.runs.comparability import Side, compare_sides, read_sides
 from revisit.web.templates import Context
 
 LOOKS = 3  # clips to look at of each metric
@@ -67,17 +67,11 @@ def _verdict(run: Run) -> str:
 def diff_page(runs: Mapping[str, Run]) -> tuple[str, str]:
     """Two runs beside each other: how they were made, and every model of the second against one of the first."""
     keys, both = list(runs), list(runs.values())
-    sides = read_sides([str(run.path) for run in both])
+    comparisons = compare_sides(_pairs(read_sides([str(run.path) for run in both]), both[0]))
     refused: dict[str, list[str]] = {}
-    compared = []
-    for first, other in _pairs(sides, both[0]):
-        metrics = asked_metrics(first.facts)
-        why = refusals(first, other, metrics)
-        for metric, reason in why.items():
-            refused.setdefault(reason, []).append(column_head(metric))
-        comparable = [metric for metric in metrics if metric not in why]
-        compared.append((first.entry, other.entry, compare(first.entry, [other.entry], comparable)))
-    corrected = iter(correct_for_all([delta for *_, deltas in compared for delta in deltas]))
+    for one in comparisons:
+        for metric, why in one.refusals.items():
+            refused.setdefault(why, []).append(column_head(metric))
     names = [_line(key, run)["name"] for key, run in runs.items()]
     content: Context = {
         "keys": keys,
@@ -86,12 +80,12 @@ def diff_page(runs: Mapping[str, Run]) -> tuple[str, str]:
         "settings": _settings(*both),
         "pairs": [
             {
-                "first": printable_text(first.name),
-                "second": printable_text(second.name),
-                "coverage": coverage_of(first, second).problems,
-                "rows": [_row(next(corrected)) for _ in deltas],
+                "first": printable_text(one.first.entry.name),
+                "second": printable_text(one.second.entry.name),
+                "coverage": one.coverage.problems,
+                "rows": [_row(delta) for delta in one.deltas],
             }
-            for first, second, deltas in compared
+            for one in comparisons
         ],
         "refused": [(why, ", ".join(dict.fromkeys(what))) for why, what in refused.items()],
     }
@@ -129,13 +123,12 @@ def _settings(first: Run, second: Run) -> list[tuple[str, str, str]]:
 
 
 def _row(delta: Delta) -> Context:
-    word = {delta.second: "better", delta.first: "worse"}.get(delta.better or "", "")
     p = "" if delta.corrected is None else f"{delta.corrected:.2g}"
     cells = [
         (delta.means[0], number(delta.means[0])),
         (delta.means[1], number(delta.means[1])),
         (delta.difference, signed(delta.difference)),
-        ("", ends(delta.interval) if delta.interval else delta.method),
+        ("", delta.interval_text),
         ("" if delta.corrected is None else delta.corrected, p or "–"),
         ("", f"{delta.wins} : {delta.losses}"),
         (delta.clips, f"{delta.clips} of {delta.scenes} {'scene' if delta.scenes == 1 else 'scenes'}"),
@@ -143,17 +136,11 @@ def _row(delta: Delta) -> Context:
     return {
         "title": column_head(delta.metric),
         "cells": [
-            {"value": value, "text": text, "word": word if place == 2 else ""}
+            {"value": value, "text": text, "word": delta.word if place == 2 else ""}
             for place, (value, text) in enumerate(cells)
         ],
-        "looks": [_look(look) for look in _most(delta.looks)],
+        "looks": [
+            {"name": printable_text(look.name), "q": quote(look.sample, safe=""), "difference": signed(look.difference)}
+            for look in [look for look in delta.looks if look.difference][:LOOKS]
+        ],
     }
-
-
-def _most(looks: Sequence[ClipDifference]) -> list[ClipDifference]:
-    return [look for look in looks if look.difference][:LOOKS]
-
-
-def _look(look: ClipDifference) -> Context:
-    name = " ".join(filter(None, (look.sample, look.condition)))
-    return {"name": printable_text(name), "q": quote(look.sample, safe=""), "difference": signed(look.difference)}

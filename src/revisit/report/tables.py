@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from revisit.core import Record
 from revisit.core.records import GATE_STATES
 from revisit.core.text import pluralize
 from revisit.report import plots
+from revisit.report.metric_cards import MetricCard
 from revisit.results import Cell, Results
 from revisit.results.display import BEST_RULE, HEADINGS, coverage, number, reason_title, unscored
 from revisit.results.funnel import LOOKED_AWAY
 from revisit.web.templates import Context
-
-if TYPE_CHECKING:
-    from revisit.report.page_data import MetricCard
 
 INTERVALS = (
     "95 % interval of the mean: cluster-robust over samples, Student's t with room for skew; none for a single sample."

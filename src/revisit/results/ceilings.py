@@ -21,7 +21,7 @@ the metric's name is what was measured. Five rules hold scores:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from revisit.core import METRICS, SUITES, Case, Metric, Reason, Record
 from revisit.results.display import number
@@ -30,7 +30,9 @@ from revisit.results.score_names import held_id, measured_id, metric_of
 from revisit.results.stand_ins import SUFFIX
 
 if TYPE_CHECKING:
-    from revisit.results.results import Results
+    from revisit.results.clip_answers import ClipAnswers
+
+SomeAnswers = TypeVar("SomeAnswers", bound="ClipAnswers")
 
 LOW = 0.5  # of the range: a truth below it is not recognised as the truth
 LESS_CHANGED = 0.05  # of the range, above the truth's own score: more than a steadier picture explains
@@ -72,17 +74,17 @@ def expects_event(case: Case) -> bool:
     return bool(case.suite in SUITES and SUITES[case.suite].card.get("expects_event"))
 
 
-def held_to_truth(results: Results) -> Results:
+def held_to_truth(results: SomeAnswers) -> SomeAnswers:
     """The same clips with scores that can be ranked; facts keep what was measured (`own`) and the truth's (`truth`).
 
     Worked out once. A single number of them is also `results.mean("return_consistency.held")`.
     """
     if results.is_held:
         return results
-    return results.once("held to the truth", lambda: _mark_held(_hold_all(results)))
+    return results.once("held to the truth", lambda: _hold_all(results))
 
 
-def held_metrics(results: Results) -> frozenset[str]:
+def held_metrics(results: ClipAnswers) -> frozenset[str]:
     """The metrics whose scores, held to the truth, are other numbers in the run, and so have a name of their own.
 
     Metrics that the truth may always change are among them, so that names do not come and go with the clips.
@@ -90,12 +92,12 @@ def held_metrics(results: Results) -> frozenset[str]:
     return results.whole.once("held metrics", lambda: _held_metrics(results.whole))
 
 
-def score_id(results: Results, metric: str) -> str:
+def score_id(results: ClipAnswers, metric: str) -> str:
     """The name of the score by which a metric ranks: `<metric>.held` where that is another number, else its own."""
     return held_id(metric) if metric in held_metrics(results) else metric
 
 
-def _held_metrics(results: Results) -> frozenset[str]:
+def _held_metrics(results: ClipAnswers) -> frozenset[str]:
     if carried := {measured_id(id) for id in results.metrics if id != measured_id(id)}:
         return frozenset(carried)
     held = held_to_truth(results)
@@ -104,7 +106,8 @@ def _held_metrics(results: Results) -> frozenset[str]:
         id
         for id in results.metrics
         if (results.truths and results.scores(id) and _is_changed_by_truth(id, has_outcome))
-        or any(_is_other(*both) for both in zip(results.about(id), held.about(id), strict=True))
+        or [(record.status, record.value) for record in results.about(id)]
+        != [(record.status, record.value) for record in held.about(id)]
     )
 
 
@@ -112,27 +115,21 @@ def _is_changed_by_truth(id: str, has_outcome: bool) -> bool:
     return id in METRICS and (METRICS[id].rewards_unchanged or (id in IS_BACK and has_outcome))
 
 
-def _is_other(measured: Record, held: Record) -> bool:
-    return measured.status != held.status or measured.value != held.value
-
-
-def _mark_held(results: Results) -> Results:
-    results.is_held = True
-    return results
-
-
-def _hold_all(results: Results) -> Results:
-    if results.is_truth:
-        return results.mapped(_hold_ceiling)
-    if any(id != measured_id(id) for id in results.metrics):  # they carry what was held elsewhere, as joint bundles do
-        return results.expanded(lambda record: _held_answer(results, record))
+def _hold_all(results: SomeAnswers) -> SomeAnswers:
     unposed = any(record.status in ("closed", "unsure") for record in results.about(LOOK_AWAY))
-    if not (unposed or results.truths or results.scores(OUTCOME) or any(map(expects_event, results.cases))):
-        return results  # nothing to hold them to
-    return results.mapped(lambda record: _hold_to_truth(results, record))
+    if results.is_truth:
+        held = results.mapped(_hold_ceiling)
+    elif any(id != measured_id(id) for id in results.metrics):  # what was held elsewhere, as joint bundles have it
+        held = results.expanded(lambda record: _held_answer(results, record))
+    elif unposed or results.truths or results.scores(OUTCOME) or any(map(expects_event, results.cases)):
+        held = results.mapped(lambda record: _hold_to_truth(results, record))
+    else:
+        held = results  # nothing to hold them to
+    held.is_held = True
+    return held
 
 
-def _held_answer(results: Results, record: Record) -> Iterable[Record]:
+def _held_answer(results: ClipAnswers, record: Record) -> Iterable[Record]:
     """The answer that is held to the truth, under the metric's name; nothing of one that was measured beside it."""
     id = measured_id(record.question)
     if id == record.question and held_id(id) in results.of(record.case):
@@ -148,7 +145,7 @@ def _hold_ceiling(record: Record) -> Record:
     return record.changed(value=_ends(metric)[1], facts={**record.facts, "own": record.value})
 
 
-def ceiling(results: Results, record: Record) -> float | None:
+def ceiling(results: ClipAnswers, record: Record) -> float | None:
     """What the truth of a record's clip scores in the same metric, or None."""
     truth = results.truth_of(record.case)
     return None if truth is None else results.score(truth, record.question)
@@ -174,7 +171,7 @@ def measured_text(held: Record) -> str:
     return f"{measured}; it counts for no more than the outcome of the unseen event, {number(outcome)}"
 
 
-def low_ceilings(results: Results) -> dict[str, int]:
+def low_ceilings(results: ClipAnswers) -> dict[str, int]:
     """Metric of memory -> samples on which the truth itself scores low: what to warn of."""
     counts: dict[str, int] = {}
     for record in results.truth.records:
@@ -183,7 +180,7 @@ def low_ceilings(results: Results) -> dict[str, int]:
     return counts
 
 
-def _hold_to_truth(results: Results, record: Record) -> Record:
+def _hold_to_truth(results: ClipAnswers, record: Record) -> Record:
     metric = _metric(record)
     if not record.scored or record.value is None or metric is None:
         return record
@@ -221,7 +218,7 @@ def _metric(record: Record) -> Metric | None:
     return metric_of(record.question.removesuffix(SUFFIX))
 
 
-def _untestable_reason(results: Results, record: Record, metric: Metric) -> Reason | None:
+def _untestable_reason(results: ClipAnswers, record: Record, metric: Metric) -> Reason | None:
     """Why a score is no answer to a question of memory: the camera never looked away, or nobody can tell; or it
     came back where the truth does not.
     """
@@ -236,7 +233,7 @@ def _untestable_reason(results: Results, record: Record, metric: Metric) -> Reas
     return None
 
 
-def _stays_away(results: Results, truth: Case) -> bool:
+def _stays_away(results: ClipAnswers, truth: Case) -> bool:
     """Whether the truth never leaves, or never comes back; what its scene hides and shows again is no such case."""
     gate = results.answer(truth, LOOK_AWAY)
     in_scene = gate is None or gate.label == "hidden in the scene"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 from revisit.results.compare import Contender, clip_scores
 from revisit.results.display import COVERAGE_MAY_DIFFER, metric_title, number, signed
@@ -20,20 +19,6 @@ from revisit.stats.power import MANY, clusters_needed
 from revisit.stats.sequential import PATIENCE, Looks, look_at
 
 COVERAGE = "coverage"
-
-
-class ChoiceEntry(TypedDict):
-    """A choice as JSON."""
-
-    metric: str
-    question: str
-    best: str | None
-    leads: str
-    open_with: list[str]
-    sentence: str
-    better_at: list[str]
-    looks_since: int
-    stop: bool
 
 
 @dataclass(frozen=True)
@@ -98,21 +83,26 @@ class CheckpointChoice:
         )
 
     @property
+    def gains(self) -> list[str]:
+        """Checkpoints that were better than all before them beyond doubt."""
+        return [self.labels[look.point] for look in self.looks.looks if look.better]
+
+    @property
     def progress(self) -> str:
         """Whether training still gains, by a rule that does not count on luck."""
         if len(self.labels) < 3:
             return ""
-        gained = [self.labels[look.point] for look in self.looks.looks if look.better]
-        last = f"last gain beyond doubt at {gained[-1]}" if gained else "no gain beyond doubt so far"
+        last = f"last gain beyond doubt at {self.gains[-1]}" if self.gains else "no gain beyond doubt so far"
         if self.looks.stop:
             return f"{last}; {self.looks.since} looks since found none ({PATIENCE} are enough to stop)"
         return last
 
-    def as_json(self) -> ChoiceEntry:
+    def as_json(self) -> dict[str, object]:
+        """As `trend --json` prints it."""
         return {
             "metric": self.metric, "question": self.question, "best": self.best, "leads": self.leads,
             "open_with": [pair.behind for pair in self.rivals], "sentence": self.sentence,
-            "better_at": [self.labels[look.point] for look in self.looks.looks if look.better],
+            "better_at": self.gains,
             "looks_since": self.looks.since, "stop": self.looks.stop,
         }  # fmt: skip
 
@@ -126,21 +116,16 @@ def choose_checkpoints(
     for metric in metrics:
         card = metric_of(metric)
         higher = None if card is None else card.higher_is_better
-        scores: list[dict[Hashable, float]] = [
-            {clip: value for clip, (value, _) in clip_scores(p.results, metric).items()} for p in points
-        ]
-        if higher is None or not any(scores):
+        clips = [clip_scores(point.results, metric) for point in points]
+        if higher is None or not any(clips):
             continue
-        scenes: dict[Hashable, Hashable] = {
-            clip: cases[0].sample for p in points for clip, (_, cases) in clip_scores(p.results, metric).items()
-        }
-        asked = [max(len(p.results.about(metric)), 1) for p in points]
-        shares = tuple(len(p.results.scores(metric)) / count for p, count in zip(points, asked, strict=True))
+        scores: list[dict[Hashable, float]] = [{clip: value for clip, (value, _) in own.items()} for own in clips]
+        scenes: dict[Hashable, Hashable] = {clip: cases[0].sample for own in clips for clip, (_, cases) in own.items()}
+        counts = [max(len(p.results.about(metric)), 1) for p in points]
+        shares = tuple(len(p.results.scores(metric)) / count for p, count in zip(points, counts, strict=True))
         if any(clip in scores[0] and all(clip in mine for mine in scores) for clip in scenes):
             ranking = rank_models(dict(zip(names, scores, strict=True)), scenes, higher)
-            choices.append(
-                CheckpointChoice(metric, metric, names, ranking, shares, look_at(scores, scenes, higher))
-            )  # fmt: skip
+            choices.append(CheckpointChoice(metric, metric, names, ranking, shares, look_at(scores, scenes, higher)))
         if max(shares) > min(shares):
             posed: list[dict[Hashable, float]] = [{clip: float(clip in mine) for clip in scenes} for mine in scores]
             ranking = rank_models(dict(zip(names, posed, strict=True)), scenes, True, 1.0)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from revisit.core import METRICS, Case
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
 from revisit.results.cells import Interval, differences_of, span, within
+from revisit.results.display import ends
 from revisit.results.results import Results
 from revisit.results.score_names import measured_id
 from revisit.stats.paired import ALPHA, PairedTest, holm, paired_test, wilcoxon
@@ -42,6 +43,11 @@ class ClipDifference:
     def difference(self) -> float:
         return self.second - self.first
 
+    @property
+    def name(self) -> str:
+        """The clip in words."""
+        return " ".join(filter(None, (self.sample, self.condition)))
+
 
 @dataclass(frozen=True)
 class GroupDifference:
@@ -53,6 +59,10 @@ class GroupDifference:
     interval: Interval | None
     wins: int
     losses: int
+
+    @property
+    def interval_text(self) -> str:
+        return ends(self.interval) if self.interval else "too few scenes"
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,16 @@ class Delta:
         if higher is None or self.corrected is None or self.corrected > ALPHA or not self.difference:
             return None
         return self.second if (self.difference > 0) == higher else self.first
+
+    @property
+    def word(self) -> str:
+        """What the second is beside the first: `better`, `worse`, or nothing where that is open."""
+        return {self.second: "better", self.first: "worse"}.get(self.better or "", "")
+
+    @property
+    def interval_text(self) -> str:
+        """The interval, or why there is none."""
+        return ends(self.interval) if self.interval else self.method
 
 
 def compare(
@@ -212,11 +232,11 @@ class Coverage:
 def coverage_of(first: Contender, second: Contender) -> Coverage:
     """Compare how many clips two sides delivered, and on how many the camera left and came back."""
     sides = first.results, second.results
-    asked = [len(side.entries) for side in sides]
+    expected = [len(side.entries) for side in sides]
     delivered = [len(side.readable.cases) for side in sides]
     posed = [_testable_clips(side) for side in sides]
     if posed[0] is None or posed[1] is None:
-        return Coverage(first.name, second.name, (asked[0], asked[1]), (delivered[0], delivered[1]), None)
+        return Coverage(first.name, second.name, (expected[0], expected[1]), (delivered[0], delivered[1]), None)
     one, other = (_unique_clips(side) for side in (posed[0], posed[1]))
     both = [key for key in one if key in other]
     tested = paired_test(
@@ -224,7 +244,7 @@ def coverage_of(first: Contender, second: Contender) -> Coverage:
     )
     counts = [sum(is_posed == 1.0 for _, is_posed, _ in side) for side in (posed[0], posed[1])]
     return Coverage(
-        first.name, second.name, (asked[0], asked[1]), (delivered[0], delivered[1]), (counts[0], counts[1]),
+        first.name, second.name, (expected[0], expected[1]), (delivered[0], delivered[1]), (counts[0], counts[1]),
         None if tested is None else tested.p,
     )  # fmt: skip
 

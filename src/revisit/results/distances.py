@@ -6,8 +6,8 @@ with the truth of the scenes that it has clips of. With fewer scenes than a simu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
@@ -17,35 +17,20 @@ from revisit.results.cells import Cell
 from revisit.results.display import ends, number
 from revisit.results.results import Results
 from revisit.results.tables import Table, table
-from revisit.stats.distribution_distance import (
-    SetDistance,
-    frechet_distance,
-    kernel_distance,
-    least_scenes,
-    least_scenes_of_kernel,
-)
+from revisit.stats.distribution_distance import FRECHET, KERNEL, DistanceFormula, SetDistance
 from revisit.stats.intervals import Interval
 
 TOO_FEW = "too_few"
 TITLE = "Distance to the truth, as sets of clips"
 
 
-@dataclass(frozen=True)
-class DistanceKind:
-    """A distance between sets: of the features of which metric, by which formula, and from how many scenes on."""
-
-    id: str
-    features: str  # a metric
-    compute: Callable[..., SetDistance]
-    least: Callable[[int], int]
-
-
-KINDS = (
-    DistanceKind("kvd", "video_action", kernel_distance, least_scenes_of_kernel),
-    DistanceKind("fvd", "video_action", frechet_distance, least_scenes),
-    DistanceKind("kid", "frame_variety", kernel_distance, least_scenes_of_kernel),
-    DistanceKind("fid", "frame_variety", frechet_distance, least_scenes),
-)
+# Distances between sets, each with the metric whose features it compares.
+KINDS = {
+    "kvd": ("video_action", KERNEL),
+    "fvd": ("video_action", FRECHET),
+    "kid": ("frame_variety", KERNEL),
+    "fid": ("frame_variety", FRECHET),
+}
 
 
 class ModelDistance(TypedDict, total=False):
@@ -86,40 +71,36 @@ class FeatureSet:
 
 def model_distances(results: Results, digests: Mapping[str, str] | None = None) -> list[DistanceEntry]:
     """All distances of all models; empty where no clip, or no truth, has features."""
-    entries = []
-    for kind in KINDS:
-        if results.truths and kind.features in results.metrics:
-            entry = _entry(results, kind, digests or {})
-            if entry is not None:
-                entries.append(entry)
-    return entries
+    kinds = [(id, *kind) for id, kind in KINDS.items() if results.truths and kind[0] in results.metrics]
+    entries = [_entry(results, *kind, digests or {}) for kind in kinds]
+    return [entry for entry in entries if entry is not None]
 
 
 def distance_table(entries: list[DistanceEntry]) -> Table:
     """Models down, distances across."""
     models = list(dict.fromkeys(model for entry in entries for model in entry["models"]))
     rows = [(model, [_cell(entry["models"].get(model)) for entry in entries]) for model in models]
-    said = [
+    networks = [
         f"{name_of(entry)}: {_network(entry)}, {entry['dimensions']} dimensions, {entry['frames']} frames a clip at "
         f"{entry['size']}, {entry['least_scenes']} scenes or more; {entry['best'] or 'no model'} is the nearest beyond "
         "doubt"
         for entry in entries
     ]
     note = "Lower is nearer; corrected for the number of clips, with 95 % intervals over scenes. "
-    return table(TITLE, note + ". ".join(said) + ".", [f"{name_of(entry)} ↓" for entry in entries], rows)
+    return table(TITLE, note + ". ".join(networks) + ".", [f"{name_of(entry)} ↓" for entry in entries], rows)
 
 
 def distance_sentences(entries: list[DistanceEntry]) -> list[str]:
     """What the distances say, a sentence each; one for all that have too few scenes."""
     sentences, few = [], []
     for entry in entries:
-        scored = {model: found for model, found in entry["models"].items() if "value" in found}
+        scored = {model: distance for model, distance in entry["models"].items() if "value" in distance}
         if not scored:
-            most = max((found["scenes"] for found in entry["models"].values()), default=0)
+            most = max((distance["scenes"] for distance in entry["models"].values()), default=0)
             few.append(f"{name_of(entry)} needs {entry['least_scenes']} scenes and has {most}")
             continue
         numbers = ", ".join(
-            f"{model} {number(found['value'])} [{ends(_interval(found))}]" for model, found in scored.items()
+            f"{model} {number(distance['value'])} [{ends(_interval(distance))}]" for model, distance in scored.items()
         )
         verdict = f"; {entry['best']} is nearest" if entry["best"] else "; undecided" if len(scored) > 1 else ""
         sentences.append(f"{name_of(entry)} to the truth: {numbers}{verdict}")
@@ -136,29 +117,32 @@ def name_of(entry: DistanceEntry) -> str:
     return f"{base.upper()} ({network})" if network else base.upper()
 
 
-def _entry(results: Results, kind: DistanceKind, digests: Mapping[str, str]) -> DistanceEntry | None:
+def _entry(
+    results: Results, id: str, metric: str, formula: DistanceFormula, digests: Mapping[str, str]
+) -> DistanceEntry | None:
     groups = {model: part for model, part in results.groups("model").items() if model not in results.floors}
-    sets = {model: _matched(results, part, kind.features) for model, part in sorted(groups.items())}
-    known = {model: pair for model, pair in sets.items() if pair is not None}
-    if not known:
+    sets = {model: _matched(results, part, metric) for model, part in sorted(groups.items())}
+    pairs = {model: pair for model, pair in sets.items() if pair is not None}
+    if not pairs:
         return None
-    mine = next(iter(known.values()))[0]
-    dimensions = mine.rows.shape[1]
-    least, found = kind.least(dimensions), {}
+    first = next(iter(pairs.values()))[0]
+    dimensions = first.rows.shape[1]
+    least, distances = formula.least_scenes(dimensions), {}
     models: dict[str, ModelDistance] = {}
-    for model, (clips, truth) in known.items():
+    for model, (clips, truth) in pairs.items():
         models[model] = {"clips": clips.clips, "scenes": len(set(clips.scenes))}
         if models[model]["scenes"] < least:
             models[model]["unscored"] = f"{least} scenes are needed, and {models[model]['scenes']} have features"
             continue
-        found[model] = kind.compute(clips.rows, truth.rows, clips.scenes, truth.scenes)
-        models[model]["value"] = found[model].value
-        models[model]["interval"] = list(found[model].interval)
+        distances[model] = formula.compute(clips.rows, truth.rows, clips.scenes, truth.scenes)
+        models[model]["value"] = distances[model].value
+        models[model]["interval"] = list(distances[model].interval)
+    scenes = {model: frozenset(clips.scenes) for model, (clips, _) in pairs.items()}
     return {
-        "id": kind.id if kind.features == "video_action" else f"{kind.id}_{mine.maker}",
-        "network": mine.maker, "digest": digests.get(mine.maker, ""), "dimensions": dimensions,
-        "frames": mine.frames, "size": mine.size, "least_scenes": least,
-        "best": _nearest(found, {model: frozenset(pair[0].scenes) for model, pair in known.items()}), "models": models,
+        "id": id if metric == "video_action" else f"{id}_{first.maker}",
+        "network": first.maker, "digest": digests.get(first.maker, ""), "dimensions": dimensions,
+        "frames": first.frames, "size": first.size, "least_scenes": least,
+        "best": _nearest(distances, scenes), "models": models,
     }  # fmt: skip
 
 
@@ -195,29 +179,28 @@ def _features(results: Results, cases: Mapping[str, tuple[Case, str]], metric: s
 
 
 def _of_scenes(features: FeatureSet, scenes: set[str]) -> FeatureSet:
-    keep = np.array([scene in scenes for scene in features.scenes])
-    kept = [scene for scene in features.scenes if scene in scenes]
-    return FeatureSet(features.rows[keep], kept, features.clips, features.maker, features.frames, features.size)
+    rows = [row for row, scene in enumerate(features.scenes) if scene in scenes]
+    return replace(features, rows=features.rows[rows], scenes=[features.scenes[row] for row in rows])
 
 
-def _nearest(found: Mapping[str, SetDistance], scenes: Mapping[str, frozenset[str]]) -> str | None:
+def _nearest(distances: Mapping[str, SetDistance], scenes: Mapping[str, frozenset[str]]) -> str | None:
     """The model that is nearer than each of the others, tested over their common scenes; None where that is open."""
-    if len(found) < 2 or len({scenes[model] for model in found}) > 1:
+    if len(distances) < 2 or len({scenes[model] for model in distances}) > 1:
         return None
-    first = min(found, key=lambda model: found[model].value)
-    others = [other for model, other in found.items() if model != first]
+    first = min(distances, key=lambda model: distances[model].value)
+    others = [other for model, other in distances.items() if model != first]
     level = 1 - 0.05 / len(others)  # Bonferroni: any false word among them in 5 % of runs at most
-    return first if all(other.minus(found[first]).interval(level)[0] > 0 for other in others) else None
+    return first if all(other.minus(distances[first]).interval(level)[0] > 0 for other in others) else None
 
 
-def _cell(found: ModelDistance | None) -> Cell:
-    if found is None:
+def _cell(distance: ModelDistance | None) -> Cell:
+    if distance is None:
         return Cell(0, 0)
-    if "value" not in found:
-        return Cell(0, found["scenes"], unscored={TOO_FEW: found["scenes"]})
-    return Cell(found["scenes"], found["scenes"], found["value"], _interval(found))
+    if "value" not in distance:
+        return Cell(0, distance["scenes"], unscored={TOO_FEW: distance["scenes"]})
+    return Cell(distance["scenes"], distance["scenes"], distance["value"], _interval(distance))
 
 
-def _interval(found: ModelDistance) -> Interval:
-    low, high = found["interval"]
+def _interval(distance: ModelDistance) -> Interval:
+    low, high = distance["interval"]
     return low, high

@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from revisit.core import MissingPrerequisite, Record
 from revisit.media.text_files import csv_text
+from revisit.results.record_files import FACTS_OF_CASE
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-OF_CASE = ("model", "sample", "subset", "condition", "seed")
+COLUMNS: dict[str, Callable[[Record], object]] = {
+    "case": attrgetter("case.id"),
+    **{name: attrgetter(f"case.{name}") for name in FACTS_OF_CASE},
+    "question": attrgetter("question"),
+    "kind": lambda record: "gate" if record.is_gate else "metric",
+    **{name: attrgetter(name) for name in ("status", "value", "raw")},
+    "label": lambda record: record.label or None,
+    "reason_kind": lambda record: record.reason.kind if record.reason else None,
+    "reason": lambda record: record.sentence or None,
+    **{name: attrgetter(name) for name in ("version", "protocol")},
+}
 
 
 def row(record: Record) -> dict[str, object]:
     """One answer as plain columns, the same for every answer."""
-    return {
-        "case": record.case.id,
-        **{name: getattr(record.case, name) for name in OF_CASE},
-        "question": record.question,
-        "kind": "gate" if record.is_gate else "metric",
-        "status": record.status,
-        "value": record.value,
-        "raw": record.raw,
-        "label": record.label or None,
-        "reason_kind": record.reason.kind if record.reason else None,
-        "reason": record.sentence or None,
-        "version": record.version,
-        "protocol": record.protocol,
-    }
-
-
-COLUMNS = (
-    "case", *OF_CASE, "question", "kind", "status", "value", "raw", "label", "reason_kind", "reason", "version",
-    "protocol",
-)  # fmt: skip
+    return {name: value_of(record) for name, value_of in COLUMNS.items()}
 
 
 def to_csv(records: Iterable[Record]) -> str:
     """The text of a CSV file with a header."""
-    return csv_text(COLUMNS, (list(row(record).values()) for record in records), "\n")
+    return csv_text(list(COLUMNS), (list(row(record).values()) for record in records), "\n")
 
 
 def to_frame(records: Iterable[Record]) -> pandas.DataFrame:

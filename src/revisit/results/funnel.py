@@ -9,7 +9,7 @@ from revisit.core import METRICS, Case, Record
 from revisit.results.file_types import Stage
 
 if TYPE_CHECKING:
-    from revisit.results.results import Results
+    from revisit.results.clip_answers import ClipAnswers
 
 RETURNED, LEAVES = "left, returned", ("left, returned", "left, not returned")
 VIEW = (
@@ -29,7 +29,7 @@ MEMORY = ("target_return", "returning", "outcome")  # families that judge memory
 BEFORE = ("expected clips", "all clips", "readable", "scored")
 
 
-def funnel(results: Results) -> list[Stage]:
+def funnel(results: ClipAnswers) -> list[Stage]:
     """All clips → readable → moved → left → returned → scored; stages of gates that nobody asked are left out."""
     readable = results.readable
     stages = [stage("all clips", results.cases), stage("readable", readable.cases)]
@@ -48,7 +48,7 @@ def funnel(results: Results) -> list[Stage]:
     return [*stages, *memory_stage(results, [id for id in results.metrics if is_memory(id)])]
 
 
-def looks_away_and_returns(results: Results, case: Case) -> bool | None:
+def looks_away_and_returns(results: ClipAnswers, case: Case) -> bool | None:
     """Whether the camera looks away and comes back, to the first view or to the target; None if the gates cannot tell.
 
     A target that the scene itself hides is no look away.
@@ -62,7 +62,7 @@ def looks_away_and_returns(results: Results, case: Case) -> bool | None:
     return None if view is None or view.status not in ("open", "closed") else False
 
 
-def memory_stage(results: Results, metrics: Sequence[str]) -> list[Stage]:
+def memory_stage(results: ClipAnswers, metrics: Sequence[str]) -> list[Stage]:
     """The last stage: clips with a score of memory; nothing where nobody asked for one."""
     if not results.was_asked(*metrics):
         return []
@@ -75,7 +75,7 @@ def stage(name: str, clips: Sequence[Any]) -> Stage:
     return {"stage": name, "n": len(clips)}
 
 
-def passing(results: Results, cases: Iterable[Case], gate: str, labels: Sequence[str] = ()) -> list[Case]:
+def passing(results: ClipAnswers, cases: Iterable[Case], gate: str, labels: Sequence[str] = ()) -> list[Case]:
     """The cases that a gate found to be so, or where it is open."""
 
     def passes(record: Record | None) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
-from revisit.core import METRICS, UsageError, digest
+from revisit.core import METRICS, Record, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.ceilings import held_to_truth, score_id
 from revisit.results.cells import Cell
@@ -92,27 +92,15 @@ class Board:
 
     def as_json(self) -> dict[str, object]:
         """As `leaderboard --json` prints it."""
-        content = asdict(replace(self, rows=(), truths={}))
+        rows = [{**vars(row), "cells": {key: _cell_json(cell) for key, cell in row.cells.items()}} for row in self.rows]
+        content = {**vars(self), "columns": [vars(column) for column in self.columns], "rows": rows}
         del content["truths"]
-        return {**content, "rows": [_row_json(row) for row in self.rows]}
+        return content
 
 
-def _row_json(row: BoardRow) -> dict[str, object]:
-    cells = {
-        key: {
-            "n": cell.n,
-            "of": cell.of,
-            "mean": cell.mean,
-            "interval": cell.interval,
-            "failed": cell.failed,
-            "unscored": dict(cell.unscored),
-            "few_scenes": cell.few_scenes,
-            "text": cell.text,
-            "reason": cell.reason,
-        }
-        for key, cell in row.cells.items()
-    }
-    return {**asdict(replace(row, cells={})), "cells": cells}
+def _cell_json(cell: BoardCell) -> dict[str, object]:
+    """Without the clips, which only tell rows apart."""
+    return {name: value for name, value in vars(cell).items() if name != "clips"}
 
 
 def sorted_rows(board: Board, by: str = "") -> list[BoardRow]:
@@ -141,16 +129,16 @@ def marked_rows(board: Board, rows: Sequence[BoardRow], column: BoardColumn) -> 
 
     A column that rewards an unchanged look has no marks where somebody looks less changed than the truth itself.
     """
-    found: dict[int, str] = {}
+    marks_by_row: dict[int, str] = {}
     if column.key in METRICS and METRICS[column.key].rewards_unchanged:
         values = [(row.role, mean) for row in rows if (mean := row.cell(column).mean) is not None]
         truth = max((mean for role, mean in values if role == CEILING), default=math.inf)
         if any(mean > truth for role, mean in values if role != CEILING):
-            return found
+            return marks_by_row
     for group in dict.fromkeys(row.group for row in rows if not row.role):
         cells = {position: row.cell(column) for position, row in enumerate(rows) if row.group == group and not row.role}
-        found.update(marks(cells, column.higher_is_better, board.as_printed))
-    return found
+        marks_by_row.update(marks(cells, column.higher_is_better, board.as_printed))
+    return marks_by_row
 
 
 # Facts that name who made the evidence of a score, where a protocol leaves that to the files it is given.
@@ -171,27 +159,27 @@ class RunFacts:
     summary: Details = field(default_factory=dict)
 
 
-def columns_of(run: RunFacts, known: Sequence[BoardColumn]) -> tuple[BoardColumn, ...]:
+def columns_of(run: RunFacts, named: Sequence[BoardColumn]) -> tuple[BoardColumn, ...]:
     """The columns of a run's board: those a suite names, in its order; else every metric the run asked.
 
     Behind them stand-ins have columns of their own; `run` has its results with these set apart.
     """
     hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
-    wanted = list(known or map(column_of, _with_held_ids(run.results, hashes)))
+    columns = list(named or map(column_of, _with_held_ids(run.results, hashes)))
     makers = _makers(run.results)
     others = stand_ins(run.results)
-    for column in tuple(wanted):
+    for column in tuple(columns):
         measured = measured_id(column.key)
         if who := [one.made_by for one in others if one.metric == measured]:
             title = f"{column.title} by {' or '.join(who)} (stand-in)"
             key = column.key.replace(measured, f"{measured}{SUFFIX}", 1)
-            wanted.append(replace(column, key=key, title=title))
-    made = []
-    for column in wanted:
+            columns.append(replace(column, key=key, title=title))
+    tagged = []
+    for column in columns:
         tag = hashes.get(_metric_id(column))
         names = makers.get(measured_id(column.key), ())
-        made.append(replace(column, protocol=" ".join([tag, *names])) if tag is not None else column)
-    return tuple(made)
+        tagged.append(replace(column, protocol=" ".join([tag, *names])) if tag is not None else column)
+    return tuple(tagged)
 
 
 def headline_ids(results: Results, suite: str) -> list[str]:
@@ -257,13 +245,13 @@ def board_of_run(run: RunFacts, known: Sequence[BoardColumn] = (), subset: str =
 
 def join_boards(boards: Sequence[Board]) -> list[Board]:
     """Boards with the same title, protocol in every column that both have, and ground truth, put together."""
-    made: list[Board] = []
+    joined: list[Board] = []
     for board in boards:
-        for position, other in enumerate(made):
+        for position, other in enumerate(joined):
             if board.title == other.title and _are_comparable(board, other):
                 board, other = _with_held_cells(board, other), _with_held_cells(other, board)
                 protocols = dict.fromkeys([*other.protocol.split(" | "), board.protocol])
-                made[position] = replace(
+                joined[position] = replace(
                     other,
                     columns=_union(other.columns, board.columns),
                     rows=(*other.rows, *board.rows),
@@ -273,8 +261,8 @@ def join_boards(boards: Sequence[Board]) -> list[Board]:
                 )
                 break
         else:
-            made.append(board)
-    return made
+            joined.append(board)
+    return joined
 
 
 def _with_held_cells(board: Board, other: Board) -> Board:
@@ -317,16 +305,16 @@ def _hash_of_tag(tag: str) -> str:
 def _union(first: Sequence[BoardColumn], second: Sequence[BoardColumn]) -> tuple[BoardColumn, ...]:
     """Columns of both; one that only the second run asked takes its protocol."""
     later = {column.key: column for column in second}
-    made = [column if column.protocol else later.get(column.key, column) for column in first]
-    known = {column.key for column in first}
-    return (*made, *(column for column in second if column.key not in known))
+    columns = [column if column.protocol else later.get(column.key, column) for column in first]
+    keys = {column.key for column in first}
+    return (*columns, *(column for column in second if column.key not in keys))
 
 
 def _cell(part: Results, id: str) -> BoardCell:
-    made = part.cell(id)
-    kinds = [*sorted(made.unscored), *(["failed"] if made.failed else [])] if made.mean is None else []
-    reason = "; ".join(map(reason_title, kinds)) or ("not asked" if made.mean is None else "")
-    return board_cell(made, reason)
+    cell = part.cell(id)
+    kinds = [*sorted(cell.unscored), *(["failed"] if cell.failed else [])] if cell.mean is None else []
+    reason = "; ".join(map(reason_title, kinds)) or ("not asked" if cell.mean is None else "")
+    return board_cell(cell, reason)
 
 
 def board_cell(cell: Cell, reason: str = "") -> BoardCell:
@@ -355,10 +343,10 @@ def with_clips(board: Board, results: Results, metrics: Mapping[str, str]) -> Bo
 
 def _testable_cells(run: RunFacts, model: str) -> dict[str, BoardCell]:
     """How many clips of a model look away and come back, of those that should; else how many posed the test."""
-    asked = ((run.summary.get("look_away") or {}).get("models") or {}).get(model)
-    if asked and asked["asked"]:
-        share = asked["returned"] / asked["asked"]
-        return {LOOK_AWAY.key: printed_cell(share, f"{asked['returned']}/{asked['asked']}")}
+    counts = ((run.summary.get("look_away") or {}).get("models") or {}).get(model)
+    if counts and counts["asked"]:
+        share = counts["returned"] / counts["asked"]
+        return {LOOK_AWAY.key: printed_cell(share, f"{counts['returned']}/{counts['asked']}")}
     count = count_testable(run.summary.get("models", {}).get(model, {}).get("funnel", ()))
     return {POSED.key: printed_cell(count[0] / count[1], f"{count[0]}/{count[1]}")} if count and count[1] else {}
 
@@ -369,14 +357,14 @@ def column_of(id: str) -> BoardColumn:
     return BoardColumn(id, metric_title(id), None if metric is None else metric.higher_is_better)
 
 
+def makers_of(scores: Iterable[Record]) -> list[str]:
+    """Who made the evidence behind scores, where a protocol leaves that to files."""
+    return sorted({str(record.facts[name]) for record in scores for name in MAKERS if record.facts.get(name)})
+
+
 def _makers(results: Results) -> dict[str, list[str]]:
     """Metric -> who made the evidence of its scores."""
-    found: dict[str, set[str]] = {}
-    for record in results.records:
-        if record.scored:
-            named = [str(record.facts[name]) for name in MAKERS if record.facts.get(name)]
-            found.setdefault(record.question, set()).update(named)
-    return {id: sorted(names) for id, names in found.items()}
+    return {id: makers_of(results.scores(id)) for id in results.metrics}
 
 
 def _mixed_makers_sentence(columns: Sequence[BoardColumn], results: Results) -> str:
@@ -388,9 +376,9 @@ def _mixed_makers_sentence(columns: Sequence[BoardColumn], results: Results) -> 
 
 def _unanswered_sentence(run: str, part: Results) -> str:
     """A sentence on how many of a judge's questions were answered, model by model, where some were not."""
-    said = []
+    shares = []
     for model, mine in part.groups("model").items():
         counts = [record.facts for record in mine.records if record.facts.get("asked") and "answered" in record.facts]
         n, of = (sum(int(facts[name]) for facts in counts) for name in ("answered", "asked"))
-        said += [f"{model} {n} of {of}"] if n < of else []
-    return f"questions answered in {run}: {', '.join(said)}" if said else ""
+        shares += [f"{model} {n} of {of}"] if n < of else []
+    return f"questions answered in {run}: {', '.join(shares)}" if shares else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from revisit.core import Case
 from revisit.core.text import names_text, pluralize
@@ -24,19 +24,6 @@ ASK = "Does it look away and come back?"
 BY_TRUTH, BY_REQUEST, ALL_CLIPS = "truth", "request", "all"
 WHERE = {BY_TRUTH: "where the truth does", BY_REQUEST: "where the camera was asked to", ALL_CLIPS: ""}
 NAMES = 8  # of models, in a sentence
-
-
-class LookAwayEntry(TypedDict):
-    """The counts of a model as summary.json has them."""
-
-    asked: int
-    moved: int
-    left: int
-    returned: int
-    unclear: int
-    unreadable: int
-    judged: int
-    reset: int
 
 
 @dataclass(frozen=True)
@@ -63,12 +50,9 @@ class LookAwayCount:
         """`2 of 3`: clips that came back."""
         return f"{self.returned} of {self.asked}"
 
-    def as_json(self) -> LookAwayEntry:
-        """As summary.json has it."""
-        return {
-            "asked": self.asked, "moved": self.moved, "left": self.left, "returned": self.returned,
-            "unclear": self.unclear, "unreadable": self.unreadable, "judged": self.judged, "reset": self.reset,
-        }  # fmt: skip
+    def as_json(self) -> dict[str, int]:
+        """As summary.json has it, by the name of the model."""
+        return {name: count for name, count in vars(self).items() if name != "model"}
 
 
 @dataclass(frozen=True)
@@ -118,7 +102,7 @@ class LookAwayCounts:
     @property
     def outcomes(self) -> list[str]:
         """What those that come back come back to, where something was to happen unseen."""
-        said = []
+        sentences = []
         for number, words in (
             ({count.model: count.went_on for count in self.models}, "to a world that went on"),
             ({count.model: count.reset for count in self.models}, "with the world reset"),
@@ -128,8 +112,8 @@ class LookAwayCounts:
             if some:
                 unit = pluralize(some[0].judged, "clip")
                 shares[0] = f"{some[0].model} ({number[some[0].model]} of {unit})"
-                said.append(f"{names_text(shares, NAMES)} {'comes' if len(some) == 1 else 'come'} back {words}")
-        return said
+                sentences.append(f"{names_text(shares, NAMES)} {'comes' if len(some) == 1 else 'come'} back {words}")
+        return sentences
 
     @property
     def headline(self) -> str:
@@ -185,9 +169,9 @@ def count_look_aways(results: Results) -> LookAwayCounts | None:
 
 
 def _count(results: Results) -> LookAwayCounts:
-    wanted, asked_by, unclear = _asked_cases(results)
+    is_asked, asked_by, unclear = _asked_cases(results)
     counts = [
-        _count_model(results, model, [case for case in part.cases if wanted(case)])
+        _count_model(results, model, [case for case in part.cases if is_asked(case)])
         for model, part in results.groups("model").items()
     ]
     ordered = sorted(counts, key=lambda count: (-count.returned / max(count.asked, 1), -count.left, count.model))
@@ -198,9 +182,9 @@ def _asked_cases(results: Results) -> tuple[Callable[[Case], bool], str, int]:
     """Which clips are to look away and come back, who says so, and on how many the truth is unclear."""
     truths = {case.id: truth for case in results.cases if (truth := results.truth_of(case)) is not None}
     if truths:
-        found = {truth.id: looks_away_and_returns(results, truth) for truth in truths.values()}
-        unclear = sum(value is None for value in found.values())
-        return lambda case: case.id in truths and found[truths[case.id].id] is True, BY_TRUTH, unclear
+        answers = {truth.id: looks_away_and_returns(results, truth) for truth in truths.values()}
+        unclear = sum(value is None for value in answers.values())
+        return lambda case: case.id in truths and answers[truths[case.id].id] is True, BY_TRUTH, unclear
     requests = {camera: leaves_and_returns(camera) for camera in {case.camera for case in results.cases} if camera}
     if any(value is not None for value in requests.values()):
         return lambda case: requests.get(case.camera) is True, BY_REQUEST, 0

@@ -28,8 +28,8 @@ class Column(NamedTuple):
 
     def scores(self) -> Iterator[tuple[Case, float]]:
         """The cases that have a score, and the score."""
-        told = zip(self.cases, self.values, self.status, strict=True)
-        return ((case, value) for case, value, status in told if status == "scored" and value is not None)
+        answers = zip(self.cases, self.values, self.status, strict=True)
+        return ((case, value) for case, value, status in answers if status == "scored" and value is not None)
 
 
 class Columns:
@@ -48,13 +48,15 @@ class Columns:
         self.failed = {case.id for case, row in zip(cases, status, strict=True) if "failed" in row}
         self._place = {case.id: k for k, case in enumerate(cases)}
         by_question = zip(*(zip(*rows, strict=True) for rows in (cells, status, values, reasons)), strict=True)
-        self._columns = {id: Column(cases, *told) for id, told in zip(questions, by_question, strict=True)}
+        self._columns = {id: Column(cases, *parts) for id, parts in zip(questions, by_question, strict=True)}
 
     def asked(self, cases: Sequence[Case]) -> dict[str, bool]:
         """What was asked of these cases, and whether it is a gate."""
         whole = {id: column.records if "" not in column.status else () for id, column in self._columns.items()}
-        found = {id: records or self.of(id, cases).records for id, records in whole.items()} if cases else {}
-        return {id: records[0].is_gate for id, records in found.items() if records}
+        records_by_question = (
+            {id: records or self.of(id, cases).records for id, records in whole.items()} if cases else {}
+        )
+        return {id: records[0].is_gate for id, records in records_by_question.items() if records}
 
     def of(self, question: str, cases: Sequence[Case]) -> Column:
         """The answers to a question about these of the cases."""

@@ -16,6 +16,7 @@ from revisit.core import Case, MediaError, UsageError
 from revisit.core.text import parse_package_yaml, parse_yaml
 from revisit.results.file_types import Details
 from revisit.results.run import Run
+from revisit.results.tables import Table, table
 
 FILE = "models.yaml"
 GROUPS = ("category", "viewpoint", "camera", "backbone", "parameters")  # what models can be grouped by
@@ -54,15 +55,19 @@ class ModelFacts:
         """A fact as the name of a group."""
         if fact not in GROUPS:
             raise UsageError(f"models are grouped by {', '.join(GROUPS)}, not by {fact!r}")
-        found = self.of(model).get(fact)
-        if found is None:
+        fact_value = self.of(model).get(fact)
+        if fact_value is None:
             return UNKNOWN
-        return {True: "camera-conditioned", False: "without camera"}[found] if isinstance(found, bool) else str(found)
+        return (
+            {True: "camera-conditioned", False: "without camera"}[fact_value]
+            if isinstance(fact_value, bool)
+            else str(fact_value)
+        )
 
     def cost(self, model: str, fact: str) -> float | None:
         """One number of what generating with a model costs; None where it is not known."""
-        found = self.of(model).get("cost", {}).get(fact)
-        return None if found is None else float(found)
+        amount = self.of(model).get("cost", {}).get(fact)
+        return None if amount is None else float(amount)
 
     def came_from(self, model: str, others: Sequence[str]) -> str | None:
         """Which of the others a model is a later size or version of."""
@@ -75,17 +80,17 @@ class ModelFacts:
             content = parse_yaml(path.read_text(encoding="utf-8")) or {}
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise UsageError(f"{path}: cannot be read as YAML ({str(error).splitlines()[0]})") from None
-        given = content.get("models", content) if isinstance(content, Mapping) else None
-        if not isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in given.values()):
+        new = content.get("models", content) if isinstance(content, Mapping) else None
+        if not isinstance(new, Mapping) or not all(isinstance(one, Mapping) for one in new.values()):
             raise UsageError(f"{path}: expected names of models, each with facts such as category: CI2V")
-        for model, facts in given.items():
+        for model, facts in new.items():
             if unknown := [name for name in facts if name not in FIELDS]:
                 raise UsageError(f"{path}: {model} has {unknown[0]!r}; facts are {', '.join(FIELDS)}")
             _check_cost(facts.get("cost", {}), f"{path}: {model}")
-        known: dict[str, Details] = dict(self.facts)
-        for model, facts in given.items():
-            known[self.name(str(model)) or str(model)] = {**self.of(str(model)), **facts}
-        return _with_aliases(known)
+        merged: dict[str, Details] = dict(self.facts)
+        for model, facts in new.items():
+            merged[self.name(str(model)) or str(model)] = {**self.of(str(model)), **facts}
+        return _with_aliases(merged)
 
 
 def _check_cost(cost: Any, where: str) -> None:
@@ -101,33 +106,30 @@ def _check_cost(cost: Any, where: str) -> None:
             raise UsageError(f"{where}: cost.{name} is {value!r}; expected a number of 0 or more")
 
 
-def cost_table(known: ModelFacts, models: Sequence[str]) -> dict[str, Any] | None:
+def cost_table(model_facts: ModelFacts, models: Sequence[str]) -> Table | None:
     """What generating costs, a row per model and a column per number that somebody has; None where nobody has one."""
-    names = [name for name in COSTS if any(known.cost(model, name) is not None for model in models)]
-    rows = [model for model in models if known.of(model).get("cost")]
+    names = [name for name in COSTS if any(model_facts.cost(model, name) is not None for model in models)]
+    rows = [model for model in models if model_facts.of(model).get("cost")]
     if not names or not rows:
         return None
-    machines = [str(known.of(model)["cost"].get("machine", "")) for model in rows]
+    machines = [str(model_facts.of(model)["cost"].get("machine", "")) for model in rows]
     cells = [
-        [_cost_text(known, model, name) for name in names] + [on] for model, on in zip(rows, machines, strict=True)
+        [_cost_text(model_facts, model, name) for name in names] + [on]
+        for model, on in zip(rows, machines, strict=True)
     ]
-    loading = [model for model in rows if known.of(model)["cost"].get("with_loading")]
+    loading = [model for model in rows if model_facts.of(model)["cost"].get("with_loading")]
     note = "means over clips, peaks over all of them, as measured where the clips were generated"
     note += f"; with the loading of weights: {', '.join(loading)}" if loading else ""
     note += "; on different machines" if len(set(machines)) > 1 else ""
-    return {
-        "title": "Cost of generating",
-        "note": note,
-        "columns": [*(COSTS[name][0] for name in names), "Machine"],
-        "rows": [{"name": model, "cells": row} for model, row in zip(rows, cells, strict=True)],
-    }
+    heads = [*(COSTS[name][0] for name in names), "Machine"]
+    return table("Cost of generating", note, heads, zip(rows, cells, strict=True))
 
 
-def _cost_text(known: ModelFacts, model: str, name: str) -> str:
-    value = known.cost(model, name)
+def _cost_text(model_facts: ModelFacts, model: str, name: str) -> str:
+    value = model_facts.cost(model, name)
     if value is None:
         return "–"
-    unit = known.of(model)["cost"].get("currency", "") if name == "price_per_clip" else COSTS[name][1]
+    unit = model_facts.of(model)["cost"].get("currency", "") if name == "price_per_clip" else COSTS[name][1]
     return f"{value:.4g} {unit}".strip()
 
 
@@ -137,8 +139,8 @@ def _plain_name(name: str) -> str:
 
 def _with_aliases(facts: Mapping[str, Details]) -> ModelFacts:
     aliases: dict[str, str] = {}
-    for name, known in facts.items():
-        for alias in (name, *known.get("aliases", ())):
+    for name, own in facts.items():
+        for alias in (name, *own.get("aliases", ())):
             aliases.setdefault(_plain_name(str(alias)), name)
     return ModelFacts(facts, aliases)
 
@@ -154,17 +156,17 @@ def _with_source(facts: Details, sources: Mapping[str, str]) -> Details:
     return {**facts, "source": sources[facts["source"]]}
 
 
-def facts_for(runs: Sequence[Path], given: Path | None = None) -> ModelFacts:
+def facts_for(runs: Sequence[Path], file: Path | None = None) -> ModelFacts:
     """Published facts, those beside the videos of these runs and beside the runs, and those of a named file."""
-    found = published_facts()
+    model_facts = published_facts()
     places = []
     for path in runs:
         source = Path(str((Run(path).facts.get("request") or {}).get("source") or path))
         places += [(source if source.is_dir() else source.parent) / FILE, path / FILE]
     for place in dict.fromkeys(places):
         if place.is_file():
-            found = found.with_file(place)
-    return found.with_file(given) if given is not None else found
+            model_facts = model_facts.with_file(place)
+    return model_facts.with_file(file) if file is not None else model_facts
 
 
 @dataclass(frozen=True)

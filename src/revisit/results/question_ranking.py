@@ -144,7 +144,7 @@ class QuestionRanking:
         if self.pairs and all(pair.p is None and (pair.wins or pair.losses) for pair in self.pairs):
             return self._means_text()
         best = self.best
-        parts, told = [], {(first, other) for other in others if other not in best}
+        parts, stated = [], {(first, other) for other in others if other not in best}
         behind = [name for name in others if name not in best]
         if len(best) == 1:
             pair = self.pair(first, others[0])
@@ -155,10 +155,10 @@ class QuestionRanking:
             parts += self._undecided(first, best[1:])
             if behind:
                 everybody = all(self.before(name, other) for name in best for other in behind)
-                told |= {(name, other) for name in best for other in behind} if everybody else set()
+                stated |= {(name, other) for name in best for other in behind} if everybody else set()
                 who = (f"all {len(best)} beat" if len(best) > 2 else "both beat") if everybody else f"{first} beats"
                 parts.append(f"{who} {names_text(behind)}")
-        return "; ".join([*parts, *self._further(told)])
+        return "; ".join([*parts, *self._further(stated)])
 
     def _means_text(self) -> str:
         """The means, where no pair has enough scenes for a test."""
@@ -189,12 +189,12 @@ class QuestionRanking:
             )
         return parts
 
-    def _further(self, told: Collection[tuple[str, str]]) -> list[str]:
+    def _further(self, stated: Collection[tuple[str, str]]) -> list[str]:
         """Decided pairs that were not told: the rest of the partial order."""
         first, rank = self.places[0].model, {place.model: place.rank for place in self.places}
         beaten: dict[str, list[str]] = {}
         for pair in self.pairs:
-            if pair.decided and (pair.ahead, pair.behind) not in told and pair.ahead != first:
+            if pair.decided and (pair.ahead, pair.behind) not in stated and pair.ahead != first:
                 beaten.setdefault(pair.ahead, []).append(pair.behind)
         winners = sorted(beaten, key=lambda model: rank[model])[:MOST_FURTHER] if len(self.best) > 1 else []
         return [f"{model} beats {names_text(beaten[model])}" for model in winners]
@@ -219,10 +219,12 @@ class QuestionRanking:
 
 def questions_of(card: Details) -> list[SuiteQuestion]:
     """The questions that a suite's card asks; of a suite that asks none, one question per group of metrics."""
-    asked = card.get("questions") or [{"ask": name, "metrics": ids} for name, ids in (card.get("groups") or {}).items()]
+    entries = card.get("questions") or [
+        {"ask": name, "metrics": ids} for name, ids in (card.get("groups") or {}).items()
+    ]
     return [
         SuiteQuestion(one["ask"], tuple(one["metrics"]), bool(one.get("memory")), str(one.get("gate", "")))
-        for one in asked
+        for one in entries
     ]
 
 
@@ -252,9 +254,11 @@ def rank_question(results: Results, question: SuiteQuestion) -> QuestionRanking:
     part = results
     if question.gate and results.was_asked(question.gate):
         part = results.only(lambda entry: isinstance(entry, Case) and _is_open(results, entry, question.gate))
-    known = [id for id in question.metrics if id in METRICS and METRICS[id].higher_is_better is not None]
-    scored = {id: {record.case.model for record in part.scores(id)} for id in known}
-    metric = next((id for id in known if len(scored[id]) > 1), None) or next((id for id in known if scored[id]), None)
+    directed = [id for id in question.metrics if id in METRICS and METRICS[id].higher_is_better is not None]
+    scored = {id: {record.case.model for record in part.scores(id)} for id in directed}
+    metric = next((id for id in directed if len(scored[id]) > 1), None) or next(
+        (id for id in directed if scored[id]), None
+    )
     if metric is None:
         return QuestionRanking(question, reason=_unavailable_reason(results, question))
     return _rank_models(part, question, metric)
@@ -327,15 +331,15 @@ def _clips_needed(test: PairedTest, alpha: float) -> ClipsNeeded | None:
     if test.estimate is None:
         return None
     # The test of yes and no adds to what was seen; how much there is to find does not come from what was added.
-    found = clusters_needed(replace(test.estimate, mean=test.difference, clusters=scenes), alpha)
-    if found is None:
+    needed = clusters_needed(replace(test.estimate, mean=test.difference, clusters=scenes), alpha)
+    if needed is None:
         return None
     per_scene = test.clips / scenes
 
     def clips(clusters: float | None) -> int | None:
         return None if clusters is None else _rounded(max(1.0, (clusters - scenes) * per_scene))
 
-    return ClipsNeeded(clips(found.about), clips(found.low), clips(found.high))
+    return ClipsNeeded(clips(needed.about), clips(needed.low), clips(needed.high))
 
 
 def _rounded(count: float) -> int:

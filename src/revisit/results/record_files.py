@@ -29,7 +29,7 @@ from revisit.results.file_types import CaseEntry, Details, RejectedEntry
 
 SCHEMA = 2
 Line = dict[str, Any]  # a record as its line has it
-_FACTS_OF_CASE = ("model", "sample", "subset", "condition", "seed")  # in each line, for who reads the file alone
+FACTS_OF_CASE = ("model", "sample", "subset", "condition", "seed")  # in each line, for who reads the file alone
 
 
 def to_line(record: Record) -> Line:
@@ -37,7 +37,7 @@ def to_line(record: Record) -> Line:
     line: Line = {
         "schema": SCHEMA,
         "case": record.case.id,
-        **{name: getattr(record.case, name) for name in _FACTS_OF_CASE},
+        **{name: getattr(record.case, name) for name in FACTS_OF_CASE},
         "gate" if record.is_gate else "metric": record.question,
         "version": record.version,
         "protocol": record.protocol,
@@ -94,11 +94,11 @@ def from_line(line: RecordLine, case: Case) -> Record:
         raise UsageError(
             f"the run was written by a newer Revisit (records of schema {line.schema}); this one reads {SCHEMA}"
         )
-    said = line.reason or None
-    if isinstance(said, ReasonLine):
-        reason: Reason | None = _reason(said.kind, said.sentence)
+    reason_line = line.reason or None
+    if isinstance(reason_line, ReasonLine):
+        reason: Reason | None = _reason(reason_line.kind, reason_line.sentence)
     else:
-        reason = None if said is None else Reason(_OF_STATE.get(line.status, "unsorted"), said)
+        reason = None if reason_line is None else Reason(_OF_STATE.get(line.status, "unsorted"), reason_line)
     return Record(
         case, line.question, line.gate is not None, line.status, line.score, line.raw, line.label,
         reason, line.facts, line.version, line.protocol, line.key, line.units, line.n_units, line.seconds,
@@ -162,22 +162,22 @@ class RecordLines:
 def parse_lines(text: bytes) -> tuple[bytes, list[RecordLine], list[int]]:
     """Lines, what each says, and where they begin and end; those that are none, such as one torn by a kill, go."""
     try:
-        found = _DECODER.decode_lines(text)
+        answers = _DECODER.decode_lines(text)
         ends = _ends(np.frombuffer(text, np.uint8))
-        if len(found) + 1 == len(ends) and None not in {answer.metric or answer.gate for answer in found}:
-            return text, found, ends
+        if len(answers) + 1 == len(ends) and None not in {answer.metric or answer.gate for answer in answers}:
+            return text, answers, ends
     except (ValueError, RecursionError):
         pass
-    kept = [(raw, answer) for raw in text.splitlines(keepends=True) if (answer := _parse_line(raw)) is not None]
-    ends = [0, *accumulate(len(raw) for raw, _ in kept)]
-    return b"".join(raw for raw, _ in kept), [answer for _, answer in kept], ends
+    intact = [(raw, answer) for raw in text.splitlines(keepends=True) if (answer := _parse_line(raw)) is not None]
+    ends = [0, *accumulate(len(raw) for raw, _ in intact)]
+    return b"".join(raw for raw, _ in intact), [answer for _, answer in intact], ends
 
 
 def _ends(text: np.ndarray) -> list[int]:
     """Where lines begin and end, found piece by piece: a mask of the whole file would not fit into the processor."""
     starts = range(0, len(text), 1 << 18)
-    found = [np.flatnonzero(text[start : start + (1 << 18)] == ord("\n")) + start + 1 for start in starts]
-    return [0, *(np.concatenate(found).tolist() if found else ())]
+    places = [np.flatnonzero(text[start : start + (1 << 18)] == ord("\n")) + start + 1 for start in starts]
+    return [0, *(np.concatenate(places).tolist() if places else ())]
 
 
 def _parse_line(raw: bytes) -> RecordLine | None:
@@ -189,10 +189,10 @@ def _parse_line(raw: bytes) -> RecordLine | None:
 
 def decode_line(line: Line) -> RecordLine:
     """What a line says; ValueError for a damaged one."""
-    found = _DECODER.decode(json.dumps(line))
-    if found.metric is None and found.gate is None:
+    answer = _DECODER.decode(json.dumps(line))
+    if answer.metric is None and answer.gate is None:
         raise ValueError("it is about no question")
-    return found
+    return answer
 
 
 _DECODER = msgspec.json.Decoder(RecordLine)
@@ -282,9 +282,9 @@ def case_from_json(entry: Details) -> Case:
         if facts.get(name) is not None:
             facts[name] = Clip(**{**facts[name], "path": Path(facts[name]["path"])})
     if facts.get("target") is not None:
-        given = facts["target"]
-        pairs = {name: tuple(given[name]) for name in ("box", "point") if given.get(name) is not None}
-        facts["target"] = Target(given["name"], **pairs)
+        box = facts["target"]
+        pairs = {name: tuple(box[name]) for name in ("box", "point") if box.get(name) is not None}
+        facts["target"] = Target(box["name"], **pairs)
     if facts.get("phases") is not None:
         facts["phases"] = tuple(facts["phases"])
     return Case(**{**facts, "artifacts": {name: Path(path) for name, path in entry["artifacts"].items()}})

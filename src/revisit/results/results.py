@@ -13,43 +13,33 @@ Clips that are the truth itself (`Case.truth`) stand apart in `truth`: no model,
 from __future__ import annotations
 
 import difflib
-import operator
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Hashable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from revisit.core import GATES, METRICS, Case, Clip, Reason, Record, Rejected, Series, UsageError, load_all
-from revisit.core.cases import CEILING, FLOOR
+from revisit.core import METRICS, UsageError
 from revisit.core.records import GATE_STATES
 from revisit.core.text import pluralize
 from revisit.results import export
-from revisit.results.ceilings import held_metrics, held_to_truth
+from revisit.results.ceilings import held_metrics
 from revisit.results.cells import Cell, hides_rare_failures, limits_of, mean_of
+from revisit.results.clip_answers import ClipAnswers
 from revisit.results.display import heading
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
-from revisit.results.metric_columns import Answers, Column, Columns
+from revisit.results.notebook import html_table
 from revisit.results.pairing import Paired, PairingKey, Rank, ambiguous_keys, pair_models, rank_scores, ranks_of
-from revisit.results.score_names import HELD, held_id, measured_id, metric_of
+from revisit.results.score_names import held_id, measured_id, metric_of
 from revisit.stats.pairwise import Ranking
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-TRUTH = "truth"  # the row of the references
-T = TypeVar("T")
-Entry = Case | Rejected
-Asks = Callable[[str, Entry], bool]
-ClipSpan = tuple[Path, int, int | None]  # of a clip: its file, and the stretch of it
 
-
-class Results:
+class Results(ClipAnswers):
     """Cases, the answers about them, and the operations that tables need. Immutable.
 
     `evaluate`, `score`, `load` and `rescore` return one. A notebook shows it as a table of models by metrics.
@@ -62,508 +52,7 @@ class Results:
     (['flicker', 'motion_amount'], ['calm', 'wild'])
     """
 
-    def __init__(
-        self,
-        cases: Sequence[Case],
-        records: Iterable[Record] | Answers,
-        rejected: Sequence[Rejected] = (),
-        *,
-        asks: Asks | None = None,
-        folder: Path | None = None,
-        series: Mapping[tuple[str, str], Series] | None = None,
-        name: str = "",
-    ) -> None:
-        """`asks` says whether a question is asked of an entry of the dataset; without it all are.
-
-        `folder` holds the files of `units`.
-        """
-        self.truths = tuple(case for case in cases if case.truth)  # the references, each a clip of its own
-        self.cases, self.rejected = tuple(case for case in cases if not case.truth), tuple(rejected)
-        self._by_case = records if isinstance(records, Mapping) else _by_case(records)
-        self._known: dict[str, Column] = {}  # by question
-        self._asks, self.folder, self.name = asks, folder, name
-        self._series = series or {}
-        self._whole = self  # of which this is a part, perhaps with other answers
-        self._source = self  # of which this is a part, with the same answers
-        self._warned: set[str] = set()  # metrics whose failures were told
-        self._memo: dict[str, Any] = {}
-        self.is_truth = self.is_held = False  # the references themselves; scores that are held to the truth already
-
-    def __repr__(self) -> str:
-        return f"Results({len(self.cases)} clips of {len(self.models)} models, {len(self.records)} answers)"
-
-    def _repr_html_(self) -> str:
-        from revisit.results.notebook import html_table
-
-        return html_table(self)
-
-    def __len__(self) -> int:
-        return len(self.records)
-
-    def once(self, name: str, make: Callable[[], T]) -> T:
-        """What a function returns, computed at the first call with this name.
-
-        Parameters
-        ----------
-        name
-            Under which it is kept.
-        make
-            Function without arguments.
-
-        Returns
-        -------
-        object
-            What `make` returned.
-        """
-        if name not in self._memo:
-            self._memo[name] = make()
-        value: T = self._memo[name]
-        return value
-
-    # What is there
-
-    @property
-    def whole(self) -> Results:
-        """The results as they were measured, of which these are a part."""
-        return self._whole
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """All clips that the dataset expects: those that are here, and those missing or refused."""
-        return (*self.cases, *self.rejected)
-
-    @cached_property
-    def models(self) -> list[str]:
-        return sorted({entry.model for entry in self.entries if entry.model or isinstance(entry, Case)})
-
-    @cached_property
-    def records(self) -> tuple[Record, ...]:
-        """All answers, those of a case together."""
-        return tuple(record for case in self.cases for record in self.of(case).values())
-
-    @cached_property
-    def _columns(self) -> Columns:
-        return Columns(self.cases, self._by_case)
-
-    def _column(self, question: str) -> Column:
-        """All answers to a question."""
-        if question not in self._known:
-            source, name = self._named(question)
-            self._known[question] = source._columns.of(name, self.cases)
-        return self._known[question]
-
-    def _named(self, question: str) -> tuple[Results, str]:
-        """The results that have the answers of this name, and what they are called there."""
-        if not question.endswith(HELD) or question in self._source._asked:
-            return self._source, question
-        return held_to_truth(self._source), measured_id(question)
-
-    @cached_property
-    def _asked(self) -> dict[str, bool]:
-        """Metrics and gates in the order of the records, and whether each is a gate."""
-        return self._source._columns.asked(self.cases)
-
-    @cached_property
-    def metrics(self) -> list[str]:
-        """Metrics that were asked, in the order of the records."""
-        return [question for question, is_gate in self._asked.items() if not is_gate]
-
-    @cached_property
-    def gates(self) -> list[str]:
-        return [question for question, is_gate in self._asked.items() if is_gate]
-
-    def of(self, case: Case | str) -> Mapping[str, Record]:
-        """All answers about a case.
-
-        Parameters
-        ----------
-        case
-            A case, or its id.
-
-        Returns
-        -------
-        Mapping
-            Records by metric or gate.
-
-        Examples
-        --------
-        >>> list(results.of("calm@model"))
-        ['flicker', 'motion_amount']
-        """
-        return self._by_case.get(case if isinstance(case, str) else case.id, {})
-
-    def answer(self, case: Case | str, question: str) -> Record | None:
-        """The answer of a metric or gate about a case.
-
-        Parameters
-        ----------
-        case
-            A case, or its id.
-        question
-            Id of a metric or gate.
-
-        Returns
-        -------
-        Record or None
-            None where it was not asked.
-
-        Examples
-        --------
-        >>> results.answer("calm@model", "flicker").status
-        'scored'
-        """
-        self._require_known(question)
-        source, name = self._named(question)
-        return (self if source is self._source else source).of(case).get(name)
-
-    def score(self, case: Case | str, metric: str) -> float | None:
-        """The score of a case.
-
-        Parameters
-        ----------
-        case
-            A case, or its id.
-        metric
-            Id of a metric.
-
-        Returns
-        -------
-        float or None
-            None where there is no score.
-
-        Examples
-        --------
-        >>> results.score("wild@model", "psnr") is None
-        True
-        """
-        record = self.answer(case, metric)
-        return record.value if record is not None and record.scored else None
-
-    def about(self, question: str) -> list[Record]:
-        """All answers of a metric or gate.
-
-        Parameters
-        ----------
-        question
-            Id of a metric or gate.
-
-        Returns
-        -------
-        list of Record
-            One for each clip that was asked.
-
-        Examples
-        --------
-        >>> len(results.about("flicker"))
-        2
-        """
-        self._require_known(question)
-        return list(self._column(question).records)
-
-    def scores(self, metric: str) -> list[Record]:
-        """The answers of a metric that are scores.
-
-        Parameters
-        ----------
-        metric
-            Id of a metric.
-
-        Returns
-        -------
-        list of Record
-            Without those that are unscored or failed.
-
-        Examples
-        --------
-        >>> [record.case.sample for record in results.scores("flicker")]
-        ['calm', 'wild']
-        """
-        self._require_known(metric)
-        column = self._column(metric)
-        return [record for record, status in zip(column.records, column.status, strict=True) if status == "scored"]
-
-    def scored_cases(self, metrics: Iterable[str]) -> set[str]:
-        """The cases with a score of one of these metrics.
-
-        Parameters
-        ----------
-        metrics
-            Ids of metrics.
-
-        Returns
-        -------
-        set of str
-            Ids of cases.
-        """
-        return {case.id for metric in metrics for case, _ in self._column(metric).scores()}
-
-    # The truth
-
-    @cached_property
-    def truth(self) -> Results:
-        """The references as clips of their own: what the truth itself scores, the ceiling of every metric."""
-        cases = {case.id: replace(case, truth=False) for case in self.truths}
-        records = [record.changed(case=case) for id, case in cases.items() for record in self.of(id).values()]
-        truth = Results(
-            tuple(cases.values()), records, asks=self._asks, folder=self.folder, series=self._series, name=self.name
-        )
-        truth.is_truth = True
-        return truth
-
-    @property
-    def truth_name(self) -> str:
-        """What the row of the truth is called: after what stands for it, where nobody filmed the truth."""
-        standing_in = {case.model for case in self.truths if case.category == CEILING}
-        return standing_in.pop() if len(standing_in) == 1 else TRUTH
-
-    @cached_property
-    def _truth_by_place(self) -> dict[ClipSpan, Case]:
-        return {_clip_span(case.clip): case for case in self.truths}
-
-    def truth_of(self, case: Case) -> Case | None:
-        """The reference that a case is compared with, where that was scored, too.
-
-        Parameters
-        ----------
-        case
-            A case.
-
-        Returns
-        -------
-        Case or None
-            The clip of the truth.
-        """
-        return None if case.reference is None else self._truth_by_place.get(_clip_span(case.reference))
-
-    # The floors
-
-    @cached_property
-    def floors(self) -> set[str]:
-        """Names of models that are none: baselines without memory, as the records of their clips say."""
-        others = {case.model for case in self.cases if case.category != FLOOR}
-        return {case.model for case in self.cases} - others
-
-    @cached_property
-    def ranked(self) -> Results:
-        """The clips of those that are ranked: models without floors; floors alone are ranked among themselves."""
-        floors = self.floors
-        return self.only(lambda entry: entry.model not in floors) if floors < set(self.models) else self
-
-    # Parts
-
-    def only(self, wanted: Callable[[Entry], bool]) -> Results:
-        """The part of the clips, present or missing, for which a function holds.
-
-        Parameters
-        ----------
-        wanted
-            Function of a `Case` or `Rejected`.
-
-        Returns
-        -------
-        Results
-            The same answers about fewer clips.
-
-        Examples
-        --------
-        >>> results.only(lambda entry: entry.id.startswith("calm")).cases[0].sample
-        'calm'
-        """
-        cases = [case for case in self.cases if wanted(case)]
-        rejected = [entry for entry in self.rejected if wanted(entry)]
-        same = len(cases) == len(self.cases) and len(rejected) == len(self.rejected)
-        return self if same else self._part(cases, rejected)
-
-    def where(self, **facts: Any) -> Results:
-        """The clips with these facts.
-
-        Parameters
-        ----------
-        **facts
-            Fields of the case, or of its annotations, and their value; several values in a list.
-
-        Returns
-        -------
-        Results
-            The same answers about fewer clips.
-
-        Raises
-        ------
-        UsageError
-            If no clip has a fact of that name.
-
-        Examples
-        --------
-        >>> results.where(sample=["calm"])
-        Results(1 clips of 1 models, 2 answers)
-        """
-        for name in facts:
-            if not any(_has_field(case, name) for case in self.cases) and self.cases:
-                known = ["model", "sample", "subset", "condition", "seed", "camera"]
-                notes = sorted({note for case in self.cases for note in case.annotations})
-                raise UsageError(f"no clip has a fact called {name!r}; choose one of {', '.join([*known, *notes])}")
-        return self.only(lambda entry: all(_field(entry, name) in _values(value) for name, value in facts.items()))
-
-    def asking(self, *questions: str) -> Results:
-        """The same clips with the answers of these metrics and gates alone.
-
-        Parameters
-        ----------
-        *questions
-            Ids of metrics and gates.
-
-        Returns
-        -------
-        Results
-            Fewer answers.
-
-        Examples
-        --------
-        >>> results.asking("flicker").metrics
-        ['flicker']
-        """
-        return self._changed(lambda record: record if record.question in questions else None)
-
-    def mapped(self, change: Callable[[Record], Record | None]) -> Results:
-        """The same clips with their answers changed.
-
-        Parameters
-        ----------
-        change
-            Function of a record; an answer that becomes None is left out.
-
-        Returns
-        -------
-        Results
-            Other answers.
-        """
-        made = self._changed(change)
-        same = len(made.records) == len(self.records) and all(map(operator.is_, made.records, self.records))
-        return self if same else made
-
-    def expanded(self, change: Callable[[Record], Iterable[Record]]) -> Results:
-        """The same clips and references with each answer replaced by others, which may have other names.
-
-        Parameters
-        ----------
-        change
-            Function of a record.
-
-        Returns
-        -------
-        Results
-            Other answers.
-        """
-        clips = (*self.cases, *self.truths)
-        answers = _by_case(new for case in clips for record in self.of(case).values() for new in change(record))
-        return self._with(self.cases, answers, self.rejected)
-
-    def _changed(self, change: Callable[[Record], Record | None]) -> Results:
-        changed = _by_case(new for record in self.records if (new := change(record)) is not None)
-        truths = {case.id: self.of(case) for case in self.truths}
-        return self._with(self.cases, {**truths, **changed}, self.rejected)
-
-    def groups(self, by: str | Callable[[Entry], Any] = "model") -> dict[Any, Results]:
-        """The parts of the clips by a fact.
-
-        Parameters
-        ----------
-        by
-            Name of a fact, as `where` takes it, or a function of an entry.
-
-        Returns
-        -------
-        dict
-            Results by the value of the fact, in its order.
-
-        Examples
-        --------
-        >>> list(results.groups("sample"))
-        ['calm', 'wild']
-        """
-
-        def value_of(entry: Entry) -> Any:
-            return _field(entry, by) if isinstance(by, str) else by(entry)
-
-        found: dict[Any, tuple[list[Case], list[Rejected]]] = defaultdict(lambda: ([], []))
-        for case in self.cases:
-            found[value_of(case)][0].append(case)
-        for entry in self.rejected:
-            found[value_of(entry)][1].append(entry)
-        ordered = sorted(found.items(), key=lambda item: (item[0] is None, str(type(item[0])), item[0]))
-        return {value: self._part(*part) for value, part in ordered}
-
-    def common(self, metric: str) -> Results:
-        """The clips of which every model has a score: the same clip of the same scene, by the same seed.
-
-        Parameters
-        ----------
-        metric
-            Id of a metric.
-
-        Returns
-        -------
-        Results
-            The same answers about fewer clips.
-
-        Examples
-        --------
-        >>> len(results.common("flicker").cases)
-        2
-        """
-        having: dict[PairingKey, list[str]] = {}
-        for record in self.scores(metric):
-            having.setdefault(record.case.pairing_key, []).append(record.case.model)
-        everybody = sorted({case.model for case in self.cases})
-        shared = {key for key, models in having.items() if sorted(models) == everybody}
-        return self.only(lambda entry: isinstance(entry, Case) and entry.pairing_key in shared)
-
-    def ambiguous(self, metric: str) -> dict[tuple[str, PairingKey], int]:
-        """Clips that cannot be paired, because several of a model bear the same key.
-
-        Parameters
-        ----------
-        metric
-            Id of a metric.
-
-        Returns
-        -------
-        dict
-            (model, key) -> number of clips.
-        """
-        return ambiguous_keys(self.scores(metric))
-
-    def ranking(self, metric: str) -> Ranking:
-        """Models from the best to the worst, with tests of all pairs on the clips that both have a score of.
-
-        Parameters
-        ----------
-        metric
-            Id of a metric.
-
-        Returns
-        -------
-        Ranking
-            Order, means and tests.
-        """
-        return rank_scores(self.scores(metric), metric, self.two_valued(metric))
-
-    # Numbers
-
-    def _require_known(self, question: str) -> None:
-        """Refuse a metric or gate that was not asked and that nobody knows.
-
-        Results whose answers were changed (`mapped`) may have names of their own.
-        """
-        asked, question = self._whole._asked, measured_id(question)
-        if self._source is not self._whole or question in asked or question in METRICS or question in GATES:
-            return
-        load_all()
-        if not asked or question in METRICS or question in GATES:
-            return
-        near = difflib.get_close_matches(question, asked, n=3) or difflib.get_close_matches(question, METRICS, n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else f"these results have {', '.join(list(asked)[:20])}"
-        raise UsageError(f"there is no metric called {question!r}; {hint}")
+    _repr_html_ = html_table
 
     def cell(self, metric: str) -> Cell:
         """The mean of a metric over all clips here, with everything that has no score counted by its reason.
@@ -589,9 +78,9 @@ class Results:
         if self._asks is not None:
             column = column.only([self.asks(metric, case) for case in column.cases])
         scored = [(value, case.sample) for case, value in column.scores()]
-        told = zip(column.reasons, column.status, strict=True)
+        answers = zip(column.reasons, column.status, strict=True)
         reasons = Counter(
-            reason.kind for reason, status in told if reason is not None and status not in ("scored", "failed")
+            reason.kind for reason, status in answers if reason is not None and status not in ("scored", "failed")
         )
         if lacking := sum(self.asks(metric, entry) for entry in self.rejected):
             reasons["missing"] += lacking
@@ -625,45 +114,13 @@ class Results:
     @cached_property
     def _two_valued(self) -> set[str]:
         """Metrics whose scores are all one end of their range or the other, such as 0 and 1."""
-        found = {id: {value for _, value in self._column(id).scores()} for id in self.metrics}
+        values_by_metric = {id: {value for _, value in self._column(id).scores()} for id in self.metrics}
         # Where only one end occurs, a range of 0 to 1 tells a yes or no from a measure that happens to be at its limit.
         return {
             id
-            for id, values in found.items()
+            for id, values in values_by_metric.items()
             if values and (values == set(limits_of(id)) or (limits_of(id) == (0, 1) and values <= {0.0, 1.0}))
         }
-
-    def expected(self, question: str) -> int:
-        """How many clips are asked, missing and refused ones included.
-
-        Parameters
-        ----------
-        question
-            Id of a metric or gate.
-
-        Returns
-        -------
-        int
-            The number that coverage counts by.
-        """
-        return sum(self.asks(question, entry) for entry in self.entries) if self._asks else len(self.entries)
-
-    def asks(self, question: str, entry: Entry) -> bool:
-        """Whether a metric or gate is asked of an entry of the dataset.
-
-        Parameters
-        ----------
-        question
-            Id of a metric or gate.
-        entry
-            A `Case` or `Rejected`.
-
-        Returns
-        -------
-        bool
-            Most suites ask all of every clip.
-        """
-        return self._asks is None or self._asks(measured_id(question), entry)
 
     def mean(self, metric: str, by: str = "model", common: bool = False) -> dict[Any, Cell]:
         """The mean of a metric for each model, or for each value of another fact.
@@ -695,6 +152,67 @@ class Results:
         self._require_known(metric)
         chosen = self.common(metric) if common else self
         return {name: part.cell(metric) for name, part in chosen.groups(by).items()}
+
+    def ambiguous(self, metric: str) -> dict[tuple[str, PairingKey], int]:
+        """Clips that cannot be paired, because several of a model bear the same key.
+
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+
+        Returns
+        -------
+        dict
+            (model, key) -> number of clips.
+        """
+        return ambiguous_keys(self.scores(metric))
+
+    def ranking(self, metric: str) -> Ranking:
+        """Models from the best to the worst, with tests of all pairs on the clips that both have a score of.
+
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+
+        Returns
+        -------
+        Ranking
+            Order, means and tests.
+        """
+        return rank_scores(self.scores(metric), metric, self.two_valued(metric))
+
+    def ranks(self, metric: str) -> list[Rank]:
+        """Models from the best to the worst, by the clips that pairs of them have in common; equals share a place.
+
+        The places that a model may have are behind those that beat it, and before those that it beats, all
+        pairs of models together being wrong in at most 5 %.
+
+        Parameters
+        ----------
+        metric
+            Id of a metric.
+
+        Returns
+        -------
+        list of Rank
+            `model`, `rank`, the places from `low` to `high`, `mean` and `n`.
+
+        Raises
+        ------
+        UsageError
+            If the metric has no better direction.
+
+        Examples
+        --------
+        >>> results.ranks("flicker")[0].rank
+        1
+        """
+        self._require_known(metric)
+        if METRICS[measured_id(metric)].higher_is_better is None:
+            raise UsageError(f"{metric} is a description without a better direction, so models cannot be ranked by it")
+        return ranks_of(self.ranking(metric))
 
     def paired(self, metric: str, first: str, second: str) -> Paired:
         """Two models on the clips of which both have a score.
@@ -742,151 +260,7 @@ class Results:
         """
         return count_look_aways(self)
 
-    def ranks(self, metric: str) -> list[Rank]:
-        """Models from the best to the worst, by the clips that pairs of them have in common; equals share a place.
-
-        The places that a model may have are behind those that beat it, and before those that it beats, all
-        pairs of models together being wrong in at most 5 %.
-
-        Parameters
-        ----------
-        metric
-            Id of a metric.
-
-        Returns
-        -------
-        list of Rank
-            `model`, `rank`, the places from `low` to `high`, `mean` and `n`.
-
-        Raises
-        ------
-        UsageError
-            If the metric has no better direction.
-
-        Examples
-        --------
-        >>> results.ranks("flicker")[0].rank
-        1
-        """
-        self._require_known(metric)
-        if METRICS[measured_id(metric)].higher_is_better is None:
-            raise UsageError(f"{metric} is a description without a better direction, so models cannot be ranked by it")
-        return ranks_of(self.ranking(metric))
-
-    def series(self, case: Case | str, question: str) -> Series | None:
-        """The values per frame, or per pair of frames, behind an answer.
-
-        Parameters
-        ----------
-        case
-            A case, or its id.
-        question
-            Id of a metric or gate.
-
-        Returns
-        -------
-        Series or None
-            None where the answer has none.
-
-        Examples
-        --------
-        >>> series = results.series("wild@model", "motion_amount")
-        """
-        question = measured_id(question)
-        record = self.answer(case, question)
-        if record is None:
-            return None
-        if (record.case.id, question) in self._series:
-            return self._series[record.case.id, question]
-        if not record.units or self.folder is None:
-            return None
-        path = self.folder / record.units
-        if not path.resolve().is_relative_to(self.folder.resolve()):
-            return None  # a run from elsewhere may name any file
-        from revisit.media import load_npz
-
-        return Series(**load_npz(path))
-
-    # What went wrong, and what was not asked
-
-    def lacking(self, question: str) -> Reason | None:
-        """Why nobody could be asked: for all clips something was not given, or this set or machine does not have it.
-
-        Parameters
-        ----------
-        question
-            Id of a metric or gate.
-
-        Returns
-        -------
-        Reason or None
-            None where somebody was asked.
-
-        Examples
-        --------
-        >>> results.lacking("flicker") is None
-        True
-        """
-        column = self._column(question)
-        if not {*column.status} <= {"failed", "unscored"}:
-            return None
-        told = zip(column.reasons, column.status, strict=True)
-        each = {id(reason): reason for reason, status in told if status != "failed"}.values()  # a few, which many share
-        if None in each or len({reason.kind for reason in each if reason is not None}) != 1:
-            return None
-        first = next(iter(each))
-        return first if first is not None and first.lacking else None
-
-    def was_asked(self, *questions: str) -> bool:
-        """Whether some of these were asked of some of the clips, and something could be asked at all.
-
-        Parameters
-        ----------
-        *questions
-            Ids of metrics and gates.
-
-        Returns
-        -------
-        bool
-            False where nothing was asked.
-        """
-        return any(self._column(question).records and self.lacking(question) is None for question in questions)
-
-    def unreadable(self, case: Case | str) -> bool:
-        """Whether nothing at all could be answered about a case: all failed, but for what nobody could be asked anyway.
-
-        Parameters
-        ----------
-        case
-            A case, or its id.
-
-        Returns
-        -------
-        bool
-            True for a broken clip.
-        """
-        id = case if isinstance(case, str) else case.id
-        return id in self._with_failures and all(
-            record.failed or (record.reason is not None and record.reason.lacking) for record in self.of(id).values()
-        )
-
-    @cached_property
-    def _with_failures(self) -> set[str]:
-        """Cases of which something failed; a part may know of more than it has."""
-        truths = {case.id for case in self.truths if any(record.failed for record in self.of(case).values())}
-        return truths | self._source._columns.failed
-
-    @cached_property
-    def readable(self) -> Results:
-        """The clips of which something could be answered, or nothing was asked."""
-        return self.only(lambda entry: isinstance(entry, Case) and not self.unreadable(entry))
-
-    @cached_property
-    def failures(self) -> list[Record]:
-        """One per case and distinct sentence."""
-        cases = [case for case in self.cases if case.id in self._with_failures]
-        failed = [record for case in cases for record in self.of(case).values() if record.failed]
-        return list({(r.case.id, r.sentence): r for r in reversed(failed)}.values())[::-1]
+    # What went wrong
 
     def failing(self) -> dict[tuple[str, ...], str]:
         """Metrics that failed, those that failed on the same clips together.
@@ -902,12 +276,12 @@ class Results:
             if failed:
                 cases = tuple(record.case.id for record in failed)
                 alike.setdefault(cases, (failed[0].sentence, []))[1].append(metric)
-        made = {}
+        sentences = {}
         for cases, (sentence, metrics) in alike.items():
             names = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
             clips = f"{len(cases)} of {pluralize(len(self.cases), 'clip')}"
-            made[tuple(metrics)] = f"{names} failed on {clips}, which count in no mean; the first: {sentence}"
-        return made
+            sentences[tuple(metrics)] = f"{names} failed on {clips}, which count in no mean; the first: {sentence}"
+        return sentences
 
     def warn_of_failures(self, stacklevel: int = 2) -> None:
         """Warn of each metric that failed, once for these results and all their parts.
@@ -917,10 +291,10 @@ class Results:
         stacklevel
             As `warnings.warn` takes it.
         """
-        told = self._whole._warned
+        warned = self._whole._warned
         for metrics, sentence in self.failing().items():
-            if not told.issuperset(metrics):
-                told.update(metrics)
+            if not warned.issuperset(metrics):
+                warned.update(metrics)
                 warnings.warn(sentence, stacklevel=stacklevel + 1)
 
     def labels(self) -> dict[str, dict[str, int]]:
@@ -931,11 +305,11 @@ class Results:
         dict
             Gate -> finding -> number of clips.
         """
-        found: dict[str, Counter[str]] = {}
+        labels_by_gate: dict[str, Counter[str]] = {}
         for gate in self.gates:
             labels = Counter(record.label for record in self.about(gate) if record.status in GATE_STATES)
-            found |= {gate: labels} if labels else {}
-        return {gate: dict(sorted(labels.items())) for gate, labels in sorted(found.items())}
+            labels_by_gate |= {gate: labels} if labels else {}
+        return {gate: dict(sorted(labels.items())) for gate, labels in sorted(labels_by_gate.items())}
 
     # For other tools
 
@@ -958,14 +332,14 @@ class Results:
         self.warn_of_failures()
         held = held_metrics(self)
         names = [*self.metrics, *(held_id(metric) for metric in self.metrics if metric in held)]
-        made = {}
+        means = {}
         for model, part in self.groups("model").items():
             before = f"{model}/" if len(self.models) > 1 else ""
             for metric in names:
                 mean = part.cell(metric).mean
                 if mean is not None:
-                    made[f"{before}{heading(metric).lower().replace(' ', '_')}/{metric}"] = mean
-        return made
+                    means[f"{before}{heading(metric).lower().replace(' ', '_')}/{metric}"] = mean
+        return means
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """A row per answer, as CSV.
@@ -1009,48 +383,3 @@ class Results:
             Columns as those of `to_csv`.
         """
         return export.to_arrow(self.records)
-
-    def _part(self, cases: Iterable[Case], rejected: Iterable[Rejected]) -> Results:
-        """Some of the clips; what was asked of a clip is the same in every part."""
-        part = self._with(cases, self._by_case, rejected)
-        part._source, part.is_truth, part.is_held = self._source, self.is_truth, self.is_held
-        return part
-
-    def _with(self, cases: Iterable[Case], answers: Answers, rejected: Iterable[Rejected]) -> Results:
-        mine = tuple(cases)
-        places = {_clip_span(case.reference) for case in mine if case.reference is not None}
-        truths = [case for case in self.truths if _clip_span(case.clip) in places]
-        made = Results(
-            (*mine, *truths), answers, tuple(rejected), asks=self._asks, folder=self.folder, series=self._series,
-            name=self.name,
-        )  # fmt: skip
-        made._whole = self._whole
-        return made
-
-
-def _by_case(records: Iterable[Record]) -> Answers:
-    found: dict[str, dict[str, Record]] = {}
-    for record in records:
-        found.setdefault(record.case.id, {})[record.question] = record
-    return found
-
-
-def _clip_span(clip: Clip) -> ClipSpan:
-    return clip.path, clip.start, clip.count
-
-
-def _has_field(case: Case, name: str) -> bool:
-    return name in Case.__dataclass_fields__ or name in case.annotations
-
-
-def _field(entry: Entry, name: str) -> Any:
-    found = getattr(entry, name, None)
-    if found is None and isinstance(entry, Case):
-        found = entry.annotations.get(name)
-    return found
-
-
-def _values(value: Any) -> Collection[Any]:
-    if isinstance(value, np.ndarray):
-        return list(value)
-    return value if isinstance(value, list | tuple | set | frozenset) else (value,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from revisit.core import SUITES, Case, Record, Rejected, UsageError
 from revisit.core.errors import ExitCode
 from revisit.core.text import parse_json, reading
 from revisit.results.file_types import Details, PlanFile, RunFile
+from revisit.results.metric_columns import Answers
 from revisit.results.record_files import RecordLines, case_from_json, from_line
 from revisit.results.results import Results
 
@@ -91,12 +92,18 @@ def results_of(out: Path, plan: PlanFile, known: Iterable[Case] = (), lines: Rec
     for case in cases:
         mine = newest.get(case.id, {})
         answers[case.id] = {id: from_line(mine[id], case) for id in questions if id in mine}
-    suites = [SUITES[id] for id in SUITES if id == plan["suite"]]  # of a plugin that is not installed here: none
-    return Results(
-        cases,
-        answers,
-        [Rejected(**entry) for entry in plan["rejected"]],
-        asks=next((suite.asks for suite in suites if suite.card.get("asked_of")), None),
-        folder=out,
-        name=out.resolve().name,
-    )
+    return planned_results(plan, cases, answers, out, out.resolve().name)
+
+
+def planned_results(
+    plan: PlanFile,
+    cases: Sequence[Case],
+    answers: Iterable[Record] | Answers,
+    folder: Path | None = None,
+    name: str = "",
+) -> Results:
+    """Answers about the cases of a plan, with what is missing and refused there."""
+    is_installed = plan["suite"] in SUITES  # not so of a plugin's suite that is elsewhere
+    asks = SUITES[plan["suite"]].asks if is_installed and SUITES[plan["suite"]].card.get("asked_of") else None
+    rejected = [Rejected(**entry) for entry in plan["rejected"]]
+    return Results(cases, answers, rejected, asks=asks, folder=folder, name=name)

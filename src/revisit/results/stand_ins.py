@@ -47,7 +47,7 @@ def maker_of(record: Record) -> tuple[str, str]:
         for one in METRICS[record.question].published_by
         if record.facts.get(one.fact) and not one.accepts(str(record.facts[one.fact]))
     ]
-    return " and ".join(made for made, _ in others), " and ".join(title for _, title in others)
+    return " and ".join(maker for maker, _ in others), " and ".join(title for _, title in others)
 
 
 def is_stand_in(record: Record) -> bool:
@@ -83,18 +83,18 @@ def _parts(record: Record) -> Iterable[Record]:
 
 def stand_ins(results: Results) -> list[StandIn]:
     """The metrics that were measured by stand-ins, also where they are set apart."""
-    found: dict[tuple[str, str, str], int] = {}
+    counts: dict[tuple[str, str, str], int] = {}
     for record in results.records:
         id = record.question.removesuffix(SUFFIX)
         made_by, published = maker_of(record if id == record.question else record.changed(question=id))
         if made_by:
-            found[id, made_by, published] = found.get((id, made_by, published), 0) + 1
-    return [StandIn(*key, clips) for key, clips in found.items()]
+            counts[id, made_by, published] = counts.get((id, made_by, published), 0) + 1
+    return [StandIn(*key, clips) for key, clips in counts.items()]
 
 
-def sentence(found: Sequence[StandIn], benchmark: str) -> str:
+def sentence(stand_ins: Sequence[StandIn], benchmark: str) -> str:
     """One line for the end of a run."""
-    named = "; ".join(dict.fromkeys(one.sentence for one in found))
+    named = "; ".join(dict.fromkeys(one.sentence for one in stand_ins))
     return f"stand-ins, in {FILE} and not in the columns of {benchmark}: {named}"
 
 

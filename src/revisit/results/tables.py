@@ -71,15 +71,15 @@ def standard_summary(
     >>> revisit.standard_summary(results)["cases"]
     2
     """
-    wanted = results.metrics if metrics is None else metrics
-    lacking = {id: reason.sentence for id in wanted if (reason := results.lacking(id)) is not None}
-    asked = [id for id in wanted if id not in lacking]
+    columns = results.metrics if metrics is None else metrics
+    lacking = {id: reason.sentence for id in columns if (reason := results.lacking(id)) is not None}
+    scored = [id for id in columns if id not in lacking]
     groups = results.groups("model")
     models = {model: groups[model] for model in results.models}
-    cells = {model: {id: cell(mine, id) for id in asked} for model, mine in models.items()}
+    cells = {model: {id: cell(own, id) for id in scored} for model, own in models.items()}
     ranked = [model for model in models if model not in results.floors]
-    held = [id for id in asked if id in held_metrics(results)]
-    made = {
+    held = [id for id in scored if id in held_metrics(results)]
+    summary = {
         "cases": len(results.cases),
         "rejected": rejection_rows(results.rejected, noun, places),
         "failed": [{"case": record.case.id, "reason": record.sentence} for record in results.failures],
@@ -88,42 +88,49 @@ def standard_summary(
                 **metric_head(id, results),
                 "best": best({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better),
             }
-            for id in asked
+            for id in scored
         },
         "not_asked": lacking,
         "models": {
             model: {
-                "cases": len(mine.cases),
-                "funnel": funnel(mine),
-                "labels": mine.labels(),
-                "scores": {id: made.as_json() for id, made in cells[model].items()},
-                **_held_scores(mine, held),
-                **_category(mine),
+                "cases": len(own.cases),
+                "funnel": funnel(own),
+                "labels": own.labels(),
+                "scores": {id: one.as_json() for id, one in cells[model].items()},
+                **_held_scores(own, held),
+                **_category(own),
             }
-            for model, mine in models.items()
+            for model, own in models.items()
         },
         "funnel": funnel(results),
     }
     if results.truths:
         truth = results.truth
-        made["truth"] = {
+        summary["truth"] = {
             "name": results.truth_name,
             "cases": len(truth.cases),
             "labels": truth.labels(),
-            "scores": {id: cell(truth, id).as_json() for id in asked if truth.about(id)},
+            "scores": {id: cell(truth, id).as_json() for id in scored if truth.about(id)},
             **_held_scores(truth, held),
             "low": low_ceilings(results),
         }
-    if parts is None:
-        return made
+    return summary if parts is None else summary | _part_tables(parts, scored, cell, list(models))
+
+
+def _part_tables(
+    parts: Mapping[str, Results],
+    metrics: Sequence[str],
+    cell: Callable[[Results, str], Cell],
+    models: Sequence[str],
+) -> dict[str, Any]:
+    """A table for each of several parts of the dataset, and how many of its clips each model has."""
     filled = {name: part for name, part in parts.items() if part.entries}
-    tables = {name: _part(part, asked, cell) for name, part in filled.items()} if len(filled) > 1 else {}
-    return made | {
-        "parts": {name: table for name, table in tables.items() if table["metrics"]},
-        "coverage": {
-            model: coverage({name: part.where(model=model) for name, part in filled.items()}) for model in models
-        },
-    }
+    tables = {}
+    for name, part in filled.items() if len(filled) > 1 else ():
+        if ids := [id for id in metrics if any(part.asks(id, entry) for entry in part.entries)]:
+            tables[name] = part_summary(part, ids, cell)
+    coverages = {model: coverage({name: part.where(model=model) for name, part in filled.items()}) for model in models}
+    return {"parts": tables, "coverage": coverages}
 
 
 def _held_scores(mine: Results, held: Iterable[str]) -> dict[str, dict[str, CellEntry]]:
@@ -134,18 +141,19 @@ def _held_scores(mine: Results, held: Iterable[str]) -> dict[str, dict[str, Cell
 
 def _category(mine: Results) -> dict[str, str]:
     """What all clips of a model say that they are, such as floor; nothing for a model."""
-    said = {case.category for case in mine.cases}
-    return {CATEGORY: said.pop()} if len(said) == 1 and "" not in said else {}
+    categories = {case.category for case in mine.cases}
+    return {CATEGORY: categories.pop()} if len(categories) == 1 and "" not in categories else {}
 
 
-def _part(part: Results, asked: Sequence[str], cell: Callable[[Results, str], Cell]) -> PartSummary:
-    """The table of a part of the dataset, with the metrics that are asked there."""
-    ids = [id for id in asked if any(part.asks(id, entry) for entry in part.entries)]
+def part_summary(
+    part: Results, metrics: Sequence[str], cell: Callable[[Results, str], Cell] = Results.cell
+) -> PartSummary:
+    """The table of a part of the clips."""
     return {
-        "metrics": ids,
+        "metrics": list(metrics),
         "models": {
-            model: {"cases": len(mine.cases), "scores": {id: cell(mine, id).as_json() for id in ids}}
-            for model, mine in ((model, part.where(model=model)) for model in part.models)
+            model: {"cases": len(own.cases), "scores": {id: cell(own, id).as_json() for id in metrics}}
+            for model, own in ((model, part.where(model=model)) for model in part.models)
         },
     }
 
@@ -165,18 +173,18 @@ def metric_head(id: str, results: Results) -> ColumnHead:
 
 def coverage(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
     """Per part of the dataset: clips that it expects, those found, and those missing or refused."""
-    made = {}
+    counts_by_part = {}
     for name, part in parts.items():
         if part.entries:
             missing = sum(entry.missing for entry in part.rejected)
             counts = {"expected": len(part.entries), "found": len(part.cases)}
-            made[name] = counts | {"missing": missing, "refused": len(part.rejected) - missing}
-    return made
+            counts_by_part[name] = counts | {"missing": missing, "refused": len(part.rejected) - missing}
+    return counts_by_part
 
 
 def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str]) -> list[dict[str, str]]:
     """What was refused, one by one; what is missing, in one sentence per model and place, which names a few."""
-    said = [{"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing]
+    rows = [{"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing]
     missing: dict[tuple[str, str], list[str]] = {}
     for entry in rejected:
         if entry.missing:
@@ -186,5 +194,5 @@ def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str
     for (model, place), names in missing.items():
         count = f"1 {noun} is missing" if len(names) == 1 else f"{len(names)} {noun}s are missing"
         shown = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
-        said.append({"id": f"{place}@{model}" if place else model, "reason": f"{count}: {shown}"})
-    return said
+        rows.append({"id": f"{place}@{model}" if place else model, "reason": f"{count}: {shown}"})
+    return rows

@@ -35,18 +35,18 @@ class Trend:
         if not self.cells:
             return "no clip has a score at every point"
         way = {"rises": "rises at every step", "falls": "falls at every step", "flat": "does not change"}
-        told = way.get(self.monotone, "goes up and down")
+        course = way.get(self.monotone, "goes up and down")
         if self.slope is None or self.slope.p is None:
             scenes = 0 if self.slope is None else self.slope.scenes
             few = "one scene" if scenes == 1 else f"{scenes} scenes"
-            return f"{told}; {few} cannot tell whether that is more than chance"
+            return f"{course}; {few} cannot tell whether that is more than chance"
         if self.slope.p > ALPHA:
-            return f"{told}; no trend beyond chance (p {self.slope.p:.2f})"
+            return f"{course}; no trend beyond chance (p {self.slope.p:.2f})"
         better = METRICS[measured_id(self.metric)].higher_is_better
         word = (
             "" if better is None else " for the better" if (self.slope.difference > 0) == better else " for the worse"
         )
-        return f"{told}; a trend{word} (p {self.slope.p:.2g})"
+        return f"{course}; a trend{word} (p {self.slope.p:.2g})"
 
     def as_json(self) -> dict[str, object]:
         slope = None if self.slope is None else {"mean": self.slope.difference, "p": self.slope.p}
@@ -76,16 +76,16 @@ def coverages(points: Sequence[Contender]) -> list[PointCoverage]:
     return [PointCoverage(p.second, p.asked[1], p.delivered[1], p.posed and p.posed[1]) for p in pairs]
 
 
-def coverage_sentence(found: Sequence[PointCoverage]) -> str:
+def coverage_sentence(coverages: Sequence[PointCoverage]) -> str:
     """On how many clips the camera came back at each point; nothing where no gate asks that."""
-    if any(point.returned is None for point in found):
+    if any(point.returned is None for point in coverages):
         return ""
-    return f"looks away and comes back on {' → '.join(f'{one.returned} of {one.delivered}' for one in found)} clips"
+    return f"looks away and comes back on {' → '.join(f'{one.returned} of {one.delivered}' for one in coverages)} clips"
 
 
-def has_progress(curves: Sequence[Trend], found: Sequence[PointCoverage]) -> bool:
+def has_progress(curves: Sequence[Trend], coverages: Sequence[PointCoverage]) -> bool:
     """Whether there is anything to follow: a score of the same clips at every point, or coverage that changes."""
-    return any(curve.cells for curve in curves) or len({(point.returned, point.delivered) for point in found}) > 1
+    return any(curve.cells for curve in curves) or len({(point.returned, point.delivered) for point in coverages}) > 1
 
 
 def trends(points: Sequence[Contender], metrics: Sequence[str]) -> list[Trend]:

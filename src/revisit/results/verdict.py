@@ -63,12 +63,12 @@ class Verdict:
     def details(self) -> tuple[str, ...]:
         """What further is known, the strongest first."""
         counts = self.look_away
-        said = []
+        sentences = []
         if counts is not None:
-            said += [counts.headline] if counts.differs or not self._has_decision() else []
-            said += counts.outcomes
-        said += [self._decided_text()] if not self.overall else []
-        return tuple(dict.fromkeys(text for text in said if text and text != self.headline))
+            sentences += [counts.headline] if counts.differs or not self._has_decision() else []
+            sentences += counts.outcomes
+        sentences += [self._decided_text()] if not self.overall else []
+        return tuple(dict.fromkeys(text for text in sentences if text and text != self.headline))
 
     @property
     def sentence(self) -> str:
@@ -80,10 +80,10 @@ class Verdict:
 
     def _decided_text(self) -> str:
         """Who beats whom in the question that decides most, those of memory first."""
-        asked = [answer for answer in self.answers if _has_decided_pair(answer)]
-        if not asked:
+        decided = [answer for answer in self.answers if _has_decided_pair(answer)]
+        if not decided:
             return ""
-        most = max(asked, key=lambda answer: (answer.question.memory, sum(pair.decided for pair in answer.pairs)))
+        most = max(decided, key=lambda answer: (answer.question.memory, sum(pair.decided for pair in answer.pairs)))
         beaten: dict[str, list[str]] = {}
         for pair in most.pairs:
             if pair.decided:
@@ -175,8 +175,8 @@ def load_verdict(run: Run) -> Details:
 def headline_metrics(results: Results, suite: str) -> list[str]:
     """The metrics that answer the questions of a suite: one for each question that has scores."""
     card = SUITES[suite].card if suite in SUITES else {}
-    found = [answer.metric for answer in rank_questions(results, card)]
-    return [id for id in dict.fromkeys(found) if id]
+    metrics = [answer.metric for answer in rank_questions(results, card)]
+    return [id for id in dict.fromkeys(metrics) if id]
 
 
 def _has_decided_pair(answer: QuestionRanking) -> bool:
@@ -189,16 +189,16 @@ def _overall_best(answers: Sequence[QuestionRanking]) -> tuple[str, tuple[str, .
     A model that was scored too rarely in some question is not beaten there: whoever is not beaten elsewhere stands in
     the second part, as not compared. With nobody beaten there is no first.
     """
-    asked = [answer for answer in answers if len(answer.places) > 1]
-    if not asked:
+    ranked = [answer for answer in answers if len(answer.places) > 1]
+    if not ranked:
         return "", ()
-    rank = [{place.model: place.rank for place in answer.places} for answer in asked]
-    everybody = {model for ranks in rank for model in ranks} | {model for a in asked for model in a.left_out}
-    left_out = {model for answer in asked for model in answer.left_out}
+    rank = [{place.model: place.rank for place in answer.places} for answer in ranked]
+    everybody = {model for ranks in rank for model in ranks} | {model for a in ranked for model in a.left_out}
+    left_out = {model for answer in ranked for model in answer.left_out}
     for model in sorted(everybody):
         if not all(ranks.get(model) == 1 for ranks in rank):
             continue
-        beaten = {other for other in everybody if any(a.before(model, other) for a in asked)}
+        beaten = {other for other in everybody if any(a.before(model, other) for a in ranked)}
         rest = everybody - {model} - beaten
         if beaten and rest <= left_out:
             return model, tuple(sorted(rest))
@@ -207,16 +207,16 @@ def _overall_best(answers: Sequence[QuestionRanking]) -> tuple[str, tuple[str, .
 
 def _first_and_last(answers: Sequence[QuestionRanking]) -> list[str]:
     """Models that are first in one question and last in another, where both are beyond doubt."""
-    told = []
-    asked = [answer for answer in answers if len(answer.places) > 1 and _has_decided_pair(answer)]
-    for one in asked:
+    sentences = []
+    decided = [answer for answer in answers if len(answer.places) > 1 and _has_decided_pair(answer)]
+    for one in decided:
         model = one.places[0].model
         if not any(pair.decided and pair.ahead == model for pair in one.pairs):
             continue
-        for other in asked:
+        for other in decided:
             if other.places[-1].model == model and any(pair.decided and pair.behind == model for pair in other.pairs):
-                told.append(f"{model} is first in “{one.question.ask}” and last in “{other.question.ask}”")
-    return told
+                sentences.append(f"{model} is first in “{one.question.ask}” and last in “{other.question.ask}”")
+    return sentences
 
 
 def _standing_still(results: Results, rule: Details) -> list[str]:
@@ -225,7 +225,7 @@ def _standing_still(results: Results, rule: Details) -> list[str]:
     if movement not in METRICS or len(results.models) < 2:
         return []
     moved = {model: cell.mean for model, cell in results.mean(movement).items() if cell.mean is not None}
-    told = []
+    sentences = []
     for model, amount in moved.items():
         rest = sorted(value for other, value in moved.items() if other != model)
         if not rest:
@@ -233,14 +233,14 @@ def _standing_still(results: Results, rule: Details) -> list[str]:
         usual = (rest[(len(rest) - 1) // 2] + rest[len(rest) // 2]) / 2
         if not usual or amount >= STILL * usual:
             continue
-        kept = []
+        best_in = []
         for id in rule.get("against") or ():
             cells = {name: cell.mean for name, cell in results.mean(id).items() if cell.mean is not None}
             if id in METRICS and model in cells and len(cells) > 1:
                 higher = METRICS[id].higher_is_better is not False
                 if cells[model] == (max if higher else min)(cells.values()):
-                    kept.append(f"{METRICS[id].title} ({number(cells[model])})")
+                    best_in.append(f"{METRICS[id].title} ({number(cells[model])})")
         share = f"only {100 * amount / usual:.0f} % as much as the others"
-        why = f", which is why it is best in {names_text(kept)}" if kept else ""
-        told.append((not kept, f"{model} moves {share if amount > 0.005 * usual else 'hardly at all'}{why}"))
-    return [sentence for _, sentence in sorted(told)]
+        why = f", which is why it is best in {names_text(best_in)}" if best_in else ""
+        sentences.append((not best_in, f"{model} moves {share if amount > 0.005 * usual else 'hardly at all'}{why}"))
+    return [sentence for _, sentence in sorted(sentences)]

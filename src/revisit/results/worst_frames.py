@@ -45,7 +45,7 @@ class _Candidate:
 
 def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: int = WORST) -> list[Moment]:
     """What strikes the eye, then the worst scores in what was asked; of other models and scenes if there are some."""
-    found = sorted(
+    candidates = sorted(
         [*_striking(results), *_vanished(results), *_low_scores(results, answers)],
         key=lambda one: (one.order, -one.loss, one.place, one.record.case.id),
     )
@@ -53,7 +53,7 @@ def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: i
     for fresh in (lambda c: {c.model, c.sample}.isdisjoint(x for m in chosen for x in (m.model, m.sample)),
                   lambda c: c.model not in {m.model for m in chosen},
                   lambda c: c.id not in {m.case for m in chosen}):  # fmt: skip
-        for one in found:
+        for one in candidates:
             if len(chosen) == count:
                 break
             if fresh(one.record.case):
@@ -107,7 +107,10 @@ def _moment(results: Results, one: _Candidate) -> Moment:
     why = "; ".join(
         filter(None, [f"{metric_title(score_id(results, metric.id))}: {number(value)}", measured_text(record)])
     )
-    return Moment(case.id, case.model, case.sample, metric.id, value, _frame(results, case, metric.id), why)
+    frame = worst_frame(results, case, metric.id)
+    if frame is None and case.phases:
+        frame = case.phases[1]
+    return Moment(case.id, case.model, case.sample, metric.id, value, frame, why)
 
 
 def _hidden_since(record: Record) -> int | None:
@@ -115,14 +118,12 @@ def _hidden_since(record: Record) -> int | None:
     return None if frame is None else int(frame)
 
 
-def _frame(results: Results, case: Case, metric: str) -> int | None:
-    """The frame that hurts a score most; else the first one after the return."""
+def worst_frame(results: Results, case: Case, metric: str) -> int | None:
+    """The frame that hurts a score most; else the first one after the return, where the metric names it."""
     series = results.series(case, metric)
     row = None if series is None else series.worst(METRICS[metric].higher_is_better is not False)
     if series is not None and row is not None and "frame" in series.columns:
         return int(series["frame"][row])
     record = results.answer(case, metric)
     first = None if record is None else record.facts.get("first_return_frame")
-    if first is not None:
-        return int(first)
-    return case.phases[1] if case.phases else None
+    return None if first is None else int(first)

@@ -24,12 +24,11 @@ from revisit.engine.plan import answer_keys
 from revisit.engine.score import CaseScorer, CheckFailed, ScoringInput, to_plain
 from revisit.results.file_types import CaseEntry
 from revisit.results.leaderboards import MAKERS
-from revisit.results.record_files import Line
+from revisit.results.record_files import FACTS_OF_CASE, Line
 from revisit.runs.bundles import Bundle, PromisedQuestion, read_bundle
 from revisit.runs.expected_answers import PlannedAnswers, changed_facts, slots
 
 CLOSE = 1e-6  # by how much a score may differ between machines, in units of its size
-FACTS_OF_CASE = ("model", "sample", "subset", "condition", "seed")
 FAILED = "it failed when it was made, and left no evidence"
 NO_PLAN = (
     "it was written before bundles said what was planned: the versions of its metrics and the files beside its clips "
@@ -64,6 +63,11 @@ class BundleFinding(NamedTuple):
 
 
 SAME = BundleFinding("same")
+
+
+def difference(sentence: str) -> BundleFinding:
+    """The finding that an answer is not what it is claimed to be."""
+    return BundleFinding("changed", sentence)
 
 
 def check_bundle(path: Path) -> BundleCheck:
@@ -123,17 +127,17 @@ class _Check:
         """What is wrong with the plan itself: cases that are there twice, or fewer than it counts."""
         plan, promises = self.bundle.plan, self.bundle.promises
         ids = Counter([entry["id"] for entry in plan["cases"]] + [entry["id"] for entry in plan["rejected"]])
-        found = [f"plan.json has {id} {n} times" for id, n in ids.items() if n > 1]
+        problems = [f"plan.json has {id} {n} times" for id, n in ids.items() if n > 1]
         own = [entry for entry in plan["cases"] if not entry.get("truth")]
         if plan["partial"] is None and len(own) != plan["total_cases"]:
-            found.append(f"plan.json counts {pluralize(plan['total_cases'], 'clip')} of models, and has {len(own)}")
+            problems.append(f"plan.json counts {pluralize(plan['total_cases'], 'clip')} of models, and has {len(own)}")
         if promises is not None:
             before = {id: set(ids) for id, ids in promises["asked"].items()}
             before |= {id: set() for id in promises["rejected"]}
             now = {id: set(ids) for id, ids in asked.items()} | {entry["id"]: set() for entry in plan["rejected"]}
             changed = [id for id in sorted({*before, *now}) if before.get(id) != now.get(id)]
-            found += [f"planned.json and plan.json do not agree on {id}" for id in changed]
-        return found
+            problems += [f"planned.json and plan.json do not agree on {id}" for id in changed]
+        return problems
 
     def _lines(self, asked: Mapping[str, list[str]]) -> dict[tuple[str, str], Line]:
         """The claimed answer to each planned question; what is missing, doubled or was never planned is a problem."""
@@ -161,12 +165,14 @@ class _Check:
 
     def _case(self, case: Case, lines: Mapping[str, Line], cache: EvidenceCache) -> None:
         entry = self.entries[case.id]
-        wanted = CaseEvidence(entry["evidence"], {id: Reason(**why) for id, why in entry["absent"].items()})
-        bench = CaseScorer(ScoringInput(case, wanted, self.planned.parameters), cache)
-        known = [id for id in lines if id not in self.questions.unknown]
-        kinds = {id: self.planned.kinds(id) for id in known}
-        keys = answer_keys(case, wanted, {id: (self.planned.tags[id], kinds[id]) for id in known})
-        strange = {kind for kind in {kind for id in known for kind in kinds[id]} if self._of_another(entry, case, kind)}
+        evidence = CaseEvidence(entry["evidence"], {id: Reason(**why) for id, why in entry["absent"].items()})
+        bench = CaseScorer(ScoringInput(case, evidence, self.planned.parameters), cache)
+        installed = [id for id in lines if id not in self.questions.unknown]
+        kinds = {id: self.planned.kinds(id) for id in installed}
+        keys = answer_keys(case, evidence, {id: (self.planned.tags[id], kinds[id]) for id in installed})
+        strange = {
+            kind for kind in {kind for id in installed for kind in kinds[id]} if self._of_another(entry, case, kind)
+        }
         for id, line in lines.items():
             if (claim := self._claim(id, line, case)) is not None:
                 self.problems.append(f"{case.id}: {claim}")
@@ -175,11 +181,9 @@ class _Check:
                 self.unchecked[f"{id}: {self.questions.unknown[id]}"] += 1
                 continue
             if wrong := strange & set(kinds[id]):
-                finding = BundleFinding("changed", f"{id} rests on {sorted(wrong)[0]} that was not made of this clip")
+                finding = difference(f"{id} rests on {sorted(wrong)[0]} that was not made of this clip")
             elif line["key"] != keys[id] and not self.bundle.run.get("adds"):
-                finding = BundleFinding(
-                    "changed", f"{id} was not answered from this clip, its evidence and its protocol"
-                )
+                finding = difference(f"{id} was not answered from this clip, its evidence and its protocol")
             else:
                 finding = compare_answer(bench, id, line, is_gate=self.planned.is_gate(id))
             if finding.kind == "same":
@@ -211,27 +215,29 @@ class _Check:
 
     def _remarks(self) -> list[str]:
         plan = self.bundle.plan
-        found = [] if self.bundle.promises is not None else [NO_PLAN]
+        remarks = [] if self.bundle.promises is not None else [NO_PLAN]
         if plan["suite"] not in SUITES:
-            found.append(f"the suite {plan['suite']} is not installed here: what it asks of which clip is not checked")
+            remarks.append(
+                f"the suite {plan['suite']} is not installed here: what it asks of which clip is not checked"
+            )
         if plan["partial"] is not None:
-            found.append(f"it is of a part of the dataset: {len(plan['cases'])} of {plan['total_cases']} clips")
+            remarks.append(f"it is of a part of the dataset: {len(plan['cases'])} of {plan['total_cases']} clips")
         own = slots(plan["cases"])
         everything: set[tuple[Any, ...]] = set().union(*own.values())
         excused = Counter(entry["model"] for entry in plan["rejected"])
         for model, mine in own.items():
             lacking = len(everything - mine) - excused[model]
             if lacking > 0:
-                found.append(f"{model} has no clip of {lacking} of the {len(everything)} that other models have")
+                remarks.append(f"{model} has no clip of {lacking} of the {len(everything)} that other models have")
         if plan["rejected"]:
             missing = sum(bool(entry.get("missing")) for entry in plan["rejected"])
-            found.append(f"{missing} clips were missing and {len(plan['rejected']) - missing} were rejected")
-        return [*found, *self._twice(own)]
+            remarks.append(f"{missing} clips were missing and {len(plan['rejected']) - missing} were rejected")
+        return [*remarks, *self._twice(own)]
 
     def _twice(self, own: Mapping[str, object]) -> list[str]:
         """One clip that a model hands in for several samples."""
-        seen = Counter((e["model"], e["digest"]) for e in self.entries.values() if e["digest"] and not e.get("truth"))
-        again = Counter(model for (model, _), n in seen.items() if n > 1)
+        clips = Counter((e["model"], e["digest"]) for e in self.entries.values() if e["digest"] and not e.get("truth"))
+        again = Counter(model for (model, _), n in clips.items() if n > 1)
         return [f"{model} has {pluralize(n, 'clip')} that stand for several samples" for model, n in again.items()]
 
 
@@ -253,10 +259,10 @@ class BundleQuestions:
     @cached_property
     def _claimed(self) -> dict[str, set[int]]:
         """The versions that the answers of each question name."""
-        found: dict[str, set[int]] = {}
+        versions: dict[str, set[int]] = {}
         for line in self.bundle.lines:
-            found.setdefault(line.get("metric") or line["gate"], set()).add(line["version"])
-        return found
+            versions.setdefault(line.get("metric") or line["gate"], set()).add(line["version"])
+        return versions
 
     def _question(self, id: str, tag: str, promised: PromisedQuestion | None) -> None:
         facts, check = self.planned.facts(id), self.planned.installed(id)
@@ -274,8 +280,8 @@ class BundleQuestions:
             return
         claimed = {promised["version"]} if promised is not None else self._claimed.get(id, set())
         if claimed - {check.version, None}:
-            told = " and ".join(str(version) for version in sorted(v for v in claimed if v is not None))
-            self.unknown[id] = f"it was answered by version {told}, and version {check.version} is installed here"
+            versions = " and ".join(str(version) for version in sorted(v for v in claimed if v is not None))
+            self.unknown[id] = f"it was answered by version {versions}, and version {check.version} is installed here"
             return
         before = None if promised is None else promised["facts"]
         places = changed_facts(before, facts) if before is not None and facts is not None else []
@@ -294,49 +300,43 @@ def compare_answer(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> 
     """Whether a claimed answer comes out again."""
     status = line["status"]
     try:
-        made = bench.verdict(GATES[id]) if is_gate else bench.score(METRICS[id])
+        answer = bench.verdict(GATES[id]) if is_gate else bench.score(METRICS[id])
     except Exception as error:  # as a run takes it: a fault in one metric costs the others nothing
         if status == "failed":
             return BundleFinding("unknown", FAILED) if isinstance(error, CheckFailed) else SAME
-        return BundleFinding("changed", f"{id} cannot be made from the evidence ({error})")
-    if isinstance(made, Unscored):
+        return difference(f"{id} cannot be made from the evidence ({error})")
+    if isinstance(answer, Unscored):
         if status != "unscored":
-            return BundleFinding("changed", f"{id} is claimed as {status}, and has no score")
-        return _same_reason(id, made.reason, line)
-    if isinstance(made, GateResult):
-        if status != made.state or line.get("label", "") != made.label:
-            return BundleFinding("changed", f"{id} is claimed as {status}, and is {made.state}")
+            return difference(f"{id} is claimed as {status}, and has no score")
+        return _same_reason(id, answer.reason, line)
+    if isinstance(answer, GateResult):
+        if status != answer.state or line.get("label", "") != answer.label:
+            return difference(f"{id} is claimed as {status}, and is {answer.state}")
         return SAME
-    assert isinstance(made, Score)
+    assert isinstance(answer, Score)
     if status != "scored":
-        return BundleFinding("changed", f"{id} is claimed as {status}, and scores {made.value:.6g}")
-    for name, claimed, value in (("", line["score"], made.value), (" (raw)", line.get("raw"), made.raw)):
+        return difference(f"{id} is claimed as {status}, and scores {answer.value:.6g}")
+    for name, claimed, value in (("", line["score"], answer.value), (" (raw)", line.get("raw"), answer.raw)):
         if not _close(claimed, value):
-            return BundleFinding(
-                "changed", f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}"
-            )
-    facts, known = line.get("facts") or {}, to_plain(made.facts)
+            return difference(f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}")
+    facts, facts_here = line.get("facts") or {}, to_plain(answer.facts)
     for name in MAKERS:
-        if facts.get(name) != known.get(name):
-            return BundleFinding(
-                "changed", f"{id} is claimed as made by {facts.get(name)}, and was by {known.get(name)}"
-            )
+        if facts.get(name) != facts_here.get(name):
+            return difference(f"{id} is claimed as made by {facts.get(name)}, and was by {facts_here.get(name)}")
     return SAME
 
 
-def _same_reason(id: str, made: Reason, line: Line) -> BundleFinding:
+def _same_reason(id: str, reason: Reason, line: Line) -> BundleFinding:
     claimed = line.get("reason")
-    if isinstance(claimed, Mapping) and claimed.get("kind") != made.kind:
-        return BundleFinding(
-            "changed", f"{id} is claimed as unscored for {claimed.get('kind')}, and is for {made.kind}"
-        )
+    if isinstance(claimed, Mapping) and claimed.get("kind") != reason.kind:
+        return difference(f"{id} is claimed as unscored for {claimed.get('kind')}, and is for {reason.kind}")
     return SAME
 
 
-def _close(claimed: Any, made: float | None) -> bool:
-    if claimed is None or made is None:
-        return claimed is None and made is None
-    return bool(abs(made - claimed) <= CLOSE * max(1.0, abs(made)))
+def _close(claimed: Any, value: float | None) -> bool:
+    if claimed is None or value is None:
+        return claimed is None and value is None
+    return bool(abs(value - claimed) <= CLOSE * max(1.0, abs(value)))
 
 
 def _number_text(value: Any) -> str:

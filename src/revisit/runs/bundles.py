@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-from revisit.core import SUITES, Case, MediaError, Rejected, RevisitError, UsageError, digest
+from revisit.core import Case, MediaError, Rejected, RevisitError, UsageError, digest
 from revisit.core.text import parse_json
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import ProtocolFacts
@@ -28,8 +28,8 @@ from revisit.media import file_digest
 from revisit.results import Results
 from revisit.results.ceilings import held_metrics, held_to_truth
 from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
-from revisit.results.record_files import Line, case_from_json, decode_line, from_line
-from revisit.results.run import Run
+from revisit.results.record_files import Line, case_from_json, decode_line, from_line, to_line
+from revisit.results.run import Run, planned_results
 from revisit.results.score_names import held_id
 from revisit.runs.expected_answers import PlannedAnswers, slots
 
@@ -97,11 +97,7 @@ class Bundle:
     def results(self) -> Results:
         cases = {entry["id"]: case_from_json(entry) for entry in self.plan["cases"]}
         records = [from_line(decode_line(line), cases[line["case"]]) for line in self.lines if line["case"] in cases]
-        known = self.plan["suite"] in SUITES
-        return Results(
-            list(cases.values()), records, [Rejected(**entry) for entry in self.plan["rejected"]],
-            asks=SUITES[self.plan["suite"]].asks if known else None, name=self.name,
-        )  # fmt: skip
+        return planned_results(self.plan, list(cases.values()), records, name=self.name)
 
 
 def fingerprint(plan: PlanFile) -> str:
@@ -132,10 +128,11 @@ def write_bundle(run: Run, out: Path) -> Path:
             f"the run lacks {len(missing)} of the {sum(map(len, asked.values()))} answers that were planned, such as "
             f"{missing[0][1]} of {missing[0][0]}; run the same eval command again"
         )
-    lines = [_line(records[case, id]) for case, ids in asked.items() for id in ids]
+    answers = [records[case, id] for case, ids in asked.items() for id in ids]
+    lines = [to_line(answer.changed(units="", n_units=0, seconds=0.0)) for answer in answers]
     facts["environment"] = {name: value for name, value in facts["environment"].items() if name not in PRIVATE}
     facts["invocations"] = [{"started": call["started"]} for call in facts.get("invocations", ())]
-    kept = ("revisit", "suite", "set", "observed_by", "adds", "protocol", "environment", "invocations")
+    public = ("revisit", "suite", "set", "observed_by", "adds", "protocol", "environment", "invocations")
     content = {
         "plan.json": _text({**plan, "cases": [_nameless(case) for case in plan["cases"]]}),
         "planned.json": _text(
@@ -146,7 +143,7 @@ def write_bundle(run: Run, out: Path) -> Path:
                 "files": files,
             }
         ),
-        "run.json": _text({name: value for name, value in facts.items() if name in kept}),
+        "run.json": _text({name: value for name, value in facts.items() if name in public}),
         "records.jsonl": "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode(),
         **{f"evidence/{key}.npz": cache.path(key).read_bytes() for key in here},
     }
@@ -177,34 +174,28 @@ def _promised_questions(planned: PlannedAnswers, records: Mapping[tuple[str, str
     mixed = [id for id, several in versions.items() if len(several) > 1]
     if mixed:
         raise UsageError(f"{mixed[0]} was answered by several versions; run the same eval command again")
-    made: dict[str, PromisedQuestion] = {}
+    promised: dict[str, PromisedQuestion] = {}
     for id, tag in planned.tags.items():
         facts = planned.facts(id)
-        known = facts is not None and planned.tag(facts) == tag
-        made[id] = {
+        is_known = facts is not None and planned.tag(facts) == tag
+        promised[id] = {
             "kind": "gate" if planned.is_gate(id) else "metric",
             "version": next(iter(versions.get(id, ())), None),
             "protocol": tag,
-            "facts": facts if known else None,
+            "facts": facts if is_known else None,
         }
-    return made
+    return promised
 
 
 def _digests(artifacts: Mapping[str, str]) -> dict[str, str]:
     """Artifact -> the digest of its file; one that is gone is left out."""
-    found = {}
+    digests = {}
     for name, path in artifacts.items():
         try:
-            found[name] = file_digest(Path(path))
+            digests[name] = file_digest(Path(path))
         except (MediaError, OSError):
             continue
-    return found
-
-
-def _line(record: Any) -> Line:
-    from revisit.results.record_files import to_line
-
-    return to_line(record.changed(units="", n_units=0, seconds=0.0))
+    return digests
 
 
 def _nameless(case: CaseEntry) -> CaseEntry:
@@ -243,8 +234,8 @@ def read_bundle(path: Path) -> Bundle:
             strange = [name for name in names if name != "bundle.json" and not NAMES.fullmatch(name)]
             if strange or set(about["files"]) != set(names) - {"bundle.json"}:
                 raise UsageError(f"{path.name}: holds files that a bundle does not have, or lacks some")
-            for name, known in about["files"].items():
-                if _sha256(archive, name) != known:
+            for name, digest_claimed in about["files"].items():
+                if _sha256(archive, name) != digest_claimed:
                     raise UsageError(f"{path.name}: {name} is not what bundle.json says; it was changed or damaged")
             plan, run = (parse_json(archive.read(name)) for name in ("plan.json", "run.json"))
             promises = None
@@ -269,11 +260,11 @@ def read_bundle(path: Path) -> Bundle:
 
 
 def _sha256(archive: zipfile.ZipFile, name: str) -> str:
-    made = hashlib.sha256()
+    sha = hashlib.sha256()
     with archive.open(name) as file:
         while part := file.read(1 << 20):
-            made.update(part)
-    return made.hexdigest()
+            sha.update(part)
+    return sha.hexdigest()
 
 
 def comparable_groups(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
@@ -318,7 +309,7 @@ def _missing_clips(cases: Sequence[Case], rejected: Sequence[Rejected]) -> list[
     """What other models have clips of, and a model has neither a clip of nor an entry that says why."""
     own = slots(cases)
     everything = set().union(*own.values())
-    found = []
+    missing = []
     for model, mine in own.items():
         excused = [(entry.subset, entry.condition) for entry in rejected if entry.model == model]
         for place in sorted(everything - mine, key=str):
@@ -326,7 +317,7 @@ def _missing_clips(cases: Sequence[Case], rejected: Sequence[Rejected]) -> list[
                 excused.remove(place[:2])
                 continue
             subset, condition, sample, seed = place
-            found.append(
+            missing.append(
                 Rejected(f"{sample}@{model}#{seed}", "its bundle has no such clip", model, subset, condition, True)
             )
-    return found
+    return missing

@@ -22,21 +22,21 @@ def entries() -> dict[str, Details]:
     """All papers that are known, by the key of their entry: those of the house, and those that suites' cards list."""
     import yaml
 
-    found: dict[str, Details] = yaml.safe_load((files(__package__) / "citations.yaml").read_text("utf-8"))
+    citations: dict[str, Details] = yaml.safe_load((files(__package__) / "citations.yaml").read_text("utf-8"))
     for suite in SUITES.values():
         for key, entry in (suite.card.get("papers") or {}).items():
-            found[key] = {**entry, "for": {"suites": [suite.id]}}
-    return found
+            citations[key] = {**entry, "for": {"suites": [suite.id]}}
+    return citations
 
 
 def citations_for(run: Run) -> dict[str, list[str]]:
     """What a run used, by the key of the paper that is to be cited for it; the benchmark comes first."""
-    used: dict[str, list[str]] = {}
+    citations: dict[str, list[str]] = {}
 
     def add(keys: Iterable[str], what: str) -> None:
         for key in keys:
-            if what not in used.setdefault(key, []):
-                used[key].append(what)
+            if what not in citations.setdefault(key, []):
+                citations[key].append(what)
 
     suite = run.facts["suite"]
     add(of_suite(suite), f"the benchmark {SUITES[suite].title}" if suite in SUITES else suite)
@@ -50,7 +50,7 @@ def citations_for(run: Run) -> dict[str, list[str]]:
             add(_standing_for("observers", observer.id), observer.id)
             for weight in observer.weights:
                 add(_standing_for("weights", weight), f"the network {weight}")
-    return used
+    return citations
 
 
 def of_suite(suite: str) -> list[str]:

@@ -1,19 +1,22 @@
-"""What two runs must have in common before their numbers may be subtracted, and how they differ where they have not."""
+"""Models of runs beside each other: what they must have in common before their numbers are subtracted, and by how much
+they differ."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from revisit.core import METRICS, SUITES, Case, UsageError, evidence_id
+from revisit.core.grouping import group_items
 from revisit.core.text import alternatives
 from revisit.engine.dependencies import observed_kinds
 from revisit.results.ceilings import held_metrics
-from revisit.results.compare import Contender
-from revisit.results.file_types import ObserverEntry, PlanFile, ProtocolEntry, RunFile
-from revisit.results.leaderboards import MAKERS
+from revisit.results.compare import Contender, Coverage, Delta, compare, correct_for_all, coverage_of
+from revisit.results.file_types import ObserverEntry, ProtocolEntry, RunFile
+from revisit.results.leaderboards import makers_of
 from revisit.results.question_ranking import questions_of
 from revisit.results.run import Run
 from revisit.results.score_names import held_id, measured_id
@@ -26,23 +29,25 @@ class Side:
 
     entry: Contender
     run: Run
-    facts: RunFile
-    plan: PlanFile
     model: str
+
+    @property
+    def facts(self) -> RunFile:
+        return self.run.facts
 
 
 def read_sides(words: Sequence[str]) -> list[Side]:
     """What to compare: runs (all their models), RUN:MODEL, or a run followed by names of its models."""
     runs: dict[str, Run] = {}
-    wanted: list[tuple[str, str | None]] = []
+    words_read: list[tuple[str, str | None]] = []  # runs, and the model that was named of each
     for word in words:
         place, _, model = word.rpartition(":")
         if (Path(word) / "run.json").is_file():
             runs[word] = Run(Path(word))
-            wanted.append((word, None))
+            words_read.append((word, None))
         elif place and (Path(place) / "run.json").is_file():
             runs[place] = Run(Path(place))
-            wanted.append((place, model))
+            words_read.append((place, model))
         else:
             having = [name for name, run in runs.items() if word in run.results.models]
             if not having:
@@ -50,20 +55,20 @@ def read_sides(words: Sequence[str]) -> list[Side]:
                     f"{word!r} is neither a run directory nor a model of the runs before it; "
                     "give runs, RUN:MODEL, or a run and names of its models"
                 )
-            wanted = [(name, named) for name, named in wanted if name != having[-1] or named is not None]
-            wanted.append((having[-1], word))
-    read = {name: (run.facts, run.plan, run.results) for name, run in runs.items()}
+            words_read = [(name, named) for name, named in words_read if name != having[-1] or named is not None]
+            words_read.append((having[-1], word))
+    results = {name: run.results for name, run in runs.items()}
     chosen = [
-        (name, model) for name, named in wanted for model in ([named] if named is not None else read[name][2].models)
+        (name, model)
+        for name, named in words_read
+        for model in ([named] if named is not None else results[name].models)
     ]
-    labels = _labels(chosen)
-    made = []
-    for (name, model), label in zip(chosen, labels, strict=True):
-        facts, plan, results = read[name]
-        if model not in results.models:
-            raise UsageError(f"{name} has no model {model!r}; {alternatives(model, results.models)}")
-        made.append(Side(Contender(label, results.where(model=model)), runs[name], facts, plan, model))
-    return made
+    sides = []
+    for (name, model), label in zip(chosen, _labels(chosen), strict=True):
+        if model not in results[name].models:
+            raise UsageError(f"{name} has no model {model!r}; {alternatives(model, results[name].models)}")
+        sides.append(Side(Contender(label, results[name].where(model=model)), runs[name], model))
+    return sides
 
 
 def _labels(chosen: Sequence[tuple[str, str]]) -> list[str]:
@@ -75,40 +80,84 @@ def _labels(chosen: Sequence[tuple[str, str]]) -> list[str]:
     return runs if len(set(runs)) == len(runs) else [f"{run}:{model}" for run, model in zip(runs, models, strict=True)]
 
 
-def match_sides(found: Sequence[Side]) -> list[tuple[Side, list[Side]]]:
+def match_sides(sides: Sequence[Side]) -> list[tuple[Side, Side]]:
     """Who is compared with whom: all with the first; of runs with the same several models, model by model."""
-    by_run: dict[Path, list[Side]] = {}
-    for side in found:
-        by_run.setdefault(side.run.path, []).append(side)
-    names = [[side.model for side in mine] for mine in by_run.values()]
+    by_run = list(group_items(sides, lambda side: side.run.path).values())
+    names = [[side.model for side in own] for own in by_run]
     if len(names) > 1 and len(names[0]) > 1 and all(one == names[0] for one in names):
-        groups = list(by_run.values())
-        return [(groups[0][k], [mine[k] for mine in groups[1:]]) for k in range(len(names[0]))]
-    return [(found[0], list(found[1:]))]
+        return [(first, own[k]) for k, first in enumerate(by_run[0]) for own in by_run[1:]]
+    return [(sides[0], other) for other in sides[1:]]
+
+
+@dataclass(frozen=True)
+class SideComparison:
+    """Two sides, metric by metric, and what must not be subtracted."""
+
+    first: Side
+    second: Side
+    metrics: tuple[str, ...]  # those whose numbers compare
+    refusals: Mapping[str, str]  # metric -> why its two numbers must not be subtracted
+    deltas: tuple[Delta, ...]  # of the metrics that have a clip in common
+
+    @property
+    def names(self) -> str:
+        return f"{self.first.entry.name} and {self.second.entry.name}"
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        return coverage_of(self.first.entry, self.second.entry)
+
+
+def compare_sides(
+    pairs: Iterable[tuple[Side, Side]], metrics: Sequence[str] = (), by: Sequence[str] = (), *, every: bool = False
+) -> list[SideComparison]:
+    """Compare the sides of each pair clip by clip; p is corrected over everything that is compared here.
+
+    Parameters
+    ----------
+    pairs
+        Each with what the other is compared with first.
+    metrics
+        Names of scores; those of the verdict by default.
+    by
+        Expressions of groups of clips that are compared by themselves, too.
+    every
+        All metrics that the first run asked, where none is named.
+    """
+    comparisons = []
+    for first, second in pairs:
+        asked = list(first.facts["protocol"]["metrics"]) if every else asked_metrics(first.facts)
+        names = metrics or ranked_ids([first, second], asked)
+        refused = refusals(first, second, names)
+        comparable = tuple(name for name in names if name not in refused)
+        deltas = compare(first.entry, [second.entry], comparable, groups(first, by))
+        comparisons.append(SideComparison(first, second, comparable, refused, tuple(deltas)))
+    corrected = iter(correct_for_all([delta for one in comparisons for delta in one.deltas]))
+    return [replace(one, deltas=tuple(next(corrected) for _ in one.deltas)) for one in comparisons]
 
 
 def asked_metrics(facts: RunFile) -> list[str]:
     """The metrics that answer the questions of a run's suite, of those that the run asked."""
     card = SUITES[facts["suite"]].card if facts["suite"] in SUITES else {}
-    asked = [id for question in questions_of(card) for id in question.metrics]
-    return [id for id in dict.fromkeys(asked) if id in facts["protocol"]["metrics"]]
+    metrics = [id for question in questions_of(card) for id in question.metrics]
+    return [id for id in dict.fromkeys(metrics) if id in facts["protocol"]["metrics"]]
 
 
-def ranked_ids(found: Sequence[Side], metrics: Sequence[str]) -> list[str]:
+def ranked_ids(sides: Sequence[Side], metrics: Sequence[str]) -> list[str]:
     """The names of the scores by which metrics rank: held to the truth, where some run has other numbers there."""
-    held = frozenset[str]().union(*(held_metrics(side.entry.results) for side in found))
+    held = frozenset[str]().union(*(held_metrics(side.entry.results) for side in sides))
     return [held_id(metric) if metric in held else metric for metric in metrics]
 
 
 def refusals(one: Side, other: Side, metrics: Sequence[str]) -> dict[str, str]:
     """Metric -> why its two numbers must not be subtracted."""
-    found = {}
+    reasons = {}
     for id in metrics:
         if measured_id(id) not in METRICS:
-            found[id] = "it is not installed here"
+            reasons[id] = "it is not installed here"
         elif why := differences(one, other, id):
-            found[id] = why
-    return found
+            reasons[id] = why
+    return reasons
 
 
 def differences(one: Side, other: Side, metric: str) -> str:
@@ -121,33 +170,33 @@ def differences(one: Side, other: Side, metric: str) -> str:
     mine, yours = (side.facts["protocol"]["metrics"].get(metric) for side in (one, other))
     if mine is None or yours is None:
         return "only one of the runs asked it"
-    told = []
+    sentences = []
     if mine.partition(":")[2] != yours.partition(":")[2]:
-        told = _differences(one.facts["protocol"], other.facts["protocol"], metric) or [
+        sentences = _differences(one.facts["protocol"], other.facts["protocol"], metric) or [
             "the versions of its code differ"
         ]
-    makers = [_makers(side, metric) for side in (one, other)]
+    makers = [makers_of(side.entry.results.scores(metric)) for side in (one, other)]
     if all(makers) and makers[0] != makers[1]:
-        told.append(f"made by {' and '.join(makers[0])}, against {' and '.join(makers[1])}")
+        sentences.append(f"made by {' and '.join(makers[0])}, against {' and '.join(makers[1])}")
     if clip := _other_truth(one, other):
-        told.append(f"the reference of {clip} is not the same file")
-    return "; ".join(told)
+        sentences.append(f"the reference of {clip} is not the same file")
+    return "; ".join(sentences)
 
 
 def _differences(mine: ProtocolEntry, yours: ProtocolEntry, metric: str) -> list[str]:
-    told = []
+    sentences = []
     kinds = {evidence_id(kind) for kind in observed_kinds(METRICS[metric])} if metric in METRICS else set()
     for kind in sorted(kinds):
         a, b = (side["observers"].get(kind) for side in (mine, yours))
         if a != b:
-            told.append(f"{kind} by {_maker_text(a)}, against {_maker_text(b)}")
+            sentences.append(f"{kind} by {_maker_text(a)}, against {_maker_text(b)}")
     for name in ("name", "align", "judge"):
         if mine.get(name) != yours.get(name):
-            told.append(f"{'protocol' if name == 'name' else name} {mine.get(name)}, against {yours.get(name)}")
+            sentences.append(f"{'protocol' if name == 'name' else name} {mine.get(name)}, against {yours.get(name)}")
     one, other = (side["parameters"].get(metric) for side in (mine, yours))
     if one != other:
-        told.append(f"parameters {one or 'by default'}, against {other or 'by default'}")
-    return told
+        sentences.append(f"parameters {one or 'by default'}, against {other or 'by default'}")
+    return sentences
 
 
 def _maker_text(facts: ObserverEntry | None) -> str:
@@ -157,16 +206,10 @@ def _maker_text(facts: ObserverEntry | None) -> str:
     return f"{facts['observer']} (version {facts['version']}{changed})"
 
 
-def _makers(side: Side, metric: str) -> list[str]:
-    """Who made the evidence behind the scores, where a protocol leaves that to files."""
-    records = side.entry.results.scores(metric)
-    return sorted({str(record.facts[name]) for record in records for name in MAKERS if record.facts.get(name)})
-
-
 def _other_truth(one: Side, other: Side) -> str:
     def digests(side: Side) -> dict[str, set[str]]:
         references: dict[str, set[str]] = {}  # a scene may have several clips, each with a reference of its own
-        for case in side.plan["cases"]:
+        for case in side.run.plan["cases"]:
             if (reference := case.get("reference_digest")) and case["model"] == side.model:
                 references.setdefault(case["sample"], set()).add(reference)
         return references
@@ -183,7 +226,26 @@ def groups(side: Side, expressions: Sequence[str]) -> dict[str, Callable[[Case],
 _NUMBER = re.compile(r"\d+")
 
 
-def step_of(side: Side) -> int | None:
+def order_sides(sides: Sequence[Side], by: str) -> list[tuple[str, Side]]:
+    """Sides with their labels, by `step`, by `date`, or in the `order` in which they are given."""
+    if by not in ("step", "date", "order"):
+        raise UsageError(f"--by takes step, date or order, not {by!r}")
+    if by == "order":
+        return [(side.entry.name, side) for side in sides]
+    if by == "date":
+        return [(begun[:16], side) for begun, side in sorted(((_date(s), s) for s in sides), key=lambda one: one[0])]
+    steps = []
+    for side in sides:
+        step = _step(side)
+        if step is None:
+            raise UsageError(
+                f"{side.entry.name!r} has no number in its name; --by date or --by order takes another order"
+            )
+        steps.append((step, side))
+    return [(str(step), side) for step, side in sorted(steps, key=lambda one: one[0])]
+
+
+def _step(side: Side) -> int | None:
     """The number of a checkpoint: the last one in the name of the model, else of the run."""
     for text in (side.model, side.run.path.resolve().name):
         if numbers := _NUMBER.findall(text):
@@ -191,7 +253,7 @@ def step_of(side: Side) -> int | None:
     return None
 
 
-def date_of(side: Side) -> str:
+def _date(side: Side) -> str:
     """When a run was begun."""
     begun = [str(call["started"]) for call in side.facts.get("invocations", ()) if call.get("started")]
-    return min(begun) if begun else ""
+    return min(begun, default="")

@@ -82,15 +82,15 @@ class PlannedAnswers:
 
     @cached_property
     def parameters(self) -> Parameters:
-        found: Parameters = self.run["protocol"]["parameters"]
-        return found
+        parameters: Parameters = self.run["protocol"]["parameters"]
+        return parameters
 
     def installed(self, id: str) -> Metric | Gate | None:
         """The metric or gate of this machine; None where there is none of this name."""
-        known: Registry[Gate] | Registry[Metric] = GATES if self.is_gate(id) else METRICS
-        if id not in known:
+        registry: Registry[Gate] | Registry[Metric] = GATES if self.is_gate(id) else METRICS
+        if id not in registry:
             return None
-        return known[id]
+        return registry[id]
 
     def facts(self, id: str) -> ProtocolFacts | None:
         """All that the protocol of a question covers, by the metrics installed here; None where it is not installed."""
@@ -126,15 +126,15 @@ class PlannedAnswers:
             return None
         inputs: dict[str, object] = {}
         for name in observer.inputs:
-            asked = name.removesuffix(OPTIONAL)
-            if asked.startswith(BESIDE):
-                artifact = asked.removeprefix(BESIDE)
-                found = self.files.get(case.id, {}).get(artifact) if artifact in case.artifacts else ""
-                if found is None:
+            plain_name = name.removesuffix(OPTIONAL)
+            if plain_name.startswith(BESIDE):
+                artifact = plain_name.removeprefix(BESIDE)
+                file_digest = self.files.get(case.id, {}).get(artifact) if artifact in case.artifacts else ""
+                if file_digest is None:
                     return None
-                inputs[name] = found
+                inputs[name] = file_digest
             else:
-                inputs[name] = plain_input(getattr(case, asked))
+                inputs[name] = plain_input(getattr(case, plain_name))
         facts = {**self.recorded.observers[kind], "inputs": inputs}
         if observer.kind == "file":
             content = self.files.get(case.id, {}).get(observer.artifact)
@@ -154,18 +154,18 @@ class PlannedAnswers:
 
 def slots(entries: Iterable[CaseEntry | Case]) -> dict[str, set[tuple[Any, ...]]]:
     """Model -> what it has clips of: part of the dataset, condition, sample and seed. The truth is no model."""
-    found: dict[str, set[tuple[Any, ...]]] = {}
+    slots_by_model: dict[str, set[tuple[Any, ...]]] = {}
     for entry in entries:
         facts = entry if isinstance(entry, Mapping) else vars(entry)
         if not facts.get("truth"):
             place = tuple(facts[name] for name in ("subset", "condition", "sample", "seed"))
-            found.setdefault(facts["model"], set()).add(place)
-    return found
+            slots_by_model.setdefault(facts["model"], set()).add(place)
+    return slots_by_model
 
 
-def changed_facts(claimed: Any, made: Any, place: str = "") -> list[str]:
+def changed_facts(claimed: Any, here: Any, place: str = "") -> list[str]:
     """Places at which two protocols differ, where both say something."""
-    if isinstance(claimed, Mapping) and isinstance(made, Mapping):
-        both = [name for name in claimed if name in made]
-        return [found for name in both for found in changed_facts(claimed[name], made[name], f"{place}.{name}")]
-    return [] if digest(claimed) == digest(made) else [place.removeprefix(".")]
+    if isinstance(claimed, Mapping) and isinstance(here, Mapping):
+        both = [name for name in claimed if name in here]
+        return [found for name in both for found in changed_facts(claimed[name], here[name], f"{place}.{name}")]
+    return [] if digest(claimed) == digest(here) else [place.removeprefix(".")]

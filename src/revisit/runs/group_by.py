@@ -18,17 +18,18 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from revisit.core import SUITES, Case, UsageError
 from revisit.core.text import pluralize
 from revisit.results import Results
-from revisit.results.file_types import ModelSummary, PartSummary
+from revisit.results.file_types import PartSummary
 from revisit.results.metric_names import metrics_named
 from revisit.results.model_facts import GROUPS, facts_for
 from revisit.results.run import Run
+from revisit.results.tables import part_summary
 
 FIELDS = ("model", "subset", "condition", "sample", "seed", "camera")
 COMPARED = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "=": operator.eq}
@@ -63,53 +64,48 @@ class GroupKey:
 
 def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[str, PartSummary]:
     """Group -> its table: metrics (all, or those named), and per model the number of clips and a cell per metric."""
-    keys = [parse(part, run.facts["suite"]) for part in expression.split(",")]
-    results, known = run.results, run.summary["metrics"]
-    metrics = metrics_named(metrics, list(known), run.path, run.facts["suite"])
-    values = [_value_of(key, results) for key in keys]
-
-    def name(case: Any) -> str:
-        return ", ".join(key.group(value(case)) for key, value in zip(keys, values, strict=True))
+    results, suite, all_metrics = run.results, run.facts["suite"], list(run.summary["metrics"])
+    metrics = metrics_named(metrics, all_metrics, run.path, suite) or all_metrics
+    keys = _keys(results, suite, expression)
+    name: Callable[[Any], str] = grouping(results, suite, expression)
 
     def place(case: Case) -> list[Any]:
-        return [_rank(key, value(case)) for key, value in zip(keys, values, strict=True)]
+        return [_rank(key, value(case)) for key, value in keys]
 
     groups = results.only(lambda entry: isinstance(entry, Case)).groups(name)
     if len(groups) > MOST_GROUPS:
         raise UsageError(
-            f"--by {expression} makes {len(groups)} groups; compare it with a number, such as {keys[0].name}>=90, or "
-            "group by something with fewer values"
+            f"--by {expression} makes {len(groups)} groups; compare it with a number, such as {keys[0][0].name}>=90, "
+            "or group by something with fewer values"
         )
     return {
-        f"{group} ({pluralize(len(part.cases), 'clip')})": {
-            "metrics": list(metrics or known),
-            "models": {model: _row(mine, metrics or known) for model, mine in part.groups().items()},
-        }
+        f"{group} ({pluralize(len(part.cases), 'clip')})": part_summary(part, metrics)
         for group, part in sorted(groups.items(), key=lambda item: place(item[1].cases[0]))
     }
 
 
 def grouping(results: Results, suite: str, expression: str) -> Callable[[Case], str]:
     """A function from a case to the name of its group."""
+    keys = _keys(results, suite, expression)
+    return lambda case: ", ".join(key.group(value(case)) for key, value in keys)
+
+
+def _keys(results: Results, suite: str, expression: str) -> list[tuple[GroupKey, Callable[[Case], Any]]]:
+    """What an expression groups by, each with the function that reads its value of a case."""
     keys = [parse(part, suite) for part in expression.split(",")]
-    values = [_value_of(key, results) for key in keys]
-    return lambda case: ", ".join(key.group(value(case)) for key, value in zip(keys, values, strict=True))
+    return [(key, _value_of(key, results)) for key in keys]
 
 
 def parse(text: str, suite: str) -> GroupKey:
     """One part of an expression, with the suite's short names resolved."""
-    found = _EXPRESSION.fullmatch(text)
-    if found is None:
+    match = _EXPRESSION.fullmatch(text)
+    if match is None:
         raise UsageError(
             f"--by takes a name such as subset, or a comparison such as rotation>=90, not {text.strip()!r}"
         )
-    name, sign, number = found[1], found[2] or "", float(found[3] or 0)
-    known = SUITES[suite].card.get("by", {}) if suite in SUITES else {}
-    return GroupKey(name, tuple(str(known.get(name, name)).split(".")), sign, number)
-
-
-def _row(results: Results, metrics: Iterable[str]) -> ModelSummary:
-    return {"cases": len(results.cases), "scores": {id: results.cell(id).as_json() for id in metrics}}
+    name, sign, number = match[1], match[2] or "", float(match[3] or 0)
+    short_names = SUITES[suite].card.get("by", {}) if suite in SUITES else {}
+    return GroupKey(name, tuple(str(short_names.get(name, name)).split(".")), sign, number)
 
 
 def _value_of(key: GroupKey, results: Results) -> Callable[[Case], Any]:
@@ -131,8 +127,8 @@ def _value_of(key: GroupKey, results: Results) -> Callable[[Case], Any]:
     if first in FIELDS and not rest:
         return lambda case: getattr(case, first)
     if first in GROUPS and not rest and not any(first in case.annotations for case in results.cases):
-        known = facts_for([results.folder] if results.folder else [])
-        return lambda case: known.value(case.model, first)
+        model_facts = facts_for([results.folder] if results.folder else [])
+        return lambda case: model_facts.value(case.model, first)
     notes = sorted({name for case in results.cases for name in case.annotations})
     if first in notes:
         return lambda case: _inside(case.annotations, key.path)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import queue
-import random
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -35,9 +34,9 @@ from revisit.servers.images import (
     picture_key,
     read_drawings,
 )
+from revisit.servers.patience import PatientCaller
 
 PICTURES = "pictures"  # folder of the cache; what was paid for is not pruned
-LONGEST_PAUSE, LONGEST_WAIT = 60.0, 600.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,7 @@ def draw_all(
     worker = _Worker(painter, album, replace, spent)
 
     def work() -> None:
-        while not worker.quit.is_set():
+        while not worker.caller.quit.is_set():
             try:
                 request = waiting.get_nowait()
             except queue.Empty:
@@ -204,7 +203,7 @@ def draw_all(
                 raise result
             yield result
     finally:
-        worker.quit.set()
+        worker.caller.quit.set()
 
 
 class _Worker:
@@ -212,9 +211,7 @@ class _Worker:
 
     def __init__(self, painter: ImageBackend, album: Album, replace: bool, spending: Spending) -> None:
         self.painter, self.album, self.replace, self.spending = painter, album, replace, spending
-        self.quit = threading.Event()
-        self._stopped: Stopped | None = None
-        self._checking, self._checked = threading.Lock(), False
+        self.caller = PatientCaller(painter.check, painter.settings.tries, painter.settings.pause)
 
     def one(self, request: ImageRequest) -> ImageResult:
         """What became of one request."""
@@ -228,10 +225,10 @@ class _Worker:
         picture, status = self.album.recorded(key), "recorded"
         if picture is None:
             try:
-                picture, status = self._drawn(request), "drawn"
+                picture, status = self.caller.call(lambda: self._draw(request), "picture", "drawing"), "drawn"
             except (NoReply, Refused, Stopped) as error:
                 if isinstance(error, Stopped):
-                    self._stopped = error
+                    self.caller.stop(error)
                 return ImageResult(request.id, "failed", str(error))
             self.album.keep(key, self.painter.facts, request, picture)
         file = self.album.put(key, self.painter.facts, request, picture)
@@ -239,40 +236,15 @@ class _Worker:
         remark = "" if picture.size == request.size else f"it is {is_}, but {requested_size} was asked for"
         return ImageResult(request.id, status, file=file, remark=remark)
 
-    def _drawn(self, request: ImageRequest) -> Picture:
-        """A new picture, after as many calls as it takes, within the budget."""
-        settings = self.painter.settings
-        pause = settings.pause
-        for attempt in range(1, settings.tries + 1):
-            self._check()
-            if self.quit.is_set():
-                raise NoReply("drawing was interrupted")
-            self.spending.reserve()
-            picture = None
-            try:
-                picture = self.painter.draw(request)
-                return picture
-            except NoReply as error:
-                if attempt == settings.tries:
-                    raise NoReply(f"no picture after {attempt} calls; the last one: {error}") from None
-                # A random share of the pause keeps many workers from coming back at the same moment.
-                wait = random.uniform(0.5, 1.0) * min(pause, LONGEST_PAUSE)
-                self.quit.wait(wait if error.wait is None else min(error.wait, LONGEST_WAIT) + wait / 10)
-                pause *= 2
-            finally:
-                self.spending.settle(picture)
-        raise AssertionError("unreachable")
-
-    def _check(self) -> None:
-        with self._checking:
-            if not self._checked and self._stopped is None:
-                self._checked = True
-                try:
-                    self.painter.check()
-                except RevisitError as error:
-                    self._stopped = Stopped(str(error))
-        if self._stopped is not None:
-            raise self._stopped
+    def _draw(self, request: ImageRequest) -> Picture:
+        """A new picture by one call, within the budget."""
+        self.spending.reserve()
+        picture = None
+        try:
+            picture = self.painter.draw(request)
+            return picture
+        finally:
+            self.spending.settle(picture)
 
 
 def _drawing(key: str, facts: Facts, request: ImageRequest, picture: Picture) -> Drawing:

@@ -17,7 +17,7 @@ from pathlib import Path
 from revisit.core import Case, UsageError
 from revisit.results import Results
 from revisit.results.cells import cell_of
-from revisit.results.results import Entry
+from revisit.results.clip_answers import Entry
 from revisit.results.tables import Table, table
 from revisit.suites.memobench.metadata import rows_of
 from revisit.suites.memobench.names import REAL, ClipName, parse_clip, scene_name

@@ -14,9 +14,9 @@ from typing import Any
 
 from revisit.core import METRICS, Case
 from revisit.results import Cell, Results
+from revisit.results.clip_answers import Entry
 from revisit.results.file_types import Stage
 from revisit.results.funnel import memory_stage, stage
-from revisit.results.results import Entry
 from revisit.results.tables import Table, standard_summary, table
 from revisit.stats.intervals import difference_interval
 from revisit.suites.mind.metrics import KEYS

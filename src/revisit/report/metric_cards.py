@@ -1,0 +1,100 @@
+"""Cards of metrics and titles of gates, as the page shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from revisit.core import GATES, OBSERVERS, Case, evidence_id
+from revisit.results.display import HEADINGS, arrow, heading
+from revisit.results.score_names import metric_of
+
+DIRECTIONS = {True: "higher is better", False: "lower is better", None: "describes, neither good nor bad"}
+SHORT_GATES = {"camera_moved": "Camera", "view_return": "View", "look_away": "Looks away", "target_return": "Target"}
+
+
+class MetricCard(TypedDict):
+    """What the page says of a metric."""
+
+    id: str
+    group: str
+    title: str
+    unit: str
+    range: list[float | None]
+    version: int
+    protocol: str
+    higher_is_better: bool | None
+    arrow: str
+    direction: str
+    span: str
+    bounded: bool
+    description: list[str]
+    needs: list[str]
+    gates: list[str]
+    gate_titles: list[str]
+    paper: str
+    responds_to: list[str]
+    blind_to: list[str]
+    against_reference: bool
+    sampling: list[str]
+
+
+def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, MetricCard]:
+    """A card per metric of the summary, in the order of the table; what is not installed here says so."""
+    observers = facts["protocol"]["observers"]
+    cards: dict[str, MetricCard] = {}
+    for metric_id, column in summary.get("metrics", {}).items():
+        metric = metric_of(metric_id)
+        description = metric.description if metric else "The code of this metric is not installed here."
+        needs = ["case" if kind is Case else evidence_id(kind) for kind in metric.needs] if metric else []
+        cards[metric_id] = {
+            "id": metric_id,
+            "group": heading(metric_id),
+            "title": column["title"],
+            "unit": column["unit"],
+            "range": column["range"],
+            "version": column["version"],
+            "protocol": ", ".join(column["protocol"]),
+            "higher_is_better": column["higher_is_better"],
+            "arrow": arrow(column["higher_is_better"]),
+            "direction": DIRECTIONS[column["higher_is_better"]],
+            "span": range_text(column["range"]),
+            # Values that end at 1 read as parts of a whole, and can be drawn as a bar.
+            "bounded": column["range"][0] is not None and column["range"][1] == 1,
+            # A docstring without the line breaks that only fit it into the source.
+            "description": [" ".join(paragraph.split()) for paragraph in description.split("\n\n")],
+            "needs": needs,
+            "gates": list(metric.gates) if metric else [],
+            "gate_titles": [GATES[gate].title for gate in metric.gates if gate in GATES] if metric else [],
+            "paper": metric.paper if metric else "",
+            "responds_to": list(metric.responds_to) if metric else [],
+            "blind_to": list(metric.blind_to) if metric else [],
+            "against_reference": any(_pairs(observers.get(need)) for need in needs),
+            "sampling": [f"{need}: {observers[need]['frames']}" for need in needs if need in observers],
+        }
+    return dict(sorted(cards.items(), key=lambda item: HEADINGS.index(item[1]["group"])))
+
+
+def range_text(limits: Sequence[float | None]) -> str:
+    """A range in words: 0 to 1, 0 and more."""
+    low, high = limits
+    if low is None and high is None:
+        return "any number"
+    if high is None:
+        return f"{low:g} and more"
+    return f"up to {high:g}" if low is None else f"{low:g} to {high:g}"
+
+
+def _pairs(observer: Mapping[str, Any] | None) -> bool:
+    """Whether this observer compares a clip with its reference, so that `other` is a frame of the reference."""
+    return observer is not None and observer["observer"] in OBSERVERS and OBSERVERS[observer["observer"]].pairs
+
+
+def gate_titles(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Titles of the gates of a plan, by id."""
+    return {gate: GATES[gate].title if gate in GATES else gate.replace("_", " ") for gate in plan["gates"]}
+
+
+def gate_name(gate: str, title: str) -> str:
+    """What a gate is called where there is little room."""
+    return SHORT_GATES.get(gate, title)

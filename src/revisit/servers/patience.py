@@ -1,0 +1,68 @@
+"""Calls that may have to be made again: a look at the server first, pauses that grow, and one end for all of them."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from revisit.core import RevisitError
+from revisit.servers.endpoint import NoReply, Stopped
+
+T = TypeVar("T")
+
+
+class PatientCaller:
+    """Makes calls to one server, from any number of threads."""
+
+    def __init__(
+        self,
+        check: Callable[[], None],
+        tries: int,
+        pause: float,
+        longest_pause: float = 60.0,
+        longest_wait: float = 600.0,
+    ) -> None:
+        """`check` looks at the server once, before the first call.
+
+        A pause, in seconds, doubles with every call, and is made random; `longest_wait` is what a server may ask for.
+        """
+        self.check, self.tries, self.pause = check, tries, pause
+        self.longest_pause, self.longest_wait = longest_pause, longest_wait
+        self.quit = threading.Event()
+        self._stopped: Stopped | None = None
+        self._checking, self._checked = threading.Lock(), False
+
+    def call(self, attempt: Callable[[], T], thing: str, work: str) -> T:
+        """What an attempt returns, after as many as it takes; sentences name the thing and the work."""
+        pause = self.pause
+        for number in range(1, self.tries + 1):
+            self._require_server()
+            if self.quit.is_set():
+                raise NoReply(f"{work} was interrupted")
+            try:
+                return attempt()
+            except NoReply as error:
+                if number == self.tries:
+                    raise NoReply(f"no {thing} after {number} calls; the last one: {error}") from None
+                # A random share of the pause keeps many callers from coming back at the same moment.
+                wait = random.uniform(0.5, 1.0) * min(pause, self.longest_pause)
+                self.quit.wait(wait if error.wait is None else min(error.wait, self.longest_wait) + wait / 10)
+                pause *= 2
+        raise AssertionError("unreachable")
+
+    def stop(self, error: Stopped) -> None:
+        """Let no further call begin; all of them end with this error."""
+        self._stopped = error
+
+    def _require_server(self) -> None:
+        with self._checking:
+            if not self._checked and self._stopped is None:
+                self._checked = True
+                try:
+                    self.check()
+                except RevisitError as error:
+                    self._stopped = Stopped(str(error))
+        if self._stopped is not None:
+            raise self._stopped
