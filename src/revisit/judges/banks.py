@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from typing import TypeVar
 
 import numpy as np
 
-from revisit.core.text import parse_package_yaml
+from revisit.core.text import package_yaml
 from revisit.evidence import answers as bank
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers, bank_digest
 from revisit.judges.protocol import JudgeAnswer
@@ -23,8 +22,7 @@ Kind = TypeVar("Kind", bound=JudgeAnswers)
 
 def package_bank(package: str, name: str) -> tuple[bank.BankQuestion, ...]:
     """The questions of a YAML file that came with a package."""
-    rows = parse_package_yaml((files(package) / name).read_text(encoding="utf-8"))
-    return number_questions([{**row, "answer": right_answer(row)} for row in rows])
+    return number_questions([{**row, "answer": right_answer(row)} for row in package_yaml(package, name)])
 
 
 def number_questions(rows: Iterable[Mapping[str, str]], first: int = 1) -> tuple[bank.BankQuestion, ...]:
