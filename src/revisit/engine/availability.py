@@ -72,10 +72,10 @@ def caption(plan: PlanFile) -> str:
     facts = plan.get("observers") or {}
     sets: dict[str, None] = {}
     lacks: dict[str, None] = {}
-    for id, made in plan["made_by"].items():
+    for id, maker in plan["made_by"].items():
         mine = facts.get(id)
         if mine is None or mine["own"]:  # of a plan from before, the set that was asked for
-            sets[made["set"]] = None
+            sets[maker["set"]] = None
         if mine is not None:
             lacks.update(dict.fromkeys(mine["lacking"]))
     if not sets:

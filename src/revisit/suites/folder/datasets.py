@@ -63,15 +63,15 @@ def _with_truth(
     if reader is None:
         truths = {sample: Clip(path) for _, sample, path in find_clips(place)}
     cases = [entry for entry in entries if isinstance(entry, Case)]
-    found = {case.id for case in cases if {case.sample, case.clip_name} & truths.keys()}
-    if cases and not found:
+    with_truth = {case.id for case in cases if {case.sample, case.clip_name} & truths.keys()}
+    if cases and not with_truth:
         raise UsageError(
             f"no clip has the name of one in {place}: there are {', '.join(sorted(truths)[:3])}, and the clips are "
             f"{', '.join(case.sample for case in cases[:3])}"
         )
-    yield Remark(f"{len(found)} of {pluralize(len(cases), 'clip')} have a reference in {place.name}")
+    yield Remark(f"{len(with_truth)} of {pluralize(len(cases), 'clip')} have a reference in {place.name}")
     for entry in entries:
-        if isinstance(entry, Case) and entry.id in found:
+        if isinstance(entry, Case) and entry.id in with_truth:
             name = entry.clip_name if entry.clip_name in truths else entry.sample
             entry = replace(entry, reference=truths[str(name)])
         yield entry

@@ -41,12 +41,12 @@ def memory(frames: Frames, *, questions: OwnQuestions = ()) -> JudgeDialogue:
     """A judge's answers to questions of memory that fit any clip, and to the user's own."""
     rows = [{**one, "dimension": f"{OWN}: {one['dimension']}"} for one in questions]
     own = number_questions(rows, first=len(QUESTIONS) + 1)
-    asked = [QUESTIONS[0], *own]
-    answers = list((yield bank_questions(asked)))
+    asking = [QUESTIONS[0], *own]
+    answers = list((yield bank_questions(asking)))
     if verdict(answers[0]) == YES:
-        asked += QUESTIONS[1:]
+        asking += QUESTIONS[1:]
         answers += list((yield bank_questions(QUESTIONS[1:])))
-    return bank_evidence(MemoryAnswers, asked, answers, frames.digest)
+    return bank_evidence(MemoryAnswers, asking, answers, frames.digest)
 
 
 def settings(questions: str = "", **_: str) -> dict[str, dict[str, object]]:
@@ -74,7 +74,7 @@ def own_questions(path: Path) -> list[dict[str, str]]:
 
 
 @knows("folder")
-def known(question: Question) -> Answering | None:
+def simulated_answer(question: Question) -> Answering | None:
     """How a rendered story answers these questions."""
     one = next((one for one in QUESTIONS if question.text == one.text), None)
     return None if one is None else lambda story: word(TRUTHS[one.dimension](story) == one.positive)

@@ -36,14 +36,14 @@ def _cells(row: dict[str, float]) -> dict[str, BoardCell]:
 
 def board_of_files(folder: Path, subset: str = "") -> Board | None:
     """The board of evaluation/report.json below a model's folder, or of several models; None where there is none."""
-    found = [
+    reports = [
         *folder.glob("report.json"),
         *folder.glob("evaluation/report.json"),
         *folder.glob("*/evaluation/report.json"),
     ]
     names = {METRICS[metric].upstream: metric for ids in DIMENSIONS.values() for metric in ids}
     rows = []
-    for path in sorted(found):
+    for path in sorted(reports):
         try:
             content = read_json(path, "the report of WBench's evaluator")
         except MediaError:

@@ -189,7 +189,7 @@ def _seconds(answer: JudgeAnswer) -> np.ndarray:
 
 
 @knows("wrbench")
-def known(question: Question) -> Answering | None:
+def simulated_answer(question: Question) -> Answering | None:
     """How a rendered story answers probes and looks."""
     probe = next((one for one in PROBES if question.text.endswith(one.text)), None)
     if probe is not None:
