@@ -247,6 +247,14 @@ def _model_of(line: str) -> str:
         return ""
 
 
+def option_folder(option: str, value: str) -> Path:
+    """The folder that an option of a suite names; one that does not exist is refused."""
+    folder = Path(value).expanduser()
+    if not folder.is_dir():
+        raise UsageError(f"--option {option}={value}: there is no such folder")
+    return folder
+
+
 class _Box(TypedDict):
     box: list[float]  # x0, y0, x1, y1 as fractions of the first frame
 
