@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
+from revisit.core.cases import case_id
 from revisit.core.text import pluralize
 from revisit.media import CLIP_SUFFIXES
-from revisit.suites.clips import MANIFEST, TargetRow, case_id, read_manifest, read_targets, unread_files
+from revisit.suites.clips import MANIFEST, TargetRow, read_manifest, read_targets, unread_files
 from revisit.suites.folder.clip_names import ClipName, TruthName, clip_names, split_truth, truth_of_folder
 from revisit.suites.folder.layout import Reading, name_few, readings
 from revisit.suites.folder.pairing import pair_with_truth
