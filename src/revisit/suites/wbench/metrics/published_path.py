@@ -12,6 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
+from revisit.geometry.poses import rigid_poses
 from revisit.geometry.rotations import axis_angle, geodesic, slerp
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON, CameraAction
 
@@ -134,10 +135,8 @@ def _line(turn: np.ndarray, action: CameraAction, heading: np.ndarray) -> np.nda
     assert action.walk is not None
     length = float(np.linalg.norm(turn[-1, :3, 3] - turn[0, :3, 3]))
     length = length if length > STILL_WAY else USUAL_WAY
-    part = np.tile(np.eye(4), (len(turn), 1, 1))
-    part[:, :3, :3] = heading
-    part[:, :3, 3] = np.linspace(0, 1, len(turn))[:, None] * length * (heading @ action.walk)
-    return part
+    way = np.linspace(0, 1, len(turn))[:, None] * length * (heading @ action.walk)
+    return rigid_poses(np.broadcast_to(heading, (len(turn), 3, 3)), way)
 
 
 def _rotation(turn: np.ndarray, action: CameraAction, perspective: str) -> np.ndarray:
@@ -154,10 +153,7 @@ def _rotation(turn: np.ndarray, action: CameraAction, perspective: str) -> np.nd
     usual = np.linalg.norm(part[:, :3, 3] - part[0, :3, 3], axis=1).mean() + 1e-12
     scale = 1.0 if angle < STILL_TURN or away < STILL_WAY else away / usual
     first = turn[0, :3, :3] @ part[0, :3, :3].T
-    out = np.tile(np.eye(4), (len(turn), 1, 1))
-    out[:, :3, :3] = first @ part[:, :3, :3]
-    out[:, :3, 3] = scale * (part[:, :3, 3] - part[0, :3, 3]) @ first.T
-    return out
+    return rigid_poses(first @ part[:, :3, :3], scale * (part[:, :3, 3] - part[0, :3, 3]) @ first.T)
 
 
 def _own_path(count: int, action: CameraAction, degrees: float, depth: float, *, first_person: bool) -> np.ndarray:
