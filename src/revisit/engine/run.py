@@ -53,8 +53,16 @@ class Progress(Protocol):
     def finish(self) -> None: ...
 
 
-class Silent(Progress):
+class Silent:
     """Progress that nobody watches."""
+
+    def start(self, clips: int, cases: int, done: int) -> None: ...
+
+    def advance(self, what: str, failed: int) -> None: ...
+
+    def asked(self, done: int, total: int, said: str) -> None: ...
+
+    def finish(self) -> None: ...
 
 
 def evaluate(
