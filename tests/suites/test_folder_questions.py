@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,19 @@ import pytest
 
 from revisit.core import SUITES, UsageError
 from revisit.engine.request import Request, judge_is_idle
+from revisit.evidence.answers import bank_digest
+from revisit.judges.banks import number_questions
 from revisit.suites.folder.questions import QUESTIONS, own_questions
+from revisit.suites.wrbench.questions import PROBES
 from tests.judging import completion, question_of, sees_cards, serving
 
 RETURN = QUESTIONS[0].text
+
+
+def test_built_in_questions_have_the_form_of_a_users_own_and_the_digests_of_recorded_answers() -> None:
+    with as_file(files("revisit.suites.folder") / "questions.yaml") as path:
+        assert number_questions(own_questions(path)) == QUESTIONS
+    assert (bank_digest(QUESTIONS), bank_digest(PROBES)) == ("995fd04da39e", "27c5a084cff8")
 
 
 def test_a_folder_asks_its_questions_of_a_judge(

@@ -66,10 +66,10 @@ def repeat(job: JobRequest) -> Iterator[np.ndarray]:
         clip = Clip(Path(source))
     else:
         raise UsageError("this job has neither a context clip nor a source video, so there is nothing to repeat")
-    wanted = int(job["frames"])
-    with open_clip(clip, wanted=lambda count, _: np.arange(max(0, count - wanted), count)) as stream:
+    frame_count = int(job["frames"])
+    with open_clip(clip, wanted=lambda count, _: np.arange(max(0, count - frame_count), count)) as stream:
         frames = [cv2.resize(frame.rgb, tuple(job["size"]), interpolation=cv2.INTER_AREA) for frame in stream]
-    yield from islice((frame for _ in range(wanted) for frame in frames), wanted)
+    yield from islice((frame for _ in range(frame_count) for frame in frames), frame_count)
 
 
 BASELINE_GENERATORS: dict[str, Callable[[JobRequest], Any]] = {"hold": hold, "pan": pan, "repeat": repeat}

@@ -221,3 +221,8 @@ class Rejected:
     subset: str = ""
     condition: str = ""
     missing: bool = False
+
+
+def case_id(sample: str, model: str, seed: int) -> str:
+    """`sample@model#seed`, unique within a run."""
+    return f"{sample}@{model}#{seed}"

@@ -182,21 +182,21 @@ def _observe(
         return kind(batch.index, values.astype(float))
 
     call.__doc__ = inspect.getdoc(fn)
-    made = observer(
+    register = observer(
         id=name, version=version, kind="clip", makes=kind, frames=frames, size=size, pairs=pairs,
         sets=(ANY_SET,), params=keyword_defaults(fn),
     )  # fmt: skip
-    made(_named_like(fn, call))
+    register(_named_like(fn, call))
 
 
-def _score(name: str, seen: FrameValues) -> Score | Unscored:
+def _score(name: str, result: FrameValues) -> Score | Unscored:
     """The number, or the mean of the values of frames."""
-    if seen.reason:
-        return Unscored(seen.reason, seen.sentence)
-    if not seen.values.ndim:
-        return score_of(name, float(seen.values))
-    mean = score_of(name, float(seen.values.mean()))
-    return Score(mean.value, units=Series(frame=seen.index, value=seen.values)) if isinstance(mean, Score) else mean
+    if result.reason:
+        return Unscored(result.reason, result.sentence)
+    if not result.values.ndim:
+        return score_of(name, float(result.values))
+    mean = score_of(name, float(result.values.mean()))
+    return Score(mean.value, units=Series(frame=result.index, value=result.values)) if isinstance(mean, Score) else mean
 
 
 def _code_digest(fn: FrameFunction) -> str:

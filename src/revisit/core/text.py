@@ -87,6 +87,13 @@ def yaml_file(path: Path, called: str = "not YAML") -> Any:
         raise UsageError(f"{path}: this is {called}") from None
 
 
+def package_yaml(package: str, name: str) -> Any:
+    """The content of a YAML file that came with a package."""
+    from importlib.resources import files
+
+    return parse_package_yaml((files(package) / name).read_text(encoding="utf-8"))
+
+
 def parse_package_yaml(text: str) -> Any:
     """The content of YAML that came with the package: quicker, for nobody made it to do harm."""
     import yaml

@@ -72,10 +72,10 @@ def caption(plan: PlanFile) -> str:
     facts = plan.get("observers") or {}
     sets: dict[str, None] = {}
     lacks: dict[str, None] = {}
-    for id, made in plan["made_by"].items():
+    for id, maker in plan["made_by"].items():
         mine = facts.get(id)
         if mine is None or mine["own"]:  # of a plan from before, the set that was asked for
-            sets[made["set"]] = None
+            sets[maker["set"]] = None
         if mine is not None:
             lacks.update(dict.fromkeys(mine["lacking"]))
     if not sets:
@@ -97,11 +97,7 @@ def weights_used(set: str, suite: str = "", metrics: Sequence[str] = ()) -> dict
         chosen_metrics = [METRICS[id] for id in (metrics or SUITES[suite].metrics())]
         always = SUITES[suite].card.get("gates", ()) if suite and not metrics else ()
         observers = [roles[id] for id in evidence_of(chosen_metrics, always) if id in roles]
-    observers_by_weights: dict[str, list[str]] = {}
-    for observer in observers:
-        for id in observer.weights:
-            observers_by_weights.setdefault(id, []).append(observer.id)
-    return observers_by_weights
+    return users_of_weights(observers)
 
 
 def evidence_of(metrics: Sequence[Metric], always: Iterable[str] = ()) -> list[str]:
@@ -111,10 +107,10 @@ def evidence_of(metrics: Sequence[Metric], always: Iterable[str] = ()) -> list[s
     return sorted(evidence_id(kind) for kind in kinds)
 
 
-def users_of_weights() -> dict[str, list[str]]:
-    """Weights → all observers that load them."""
+def users_of_weights(observers: Iterable[Observer] | None = None) -> dict[str, list[str]]:
+    """Weights → the observers that load them, of these or of all."""
     observers_by_weights: dict[str, list[str]] = {}
-    for observer in OBSERVERS.values():
+    for observer in OBSERVERS.values() if observers is None else observers:
         for id in observer.weights:
             observers_by_weights.setdefault(id, []).append(observer.id)
     return observers_by_weights

@@ -60,17 +60,17 @@ def plan_pruning(root: Path, *, to: int | None = None, days: float | None = None
     files = [piece for folder in FOLDERS for piece in pieces(root, folder)]
     since = -float("inf") if days is None else time.time() - days * 86400
     room = to if to is not None else 0 if days is None else float("inf")
-    old, kept = [], []
+    old, recent = [], []
     full = False
     for piece in sorted(files, key=lambda piece: (-piece.used, piece.path)):
         full = full or piece.used <= since or piece.bytes > room
         if full:
             old.append(piece)
         else:
-            kept.append(piece)
+            recent.append(piece)
             room -= piece.bytes
     unfinished = (_piece(path) for folder in FOLDERS for path in sorted((root / folder).rglob(f"{UNFINISHED}*")))
-    return PruningPlan(old, kept, [one for one in unfinished if one and one.used <= time.time() - ABANDONED])
+    return PruningPlan(old, recent, [one for one in unfinished if one and one.used <= time.time() - ABANDONED])
 
 
 def pieces(root: Path, folder: str) -> list[CacheFile]:

@@ -94,11 +94,11 @@ class CostRecord:
 
 def load_costs(cache: EvidenceCache) -> Costs:
     """What earlier runs that used this cache took."""
-    known = {observer: values for observer, values in _read(cache).items() if values[1] > 0}
+    sums = {observer: values for observer, values in _read(cache).items() if values[1] > 0}
     return Costs(
-        {observer: seconds / frames for observer, (seconds, frames, _, _) in known.items()},
-        {observer: pixels / frames for observer, (_, frames, pixels, _) in known.items() if pixels},
-        {observer: evidence / frames for observer, (_, frames, pixels, evidence) in known.items() if evidence},
+        {observer: seconds / frames for observer, (seconds, frames, _, _) in sums.items()},
+        {observer: pixels / frames for observer, (_, frames, pixels, _) in sums.items() if pixels},
+        {observer: evidence / frames for observer, (_, frames, pixels, evidence) in sums.items() if evidence},
     )
 
 

@@ -87,24 +87,24 @@ class ObservingJob:
         parts = min(parts, self.most_parts)
         if parts < 2:
             return [self]
-        kept = [clip for clip in self.clips if clip.digest in self.references]
+        references = [clip for clip in self.clips if clip.digest in self.references]
         shares: list[list[ClipTask]] = [[] for _ in range(parts)]
-        load = [sum(map(cost, kept)), *[0.0] * (parts - 1)]
+        load = [sum(map(cost, references)), *[0.0] * (parts - 1)]
         others = (clip for clip in self.clips if clip.digest not in self.references)
         for clip in sorted(others, key=cost, reverse=True):
             lightest = load.index(min(load))
             shares[lightest].append(clip)
             load[lightest] += cost(clip)
         return [
-            ObservingJob((*kept, *shares[0]), self.references),
-            *(_part(share, kept) for share in shares[1:] if share),
+            ObservingJob((*references, *shares[0]), self.references),
+            *(_part(share, references) for share in shares[1:] if share),
         ]
 
 
-def _part(share: Sequence[ClipTask], kept: Sequence[ClipTask]) -> ObservingJob:
+def _part(share: Sequence[ClipTask], references: Sequence[ClipTask]) -> ObservingJob:
     """A job of these clips, and of those that they are compared with."""
     needed = frozenset(task.reference for clip in share for task in clip.observers if task.reference)
-    decoded = (replace(clip, observers=(), again=True) for clip in kept if clip.digest in needed)
+    decoded = (replace(clip, observers=(), again=True) for clip in references if clip.digest in needed)
     return ObservingJob((*decoded, *share), needed)
 
 
@@ -153,7 +153,7 @@ def _components(per_clip: Mapping[str, Sequence[ObserverTask]]) -> list[list[str
     return list(groups.values())
 
 
-def _depth(owner: str, per_clip: Mapping[str, Sequence[ObserverTask]], seen: frozenset[str] = frozenset()) -> int:
+def _depth(owner: str, per_clip: Mapping[str, Sequence[ObserverTask]], above: frozenset[str] = frozenset()) -> int:
     """Length of the chain of references below a clip: references are decoded first."""
-    below = [task.reference for task in per_clip[owner] if task.reference and task.reference not in seen | {owner}]
-    return max((1 + _depth(reference, per_clip, seen | {owner}) for reference in below), default=0)
+    below = [task.reference for task in per_clip[owner] if task.reference and task.reference not in above | {owner}]
+    return max((1 + _depth(reference, per_clip, above | {owner}) for reference in below), default=0)

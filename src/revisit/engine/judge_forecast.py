@@ -60,7 +60,7 @@ def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
     stores: dict[str, AnswerStore] = {}  # role -> what its judge has answered already
     spent: dict[str, Usage] = {}
     questions = answered = guessed = 0
-    seen: set[tuple[str, str, str]] = set()
+    counted: set[tuple[str, str, str]] = set()
     try:
         for key, (_, clip, task) in plan.tasks.items():
             if task.shown is None or key in cache:
@@ -76,9 +76,9 @@ def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
             if pending and mine.canaries:
                 pending += [(with_card(frames), question) for question in canaries(frames)]
             for pictures, question in pending:
-                if (role, pictures.digest, question.digest) in seen:
+                if (role, pictures.digest, question.digest) in counted:
                     continue
-                seen.add((role, pictures.digest, question.digest))
+                counted.add((role, pictures.digest, question.digest))
                 questions += 1
                 if stores[role].get(pictures, question, mine.judge.facts) is not None:
                     answered += 1

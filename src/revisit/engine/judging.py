@@ -129,7 +129,7 @@ class JudgeSession:
         if not self._askers:
             return "nothing asked"
         calls = sum(asker.budget.spent.calls for asker in self._askers.values())
-        return f"{calls} calls" + "".join(f", {made}" for made in self._money().values())
+        return f"{calls} calls" + "".join(f", {money}" for money in self._money().values())
 
     def _money(self) -> dict[str, str]:
         """Currency -> what was spent in it, in words."""
@@ -181,8 +181,8 @@ class JudgeSession:
         if failed:
             clip.talk.close()
             self._open -= 1
-            asked = len(answers) + len(controls)
-            return self._failed(task, f"{len(failed)} of {asked} questions could not be asked: {failed[0].reason}")
+            total = len(answers) + len(controls)
+            return self._failed(task, f"{len(failed)} of {total} questions could not be asked: {failed[0].reason}")
         try:
             self._send(clip, clip.talk.send(answers))
             return None
@@ -198,13 +198,13 @@ class JudgeSession:
         clip.waiting = self._ask(clip.task).submit(clip.frames, questions)
         waiting = [*clip.waiting, *clip.canaries]
         left, lock = [len(waiting) + 1], threading.Lock()
-        asked = [clip]  # taken out at the end: futures keep their callbacks, and would keep the pictures of every clip
+        talks = [clip]  # taken out at the end: futures keep their callbacks, and would keep the pictures of every clip
 
         def one_done(_: object) -> None:
             with lock:
                 left[0] -= 1
                 if not left[0]:
-                    self._heard.put(asked.pop())
+                    self._heard.put(talks.pop())
 
         for future in waiting:
             future.add_done_callback(one_done)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,109 +109,140 @@ def _observe_clip(
     watching = [todo for todo in task.observers if todo.file is None]
     if not watching and stored is None:
         return
-    seconds: dict[str, float] = {}
-    remarks: list[str] = []
-    watchers: dict[str, RunningObserver] = {}
-    wanted: dict[str, set[int]] = {}
-    partners: dict[str, PartnersOf | None] = {}
-
-    def fail(key: str, sentence: str) -> None:
-        out.failed[key] = sentence
-        watchers.pop(key, None)
-
-    backwards = any(todo.inputs.get("align") == "mirror" for todo in watching)
-
-    def kept(count: int) -> np.ndarray:
-        """Numbers of the frames that are compared with later."""
-        if stored is None:
-            return np.zeros(0, np.int64)
-        return np.unique(
-            np.concatenate([np.arange(count // 2 if backwards else 0), *(used_frames(use, count) for use in uses)])
-        )
-
-    def choose(count: int, fps: float) -> np.ndarray:
-        """Frame numbers that somebody wants; the rest is decoded but never converted to RGB."""
-        picks = []
-        for todo in watching:
-            with suppress(Exception):  # told below, where it costs this observer only
-                picks.append(wanted_frames(todo, count, fps))
-        return np.unique(np.concatenate([kept(count), *picks])).astype(np.int64)
-
+    clip = _ObservedClip(task, watching, stored, uses, shelves, out)
     opened = time.perf_counter()
-    with open_clip(task.clip, limits, wanted=choose) as stream:
+    with open_clip(task.clip, limits, wanted=clip.choose) as stream:
         info: ClipInfo = stream.info
-        far = HostClip(host, info, [todo for todo in watching if runs_at_host(todo)]) if host is not None else None
-        for todo in watching:
-            observer = observer_of(todo)
-            try:
-                if todo.reference == task.digest:
-                    partners[todo.key] = _mirror_partners(info, stored) if backwards else None
-                elif todo.reference is not None:
-                    partners[todo.key] = _reference_partners(todo, info, shelves, out, remarks)
-                hosted = far is not None and todo.key in far.tasks
-                wanted[todo.key] = set(wanted_frames(todo, info.count, info.fps).tolist())
-                watchers[todo.key] = (
-                    far.watcher(todo)
-                    if far and hosted
-                    else start_observer(observer, info, inputs_of(todo), todo.params)
-                )
-            except Exception as error:  # as below
-                fail(todo.key, error_sentence(error))
-                continue
-            seconds[todo.key] = 0.0
-            runs = out.runs.setdefault(task.digest, {})
-            runs[todo.key] = runs.get(todo.key, 0) + 1
-
-        keep = set(kept(info.count).tolist())
-        for frame in stream:
-            if stored is not None and frame.index in keep:
-                stored.put(frame)
-            for todo in watching:
-                if todo.key not in watchers or frame.index not in wanted[todo.key]:
-                    continue
-                started = time.perf_counter()
-                try:
-                    partner_frames: Sequence[Frame | None] = [None]
-                    if todo.reference is not None:
-                        find = partners[todo.key]
-                        partner_frames = [frame] if find is None else find(frame)
-                    for partner in partner_frames:
-                        watchers[todo.key].see(frame, partner)
-                except Exception as error:  # one observer that fails must not cost the others their evidence
-                    fail(todo.key, f"{todo.observer} failed on frame {frame.index}: {error_sentence(error)}")
-                seconds[todo.key] += time.perf_counter() - started
+        clip.start(info, host)
+        clip.show(stream, set(clip.reference_frames(info.count).tolist()))
         out.decoded[task.digest] = out.decoded.get(task.digest, 0) + 1
         out.frames += stream.passed
         out.megapixels += stream.passed * info.width * info.height / 1e6
-        out.decoding += max(0.0, time.perf_counter() - opened - sum(seconds.values()))
-        out.notes[task.digest] = (*stream.notes, *dict.fromkeys(remarks))
+        out.decoding += max(0.0, time.perf_counter() - opened - sum(clip.seconds.values()))
+        out.notes[task.digest] = (*stream.notes, *dict.fromkeys(clip.remarks))
     if task.clip.frames is None and clip_digest(task.clip) != task.digest:
         raise MediaError(f"{task.clip.path.name}: {CHANGED}")
     if stored is not None:
         stored.close(info)
+    clip.finish(cache)
 
-    for todo in watching:
-        if todo.key not in watchers:
-            continue
-        started = time.perf_counter()
-        try:
-            record = watchers[todo.key].finish()
-            _require_same(todo)
-            cache.save(todo.key, record)
-        except Exception as error:  # as above
-            reason = error_sentence(error)
-            fail(todo.key, reason if isinstance(error, HostError) else f"{todo.observer} failed: {reason}")
-            continue
-        spent = seconds[todo.key] + time.perf_counter() - started
-        out.made[todo.key] = far.seconds[todo.key] if far is not None and todo.key in far.tasks else spent
+
+@dataclass
+class _ObservedClip:
+    """The observers of a clip while its frames go by; one that fails does not cost the others their evidence."""
+
+    task: ClipTask
+    watching: Sequence[ObserverTask]
+    stored: ReferenceFrames | None  # where its frames are kept that others are compared with
+    uses: Collection[ReferenceUse]
+    shelves: Mapping[str, ReferenceFrames]
+    out: Outcome
+    watchers: dict[str, RunningObserver] = field(default_factory=dict)  # by evidence key, as are the next three
+    chosen: dict[str, set[int]] = field(default_factory=dict)  # frame numbers
+    partners: dict[str, PartnersOf | None] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    hosted: HostClip | None = None
+
+    @property
+    def backwards(self) -> bool:
+        """Whether the clip is compared with itself backwards."""
+        return any(todo.inputs.get("align") == "mirror" for todo in self.watching)
+
+    def reference_frames(self, count: int) -> np.ndarray:
+        """Numbers of the frames that are compared with later."""
+        if self.stored is None:
+            return np.zeros(0, np.int64)
+        first_half = np.arange(count // 2 if self.backwards else 0)
+        return np.unique(np.concatenate([first_half, *(used_frames(use, count) for use in self.uses)]))
+
+    def choose(self, count: int, fps: float) -> np.ndarray:
+        """Frame numbers that somebody wants; the rest is decoded but never converted to RGB."""
+        picks = []
+        for todo in self.watching:
+            with suppress(Exception):  # told by `start`, where it costs this observer only
+                picks.append(wanted_frames(todo, count, fps))
+        return np.unique(np.concatenate([self.reference_frames(count), *picks])).astype(np.int64)
+
+    def start(self, info: ClipInfo, host: HostConnection | None) -> None:
+        """Start the observers, those with networks at the host where there is one."""
+        if host is not None:
+            self.hosted = HostClip(host, info, [todo for todo in self.watching if runs_at_host(todo)])
+        for todo in self.watching:
+            try:
+                if todo.reference == self.task.digest:
+                    self.partners[todo.key] = _mirror_partners(info, self.stored) if self.backwards else None
+                elif todo.reference is not None:
+                    self.partners[todo.key] = _reference_partners(todo, info, self.shelves, self.out, self.remarks)
+                self.chosen[todo.key] = set(wanted_frames(todo, info.count, info.fps).tolist())
+                self.watchers[todo.key] = (
+                    self.hosted.watcher(todo)
+                    if self.hosted is not None and todo.key in self.hosted.tasks
+                    else start_observer(observer_of(todo), info, inputs_of(todo), todo.params)
+                )
+            except Exception as error:
+                self._fail(todo.key, error_sentence(error))
+                continue
+            self.seconds[todo.key] = 0.0
+            _count_run(self.task, todo, self.out)
+
+    def show(self, frames: Iterable[Frame], references: Collection[int]) -> None:
+        """Show each frame to the observers that want it, and keep those that others are compared with."""
+        for frame in frames:
+            if self.stored is not None and frame.index in references:
+                self.stored.put(frame)
+            for todo in self.watching:
+                if todo.key not in self.watchers or frame.index not in self.chosen[todo.key]:
+                    continue
+                started = time.perf_counter()
+                try:
+                    for partner in self._partners(todo, frame):
+                        self.watchers[todo.key].see(frame, partner)
+                except Exception as error:
+                    self._fail(todo.key, f"{todo.observer} failed on frame {frame.index}: {error_sentence(error)}")
+                self.seconds[todo.key] += time.perf_counter() - started
+
+    def _partners(self, todo: ObserverTask, frame: Frame) -> Sequence[Frame | None]:
+        """The frames of the reference that a frame is compared with, one after the other; None without a reference."""
+        if todo.reference is None:
+            return [None]
+        find = self.partners[todo.key]
+        return [frame] if find is None else find(frame)
+
+    def finish(self, cache: EvidenceCache | MemoryCache) -> None:
+        """Save what the observers made."""
+        for todo in self.watching:
+            if todo.key not in self.watchers:
+                continue
+            started = time.perf_counter()
+            try:
+                record = self.watchers[todo.key].finish()
+                _require_same(todo)
+                cache.save(todo.key, record)
+            except Exception as error:
+                reason = error_sentence(error)
+                self._fail(todo.key, reason if isinstance(error, HostError) else f"{todo.observer} failed: {reason}")
+                continue
+            spent = self.seconds[todo.key] + time.perf_counter() - started
+            at_host = self.hosted is not None and todo.key in self.hosted.tasks
+            self.out.made[todo.key] = self.hosted.seconds[todo.key] if self.hosted and at_host else spent
+
+    def _fail(self, key: str, sentence: str) -> None:
+        self.out.failed[key] = sentence
+        self.watchers.pop(key, None)
+
+
+def _count_run(task: ClipTask, todo: ObserverTask, out: Outcome) -> None:
+    """Count that an observer was run on a clip."""
+    runs = out.runs.setdefault(task.digest, {})
+    runs[todo.key] = runs.get(todo.key, 0) + 1
 
 
 def _import(task: ClipTask, todo: ObserverTask, cache: EvidenceCache | MemoryCache, out: Outcome) -> None:
     """Make evidence from a file that came with the clip."""
     started = time.perf_counter()
     observer = observer_of(todo)
-    runs = out.runs.setdefault(task.digest, {})
-    runs[todo.key] = runs.get(todo.key, 0) + 1
+    _count_run(task, todo, out)
     try:
         record = observer.fn(todo.file, *inputs_of(todo), **todo.params)
         _require_same(todo)

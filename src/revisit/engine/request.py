@@ -100,7 +100,7 @@ class Request:
         if judge is None and (chosen := self.chosen_judge()) is not None:
             judge = chosen.facts
         observers = observer_set(self.set, judge)
-        made = make_plan(
+        plan = make_plan(
             suite,
             source,
             observers,
@@ -113,8 +113,8 @@ class Request:
             overrides=merge_parameters(self.parameters, overrides or {}),
             truth=self.truth,
         )
-        check_used(made, self.parameters)
-        return made
+        check_used(plan, self.parameters)
+        return plan
 
     def _asked(self, suite: Suite, observers: ObserverSet) -> Sequence[str]:
         """The metrics and gates that are asked for, all of the suite's where none is named."""
@@ -127,10 +127,10 @@ class Request:
         if self.limit is not None:
             raise UsageError("--only judge asks about the clips that the run has; leave --limit out")
         ids = suite.chosen(self.metrics) or [*suite.default_metrics(judge=True), *suite.card.get("gates", ())]
-        found = [id for id in ids if asks_judge(GATES[id] if id in GATES else METRICS[id], observers)]
-        if not found:
+        judged_ids = [id for id in ids if asks_judge(GATES[id] if id in GATES else METRICS[id], observers)]
+        if not judged_ids:
             raise UsageError(f"nothing that the suite {suite.id} asks is put to a judge; leave --only out")
-        return found
+        return judged_ids
 
     def run(
         self,
@@ -188,12 +188,12 @@ def check_available(plan: Plan, warned: Callable[[str], None] = warnings.warn) -
 
     A judge is something beyond `lite`, too: with one the run goes on.
     """
-    found = plan.availability
-    if not found.missing:
+    availability = plan.availability
+    if not availability.missing:
         return
-    if not found.running and plan.observers.judge is None:
-        raise MissingPrerequisite(found.sentence)
-    warned(found.sentence)
+    if not availability.running and plan.observers.judge is None:
+        raise MissingPrerequisite(availability.sentence)
+    warned(availability.sentence)
 
 
 def observer_set(name: str, judge: Details | None = None) -> ObserverSet:
@@ -201,13 +201,13 @@ def observer_set(name: str, judge: Details | None = None) -> ObserverSet:
     return ObserverSet(read_set(name).id, load_roles(name, judge=judge is not None), judge)
 
 
-def merge_parameters(*given: Parameters) -> dict[str, dict[str, object]]:
+def merge_parameters(*sources: Parameters) -> dict[str, dict[str, object]]:
     """Parameters of several sources; the last one counts."""
-    found: dict[str, dict[str, object]] = {}
-    for parameters in given:
+    merged: dict[str, dict[str, object]] = {}
+    for parameters in sources:
         for id, values in parameters.items():
-            found[id] = {**found.get(id, {}), **values}
-    return found
+            merged[id] = {**merged.get(id, {}), **values}
+    return merged
 
 
 def _parse_option(option: str) -> tuple[str, str]:

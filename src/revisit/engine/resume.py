@@ -69,7 +69,7 @@ class ResumedRun:
 
         checks = self.plan.checks_for(case)
         keys = self.plan.record_keys(case, checks)
-        newest, found = self.lines.newest.get(case.id, {}), []
+        newest, questions = self.lines.newest.get(case.id, {}), []
         for check in checks:
             line = newest.get(check.id)
             if (
@@ -78,23 +78,23 @@ class ResumedRun:
                 or line.schema != SCHEMA  # earlier answers have no kinds of reasons
                 or (line.status == "failed" and failed.get((case.id, check.id)) == line)
             ):
-                found.append(check)
-        return found
+                questions.append(check)
+        return questions
 
     def verdicts(self, case: Case) -> dict[str, GateResult | Unscored]:
         """What gates have said of a case that are not asked again, for the metrics behind them."""
         again = {check.id for check in self.questions[case.id]}
-        found: dict[str, GateResult | Unscored] = {}
+        results: dict[str, GateResult | Unscored] = {}
         for gate in self.plan.checks_for(case):
             line = self.lines.newest.get(case.id, {}).get(gate.id)
             if isinstance(gate, Metric) or gate.id in again or line is None or line.status == "failed":
                 continue
             record = from_line(line, case)
             if record.status in GATE_STATES:
-                found[gate.id] = GateResult(record.status, record.label, record.sentence, record.facts)
+                results[gate.id] = GateResult(record.status, record.label, record.sentence, record.facts)
             elif record.reason is not None:
-                found[gate.id] = Unscored(record.reason, facts=record.facts)
-        return found
+                results[gate.id] = Unscored(record.reason, facts=record.facts)
+        return results
 
     def hash(self) -> str:
         """One hash over all metrics and gates of the run."""
@@ -156,24 +156,26 @@ class SettledCases:
 
     def __init__(self, begun: ResumedRun) -> None:
         self.begun, self.path = begun, begun.folder / "settled.json"
-        said = _read_object(self.path)
-        asked = [[check.id, begun.plan.protocol_hash(check), begun.plan.kinds[check.id]] for check in begun.plan.checks]
-        self.basis = digest([SCHEMA, asked], 40)
-        known = said.get("cases") if said.get("basis") == self.basis else None
-        self.known: dict[str, str] = known if isinstance(known, dict) else {}
+        content = _read_object(self.path)
+        checks = [
+            [check.id, begun.plan.protocol_hash(check), begun.plan.kinds[check.id]] for check in begun.plan.checks
+        ]
+        self.basis = digest([SCHEMA, checks], 40)
+        cases = content.get("cases") if content.get("basis") == self.basis else None
+        self.known: dict[str, str] = cases if isinstance(cases, dict) else {}
         self.now: dict[str, str] = {}
 
     def has(self, case: Case) -> bool:
         """Whether nothing is open in a case, as far as is known."""
-        told = hashlib.sha256(self.begun.plan.answers_depend_on(case))
-        told.update(self.begun.lines.stamp(case.id).encode())
-        self.now[case.id] = told.hexdigest()
+        sha256 = hashlib.sha256(self.begun.plan.answers_depend_on(case))
+        sha256.update(self.begun.lines.stamp(case.id).encode())
+        self.now[case.id] = sha256.hexdigest()
         return self.known.get(case.id) == self.now[case.id]
 
     def keep(self) -> None:
-        found = {id: told for id, told in self.now.items() if not self.begun.questions[id]}
-        if found != self.known:
-            write_rows(self.path, {"basis": self.basis, "cases": found})
+        settled = {id: stamp for id, stamp in self.now.items() if not self.begun.questions[id]}
+        if settled != self.known:
+            write_rows(self.path, {"basis": self.basis, "cases": settled})
 
 
 def reopen_run(out: Path, plan: Plan) -> ResumedRun:
@@ -198,22 +200,22 @@ def _earlier_plan(out: Path, plan: Plan, present: Collection[str] | None = None)
     path = out / "plan.json"
     if not path.is_file():
         return None
-    found = cast(PlanFile, dict(_read_object(path)))
-    if not {"suite", "protocol", "align", "cases", "rejected"} <= found.keys():
+    earlier = cast(PlanFile, dict(_read_object(path)))
+    if not {"suite", "protocol", "align", "cases", "rejected"} <= earlier.keys():
         raise UsageError(f"{path} is damaged; add --fresh to start this run again, or choose another folder")
-    before = {"suite": found["suite"], "protocol": found["protocol"], "align": found["align"]}
+    before = {"suite": earlier["suite"], "protocol": earlier["protocol"], "align": earlier["align"]}
     for name, mine in {"suite": plan.suite.id, "protocol": plan.protocol, "align": plan.align}.items():
         if before[name] != mine:
             raise UsageError(
                 f"{out} holds answers of the {name} {before[name]!r}, but this call uses {mine!r}; choose another "
                 "folder, or --fresh to replace them"
             )
-    found.setdefault("made_by", {})
-    found.setdefault("observers", {})
+    earlier.setdefault("made_by", {})
+    earlier.setdefault("observers", {})
     if present is not None:
-        found["cases"] = [entry for entry in found["cases"] if entry["id"] in present]
-        found["rejected"] = [entry for entry in found["rejected"] if entry["id"] in present]
-    return found
+        earlier["cases"] = [entry for entry in earlier["cases"] if entry["id"] in present]
+        earlier["rejected"] = [entry for entry in earlier["rejected"] if entry["id"] in present]
+    return earlier
 
 
 def _without_answered_before(plan: Plan, earlier: PlanFile) -> Plan:
@@ -221,11 +223,11 @@ def _without_answered_before(plan: Plan, earlier: PlanFile) -> Plan:
 
     def lacks(metric: Any) -> bool:
         kinds = {evidence_id(kind) for kind in observed_kinds(metric, optional=False)}
-        asked = [case for case in plan.cases if metric in plan.checks_for(case) and case.id not in plan.unreadable]
-        return all(kinds & plan.wanted[case.id].absent.keys() for case in asked)
+        cases = [case for case in plan.cases if metric in plan.checks_for(case) and case.id not in plan.unreadable]
+        return all(kinds & plan.wanted[case.id].absent.keys() for case in cases)
 
-    known = [metric for metric in plan.metrics if metric.id in earlier["metrics"] and lacks(metric)]
-    return replace(plan, metrics=tuple(metric for metric in plan.metrics if metric not in known))
+    answered = [metric for metric in plan.metrics if metric.id in earlier["metrics"] and lacks(metric)]
+    return replace(plan, metrics=tuple(metric for metric in plan.metrics if metric not in answered))
 
 
 def _merge_plans(earlier: PlanFile | None, now: PlanFile) -> PlanFile:
@@ -271,9 +273,11 @@ def _remove_answers(out: Path, questions: set[tuple[str, str]]) -> None:
         return
     text, answers, ends = parse_lines((out / "records.jsonl").read_bytes())
     lines = (text[begin:end] for begin, end in pairwise(ends))
-    kept = [raw for raw, answer in zip(lines, answers, strict=True) if (answer.case, answer.question) not in questions]
+    remaining = [
+        raw for raw, answer in zip(lines, answers, strict=True) if (answer.case, answer.question) not in questions
+    ]
     with replacing(out / "records.jsonl") as temporary:
-        temporary.write_bytes(b"".join(kept))
+        temporary.write_bytes(b"".join(remaining))
 
 
 def _require_same_source(out: Path, request: Details | None) -> None:
@@ -311,7 +315,7 @@ def _read_object(path: Path) -> Details:
 
 
 def _exported_files(out: Path, exports: Sequence[str]) -> list[Path]:
-    return [found for pattern in exports for found in out.glob(pattern)]
+    return [path for pattern in exports for path in out.glob(pattern)]
 
 
 def _remove_unfinished(out: Path) -> None:

@@ -7,7 +7,8 @@ where it stopped, and its summary is the same to the byte.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -17,11 +18,13 @@ from revisit.core import Case, Record, UsageError
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.costs import load_costs, save_costs
 from revisit.engine.executors import Executor, Local
+from revisit.engine.jobs import ClipTask, ObservingJob
 from revisit.engine.judging import JudgeSession
 from revisit.engine.leases import RunInUse, lock_run
+from revisit.engine.observe import Outcome
 from revisit.engine.plan import Plan
 from revisit.engine.provenance import InvocationLog
-from revisit.engine.resume import reopen_run, resume_run
+from revisit.engine.resume import ResumedRun, reopen_run, resume_run
 from revisit.engine.run_log import RunLog
 from revisit.engine.run_summary import IncrementalExport, write_summary
 from revisit.engine.scheduling import SharedWork
@@ -100,11 +103,11 @@ def evaluate(
         if judge is None:
             entry.share(resumed.plan_file)
         plan, claims = resumed.plan, entry.claims
-        wanted = resumed.evidence()
-        missing = [key for key in plan.tasks if key in wanted and not cache.sound(key)]
+        needed = resumed.evidence()
+        missing = [key for key in plan.tasks if key in needed and not cache.sound(key)]
         jobs = plan.jobs(missing)
         account = InvocationLog(
-            resumed, cache, command, request, cached=len(wanted) - len(missing), adds=adds is not None
+            resumed, cache, command, request, cached=len(needed) - len(missing), adds=adds is not None
         )
         with claims.writing():
             account.write()
@@ -114,59 +117,18 @@ def evaluate(
         observing = executor or Local(observing_workers(workers, parts, len(host_devices()) if networks else 0))
         here = observing.workers if isinstance(observing, Local) else cores()  # one scores beside four that observe
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
-        failures: dict[str, str] = {}
-        broken: dict[str, str] = {}
-        growing = IncrementalExport(resumed, exported)
-        failed = 0  # cases
         try:
             with (
                 RecordWriter(out / "records.jsonl", claims.writing, resumed.lines.read) as writer,
                 JudgeSession(plan, missing, cache, judge, out / "answers.jsonl") as asking,
                 Scorers(scoring_workers(here // 4, len(plan.cases)), cache, out / "units") as scorers,
             ):
-
-                def record(case: Case) -> None:
-                    known = {**failures, **asking.failures, **plan.failed_evidence(case, broken)}
-                    checks = resumed.questions[case.id]
-                    scorers.score(
-                        scoring_input(plan, case, checks, known, resumed.verdicts(case)),
-                        checks,
-                        partial(recorded, case),
-                    )
-
-                def recorded(case: Case, answers: list[Record]) -> None:
-                    nonlocal failed
-                    writer.append(*answers)
-                    account.scored(case, answers)
-                    growing.after(case)
-                    shared.recorded(case)
-                    failed += any(answer.failed for answer in answers)
-
-                def hear(keys: Iterable[str]) -> None:
-                    for key in keys:
-                        shared.after({key})
-                        progress.asked(asking.done, asking.total, asking.said)
-
-                shared = SharedWork(resumed, cache, claims, record, load_costs(cache), writer.alone, observing.hands)
-                asking.recall(plan.tasks[key][2] for key in sorted(wanted))
-                while (todo := shared.jobs()) is not None:
-                    hear(asking.begin(None, {}))
-                    for clip, outcome in observing(todo, cache, limits, networks=networks):
-                        account.add(outcome)
-                        account.observed(clip, outcome)
-                        failures.update(outcome.failed)
-                        broken.update(outcome.broken)
-                        made = {task.key for task in clip.observers}
-                        shared.after(made)
-                        hear(asking.begin(made, failures))
-                        shared.seen(clip)
-                        scorers.collect()
-                        if not clip.again:
-                            progress.advance(clip.clip.path.name, failed)
-                    scorers.collect(all=True)
-                hear(asking.heard())
-                scorers.collect(all=True)
-                account.asked = asking.counters()
+                work = _Work(resumed, account, progress, IncrementalExport(resumed, exported), writer, asking, scorers)
+                shared = SharedWork(
+                    resumed, cache, claims, work.score, load_costs(cache), writer.alone, observing.hands
+                )
+                asking.recall(plan.tasks[key][2] for key in sorted(needed))
+                work.finish(shared, partial(observing, cache=cache, limits=limits, networks=networks))
         except BaseException as error:
             account.stopped(error)
             raise
@@ -179,6 +141,73 @@ def evaluate(
             account.write(finished=time.time())
         save_costs(cache, account.costs)
         return Run(out, resumed.lines, results)
+
+
+Observing = Callable[[Iterator[ObservingJob]], Iterator[tuple[ClipTask, Outcome]]]
+
+
+@dataclass
+class _Work:
+    """The work of one invocation: clips are observed, the judge is asked, and cases are scored as evidence comes."""
+
+    resumed: ResumedRun
+    account: InvocationLog
+    progress: Progress
+    export: IncrementalExport
+    writer: RecordWriter
+    asking: JudgeSession
+    scorers: Scorers
+    failures: dict[str, str] = field(default_factory=dict)  # evidence key -> why it could not be made
+    broken: dict[str, str] = field(default_factory=dict)  # digest of a clip -> why it cannot be read
+    failed_cases: int = 0
+    shared: SharedWork = field(init=False)
+
+    def finish(self, shared: SharedWork, observing: Observing) -> None:
+        """Answer everything that is left to do of a run."""
+        self.shared = shared
+        while (todo := shared.jobs()) is not None:
+            self._hear(self.asking.begin(None, {}))
+            for clip, outcome in observing(todo):
+                self._take(clip, outcome)
+            self.scorers.collect(all=True)
+        self._hear(self.asking.heard())
+        self.scorers.collect(all=True)
+        self.account.asked = self.asking.counters()
+
+    def score(self, case: Case) -> None:
+        """Have a case scored whose evidence is made or given up."""
+        plan = self.resumed.plan
+        failures = {**self.failures, **self.asking.failures, **plan.failed_evidence(case, self.broken)}
+        checks = self.resumed.questions[case.id]
+        sheet = scoring_input(plan, case, checks, failures, self.resumed.verdicts(case))
+        self.scorers.score(sheet, checks, partial(self._record, case))
+
+    def _record(self, case: Case, answers: list[Record]) -> None:
+        self.writer.append(*answers)
+        self.account.scored(case, answers)
+        self.export.after(case)
+        self.shared.recorded(case)
+        self.failed_cases += any(answer.failed for answer in answers)
+
+    def _take(self, clip: ClipTask, outcome: Outcome) -> None:
+        """Go on with what became of a clip."""
+        self.account.add(outcome)
+        self.account.observed(clip, outcome)
+        self.failures.update(outcome.failed)
+        self.broken.update(outcome.broken)
+        keys = {task.key for task in clip.observers}
+        self.shared.after(keys)
+        self._hear(self.asking.begin(keys, self.failures))
+        self.shared.seen(clip)
+        self.scorers.collect()
+        if not clip.again:
+            self.progress.advance(clip.clip.path.name, self.failed_cases)
+
+    def _hear(self, keys: Iterable[str]) -> None:
+        """Go on with evidence that the judge's answers made, or that was given up."""
+        for key in keys:
+            self.shared.after({key})
+            self.progress.asked(self.asking.done, self.asking.total, self.asking.said)
 
 
 def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:

@@ -28,9 +28,9 @@ def write_summary(begun: ResumedRun) -> Results:
     """The results; summary.json has the suite's own tables, no times and no paths: equal work gives equal bytes."""
     out, suite = begun.folder, begun.plan.suite
     results = results_of(out, begun.whole, begun.plan.cases, begun.lines)
-    summary, found = summarise_results(results, suite, begun.whole)
-    if found:
-        write_rows(out / "diagnosis.json", found)
+    summary, diagnoses = summarise_results(results, suite, begun.whole)
+    if diagnoses:
+        write_rows(out / "diagnosis.json", diagnoses)
     else:
         (out / "diagnosis.json").unlink(missing_ok=True)
     write_json(out / "summary.json", {**_run_details(begun), **summary})
@@ -41,13 +41,13 @@ def write_summary(begun: ResumedRun) -> Results:
 def summarise_results(results: Results, suite: Suite, plan: PlanFile) -> tuple[dict[str, Any], dict[str, Any]]:
     """The suite's own tables with diagnosis and verdict, and the diagnoses of all clips."""
     summary = suite.summarise(results)
-    found = summarise_diagnoses(results)
-    if found:
-        words = {case: diagnosis["words"] for case, diagnosis in found["cases"].items()}
-        summary["diagnosis"] = {"fitted": found["fitted"], "models": found["models"], "cases": words}
+    diagnoses = summarise_diagnoses(results)
+    if diagnoses:
+        words = {case: diagnosis["words"] for case, diagnosis in diagnoses["cases"].items()}
+        summary["diagnosis"] = {"fitted": diagnoses["fitted"], "models": diagnoses["models"], "cases": words}
         if taxonomy := suite.card.get("taxonomy"):
             groups = {case.id: (case.model, case.subset) for case in results.cases}
-            summary["tables"] = [*summary.get("tables", ()), taxonomy_table(found, taxonomy, groups)]
+            summary["tables"] = [*summary.get("tables", ()), taxonomy_table(diagnoses, taxonomy, groups)]
     if remarks := plan.get("remarks"):
         summary["notes"] = [*remarks, *summary.get("notes", ())]
     if suite.export is not None and (others := stand_ins.stand_ins(results)):
@@ -62,7 +62,7 @@ def summarise_results(results: Results, suite: Suite, plan: PlanFile) -> tuple[d
     verdict = make_verdict(results, suite.card)
     summary["look_away"] = None if verdict.look_away is None else verdict.look_away.as_json()
     summary["verdict"] = verdict.as_json()
-    return summary, dict(found)
+    return summary, dict(diagnoses)
 
 
 def _weight_digests() -> dict[str, str]:
@@ -88,8 +88,8 @@ def current_results(run: Run) -> CurrentResults:
     plan = run.plan
     everything = run.results
     results = everything.only(lambda entry: isinstance(entry, Rejected) or bool(everything.of(entry)))
-    summary, found = summarise_results(results, SUITES[plan["suite"]], plan)
-    told = {
+    summary, diagnoses = summarise_results(results, SUITES[plan["suite"]], plan)
+    details = {
         "suite": plan["suite"],
         "protocol": f"{plan['protocol']}:{hash_of(plan)}",
         "set": facts["set"],
@@ -97,7 +97,7 @@ def current_results(run: Run) -> CurrentResults:
         "partial": plan["partial"],
         "total_cases": plan["total_cases"],
     }
-    return CurrentResults(results, {**told, **summary}, found, False)
+    return CurrentResults(results, {**details, **summary}, diagnoses, False)
 
 
 def _export(begun: ResumedRun, results: Results) -> set[Path]:
@@ -109,15 +109,15 @@ def _export(begun: ResumedRun, results: Results) -> set[Path]:
     finished = len(results.cases) == len(contest)
     models = sorted({entry["model"] for entry in (*contest, *whole["rejected"])} - {""})
     more = {"made_by": whole["made_by"], "parameters": plan.parameters, "finished": finished, "models": models}
-    made = plan.suite.export(out, {**_run_details(begun), **more}, stand_ins.set_apart(results))
+    content_by_name = plan.suite.export(out, {**_run_details(begun), **more}, stand_ins.set_apart(results))
     if stand_ins.stand_ins(results):
-        made[stand_ins.FILE] = stand_ins.as_csv(results)
+        content_by_name[stand_ins.FILE] = stand_ins.as_csv(results)
     else:
         (out / stand_ins.FILE).unlink(missing_ok=True)
-    for name, content in made.items():
+    for name, content in content_by_name.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (write_text if isinstance(content, str) else write_json)(out / name, content)
-    return {out / name for name in made}
+    return {out / name for name in content_by_name}
 
 
 def _run_details(begun: ResumedRun) -> dict[str, object]:
@@ -126,7 +126,7 @@ def _run_details(begun: ResumedRun) -> dict[str, object]:
     return {
         "suite": plan.suite.id,
         "protocol": f"{plan.protocol}:{begun.hash()}",
-        "set": " + ".join(dict.fromkeys(made["set"] for made in whole["made_by"].values())) or plan.observers.id,
+        "set": " + ".join(dict.fromkeys(maker["set"] for maker in whole["made_by"].values())) or plan.observers.id,
         "observed_by": caption(whole),
         "partial": whole["partial"],
         "total_cases": whole["total_cases"],
@@ -162,7 +162,7 @@ class IncrementalExport:
 
 def _drop_stale(out: Path, exports: Sequence[str], current: set[Path]) -> None:
     """Remove from exported folders what this invocation did not write: files of models or protocols now gone."""
-    for folder in [found for pattern in exports for found in out.glob(pattern) if found.is_dir()]:
+    for folder in [place for pattern in exports for place in out.glob(pattern) if place.is_dir()]:
         for path in folder.rglob("*"):
             if path.is_file() and path not in current:
                 path.unlink()

@@ -155,8 +155,8 @@ class SharedWork:
 
     def _cost(self, keys: Collection[str]) -> float:
         """About how long it takes to make this evidence."""
-        made = (self.plan.tasks[key] for key in keys)
-        return self.costs.seconds((clip, task) for _, clip, task in made if task.shown is None)
+        tasks = (self.plan.tasks[key] for key in keys)
+        return self.costs.seconds((clip, task) for _, clip, task in tasks if task.shown is None)
 
     def _still_open(self, unit: WorkUnit) -> list[Case]:
         """The cases that nobody has answered since the run was opened."""

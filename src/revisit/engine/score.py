@@ -61,15 +61,15 @@ def scoring_input(
     verdicts: Mapping[str, GateResult | Unscored] | None = None,
 ) -> ScoringInput:
     """What the plan says of a case that these are asked about."""
-    wanted = plan.wanted[case.id]
+    evidence = plan.wanted[case.id]
     return ScoringInput(
         case,
-        wanted,
+        evidence,
         plan.parameters,
         plan.unreadable.get(case.id, ""),
         plan.record_keys(case, checks),
         {check.id: plan.protocol_hash(check) for check in checks},
-        {key: failures[key] for key in wanted.keys.values() if key in failures},
+        {key: failures[key] for key in evidence.keys.values() if key in failures},
         verdicts or {},
     )
 
@@ -92,10 +92,10 @@ class CaseScorer:
         return self.evidence[id]
 
     def _load(self, kind: type, id: str) -> Any:
-        wanted = self.sheet.wanted
-        if id not in wanted.keys:
-            return Unscored(wanted.absent[id])
-        key = wanted.keys[id]
+        evidence = self.sheet.wanted
+        if id not in evidence.keys:
+            return Unscored(evidence.absent[id])
+        key = evidence.keys[id]
         record = self.cache.load(kind, key)
         if record is None:
             raise CheckFailed(
@@ -108,18 +108,18 @@ class CaseScorer:
         if isinstance(arguments, Unscored):
             return arguments
         for kind in derivation.optional:
-            found = self.get(kind)
-            arguments.append(None if isinstance(found, Unscored) else found)
+            record = self.get(kind)
+            arguments.append(None if isinstance(record, Unscored) else record)
         return derivation.fn(*arguments, **parameters_of(derivation, self.sheet.parameters))
 
     def arguments(self, check: Metric | Gate | Derived) -> list[Any] | Unscored:
-        found = []
+        values = []
         for kind in check.needs:
             evidence = self.get(kind)
             if isinstance(evidence, Unscored):
                 return evidence
-            found.append(evidence)
-        return found
+            values.append(evidence)
+        return values
 
     def verdict(self, gate: Gate) -> GateResult | Unscored:
         if gate.id not in self.verdicts:
@@ -182,15 +182,15 @@ def run_checks(bench: CaseScorer, checks: Sequence[Metric | Gate]) -> Iterator[t
 
 def score_case(bench: CaseScorer, checks: Sequence[Metric | Gate], units: Path) -> list[Record]:
     """Records of one case; the values behind them are written to the folder `units`."""
-    made = []
+    records = []
     for record, series in run_checks(bench, checks):
         if series is not None and len(series):
             path = units / record.key[:2] / f"{record.key}.npz"
             path.parent.mkdir(parents=True, exist_ok=True)
             save_npz(path, dict(series.columns))
             record = record.changed(units=path.relative_to(units.parent).as_posix())
-        made.append(record)
-    return made
+        records.append(record)
+    return records
 
 
 def _run_check(bench: CaseScorer, check: Metric | Gate) -> CheckAnswer:

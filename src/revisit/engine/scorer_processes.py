@@ -41,13 +41,13 @@ class Scorers:
 
     def score(self, sheet: ScoringInput, checks: Sequence[Metric | Gate], done: Done) -> None:
         """Score a case; `done` is given the records, at once or from `collect`."""
-        asked = [(isinstance(check, Gate), check.id, check.version, check.fn.__module__) for check in checks]
-        if self._pool is None or any(module == "__main__" for *_, module in asked):
+        references = [(isinstance(check, Gate), check.id, check.version, check.fn.__module__) for check in checks]
+        if self._pool is None or any(module == "__main__" for *_, module in references):
             done(self._here(sheet, checks))
             return
         try:
             with starting_a_child():
-                scored = self._pool.submit(_score_case, sheet, asked, self.cache, self.units)
+                scored = self._pool.submit(_score_case, sheet, references, self.cache, self.units)
         except RuntimeError:  # all of its processes are lost with one that was killed
             done(self._here(sheet, checks))
             return
@@ -79,16 +79,16 @@ def _begin(parent: int) -> None:
 
 
 def _score_case(
-    sheet: ScoringInput, asked: Sequence[CheckReference], cache: EvidenceCache, units: Path
+    sheet: ScoringInput, references: Sequence[CheckReference], cache: EvidenceCache, units: Path
 ) -> list[Record]:
-    return score_case(CaseScorer(sheet, cache), [_load_check(*one) for one in asked], units)
+    return score_case(CaseScorer(sheet, cache), [_load_check(*one) for one in references], units)
 
 
 def _load_check(is_gate: bool, id: str, version: int, module: str) -> Metric | Gate:
     registry = GATES if is_gate else METRICS
     if id not in registry:
         importlib.import_module(module)  # of a plugin that registered itself in the parent process only
-    found: Metric | Gate = registry[id]
-    if found.version != version:
+    check: Metric | Gate = registry[id]
+    if check.version != version:
         raise LookupError(f"{id} has another version here")
-    return found
+    return check

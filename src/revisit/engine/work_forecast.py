@@ -108,9 +108,9 @@ def _network_bytes(tasks: Iterable[tuple[Clip, ObserverTask]]) -> float:
     """What the networks of these tasks hold: their weights, and the library that runs them."""
     from revisit.weights.lock import entries
 
-    known = entries()
+    locked = entries()
     weights = {id for _, task in tasks if task.observer in OBSERVERS for id in OBSERVERS[task.observer].weights}
-    size = sum(file.size or 0 for id in weights if id in known for file in known[id].files)
+    size = sum(file.size or 0 for id in weights if id in locked for file in locked[id].files)
     return HOST_BYTES + size if weights else 0.0
 
 
@@ -118,8 +118,8 @@ def _reference_bytes(jobs: Sequence[ObservingJob], costs: Costs, workers: int) -
     """Decoded frames of the references that so many workers keep on disk at once, at most."""
 
     def frames(job: ObservingJob) -> float:
-        kept = [clip.clip for clip in job.clips if clip.digest in job.references]
-        return sum(costs.frames(clip) * (costs.picture(clip) or 0.5) * 1e6 * RGB for clip in kept)
+        references = [clip.clip for clip in job.clips if clip.digest in job.references]
+        return sum(costs.frames(clip) * (costs.picture(clip) or 0.5) * 1e6 * RGB for clip in references)
 
     return sum(heapq.nlargest(workers, map(frames, jobs)))
 

@@ -63,8 +63,8 @@ def run_jobs(
 
 def network_tasks(jobs: Iterable[ObservingJob]) -> list[ObserverTask]:
     """A task of each observer that runs networks."""
-    asked = {task.observer: task for job in jobs for clip in job.clips for task in clip.observers}
-    return [task for task in asked.values() if runs_at_host(task)]
+    task_by_observer = {task.observer: task for job in jobs for clip in job.clips for task in clip.observers}
+    return [task for task in task_by_observer.values() if runs_at_host(task)]
 
 
 def _share_out(
@@ -143,12 +143,12 @@ def _keep_awake() -> Iterator[set[Any]]:
 
 @contextmanager
 def _hosts_of_networks(
-    context: Any, wanted: Sequence[ObserverTask], workers: int, children: set[Any]
+    context: Any, tasks: Sequence[ObserverTask], workers: int, children: set[Any]
 ) -> Iterator[list[_Host]]:
     """Where the networks are, if processes of their own run them: one for each GPU that a worker sends frames to."""
     with ExitStack() as stack:
-        devices = host_devices()[:workers] if wanted else []
-        hosts = [stack.enter_context(_host(context, device, wanted, children)) for device in devices]
+        devices = host_devices()[:workers] if tasks else []
+        hosts = [stack.enter_context(_host(context, device, tasks, children)) for device in devices]
         by_mistake = settings.networks() == "auto" and all(host.address.told.startswith("cpu") for host in hosts)
         yield [] if by_mistake else hosts  # a GPU that torch cannot use: the workers' cores are more than one
 
@@ -170,24 +170,24 @@ class _Host:
         children.discard(self.process)
         self.process.join()
         self.connection.close()
-        asked = (self.address, self.device, self.tasks, os.getpid())
-        self.process, self.connection = _start(context, _serve, asked, children)
+        arguments = (self.address, self.device, self.tasks, os.getpid())
+        self.process, self.connection = _start(context, _serve, arguments, children)
 
 
 @contextmanager
 def _host(context: Any, device: str, tasks: Sequence[ObserverTask], children: set[Any]) -> Iterator[_Host]:
     with _place_to_listen() as place:
         address = Address(place, os.urandom(16))
-        asked = (address, device, tasks, os.getpid())
-        host = _Host(address, device, tasks, *_start(context, _serve, asked, children))
+        arguments = (address, device, tasks, os.getpid())
+        host = _Host(address, device, tasks, *_start(context, _serve, arguments, children))
         try:
             try:
-                found = host.connection.recv()
+                answer = host.connection.recv()
             except EOFError:
                 raise RevisitError("the process that runs the networks did not start; try --device cpu") from None
-            if isinstance(found, UsageError):
-                raise found
-            host.address = address._replace(told=found)
+            if isinstance(answer, UsageError):
+                raise answer
+            host.address = address._replace(told=answer)
             yield host
         finally:
             host.connection.close()

@@ -117,6 +117,13 @@ def as_4x4(poses: np.ndarray) -> np.ndarray:
     return full
 
 
+def rigid_poses(rotations: np.ndarray, centres: np.ndarray | float = 0.0) -> np.ndarray:
+    """Poses (N, 4, 4) of rotations (N, 3, 3) with centres (N, 3), all at the origin by default."""
+    poses = np.tile(np.eye(4), (len(rotations), 1, 1))
+    poses[:, :3, :3], poses[:, :3, 3] = rotations, centres
+    return poses
+
+
 def as_numbers(values: np.ndarray, name: str) -> np.ndarray:
     """A copy of an array as floats."""
     try:

@@ -6,17 +6,38 @@ A positive question describes what should be seen, a negative one a failure; the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
 
+from revisit.core.text import package_yaml
 from revisit.evidence import answers as bank
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers, bank_digest
 from revisit.judges.protocol import JudgeAnswer
 from revisit.judges.questions import Question
 
 Kind = TypeVar("Kind", bound=JudgeAnswers)
+
+
+def package_bank(package: str, name: str) -> tuple[bank.BankQuestion, ...]:
+    """The questions of a YAML file that came with a package."""
+    return number_questions([{**row, "answer": right_answer(row)} for row in package_yaml(package, name)])
+
+
+def number_questions(rows: Iterable[Mapping[str, str]], first: int = 1) -> tuple[bank.BankQuestion, ...]:
+    """Questions with a dimension, the right answer (yes or no) and a text, as a bank that is numbered from `first`."""
+    return tuple(
+        bank.BankQuestion(number, row["dimension"], row["answer"] == "yes", row["text"])
+        for number, row in enumerate(rows, first)
+    )
+
+
+def right_answer(row: object) -> str:
+    """The right answer of a question in a YAML file, yes or no; empty where it says neither."""
+    answer = row.get("answer") if isinstance(row, dict) else None
+    answer = {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else answer  # as YAML reads yes and no
+    return str(answer) if answer in ("yes", "no") else ""
 
 
 def bank_questions(questions: Sequence[bank.BankQuestion], context: str = "") -> list[Question]:

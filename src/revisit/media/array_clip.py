@@ -154,14 +154,14 @@ def _bytes(frames: np.ndarray) -> tuple[np.ndarray, str]:
     if not (math.isfinite(low) and math.isfinite(high)):
         raise MediaError("its values are not all finite; save frames without nan and inf")
     if low >= -_SLACK and high <= 1 + _SLACK:
-        offset, scale, said = 0.0, 255.0, "0..1"
+        offset, scale, range_text = 0.0, 255.0, "0..1"
     elif low >= -1 - _SLACK and high <= 1 + _SLACK:
-        offset, scale, said = 1.0, 127.5, "-1..1"
+        offset, scale, range_text = 1.0, 127.5, "-1..1"
     elif low >= -_SLACK and 2 < high <= 255.5:
-        offset, scale, said = 0.0, 1.0, "0..255"
+        offset, scale, range_text = 0.0, 1.0, "0..255"
     else:
         raise MediaError(f"its values go from {low:.4g} to {high:.4g}; {_STATED}")
     out = np.empty(frames.shape, np.uint8)
     for k, frame in enumerate(frames):  # one by one: floats take four times the room
         out[k] = np.clip(np.rint((frame.astype(np.float64) + offset) * scale), 0, 255)
-    return out, f", with levels in {said}"
+    return out, f", with levels in {range_text}"

@@ -175,23 +175,23 @@ def _directory(archive: zipfile.ZipFile, max_bytes: int, members: Collection[str
     entries = archive.infolist()
     if len(entries) > MOST_MEMBERS:
         raise MediaError(f"it holds {len(entries)} arrays, more than the {MOST_MEMBERS} allowed")
-    wanted: dict[str, zipfile.ZipInfo] = {}
+    chosen: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
         label, name = printable(entry.filename), entry.filename.removesuffix(".npy")
         if name == entry.filename or not name.isprintable():
             raise MediaError(f"the member {label!r} is not an array; an npz file holds only .npy members")
-        if name in wanted:
+        if name in chosen:
             raise MediaError(f"the member {label!r} occurs twice; write the file again")
         if entry.flag_bits & 1:
             raise MediaError(f"the member {label!r} is encrypted; write the file without a password")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise MediaError(f"the member {label!r} is packed in an unusual way; write the file with numpy.savez")
         if members is None or name in members:
-            wanted[name] = entry
-    total = sum(entry.file_size for entry in wanted.values())
+            chosen[name] = entry
+    total = sum(entry.file_size for entry in chosen.values())
     if total > max_bytes:
         raise _too_large(total, max_bytes)
-    return wanted
+    return chosen
 
 
 def _array(stream: IO[bytes], name: str, size: int, max_bytes: int) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 
 from revisit.core import OBSERVERS, Clip, RevisitError
 from revisit.evidence.camera import CameraPath
+from revisit.geometry.poses import rigid_poses
 from revisit.geometry.rotations import to_yaw_pitch
 from revisit.media import open_clip
 
@@ -53,7 +54,7 @@ def camera_fault(clip: Path, path: np.ndarray) -> str | None:
     except RevisitError:
         return None
     requested = requested_turns(path)
-    turns = requested_turns(_as_path(estimate.rotation))
+    turns = requested_turns(rigid_poses(estimate.rotation))
     sure = np.asarray(estimate.reliable, dtype=bool)
     if len(turns) < 3 or sure.mean() < RELIABLE:
         return None
@@ -82,12 +83,6 @@ def compare_turns(requested: np.ndarray, estimate: np.ndarray, rests: bool) -> s
     if not LEAST <= gain <= MOST:
         return f"it turns by {got:.0f} degrees, and {want:.0f} were asked for"
     return ""
-
-
-def _as_path(rotation: np.ndarray) -> np.ndarray:
-    path = np.tile(np.eye(4), (len(rotation), 1, 1))
-    path[:, :3, :3] = rotation
-    return path
 
 
 def _peak(turns: np.ndarray) -> float:

@@ -154,10 +154,10 @@ def _wrong_duration(one: Expected, appearance: Appearance) -> list[Fault]:
     """Whether a clip whose generator chooses its rate is longer or shorter than it may be."""
     if one.frames is None or one.fps is None or not appearance.fps:
         return []
-    seconds, asked = appearance.frames / appearance.fps, one.frames / one.fps
-    if abs(seconds - asked) <= one.tolerance * asked:
+    seconds, requested = appearance.frames / appearance.fps, one.frames / one.fps
+    if abs(seconds - requested) <= one.tolerance * requested:
         return []
-    sentence = f"it takes {seconds:.1f} s, and {asked:.1f} s were asked for ({one.tolerance:.0%} more or less)"
+    sentence = f"it takes {seconds:.1f} s, and {requested:.1f} s were asked for ({one.tolerance:.0%} more or less)"
     return [_fault("wrong length", one, sentence)]
 
 

@@ -7,6 +7,7 @@ file, and one fingerprint of all of them, so that two people can tell whether th
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,25 +135,15 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]
     write_text(path, csv_text(columns, rows, newline))
 
 
-def value_counts(values: Iterable[Any]) -> list[tuple[str, int]]:
-    """How often each value occurs, the most frequent first."""
-    from collections import Counter
-
-    return [(str(value), count) for value, count in Counter(values).most_common()]
-
-
 def count_table(title: str, columns: tuple[str, str], values: Iterable[object]) -> DatasetTable:
-    """A table of how often each value occurs."""
-    return title, columns, value_counts(values)
+    """A table of how often each value occurs, the most frequent first."""
+    return title, columns, [(str(value), count) for value, count in Counter(values).most_common()]
 
 
 def range_table(title: str, numbers: Mapping[str, Sequence[float]]) -> DatasetTable:
     """A table with least, median and most of some quantities."""
-    return title, ("", "least", "median", "most"), [[name, *range_cells(values)] for name, values in numbers.items()]
-
-
-def range_cells(values: Sequence[float]) -> list[str]:
-    """Least, median and most of some numbers, for a table."""
-    if not len(values):
-        return ["", "", ""]
-    return [f"{value:.4g}" for value in (min(values), float(np.median(values)), max(values))]
+    rows = []
+    for name, values in numbers.items():
+        ends = (min(values), float(np.median(values)), max(values)) if len(values) else ()
+        rows.append([name, *(f"{value:.4g}" for value in ends)] if ends else [name, "", "", ""])
+    return title, ("", "least", "median", "most"), rows

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
+from revisit.core import Case, Clip, Rejected, Remark, UsageError
 from revisit.core.text import parse_json, pluralize
 from revisit.media import ARRAY_SUFFIXES, IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_clip_file, natural_order, why_no_frames
 
@@ -140,11 +140,6 @@ def _unread(folder: Path) -> Iterator[tuple[Path, str]]:
             yield path, ""
 
 
-def case_id(sample: str, model: str, seed: int) -> str:
-    """`sample@model#seed`, unique within a run."""
-    return f"{sample}@{model}#{seed}"
-
-
 def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected]:
     """Cases of a JSONL manifest; each unusable line is a Rejected with its line number."""
     line_by_id: dict[str, int] = {}
@@ -189,7 +184,7 @@ def _parse(line: str) -> Any:
 def _manifest_case(content: Mapping[str, object], allowed: Sequence[Path]) -> Case:
     from pydantic import ValidationError
 
-    from revisit.suites.manifest import ManifestEntry
+    from revisit.suites.manifest import ManifestEntry, first_problem
 
     unknown = [name for name in content if name not in ManifestEntry.model_fields]
     if unknown:
@@ -199,29 +194,12 @@ def _manifest_case(content: Mapping[str, object], allowed: Sequence[Path]) -> Ca
     try:
         entry = ManifestEntry.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        input_text = str(first["input"])[:80]
-        raise ValueError(f"{field}: {first['msg'].removeprefix('Value error, ')} (found {input_text})") from None
+        problem, text = first_problem(error)
+        raise ValueError(f"{problem} (found {text})") from None
     base = allowed[0]
     video = _inside(base, entry.video, allowed)
-    sample = entry.id or Path(entry.video).stem
-    return Case(
-        id=case_id(sample, entry.model, entry.seed),
-        suite="folder",
-        model=entry.model,
-        sample=entry.group or sample,
-        clip=Clip(video, entry.fps),
-        reference=None if entry.reference is None else Clip(_inside(base, entry.reference, allowed), entry.fps),
-        subset=entry.subset,
-        condition=entry.condition,
-        seed=entry.seed,
-        prompt=entry.prompt,
-        camera=entry.camera,
-        target=None if entry.target is None else Target(entry.target.name, entry.target.box),
-        phases=entry.phases,
-        annotations=entry.annotations,
-    )
+    reference = None if entry.reference is None else Clip(_inside(base, entry.reference, allowed), entry.fps)
+    return entry.case(entry.id or Path(entry.video).stem, Clip(video, entry.fps), reference, entry.camera)
 
 
 def _inside(base: Path, name: str, allowed: Sequence[Path]) -> Path:
@@ -245,6 +223,14 @@ def _model_of(line: str) -> str:
         return str(parse_json(line).get("model", ""))[:200]
     except (ValueError, AttributeError):
         return ""
+
+
+def option_folder(option: str, value: str) -> Path:
+    """The folder that an option of a suite names; one that does not exist is refused."""
+    folder = Path(value).expanduser()
+    if not folder.is_dir():
+        raise UsageError(f"--option {option}={value}: there is no such folder")
+    return folder
 
 
 class _Box(TypedDict):

@@ -1,10 +1,13 @@
-"""The manifest line, the only input contract of the folder suite."""
+"""The manifest line, the only input contract of the folder suite, and the case that it makes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from revisit.core import Case, Clip, Target
+from revisit.core.cases import case_id
 
 
 class TargetEntry(BaseModel):
@@ -55,3 +58,29 @@ class ManifestEntry(BaseModel):
         if phases is not None and not 0 < phases[0] < phases[1]:
             raise ValueError("phases are [first hidden frame, first returned frame], both positive and in this order")
         return phases
+
+    def case(self, name: str, clip: Clip, reference: Clip | None, camera: str) -> Case:
+        """The case of a clip that is called so."""
+        return Case(
+            id=case_id(name, self.model, self.seed),
+            suite="folder",
+            model=self.model,
+            sample=self.group or name,
+            clip=clip,
+            reference=reference,
+            subset=self.subset,
+            condition=self.condition,
+            seed=self.seed,
+            prompt=self.prompt,
+            camera=camera,
+            target=None if self.target is None else Target(self.target.name, self.target.box),
+            phases=self.phases,
+            annotations=self.annotations,
+        )
+
+
+def first_problem(error: ValidationError) -> tuple[str, str]:
+    """What is wrong with the first field that does not fit, and the beginning of what stands there."""
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"])
+    return f"{field}: {first['msg'].removeprefix('Value error, ')}", str(first["input"])[:80]

@@ -18,6 +18,7 @@ from revisit.control.payloads.family import (
     PayloadRequest,
     level_rotations,
 )
+from revisit.geometry.poses import rigid_poses
 from revisit.geometry.rotations import geodesic, to_yaw_pitch
 
 FRAMES_LATE = 2  # how many frames' worth of motion the straight lines may be off
@@ -63,8 +64,7 @@ def read(files: Files, count: int) -> LoadedPath:
         raise PayloadError(f"expected three lines of keyframes (pitch, yaw, displacement): {error}") from error
     share = np.linspace(0, 1, count)
     pitch, yaw, forward = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in (pitch, yaw, forward))
-    c2w = np.tile(np.eye(4), (count, 1, 1))
-    c2w[:, :3, :3] = level_rotations(yaw, -pitch)
+    c2w = rigid_poses(level_rotations(yaw, -pitch))
     moves = not yaw.any() and not pitch.any() and bool(forward.any())
     if moves:
         c2w[:, 2, 3] = forward

@@ -29,6 +29,7 @@ from revisit.control.payloads.family import (
     npz_bytes,
     require_level,
 )
+from revisit.geometry.poses import rigid_poses
 from revisit.geometry.rotations import axis_angle, geodesic, to_yaw_pitch
 
 RATE = 0.1  # of the mouse, as Matrix-Game 2 uses it
@@ -78,8 +79,7 @@ def read_units(files: Files, count: int) -> LoadedPath:
     """The path that keys and mouse lead along."""
     keyboard, mouse = load_array(files["npz"], "keyboard", (count, 6)), load_array(files["npz"], "mouse", (count, 2))
     pitch, yaw = _turned(mouse).T
-    c2w = np.tile(np.eye(4), (count, 1, 1))
-    c2w[:, :3, :3] = level_rotations(yaw, pitch)
+    c2w = rigid_poses(level_rotations(yaw, pitch))
     if not keyboard.any():
         return LoadedPath(np.arange(count), c2w)
     c2w[:, :3, 3] = _walked(keyboard, yaw)

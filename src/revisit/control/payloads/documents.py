@@ -120,8 +120,8 @@ def read_strings(files: Files, count: int) -> LoadedPath:
     except (KeyError, TypeError, ValueError) as error:
         raise PayloadError(f"expected frame0, frame1, ... with the four columns of {CAMERA} as a string") from error
     c2w = _from_unreal(matrices)
-    kept = latents(len(c2w))
-    return LoadedPath(kept, relative_to_first(c2w)[kept])
+    frames_read = latents(len(c2w))
+    return LoadedPath(frames_read, relative_to_first(c2w)[frames_read])
 
 
 def _to_unreal(c2w: np.ndarray) -> np.ndarray:

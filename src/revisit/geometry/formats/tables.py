@@ -13,7 +13,7 @@ import csv
 import numpy as np
 
 from revisit.geometry.formats.arrays import as_intrinsics
-from revisit.geometry.poses import InvalidPoses, Trajectory, trajectory
+from revisit.geometry.poses import InvalidPoses, Trajectory, rigid_poses, trajectory
 
 PLACE, TURN, LENS = ("loc_x", "loc_y", "loc_z"), ("rot_x", "rot_y", "rot_z"), ("fx", "fy", "cx", "cy")
 TO_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -35,11 +35,9 @@ def parse_camera_table(text: str) -> Trajectory:
         )
     place, angles = _numbers(rows, heads, PLACE), _numbers(rows, heads, TURN)
     lens = _numbers(rows, heads, LENS) if all(name in heads for name in LENS) else None
-    c2w = np.tile(np.eye(4), (len(place), 1, 1))
-    c2w[:, :3, :3] = _turned(angles[:, 2], 0, 1) @ _turned(angles[:, 1], 2, 0) @ _turned(angles[:, 0], 1, 2)
-    c2w[:, :3, 3] = place
+    rotations = _turned(angles[:, 2], 0, 1) @ _turned(angles[:, 1], 2, 0) @ _turned(angles[:, 0], 1, 2)
     intrinsics = None if lens is None else as_intrinsics(lens, len(place))
-    return trajectory(c2w @ TO_OPENCV, intrinsics=intrinsics)
+    return trajectory(rigid_poses(rotations, place) @ TO_OPENCV, intrinsics=intrinsics)
 
 
 def _turned(angle: np.ndarray, first: int, second: int) -> np.ndarray:

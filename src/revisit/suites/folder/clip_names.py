@@ -59,14 +59,14 @@ def clip_names(root: Path, outside: Path | None = None) -> list[ClipName]:
 
 def _with_seeds(clips: list[ClipName]) -> list[ClipName]:
     """The clips with the seeds that their words name, unless nothing else would tell two clips apart or name one."""
-    found = []
+    facts_with_seeds = []
     for clip in clips:
         pairs = [split_seed(word) for word in clip.words]
         seeds = [seed for _, seed in pairs if seed is not None]
         words = tuple(word for word, _ in pairs if word)
-        found.append(replace(clip, words=words, seed=seeds[0] if seeds else 0))
-    ids = {(clip.words, clip.seed) for clip in found}
-    return found if len(ids) == len(clips) and all(clip.words for clip in found) else clips
+        facts_with_seeds.append(replace(clip, words=words, seed=seeds[0] if seeds else 0))
+    ids = {(clip.words, clip.seed) for clip in facts_with_seeds}
+    return facts_with_seeds if len(ids) == len(clips) and all(clip.words for clip in facts_with_seeds) else clips
 
 
 def _composed(words: Iterable[str]) -> Words:
@@ -81,12 +81,12 @@ def split_truth(clips: Sequence[ClipName]) -> tuple[list[ClipName], list[TruthNa
         return list(clips), []
     # `a_gt` is the truth of something only where that lies there, too: gt_city_walk may be a scene.
     beside = {word for clip in others for word in clip.words}
-    kept = {
+    truth_clips = {
         path: truth
         for path, truth in truths.items()
         if truth.in_folder or is_truth(truth.said_by) or any(is_affix(truth.scene[-1], word) for word in beside)
     }
-    return [clip for clip in clips if clip.path not in kept], list(kept.values())
+    return [clip for clip in clips if clip.path not in truth_clips], list(truth_clips.values())
 
 
 def is_affix(part: str, word: str) -> bool:
@@ -116,8 +116,8 @@ def truth_of_folder(folder: Path) -> list[TruthName]:
         raise UsageError(f"{folder}: there is no such folder of true videos; --reference takes one")
     truths = []
     for clip in clip_names(folder):
-        found = _truth_name(clip)
-        truths.append(TruthName(clip.path, found.scene if found else clip.words, folder.name, in_folder=True))
+        truth = _truth_name(clip)
+        truths.append(TruthName(clip.path, truth.scene if truth else clip.words, folder.name, in_folder=True))
     if not truths:
         raise UsageError(f"{folder}: there is no clip in it; --reference takes a folder of true videos")
     return truths

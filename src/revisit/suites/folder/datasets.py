@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
+from revisit.core import Case, Clip, Rejected, Remark, UsageError
 from revisit.core.text import pluralize
 from revisit.datasets.entries import DatasetEntry
 from revisit.datasets.hugging_face import is_hugging_face, read_hugging_face
 from revisit.datasets.lerobot import is_lerobot, read_lerobot
 from revisit.datasets.shards import read_shards, shards_of
 from revisit.geometry.camera_script import parse_script
-from revisit.suites.clips import MANIFEST, case_id, find_clips
+from revisit.suites.clips import MANIFEST, find_clips
 from revisit.suites.folder.read import read as read_folder
 
 Reader = Callable[[Path, Sequence[Path]], Iterable[DatasetEntry | Rejected | Remark]]
@@ -63,15 +63,15 @@ def _with_truth(
     if reader is None:
         truths = {sample: Clip(path) for _, sample, path in find_clips(place)}
     cases = [entry for entry in entries if isinstance(entry, Case)]
-    found = {case.id for case in cases if {case.sample, case.clip_name} & truths.keys()}
-    if cases and not found:
+    with_truth = {case.id for case in cases if {case.sample, case.clip_name} & truths.keys()}
+    if cases and not with_truth:
         raise UsageError(
             f"no clip has the name of one in {place}: there are {', '.join(sorted(truths)[:3])}, and the clips are "
             f"{', '.join(case.sample for case in cases[:3])}"
         )
-    yield Remark(f"{len(found)} of {pluralize(len(cases), 'clip')} have a reference in {place.name}")
+    yield Remark(f"{len(with_truth)} of {pluralize(len(cases), 'clip')} have a reference in {place.name}")
     for entry in entries:
-        if isinstance(entry, Case) and entry.id in found:
+        if isinstance(entry, Case) and entry.id in with_truth:
             name = entry.clip_name if entry.clip_name in truths else entry.sample
             entry = replace(entry, reference=truths[str(name)])
         yield entry
@@ -81,7 +81,7 @@ def _case(entry: DatasetEntry | Rejected | Remark, source: Path) -> Case | Rejec
     """The case of an entry, with its fields checked as those of a manifest are."""
     from pydantic import ValidationError
 
-    from revisit.suites.manifest import ManifestEntry
+    from revisit.suites.manifest import ManifestEntry, first_problem
 
     model = source.resolve().stem if source.is_file() else source.resolve().name
     if not isinstance(entry, DatasetEntry):
@@ -93,24 +93,7 @@ def _case(entry: DatasetEntry | Rejected | Remark, source: Path) -> Case | Rejec
         if script:
             parse_script(script)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return Rejected(entry.name, f"{where}: {first['msg'].removeprefix('Value error, ')}", model)
+        return Rejected(entry.name, first_problem(error)[0], model)
     except UsageError as error:
         return Rejected(entry.name, f"its camera: {error}", model)
-    return Case(
-        id=case_id(entry.name, checked.model, checked.seed),
-        suite="folder",
-        model=checked.model,
-        sample=checked.group or entry.name,
-        clip=entry.clip,
-        reference=entry.reference,
-        subset=checked.subset,
-        condition=checked.condition,
-        seed=checked.seed,
-        prompt=checked.prompt,
-        camera=script,
-        target=None if checked.target is None else Target(checked.target.name, checked.target.box),
-        phases=checked.phases,
-        annotations=checked.annotations,
-    )
+    return checked.case(entry.name, entry.clip, entry.reference, script)

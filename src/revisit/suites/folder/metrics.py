@@ -46,14 +46,14 @@ def judged_own(answers: MemoryAnswers) -> Score | Unscored:
 
 def _share(answers: MemoryAnswers, mine: np.ndarray) -> Score | Unscored:
     """The share of some questions that pass; unscored where one has no answer."""
-    given, numbers = answers.answer[mine], answers.question[mine]
-    if not len(given):
+    answer, numbers = answers.answer[mine], answers.question[mine]
+    if not len(answer):
         return Unscored("unanswered", "no question was put to the judge")
-    if (given == UNANSWERED).any():
-        open_ = numbers[given == UNANSWERED].tolist()
-        return Unscored("unanswered", f"{len(open_)} of {len(given)} questions have no answer", {"unanswered": open_})
-    passed = (given == YES) == answers.positive[mine]
+    if (answer == UNANSWERED).any():
+        open_ = numbers[answer == UNANSWERED].tolist()
+        return Unscored("unanswered", f"{len(open_)} of {len(answer)} questions have no answer", {"unanswered": open_})
+    passed = (answer == YES) == answers.positive[mine]
     names = np.array(answers.dimension)[mine]
     shares = {name.removeprefix(f"{OWN}: "): float(passed[names == name].mean()) for name in dict.fromkeys(names)}
-    facts = {"questions": len(given), "dimensions": shares, "judge": answers.judge, "frames": answers.frames}
+    facts = {"questions": len(answer), "dimensions": shares, "judge": answers.judge, "frames": answers.frames}
     return Score(float(passed.mean()), units=Series(question=numbers, value=passed.astype(float)), facts=facts)

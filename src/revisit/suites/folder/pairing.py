@@ -69,7 +69,7 @@ def _by_last_word(names: Mapping[Words, TruthName]) -> dict[str, list[Words]]:
 
 def _match(clip: ClipName, index: Mapping[str, list[Words]]) -> Match | None:
     """The scene in a path: a whole word before a part of one, then the longest."""
-    found: list[tuple[tuple[bool, int, int], Match]] = []
+    matches: list[tuple[tuple[bool, int, int], Match]] = []
     for k, word in enumerate(clip.words):
         candidates = [(word, "", "")]
         for left, _, right in splits(word):
@@ -84,8 +84,8 @@ def _match(clip: ClipName, index: Mapping[str, list[Words]]) -> Match | None:
                 rest = [*others, *affix, *clip.words[k + 1 :]]
                 plain = tuple(part for part in (_strip(word, name) for word in rest) if part)
                 seed = int(after) if is_seed else clip.seed
-                found.append(((name == word, len(scene), len(name)), Match(scene, plain, seed)))
-    return max(found, key=lambda one: one[0])[1] if found else None
+                matches.append(((name == word, len(scene), len(name)), Match(scene, plain, seed)))
+    return max(matches, key=lambda one: one[0])[1] if matches else None
 
 
 def _without(words: Words, scene: Words) -> list[str] | None:

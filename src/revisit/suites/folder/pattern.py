@@ -88,9 +88,9 @@ def pattern_for(names: Sequence[str], facts: Sequence[ClipFacts], root: str) -> 
         texts = fitting if texts is None else [text for text in texts if text in fitting]
     for text in texts or ():
         pattern = parse_pattern(text)
-        found = [pattern.facts(name) for name, _ in clips]
+        facts_by_clip = [pattern.facts(name) for name, _ in clips]
         if all(one is not None and one._replace(model=one.model or root) == known
-               for one, (_, known) in zip(found, clips, strict=True)):  # fmt: skip
+               for one, (_, known) in zip(facts_by_clip, clips, strict=True)):  # fmt: skip
             return text
     return ""
 

@@ -16,37 +16,22 @@ import yaml
 
 from revisit.core import UsageError, observer
 from revisit.core.text import parse_yaml
-from revisit.evidence.answers import NO, YES, BankQuestion
+from revisit.evidence.answers import YES
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.banks import bank_evidence, bank_questions, verdict
+from revisit.judges.banks import (
+    bank_evidence,
+    bank_questions,
+    number_questions,
+    package_bank,
+    right_answer,
+    verdict,
+)
 from revisit.judges.instrumented import Answering, ClipStory, knows, word
 from revisit.judges.protocol import Frames, JudgeDialogue
 from revisit.judges.questions import Question
 from revisit.suites.folder.evidence import OWN, RETURNS, MemoryAnswers
 
-AWAY = "The frames are in order of time. Somewhere between them a part of the scene is out of view. "
-# dimension, what the right answer is, question
-_QUESTIONS = (
-    (RETURNS, YES, "The frames are in order of time. Is there a part of the scene that is in view at first, out of "
-     "view later, and after that in view again, or would be if the place still looked as it did?"),
-    ("place", YES, AWAY + "Once the camera looks there again, is it the same place: the same walls, ground, furniture "
-     "or landscape, where they were before?"),
-    ("place", NO, AWAY + "Once the camera looks there again, has the place been replaced by another one, or been "
-     "rearranged?"),
-    ("things", YES, AWAY + "Once the camera looks there again, are the things and living beings that were there "
-     "before still there, unless there is a reason in the video that they left?"),
-    ("things", NO, AWAY + "Once the camera looks there again, is something gone, doubled, or in a place that it "
-     "cannot have come to?"),
-    ("state", YES, AWAY + "Once the camera looks there again, is each thing in a state that fits the time that has "
-     "passed: what was going on has gone on, and what was finished has stayed finished?"),
-    ("state", NO, AWAY + "Once the camera looks there again, has something begun again, been undone, or stood still "
-     "as if no time had passed?"),
-    ("look", YES, AWAY + "Once the camera looks there again, do things keep the colours, shapes and patterns that they "
-     "had before?"),
-    ("look", NO, AWAY + "Once the camera looks there again, does something look like another thing, or like another "
-     "one of its kind?"),
-)  # fmt: skip
-QUESTIONS = tuple(BankQuestion(k, name, right == YES, text) for k, (name, right, text) in enumerate(_QUESTIONS, 1))
+QUESTIONS = package_bank(__package__, "questions.yaml")
 MEMORY = tuple(dict.fromkeys(one.dimension for one in QUESTIONS if one.dimension != RETURNS))
 OwnQuestions = Sequence[Mapping[str, str]]  # text, answer and dimension of each
 
@@ -54,16 +39,14 @@ OwnQuestions = Sequence[Mapping[str, str]]  # text, answer and dimension of each
 @observer(id="judge.memory", version=1, kind="judge", makes=MemoryAnswers, shows=JudgeFrames)
 def memory(frames: Frames, *, questions: OwnQuestions = ()) -> JudgeDialogue:
     """A judge's answers to questions of memory that fit any clip, and to the user's own."""
-    own = [
-        BankQuestion(len(QUESTIONS) + k, f"{OWN}: {one['dimension']}", one["answer"] == "yes", one["text"])
-        for k, one in enumerate(questions, 1)
-    ]
-    asked = [QUESTIONS[0], *own]
-    answers = list((yield bank_questions(asked)))
+    rows = [{**one, "dimension": f"{OWN}: {one['dimension']}"} for one in questions]
+    own = number_questions(rows, first=len(QUESTIONS) + 1)
+    asking = [QUESTIONS[0], *own]
+    answers = list((yield bank_questions(asking)))
     if verdict(answers[0]) == YES:
-        asked += QUESTIONS[1:]
+        asking += QUESTIONS[1:]
         answers += list((yield bank_questions(QUESTIONS[1:])))
-    return bank_evidence(MemoryAnswers, asked, answers, frames.digest)
+    return bank_evidence(MemoryAnswers, asking, answers, frames.digest)
 
 
 def settings(questions: str = "", **_: str) -> dict[str, dict[str, object]]:
@@ -81,9 +64,8 @@ def own_questions(path: Path) -> list[dict[str, str]]:
         raise UsageError(f"{path}: expected a list of questions, each with text and answer (yes or no)")
     read = []
     for number, one in enumerate(content, 1):
-        answer = one.get("answer") if isinstance(one, dict) else None
-        answer = {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else answer  # as YAML reads yes and no
-        if answer not in ("yes", "no") or not isinstance(one.get("text"), str) or not one["text"].strip():
+        answer = right_answer(one)
+        if not answer or not isinstance(one.get("text"), str) or not one["text"].strip():
             raise UsageError(f"{path}: question {number} needs a text and the right answer, yes or no")
         if unknown := sorted(set(one) - {"text", "answer", "dimension"}):
             raise UsageError(f"{path}: question {number} has {unknown[0]!r}; known are text, answer and dimension")
@@ -92,7 +74,7 @@ def own_questions(path: Path) -> list[dict[str, str]]:
 
 
 @knows("folder")
-def known(question: Question) -> Answering | None:
+def simulated_answer(question: Question) -> Answering | None:
     """How a rendered story answers these questions."""
     one = next((one for one in QUESTIONS if question.text == one.text), None)
     return None if one is None else lambda story: word(TRUTHS[one.dimension](story) == one.positive)

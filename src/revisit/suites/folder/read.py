@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
+from revisit.core.cases import case_id
 from revisit.core.text import pluralize
 from revisit.media import CLIP_SUFFIXES
-from revisit.suites.clips import MANIFEST, TargetRow, case_id, read_manifest, read_targets, unread_files
+from revisit.suites.clips import MANIFEST, TargetRow, read_manifest, read_targets, unread_files
 from revisit.suites.folder.clip_names import ClipName, TruthName, clip_names, split_truth, truth_of_folder
 from revisit.suites.folder.layout import Reading, name_few, readings
 from revisit.suites.folder.pairing import pair_with_truth
@@ -131,14 +132,14 @@ def understand(source: Path, layout: str = "", reference: str = "") -> Understan
     truths = elsewhere or inside
     if layout:
         return _as_the_user_says(others, truths, root, layout, reference)
-    found = tuple(readings(others, truths, root))
-    if place and not found[0].truth:
+    layouts = tuple(readings(others, truths, root))
+    if place and not layouts[0].truth:
         raise UsageError(
             f"no clip of {source} has the name of a true video in {reference}: the truth has {_scenes(truths)}, the "
             f"clips are {name_few([one.name for one in others])}; "
             "--layout says which part of a path is the scene, such as '{model}/{scene}.mp4'"
         )
-    return Understanding(tuple(others), found, tuple(truths), reference)
+    return Understanding(tuple(others), layouts, tuple(truths), reference)
 
 
 def _as_the_user_says(
@@ -149,12 +150,14 @@ def _as_the_user_says(
     unfitting = tuple(clip.name for clip in clips if clip not in facts)
     if not facts:
         raise UsageError(f"no clip fits --layout {layout!r}; they are named {name_few([clip.name for clip in clips])}")
-    known = {clip.path: one._replace(model=one.model or root) for clip, one in facts.items()}
+    facts_by_path = {clip.path: one._replace(model=one.model or root) for clip, one in facts.items()}
     by_scene = {"/".join(one.scene): one for one in truths}
-    found = {path: by_scene[one.scene] for path, one in known.items() if one.scene in by_scene}
-    unmatched = [clip for clip in facts if clip.path not in found]
-    found.update(pair_with_truth(unmatched, truths, root).truth)
-    return Understanding(tuple(facts), (Reading(known, layout, found),), tuple(truths), reference, unfitting)
+    truth_by_clip = {path: by_scene[one.scene] for path, one in facts_by_path.items() if one.scene in by_scene}
+    unmatched = [clip for clip in facts if clip.path not in truth_by_clip]
+    truth_by_clip.update(pair_with_truth(unmatched, truths, root).truth)
+    return Understanding(
+        tuple(facts), (Reading(facts_by_path, layout, truth_by_clip),), tuple(truths), reference, unfitting
+    )
 
 
 def _folder_cases(source: Path, understood: Understanding) -> Iterator[Case | Rejected | Remark]:
@@ -204,20 +207,22 @@ def _with_references(entries: list[Case | Rejected], folder: Path) -> Iterator[C
     names = {case.id: ClipName(case.clip.path, case.id, (case.clip_name or case.sample,)) for case in cases}
     samples = {case.id: ClipName(case.clip.path, case.id, (case.sample,)) for case in cases}
     truths = truth_of_folder(folder)
-    found: dict[str, Path] = {}
+    references: dict[str, Path] = {}
     for some in (samples, names):
         for id, name in some.items():
             if pairs := pair_with_truth([name], truths, "").truth:
-                found[id] = pairs[name.path].path
-    if cases and not found:
+                references[id] = pairs[name.path].path
+    if cases and not references:
         raise UsageError(
             f"no clip of the manifest has the name of a true video in {folder}: the truth has {_scenes(truths)}, the "
             f"clips are {name_few([case.id for case in cases])}"
         )
-    yield Remark(f"truth of {len(found)} of {pluralize(len(cases), 'clip')} without a reference from {folder.name}/")
+    yield Remark(
+        f"truth of {len(references)} of {pluralize(len(cases), 'clip')} without a reference from {folder.name}/"
+    )
     for entry in entries:
-        if isinstance(entry, Case) and entry.id in found:
-            entry = replace(entry, reference=Clip(found[entry.id], entry.clip.fps))
+        if isinstance(entry, Case) and entry.id in references:
+            entry = replace(entry, reference=Clip(references[entry.id], entry.clip.fps))
         yield entry
 
 

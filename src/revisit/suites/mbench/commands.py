@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from revisit.cli.running import run_evaluation
 
 if TYPE_CHECKING:
     from revisit.results.run import Run
+    from revisit.suites.mbench.names import MemoryDimension
 
 app = Commands("MBench: the commands of its public evaluator.")
 
@@ -153,21 +155,14 @@ def eval_(
 
     import yaml
 
-    from revisit.core import UsageError
     from revisit.core.text import parts
     from revisit.engine.request import Request, merge_parameters
     from revisit.media.files import write_text
     from revisit.suites.mbench.dataset import open_dataset
-    from revisit.suites.mbench.names import JUDGED, MOVED, TRIGGER, choose_dimensions
+    from revisit.suites.mbench.names import JUDGED
 
     data = open_dataset(source, root)
-    names = parts(metrics)
-    trigger_only = "trigger" in names  # whether clips pose the test, of all subsets: for a machine that has the judge
-    if trigger_only and (data.setting == "A" or ignore_trigger or not vlm_judge):
-        raise UsageError("the metric `trigger` needs a dataset of setting T and --vlm-judge, without --ignore-trigger")
-    metric_names = [name for name in names if name != "trigger"]
-    dimensions = choose_dimensions(metric_names, data.setting) if metric_names or not trigger_only else []
-    gates = [MOVED] if data.setting == "A" else [TRIGGER] if vlm_judge and not ignore_trigger else []
+    gates, dimensions, asked_subsets = _questions(parts(metrics), data.setting, bool(vlm_judge), ignore_trigger)
     judge = vlm_judge
     if vlm_judge == "openai-compatible":
         _only(vlm_api_style, "chat_completions", "--vlm-api-style")
@@ -175,15 +170,14 @@ def eval_(
         settings = _judge_settings(vlm_base_url, vlm_model, vlm_api_key, vlm_max_retries, vlm_max_tokens)
         judge = str(output / "judge.yaml")
         write_text(Path(judge), yaml.safe_dump(settings, sort_keys=True))
-    asked_of = (
-        ""
-        if trigger_only or not metric_names
-        else ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
-    )
-    filters = {"models": models, "subsets": subsets or asked_of, "conditions": conditions}
-    folders = ",".join(str(folder.resolve()) for folder in artifacts)
-    asked_with = str(questions.resolve()) if questions else ""
-    settings_by_name = {**filters, "samples": sample_ids, "artifacts": folders, "questions": asked_with}
+    settings_by_name = {
+        "models": models,
+        "subsets": subsets or asked_subsets,
+        "conditions": conditions,
+        "samples": sample_ids,
+        "artifacts": ",".join(str(folder.resolve()) for folder in artifacts),
+        "questions": str(questions.resolve()) if questions else "",
+    }
     options = [f"{name}={value}" for name, value in settings_by_name.items() if value]
     ids = [*gates, *(dimension.id for dimension in dimensions)]
     request = Request.of(
@@ -341,6 +335,27 @@ def check_submission(path: Path = typer.Argument(help="The submission's zip file
         typer.echo(console.clean(problem))
     console.message(f"{len(faults)} problems" if faults else "valid")
     raise typer.Exit(1 if faults else 0)
+
+
+def _questions(
+    names: Sequence[str], setting: str, judged: bool, ignore_trigger: bool
+) -> tuple[list[str], Sequence[MemoryDimension], str]:
+    """Gates and dimensions that the names of metrics ask for, and the subsets of a dataset that they are about.
+
+    `trigger` alone asks whether clips pose the test, of all subsets: for a machine that has the judge.
+    """
+    from revisit.core import UsageError
+    from revisit.suites.mbench.names import MOVED, TRIGGER, choose_dimensions
+
+    trigger_only = "trigger" in names
+    if trigger_only and (setting == "A" or ignore_trigger or not judged):
+        raise UsageError("the metric `trigger` needs a dataset of setting T and --vlm-judge, without --ignore-trigger")
+    metric_names = [name for name in names if name != "trigger"]
+    dimensions = choose_dimensions(metric_names, setting) if metric_names or not trigger_only else []
+    gates = [MOVED] if setting == "A" else [TRIGGER] if judged and not ignore_trigger else []
+    everywhere = trigger_only or not metric_names
+    subsets = "" if everywhere else ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
+    return gates, dimensions, subsets
 
 
 def _only(value: str, allowed: str, name: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from revisit.core import UsageError
+from revisit.suites.clips import option_folder
 from revisit.suites.memobench.names import ClipName, parse_clip
 
 POSE_FILES = (".npz", ".npy", ".txt", ".csv", ".json")
@@ -43,22 +44,14 @@ def folders_of(options: Mapping[str, str | None], evidence: str | None) -> dict[
     """The folders that the options name; a folder that does not exist is refused."""
     folders: dict[str, Path] = {}
     if evidence is not None:
-        root = existing("evidence", evidence)
+        root = option_folder("evidence", evidence)
         folders = {name: root / name for name in EVIDENCE if (root / name).is_dir()}
         if not folders:
             raise UsageError(f"{root}: it has no folder called {', '.join(EVIDENCE[:-1])} or {EVIDENCE[-1]}")
     for artifact, value in options.items():
         if value is not None:
-            folders[artifact] = existing("vqa" if artifact == "vqa_answers" else artifact, value)
+            folders[artifact] = option_folder("vqa" if artifact == "vqa_answers" else artifact, value)
     return folders
-
-
-def existing(option: str, value: str) -> Path:
-    """The folder that an option names; one that does not exist is refused."""
-    folder = Path(value).expanduser()
-    if not folder.is_dir():
-        raise UsageError(f"--option {option}={value}: there is no such folder")
-    return folder
 
 
 def find_answers(root: Path, model: str, clip: str) -> Path | None:

@@ -32,6 +32,10 @@ DATA = typer.Option(Path("data"), help="The dataset, with Synthetic_processed an
 SET = typer.Option("lite", "--set", metavar="SET", help="Observer set.")
 PROTOCOL = typer.Option(None, help="corrected (default), upstream or paper.")
 RUN = typer.Option(Path("runs/memobench"), help="Folder of the runs.")
+MODEL_NAME = typer.Option(..., "--model-name", help="The model: a folder in output/, or a name.")
+SKIP_EXISTING = typer.Option(
+    False, "--skip-existing", help="Accepted for compatibility: existing answers are always kept."
+)
 OUTPUT = Path("output")  # where the public scripts look for clips
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"  # whom llm-vqa.py asks, as a server of our protocol
 GEMINI_KEY, GEMINI_MODEL = "GEMINI_API_KEY", "gemini-3.1-pro-preview"
@@ -114,12 +118,10 @@ def eval_(
 
 @app.command("ors")
 def ors(
-    model_name: str = typer.Option(..., "--model-name", help="The model: a folder in output/, or a name."),
+    model_name: str = MODEL_NAME,
     video_dirs: list[Path] = typer.Option([], "--video-dirs", help="Its folder; output/<model> by default."),
     output_dir: Path = typer.Option(Path("ors_results"), "--output-dir", help="Folder for <model>/ors_scores.csv."),
-    skip_existing: bool = typer.Option(
-        False, "--skip-existing", help="Accepted for compatibility: existing answers are always kept."
-    ),
+    skip_existing: bool = SKIP_EXISTING,
     detections: str = typer.Option("", help="Folder of detections by another program; the set's detector by default."),
     data: Path = DATA,
     observer_set: str = typer.Option("paper", "--set", metavar="SET", help="Observer set."),
@@ -142,15 +144,13 @@ def ors(
 
 @app.command("vqa")
 def vqa(
-    model_name: str = typer.Option(..., "--model-name", help="The model: a folder in output/, or a name."),
+    model_name: str = MODEL_NAME,
     video_dirs: list[Path] = typer.Option([], "--video-dirs", help="Its folders; output/<model> by default."),
     further: list[Path] = typer.Argument(None, help="Further folders after --video-dirs."),
     output_dir: Path = typer.Option(Path("vqa_results"), "--output-dir", help="Folder for <model>/<Scene>-<n>.csv."),
     questions_dir: Path = typer.Option(Path("data/vqa_questions"), "--questions-dir", help="Folder of question banks."),
     cases_csv: Path = typer.Option(None, "--cases-csv", help="Only the clips of this list (failure-cases.csv)."),
-    skip_existing: bool = typer.Option(
-        False, "--skip-existing", help="Accepted for compatibility: existing answers are always kept."
-    ),
+    skip_existing: bool = SKIP_EXISTING,
     model_id: str = typer.Option("", "--model-id", help="Name of the judge's model, for Gemini or a url."),
     judge: str = typer.Option(
         "", "--judge", help="A judge file (YAML), a url, or recorded answers; Gemini by default, with $GEMINI_API_KEY."

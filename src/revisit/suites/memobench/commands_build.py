@@ -69,7 +69,7 @@ def turns_of(video: Path) -> Any:
     import numpy as np
 
     from revisit.core import OBSERVERS, Clip, RevisitError
-    from revisit.geometry.poses import resample, trajectory
+    from revisit.geometry.poses import resample, rigid_poses, trajectory
     from revisit.geometry.rotations import geodesic
     from revisit.media import open_clip
     from revisit.suites.memobench.build import PoseEstimate
@@ -90,9 +90,8 @@ def turns_of(video: Path) -> Any:
         return "its poses are left out: odometry loses the picture somewhere"
 
     def over_all(odometry: Any) -> Any:
-        path = np.tile(np.eye(4), (len(odometry.index), 1, 1))
-        path[:, :3, :3] = odometry.rotation
-        return resample(trajectory(path, odometry.index), np.arange(len(rgb_frames))).c2w
+        path = trajectory(rigid_poses(odometry.rotation), odometry.index)
+        return resample(path, np.arange(len(rgb_frames))).c2w
 
     forward, backward = over_all(there), over_all(back)[::-1]
     reversed_turns = backward[0, :3, :3].T @ backward[:, :3, :3]

@@ -13,15 +13,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
-import yaml
 
 from revisit.core import METRICS, MediaError, UsageError
-from revisit.core.text import json_or_none
+from revisit.core.text import json_or_none, package_yaml
 from revisit.media.error_names import naming_clip, printable
 from revisit.media.text_files import csv_rows, csv_text, read_text
 from revisit.results.leaderboards import (
@@ -34,6 +32,7 @@ from revisit.results.leaderboards import (
     printed_cell,
     sorted_rows,
 )
+from revisit.suites.board_rows import printed_row
 from revisit.suites.memobench.columns import LEADERBOARD, PublicColumn
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import letters_and_digits
@@ -435,16 +434,11 @@ def published_boards(supplement: bool) -> list[Board]:
 @cache
 def published_board(table: str) -> Board:
     """A table of the paper as a board; each number as it is printed."""
-    content: Published = yaml.safe_load((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
+    content: Published = package_yaml(__package__, "published.yaml")
     printed_table = content["tables"][table]
     better = {"higher": True, "lower": False, "none": None}
     columns = tuple(BoardColumn(key, title, better[which]) for key, title, which in printed_table["columns"])
-    rows = []
-    for model, line in printed_table["rows"].items():
-        cells = {
-            column.key: printed_cell(float(text), text) for column, text in zip(columns, str(line).split(), strict=True)
-        }
-        rows.append(BoardRow(model, "paper", cells))
+    rows = [printed_row(model, "paper", columns, str(line)) for model, line in printed_table["rows"].items()]
     protocol = f"{content['source']}, Table {table} ({ANOTHER_PROTOCOL})"
     return Board(
         f"Published: {printed_table['title']}",

@@ -221,10 +221,10 @@ def _write_questions(
 def review_sheet(bank: Bank) -> str:
     """A CSV for a person: each final question, what the judge said of the clips, and three checks to fill in."""
 
-    def said(stage: Sequence[Judgement]) -> dict[int, str]:
+    def answers_of(stage: Sequence[Judgement]) -> dict[int, str]:
         return {one.question.id: WORDS[one.answer] for one in stage}
 
-    stages = [said(bank.truth), said(bank.failure), said(bank.hinted)]
+    stages = [answers_of(bank.truth), answers_of(bank.failure), answers_of(bank.hinted)]
     rows = [
         [
             str(question.id),

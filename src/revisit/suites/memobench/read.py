@@ -14,8 +14,8 @@ from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.media import VIDEO_SUFFIXES, natural_order
-from revisit.suites.clips import read_targets
-from revisit.suites.memobench.artifacts import existing, folders_of
+from revisit.suites.clips import option_folder, read_targets
+from revisit.suites.memobench.artifacts import folders_of
 from revisit.suites.memobench.cases import ClipContext, frame_rate, make_case
 from revisit.suites.memobench.ground_truth import (
     FOLDERS,
@@ -94,8 +94,8 @@ def _entries(
     kinds_in_order(prefer)
     folders = folders_of({"poses": poses, "vqa_answers": vqa, "detections": detections}, evidence)
     boxes = read_targets(Path(targets).expanduser()) if targets is not None else {}
-    places = [existing("metadata", metadata)] if metadata is not None else []
-    banks = [existing("questions", questions)] if questions is not None else []
+    places = [option_folder("metadata", metadata)] if metadata is not None else []
+    banks = [option_folder("questions", questions)] if questions is not None else []
     own_marks = _own_marks(marks)
     words = {} if wording is None else read_wording(Path(wording).expanduser())
     strata = {} if categories is None else read_categories(Path(categories).expanduser())

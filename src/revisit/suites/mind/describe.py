@@ -11,7 +11,7 @@ from revisit.control.jobs import BatchRequest
 from revisit.core import UsageError
 from revisit.geometry.rotations import geodesic
 from revisit.media import announced_frames
-from revisit.suites.authoring import DatasetDescription, DatasetTools, Rows, range_cells, value_counts
+from revisit.suites.authoring import DatasetDescription, DatasetTools, count_table, range_table
 from revisit.suites.mind.jobs import jobs
 from revisit.suites.mind.metrics.selection import MIRROR, VARIED
 from revisit.suites.mind.read import KIND, action_space, recording, scene_kinds, truth_root
@@ -35,25 +35,22 @@ def describe(folder: Path) -> DatasetDescription:
     distances = [float(np.linalg.norm(np.diff(path[:, :3, 3], axis=0), axis=1).sum()) for path in paths]
     lengths = [job.frames for job in main]
     key_axes = [name for job in main for row in job.actions for name, code in row.items() if code]
-    rows = [
-        [name, *range_cells(values)]
-        for name, values in (
-            ("frames of context", context), ("frames to predict", lengths), ("greatest turn, degrees", turns),
-            ("way, metres", distances),
-        )
-    ]  # fmt: skip
+    ranges: dict[str, Sequence[float]] = {
+        "frames of context": context, "frames to predict": lengths, "greatest turn, degrees": turns,
+        "way, metres": distances,
+    }  # fmt: skip
     spaces = [action_space(job.sample, job.condition) for job in main if job.condition == VARIED]
-    tables: list[tuple[str, Sequence[str], Rows]] = [
-        ("Clips", ("perspective and test", "clips"), value_counts(f"{job.subset} {job.condition}" for job in all_jobs)),
-        ("Lengths and ways", ("", "least", "median", "most"), rows),
-        ("Keys held (frames)", ("axis", "frames"), value_counts(key_axes)),
-        ("Varied action spaces", ("speed and angle", "clips"),
-         value_counts(f"{space.get('speed', '?')}x, {space.get('angle', '?')}" for space in spaces)),
-    ]  # fmt: skip
+    spaces_in_words = [f"{space.get('speed', '?')}x, {space.get('angle', '?')}" for space in spaces]
+    tables = [
+        count_table("Clips", ("perspective and test", "clips"), (f"{job.subset} {job.condition}" for job in all_jobs)),
+        range_table("Lengths and ways", ranges),
+        count_table("Keys held (frames)", ("axis", "frames"), key_axes),
+        count_table("Varied action spaces", ("speed and angle", "clips"), spaces_in_words),
+    ]
     kinds_by_name, root = scene_kinds(truth_root(folder)), truth_root(folder)
     kinds = [_kind(root, job.subset, job.condition, job.sample, kinds_by_name) for job in main]
     if any(kinds):
-        tables.append(("Kinds of scenes", ("kind", "recordings"), value_counts(kind or "not told" for kind in kinds)))
+        tables.append(count_table("Kinds of scenes", ("kind", "recordings"), (kind or "not told" for kind in kinds)))
     facts = {"recordings": len(main), "mirror clips": len(all_jobs) - len(main), "with poses": len(turns)}
     return DatasetDescription("MIND", facts, tables, {"frames to predict": lengths, "greatest turn, degrees": turns})
 

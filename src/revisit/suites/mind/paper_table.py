@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+from functools import cache, partial
 
-from revisit.core.cases import CEILING, FLOOR
-from revisit.core.text import parse_package_yaml
+from revisit.core.text import package_yaml
 from revisit.results import Cell, Results
-from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, RunFacts, printed_cell
+from revisit.results.leaderboards import Board, BoardCell, BoardColumn, RunFacts
 from revisit.results.tables import Table, table
+from revisit.suites.board_rows import model_rows, printed_row
 from revisit.suites.mind.metrics.selection import MIRROR, SHARED, VARIED
 from revisit.suites.mind.read import PERSPECTIVES
 
@@ -71,12 +70,7 @@ def paper_boards(run: RunFacts) -> list[Board]:
             BoardColumn(column.key, column.title, column.higher_is_better, 4, f"{hashes[column.metric]} {column.test}")
             for column in columns
         )
-        rows = [
-            BoardRow(model, run.name, _board_cells(part, columns), role=FLOOR if model in mine.floors else "")
-            for model, part in mine.groups("model").items()
-        ]
-        if mine.truths:
-            rows.append(BoardRow(run.results.truth_name, run.name, _board_cells(mine.truth, columns), role=CEILING))
+        rows = model_rows(mine, run.name, partial(_board_cells, columns))
         protocol = run.facts["protocol"]
         tag = f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}"
         boards.append(Board(f"mind, {PERSONS[perspective]}, as printed", tag, heads, tuple(rows), NOTE))
@@ -86,7 +80,7 @@ def paper_boards(run: RunFacts) -> list[Board]:
 @cache
 def published(supplement: bool = False) -> tuple[Board, ...]:
     """Tables 2 and 3 of the paper; its models compete within those that see as much of the context."""
-    content = parse_package_yaml((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
+    content = package_yaml(__package__, "published.yaml")
     columns_by_key = {column.key: column for column in COLUMNS}
     heads = tuple(
         BoardColumn(key, columns_by_key[key].title, columns_by_key[key].higher_is_better, 4)
@@ -94,10 +88,7 @@ def published(supplement: bool = False) -> tuple[Board, ...]:
     )
     boards = []
     for number, entry in content["tables"].items():
-        rows = []
-        for model, group, line in entry["rows"]:
-            cells = {head.key: printed_cell(float(text), text) for head, text in zip(heads, line.split(), strict=True)}
-            rows.append(BoardRow(model, "paper", cells, group))
+        rows = [printed_row(model, "paper", heads, line, group) for model, group, line in entry["rows"]]
         protocol = f"{content['source']}, Table {number} ({ANOTHER_PROTOCOL})"
         boards.append(Board(f"Published: MIND, {entry['title']}", protocol, heads, tuple(rows), as_printed=True))
     return tuple(boards)
@@ -122,7 +113,7 @@ def _cell(part: Results, column: PaperColumn) -> Cell:
     return part.where(condition=column.test).cell(column.metric)
 
 
-def _board_cells(part: Results, columns: Sequence[PaperColumn]) -> dict[str, BoardCell]:
+def _board_cells(columns: Sequence[PaperColumn], part: Results) -> dict[str, BoardCell]:
     cells = {column.key: _cell(part, column) for column in columns}
     return {
         key: BoardCell(cell.n, cell.of, cell.mean, cell.interval, cell.failed, cell.unscored)

@@ -51,15 +51,15 @@ def results(path: Path) -> ResultFile:
 
 def scores_in(metric: str, content: Mapping[str, object]) -> dict[str, float]:
     """The scores in a result file of one metric, by their names in the report."""
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     places = PLACES.get(metric, (("score", metric), (metric, metric)))
     parts = [content, *(part for part in (content.get("summary"), content.get("details")) if isinstance(part, Mapping))]
     for part in parts:
         for key, name in places:
             value = part.get(key)
             if isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value):
-                found.setdefault(name, float(value))
+                scores.setdefault(name, float(value))
     psnr = next((part["photometric_psnr"] for part in parts if "photometric_psnr" in part), None)
     if metric == "reconstruction_consistency" and isinstance(psnr, int | float):
-        found["photometric_consistency"] = 1 - 10 ** (-psnr / 20)
-    return found
+        scores["photometric_consistency"] = 1 - 10 ** (-psnr / 20)
+    return scores

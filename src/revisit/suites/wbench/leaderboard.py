@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from revisit.core import METRICS, MediaError
-from revisit.core.cases import CEILING, FLOOR
-from revisit.core.text import parse_package_yaml
+from revisit.core.text import package_yaml
 from revisit.media.text_files import read_json
 from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, RunFacts, board_of_run, printed_cell
 from revisit.results.stand_ins import set_apart
+from revisit.suites.board_rows import model_rows, printed_row
 from revisit.suites.wbench.metrics import DIMENSIONS
 from revisit.suites.wbench.summary import AVERAGE, NOTE, dimensions, means
 
@@ -24,12 +24,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     board = board_of_run(run, subset=subset)
     protocol = run.facts["protocol"]
     results = set_apart(run.results)
-    rows = [
-        BoardRow(model, run.name, _cells(dimensions(means(part))), role=FLOOR if model in results.floors else "")
-        for model, part in results.groups("model").items()
-    ]
-    if results.truths:
-        rows.append(BoardRow(results.truth_name, run.name, _cells(dimensions(means(results.truth))), role=CEILING))
+    rows = model_rows(results, run.name, lambda part: _cells(dimensions(means(part))))
     if subset or not any(cell.mean is not None for row in rows for cell in row.cells.values()):
         return [board]
     return [board, Board("wbench, dimensions", f"{protocol['name']}:{protocol['hash']}", SUMMARY, tuple(rows), NOTE)]
@@ -41,14 +36,14 @@ def _cells(row: dict[str, float]) -> dict[str, BoardCell]:
 
 def board_of_files(folder: Path, subset: str = "") -> Board | None:
     """The board of evaluation/report.json below a model's folder, or of several models; None where there is none."""
-    found = [
+    reports = [
         *folder.glob("report.json"),
         *folder.glob("evaluation/report.json"),
         *folder.glob("*/evaluation/report.json"),
     ]
     names = {METRICS[metric].upstream: metric for ids in DIMENSIONS.values() for metric in ids}
     rows = []
-    for path in sorted(found):
+    for path in sorted(reports):
         try:
             content = read_json(path, "the report of WBench's evaluator")
         except MediaError:
@@ -66,47 +61,23 @@ def board_of_files(folder: Path, subset: str = "") -> Board | None:
     if not rows:
         return None
     title = f"wbench, report.json, {'full' if subset == 'full' else 'navigation'} split"
-    return Board(title, ANOTHER_PROTOCOL, (*SUMMARY, *_columns()), tuple(rows), NOTE, as_printed=True)
+    return Board(title, ANOTHER_PROTOCOL, (*SUMMARY, *_columns(names.values())), tuple(rows), NOTE, as_printed=True)
 
 
-def _columns() -> tuple[BoardColumn, ...]:
-    return tuple(
-        BoardColumn(metric, METRICS[metric].title, decimals=1) for ids in DIMENSIONS.values() for metric in ids
-    )
+def _columns(metrics: Iterable[str]) -> tuple[BoardColumn, ...]:
+    return tuple(BoardColumn(metric, METRICS[metric].title, decimals=1) for metric in metrics)
 
 
 @cache
 def published(supplement: bool = False) -> tuple[Board, ...]:
     """The printed board of 31 models; its 19 columns as the supplement."""
-    content = parse_package_yaml((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
-    summary, detail = [], []
-    for model, line in content["summary"].items():
-        cells = {
-            column.key: printed_cell(float(text), text) for column, text in zip(SUMMARY, line.split(), strict=True)
-        }
-        summary.append(BoardRow(model, "board", cells))
-    columns = [BoardColumn(metric, METRICS[metric].title, decimals=1) for metric in content["columns"]]
-    for model, line in content["detail"].items():
-        cells = {
-            column.key: printed_cell(float(text), text) for column, text in zip(columns, line.split(), strict=True)
-        }
-        detail.append(BoardRow(model, "board", cells))
-    boards = (
-        Board(
-            "Published: WBench, navigation split",
-            f"{content['source']} ({ANOTHER_PROTOCOL})",
-            SUMMARY,
-            tuple(summary),
-            NOTE,
-            as_printed=True,
-        ),
-        Board(
-            "Published: WBench, navigation split, columns",
-            f"{content['source']} ({ANOTHER_PROTOCOL})",
-            tuple(columns),
-            tuple(detail),
-            "in percent",
-            as_printed=True,
-        ),
-    )
-    return boards if supplement else boards[:1]
+    content = package_yaml(__package__, "published.yaml")
+    protocol = f"{content['source']} ({ANOTHER_PROTOCOL})"
+    title = "Published: WBench, navigation split"
+    summary = tuple(printed_row(model, "board", SUMMARY, line) for model, line in content["summary"].items())
+    boards = (Board(title, protocol, SUMMARY, summary, NOTE, as_printed=True),)
+    if not supplement:
+        return boards
+    columns = _columns(content["columns"])
+    detail = tuple(printed_row(model, "board", columns, line) for model, line in content["detail"].items())
+    return (*boards, Board(f"{title}, columns", protocol, columns, detail, "in percent", as_printed=True))

@@ -192,14 +192,14 @@ def _of_model(
         yield Remark(f"{model}: {trouble}")
     others = [case_id for case_id in videos if case_id in cases and not cases[case_id].navigates]
     whole = split == "full" or (split is None and bool(others))
-    for case_id, asked in cases.items():
-        if not (whole or asked.navigates):
+    for case_id, case in cases.items():
+        if not (whole or case.navigates):
             continue
         if case_id not in videos:
             reason = f"missing: there is no videos/case_{case_id}_combined.mp4"
-            yield Rejected(f"{case_id}@{model}", reason, model, asked.perspective, missing=True)
+            yield Rejected(f"{case_id}@{model}", reason, model, case.perspective, missing=True)
         else:
-            yield _entry(model, folder, asked, videos[case_id], turns.get(case_id), poses)
+            yield _entry(model, folder, case, videos[case_id], turns.get(case_id), poses)
     for case_id in videos.keys() - cases.keys():
         reason = f"the dataset has no cases/case_{case_id}.json; name a video case_<id>_combined.mp4 after its case"
         yield Rejected(f"{case_id}@{model}", reason, model)
@@ -236,13 +236,13 @@ def _is_rising(frames: list[object]) -> bool:
 
 
 def _entry(
-    model: str, folder: Path, asked: AskedCase, video: Path, turn_frames: list[int] | None, poses: Path | None
+    model: str, folder: Path, case: AskedCase, video: Path, turn_frames: list[int] | None, poses: Path | None
 ) -> Case | Rejected:
-    name = f"case_{asked.id}"
+    name = f"case_{case.id}"
     base = folder.parent if folder.resolve().name == "videos" else folder
-    if turn_frames is not None and len(turn_frames) != len(asked.actions) + 1:
-        reason = f"turns.json has {len(turn_frames)} marks and the case {len(asked.actions)} turns; expected one more"
-        return Rejected(f"{asked.id}@{model}", reason, model, asked.perspective)
+    if turn_frames is not None and len(turn_frames) != len(case.actions) + 1:
+        reason = f"turns.json has {len(turn_frames)} marks and the case {len(case.actions)} turns; expected one more"
+        return Rejected(f"{case.id}@{model}", reason, model, case.perspective)
     own_poses = (
         []
         if poses is None
@@ -258,44 +258,44 @@ def _entry(
     }
     artifacts = {kind: next((path for path in paths if path.is_file()), None) for kind, paths in places.items()}
     annotations: dict[str, object] = {
-        "actions": list(asked.actions),
-        "types": list(asked.types),
-        "perspective": asked.perspective,
-        "scene": asked.scene,
-        "navigation": asked.navigates,
-        "loop": asked.loop,
-        **{kind: kind in asked.types for kind in TYPES},
-        "judged": dict(asked.judged),
+        "actions": list(case.actions),
+        "types": list(case.types),
+        "perspective": case.perspective,
+        "scene": case.scene,
+        "navigation": case.navigates,
+        "loop": case.loop,
+        **{kind: kind in case.types for kind in TYPES},
+        "judged": dict(case.judged),
     }
     if turn_frames is not None:
         annotations["turn_frames"] = turn_frames
     return Case(
-        id=f"{asked.id}@{model}",
+        id=f"{case.id}@{model}",
         suite="wbench",
         model=model,
-        sample=asked.id,
+        sample=case.id,
         clip=Clip(video),
-        subset=asked.perspective,
-        condition="loop" if asked.loop else NAVIGATION if asked.navigates else "other",
-        prompt=asked.prompt,
-        target=_target(asked),
-        target_name="" if asked.mask else asked.subject,
+        subset=case.perspective,
+        condition="loop" if case.loop else NAVIGATION if case.navigates else "other",
+        prompt=case.prompt,
+        target=_target(case),
+        target_name="" if case.mask else case.subject,
         annotations=annotations,
         artifacts={kind: path for kind, path in artifacts.items() if path is not None},
     )
 
 
-def _target(asked: AskedCase) -> Target | None:
+def _target(case: AskedCase) -> Target | None:
     """The subject, from its mask in the first frame."""
-    if asked.mask is None:
+    if case.mask is None:
         return None
     import cv2
 
-    picture = cv2.imdecode(np.fromfile(asked.mask, np.uint8), cv2.IMREAD_GRAYSCALE)
+    picture = cv2.imdecode(np.fromfile(case.mask, np.uint8), cv2.IMREAD_GRAYSCALE)
     if picture is None or not (picture > 127).any():
         return None
     mask = picture > 127
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     height, width = mask.shape
     box = columns[0] / width, rows[0] / height, (columns[-1] + 1) / width, (rows[-1] + 1) / height
-    return Target(asked.subject or "subject", (float(box[0]), float(box[1]), float(box[2]), float(box[3])))
+    return Target(case.subject or "subject", (float(box[0]), float(box[1]), float(box[2]), float(box[3])))

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from revisit.core.cases import CEILING, FLOOR
-from revisit.core.text import parse_package_yaml
+from revisit.core.text import package_yaml
 from revisit.media.text_files import csv_text
 from revisit.results import Results
-from revisit.results.leaderboards import (
-    Board,
-    BoardColumn,
-    BoardRow,
-    RunFacts,
-    board_cell,
-    board_of_run,
-    printed_cell,
-)
+from revisit.results.leaderboards import Board, BoardCell, BoardColumn, RunFacts, board_cell, board_of_run
 from revisit.results.stand_ins import SUFFIX, set_apart
+from revisit.suites.board_rows import model_rows, printed_row
 from revisit.suites.worldmark.metrics import COLUMNS
 from revisit.suites.worldmark.model_columns import model_cell, shown_columns
 
@@ -60,16 +51,12 @@ def _board(run: RunFacts, name: str, part: Results, upstream: bool) -> Board:
     for head, id in shown_columns(part):
         tag = " ".join([hashes[id.removesuffix(SUFFIX)], name, head.partition(" by ")[2]]).rstrip()
         columns.append(BoardColumn(id, head, True, 2, tag))
-    rows, dropped = [], []
-    for model, mine in part.groups("model").items():
-        if upstream and model in LEFT_OUT:
-            dropped.append(model)
-            continue
-        cells = {column.key: board_cell(model_cell(mine, column.key, upstream)) for column in columns}
-        rows.append(BoardRow(NAMES.get(model, model), run.name, cells, role=FLOOR if model in part.floors else ""))
-    if part.truths:
-        cells = {column.key: board_cell(model_cell(part.truth, column.key, upstream)) for column in columns}
-        rows.append(BoardRow(part.truth_name, run.name, cells, role=CEILING))
+
+    def cells(mine: Results) -> dict[str, BoardCell]:
+        return {column.key: board_cell(model_cell(mine, column.key, upstream)) for column in columns}
+
+    dropped = [model for model in part.groups("model") if upstream and model in LEFT_OUT]
+    rows = [row for row in model_rows(part, run.name, cells, NAMES) if row.model not in dropped]
     protocol = run.facts["protocol"]
     note = f"upstream leaves out {' and '.join(dropped)}" if dropped else ""
     tag = f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}"
@@ -79,14 +66,11 @@ def _board(run: RunFacts, name: str, part: Results, upstream: bool) -> Board:
 @cache
 def published(supplement: bool = False) -> tuple[Board, ...]:
     """The four tables of the benchmark's page."""
-    content = parse_package_yaml((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
+    content = package_yaml(__package__, "published.yaml")
     columns = tuple(BoardColumn(COLUMNS[head], head, True, 2) for head in content["columns"])
     printed = []
     for name, lines in content["tables"].items():
-        rows = []
-        for model, line in lines:
-            texts = zip(columns, line.split(), strict=True)
-            rows.append(BoardRow(model, "page", {head.key: printed_cell(float(text), text) for head, text in texts}))
+        rows = [printed_row(model, "page", columns, line) for model, line in lines]
         protocol = f"{content['source']} ({ANOTHER_PROTOCOL})"
         printed.append(Board(f"Published: WorldMark, {name}", protocol, columns, tuple(rows), as_printed=True))
     return tuple(printed)

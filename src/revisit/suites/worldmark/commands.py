@@ -60,10 +60,10 @@ def folder_step(steps: list[float | None]) -> float:
 
     from revisit.core import UsageError
 
-    known = [step for step in steps if step is not None]
-    if not known:
+    lengths = [step for step in steps if step is not None]
+    if not lengths:
         raise UsageError("no clip has a flow, so there is no step to take")
-    return statistics.median(known)
+    return statistics.median(lengths)
 
 
 @app.command("findings")

@@ -80,7 +80,7 @@ def point_errors(
 
     rows, columns = (grid[::GRID, ::GRID].ravel().astype(np.int64) for grid in (y, x))
     errors: list[np.ndarray] = []
-    seen, inside_all = 0, 0
+    visible, inside_all = 0, 0
     for i in range(count):
         good = (sure[i, rows, columns] >= least) & (depth[i, rows, columns] > 0)
         points = world_points(i, rows[good], columns[good])
@@ -99,12 +99,12 @@ def point_errors(
             there = depth[j, at[:, 1], at[:, 0]]
             ratio = local[inside, 2] / np.maximum(there, 1e-6)
             both = (ratio > SAME_DEPTH[0]) & (ratio < SAME_DEPTH[1]) & (sure[j, at[:, 1], at[:, 0]] >= least)
-            seen += int(both.sum())
+            visible += int(both.sum())
             if both.sum() >= LEAST_POINTS:
                 other = world_points(j, at[both, 1], at[both, 0])
                 mine.append(np.linalg.norm(points[inside][both] - other, axis=1) / scale)
         errors.append(np.concatenate(mine))
-    return errors, seen / max(inside_all, 1)
+    return errors, visible / max(inside_all, 1)
 
 
 @observer(

@@ -71,10 +71,10 @@ def _local(records: Sequence[Record]) -> Values:
     """100 (1 - share with a cut) (1 - mean share of mutations), as values whose mean that is."""
     whole = [0.0 if record.facts["cut"] else 1.0 for record in records]
     shares = [record.facts["mutations"] for record in records]
-    kept = [1.0 - share for share in shares if share is not None]
-    if not kept:
+    shares_without = [1.0 - share for share in shares if share is not None]
+    if not shares_without:
         return [(0.0, record.case.sample) for record in records]
-    uncut, calm = sum(whole) / len(whole), sum(kept) / len(kept)
+    uncut, calm = sum(whole) / len(whole), sum(shares_without) / len(shares_without)
     return [
         (100 * (uncut * (calm if share is None else 1.0 - share) + calm * one - uncut * calm), record.case.sample)
         for record, one, share in zip(records, whole, shares, strict=True)

@@ -173,7 +173,7 @@ def key_parallax(
             (depth,) = fastdepth.depth([fitted(first.rgb, fastdepth.SIDE, fastdepth.SIDE)])
             u = cv2.resize(np.ascontiguousarray(flow[..., 0]), depth.shape[::-1])
             points[earlier[first.index]].append(parallax_points(depth, u))
-        frames = {number: kept for number, kept in frames.items() if number > frame.index - APART}
+        frames = {number: picture for number, picture in frames.items() if number > frame.index - APART}
     numbers = [number for number, some in points.items() if some]
     lines = np.array([fit_parallax(*np.concatenate(points[number], axis=1)) for number in numbers]).reshape(-1, 3)
     frames_of = np.array([len(points[number]) for number in numbers], dtype=np.int64)
@@ -184,8 +184,8 @@ def parallax_points(depth: np.ndarray, u: np.ndarray) -> np.ndarray:
     """(2, n) inverse depth and sideways flow of every sixth pixel, without the nearest and farthest hundredth."""
     inverse, flow = 1.0 / np.maximum(depth.ravel()[::THIN], NEAREST), u.ravel()[::THIN]
     low, high = np.percentile(inverse, TRIMMED)
-    kept = (inverse >= low) & (inverse <= high)
-    return np.stack([inverse[kept], flow[kept]])
+    within = (inverse >= low) & (inverse <= high)
+    return np.stack([inverse[within], flow[within]])
 
 
 def fit_parallax(inverse_depth: np.ndarray, u: np.ndarray) -> tuple[float, float, float]:

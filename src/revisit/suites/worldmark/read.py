@@ -16,6 +16,7 @@ from pathlib import Path
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
 from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.media.text_files import read_json
+from revisit.suites.clips import option_folder
 from revisit.suites.worldmark.arena import (
     DOMAINS,
     FOLDER,
@@ -78,7 +79,7 @@ def read(
             "they have; give --option arena=DIR"
         )
     questions = {(one.view, one.domain, one.name): one for one in read_questions(place)} if place is not None else {}
-    folders = {name: _folder(name, value) for name, value in
+    folders = {name: option_folder(name, value) for name, value in
                (("flow", flow), ("geometry", geometry), ("ratings", ratings)) if value}  # fmt: skip
     for delivered in deliveries:
         expected = {
@@ -155,13 +156,6 @@ def _entries(folder: Path) -> Mapping[str, Path]:
     """The clips of which result files of the public evaluator tell, each with its file."""
     expected = '{"<model>__<image>_<action>": {...}}'
     return {name: file for file in sorted(folder.glob("*.json")) for name in read_json(file, expected)}
-
-
-def _folder(name: str, value: str) -> Path:
-    folder = Path(value).expanduser()
-    if not folder.is_dir():
-        raise UsageError(f"--option {name}={value}: there is no such folder")
-    return folder
 
 
 def _deliveries(source: Path, split: str) -> list[Delivered]:

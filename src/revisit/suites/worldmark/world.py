@@ -54,7 +54,7 @@ def write(folder: Path, size: tuple[int, int], tell: StepCallback = lambda _: No
     write_inputs(folder / "arena_inputs", rooms, size)
     for image, actions in enumerate(SCENES):
         other = make_room(image + ELSEWHERE)
-        seen: dict[tuple[str, bytes], np.ndarray] = {}
+        rendered: dict[tuple[str, bytes], np.ndarray] = {}
         for action in actions:
             for model in MODELS:
                 clip = folder / "real" / "first" / model / f"{image:03d}_{action:03d}.mp4"
@@ -62,7 +62,9 @@ def write(folder: Path, size: tuple[int, int], tell: StepCallback = lambda _: No
                     keys = ACTIONS[action]
                     poses = poses_of(keys_by(model, keys), len(keys), length)
                     places = [other if model == "forgets" and k > length else rooms[image] for k in range(len(poses))]
-                    pictures = (_picture(place, pose, size, seen) for place, pose in zip(places, poses, strict=True))
+                    pictures = (
+                        _picture(place, pose, size, rendered) for place, pose in zip(places, poses, strict=True)
+                    )
                     encode_mp4(clip, pictures, FPS)
                 tell(f"{model} {image:03d}_{action:03d}")
     return folder
@@ -84,14 +86,14 @@ def write_inputs(arena: Path, rooms: list[World], size: tuple[int, int]) -> None
 
 
 def _picture(
-    world: World, pose: np.ndarray, size: tuple[int, int], seen: dict[tuple[str, bytes], np.ndarray]
+    world: World, pose: np.ndarray, size: tuple[int, int], pictures: dict[tuple[str, bytes], np.ndarray]
 ) -> np.ndarray:
     """The view from a pose, rendered once."""
     key = world.name, (np.round(pose, 6) + 0.0).tobytes()
-    if key not in seen:
+    if key not in pictures:
         camera = Camera(intrinsics(size, world.fov), pose, size)
-        seen[key] = WorldView(world, camera).shot(world.first_state).rgb
-    return seen[key]
+        pictures[key] = WorldView(world, camera).shot(world.first_state).rgb
+    return pictures[key]
 
 
 layout(OwnFilms("worldmark", write, STEPS, "", "--suite worldmark"))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.suites.authoring import DatasetDescription, DatasetTools, Rows, range_cells, value_counts
+from revisit.suites.authoring import DatasetDescription, DatasetTools, count_table, range_table
 from revisit.suites.wrbench.build import CAMERA
 from revisit.suites.wrbench.jobs import PUBLISHED
 from revisit.suites.wrbench.prompts import TIERS, lines, natural25_tasks
@@ -32,11 +31,11 @@ def describe(folder: Path) -> DatasetDescription:
         "families with a first frame": len({task.family for task in tasks if task.first_frame}),
         "records with paths (static, yaw 30 and 60)": 5 * len(tasks),
     }  # fmt: skip
-    tables: list[tuple[str, Sequence[str], Rows]] = [
-        ("Families by venue", ("venue", "families"), value_counts(row["scene"] for row in families)),
-        ("Events by factor", ("factor", "events"), value_counts(task.factor for task in tasks)),
-        ("Variants by camera in words", ("camera", "variants"), value_counts(row["oov_gap"] for row in variants)),
-        ("Prompts", ("", "least", "median", "most"), [["words", *range_cells(words)]]),
+    tables = [
+        count_table("Families by venue", ("venue", "families"), (row["scene"] for row in families)),
+        count_table("Events by factor", ("factor", "events"), (task.factor for task in tasks)),
+        count_table("Variants by camera in words", ("camera", "variants"), (row["oov_gap"] for row in variants)),
+        range_table("Prompts", {"words": words}),
     ]
     return DatasetDescription("WRBench prompts", facts, tables, {"words of a prompt": words})
 

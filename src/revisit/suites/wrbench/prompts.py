@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from revisit.control.payloads.words import commands
 from revisit.control.presets import preset
 from revisit.core import UsageError
-from revisit.core.text import json_lines, parse_json
+from revisit.core.text import json_lines, package_yaml, parse_json
 from revisit.geometry.camera_script import parse_script
 from revisit.suites.wrbench.wording import FIELDS, Wording, wording_of
 
@@ -100,7 +97,7 @@ def _camera_words(camera: str) -> list[str]:
 @cache
 def own_tasks() -> tuple[EventTask, ...]:
     """The 100 tasks of our own scenes."""
-    families = yaml.safe_load((files(__package__) / "scenes.yaml").read_text(encoding="utf-8"))["families"]
+    families = package_yaml(__package__, "scenes.yaml")["families"]
     return tuple(task_of(family, facts, event) for family, facts in families.items() for event in EVENTS)
 
 

@@ -19,41 +19,25 @@ import yaml
 
 from revisit.core import UsageError, observer
 from revisit.core.text import parse_yaml
-from revisit.evidence import answers as bank
-from revisit.evidence.answers import NO, YES
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.banks import bank_evidence, bank_questions, fill_template, judge_of, problems
+from revisit.judges.banks import (
+    bank_evidence,
+    bank_questions,
+    fill_template,
+    judge_of,
+    number_questions,
+    package_bank,
+    problems,
+    right_answer,
+)
 from revisit.judges.instrumented import ELSEWHERE, Answering, ClipStory, knows, word
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import JsonObject, Many, Question, Schema, Text, YesNo
 from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers, regime
 
-HIDDEN = "At some point the subject of the event may be out of sight, and later in sight again. "
-# dimension, what the right answer is, question
-_PROBES = (
-    ("visible_spatial", YES, "Wherever the things of this event can be seen, is each of them in a believable place: "
-     "the right thing, touching or resting on what it should, and moving as the event asks?"),
-    ("visible_spatial", YES, "Do the fixed parts of the scene, such as walls, ground and furniture, agree with where "
-     "the things of this event are and how they move?"),
-    ("visible_spatial", NO, "Is there a clear mistake of place in what can be seen: a wrong thing or side, something "
-     "that hovers or passes through something else, a touch that is missing, or things that slide along with the "
-     "picture?"),
-    ("visible_state", YES, "Does the action, posture or result that the event asks for really appear in the frames?"),
-    ("visible_state", YES, "Over the frames, does it go on, come to its end, or last, as the event asks?"),
-    ("visible_state", NO, "Is there a clear mistake of state in what can be seen: the event never happens, stands "
-     "still, begins again, is undone, or ends in something else?"),
-    ("returned_spatial", YES, HIDDEN + "Once in sight again, is it the same subject, in the part of the scene where it "
-     "should be, judged by the fixed things around it and by what was seen before?"),
-    ("returned_spatial", NO, HIDDEN + "Once its place is in sight again, is the subject missing, in a wrong place, "
-     "back where it began for no reason, or moved by an impossible jump?"),
-    ("returned_state", YES, HIDDEN + "Once in sight again, does the action or its result look as if time had gone on "
-     "while nobody saw it?"),
-    ("returned_state", NO, HIDDEN + "Once in sight again, does the action or its result look stopped, begun again, "
-     "taken back, or lost?"),
-)  # fmt: skip
-PROBES = tuple(bank.BankQuestion(k, name, right == YES, text) for k, (name, right, text) in enumerate(_PROBES, 1))
+PROBES = package_bank(__package__, "probes.yaml")
 OURS = "revisit"  # the name of our own wording
-DIMENSIONS = tuple(dict.fromkeys(name for name, _, _ in _PROBES))
+DIMENSIONS = tuple(dict.fromkeys(probe.dimension for probe in PROBES))
 # what a template may name: {event}, and so on; {last} is the number of the last whole second, {seconds} how many
 PLACES = ("event", "scene", "subject", "acts_on", "camera", "visible", "ends", "seconds", "last")
 QuestionSet = Mapping[str, Any]  # probes, first_look, second_look and context, as `wording` reads them
@@ -75,10 +59,7 @@ def probes(
     if questions is not None:
         places = {**pieces(prompt, annotations), **_seconds_of(frames)}
         preamble = fill_template(questions.get("context") or "", places)
-        asking = tuple(
-            bank.BankQuestion(k, one["dimension"], one["answer"] == "yes", fill_template(one["text"], places))
-            for k, one in enumerate(questions["probes"], start=1)
-        )
+        asking = number_questions([{**one, "text": fill_template(one["text"], places)} for one in questions["probes"]])
     answers = yield bank_questions(asking, preamble)
     return bank_evidence(ProbeAnswers, asking, answers, frames.digest)
 
@@ -159,9 +140,8 @@ def wording(path: Path) -> QuestionSet:
         raise UsageError(f"{path}: unknown field {unknown[0]!r}; a file of questions has {', '.join(sorted(fields))}")
     probes = []
     for number, one in enumerate(content["probes"], start=1):
-        answer = one.get("answer") if isinstance(one, dict) else None
-        answer = {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else answer  # as YAML reads yes and no
-        if answer not in ("yes", "no") or one.get("dimension") not in DIMENSIONS or not str(one.get("text") or ""):
+        answer = right_answer(one)
+        if not answer or one.get("dimension") not in DIMENSIONS or not str(one.get("text") or ""):
             raise UsageError(
                 f"{path}: probe {number} needs a dimension ({', '.join(DIMENSIONS)}), an answer (yes or no) and a text"
             )
@@ -209,7 +189,7 @@ def _seconds(answer: JudgeAnswer) -> np.ndarray:
 
 
 @knows("wrbench")
-def known(question: Question) -> Answering | None:
+def simulated_answer(question: Question) -> Answering | None:
     """How a rendered story answers probes and looks."""
     probe = next((one for one in PROBES if question.text.endswith(one.text)), None)
     if probe is not None:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-import yaml
-
 from revisit.core import Case
+from revisit.core.text import package_yaml
 from revisit.results import Results
 
 EVENTS = {"none": "rests", "spatial": "moves", "state_only": "changes in place", "full": "moves and changes"}
@@ -65,7 +63,7 @@ def sliced(results: Results) -> dict[str, dict[str, Results]]:
 @cache
 def families() -> dict[str, FamilyFacts]:
     """Family -> what is known of it."""
-    content = yaml.safe_load((files(__package__) / "families.yaml").read_text(encoding="utf-8"))
+    content = package_yaml(__package__, "families.yaml")
     usual = {"outdoors": False, "animal": False}
     return {family: {**usual, **facts} for part in content.values() for family, facts in part.items()}
 

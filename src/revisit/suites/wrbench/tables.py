@@ -10,11 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Any, TypedDict
 
-import yaml
-
+from revisit.core.text import package_yaml
 from revisit.results import Cell
 from revisit.stats.correlation import matrix
 from revisit.stats.paired import holm, wilcoxon
@@ -223,7 +221,7 @@ def event_contrasts(
 @cache
 def published() -> tuple[str, tuple[ModelRow, ...]]:
     """(source, rows) of the paper's table."""
-    content = yaml.safe_load((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
+    content = package_yaml(__package__, "published.yaml")
     return content["source"], tuple(_row(row) for row in content["rows"])
 
 
@@ -239,7 +237,7 @@ T2V_MEASURES = ("alignment", "visible_spatial", "visible_state")
 @cache
 def published_t2v() -> tuple[str, tuple[SummaryRow, ...]]:
     """(source, rows) of the addendum for generators that get only text: a row per camera, and one over all of them."""
-    content = yaml.safe_load((files(__package__) / "published.yaml").read_text(encoding="utf-8"))["t2v"]
+    content = package_yaml(__package__, "published.yaml")["t2v"]
     return content["source"], tuple(content["rows"])
 
 

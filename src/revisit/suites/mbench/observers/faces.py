@@ -70,10 +70,10 @@ def faces_by_buffalo(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStrea
 def face_features(find: Find, width: int, maker: str, same: float) -> FrameStream:
     """Observe faces: what `find` finds in each frame that is sent."""
     index, frame, vectors = [], [], [np.zeros((0, width), np.float32)]
-    while (seen := (yield)) is not None:
-        faces = remembered(find, seen.at(LONG_SIDE))
-        index.append(seen.index)
-        frame += [seen.index] * len(faces.box)
+    while (current := (yield)) is not None:
+        faces = remembered(find, current.at(LONG_SIDE))
+        index.append(current.index)
+        frame += [current.index] * len(faces.box)
         vectors.append(faces.vector)
     return FaceFeatures(np.array(index, np.int64), np.array(frame, np.int64), np.concatenate(vectors), maker, same)
 

@@ -91,12 +91,12 @@ def _detections_json(path: Path) -> DetectionTable:
         raise MediaError(f"it has no list of frames; expected {DETECTIONS}")
     masks = []
     for entry in frames:
-        found = entry.get("masks", [])
-        if not isinstance(found, list) or not all(isinstance(mask, dict) for mask in found):
+        frame_masks = entry.get("masks", [])
+        if not isinstance(frame_masks, list) or not all(isinstance(mask, dict) for mask in frame_masks):
             raise MediaError(
                 f"the masks of frame {entry.get('frame')} are not a list of objects; expected {DETECTIONS}"
             )
-        masks += [{**mask, "frame": entry.get("frame")} for mask in found]
+        masks += [{**mask, "frame": entry.get("frame")} for mask in frame_masks]
     return frame_numbers([entry.get("frame") for entry in frames], DETECTIONS), *_masks(masks), content
 
 
@@ -135,15 +135,17 @@ def tokens(path: Path) -> IdentityTokens:
     """Patch descriptors of frames, from an npz file."""
     with naming_clip(path):
         arrays = read_arrays(path, "tokens", TOKENS)
-        found = arrays["tokens"]
-        if found.ndim == 4:
-            found = found.reshape(len(found), -1, found.shape[3])
-        if found.ndim != 3 or not np.isfinite(found).all():
+        descriptors = arrays["tokens"]
+        if descriptors.ndim == 4:
+            descriptors = descriptors.reshape(len(descriptors), -1, descriptors.shape[3])
+        if descriptors.ndim != 3 or not np.isfinite(descriptors).all():
             raise MediaError(
-                f"its tokens have the shape {found.shape} or values that are not finite; expected {TOKENS}"
+                f"its tokens have the shape {descriptors.shape} or values that are not finite; expected {TOKENS}"
             )
-        frame, found = in_order(arrays["frame"], found.astype(np.float32))
-    return IdentityTokens(frame, found, read_label(arrays, "maker"), bool(arrays.get("cropped", np.array(False)).any()))
+        frame, descriptors = in_order(arrays["frame"], descriptors.astype(np.float32))
+    return IdentityTokens(
+        frame, descriptors, read_label(arrays, "maker"), bool(arrays.get("cropped", np.array(False)).any())
+    )
 
 
 @observer(id="import.aesthetic", version=1, kind="file", makes=AestheticScores, artifact="aesthetic", sets=("lite",))

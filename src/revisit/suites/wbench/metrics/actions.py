@@ -75,8 +75,8 @@ def _unit_sum(vectors: list[tuple[float, float, float]]) -> np.ndarray | None:
 def parse_action(text: str) -> CameraAction | None:
     """The action of a text such as `W` or `W+left`; None where it is no action of the camera."""
     words = [ALIASES.get(word.strip(), word.strip()) for word in str(text).replace(",", "+").split("+") if word.strip()]
-    known = bool(words) and all(word in GROUPS for word in words)
-    return CameraAction(tuple(words)) if known and len(set(words)) == len(words) else None
+    is_action = bool(words) and all(word in GROUPS for word in words)
+    return CameraAction(tuple(words)) if is_action and len(set(words)) == len(words) else None
 
 
 def is_loop(texts: list[str]) -> bool:

@@ -129,10 +129,10 @@ def _motion(turn: np.ndarray, action: CameraAction) -> TurnMotion:
 
 def _fitted_turn(motions: Sequence[TurnMotion], level: np.ndarray) -> float:
     """Degrees of a turn that explain all turns best."""
-    asked = [(motion, axis) for motion in motions if (axis := _axis(motion.action, level)) is not None]
-    size = sum(float(motion.share @ motion.share) for motion, _ in asked)
-    made = sum(float((motion.turned @ axis) @ motion.share) for motion, axis in asked)
-    return max(0.0, made / size) if size > 0 else 0.0
+    turns = [(motion, axis) for motion in motions if (axis := _axis(motion.action, level)) is not None]
+    size = sum(float(motion.share @ motion.share) for motion, _ in turns)
+    projected = sum(float((motion.turned @ axis) @ motion.share) for motion, axis in turns)
+    return max(0.0, projected / size) if size > 0 else 0.0
 
 
 def _columns(action: CameraAction, level: np.ndarray, degrees: float, perspective: str) -> np.ndarray:
@@ -181,9 +181,9 @@ def _turn_score(
         parts.append(_explained(np.linalg.norm(motion.way - asked, axis=1), length) if length > STILL_WAY else 0.0)
     axis = _axis(motion.action, level)
     if axis is not None:
-        wanted = np.stack([axis_angle(axis, degrees * share) for share in motion.share])
-        made = float(np.sqrt((geodesic(np.eye(3), motion.rotation) ** 2).mean()))
-        parts.append(_explained(geodesic(wanted, motion.rotation), made) if made > 0 else 0.0)
+        requested = np.stack([axis_angle(axis, degrees * share) for share in motion.share])
+        size = float(np.sqrt((geodesic(np.eye(3), motion.rotation) ** 2).mean()))
+        parts.append(_explained(geodesic(requested, motion.rotation), size) if size > 0 else 0.0)
     score = min(parts)
     if axis is None:  # a turn that was not asked for
         score *= max(0.0, 1 - float(geodesic(np.eye(3), motion.rotation).mean()) / USUAL_TURN)

@@ -12,6 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
+from revisit.geometry.poses import rigid_poses
 from revisit.geometry.rotations import axis_angle, geodesic, slerp
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON, CameraAction
 
@@ -53,11 +54,11 @@ def published_score(
     """Accuracy against the path built from the prediction, and likeness of turns that mirror each other."""
     truth = _truth(c2w, bounds, actions, perspective)
     predicted = np.concatenate([resample(c2w[start:end]) for start, end in bounds])
-    wanted = np.concatenate([resample(part) for part in truth])
+    target = np.concatenate([resample(part) for part in truth])
     whole = c2w[bounds[0][0] : bounds[-1][1]]
     way, angle = way_of(whole), angle_of(whole)
-    error_way = float(np.linalg.norm(predicted[:, :3, 3] - wanted[:, :3, 3], axis=1).mean())
-    error_angle = float(geodesic(predicted[:, :3, :3], wanted[:, :3, :3]).mean())
+    error_way = float(np.linalg.norm(predicted[:, :3, 3] - target[:, :3, 3], axis=1).mean())
+    error_angle = float(geodesic(predicted[:, :3, :3], target[:, :3, :3]).mean())
     share_way = min(error_way / max(way, LEAST_WAY), 1.0)
     share_angle = min(error_angle / max(angle, LEAST_TURN), 1.0)
     pairs = _pair_errors(c2w, bounds, actions)
@@ -117,11 +118,11 @@ def _truth(c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], per
     parts = []
     for (start, end), action in zip(bounds, actions, strict=True):
         turn = c2w[start:end]
-        known = len(action.keys) == 1 or frozenset(action.keys) in KNOWN
-        if action.turn is None and known:
+        is_known = len(action.keys) == 1 or frozenset(action.keys) in KNOWN
+        if action.turn is None and is_known:
             part = _line(turn, action, heading)
         else:
-            part = _rotation(turn, action, perspective) if known else np.tile(np.eye(4), (len(turn), 1, 1))
+            part = _rotation(turn, action, perspective) if is_known else np.tile(np.eye(4), (len(turn), 1, 1))
             heading = part[-1, :3, :3]
         part[:, :3, 3] += position - part[0, :3, 3]
         position = part[-1, :3, 3].copy()
@@ -134,30 +135,25 @@ def _line(turn: np.ndarray, action: CameraAction, heading: np.ndarray) -> np.nda
     assert action.walk is not None
     length = float(np.linalg.norm(turn[-1, :3, 3] - turn[0, :3, 3]))
     length = length if length > STILL_WAY else USUAL_WAY
-    part = np.tile(np.eye(4), (len(turn), 1, 1))
-    part[:, :3, :3] = heading
-    part[:, :3, 3] = np.linspace(0, 1, len(turn))[:, None] * length * (heading @ action.walk)
-    return part
+    way = np.linspace(0, 1, len(turn))[:, None] * length * (heading @ action.walk)
+    return rigid_poses(np.broadcast_to(heading, (len(turn), 3, 3)), way)
 
 
 def _rotation(turn: np.ndarray, action: CameraAction, perspective: str) -> np.ndarray:
     """A turn of the prediction's angle from its first orientation: in place, along an arc, or around a subject."""
     assert action.turn is not None
-    made = angle_of(turn)
+    angle = angle_of(turn)
     chord = float(np.linalg.norm(turn[-1, :3, 3] - turn[0, :3, 3]))
-    sine = np.sin(np.radians(made) / 2)
-    told = made >= RADIUS_TURN and sine >= 1e-6
-    degrees = max(made, USUAL_TURN) if told else USUAL_TURN
-    depth = max(chord / (2 * sine), USUAL_DEPTH) if told else USUAL_DEPTH
+    sine = np.sin(np.radians(angle) / 2)
+    has_radius = angle >= RADIUS_TURN and sine >= 1e-6
+    degrees = max(angle, USUAL_TURN) if has_radius else USUAL_TURN
+    depth = max(chord / (2 * sine), USUAL_DEPTH) if has_radius else USUAL_DEPTH
     part = _own_path(len(turn), action, degrees, depth, first_person=perspective == FIRST_PERSON)
     away = np.linalg.norm(turn[:, :3, 3] - turn[0, :3, 3], axis=1).mean() + 1e-12
     usual = np.linalg.norm(part[:, :3, 3] - part[0, :3, 3], axis=1).mean() + 1e-12
-    scale = 1.0 if made < STILL_TURN or away < STILL_WAY else away / usual
+    scale = 1.0 if angle < STILL_TURN or away < STILL_WAY else away / usual
     first = turn[0, :3, :3] @ part[0, :3, :3].T
-    out = np.tile(np.eye(4), (len(turn), 1, 1))
-    out[:, :3, :3] = first @ part[:, :3, :3]
-    out[:, :3, 3] = scale * (part[:, :3, 3] - part[0, :3, 3]) @ first.T
-    return out
+    return rigid_poses(first @ part[:, :3, :3], scale * (part[:, :3, 3] - part[0, :3, 3]) @ first.T)
 
 
 def _own_path(count: int, action: CameraAction, degrees: float, depth: float, *, first_person: bool) -> np.ndarray:

@@ -44,9 +44,9 @@ def reprojections(clip: ClipInfo, path: Path, *, convention: str = "auto", seed:
     refused = geometry.refused or ("" if geometry.depth is not None else "the file has no depth")
     rows = [] if refused else [pair for pair in pairwise(range(len(numbers))) if set(pair) <= pictures.keys()]
     errors = [_pair(geometry, pictures, a, b, np.random.default_rng([seed, a])) for a, b in rows]
-    kept = [k for k, error in enumerate(errors) if error is not None]
-    table = np.array([errors[k] for k in kept], dtype=float).reshape(-1, 3)
-    first, second = (np.array([numbers[rows[k][side]] for k in kept], dtype=np.int64) for side in (0, 1))
+    valid = [k for k, error in enumerate(errors) if error is not None]
+    table = np.array([errors[k] for k in valid], dtype=float).reshape(-1, 3)
+    first, second = (np.array([numbers[rows[k][side]] for k in valid], dtype=np.int64) for side in (0, 1))
     return Reprojections(first, second, table[:, 0], table[:, 1], table[:, 2].astype(np.int64), refused, geometry.maker)
 
 

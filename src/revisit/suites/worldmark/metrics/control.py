@@ -91,11 +91,11 @@ def direction(signal: Signal, steps: Mapping[int, float], rule: str) -> list[Key
         if not check_rule(rule) and _rests(signal, number):
             agreement, note = 0.0, "the camera is at rest"
             weight = 1.0 if np.isnan(weight) else weight
-        known = not np.isnan(weight)
-        parts = {"direction": agreement, **({"weight": weight} if known else {})}
-        if not known:
+        is_known = not np.isnan(weight)
+        parts = {"direction": agreement, **({"weight": weight} if is_known else {})}
+        if not is_known:
             note = "no depth was observed, so a step and a turn cannot be told apart"
-        scores.append(_key_score(signal, number, rounded(agreement * weight, rule) if known else None, parts, note))
+        scores.append(_key_score(signal, number, rounded(agreement * weight, rule) if is_known else None, parts, note))
     return scores
 
 
@@ -250,13 +250,15 @@ def control_metric(aspect: Aspect, family: Family) -> Metric:
         facts: dict[str, object] = {"flow": flow.maker, "keys": [_plain(one) for one in keys]}
         if aspect.needs_depth and split.maker and any(key != "W" and key != "S" for key in signal.names):
             facts["depth_by"] = split.maker
-        known = [one for one in keys if one.score is not None]
+        with_score = [one for one in keys if one.score is not None]
         if not keys:
             return Unscored("does_not_apply", f"{case.condition} has no key that this column asks about", facts)
-        if not known:
+        if not with_score:
             return Unscored(_kind(keys[0].note), f"{keys[0].key}: {keys[0].note}", facts)
-        values = np.array([100 * one.score for one in known if one.score is not None])
-        units = Series(frame=_first_frames(signal, known), value=values, segment=[one.number for one in known])
+        values = np.array([100 * one.score for one in with_score if one.score is not None])
+        units = Series(
+            frame=_first_frames(signal, with_score), value=values, segment=[one.number for one in with_score]
+        )
         return Score(float(values.mean()), units=units, facts=facts)
 
     initial = family[0]

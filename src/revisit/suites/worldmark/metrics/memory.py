@@ -191,8 +191,8 @@ def _gates(signal: Signal, number: int, borders: tuple[int, int, int], upstream:
     answer = None
     if len(back) > ANSWER_SAMPLES and means[1] >= 1e-6:
         means_of_three = np.convolve(back, np.ones(ANSWER_SAMPLES) / ANSWER_SAMPLES, mode="valid")[:-1]
-        found = np.flatnonzero(means_of_three >= ANSWERS * means[1])
-        answer = turn + int(found[0]) if len(found) else None
+        answering = np.flatnonzero(means_of_three >= ANSWERS * means[1])
+        answer = turn + int(answering[0]) if len(answering) else None
     if answer is None:
         return "the camera never turns back", 0
     if min(means) / max(*means, 1e-6) < ALIKE:

@@ -29,8 +29,8 @@ def global_memory(geometry: GeometryError) -> Score | Unscored:
     facts = {"error": geometry.median, "shared": geometry.shared, "geometry_by": geometry.maker}
     if not math.isfinite(geometry.median):
         return Unscored("no_overlap", "no point is seen by two frames", {**facts, "error": None, "shared": 0.0})
-    seen = [k for k, error in enumerate(geometry.error.tolist()) if math.isfinite(error)]
-    units = Series(frame=geometry.index[seen], value=geometry.error[seen])
+    rows = [k for k, error in enumerate(geometry.error.tolist()) if math.isfinite(error)]
+    units = Series(frame=geometry.index[rows], value=geometry.error[rows])
     return Score(100 / (1 + geometry.median / SCALE), raw=geometry.median, units=units, facts=facts)
 
 
