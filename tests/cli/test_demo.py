@@ -69,6 +69,43 @@ def _assert_figures_are_fresh(results, summary, rooms):
             assert any(line.startswith(ask) and sentence in line for line in figures["verdict"]), "run `make figures`"
 
 
+def test_nine_of_ten_other_seeds_hold():
+    seeds = _script("benchmarks/demo_seeds")
+    outcomes = json.loads(seeds.FILE.read_text(encoding="utf-8"))
+    again = "run benchmarks/demo_seeds.py --seeds 1-10"
+    assert outcomes["rooms"] == seeds.rooms(), f"the demo has other rooms now: {again}"
+    assert set(outcomes["seeds"]) >= set(map(str, range(1, 11))), again
+    assert sum(not outcomes["seeds"][str(seed)]["problems"] for seed in range(1, 11)) >= 9
+
+
+def test_a_seed_does_not_hold_if_a_failure_ties_with_perfect_or_another_model_is_first():
+    problems = _script("benchmarks/demo_seeds").problems
+    returned = {"perfect": 9, "forgets": 9, "resets": 9, "frozen": 0}
+
+    def verdict(ranks, beaten, counts=returned):
+        answer = {
+            "question": {"ask": "Is it still there?"},
+            "metric": "target_reappearance",
+            "sentence": "",
+            "best": [model for model, rank in ranks.items() if rank == 1],
+            "places": [{"model": model, "rank": rank} for model, rank in ranks.items()],
+            "pairs": [{"ahead": "perfect", "behind": model, "decided": True} for model in beaten],
+        }
+        models = {model: {"asked": 9, "returned": count} for model, count in counts.items()}
+        return {"look_away": {"models": models}, "answers": [answer]}
+
+    ranks = {"perfect": 1, "drifts": 1, "forgets": 3, "resets": 3}
+    assert problems(verdict(ranks, ["forgets", "resets"])) == []
+    (tied,) = problems(verdict({**ranks, "forgets": 1}, ["resets"]))
+    assert "perfect does not beat forgets" in tied
+    (second,) = problems(verdict({**ranks, "perfect": 2}, ["forgets", "resets"]))
+    assert "perfect is not first" in second
+    (unranked,) = problems(verdict({"perfect": 1, "resets": 2}, ["resets"]))
+    assert "forgets cannot be ranked" in unranked
+    (moving,) = problems(verdict(ranks, ["forgets", "resets"], {**returned, "frozen": 9}))
+    assert "not only frozen" in moving
+
+
 def test_pages_show_the_figures_of_the_last_runs():
     figures = _script("docs/make_figures")
     parts = figures.parts(json.loads(figures.FIGURES.read_text(encoding="utf-8")))
