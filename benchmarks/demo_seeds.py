@@ -69,12 +69,12 @@ def problems(verdict: Mapping[str, Any]) -> list[str]:
                 found.append(f"{ask} {answer['sentence']}")
             continue
         beaten = {pair["behind"] for pair in answer["pairs"] if pair["decided"] and pair["ahead"] == "perfect"}
-        ranks = {place["model"]: place["rank"] for place in answer["places"]}
-        if "perfect" not in answer["best"] or ranks.get("perfect") != 1:
+        ranked = {place["model"] for place in answer["places"]}
+        if "perfect" not in answer["best"]:
             found.append(f"{ask} perfect is not first: {answer['sentence']}")
-        if missing := [model for model in fails if model in ranks and model not in beaten]:
+        if missing := [model for model in fails if model in ranked and model not in beaten]:
             found.append(f"{ask} perfect does not beat {', '.join(missing)}: {answer['sentence']}")
-        if unscored := [model for model in fails if model not in ranks]:
+        if unscored := [model for model in fails if model not in ranked]:
             found.append(f"{ask} {', '.join(unscored)} cannot be ranked: {answer['sentence']}")
     return found
 

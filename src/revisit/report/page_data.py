@@ -195,8 +195,9 @@ def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, sc
 
 
 def _short_path(source: str) -> str:
-    """A path from the root as its last two names, which tell it apart; anything else as it is."""
-    return "/".join(PurePath(source).parts[-2:]) if PurePath(source).is_absolute() else source
+    """The last two names of a path from the root, which tell it apart; anything else as it is."""
+    path = PurePath(source)
+    return "/".join(path.parts[-2:]) if path.is_absolute() and len(path.parts) > 2 else source
 
 
 def _date(facts: Mapping[str, Any]) -> str:
