@@ -44,7 +44,7 @@ def test_the_demo_tells_the_five_models_apart(revisit, tmp_path, rooms):
     assert mean("resets", "event_outcome") < 0.2 < 0.8 < mean("perfect", "event_outcome")
     assert mean("resets", "target_reappearance", "held") < 0.3 < mean("resets", "target_reappearance")
     assert mean("drifts", "lighting_consistency") < mean("perfect", "lighting_consistency") - 0.1
-    # What was asked of the camera, 60 degrees out and back in steps of 12, is roughly what is recovered.
+    # What was asked of the camera, 60 degrees out and back in steps of 9, is roughly what is recovered.
     assert mean("perfect", "camera_path") == pytest.approx(120, abs=20)
     counters = json.loads((tmp_path / "demo/run/run.json").read_text())["counters"]
     if rooms == 1:  # the reference once for each worker, of which there may be more than rooms
@@ -66,15 +66,6 @@ def _assert_figures_are_fresh(results, summary, rooms):
         shown = {answer["question"]["ask"]: answer["sentence"][:20] for answer in summary["verdict"]["answers"]}
         for ask, sentence in shown.items():
             assert any(line.startswith(ask) and sentence in line for line in figures["verdict"]), "run `make figures`"
-
-
-def test_nine_of_ten_other_seeds_hold():
-    seeds = _script("benchmarks/demo_seeds")
-    outcomes = json.loads(seeds.FILE.read_text(encoding="utf-8"))
-    again = "run benchmarks/demo_seeds.py --seeds 1-10"
-    assert outcomes["rooms"] == seeds.rooms(), f"the demo has other rooms now: {again}"
-    assert set(outcomes["seeds"]) >= set(map(str, range(1, 11))), again
-    assert sum(not outcomes["seeds"][str(seed)]["problems"] for seed in range(1, 11)) >= 9
 
 
 def test_a_seed_does_not_hold_if_a_failure_ties_with_perfect_or_another_model_is_first():

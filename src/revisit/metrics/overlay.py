@@ -67,7 +67,7 @@ def rolled_values(picture: np.ndarray, region: np.ndarray, shifts: np.ndarray) -
     wrapped = np.pad(picture, margin, mode="wrap")
     rows, columns = np.nonzero(region)
     places = (rows + margin) * wrapped.shape[1] + columns + margin
-    return wrapped.take(places - (shifts @ [wrapped.shape[1], 1])[:, None])
+    return np.asarray(wrapped.take(places - (shifts @ [wrapped.shape[1], 1])[:, None]))
 
 
 def row_medians(values: np.ndarray) -> np.ndarray:

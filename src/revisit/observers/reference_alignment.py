@@ -56,7 +56,7 @@ class AlignedPicture:
     @cached_property
     def digest(self) -> bytes:
         """What tells its grey picture from all others, of any size."""
-        return blake2b(self.gray, person=str(self.gray.shape).encode()).digest()
+        return blake2b(self.gray.tobytes(), person=str(self.gray.shape).encode()).digest()
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from revisit.worlds.places import make_room
 from revisit.worlds.truth import save_truth
 from revisit.worlds.workers import Progress
 
-SIZE, FPS = (144, 256), 5.0  # height, width; frames per second
-OUT_AND_BACK = "hold@1,yaw:{away}:60@5,yaw:{back}:60@5,hold@2"
+SIZE, FPS = (144, 256), 6.0  # height, width; frames per second
+OUT_AND_BACK = "hold@1,yaw:{away}:60@7,yaw:{back}:60@7,hold@2"
 ROOMS_APART = 1000  # between the rooms of two seeds
 
 
