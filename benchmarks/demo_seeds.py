@@ -3,10 +3,11 @@
 A seed holds if *perfect* is first in every question of memory, tied only with models that do not fail there, every
 model that fails in a question is beaten by *perfect* in it, and only *frozen* does not look away and come back.
 
-    python benchmarks/demo_seeds.py --seeds 1-10 --out build/demo_seeds.jsonl
+    python benchmarks/demo_seeds.py --seeds 1-10
 
-Seconds are of the processor, rendering and evaluating together; --all asks all metrics and writes the report, as
-`revisit demo` does, else only those of the verdict.
+benchmarks/demo_seeds.json has the outcome of every seed, and the rooms and their length; outcomes of other rooms are
+dropped when a seed is added. Seconds are of the processor, rendering and evaluating together; --all asks all metrics
+and writes the report, as `revisit demo` does, else only those of the verdict.
 """
 
 from __future__ import annotations
@@ -24,9 +25,35 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from revisit.worlds.demo import FAILS, render_demo
+from revisit.media.files import write_text
+from revisit.worlds.demo import FAILS, FPS, SCENES, SIZE, render_demo
 
+FILE = Path(__file__).with_suffix(".json")
 METRICS = [*FAILS]
+
+
+def rooms() -> dict[str, Any]:
+    """What is rendered for every seed: outcomes of other rooms say nothing about these."""
+    return {
+        "scenes": {scene.name: scene.script for scene in SCENES},
+        "size": list(SIZE),
+        "fps": FPS,
+        "fails": {metric: list(models) for metric, models in FAILS.items()},
+    }
+
+
+def load(path: Path = FILE) -> dict[str, Any]:
+    """The outcomes of the present rooms, by seed."""
+    stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return stored if stored.get("rooms") == rooms() else {"rooms": rooms(), "seeds": {}}
+
+
+def store(row: Mapping[str, Any], path: Path = FILE) -> None:
+    """Add the outcome of a seed to a file."""
+    outcomes = load(path)
+    seeds = {**outcomes["seeds"], str(row["seed"]): {key: row[key] for key in row if key != "seed"}}
+    outcomes["seeds"] = dict(sorted(seeds.items(), key=lambda item: int(item[0])))
+    write_text(path, json.dumps(outcomes, indent=1, ensure_ascii=False) + "\n")
 
 
 def problems(verdict: Mapping[str, Any]) -> list[str]:
@@ -42,12 +69,12 @@ def problems(verdict: Mapping[str, Any]) -> list[str]:
                 found.append(f"{ask} {answer['sentence']}")
             continue
         beaten = {pair["behind"] for pair in answer["pairs"] if pair["decided"] and pair["ahead"] == "perfect"}
-        ranks = {place["model"]: place["rank"] for place in answer["places"]}
-        if "perfect" not in answer["best"] or ranks.get("perfect") != 1:
+        ranked = {place["model"] for place in answer["places"]}
+        if "perfect" not in answer["best"]:
             found.append(f"{ask} perfect is not first: {answer['sentence']}")
-        if missing := [model for model in fails if model in ranks and model not in beaten]:
+        if missing := [model for model in fails if model in ranked and model not in beaten]:
             found.append(f"{ask} perfect does not beat {', '.join(missing)}: {answer['sentence']}")
-        if unscored := [model for model in fails if model not in ranks]:
+        if unscored := [model for model in fails if model not in ranked]:
             found.append(f"{ask} {', '.join(unscored)} cannot be ranked: {answer['sentence']}")
     return found
 
@@ -89,7 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="1-2", help="first and last, such as 1-10; 0 is the demo itself")
     parser.add_argument("--all", action="store_true", help="all metrics, and the report")
-    parser.add_argument("--out", type=Path, help="file to which a line per seed is added")
+    parser.add_argument("--out", type=Path, default=FILE, help="file to which outcomes are added")
     options = parser.parse_args()
     first, _, last = options.seeds.partition("-")
     rows = []
@@ -101,10 +128,7 @@ def main() -> None:
             f"seed {seed}: {'; '.join(row['problems']) or 'holds'} ({row.get('cpu_seconds')} s of the processor)",
             flush=True,
         )
-        if options.out:
-            options.out.parent.mkdir(parents=True, exist_ok=True)
-            with options.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        store(row, options.out)
     seconds = sorted(row["cpu_seconds"] for row in rows if "cpu_seconds" in row)
     print(f"{sum(not row['problems'] for row in rows)} of {len(rows)} seeds hold; seconds of the processor: best "
           f"{seconds[0]}, median {median(seconds)}, worst {seconds[-1]}")  # fmt: skip

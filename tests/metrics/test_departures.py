@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import cv2
@@ -16,6 +16,7 @@ from revisit.evidence.reference_alignment import Departures
 from revisit.metrics.appearance_difference import cut_away, unsteady_light
 from revisit.metrics.overlay import blobs, lab_of, light_between, step_vectors, warped
 from revisit.metrics.target_difference import unlikeness
+from revisit.observers import reference_alignment
 from revisit.observers.cuts import cut_signal
 from revisit.observers.frames import frame_facts
 from revisit.observers.reference_alignment import departures
@@ -74,6 +75,29 @@ rng = np.random.default_rng(0)
 def observed(clip: list[Picture], truth: list[Picture]) -> Departures:
     made: Departures = look(departures, as_frames(clip, 8), 8, reference=as_frames(truth, 8))
     return made
+
+
+def test_a_reference_is_joined_once_for_all_clips_that_are_compared_with_it(monkeypatch):
+    joins = []
+
+    def counted(maker, a, b):
+        joins.append((a, b))
+        return join(maker, a, b)
+
+    join = reference_alignment.join
+    monkeypatch.setattr(reference_alignment, "join", counted)
+    monkeypatch.setattr(reference_alignment, "_reference_joins", {})
+    clip, truth = STILL_TRUTH[:6], MOVED_TRUTH[-6:]
+    alone = observed(clip, truth)
+    first = len(joins)
+    again = observed(clip, truth)
+    assert first == 6 + 5 + len(reference_alignment._reference_joins)
+    assert len(joins) - first == 6 + 5  # with the reference, and from frame to frame of the clip
+    assert all(np.array_equal(getattr(alone, field.name), getattr(again, field.name)) for field in fields(alone))
+    other = observed(clip, truth[::-1])  # another order of the same frames is another reference
+    monkeypatch.setattr(reference_alignment, "_reference_joins", {})
+    fresh = observed(clip, truth[::-1])
+    assert all(np.array_equal(getattr(other, field.name), getattr(fresh, field.name)) for field in fields(other))
 
 
 def answer(id: str, seen: Departures, case: Case = CASE) -> Score | Unscored:

@@ -11,7 +11,8 @@ import pytest
 from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.frames import CasePhases
-from revisit.metrics.outcome import event_outcome
+from revisit.metrics.outcome import best_shift, event_outcome
+from revisit.metrics.overlay import averaged, row_medians
 from revisit.observers.paired_pictures import paired_views
 from tests.looking import as_frames, look, read, wall, window
 
@@ -94,3 +95,26 @@ def test_an_empty_beaker_is_told_from_a_filled_one(shared: Path):
     assert scores["gt"] == 1
     assert scores["svc"] < 0.25
     assert min(scores["lingbot"], scores["wan"]) > 0.5
+
+
+@pytest.mark.parametrize(("start", "reach"), [((0, 0), 4), ((-6, 8), 1)])
+def test_the_best_shift_is_that_of_rolling_and_taking_medians_one_by_one(start, reach):
+    rng = np.random.default_rng(1)
+    moving = averaged(rng.uniform(0, 255, (45, 80)), 2)
+    fixed = np.roll(moving, (start[0] + 1, start[1] - 1), axis=(0, 1)) + rng.normal(20, 2, moving.shape)
+    region = rng.random(moving.shape) < 0.6
+    tries = []
+    for y in range(start[0] - reach, start[0] + reach + 1):
+        for x in range(start[1] - reach, start[1] + reach + 1):
+            change = (np.roll(moving, (y, x), axis=(0, 1)) - fixed)[region]
+            tries.append((float(np.median(np.abs(change - np.median(change)))), abs(y) + abs(x), y, x))
+    away, _, y, x = min(tries)
+    assert best_shift(moving, fixed, region, start, reach) == (y, x, away)
+    assert (y, x) == (start[0] + 1, start[1] - 1)
+
+
+@pytest.mark.parametrize("count", [1, 2, 9, 10])
+def test_row_medians_are_those_of_numpy(count):
+    values = np.random.default_rng(count).normal(size=(7, count))
+    assert np.array_equal(row_medians(values), np.median(values, axis=1))
+    assert np.isnan(row_medians(values[:, :0])).all()

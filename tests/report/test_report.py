@@ -178,12 +178,30 @@ def clip_of(run: Run, **options: Any) -> dict[str, Any]:
     return next(clip for clip in clips_of(run) if not clip["id"].startswith("still@"))
 
 
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("/home/a/long/way/videos", "way/videos"),
+        ("/videos", "/videos"),
+        ("videos", "videos"),
+        ("s3://a/b/c", "s3://a/b/c"),
+    ],
+)
+def test_the_head_names_the_end_of_a_path_and_all_of_it_in_a_tooltip(tmp_path: Path, source: str, words: str) -> None:
+    run = make_run(tmp_path)
+    facts = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
+    (run.path / "run.json").write_text(json.dumps({**facts, "request": {"source": source}}), encoding="utf-8")
+    page = read(Run(run.path))
+    assert words in page.words
+    assert ("bdi", {"title": source}) in page.tags
+
+
 def test_the_page_holds_what_a_reader_asks_for(tmp_path: Path) -> None:
     run = make_run(tmp_path, target={"name": "cup", "box": [0.1, 0.2, 0.3, 0.4]})
     page = read(run)
     words = " ".join(page.words)
     for expected in (
-        "Which model remembers best?", "Any folder of videos", "/data/kitchen", "corrected:22222222",
+        "Which model remembers best?", "Any folder of videos", "data/kitchen", "corrected:22222222",
         "Does it look the same?", "has a score", "Worst moments",
         "does not pose the test", "Return consistency", "0.61", "1/1", "0/1", "2026-01-02 03:05 UTC",
         "revisit eval 'kitchen'", "line 3",

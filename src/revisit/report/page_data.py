@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from revisit.core import SUITES
@@ -95,6 +95,7 @@ def _part(summary: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]
 def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, scenes: int) -> Context:
     suite = SUITES[facts["suite"]].title if facts["suite"] in SUITES else facts["suite"]
     request = facts.get("request") or {}
+    source = request.get("source") or "not recorded"
     badges = []
     if summary.get("partial"):
         badges.append(f"Partial: {cases} of {summary['total_cases']} clips (--limit {summary['partial']})")
@@ -103,7 +104,8 @@ def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, sc
     return {
         "suite": suite,
         "badges": badges,
-        "source": request.get("source") or "not recorded",
+        "source": source,
+        "place": _short_path(source),
         "facts": [
             pluralize(cases, "clip"),
             pluralize(scenes, "scene"),
@@ -112,6 +114,12 @@ def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, sc
             _date(facts),
         ],
     }
+
+
+def _short_path(source: str) -> str:
+    """The last two names of a path from the root, which tell it apart; anything else as it is."""
+    path = PurePath(source)
+    return "/".join(path.parts[-2:]) if path.is_absolute() and len(path.parts) > 2 else source
 
 
 def _date(facts: Mapping[str, Any]) -> str:

@@ -55,7 +55,9 @@ class Ranking:
     higher_is_better: bool = True
 
     def is_better(self, one: str, other: str) -> bool:
-        """Whether one stands before another, however little."""
+        """Whether one stands before another, however little; not where they score the same on all common clips."""
+        if any(not pair.wins and not pair.losses and {pair.ahead, pair.behind} == {one, other} for pair in self.pairs):
+            return False  # what one of them scores on further clips says nothing of the other
         difference = self.adjusted[one] - self.adjusted[other]
         return difference > 0 if self.higher_is_better else difference < 0
 

@@ -25,8 +25,8 @@ from revisit.worlds.places import make_room
 from revisit.worlds.truth import save_truth
 from revisit.worlds.workers import Progress
 
-SIZE, FPS = (144, 256), 8.0  # height, width; frames per second
-OUT_AND_BACK = "hold@2,yaw:{away}:60@7,yaw:{back}:60@7,hold@5"
+SIZE, FPS = (144, 256), 6.0  # height, width; frames per second
+OUT_AND_BACK = "hold@1,yaw:{away}:60@7,yaw:{back}:60@7,hold@2"
 ROOMS_APART = 1000  # between the rooms of two seeds
 
 
@@ -45,15 +45,15 @@ class DemoScene:
 
 # Enough rooms that every question names the models that fail in it; benchmarks/demo_seeds.py tries other rooms.
 SCENES = (
-    DemoScene("chest", "opening"),
     DemoScene("ball", "moved"),
     DemoScene("gift", "changed"),
     DemoScene("rocket", "moved"),
-    DemoScene("flask", "foaming"),
+    DemoScene("chest", "moved"),
     DemoScene("figure", "moved"),
-    DemoScene("vase", "moved"),
+    DemoScene("vase", "changed"),
     DemoScene("gift", "moved"),
     DemoScene("snowman", "moved"),
+    DemoScene("vase", "moved"),
 )
 
 FAILS = {  # metric that answers a question -> the models that fail in it

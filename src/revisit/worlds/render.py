@@ -310,12 +310,16 @@ def _nearest_root(a: np.ndarray, b: np.ndarray, c: np.floating) -> np.ndarray:
 
 def _clip_near(corners: np.ndarray) -> np.ndarray:
     """The part of a polygon (camera axes) in front of the near plane."""
+    ahead = (corners[:, 2] >= NEAR).tolist()
+    if all(ahead) or not any(ahead):
+        return corners if ahead[0] else corners[:0]
     kept = []
-    for one, other in zip(corners, np.roll(corners, -1, axis=0), strict=True):
-        if one[2] >= NEAR:
+    for k, one in enumerate(corners):
+        if ahead[k - 1] != ahead[k]:
+            last = corners[k - 1]
+            kept.append(last + (NEAR - last[2]) / (one[2] - last[2]) * (one - last))
+        if ahead[k]:
             kept.append(one)
-        if (one[2] >= NEAR) != (other[2] >= NEAR):
-            kept.append(one + (NEAR - one[2]) / (other[2] - one[2]) * (other - one))
     return np.array(kept).reshape(-1, 3)
 
 

@@ -319,7 +319,7 @@ def _speckle(
     for _ in range(count):
         x, y = int(rng.integers(image.shape[1])), int(rng.integers(image.shape[0]))
         axes = tuple(max(int(v), 1) for v in rng.uniform(*size, 2) * TEXELS)
-        level = int(128 + 127 * rng.uniform(0.3, 1) * (1 if strength < 0 else rng.choice([-1, 1])))
+        level = int(128 + 127 * rng.uniform(0.3, 1) * (1 if strength < 0 else 2 * int(rng.integers(2)) - 1))
         cv2.ellipse(blots, (x, y), axes, float(rng.uniform(0, 180)), 0, 360, level, -1, cv2.LINE_AA)
     return _shaded(image, (blots.astype(np.float32) - 128) * (strength / 127))
 
