@@ -144,6 +144,30 @@ def test_keypoints_and_descriptors_are_those_of_the_published_code(small_weights
     np.testing.assert_allclose(one.descriptors[:5, :4], PUBLISHED_DESCRIPTORS, atol=1e-4)
 
 
+def test_matches_follow_a_known_homography(small_weights: Path) -> None:
+    """A picture of blocks turned by 10 degrees, shrunk and tilted, darker and noisy: most matches land right, and OpenCV
+    recovers from them where the corners went."""
+    rng = np.random.default_rng(3)
+    rgb = np.full((256, 384, 3), 128, np.uint8)
+    for _ in range(250):
+        x, y, w, h = (int(value) for value in rng.integers(0, (384, 256, 60, 60)))
+        cv2.rectangle(rgb, (x, y), (x + w, y + h), tuple(int(value) for value in rng.integers(0, 256, 3)), -1)
+    turn = np.vstack([cv2.getRotationMatrix2D((192, 128), 10, 0.8), [2e-4, 1e-4, 1]])
+    warped = cv2.warpPerspective(rgb, turn, (384, 256), borderValue=(128, 128, 128))
+    dark = np.clip(0.7 * warped + rng.normal(0, 4, warped.shape), 0, 255).astype(np.uint8)
+    with torch.inference_mode():
+        a, b = xfeat.local_features(runtime.on_device([rgb, dark]))
+    pairs = xfeat.match(a, b)
+    landed = cv2.perspectiveTransform(a.xy[pairs[:, 0]][None], turn)[0]
+    off = np.hypot(*(landed - b.xy[pairs[:, 1]]).T)
+    assert len(pairs) > 300 and (off < 3).mean() > 0.7
+    recovered, _ = cv2.findHomography(a.xy[pairs[:, 0]], b.xy[pairs[:, 1]], cv2.USAC_MAGSAC, 3.0, maxIters=1000)
+    corners = np.array([[[0, 0], [383, 0], [383, 255], [0, 255]]], np.float32)
+    there, truth = (cv2.perspectiveTransform(corners, one)[0] for one in (recovered, turn))
+    assert np.hypot(*(there - truth).T).max() < 2
+
+
+@pytest.mark.long
 def test_a_return_is_told_from_another_place(shared: Path, small_weights: Path) -> None:
     """First and last frames of a clip that comes back and of one that does not."""
     counts, cosines = [], []
