@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from revisit.core import MissingPrerequisite
 from revisit.networks import settings
@@ -44,10 +45,10 @@ def providers() -> list[Any]:
     return [("CUDAExecutionProvider", exact), "CPUExecutionProvider"]
 
 
-def run(path: Path, numbers: np.ndarray) -> list[np.ndarray]:
-    """All outputs of a network with one input, in the order of the file."""
+def run(path: Path, numbers: np.ndarray, dtype: DTypeLike = np.float32) -> list[np.ndarray]:
+    """All outputs of a network with one input of this type, in the order of the file."""
     network = session(path)
-    outputs = network.run(None, {network.get_inputs()[0].name: np.ascontiguousarray(numbers, dtype=np.float32)})
+    outputs = network.run(None, {network.get_inputs()[0].name: np.ascontiguousarray(numbers, dtype=dtype)})
     return [np.asarray(output) for output in outputs]
 
 
