@@ -24,6 +24,7 @@ READ = (
     "style_departure", "structure_decay", "light_departure", "place_departure", "target_faded", "target_elsewhere",
     "target_colour", "target_pattern", "target_outline", "target_doubled", "first_state", "last_state",
     "frozen_camera", "target_reappearance", "lighting_consistency", "style_consistency", "event_outcome",
+    "time_to_collapse", "edge_sharpness", "target_in_view",
 )  # fmt: skip
 
 

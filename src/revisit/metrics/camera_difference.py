@@ -50,7 +50,8 @@ def camera_paths_along(departures: Departures) -> CameraPaths | Unscored:
     direction = truth[far] - truth[0]
     length = float(np.linalg.norm(direction))
     if length < LEAST_WAY:
-        return Unscored("at_rest", f"the camera of the reference hardly moves ({length:.2f} frame widths)")
+        facts = {"reference_widths": round(length, 3)}
+        return Unscored("at_rest", f"the camera of the reference hardly moves ({length:.2f} frame widths)", facts)
     axis = direction / length
     difference = path - truth
     return CameraPaths(
@@ -122,7 +123,8 @@ def return_shortfall(paths: CameraPaths) -> Score | Unscored:
     end = float(np.median(apart[-2:]))
     back = int(paths.reference.argmax())
     units = Series(frame=paths.index[back:], value=np.abs(apart[back:]) / paths.reference.max())
-    return Score(abs(end) / float(paths.reference.max()), raw=end, units=units)
+    facts = {"reference_returns": round(1 - float(np.median(paths.reference[-2:]) / paths.reference.max()), 3)}
+    return Score(abs(end) / float(paths.reference.max()), raw=end, units=units, facts=facts)
 
 
 @sign(

@@ -191,4 +191,5 @@ def edge_sharpness(statistics: PictureStatistics) -> Score | Unscored:
         return Unscored("not_followed", "fewer than three frames have edges whose sharpness can be measured")
     values = statistics.sharpness[known].astype(float)
     units = Series(frame=statistics.index[known], value=values)
-    return Score(float(np.median(values)), units=units)
+    late = float(np.median(values[-max(3, round(LAST_SHARE * len(values))) :]))
+    return Score(float(np.median(values)), units=units, facts={"late": round(late, 3)})
