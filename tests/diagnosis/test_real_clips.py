@@ -62,7 +62,11 @@ def test_counts_of_contradicted_and_missed_kinds() -> None:
         "b": NotedKinds(("blur",), ("blur",), ()),
         "c": NotedKinds((), (), ()),
     }
-    seen = {"a": diagnosis("cut blur", "vanish"), "b": diagnosis("style", untold="blur cut"), "elsewhere": diagnosis("")}
+    seen = {
+        "a": diagnosis("cut blur", "vanish"),
+        "b": diagnosis("style", untold="blur cut"),
+        "elsewhere": diagnosis(""),
+    }
     found = compare(seen, noted)
     assert found.clips == 2 and found.findings == 3 and found.contradicted == [("a", "blur"), ("b", "style")]
     assert found.first == 2 and found.first_missed == ["b"]

@@ -125,7 +125,9 @@ def test_sharpness_follows_the_width_of_an_edge() -> None:
     picture = np.tile(step, (180, 1))
     values = [sharpness_of(cv2.GaussianBlur(picture, (0, 0), sigma)) for sigma in (0.3, 1.5, 3.0, 8.0)]
     assert values == sorted(values, reverse=True)
-    assert values[0] >= 0.9 and values[-1] == pytest.approx(0.25, abs=0.03)  # a slope is four times as steep at a quarter
+    assert values[0] >= 0.9 and values[-1] == pytest.approx(
+        0.25, abs=0.03
+    )  # a slope is four times as steep at a quarter
 
 
 def test_blur_is_found_and_smooth_things_are_not_blur() -> None:

@@ -1,8 +1,8 @@
 """Diagnoses of real clips against what people noted of them, kind by kind.
 
 A file of notes has an object per clip with three lists of kinds of failure: `first`, any of which is the first thing
-noted; `shown`, all that was noted; `open`, what is arguable or was not noted either way. Any other kind that a diagnosis
-finds is contradicted.
+noted; `shown`, all that was noted; `open`, what is arguable or was not noted either way. Any other kind that is found
+is contradicted.
 """
 
 from __future__ import annotations

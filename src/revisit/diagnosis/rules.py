@@ -64,10 +64,10 @@ def held_back(kind_id: str, answer: RuleAnswer, rule: RuleAnswer | None, scores:
         # A style lies over the whole picture; a thing that grew does not.
         shared = abs(scores.of("time_to_collapse", "chroma_change"))
         return _at_most(answer, max(between(shared, 0.05, 0.2), DENIED))
-    if kind_id == "state_reset" and rule is not None and rule.sure > answer.sure:
+    if kind_id == "state_reset" and rule is not None:
         # In the target's box nothing happened, or what happened there speaks for a reset as well.
-        if not scores.known("first_state") or answer.sure >= UNDECIDED:
-            return rule
+        agree = not scores.known("first_state") or answer.sure >= UNDECIDED
+        return rule if agree and rule.sure > answer.sure else answer
     if kind_id in ("late_return", "partial_return") and not reference_returns(scores):
         return NO
     if kind_id in ("frozen_camera", "timid_camera") and cues_disagree(scores):

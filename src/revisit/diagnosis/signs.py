@@ -94,8 +94,7 @@ def camera_signs(scores: Scores) -> dict[str, float]:
         "ends short": between(short, 0.15, 0.4),
         "ends off": between(short, 0.02, 0.1),
         "late": between(scores.of("return_delay"), 0.08, 0.2),
-        # chained steps stray by themselves: only frames that lie over the reference's can show a drift
-        "strays": between(scores.of("camera_strays"), 0.01, 0.03) * scores.of("camera_strays", "direct"),
+        "strays": between(scores.of("camera_strays"), 0.01, 0.03),
     }
 
 

@@ -84,9 +84,7 @@ def decay(statistics: PictureStatistics, seconds: np.ndarray) -> Decay:
             scale(since(statistics.density), MORE_DENSITY),
         ]
     )
-    from_the_start = np.minimum(
-        scale(statistics.coherence, NO_DIRECTION), scale(statistics.density, FULL_DENSITY)
-    )
+    from_the_start = np.minimum(scale(statistics.coherence, NO_DIRECTION), scale(statistics.density, FULL_DENSITY))
     same_view = likeness(statistics.thumbnail, first.stop // 2) >= SAME_VIEW
     light = since(np.log(statistics.light.reshape(n, -1) + LIGHT_FLOOR))
     brighter = np.median(light, axis=1)

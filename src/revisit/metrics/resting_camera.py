@@ -1,7 +1,7 @@
 """Beside a reference whose camera rests: is the target in view what it is in the truth?
 
-Where nothing is looked away from, memory is not tested, and yet a target may vanish, become another or never do what it
-does in the truth. Evidence: `PairedViews`, small pictures of clip and reference at the same times, and the target's box.
+Where the camera does not look away, memory is not tested, and yet a target may vanish, become another or never do what
+it does in the truth. Evidence: `PairedViews`, small pictures of clip and reference at the same times.
 """
 
 from __future__ import annotations

@@ -96,8 +96,8 @@ def evenness(strength: np.ndarray) -> float:
 def edge_sharpness(luma: np.ndarray) -> float:
     """Median of fine over coarse gradient on the strongest edges; nan where there are none.
 
-    The gradient of a sharp edge, per pixel, is about the same at a quarter of the size; that of a soft one is up to four
-    times as large there, for the step is the same and has fewer pixels.
+    The gradient of a sharp edge, per pixel, is about the same at a quarter of the size; that of a soft one is up to
+    four times as large there, for the step is the same and has fewer pixels.
     """
     import cv2
 
