@@ -164,7 +164,8 @@ def test_collapse_and_blur_are_asked_of_every_clip():
     decayed = {**facts, "collapse": 1.0, "frames": [40, 80]}
     found = diagnose(sound | {"time_to_collapse": scored("time_to_collapse", 0.5, decayed)})
     assert kinds(found) == ["collapse"] and found.findings[0].frames == (40, 80)
-    assert kinds(diagnose(sound | {"edge_sharpness": scored("edge_sharpness", 0.35)})) == ["blur"]
+    soft = diagnose(sound | {"edge_sharpness": scored("edge_sharpness", 0.35)})
+    assert soft.words == "never left, perhaps blur (0.70)"  # or a bare wall
 
 
 def test_smooth_things_are_no_blur_and_what_grows_is_no_style():

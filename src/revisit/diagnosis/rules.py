@@ -49,8 +49,7 @@ IN_VIEW = frozenset({"style", "lighting", "vanish", "texture_drift", "state_froz
 
 def by_rule(scores: Scores) -> dict[str, RuleAnswer]:
     """What the rules say, by kind; each counts where the fitted models do not know the signs of the kind."""
-    answers = {**_event(scores), **_return_pairs(scores), **_picture(scores), **_camera(scores)}
-    return {**answers, **_target(scores)}
+    return {**_event(scores), **_picture(scores), **_camera(scores), **_target(scores)}
 
 
 def held_back(kind_id: str, answer: RuleAnswer, rule: RuleAnswer | None, scores: Scores) -> RuleAnswer:
@@ -166,7 +165,7 @@ def _camera(scores: Scores) -> dict[str, RuleAnswer]:
 
 def _picture(scores: Scores) -> dict[str, RuleAnswer]:
     """Decay, blur, and another style or light of a view that is seen again or never left."""
-    answers: dict[str, RuleAnswer] = {}
+    answers = _return_pairs(scores)
     if scores.known("time_to_collapse") and "collapse" in scores.facts("time_to_collapse"):
         sign = scores.of("time_to_collapse", "collapse")
         frames = tuple(scores.frames("time_to_collapse"))
@@ -179,7 +178,10 @@ def _picture(scores: Scores) -> dict[str, RuleAnswer]:
                 answers["lighting"] = RuleAnswer(sure, between(light, 0, 0.8))
     if scores.known("edge_sharpness"):
         soft = 1 - _sharp(scores)
-        answers["blur"] = RuleAnswer(max(BY_GATE * soft, DENIED), soft)
+        # A bare wall has soft shades only: the reference, or the view's own first time, must say so as well.
+        returned = answers.get("blur", NO)
+        sure = max(BY_ONE_CUE * soft, returned.sure * soft, DENIED)
+        answers["blur"] = RuleAnswer(sure, max(soft, returned.strength))
     return answers
 
 

@@ -20,7 +20,7 @@ LEAST_PIXELS = 24
 
 @metric(
     id="target_in_view", version=1, title="Target against the truth, in view", unit="gray levels", range=(0, 255),
-    higher_is_better=False, needs=(Case, PairedViews), suites=("folder",), responds_to=("vanish",),
+    higher_is_better=False, needs=(Case, PairedViews), suites=("folder",), responds_to=("state reset in view",),
     blind_to=("a target of the same gray as what is behind it", "anything where a camera moves", "small targets"),
 )  # fmt: skip
 def target_in_view(case: Case, views: PairedViews) -> Score | Unscored:
