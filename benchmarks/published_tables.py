@@ -6,6 +6,7 @@ RUN has the clips of several models beside their references (cases <scene>/<mode
 table, {"table2": {model: {column: number}}}. For each metric that claims what a column claims, the mean over scenes is
 ranked against the column: Spearman's rho over the models, and a 95 % interval by drawing scenes with replacement
 (models are the same in each draw, so the interval tells how far rho depends on these scenes, not on these models).
+Rho is positive where both agree on what is better.
 """
 
 from __future__ import annotations

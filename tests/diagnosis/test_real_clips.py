@@ -143,6 +143,25 @@ def test_without_a_reference_an_absent_target_needs_evidence() -> None:
         assert "vanish" not in said, clip
 
 
+def test_the_page_has_these_figures() -> None:
+    beside, alone = compare(diagnoses("ref"), notes()), compare(diagnoses("alone"), notes())
+    page = (HERE.parents[1] / "docs/diagnosis.md").read_text(encoding="utf-8")
+    rows = {
+        row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:-1]]
+        for row in page.splitlines()
+        if row.startswith("| ")
+    }
+    assert [rows["findings (0.75 or more)"][k] for k in (1, 3)] == [str(one.findings) for one in (beside, alone)]
+    contradicted = rows["of them contradicted (95 % interval)"]
+    for cell, one in ((contradicted[1], beside), (contradicted[3], alone)):
+        low, high = (round(100 * share) for share in one.contradicted_interval)
+        assert cell == f"{len(one.contradicted)} ({low} to {high} %)"
+    first = rows["first thing noted is found or doubtful, of 16 clips"]
+    assert [first[k] for k in (1, 3)] == [str(one.first - len(one.first_missed)) for one in (beside, alone)]
+    decided = rows["kinds decided or doubtful"]
+    assert [decided[k] for k in (1, 3)] == [f"{round(100 * one.decided)} %" for one in (beside, alone)]
+
+
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("clip", ["Real_024/matrixgame", "HongKong_001/wan", "Real_024/opensora", "ZenGarden_001/gt"])
