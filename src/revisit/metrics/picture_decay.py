@@ -46,6 +46,7 @@ class Decay:
     sharpened: np.ndarray
     smeared: np.ndarray
     same_view: np.ndarray  # bool
+    margin: np.ndarray  # the plainest, as a multiple of where its sign is a half, and not cut off at its ends
     chroma: np.ndarray  # change of log chroma that all cells share; nan where another view is seen
     light: np.ndarray  # change of log light that all cells share, likewise
 
@@ -59,6 +60,11 @@ def scale(value: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
     """Where values lie between two ends, of which either may be the larger, 0 to 1."""
     low, high = ends
     return np.asarray(np.clip((np.asarray(value, float) - low) / (high - low), 0.0, 1.0))
+
+
+def multiple(value: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
+    """Values as multiples of the middle between two ends."""
+    return np.asarray(value, float) / (sum(ends) / 2)
 
 
 def running_median(values: np.ndarray, reach: int) -> np.ndarray:
@@ -77,24 +83,31 @@ def decay(statistics: PictureStatistics, seconds: np.ndarray) -> Decay:
     def since(values: np.ndarray) -> np.ndarray:
         return np.asarray(values - np.median(values[first], axis=0), float)
 
-    noise = np.minimum.reduce(
-        [
-            scale(-since(statistics.coherence), LESS_DIRECTION),
-            scale(since(statistics.speckle), MORE_SPECKLE),
-            scale(since(statistics.density), MORE_DENSITY),
-        ]
+    changes = (
+        (-since(statistics.coherence), LESS_DIRECTION),
+        (since(statistics.speckle), MORE_SPECKLE),
+        (since(statistics.density), MORE_DENSITY),
     )
+    noise = np.minimum.reduce([scale(change, ends) for change, ends in changes])
     from_the_start = np.minimum(scale(statistics.coherence, NO_DIRECTION), scale(statistics.density, FULL_DENSITY))
     same_view = likeness(statistics.thumbnail, first.stop // 2) >= SAME_VIEW
     light = since(np.log(statistics.light.reshape(n, -1) + LIGHT_FLOOR))
     brighter = np.median(light, axis=1)
     low, high = np.quantile(since(statistics.detail.reshape(n, -1)), (0.2, 0.8), axis=1)
     gained, lost = low - np.maximum(brighter, 0), high - np.minimum(brighter, 0)
-    sharpened = scale(gained, SHARPENED) * same_view * scale(trend(gained, seconds, same_view), STEADILY)
-    smeared = scale(-lost, SMEARED) * same_view * scale(trend(-lost, seconds, same_view), STEADILY)
+    steady = [scale(np.array(trend(change, seconds, same_view)), STEADILY) for change in (gained, -lost)]
+    sharpened = scale(gained, SHARPENED) * same_view * steady[0]
+    smeared = scale(-lost, SMEARED) * same_view * steady[1]
+    margin = np.maximum.reduce(
+        [
+            np.minimum.reduce([multiple(change, ends) for change, ends in changes]),
+            multiple(gained, SHARPENED) * same_view * (steady[0] >= COLLAPSED),
+            multiple(-lost, SMEARED) * same_view * (steady[1] >= COLLAPSED),
+        ]
+    )
     shared = [np.where(same_view, shared_change(change), np.nan) for change in
               (since(statistics.chroma.reshape(n, -1)), light)]  # fmt: skip
-    return Decay(np.maximum(noise, from_the_start), sharpened, smeared, same_view, *shared)
+    return Decay(np.maximum(noise, from_the_start), sharpened, smeared, same_view, margin, *shared)
 
 
 def shared_change(change: np.ndarray) -> np.ndarray:
@@ -158,9 +171,13 @@ def time_to_collapse(frames: FrameFacts, statistics: PictureStatistics) -> Score
         for name, values in (("chroma", signs.chroma), ("light", signs.light))
     }
     facts: dict[str, object] = {
-        "collapse": round(collapse, 3), **{name: round(value, 3) for name, value in parts.items()},
-        "first_view_at_end": bool(np.median(signs.same_view[-last:])), **shared, "collapsed_at_frame": None,
-    }  # fmt: skip
+        "collapse": round(collapse, 3),
+        "margin": round(float(np.median(signs.margin[-last:])), 3),
+        **{name: round(value, 3) for name, value in parts.items()},
+        "first_view_at_end": bool(np.median(signs.same_view[-last:])),
+        **shared,
+        "collapsed_at_frame": None,
+    }
     units = Series(frame=statistics.index, seconds=seconds, value=1 - sign)
     if collapse < COLLAPSED or not len(lasting):
         return Score(1.0, raw=collapse, units=units, facts=facts)
