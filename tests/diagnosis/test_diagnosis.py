@@ -30,7 +30,6 @@ PERFECT = {
     "target_outline": 1.0, "first_state": 0.0,
 }  # fmt: skip
 FACTS: dict[str, dict[str, Any]] = {
-    "camera_strays": {"direct": True},
     "light_departure": {"lightness": 0.0},
     "sharpness_departure": {"early": 0.0, "late": 0.0},
     "style_departure": {"chroma": 0.0},
@@ -52,13 +51,14 @@ def records(
     scores: dict[str, float] | None = None,
     facts: dict[str, Any] | None = None,
     without: tuple[str, ...] = (),
+    why: str = "no_overlap",
     **gates: str,
 ) -> dict[str, Record]:
     """Answers about a clip, perfect but for some scores; metrics whose id starts as in `without` are unscored."""
     made = {id: Record(CASE, id, True, "open", label=label) for id, label in gates.items()}
     for id, value in (PERFECT | (scores or {})).items():
         if id.startswith(without or ("-",)):
-            made[id] = Record(CASE, id, False, "unscored", reason=Reason("no_overlap", "nothing to compare"))
+            made[id] = Record(CASE, id, False, "unscored", reason=Reason(why, "nothing to compare"))
         else:
             made[id] = scored(id, value, (facts or {}).get(id, FACTS.get(id, {})))
     return made
@@ -100,7 +100,8 @@ def test_a_frozen_camera_closes_what_it_must():
     assert found.findings[0].sentence == "the camera never left"
     assert found.words.startswith("never left, camera frozen")
     assert "never left" in found.untold["state_reset"]
-    assert {id for id, kind in KINDS.items() if kind.memory} == set(found.untold)
+    # A camera that never left comes back neither late nor in part.
+    assert {id for id, kind in KINDS.items() if kind.memory} - {"late_return", "partial_return"} == set(found.untold)
 
 
 def test_what_is_unknown_is_untold_and_never_guessed():
@@ -129,14 +130,15 @@ def test_without_a_target_the_outcome_of_the_event_tells_a_reset():
 
 def test_without_a_reference_the_gates_and_the_clip_itself_speak():
     departures = tuple(id for id in PERFECT if id not in ("unsteady_light", "cut_away"))
-    left = records(without=departures, view_return="never left", camera_moved="frozen camera")
+    left = records(without=departures, why="no_reference", view_return="never left", camera_moved="frozen camera")
     assert kinds(diagnose(left)) == ["frozen_camera"]
-    moves = records(without=departures, view_return="never left", camera_moved="moves")
+    moves = records(without=departures, why="no_reference", view_return="never left", camera_moved="moves")
     moves["frozen_camera"] = scored("frozen_camera", 0.0)
     assert kinds(diagnose(moves)) == [] and diagnose(moves).words.startswith("never left")
-    cut = diagnose(records({"cut_away": 0.4, "unsteady_light": 20.0}, without=departures, view_return="left, returned"))
+    jumps = {"cut_away": 0.4, "unsteady_light": 20.0}
+    cut = diagnose(records(jumps, without=departures, why="no_reference", view_return="left, returned"))
     assert set(kinds(cut)) == {"cut", "flicker"}
-    soft = records(without=departures)
+    soft = records(without=departures, why="no_reference")
     soft["style_consistency"] = scored("style_consistency", 0.5, {"ratio": {"gradient_0": 0.3, "gradient_2": 0.9}})
     assert kinds(diagnose(soft)) == ["blur"]
 
@@ -146,6 +148,71 @@ def test_a_reference_at_rest_leaves_nothing_to_leave():
     assert "never left" in diagnose(answers).untold["vanish"]
     answers["camera_reach"] = Record(CASE, "camera_reach", False, "unscored", reason=Reason("at_rest", "any words"))
     assert "vanish" not in diagnose(answers).untold
+
+
+def test_collapse_and_blur_are_asked_of_every_clip():
+    departures = tuple(id for id in PERFECT if id not in ("unsteady_light", "cut_away"))
+    alone = records(without=departures, why="no_reference", view_return="never left")
+    alone["frozen_camera"] = scored("frozen_camera", 0.0)
+    assert {"collapse", "blur", "style"} <= set(diagnose(alone).untold)
+    facts = {"collapse": 0.0, "first_view_at_end": True, "chroma_change": 0.0, "light_change": 0.0}
+    sound = alone | {
+        "time_to_collapse": scored("time_to_collapse", 1.0, facts),
+        "edge_sharpness": scored("edge_sharpness", 0.9),
+    }
+    assert not {"collapse", "blur", "style", "lighting"} & set(diagnose(sound).untold) and not diagnose(sound).findings
+    decayed = {**facts, "collapse": 1.0, "frames": [40, 80]}
+    found = diagnose(sound | {"time_to_collapse": scored("time_to_collapse", 0.5, decayed)})
+    assert kinds(found) == ["collapse"] and found.findings[0].frames == (40, 80)
+    soft = diagnose(sound | {"edge_sharpness": scored("edge_sharpness", 0.35)})
+    assert soft.words == "never left, perhaps blur (0.70)"  # or a bare wall
+
+
+def test_smooth_things_are_no_blur_and_what_grows_is_no_style():
+    soft = {"sharpness_departure": 0.6}
+    assert kinds(diagnose(records(soft))) == ["blur"]
+    assert not diagnose(records(soft) | {"edge_sharpness": scored("edge_sharpness", 0.9)}).findings
+    other = records({"style_departure": 0.4}, {"style_departure": {"chroma": 0.5}})
+    assert kinds(diagnose(other)) == ["style"]
+    facts = {"collapse": 0.0, "first_view_at_end": True, "chroma_change": 0.0, "light_change": 0.0}
+    assert not diagnose(other | {"time_to_collapse": scored("time_to_collapse", 1.0, facts)}).findings
+
+
+def test_nobody_is_charged_with_what_the_reference_does_not_do():
+    answers = records({"return_shortfall": 1.0}, {"return_shortfall": {"reference_returns": 1.0}})
+    assert "partial_return" in kinds(diagnose(answers))
+    answers = records({"return_shortfall": 1.0}, {"return_shortfall": {"reference_returns": 0.0}})
+    assert "partial_return" not in kinds(diagnose(answers))
+    rests = records(without=("camera", "return"), why="at_rest", view_return="never left")
+    rests["frozen_camera"] = scored("frozen_camera", 1.0)
+    assert not diagnose(rests).findings and not diagnose(rests).doubtful
+    tilts = Record(
+        CASE, "camera_reach", False, "unscored", reason=Reason("at_rest", "x"), facts={"reference_widths": 0.08}
+    )
+    found = diagnose(rests | {"camera_reach": tilts})
+    assert not found.findings and [finding.kind for finding in found.doubtful] == ["frozen_camera"]
+
+
+def test_gate_and_camera_that_disagree_leave_it_open():
+    still = {"camera_reach": 0.02, "camera_standstill": 1.0}
+    found = diagnose(records(still, without=("camera_scale", "return_delay"), view_return="left, not returned"))
+    assert not found.findings and found.words == "left, did not return, perhaps camera frozen (0.70)"
+    assert "perhaps never left" in found.untold["state_reset"]
+
+
+def test_an_absent_target_needs_evidence():
+    departures = tuple(id for id in PERFECT if id not in ("unsteady_light", "cut_away"))
+
+    def said(view: str, target: str, confidence: float = 1.0) -> list[str]:
+        answers = records(without=departures, why="no_reference", view_return=view, target_return=target)
+        answers["target_return"] = answers["target_return"].changed(facts={"confidence": confidence})
+        found = diagnose(answers)
+        return ["untold"] if "vanish" in found.untold else [one.kind for one in found.findings + found.doubtful]
+
+    assert said("left, returned", "hidden, not returned") == ["vanish"]
+    assert said("left, not returned", "hidden, not returned") == ["untold"]
+    assert said("left, returned", "hidden, not returned", 0.25) == ["untold"]
+    assert said("left, returned", "hidden, returned") == []
 
 
 def test_the_summary_counts_by_model_and_is_empty_where_nobody_asked():

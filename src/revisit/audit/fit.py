@@ -23,9 +23,10 @@ import revisit
 from revisit.audit.grid import FPS, film
 from revisit.core import METRICS, SUITES, Case, Clip, Record, Target, digest
 from revisit.core.cases import InMemory
-from revisit.diagnosis.diagnose import LEFT, SURE_ENOUGH
+from revisit.diagnosis.diagnose import SURE_ENOUGH
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import evidence_for, signs_of
+from revisit.diagnosis.rules import LEFT
 from revisit.diagnosis.signs import CAMERA, Scores, signs
 from revisit.engine.in_memory import plan_of, score_cases
 from revisit.engine.request import observer_set

@@ -19,7 +19,6 @@ from revisit.networks import numeric_spread
 ARITHMETIC = 1e-6  # of metrics that only read numbers from files, answers of judges or the case itself
 SHARED = {  # not scored in those runs; rests on the same evidence as another metric that was, on the same scale
     "long_drift": "lighting_consistency",
-    "time_to_collapse": "style_consistency",
     **{f"{prefix}_{name}": name for prefix in ("memo", "mind_gsc", "mind_lcm") for name in ("psnr", "ssim")},
     "mind_gsc_mse": "ssim",  # a squared error moves even less
     "mind_lcm_mse": "ssim",

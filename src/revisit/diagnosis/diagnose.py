@@ -13,13 +13,12 @@ from typing import TypedDict
 from revisit.core import Record
 from revisit.diagnosis.kinds import KINDS, Kind
 from revisit.diagnosis.responses import confidence
-from revisit.diagnosis.signs import CAMERA, KNOWN_BY, Scores, between, signs
-from revisit.diagnosis.without_reference import RuleAnswer, asked_to_rest, by_rule
+from revisit.diagnosis.rules import IN_VIEW, RuleAnswer, asked_to_rest, by_rule, cues_disagree, held_back, never_left
+from revisit.diagnosis.signs import KNOWN_BY, Scores, between, signs
 
 ALL, MEMORY = frozenset(KINDS), frozenset(id for id, kind in KINDS.items() if kind.memory)
 SURE_ENOUGH = 0.5  # confidence from which a kind is more likely than not
 SURE = 0.75  # and from which it is a finding; below 1 - SURE it is denied, and in between it is too close to call
-LEFT = 0.35  # share of the reference's way: a camera that stays below it never left
 RETURNED = {
     "left, returned": "returned",
     "left, not returned": "left, did not return",
@@ -72,30 +71,30 @@ def diagnose(records: Mapping[str, Record]) -> Diagnosis:
     """The findings of one case, from its answers by metric and gate."""
     scores = Scores(records)
     signs_by_group = signs(scores)
-    never_left = _never_left(scores)
-    rests = asked_to_rest(scores)
+    rests, stays, unclear = asked_to_rest(scores), never_left(scores), cues_disagree(scores)
     ruled = by_rule(scores)
     findings: list[Finding] = []
     undecided: dict[str, str] = {}
     unknown = {group: str(scores.reason(by) or f"{by} was not asked") for group, by in KNOWN_BY.items()}
     for kind_id, kind in KINDS.items():
-        if kind.memory and (never_left or rests):
-            why = "was asked to rest" if rests else "never left"
-            undecided[kind_id] = f"the camera {why}, so memory was not tested"
-            continue
-        sure = confidence(kind_id, signs_by_group)
         answer = ruled.get(kind_id)
-        if sure is not None:
+        if kind.memory and (rests or stays or unclear):
+            if answer is None or kind_id not in IN_VIEW:
+                why = "was asked to rest" if rests else "never left" if stays else "perhaps never left"
+                undecided[kind_id] = f"the camera {why}, so memory was not tested"
+                continue
+        elif (sure := confidence(kind_id, signs_by_group)) is not None:
             strength = between(scores.of(kind.shown_by, default=kind.full[1]), *kind.full)
-            answer = RuleAnswer(sure, strength, tuple(scores.frames(kind.shown_by)))
+            fitted = RuleAnswer(sure, strength, tuple(scores.frames(kind.shown_by)))
+            answer = held_back(kind_id, fitted, answer, scores)
         if answer is None:
             undecided[kind_id] = unknown[kind.needs]
         elif answer.sure > 1 - SURE:
-            findings.append(_finding(kind_id, kind, answer, never_left))
+            findings.append(_finding(kind_id, kind, answer, stays))
     findings.sort(key=lambda finding: -finding.confidence)
     sure_ones = tuple(finding for finding in findings if finding.confidence >= SURE)
     doubtful = tuple(finding for finding in findings if finding.confidence < SURE)
-    return Diagnosis(sure_ones, doubtful, undecided, _words(sure_ones, doubtful, undecided, scores, never_left, rests))
+    return Diagnosis(sure_ones, doubtful, undecided, _words(sure_ones, doubtful, undecided, scores, stays, rests))
 
 
 def is_mostly_decided(undecided: Collection[str]) -> bool:
@@ -103,24 +102,11 @@ def is_mostly_decided(undecided: Collection[str]) -> bool:
     return all(2 * len(kinds.intersection(undecided)) < len(kinds) for kinds in (ALL, MEMORY))
 
 
-def _finding(kind_id: str, kind: Kind, answer: RuleAnswer, never_left: bool) -> Finding:
+def _finding(kind_id: str, kind: Kind, answer: RuleAnswer, stays: bool) -> Finding:
     sentence = kind.says
-    if never_left and kind_id in ("frozen_camera", "timid_camera"):
+    if stays and kind_id in ("frozen_camera", "timid_camera"):
         sentence = "the camera never left"
     return Finding(kind_id, kind.title, round(answer.strength, 3), round(answer.sure, 3), answer.frames, sentence)
-
-
-def _never_left(scores: Scores) -> bool:
-    """Whether the camera stayed at the first view: beside a reference that left, or by the gates without one."""
-    if scores.known(KNOWN_BY[CAMERA]):
-        return scores.of("camera_reach") < LEFT
-    stays = (
-        scores.label("view_return") in ("never left", "covered, not left")
-        or scores.label("camera_moved") == "frozen camera"
-    )
-    reason = scores.reason("camera_reach")
-    # Where a reference hardly moves, nothing was to leave.
-    return stays and not (reason is not None and reason.kind == "at_rest")
 
 
 def _words(
@@ -128,12 +114,12 @@ def _words(
     doubtful: Sequence[Finding],
     undecided: dict[str, str],
     scores: Scores,
-    stayed: bool,
+    stays: bool,
     rests: bool,
 ) -> str:
     """One line: whether the clip returned, each finding with its confidence, and what is more likely than not."""
     label = RETURNED.get(scores.label("view_return"), "")
-    label = "asked to rest" if rests else "never left" if stayed else label
+    label = "asked to rest" if rests else "never left" if stays else label
     parts = [f"{finding.title} ({finding.confidence:.2f})" for finding in findings]
     likely = [finding for finding in doubtful if finding.confidence >= SURE_ENOUGH]
     parts += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in likely]

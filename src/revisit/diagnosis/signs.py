@@ -24,6 +24,7 @@ READ = (
     "style_departure", "structure_decay", "light_departure", "place_departure", "target_faded", "target_elsewhere",
     "target_colour", "target_pattern", "target_outline", "target_doubled", "first_state", "last_state",
     "frozen_camera", "target_reappearance", "lighting_consistency", "style_consistency", "event_outcome",
+    "time_to_collapse", "edge_sharpness", "target_in_view",
 )  # fmt: skip
 
 
@@ -93,8 +94,7 @@ def camera_signs(scores: Scores) -> dict[str, float]:
         "ends short": between(short, 0.15, 0.4),
         "ends off": between(short, 0.02, 0.1),
         "late": between(scores.of("return_delay"), 0.08, 0.2),
-        # chained steps stray by themselves: only frames that lie over the reference's can show a drift
-        "strays": between(scores.of("camera_strays"), 0.01, 0.03) * scores.of("camera_strays", "direct"),
+        "strays": between(scores.of("camera_strays"), 0.01, 0.03),
     }
 
 

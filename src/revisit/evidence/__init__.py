@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from revisit.evidence.answers import JudgeAnswers
-    from revisit.evidence.appearance import IntegrityTokens, LabStats, NetworkPatches, PatchFeatures, StyleStats
+    from revisit.evidence.appearance import (
+        IntegrityTokens,
+        LabStats,
+        NetworkPatches,
+        PatchFeatures,
+        PictureStatistics,
+        StyleStats,
+    )
     from revisit.evidence.camera import CameraPath, ObservedCamera, RequestedCamera
     from revisit.evidence.fidelity import FrameFidelity, PairedViews, PerceptualDistance
     from revisit.evidence.frames import CasePhases, FrameFacts, Thumbnails
@@ -52,6 +59,7 @@ __all__ = [
     "PairedViews",
     "PatchFeatures",
     "PerceptualDistance",
+    "PictureStatistics",
     "PoseTrack",
     "RequestedCamera",
     "ReturnPairs",

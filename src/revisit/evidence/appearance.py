@@ -61,3 +61,19 @@ class StyleStats:
     gradient: Annotated[Array, "N, S; finite"]  # mean gradient of luma (0-1 per pixel) at S scales, fine to coarse
     contrast: Annotated[Array, "N; finite"]  # standard deviation of luma, 0-0.5
     saturation: Annotated[Array, "N; finite"]  # mean chroma, max - min of R, G, B, 0-1
+
+
+@evidence(id="picture_statistics")
+@dataclass(frozen=True)
+class PictureStatistics:
+    """Statistics of frames that change when the picture itself decays, whole and in the cells of a grid."""
+
+    index: Annotated[Array, "N; rising"]
+    detail: Annotated[Array, "N, rows, columns; finite"]  # log of the mean gradient of luma at two fine scales
+    light: Annotated[Array, "N, rows, columns; finite"]  # mean luma, 0-255
+    chroma: Annotated[Array, "N, rows, columns; finite"]  # log of the mean chroma, max - min of R, G, B
+    speckle: Annotated[Array, "N; finite"]  # log ratio of fine detail in colour to that in luma, median of the cells
+    coherence: Annotated[Array, "N; finite"]  # share of the gradient energy that has one direction locally, 0-1
+    density: Annotated[Array, "N; finite"]  # how evenly gradients of colour fill the picture, 0 few edges, 1 everywhere
+    sharpness: Annotated[Array, "N"]  # fine over coarse gradient on the strongest edges; nan without an edge
+    thumbnail: Annotated[Array, "N, thumbnail_rows, thumbnail_columns"]  # uint8 luma

@@ -24,6 +24,7 @@ NEAR = 0.35  # widths: offsets up to here are read off directly; larger ones are
 CLOSE = 0.15  # widths along the way: near enough that perspective does not look like a shift across it
 STILL = 0.12  # of the reference's usual speed on its way: the camera stands
 WAY_BACK = 0.6  # of the farthest point of the clip: where its return is timed
+FOLLOWS = 0.35  # share of the reference's way: a camera that makes less of it has no path that could stray
 sign = partial(metric, version=1, needs=(CameraPaths,), suites=("folder",))  # what all cards here share
 
 
@@ -50,7 +51,8 @@ def camera_paths_along(departures: Departures) -> CameraPaths | Unscored:
     direction = truth[far] - truth[0]
     length = float(np.linalg.norm(direction))
     if length < LEAST_WAY:
-        return Unscored("at_rest", f"the camera of the reference hardly moves ({length:.2f} frame widths)")
+        facts = {"reference_widths": round(length, 3)}
+        return Unscored("at_rest", f"the camera of the reference hardly moves ({length:.2f} frame widths)", facts)
     axis = direction / length
     difference = path - truth
     return CameraPaths(
@@ -122,7 +124,8 @@ def return_shortfall(paths: CameraPaths) -> Score | Unscored:
     end = float(np.median(apart[-2:]))
     back = int(paths.reference.argmax())
     units = Series(frame=paths.index[back:], value=np.abs(apart[back:]) / paths.reference.max())
-    return Score(abs(end) / float(paths.reference.max()), raw=end, units=units)
+    facts = {"reference_returns": round(1 - float(np.median(paths.reference[-2:]) / paths.reference.max()), 3)}
+    return Score(abs(end) / float(paths.reference.max()), raw=end, units=units, facts=facts)
 
 
 @sign(
@@ -161,24 +164,25 @@ def crossing(position: np.ndarray, seconds: np.ndarray, point: float) -> float |
 
 
 @sign(
-    id="camera_strays", title="Camera off the reference path", unit="widths", range=(0, None), higher_is_better=False,
-    responds_to=("camera_drift",),
-    blind_to=("content", "going too far or not far enough along the right path"),
+    id="camera_strays", version=2, title="Camera off the reference path", unit="widths", range=(0, None),
+    higher_is_better=False, responds_to=("camera_drift",),
+    blind_to=("content", "going too far or not far enough along the right path", "a camera that never left"),
 )  # fmt: skip
 def camera_strays(paths: CameraPaths) -> Score | Unscored:
     """How far the clip's camera is across the reference's way in the last sixth of the clip, in widths.
 
-    Across means a shift at right angles, a zoom or a roll that the reference does not make. Where there are
-    frames that lie close to the reference's, only they count: chains of steps stray by themselves.
+    Across means a shift at right angles, a zoom or a roll that the reference does not make. Only frames that lie close
+    to the reference's count, for chains of steps stray by themselves; and only of a camera that left, for one that
+    stays never strays.
     """
+    if float(paths.clip.max()) < FOLLOWS * float(paths.reference.max()):
+        return Unscored("at_rest", "the camera of the clip never left, so it has no path that could stray")
     n = len(paths.index)
     last = np.arange(n) >= n - max(3, n // 6)
     close = last & paths.direct & (np.abs(paths.clip - paths.reference) < CLOSE)
-    rows = close if close.any() else last
+    if not close.any():
+        return Unscored("no_overlap", "at the end of the clip no frame lies close to the reference's")
     size = np.linalg.norm(paths.off, axis=1)
-    facts = {
-        "direct": bool(close.any()),
-        "roll_degrees": float(np.degrees(np.median(paths.off[rows, 3]) / ROLL_WEIGHT)),
-    }
-    units = Series(frame=paths.index[last], value=size[last])
-    return Score(float(np.median(size[rows])), units=units, facts=facts)
+    facts = {"roll_degrees": float(np.degrees(np.median(paths.off[close, 3]) / ROLL_WEIGHT))}
+    units = Series(frame=paths.index[close], value=size[close])
+    return Score(float(np.median(size[close])), units=units, facts=facts)

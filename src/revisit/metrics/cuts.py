@@ -24,8 +24,8 @@ def find_cuts(score: np.ndarray, seconds: np.ndarray, threshold: float, apart: f
 @metric(
     id="scene_cuts", version=1, title="Scene cuts", unit="cuts", range=(0, None), higher_is_better=False,
     needs=(CutSignal,), suites=("folder",),
-    responds_to=("scene cut", "collapse of the picture"),
-    blind_to=("slow morphs and fades", "cuts to an almost equal view", "frozen camera"),
+    responds_to=("scene cut",),
+    blind_to=("slow morphs and fades", "cuts to an almost equal view", "a picture that decays", "frozen camera"),
 )  # fmt: skip
 def scene_cuts(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.5) -> Score | Unscored:
     """Number of places where the clip does not continue; a change that takes several frames counts once.

@@ -17,7 +17,7 @@ from revisit.metrics.appearance import style_table
 from revisit.metrics.frame_index import nearest_rows
 
 NOTICED = 10.0  # CIELAB units: a change of light or colour that is noticed, and counts as one
-LEAST_STRETCHES, LEAST_FRAMES = 4, 16
+LEAST_STRETCHES = 4
 
 
 @metric(
@@ -59,41 +59,6 @@ def long_drift(
     }  # fmt: skip
     units = Series(frame=style.index[first], seconds=seconds[first], value=value, from_first=apart[0])
     return Score(float(np.exp(-gained)), raw=gained, units=units, facts=facts)
-
-
-@metric(
-    id="time_to_collapse", version=1, title="Time until collapse", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(FrameFacts, StyleStats), suites=("folder",), responds_to=("collapse",),
-    blind_to=("a picture that recovers", "decay slower than the clip", "wrong content in a good picture",
-              "frozen camera"),
-)  # fmt: skip
-def time_to_collapse(
-    frames: FrameFacts, style: StyleStats, *, times: float = 4.0, lasting: float = 0.5
-) -> Score | Unscored:
-    """Share of the clip before its picture collapsed for good; 1 where it did not.
-
-    Collapsed is a picture whose detail, contrast or saturation is `times` more or less than in the first quarter of the
-    clip, until the end, for at least `lasting` seconds. A camera that ends at a blank wall looks the same.
-    """
-    seconds = _seconds(frames, style)
-    if len(seconds) < LEAST_FRAMES:
-        return Unscored("too_short", f"{len(seconds)} frames are too few to see a picture collapse")
-    names, rows = style_table(style)
-    level = np.median(rows[: max(len(rows) // 4, 4)], axis=0)
-    changed = np.abs(rows - level)
-    worst = changed.max(axis=1)
-    bad = worst >= np.log(times)
-    start = len(bad) - int(np.argmin(bad[::-1])) if not bad.all() else 0  # bad from here to the end
-    step = float(np.median(np.diff(seconds)))
-    units = Series(frame=style.index, seconds=seconds, value=np.exp(-worst))
-    if start >= len(bad) or (len(bad) - start) * step < lasting:
-        return Score(1.0, raw=float(np.exp(worst.max())), units=units, facts={"collapsed_at_frame": None})
-    which = int(changed[start:].mean(axis=0).argmax())
-    facts = {
-        "collapsed_at_frame": int(style.index[start]), "collapsed_at_second": round(float(seconds[start]), 3),
-        "by": names[which], "ratio": round(float(np.exp((rows - level)[start:, which].mean())), 3),
-    }  # fmt: skip
-    return Score(start / len(bad), raw=float(np.exp(worst.max())), units=units, facts=facts)
 
 
 def _seconds(frames: FrameFacts, style: StyleStats) -> np.ndarray:

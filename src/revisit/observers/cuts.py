@@ -4,7 +4,8 @@ Looked at on gray at a longer side of 160. Two frames are strangers when flow ca
 undoing the flow the local structure does not agree, and the flow there and the flow back disagree. A
 cut makes strangers of the frames on both sides of a step (`step`), and keeps them strangers a tenth of
 a second further out (`lasting`), which a flash, a dropped or a damaged frame does not. What the
-neighbourhood shows anyway is taken off, so that a fast pan or a restless texture is not a row of cuts.
+neighbourhood shows anyway is taken off, so that a fast pan or a restless texture is not a row of cuts. Strangers whose
+pictures are alike as wholes, at some shift, are none: somebody walks by, or the camera turns too fast for flow.
 Not seen: fades and morphs that take longer than about half a second.
 
 `small.cuts` asks TransNetV2 instead. Frames are squeezed to 48 x 27 by area; 4 kB each are kept until the clip ends.
@@ -25,6 +26,9 @@ from revisit.observers.pictures import Flows, flow_from, flow_maker, follow, gra
 LONG_SIDE = 160
 WINDOW = 9  # pixels, side of the window in which local structure is compared
 RETRY = 0.4  # strangers above this get a second chance with the best plain shift, and must fall below it
+COARSE = 48, 27  # width and height of the pictures whose whole is compared
+COARSE_SHIFTS = 20, 8  # columns and rows: the largest shift between them
+CONTINUES = 0.7, 0.85  # correlation there: below the first nothing in common, above the second the same picture
 QUIET = 0.2  # a step below it is no cut whatever lies further out, so nobody looks there
 NOISE = 4.0  # variance in gray levels squared below which structure is noise
 FURTHER_SECONDS = 0.1  # how much further out `lasting` looks on each side
@@ -40,7 +44,7 @@ class CutPicture:
     histogram: np.ndarray
 
 
-@observer(id="lite.cuts", version=4, kind="sequence", makes=CutSignal, sets=("lite",))
+@observer(id="lite.cuts", version=5, kind="sequence", makes=CutSignal, sets=("lite",))
 def cut_signal(clip: ClipInfo) -> FrameStream:
     """How far each frame is from being a continuation of the frame before."""
     maker, flows = flow_maker(), Flows()
@@ -94,7 +98,7 @@ def strangeness(
 ) -> tuple[float, float, float]:
     """Change of histogram, of structure after undoing the flow, and disagreement of flow there and back; 0-1.
 
-    `known` is the flow there and back, at any size, where somebody has it already.
+    `flows` is the flow there and back, at any size, where somebody has it already.
     """
     histogram = float(np.clip(1 - np.dot(a.histogram, b.histogram), 0, 1))
     there, back = flows or both_ways(maker, a.gray, b.gray, (0.0, 0.0))
@@ -105,7 +109,30 @@ def strangeness(
         second_failure = flow_failure(a.gray, b.gray, *both_ways(maker, a.gray, b.gray, best_shift(a.gray, b.gray)))
         if second_failure[0] < RETRY:
             structure, disagreement = second_failure
+    if structure * disagreement > RETRY**2:
+        # Somebody who walks by, a thing that bursts, a turn too fast for flow: the picture as a whole goes on.
+        low, high = CONTINUES
+        stranger = 1 - float(np.clip((coarse_likeness(a.gray, b.gray) - low) / (high - low), 0, 1))
+        structure, disagreement = structure * stranger, disagreement * stranger
     return histogram, structure, disagreement
+
+
+def coarse_likeness(a: np.ndarray, b: np.ndarray) -> float:
+    """Correlation of two pictures at 48 x 27, at the shift at which it is highest; at least a third overlaps."""
+    import cv2
+
+    a, b = (cv2.resize(x, COARSE, interpolation=cv2.INTER_AREA).astype(np.float32) for x in (a, b))
+    height, width = a.shape
+    columns, rows = COARSE_SHIFTS
+    best = -1.0
+    for y in range(-rows, rows + 1):
+        for x in range(-columns, columns + 1):
+            mine = a[max(0, y) : height + min(0, y), max(0, x) : width + min(0, x)]
+            other = b[max(0, -y) : height + min(0, -y), max(0, -x) : width + min(0, -x)]
+            mine, other = mine - mine.mean(), other - other.mean()
+            length = float(np.sqrt((mine * mine).sum() * (other * other).sum()))
+            best = max(best, float((mine * other).sum()) / max(length, 1e-6))
+    return best
 
 
 def both_ways(maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:

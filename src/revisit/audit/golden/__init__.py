@@ -77,7 +77,11 @@ def answers(workers: int | None = None) -> Answers:
 def compare_answers(stored: Answers, local: Answers) -> list[ScoreSpread]:
     """One spread for each question that was stored or is asked here, but those whose cards promise nothing."""
     questions = dict.fromkeys(question for by_clip in (stored, local) for clip in by_clip.values() for question in clip)
-    return [_spread(question, stored, local) for question in questions if question not in NOT_COMPARED]
+    return [
+        _spread(question, stored, local)
+        for question in questions
+        if question not in NOT_COMPARED and not (question in METRICS and tolerance(question) is None)
+    ]
 
 
 def _spread(question: str, stored: Answers, local: Answers) -> ScoreSpread:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from revisit.core import Record
 from revisit.diagnosis.diagnose import Diagnosis, can_diagnose, diagnose
+from revisit.diagnosis.rules import NO_TURN, WHOLE_TURN, asked_to_rest, turned_share
 from revisit.diagnosis.signs import Scores
-from revisit.diagnosis.without_reference import NO_TURN, WHOLE_TURN, asked_to_rest, turned_share
 
 HELD = "held as asked"
 STIRRED = "moved, though asked to rest"

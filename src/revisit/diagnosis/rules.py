@@ -1,0 +1,242 @@
+"""Rules: what the gates and single metrics say of failures, beside the fitted models and where these know nothing.
+
+They are not fitted: each rests on one statement of a gate, or on a number that an eye sees at a glance. A rule answers
+where the fitted models do not know the signs of a kind (`by_rule`), and holds them back where its evidence speaks
+against them (`held_back`). Without a reference nobody knows what the camera or the target should have done, so many
+kinds cannot be decided. Collapse, blur, cut and flicker are asked of every clip.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from revisit.diagnosis.signs import CAMERA, KNOWN_BY, Scores, between
+from revisit.evidence.motion import RESTS_AS_ASKED
+
+RESTS = 0.5  # share of the time without motion
+BY_GATE = 0.9  # confidence in what a gate states; gates say "unsure" where they are not
+BY_LOOKS = 0.6  # that a target is gone: one that changed while nobody looked is not recognised either
+BY_NETWORK = 0.8  # the same where a network looked, which knows a changed target better
+BY_ONE_CUE = 0.7  # of what one cue says alone: never a finding
+PERHAPS = 0.45  # what is listed as doubtful, and not said
+DENIED = 0.05  # confidence in a kind that its rule denies
+WHOLE_TURN = 0.75  # share of the requested turn from which a camera is not called timid
+HALF_TURN = 0.5  # below this share it surely is
+NO_TURN = 2.0  # degrees: less is no turn
+UNDECIDED, UNDONE = 0.5, 0.2  # outcome of the event: between first view and truth, and surely the first view
+NEITHER = 0.35, 0.75  # outcome of the event that is neither the first view's nor the truth's
+LEFT = 0.35  # share of the reference's way: a camera that stays below it never left
+REFERENCE_MOVES = 0.04  # widths: a reference that moves less rests
+REFERENCE_RETURNS = 0.5  # share of its way out that a reference comes back, from which it returns
+SOFT, SHARP = 0.45, 0.58  # gradient on the strongest edges over that at a quarter of the size
+NOTICED, PLAIN = 12.0, 40.0  # gray levels: a change at the target's place
+STAYS, LEAVES = ("never left", "covered, not left"), ("left, returned", "left, not returned")
+
+
+class RuleAnswer(NamedTuple):
+    """What a rule says of a kind: its confidence, its strength, and the frames that show it."""
+
+    sure: float
+    strength: float
+    frames: tuple[int, ...] = ()
+
+
+NO = RuleAnswer(DENIED, 0.0)
+
+# Kinds that rules answer of a clip whose camera never looked away, too.
+IN_VIEW = frozenset({"style", "lighting", "vanish", "texture_drift", "state_frozen", "late_return", "partial_return"})
+
+
+def by_rule(scores: Scores) -> dict[str, RuleAnswer]:
+    """What the rules say, by kind; each counts where the fitted models do not know the signs of the kind."""
+    return {**_event(scores), **_picture(scores), **_camera(scores), **_target(scores)}
+
+
+def held_back(kind_id: str, answer: RuleAnswer, rule: RuleAnswer | None, scores: Scores) -> RuleAnswer:
+    """A fitted model's answer beside the evidence of the rules."""
+    if kind_id == "collapse" and rule is not None:
+        # A return that is a little softer than the truth looks like the beginning of a decay.
+        return rule if rule.sure >= answer.sure else _at_most(answer, BY_ONE_CUE)
+    if kind_id == "blur" and scores.known("edge_sharpness"):
+        return answer._replace(sure=answer.sure * (1 - _sharp(scores)))
+    if kind_id == "style" and scores.of("time_to_collapse", "first_view_at_end"):
+        # A style lies over the whole picture; a thing that grew does not.
+        shared = abs(scores.of("time_to_collapse", "chroma_change"))
+        return _at_most(answer, max(between(shared, 0.05, 0.2), DENIED))
+    if kind_id == "state_reset" and rule is not None:
+        # In the target's box nothing happened, or what happened there speaks for a reset as well.
+        agree = not scores.known("first_state") or answer.sure >= UNDECIDED
+        return rule if agree and rule.sure > answer.sure else answer
+    if kind_id in ("late_return", "partial_return") and not reference_returns(scores):
+        return NO
+    if kind_id in ("frozen_camera", "timid_camera") and cues_disagree(scores):
+        return _at_most(answer, BY_ONE_CUE)
+    if kind_id == "frozen_camera":
+        # What moves in front of a camera that rests carries the picture along.
+        stays = PERHAPS * between(LEFT - scores.of("camera_reach", default=1.0), 0.0, 0.1)
+        return answer._replace(sure=max(answer.sure, stays))
+    return answer
+
+
+def reference_returns(scores: Scores) -> bool:
+    """Whether the camera of the reference comes back at all; taken to where nobody knows."""
+    return scores.of("return_shortfall", "reference_returns", default=1.0) >= REFERENCE_RETURNS
+
+
+def never_left(scores: Scores) -> bool:
+    """Whether the camera stayed at the first view: beside a reference that left, or by the gates without one."""
+    if scores.known(KNOWN_BY[CAMERA]):
+        return scores.of("camera_reach") < LEFT and not cues_disagree(scores)
+    stays = scores.label("view_return") in STAYS or scores.label("camera_moved") == "frozen camera"
+    return stays and not reference_rests(scores)  # where a reference hardly moves, nothing was to leave
+
+
+def cues_disagree(scores: Scores) -> bool:
+    """Whether the gate of the view and the camera's way beside the reference's say opposite things of its leaving."""
+    label = scores.label("view_return")
+    if not scores.known(KNOWN_BY[CAMERA]):
+        return False
+    left = scores.of("camera_reach") >= LEFT
+    return (left and label in STAYS) or (not left and label in LEAVES)
+
+
+def reference_rests(scores: Scores) -> bool:
+    """Whether there is a reference, and its camera hardly moves."""
+    reason = scores.reason(KNOWN_BY[CAMERA])
+    return reason is not None and reason.kind == "at_rest"
+
+
+def has_reference(scores: Scores) -> bool:
+    """Whether the clip was compared with a reference."""
+    reason = scores.reason(KNOWN_BY[CAMERA])
+    return scores.known(KNOWN_BY[CAMERA]) or (reason is not None and reason.kind != "no_reference")
+
+
+def asked_to_rest(scores: Scores) -> bool:
+    """Whether the camera of the clip was asked to hold still, as its gate or its own metric says."""
+    return scores.label("camera_moved") == RESTS_AS_ASKED or scores.known("wr_static_hold")
+
+
+def turned_share(scores: Scores) -> tuple[float, float] | None:
+    """Degrees turned at the farthest, and the share of the requested turn, to its side; None without a request."""
+    yaw, requested = (scores.of("wr_camera_alignment", fact) for fact in ("yaw_deg", "requested_deg"))
+    return (abs(yaw), yaw / requested) if requested else None
+
+
+def _at_most(answer: RuleAnswer, sure: float) -> RuleAnswer:
+    return answer._replace(sure=min(answer.sure, sure))
+
+
+def _sharp(scores: Scores) -> float:
+    """How sharp the strongest edges are, in the whole clip and at its end: 0 soft, 1 sharp."""
+    whole = scores.of("edge_sharpness")
+    return between(min(whole, scores.of("edge_sharpness", "late", default=whole)), SOFT, SHARP)
+
+
+def _camera(scores: Scores) -> dict[str, RuleAnswer]:
+    """A camera that rests, or makes only part of the turn it was asked for."""
+    still = scores.of("frozen_camera", default=1.0)  # share of the time; one that moves and stays was perhaps asked to
+    label = scores.label("view_return")
+    turned = turned_share(scores)
+    answers: dict[str, RuleAnswer] = {}
+    if asked_to_rest(scores):
+        return answers  # a camera that holds as it was asked is right
+    if reference_rests(scores):
+        moves = scores.facts("camera_reach").get("reference_widths", 0.0) >= REFERENCE_MOVES
+        frozen = PERHAPS * between(still, 0.7, 0.9) if moves else DENIED
+        return {"frozen_camera": RuleAnswer(frozen, 0.0), "timid_camera": NO, "late_return": NO, "partial_return": NO}
+    if never_left(scores) and has_reference(scores):
+        answers |= {"late_return": NO, "partial_return": NO}
+    if turned is not None:
+        if turned[0] < NO_TURN:
+            answers["frozen_camera"] = RuleAnswer(BY_GATE, 1.0)
+        elif 0 < turned[1] < WHOLE_TURN:  # to the wrong side is another fault, which has no kind
+            sure = 0.5 + (BY_GATE - 0.5) * between(WHOLE_TURN - turned[1], 0.0, WHOLE_TURN - HALF_TURN)
+            answers["timid_camera"] = RuleAnswer(sure, 1 - between(turned[1], 0.0, 1.0))
+    elif scores.label("camera_moved") == "frozen camera" or (label in STAYS and still >= RESTS):
+        lost_strip = float(scores.facts("view_return").get("lost_strip") or 0.0)
+        # Beside a reference that nobody could follow, the camera was perhaps to rest.
+        sure = BY_ONE_CUE if has_reference(scores) else BY_GATE
+        answers["frozen_camera"] = RuleAnswer(sure, 1 - between(lost_strip, 0.0, 0.5))
+    elif label in (*STAYS, *LEAVES) and scores.known("frozen_camera"):
+        answers["frozen_camera"] = NO  # it moves
+    return answers
+
+
+def _picture(scores: Scores) -> dict[str, RuleAnswer]:
+    """Decay, blur, and another style or light of a view that is seen again or never left."""
+    answers = _return_pairs(scores)
+    if scores.known("time_to_collapse") and "collapse" in scores.facts("time_to_collapse"):
+        sign = scores.of("time_to_collapse", "collapse")
+        frames = tuple(scores.frames("time_to_collapse"))
+        answers["collapse"] = RuleAnswer(max(0.95 * sign, DENIED), sign, frames)
+        if scores.of("time_to_collapse", "first_view_at_end"):
+            chroma, light = (abs(scores.of("time_to_collapse", f"{name}_change")) for name in ("chroma", "light"))
+            answers["style"] = RuleAnswer(max(BY_ONE_CUE * between(chroma, 0.2, 0.45), DENIED), between(chroma, 0, 0.5))
+            if not scores.known("lighting_consistency"):
+                sure = max(BY_ONE_CUE * between(light, 0.25, 0.6), DENIED)
+                answers["lighting"] = RuleAnswer(sure, between(light, 0, 0.8))
+    if scores.known("edge_sharpness"):
+        soft = 1 - _sharp(scores)
+        # A bare wall has soft shades only: the reference, or the view's own first time, must say so as well.
+        returned = answers.get("blur", NO)
+        sure = max(BY_ONE_CUE * soft, returned.sure * soft, DENIED)
+        answers["blur"] = RuleAnswer(sure, max(soft, returned.strength))
+    return answers
+
+
+def _return_pairs(scores: Scores) -> dict[str, RuleAnswer]:
+    """Light and blur of a view that is seen again, against its first time."""
+    answers: dict[str, RuleAnswer] = {}
+    if scores.known("lighting_consistency"):
+        shift = float(scores.records["lighting_consistency"].raw or 0.0)  # CIELAB, half of lightness and colour
+        answers["lighting"] = RuleAnswer(between(shift, 4.0, 16.0), between(shift, 0.0, 20.0))
+    if scores.known("style_consistency"):
+        ratio = scores.facts("style_consistency").get("ratio") or {}
+        fine, coarse = float(ratio.get("gradient_0", 1.0)), float(ratio.get("gradient_2", 1.0))
+        lost_detail = 1 - fine / max(coarse, 1e-6)  # fine detail against coarse: dimmer light takes both
+        answers["blur"] = RuleAnswer(between(lost_detail, 0.15, 0.55), between(lost_detail, 0.0, 0.7))
+    return answers
+
+
+def _event(scores: Scores) -> dict[str, RuleAnswer]:
+    """What the unseen event left in the returned view: nothing, or something else than in the truth."""
+    if not scores.known("event_outcome"):
+        return {}
+    outcome, details = scores.of("event_outcome"), scores.facts("event_outcome")
+    frame = details.get("clip_frame")
+    frames = () if frame is None else (int(frame),)
+    undone = between(UNDECIDED - outcome, 0.0, UNDECIDED - UNDONE)
+    answers = {"state_reset": RuleAnswer(BY_GATE * undone, 1 - outcome, frames)}
+    wrong = float(details.get("from_truth") or 0.0) / max(float(details.get("event_change") or 0.0), 1.0)
+    if NEITHER[0] <= outcome <= NEITHER[1] and wrong >= 0.5:
+        answers["shape_drift"] = RuleAnswer(PERHAPS, between(wrong, 0.0, 1.0), frames)
+    return answers
+
+
+def _target(scores: Scores) -> dict[str, RuleAnswer]:
+    """A target that is gone, by its gate, or beside a reference whose camera rests."""
+    label, confidence = scores.label("target_return"), scores.facts("target_return").get("confidence") or 0.0
+    view, reference = scores.label("view_return"), has_reference(scores)
+    answers: dict[str, RuleAnswer] = {}
+    if label in ("never hidden", "hidden, returned"):
+        answers["vanish"] = NO
+    elif label == "hidden, not returned" and confidence >= 0.5:
+        by_network = scores.facts("target_return").get("by", "layout") != "layout"
+        seen_again = view == "left, returned"
+        # Where the view did not come back, or nobody knows what the target should do, its absence is no evidence.
+        if seen_again or (reference and (view in STAYS or not reference_returns(scores))):
+            answers["vanish"] = RuleAnswer(BY_NETWORK if by_network and seen_again else BY_LOOKS, 1.0)
+    if not (reference_rests(scores) and scores.known("target_in_view")):
+        return answers
+    wrong = scores.of("target_in_view")
+    first, clip, truth = (scores.of("target_in_view", name) for name in ("first", "clip_change", "truth_change"))
+    if wrong < max(NOTICED, truth / 2):
+        answers["vanish"] = NO
+    elif first >= PLAIN or wrong >= max(PLAIN, 2 * truth):
+        answers["vanish"] = RuleAnswer(BY_LOOKS, between(wrong, 0.0, 2 * PLAIN))
+    elif truth >= NOTICED and clip <= 0.4 * truth:
+        answers["state_frozen"] = RuleAnswer(PERHAPS, 1 - between(clip, 0.0, truth))
+    elif wrong >= truth >= NOTICED:
+        answers["texture_drift"] = RuleAnswer(PERHAPS, between(wrong, 0.0, 2 * PLAIN))
+    return answers

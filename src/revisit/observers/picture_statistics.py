@@ -1,0 +1,123 @@
+"""Statistics of frames that change when the picture itself decays, whatever it shows.
+
+Decay has many looks: noise, oversharpened edges and colours, smear. Noise has no direction (`coherence`), fills the
+picture evenly (`density`) and is as fine in colour as in luma (`speckle`); a picture that is sharpened or smeared more
+and more gains or loses detail in all cells of a grid at once, which an object that grows or walks by does not.
+Blur shows on the strongest edges alone (`sharpness`): smooth things in a sharp picture leave them as they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import Batch, observer
+from revisit.evidence.appearance import PictureStatistics
+from revisit.observers.pictures import VIEWED, at_shared_size, lengths
+
+ROWS, COLUMNS = 4, 6
+THUMBNAIL = 48, 27  # width and height
+FLOOR = 0.5  # gray levels per pixel: keeps flat cells from having a detail of pure noise
+CHROMA_FLOOR = 4.0  # levels: the same of colour
+SOFTENED = 1.2  # pixels: deviation of the window whose mean is taken off to see fine detail in colour
+TENSOR = 2.5  # pixels of the halved picture: deviation of the window in which directions are compared
+BLOCK = 4  # pixels of the picture that one of the coarse scale stands for
+STRONG_SHARE, STRONG_LEVELS = 0.1, 8.0  # strongest edges: a tenth of the picture, and at least so many levels a pixel
+LEAST_EDGES = 10
+
+
+@observer(
+    id="lite.picture_statistics", version=1, kind="frame", makes=PictureStatistics, frames=VIEWED,
+    prepare=at_shared_size, sets=("lite",),
+)  # fmt: skip
+def picture_statistics(frames: Batch) -> PictureStatistics:
+    """Detail, light and colour by cells, and direction, density and sharpness of the whole picture."""
+    import cv2
+
+    detail, light, chroma, thumbnails, whole = [], [], [], [], []
+    for rgb in frames.rgb:
+        luma = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY).astype(np.float32)
+        half = _halved(luma)
+        fine, middle = gradient(luma), gradient(half)
+        logs = [np.log(by_cells(scale) + FLOOR) for scale in (fine, middle)]
+        levels = rgb.astype(np.float32)
+        colours = levels[..., 0] - levels[..., 1], (levels[..., 0] + levels[..., 1]) / 2 - levels[..., 2]
+        fine_colour = sum(np.abs(one - cv2.GaussianBlur(one, (5, 5), SOFTENED)) for one in colours)
+        detail.append((logs[0] + logs[1]) / 2)
+        light.append(by_cells(luma))
+        chroma.append(np.log(by_cells(levels.max(axis=2) - levels.min(axis=2)) + CHROMA_FLOOR))
+        speckle = float(np.median(np.log(by_cells(fine_colour) + FLOOR) - logs[0]))
+        density = evenness(gradient(_halved(colours[0])) + gradient(_halved(colours[1])))
+        whole.append((speckle, coherence(half), density, edge_sharpness(luma)))
+        thumbnails.append(cv2.resize(luma, THUMBNAIL, interpolation=cv2.INTER_AREA).round().astype(np.uint8))
+    table = np.array(whole, np.float32).reshape(-1, 4)
+    cells = (-1, ROWS, COLUMNS)
+    return PictureStatistics(
+        index=frames.index,
+        detail=np.array(detail, np.float32).reshape(cells),
+        light=np.array(light, np.float32).reshape(cells),
+        chroma=np.array(chroma, np.float32).reshape(cells),
+        speckle=table[:, 0],
+        coherence=table[:, 1],
+        density=table[:, 2],
+        sharpness=table[:, 3],
+        thumbnail=np.array(thumbnails, np.uint8).reshape(-1, *THUMBNAIL[::-1]),
+    )
+
+
+def gradient(picture: np.ndarray) -> np.ndarray:
+    """Length of the gradient at each pixel, by differences from the pixels to the left and above; 0 at these edges."""
+    dx, dy = np.zeros_like(picture), np.zeros_like(picture)
+    dx[:, 1:], dy[1:] = np.diff(picture, axis=1), np.diff(picture, axis=0)
+    return np.asarray(lengths(dx, dy))
+
+
+def by_cells(picture: np.ndarray) -> np.ndarray:
+    """(ROWS, COLUMNS) means of a picture over the cells of the grid."""
+    import cv2
+
+    return np.asarray(cv2.resize(picture, (COLUMNS, ROWS), interpolation=cv2.INTER_AREA))
+
+
+def coherence(picture: np.ndarray) -> float:
+    """Share of the gradient energy that has one direction locally: about 0.3 of noise, 0.45 to 0.9 of pictures."""
+    import cv2
+
+    dx, dy = cv2.Sobel(picture, cv2.CV_32F, 1, 0), cv2.Sobel(picture, cv2.CV_32F, 0, 1)
+    xx, yy, xy = (cv2.GaussianBlur(product, (0, 0), TENSOR) for product in (dx * dx, dy * dy, dx * dy))
+    total = float((xx + yy).sum())
+    return float(np.sqrt((xx - yy) ** 2 + 4 * xy * xy).sum()) / total if total > 1.0 else 1.0
+
+
+def evenness(strength: np.ndarray) -> float:
+    """Squared mean over mean square: small where a few edges hold all of the strength, and 1 where it is everywhere."""
+    return float(strength.mean()) ** 2 / (float((strength * strength).mean()) + 1.0)
+
+
+def edge_sharpness(luma: np.ndarray) -> float:
+    """Median of fine over coarse gradient on the strongest edges; nan where there are none.
+
+    The gradient of a sharp edge, per pixel, is about the same at a quarter of the size; that of a soft one is up to
+    four times as large there, for the step is the same and has fewer pixels.
+    """
+    import cv2
+
+    height, width = (side // BLOCK * BLOCK for side in luma.shape)
+    if not height or not width:
+        return float("nan")
+    even = luma[:height, :width]
+    blocks = gradient(even).reshape(height // BLOCK, BLOCK, width // BLOCK, BLOCK).max(axis=(1, 3))
+    around = np.ones((3, 3), np.uint8)
+    fine = cv2.dilate(blocks, around)
+    coarse = cv2.dilate(gradient(_halved(_halved(even))), around)
+    strong = coarse >= max(float(np.quantile(coarse, 1 - STRONG_SHARE)), STRONG_LEVELS)
+    if int(strong.sum()) < LEAST_EDGES:
+        return float("nan")
+    return float(np.median(fine[strong] / coarse[strong]))
+
+
+def _halved(picture: np.ndarray) -> np.ndarray:
+    import cv2
+
+    height, width = picture.shape
+    size = max(1, width // 2), max(1, height // 2)
+    return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA))
