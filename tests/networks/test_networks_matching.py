@@ -177,9 +177,9 @@ def test_a_return_is_told_from_another_place(shared: Path, small_weights: Path) 
         pair = ends(shared / "worldmark" / "pairs" / f"{name}.mp4")
         with torch.inference_mode():
             counts.append(inliers(*xfeat.local_features(runtime.on_device(pair))))
-        cosines.append([float(np.prod(sscd.embed(pair, one), axis=0).sum()) for one in ("sscd", "sscd-distilled")])
+        cosines.append(float(np.prod(sscd.embed(pair), axis=0).sum()))
     assert counts[0] > 1000 and counts[1] < 40
-    assert cosines[0] == pytest.approx([0.92, 0.93], abs=0.03) and cosines[1] == pytest.approx([0.05, 0.0], abs=0.06)
+    assert cosines == pytest.approx([0.92, 0.05], abs=0.03)
 
 
 def test_descriptors_of_pictures_have_length_one(small_weights: Path) -> None:
