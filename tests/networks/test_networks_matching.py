@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def random_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def pictures(count: int = 1, height: int = 70, width: int = 101) -> torch.Tensor:
+def pictures(count: int = 1, height: int = 70, width: int = 101) -> Any:
     return torch.from_numpy(np.random.default_rng(0).integers(0, 256, (count, 3, height, width), np.uint8))
 
 
@@ -176,9 +177,9 @@ def test_a_return_is_told_from_another_place(shared: Path, small_weights: Path) 
         pair = ends(shared / "worldmark" / "pairs" / f"{name}.mp4")
         with torch.inference_mode():
             counts.append(inliers(*xfeat.local_features(runtime.on_device(pair))))
-        cosines.append([float(np.prod(sscd.embed(pair, one), axis=0).sum()) for one in ("sscd", "sscd-distilled")])
+        cosines.append(float(np.prod(sscd.embed(pair), axis=0).sum()))
     assert counts[0] > 1000 and counts[1] < 40
-    assert cosines[0] == pytest.approx([0.92, 0.93], abs=0.03) and cosines[1] == pytest.approx([0.05, 0.0], abs=0.06)
+    assert cosines == pytest.approx([0.92, 0.05], abs=0.03)
 
 
 def test_descriptors_of_pictures_have_length_one(small_weights: Path) -> None:
@@ -192,7 +193,8 @@ def test_descriptors_of_pictures_have_length_one(small_weights: Path) -> None:
 @pytest.mark.long
 def test_a_picture_that_shows_the_first_view_is_told_from_one_that_does_not(shared: Path, small_weights: Path) -> None:
     """First and last frames of eight models and the truth on five scenes, with labels by eye; nothing was fitted."""
-    there, gone = [], []
+    there: list[float] = []
+    gone: list[float] = []
     for name, entry in json.loads((shared / "memobench_more" / "eye.json").read_text()).items():
         if name == "_" or entry["view"] == "?":
             continue

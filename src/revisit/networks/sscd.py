@@ -24,7 +24,7 @@ SIDE = 288
 WIDTH = 512
 
 
-def embed(pictures: Iterable[np.ndarray], variant: Variant = "sscd-distilled") -> np.ndarray:
+def embed(pictures: Iterable[np.ndarray], variant: Variant = "sscd") -> np.ndarray:
     """Descriptors of pictures.
 
     Parameters
@@ -32,7 +32,7 @@ def embed(pictures: Iterable[np.ndarray], variant: Variant = "sscd-distilled") -
     pictures
         RGB arrays (height, width, 3) of bytes; frames, or cuts of them.
     variant
-        Id of the weights.
+        Id of the weights; `sscd-distilled` is in no set, because its licence is proprietary.
 
     Returns
     -------

@@ -119,7 +119,7 @@ def folded(path: Path) -> XFeat:
     for part in net.modules():
         if isinstance(part, ConvBlock):
             convolution, norm, relu = part.layer
-            part.layer = nn.Sequential(fuse_conv_bn_eval(convolution, norm), relu)  # type: ignore[type-var]
+            part.layer = nn.Sequential(fuse_conv_bn_eval(convolution, norm), relu)
     return net
 
 
