@@ -172,3 +172,12 @@ def test_models_follow_keys_of_their_own(keys: str) -> None:
     assert {len(path) for path in paths.values()} == {4 * len(keys) + 1}
     assert np.ptp(paths["frozen"], axis=0).max() == 0
     assert np.allclose(paths["perfect"], paths["forgets"]) and not np.allclose(paths["perfect"], paths["opposite"])
+
+
+def test_the_pages_table_of_lengths_is_the_measured_one() -> None:
+    project = SCRIPT.parents[1]
+    page = (project / "docs/worldmark.md").read_text(encoding="utf-8")
+    for row in json.loads((project / "benchmarks/worldmark_lengths.json").read_text(encoding="utf-8")):
+        memory, evidence = row["largest_process_mb"] / 1000, row["evidence_mb"]
+        cells = (f"{row['seconds']} s", row["frames"], f"{row['processor_seconds']:.0f} s", f"{memory:.2f} GB")
+        assert f"| {' | '.join(map(str, cells))} | {evidence:.1f} MB |" in page
