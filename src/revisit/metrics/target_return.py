@@ -18,10 +18,9 @@ from revisit.metrics.target_gate import (
     CAME_BACK,
     LEAD,
     NEVER,
-    place_seen_without_target,
     target_return,
 )
-from revisit.metrics.target_looks import frames_for
+from revisit.metrics.target_features import frames_for, place_is_empty
 
 
 @metric(
@@ -45,7 +44,7 @@ def target_reappearance(sight: TargetObservations, phases: TargetPhases, *, seen
     facts = {"label": verdict.label, "hidden_seconds": verdict.facts["hidden_seconds"]}
     if verdict.label == CAME_BACK:
         return Score(1.0, facts={**facts, "first_return_frame": verdict.facts["first_return_frame"]})
-    place_visible = place_seen_without_target(track) & (phases.state == HIDDEN)
+    place_visible = place_is_empty(track) & (phases.state == HIDDEN)
     facts["place_seen_frames"] = int(place_visible.sum())
     if place_visible.sum() < frames_for(track.seconds, seen_for, 3):
         return Unscored(
