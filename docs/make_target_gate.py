@@ -1,4 +1,4 @@
-"""Write the figures of target-gate.md from benchmarks/target/figures.json: run `make docs` after a new fit, or a test fails."""
+"""Write the figures of target-gate.md from those of the last fit: run `make docs` after one, or a test fails."""
 
 from __future__ import annotations
 
@@ -72,7 +72,16 @@ def _outcomes(figures: Mapping[str, Any]) -> str:
                 _share(simulated["right_of_decided"]), f"{simulated['hides_right']} of {simulated['hides']}",
                 _share(simulated["hides_right_share"]), _share(simulated["most_probable_right"]),
             ])  # fmt: skip
-    head = ("set", "clips", "n", "decided", "right of decided", "right of those that hide", "share", "most probable label right")
+    head = (
+        "set",
+        "clips",
+        "n",
+        "decided",
+        "right of decided",
+        "right of those that hide",
+        "share",
+        "most probable label right",
+    )
     return _table(head, rows)
 
 
@@ -88,9 +97,8 @@ def _sources(figures: Mapping[str, Any]) -> str:
     rows = []
     for kind, name in SETS.items():
         for source, row in figures[kind]["scenes_left_out"]["by_source"].items():
-            rows.append([
-                name, source, str(row["n"]), f"{row['right']} of {row['decided']}", f"{row['hides_right']} of {row['hides']}"
-            ])  # fmt: skip
+            right, hides = f"{row['right']} of {row['decided']}", f"{row['hides_right']} of {row['hides']}"
+            rows.append([name, source, str(row["n"]), right, hides])
     return _table(("set", "source", "n", "right of decided", "right of those that hide"), rows)
 
 
@@ -101,11 +109,18 @@ def _calibration(figures: Mapping[str, Any]) -> str:
             row = figures[kind]["scenes_left_out"].get(what)
             if row:
                 auc = "–" if row["auc"] is None else f"{row['auc']:.2f}"
-                rows.append([
-                    name, title, str(row["n"]), auc, f"{row['brier']:.2f}", f"{_share(row['at_0.9'])}, n {row['at_0.9']['n']}",
-                    "; ".join(f"{step['confidence']:.2f}: {step['share']:.2f} of {step['n']}" for step in row["curve"]),
-                ])  # fmt: skip
-    head = ("set", "clips", "n", "AUC, right against wrong", "Brier score", "right at 0.85 to 0.95", "confidence: share right")
+                curve = [f"{step['confidence']:.2f}: {step['share']:.2f} of {step['n']}" for step in row["curve"]]
+                near = f"{_share(row['at_0.9'])}, n {row['at_0.9']['n']}"
+                rows.append([name, title, str(row["n"]), auc, f"{row['brier']:.2f}", near, "; ".join(curve)])
+    head = (
+        "set",
+        "clips",
+        "n",
+        "AUC, right against wrong",
+        "Brier score",
+        "right at 0.85 to 0.95",
+        "confidence: share right",
+    )
     return _table(head, rows)
 
 

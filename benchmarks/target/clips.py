@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.media import encode_mp4, open_clip
 from revisit.core import Clip
+from revisit.media import encode_mp4, open_clip
 from revisit.worlds.events import EVENTS
 from revisit.worlds.failures import FAILURES, camera_path, generate
 from revisit.worlds.film import Film, play
@@ -92,20 +92,29 @@ def world_variants(film: Film, rng: np.random.Generator) -> Iterator[tuple[str, 
     yield "forgotten", _shots(film, lambda k: states[k] if k < middle else None)
     wrong = replace(states[-1], turn=float(rng.uniform(30, 180)), scale=float(rng.uniform(0.7, 1.4)))
     yield "turned", _shots(film, lambda k: states[k] if k < middle else wrong)
-    yield "gone_at_once", _shots(film, lambda k: first if k < 1 + int(rng.integers(0, 2)) else None, bool(rng.random() < 0.7))
+    yield (
+        "gone_at_once",
+        _shots(film, lambda k: first if k < 1 + int(rng.integers(0, 2)) else None, bool(rng.random() < 0.7)),
+    )
     leaves = int(count * rng.uniform(0.2, 0.6))
     yield "gone_in_view", _shots(film, lambda k: first if k < leaves else None, True)
     blinks = leaves + max(int(count * 0.25), int(0.8 * film.fps))
     yield "gone_and_back_in_view", _shots(film, lambda k: first if not leaves <= k < blinks else None, True)
-    yield "moves_in_view", _shots(film, lambda k: _aside(first, 0.05 * float(np.sin(4 * k / count)), 60.0 * k / count), True)
+    yield (
+        "moves_in_view",
+        _shots(film, lambda k: _aside(first, 0.05 * float(np.sin(4 * k / count)), 60.0 * k / count), True),
+    )
     yield "changes_in_view", _shots(film, lambda k: replace(first, amount=k / count, look=int(k > leaves)), True)
     start, way = 0.15 * count, 0.25 * count
     yield "walks_out", _shots(film, lambda k: _aside(first, float(np.clip((k - start) / way, 0, 1))), True)
     back_at = count * 0.9
-    yield "walks_out_and_back", _shots(
-        film,
-        lambda k: _aside(first, float(np.clip(min(k - start, back_at - k) / way, 0, 1)), 180.0 * (k > count / 2)),
-        True,
+    yield (
+        "walks_out_and_back",
+        _shots(
+            film,
+            lambda k: _aside(first, float(np.clip(min(k - start, back_at - k) / way, 0, 1)), 180.0 * (k > count / 2)),
+            True,
+        ),
     )
     for kind in rng.permutation(["frozen_camera", "timid_camera", "camera_drift", "late_return", "partial_return"])[:3]:
         strength = float(rng.uniform(0.4, 1.0))
@@ -124,7 +133,9 @@ def world_clips(number: int) -> Iterator[LabelledClip]:
     """All clips of one rendered world."""
     rng = np.random.default_rng([number, 39])
     kind = str(rng.choice(list(TARGETS)))
-    events = [name for name, event in EVENTS.items() if not event.needs_perch and (not event.kinds or kind in event.kinds)]
+    events = [
+        name for name, event in EVENTS.items() if not event.needs_perch and (not event.kinds or kind in event.kinds)
+    ]
     script = str(rng.choice(["yaw", "yaw", "yaw", "tilt", "pan", "orbit", "occluder", "uturn"]))
     size, fps = SIZES[int(rng.integers(len(SIZES)))], float(rng.choice([6, 8]))
     world = make_world(FIRST_SEED + number, str(rng.choice(["room", "yard"])), kind, block=False)
@@ -133,7 +144,12 @@ def world_clips(number: int) -> Iterator[LabelledClip]:
         label = label_of(take.area, fps)
         if label:
             clip = LabelledClip(
-                f"world{number:03d}-{name}", (f"world{number:03d}",), np.stack(take.frames), fps, film.target_box(), label
+                f"world{number:03d}-{name}",
+                (f"world{number:03d}",),
+                np.stack(take.frames),
+                fps,
+                film.target_box(),
+                label,
             )
             yield disturbed(clip, rng)
 
@@ -209,7 +225,11 @@ def composite(number: int, photographs: Sequence[Photograph]) -> Iterator[Labell
         if arrive - depart < 0.4:
             depart, arrive = 0.2, 0.75
         tint, zoom = draws.normal(0, 6, 3), float(draws.uniform(0.85, 1.2))
-        dx, dy, mirror = float(draws.normal(0, 0.06)) * width, float(draws.normal(0, 0.03)) * height, draws.random() < 0.3
+        dx, dy, mirror = (
+            float(draws.normal(0, 0.06)) * width,
+            float(draws.normal(0, 0.03)) * height,
+            draws.random() < 0.3,
+        )
         shake = draws.normal(0, 1.0, (count, 2)).cumsum(axis=0) * 0.3
         for k in range(count):
             t = k / (count - 1)
@@ -284,7 +304,12 @@ def _window(
 
 
 def _cover(
-    window: np.ndarray, seen: np.ndarray, picture: np.ndarray, at: tuple[float, float], size: tuple[int, int], share: float
+    window: np.ndarray,
+    seen: np.ndarray,
+    picture: np.ndarray,
+    at: tuple[float, float],
+    size: tuple[int, int],
+    share: float,
 ) -> np.ndarray:
     """Slide a plain board over a share of the target; return where it still shows."""
     height, width = size

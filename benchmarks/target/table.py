@@ -1,7 +1,7 @@
 """The table that the target gate is fitted on: features and labels of real and of simulated clips.
 
-    python benchmarks/target/table.py OUT.jsonl --real FOLDER [--real FOLDER ...] [--photographs FOLDER --composites 200]
-        [--worlds 20] [--cache FOLDER] [--looks-every 4]
+    python benchmarks/target/table.py OUT.jsonl --real FOLDER [--real FOLDER ...] [--worlds 20]
+        [--photographs FOLDER --composites 200] [--cache FOLDER] [--looks-every 4]
 
 Real clips are those of labelled folders, as `revisit audit --real` reads them. Simulated ones (clips.py) are rendered
 worlds, and cut-outs moved over photographs: a folder of pictures, each named after its scene. Evidence is kept in the
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import clips
@@ -29,6 +29,7 @@ from revisit.core import OBSERVERS, digest
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.target import TargetLooks, TargetTrack
 from revisit.metrics.target_probability import clip_features
+from revisit.results.record_files import write_json
 
 KINDS = {"lite.target": TargetTrack, "small.looks": TargetLooks}
 # clips of one scene that no name tells
@@ -44,16 +45,21 @@ class Evidence:
     def key(self, source: str, clip: str, observer: str) -> str:
         return digest([source, clip, observer, OBSERVERS[observer].version], 32)
 
+    def load(self, source: str, clip: str, observer: str) -> TargetTrack | TargetLooks | None:
+        """What the cache has of it."""
+        record = self.cache.load(KINDS[observer], self.key(source, clip, observer))
+        assert record is None or isinstance(record, TargetTrack | TargetLooks)
+        return record
+
     def __call__(
         self, source: str, clip: str, observer: str, video: Path | np.ndarray, fps: float, box: clips.Box
     ) -> TargetTrack | TargetLooks:
-        key = self.key(source, clip, observer)
-        record = self.cache.load(KINDS[observer], key) if key in self.cache else None
+        record = self.load(source, clip, observer)
         if record is None:
             given = {} if isinstance(video, Path) else {"fps": fps}
             record = revisit.observe(video, observer, target=box, **given)
-            self.cache.save(key, record)
-        assert isinstance(record, TargetTrack | TargetLooks)
+            assert isinstance(record, TargetTrack | TargetLooks)
+            self.cache.save(self.key(source, clip, observer), record)
         return record
 
 
@@ -61,7 +67,7 @@ def line(source: str, clip: str, scenes: list[str], label: str, simulated: bool,
     """A line of the table."""
     track, looks = evidence
     assert isinstance(track, TargetTrack) and (looks is None or isinstance(looks, TargetLooks))
-    features = {name: round(value, 3) for name, value in clip_features(track, looks).items()}
+    features = {name: round(value, 3) for name, value in clip_features(track, looks)[0].items()}
     return {
         "clip": clip, "source": source, "scenes": scenes, "label": label, "simulated": simulated, "features": features
     }  # fmt: skip
@@ -76,15 +82,21 @@ def real_lines(folders: list[Path], evidence: Evidence) -> Iterator[Line]:
 
 
 def simulated_lines(
-    source: str, films: Iterator[clips.LabelledClip], evidence: Evidence, looks_every: int
+    source: str, number: int, films: Callable[[int], Iterator[clips.LabelledClip]], evidence: Evidence, looks_every: int
 ) -> Iterator[Line]:
-    """The lines of simulated clips."""
-    for number, clip in enumerate(films):
-        track = evidence(source, clip.name, "lite.target", clip.frames, clip.fps, clip.box)
-        looks = None
-        if number % looks_every == 0:
-            looks = evidence(source, clip.name, "small.looks", clip.frames, clip.fps, clip.box)
-        yield line(source, clip.name, list(clip.scenes), clip.label, True, track, looks)
+    """The lines of all clips of a simulated scene; what they are is kept, so that it is rendered once."""
+    index = evidence.cache.root / "simulated" / f"{source}{number:03d}.json"
+    if not index.is_file():
+        rows = []
+        for position, clip in enumerate(films(number)):
+            observers = list(KINDS) if (number + position) % looks_every == 0 else ["lite.target"]
+            for name in observers:
+                evidence(source, clip.name, name, clip.frames, clip.fps, clip.box)
+            rows.append({"clip": clip.name, "scenes": clip.scenes, "label": clip.label, "observers": observers})
+        write_json(index, rows)
+    for row in json.loads(index.read_text(encoding="utf-8")):
+        made = [evidence.load(source, row["clip"], name) if name in row["observers"] else None for name in KINDS]
+        yield line(source, row["clip"], row["scenes"], row["label"], True, *made)
 
 
 def main() -> None:
@@ -103,6 +115,15 @@ def main() -> None:
     evidence = Evidence(given.cache)
     pictures = sorted(given.photographs.iterdir()) if given.photographs else []
     photographs = [clips.Photograph(path.stem, cv2.imread(str(path))[..., ::-1]) for path in pictures]
+
+    def composite(number: int) -> Iterator[clips.LabelledClip]:
+        return clips.composite(number, photographs)
+
+    def numbers(source: str, count: int) -> list[int]:
+        """Those asked for, and those that the cache has."""
+        names = (path.stem.removeprefix(source) for path in (given.cache / "simulated").glob(f"{source}*.json"))
+        return sorted({*range(count), *map(int, names)})
+
     with given.out.open("w", encoding="utf-8") as file:
 
         def write(lines: Iterator[Line]) -> None:
@@ -111,10 +132,10 @@ def main() -> None:
                 file.flush()
 
         write(real_lines(given.real, evidence))
-        for number in range(given.worlds):
-            write(simulated_lines("worlds", clips.world_clips(number), evidence, given.looks_every))
-        for number in range(given.composites):
-            write(simulated_lines("composites", clips.composite(number, photographs), evidence, given.looks_every))
+        for number in numbers("worlds", given.worlds):
+            write(simulated_lines("worlds", number, clips.world_clips, evidence, given.looks_every))
+        for number in numbers("composites", given.composites):
+            write(simulated_lines("composites", number, composite, evidence, given.looks_every))
 
 
 if __name__ == "__main__":

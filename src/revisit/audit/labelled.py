@@ -1,10 +1,10 @@
 """Labelled folders: real clips with what people saw in them, as `revisit audit --real` reads them.
 
-Three formats are read. `labels.jsonl` is what `revisit labels export` writes (docs/labels.md): lines of the task `marks`
-say what became of the target and when, those of `failure` what went wrong. `targets.json` is one object by hand, from
-the name of a clip to its box, its verdict (`gate`) and, if known, its kind, its scene and its frames. `eye.json` holds
-notes on the clips of several folders, from `scene/model` to what became of the view and of the target, with "?" where
-nobody can say; `clip` says where a clip lies, else it is `scene_model` in one of the folders.
+Three formats are read. `labels.jsonl` is what `revisit labels export` writes (docs/labels.md): lines of the task
+`marks` say what became of the target and when, those of `failure` what went wrong. `targets.json` is one object by
+hand, from the name of a clip to its box, its verdict (`gate`) and, if known, its kind, its scene and its frames.
+`eye.json` holds notes on the clips of several folders, from `scene/model` to what became of the view and of the target,
+with "?" where nobody can say; `clip` says where a clip lies, else it is `scene_model` in one of the folders.
 """
 
 from __future__ import annotations
@@ -105,19 +105,26 @@ def _by_eye(folder: Path, folders: Sequence[Path]) -> list[Labelled]:
             raise UsageError(f"{file}: {name} needs `target`, what became of the target, or {DOUBTFUL!r}")
         verdict, view = str(row["target"]), str(row.get("view", DOUBTFUL))
         if verdict not in (*VERDICTS, DOUBTFUL):
-            raise UsageError(f"{file}: {name} has the verdict {verdict!r}; expected {', '.join(VERDICTS)} or {DOUBTFUL!r}")
+            raise UsageError(
+                f"{file}: {name} has the verdict {verdict!r}; expected {', '.join(VERDICTS)} or {DOUBTFUL!r}"
+            )
         if verdict != DOUBTFUL and "box" not in row:
             raise UsageError(f"{file}: {name} needs a `box` of the first frame, as fractions")
         title = name.replace("/", "_")
         clip = folder / str(row["clip"]) if "clip" in row else _in_folders(title, folder, folders)
         if clip is None or not clip.is_file():
-            raise UsageError(f"{file}: {name} has no video; name the folder of {title} with a further --real, or its `clip`")
+            raise UsageError(
+                f"{file}: {name} has no video; name the folder of {title} with a further --real, or its `clip`"
+            )
         scene = str(row.get("scene") or (name.rpartition("/")[0] if "/" in name else name))
         truth = _in_folders(f"{scene}{TRUTH}", folder, [clip.parent])
-        box = tuple(float(value) for value in row["box"]) if "box" in row else None
+        box = None
+        if "box" in row:
+            x0, y0, x1, y1 = (float(value) for value in row["box"])
+            box = (x0, y0, x1, y1)
         clips.append(
             Labelled(
-                title, clip, scene, box if box is None else (box[0], box[1], box[2], box[3]), str(row.get("name", "target")),
+                title, clip, scene, box, str(row.get("name", "target")),
                 "" if verdict == DOUBTFUL else verdict, view="" if view == DOUBTFUL else view,
                 reference=truth if truth != clip else None,
             )

@@ -26,7 +26,6 @@ from revisit.metrics.target_probability import (
     LAYOUT,
     LOOKS,
     MODEL_FILE,
-    NEVER,
     Logistic,
     TargetModel,
     label_probabilities,
@@ -53,7 +52,9 @@ RETURNED: dict[str, dict[str, bool]] = {
     },
 }  # fmt: skip
 RIDGE = 0.3
-RIGHT = {LAYOUT: 0.90, LOOKS: 0.93}  # share of decided labels that must be right
+# share of decided labels that must be right where the level is chosen: a little more than the 0.90 and 0.93 that are
+# wanted of other scenes
+RIGHT = {LAYOUT: 0.92, LOOKS: 0.95}
 LEVELS = np.round(np.arange(0.5, 0.97, 0.02), 2)
 TEMPERATURES = np.round(np.geomspace(0.4, 2.5, 19), 3)
 FOLDS = 12  # of simulated scenes; real ones are left out one by one
@@ -149,7 +150,9 @@ def left_out(lines: Sequence[Line], kind: str, fold_of: Callable[[Line], str]) -
     for fold in sorted(set(folds)):
         mine = [k for k, name in enumerate(folds) if name == fold]
         own = {lines[k]["scenes"][0] for k in mine}
-        others = [line for line, name in zip(lines, folds, strict=True) if name != fold and not own & set(line["scenes"])]
+        others = [
+            line for line, name in zip(lines, folds, strict=True) if name != fold and not own & set(line["scenes"])
+        ]
         model = fit(others, kind)
         for k in mine:
             chances[k] = list(label_probabilities(model, lines[k]["features"]).values())

@@ -81,7 +81,7 @@ def away_frames(absence: Absence, label_is_hidden: bool, comes_back: bool) -> np
     for start, end in runs(away):
         if end - start < absence.window and not start <= lost < end:
             away[start:end] = False
-    away[lost] = len(away) > 1 and lost > 0 or away[lost]
+    away[lost] = (len(away) > 1 and lost > 0) or away[lost]
     if lost == 0:
         away[1 : 1 + absence.window] = True  # gone at once
     if comes_back:

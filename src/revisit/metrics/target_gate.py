@@ -7,7 +7,7 @@ with the layout of edges and colours, and tell when the target was away.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,15 +33,7 @@ from revisit.metrics.target_features import (
     look_presence,
 )
 from revisit.metrics.target_probability import LAYOUT, LOOKS, clip_features, label_probabilities, target_models
-from revisit.metrics.target_rules import (
-    CAME_BACK,
-    FAINTEST,
-    LEAD,
-    NEVER,
-    STAYED_AWAY,
-    layout_verdict,
-    look_verdict,
-)
+from revisit.metrics.target_rules import CAME_BACK, FAINTEST, LEAD, NEVER, STAYED_AWAY
 
 SMALLEST_CELLS, SMALLEST_PX = 16, 12
 FEWEST = 4  # frames in which something can leave and return
@@ -68,18 +60,16 @@ def read_target(sight: TargetObservations, hidden_for: float = 0.3, back_for: fl
     track = sight.track
     looks = sight.looks if sight.looks is not None and len(sight.looks.index) else None
     model = target_models()[LAYOUT if looks is None else LOOKS]
-    features = clip_features(track, looks, hidden_for=hidden_for, back_for=back_for)
+    features, rule = clip_features(track, looks, hidden_for=hidden_for, back_for=back_for)
     probabilities = label_probabilities(model, features)
     label = max(probabilities, key=lambda name: probabilities[name])
     decided = probabilities[label] >= model["decided"]
     if looks is None:
         absence = layout_absence(track, hidden_for=hidden_for, back_for=back_for)
-        rule = layout_verdict(track, hidden_for=hidden_for, back_for=back_for)
         presence, source, value, similarity = layout_presence(track), track, lead_over_clutter(track), track.peak
         by = LAYOUT
     else:
         absence = look_absence(looks, hidden_for=hidden_for, back_for=back_for)
-        rule = look_verdict(looks, hidden_for=hidden_for, back_for=back_for)
         presence, source, value, similarity = look_presence(looks), looks, looks.like - looks.unlike, looks.like
         by = looks.maker
     away = away_frames(absence, label != NEVER, label == CAME_BACK)

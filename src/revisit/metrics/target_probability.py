@@ -1,7 +1,8 @@
 """How probable each label of the target gate is, from a clip's features (docs/target-gate.md).
 
-Two logistic models in turn: was the target hidden, and if so, did it come back? Their weights are in `target_model.json`,
-which `python -m revisit.audit.target_fit` writes; each weight has the sign that its feature's meaning gives it.
+Two logistic models in turn: was the target hidden, and if so, did it come back? Their weights are in
+`target_model.json`, which `python -m revisit.audit.target_fit` writes; each weight has the sign that its feature's
+meaning gives it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TypedDict
 
 import numpy as np
 
+from revisit.core import GateResult
 from revisit.evidence.target import TargetLooks, TargetTrack
 from revisit.metrics.target_features import layout_features, look_features
 from revisit.metrics.target_rules import CAME_BACK, NEVER, STAYED_AWAY, layout_verdict, look_verdict, rule_features
@@ -49,13 +51,15 @@ def target_models() -> dict[str, TargetModel]:
 
 def clip_features(
     track: TargetTrack, looks: TargetLooks | None, *, hidden_for: float = 0.3, back_for: float = 0.3
-) -> dict[str, float]:
-    """All features of a clip: those of the layout, and those of a network's looks where there are any."""
+) -> tuple[dict[str, float], GateResult]:
+    """All features of a clip, with those of a network's looks where there are any, and the verdict of the rules."""
     seconds = {"hidden_for": hidden_for, "back_for": back_for}
-    features = layout_features(track, **seconds) | rule_features(layout_verdict(track, **seconds))
+    verdict = layout_verdict(track, **seconds)
+    features = layout_features(track, **seconds) | rule_features(verdict)
     if looks is not None:
-        features |= look_features(looks, **seconds) | rule_features(look_verdict(looks, **seconds), "look_")
-    return features
+        verdict = look_verdict(looks, **seconds)
+        features |= look_features(looks, **seconds) | rule_features(verdict, "look_")
+    return features, verdict
 
 
 def probability(model: Logistic, features: Mapping[str, float], temperature: float = 1.0) -> float:

@@ -1,7 +1,7 @@
 """What a few thresholds say of the target: hidden, returned or never hidden, and by how much room around them.
 
-These rules read single frames: one *shows* the target, *lacks* it, or keeps the state of the frame before. The gate does
-not take their word; it counts beside other features (`target_features.py`). The thresholds are differences of
+These rules read single frames: one *shows* the target, *lacks* it, or keeps the state of the frame before. The gate
+does not take their word; it counts beside other features (`target_features.py`). The thresholds are differences of
 correlations, chosen by looking at about forty targets in real clips: while a target was away its lead mostly stayed
 below 0.1 (now and then 0.14), seen again it reached 0.13 to 0.6.
 """

@@ -71,8 +71,7 @@ def relations_of(links: ViewLinks, factor: float = 1.0, first_only: bool = False
     np.fill_diagonal(by_points, True)
     shifts = np.tile(np.eye(3), (n, n, 1, 1))
     shifts[..., :2, 2] = links.shift
-    rests = by_structure & (np.abs(links.shift).max(axis=-1) <= STILL)  # points may lie on a thing that moves by itself
-    warp = np.where((by_points & ~rests)[..., None, None], links.warp, shifts).astype(float)
+    warp = np.where(by_points[..., None, None], links.warp, shifts).astype(float)
     seen = by_points | by_structure
     rows = np.arange(min(n, 1) if first_only else n)
     chained, reached = chains(seen, links.inliers, links.lead, warp, rows)
