@@ -52,6 +52,7 @@ RETURNED: dict[str, dict[str, bool]] = {
     },
 }  # fmt: skip
 RIDGE = 0.3
+SIMULATED = 0.1  # weight of a simulated clip beside a real one: together they count about as much as the real ones
 # share of decided labels that must be right where the level is chosen: a little more than the 0.90 and 0.93 that are
 # wanted of other scenes
 RIGHT = {LAYOUT: 0.92, LOOKS: 0.95}
@@ -85,7 +86,7 @@ def usable(lines: Sequence[Line], kind: str) -> list[Line]:
 def clip_weights(lines: Sequence[Line]) -> np.ndarray:
     """Weights by which clips of one scene, which fail together, count less each."""
     count = Counter(line["scenes"][0] for line in lines)
-    return np.array([1 / np.sqrt(count[line["scenes"][0]]) for line in lines])
+    return np.array([(SIMULATED if line["simulated"] else 1.0) / np.sqrt(count[line["scenes"][0]]) for line in lines])
 
 
 def bounded_logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray, speaks_for: np.ndarray) -> np.ndarray:

@@ -43,7 +43,7 @@ def window_means(values: np.ndarray, window: int) -> np.ndarray:
     return np.asarray((sums[high] - sums[low]) / np.maximum(high - low, 1))
 
 
-def ramp(values: np.ndarray, low: float, high: float) -> np.ndarray:
+def ramp(values: np.ndarray | float, low: float, high: float) -> np.ndarray:
     """0 up to `low`, 1 from `high` on, and evenly more in between."""
     return np.clip((np.asarray(values, dtype=float) - low) / (high - low), 0.0, 1.0)
 
