@@ -137,7 +137,7 @@ def fit(lines: Sequence[Line], kind: str) -> TargetModel:
     return {
         "hidden": _logistic(lines, weight, signs(HIDDEN, kind), label > 0),
         "returned": _logistic(
-            [lines[k] for k in hides], weight[hides], signs(RETURNED, kind), label[hides] == 1
+            [lines[int(k)] for k in hides], weight[hides], signs(RETURNED, kind), label[hides] == 1
         ),
         "temperature": 1.0,
         "decided": 0.5,

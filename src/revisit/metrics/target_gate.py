@@ -64,13 +64,14 @@ def read_target(sight: TargetObservations, hidden_for: float = 0.3, back_for: fl
     probabilities = label_probabilities(model, features)
     label = max(probabilities, key=lambda name: probabilities[name])
     decided = probabilities[label] >= model["decided"]
+    source: TargetTrack | TargetLooks = track if looks is None else looks
     if looks is None:
         absence = layout_absence(track, hidden_for=hidden_for, back_for=back_for)
-        presence, source, value, similarity = layout_presence(track), track, lead_over_clutter(track), track.peak
+        presence, value, similarity = layout_presence(track), lead_over_clutter(track), track.peak
         by = LAYOUT
     else:
         absence = look_absence(looks, hidden_for=hidden_for, back_for=back_for)
-        presence, source, value, similarity = look_presence(looks), looks, looks.like - looks.unlike, looks.like
+        presence, value, similarity = look_presence(looks), looks.like - looks.unlike, looks.like
         by = looks.maker
     away = away_frames(absence, label != NEVER, label == CAME_BACK)
     if rule.label == label and rule.units is not None:  # frame by frame the rules are more exact than averages
