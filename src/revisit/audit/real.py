@@ -122,7 +122,11 @@ def against(clips: Sequence[Labelled], results: Results) -> RealContent:
             "gone": _frames(clips, facts, "first_hidden_frame", lambda clip: clip.gone, results),
             "back": _frames(clips, facts, "first_return_frame", lambda clip: clip.back, results),
         },
-        "view": count_outcomes([clip for clip in clips if clip.view], lambda clip: _label(results, clip, VIEW), "view"),
+        "view": count_outcomes(
+            [clip for clip in clips if clip.view and results.answer(clip.name, VIEW) is not None],
+            lambda clip: _label(results, clip, VIEW),
+            "view",
+        ),
         "target_reappearance": _reappearance(clear, results),
         "diagnosis": _diagnosis(clips, results),
     }
