@@ -24,13 +24,13 @@ class TargetTrack:
     inside: Annotated[Array, "N; finite"]  # share of that box inside the frame
     flow: Annotated[Array, "N; finite"]  # share of the box whose motion from the frame before survives the way back
     near: Annotated[Array, "N; finite"]  # best similarity close to the followed box
-    part: Annotated[Array, "N; finite"]  # similarity of the half of the followed box that changed least: a glass that fills
+    part: Annotated[Array, "N; finite"]  # similarity of the half of the followed box that changed least
     peak: Annotated[Array, "N; finite"]  # best similarity anywhere in the frame
     peak_box: Annotated[Array, "N, 4; finite"]
     second: Annotated[Array, "N; finite"]  # best similarity anywhere clear of the peak: what clutter reaches
-    first: Annotated[Array, "N; finite"]  # similarity of the peak to the very first view (others: to any before it was lost)
-    early: Annotated[Array, "N; finite"]  # similarity of the peak to the views remembered first, which cannot have drifted far
-    colour: Annotated[Array, "N; finite"]  # overlap of the colours at the peak with those of the most alike of these views
+    first: Annotated[Array, "N; finite"]  # similarity of the peak to the very first view (others: to any view)
+    early: Annotated[Array, "N; finite"]  # similarity of the peak to the views remembered first
+    colour: Annotated[Array, "N; finite"]  # overlap of the colours at the peak with those of the nearest view
     place: Annotated[Array, "N; finite"]  # best similarity to what surrounded the target in the first frame
     place_box: Annotated[Array, "N, 4; finite"]  # where the target would be, judged by its surroundings
     place_second: Annotated[Array, "N; finite"]  # the same, clear of the best: what clutter reaches
