@@ -152,6 +152,12 @@ def test_the_tutorial_ends_with_the_table(revisit, tmp_path):
     assert (tmp_path / "runs/clips/report/index.html").is_file()
 
 
+def test_figures_of_the_target_gate_are_those_of_the_last_fit():
+    gate = _script("make_target_gate")
+    text = gate.PAGE.read_text(encoding="utf-8")
+    assert gate.page(text, json.loads(gate.FIGURES.read_text(encoding="utf-8"))) == text, "run make docs"
+
+
 def test_the_page_of_commands_is_up_to_date():
     commands = _script("make_commands")
     assert commands.PAGE.read_text(encoding="utf-8") == commands.page(), "commands.md: run `make docs`"

@@ -79,6 +79,7 @@ ALLOWED = {
         "observers",
         "stats",
         "diagnosis",
+        "metrics",
         "engine",
         "labels",
         "report",

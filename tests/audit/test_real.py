@@ -51,8 +51,59 @@ def test_a_broken_row_is_told(tmp_path, row, says):
 
 
 def test_a_folder_without_labels_is_told(tmp_path):
-    with pytest.raises(UsageError, match=r"no labels.jsonl and no targets.json"):
+    with pytest.raises(UsageError, match=r"no labels.jsonl, no targets.json and no eye.json"):
         read_labelled([tmp_path])
+
+
+def by_eye(folder: Path, **rows: dict[str, object]) -> Path:
+    folder.mkdir(exist_ok=True)
+    named = {name.replace("__", "/"): row for name, row in rows.items()}
+    (folder / "eye.json").write_text(json.dumps({"_": "a note", **named}))
+    return folder
+
+
+def test_notes_by_eye_find_their_clips_in_all_folders(tmp_path):
+    films = by_hand(tmp_path / "films", Real_007_gt={"box": BOX, "gate": "hidden, returned"})
+    (films / "Real_007_wan.mp4").touch()
+    more = by_eye(
+        tmp_path / "more",
+        Real_007__gt={"target": "hidden, returned", "view": "left, returned", "box": BOX},
+        Real_007__wan={"target": "?", "view": "never left"},
+        Park_001__svc={"target": "never hidden", "box": BOX, "name": "dog", "clip": "dog.mp4"},
+    )
+    (more / "dog.mp4").touch()
+    truth, wan, dog = read_labelled([films, more])
+    assert truth.verdict == "hidden, returned" and truth.view == "left, returned" and truth.source == "films"
+    assert (wan.verdict, wan.view, wan.box, wan.scene) == ("", "never left", None, "Real_007")
+    assert wan.reference == truth.clip
+    assert (dog.name, dog.source, dog.target, dog.view) == ("Park_001_svc", "more", "dog", "")
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"target": "gone", "box": BOX}, "has the verdict 'gone'"),
+        ({"target": "never hidden"}, "needs a `box`"),
+        ({"box": BOX}, "needs `target`"),
+        ({"target": "never hidden", "box": BOX}, "name the folder of a_b"),
+    ],
+)
+def test_a_broken_note_is_told(tmp_path, row, says):
+    with pytest.raises(UsageError, match=says):
+        read_labelled([by_eye(tmp_path / "a", a__b=row)])
+
+
+def test_files_that_contradict_each_other_are_told(tmp_path):
+    films = by_hand(tmp_path / "films", a_b={"box": BOX, "gate": "hidden, returned"})
+    by_eye(films, a__b={"target": "never hidden", "box": BOX})
+    with pytest.raises(UsageError, match=r"labelled 'hidden, returned' and 'never hidden'"):
+        read_labelled([films])
+
+
+def test_numbered_sources_are_one_scene(tmp_path):
+    folder = by_hand(tmp_path / "a", small={"box": BOX, "gate": "never hidden"})
+    (folder / "manifest.json").write_text(json.dumps({"small": {"path": "videos/Barnyard_001_svc.mp4"}}))
+    assert read_labelled([folder])[0].scene == "Barnyard_001"
 
 
 def test_lines_of_raters(tmp_path):
@@ -117,6 +168,7 @@ def test_the_whole_table():
     found = {"set": "lite", **against(clips, Results([record.case for record in records if record.is_gate], records))}
     assert found["target"]["all"]["clips"]["wrong"] == 1 and found["target"]["kinds"]["i"]["clips"]["right"] == 1
     assert found["target"]["always never hidden"]["clips"]["wrong"] == 1
+    assert found["target"]["hides"]["clips"]["right"] == 1 and found["target"]["sources"][""]["clips"]["n"] == 2
     assert found["target_reappearance"] == {"right": 1, "unscored": 1}
     text = real_table(found)
     assert "wrong: b is 'never hidden', said 'hidden, returned'" in text and "always 'never hidden'" in text

@@ -1,16 +1,20 @@
 """Labelled folders: real clips with what people saw in them, as `revisit audit --real` reads them.
 
-Two formats are read. `labels.jsonl` is what `revisit labels export` writes (docs/labels.md): lines of the task `marks`
-say what became of the target and when, those of `failure` what went wrong. `targets.json` is one object by hand, from
-the name of a clip to its box, its verdict (`gate`) and, if known, its kind, its scene and its frames.
+Three formats are read. `labels.jsonl` is what `revisit labels export` writes (docs/labels.md): lines of the task
+`marks` say what became of the target and when, those of `failure` what went wrong. `targets.json` is one object by
+hand, from the name of a clip to its box, its verdict (`gate`) and, if known, its kind, its scene and its frames.
+`eye.json` holds notes on the clips of several folders, from `scene/model` to what became of the view and of the target,
+with "?" where nobody can say; `clip` says where a clip lies, else it is `scene_model` in one of the folders.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.grouping import group_items
@@ -19,10 +23,12 @@ from revisit.labels.label import BACK, GONE, HIDDEN, read_labels
 from revisit.media import VIDEO_SUFFIXES
 from revisit.stats.agreement import majority
 
-LINES, BY_HAND, MANIFEST = "labels.jsonl", "targets.json", "manifest.json"
+LINES, BY_HAND, BY_EYE, MANIFEST = "labels.jsonl", "targets.json", "eye.json", "manifest.json"
 VERDICTS = HIDDEN[:3]
 UNSURE = HIDDEN[3]
 TRUTH = "_gt"  # ends the name of the true clip of a scene, which the others are then compared with
+DOUBTFUL = "?"
+NUMBERED = re.compile(r"(.*\d)_[^_]+")  # the name of a clip of a numbered scene: Real_007_wan
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Labelled:
     name: str
     clip: Path
     scene: str  # clips of one scene are one witness
-    box: tuple[float, float, float, float]  # of the target in the first frame, as fractions
+    box: tuple[float, float, float, float] | None  # of the target in the first frame, as fractions; None: not asked
     target: str = "target"
     verdict: str = ""  # of the target; empty where people were not sure or did not agree
     kind: str = ""  # what such clips have in common
@@ -41,30 +47,99 @@ class Labelled:
     view: str = ""  # what became of the first view, in the words of its gate
     failures: Mapping[str, bool] = field(default_factory=dict)  # kind of failure -> whether the clip shows it
     reference: Path | None = None
+    source: str = ""  # the folder it lies in
 
 
 def read_labelled(folders: Sequence[Path]) -> list[Labelled]:
-    """The labelled clips of some folders; names must differ."""
+    """The labelled clips of some folders; a clip that two files label is one, and other clips must differ in name."""
     clips: list[Labelled] = []
     for folder in folders:
-        if (folder / LINES).is_file():
+        files = [name for name in (LINES, BY_HAND, BY_EYE) if (folder / name).is_file()]
+        if not files:
+            raise UsageError(f"{folder}: no {LINES}, no {BY_HAND} and no {BY_EYE}; docs/labels.md says what they hold")
+        if LINES in files:
             clips += _from_lines(folder)
-        elif (folder / BY_HAND).is_file():
+        elif BY_HAND in files:
             clips += _by_hand(folder)
-        else:
-            raise UsageError(f"{folder}: no {LINES} and no {BY_HAND}; docs/labels.md says what they hold")
-    twice = [name for name, count in Counter(one.name for one in clips).items() if count > 1]
+        if BY_EYE in files:
+            clips += _by_eye(folder, folders)
+    merged: dict[Path, Labelled] = {}
+    for clip in clips:
+        clip = replace(clip, source=clip.source or clip.clip.parent.name)
+        path = clip.clip.resolve()
+        merged[path] = _merged(merged[path], clip) if path in merged else clip
+    twice = [name for name, count in Counter(one.name for one in merged.values()).items() if count > 1]
     if twice:
         raise UsageError(f"two labelled clips are called {twice[0]!r}; rename one of them")
+    return list(merged.values())
+
+
+def _merged(first: Labelled, other: Labelled) -> Labelled:
+    """One clip of two files: the first one's words, completed by the other's."""
+    for name in ("verdict", "view"):
+        one, two = getattr(first, name), getattr(other, name)
+        if one and two and one != two:
+            raise UsageError(f"{first.name} is labelled {one!r} and {two!r}; look at the clip and correct one of them")
+    return replace(
+        first, verdict=first.verdict or other.verdict, view=first.view or other.view, box=first.box or other.box,
+        reference=first.reference or other.reference,
+    )  # fmt: skip
+
+
+def _rows_of(path: Path) -> dict[str, Any]:
+    """The rows of a file by name, notes left out."""
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{path}: not JSON ({error})") from None
+    if not isinstance(content, Mapping):
+        raise UsageError(f"{path}: expected an object, from the name of a clip to what was seen in it")
+    return {name: row for name, row in content.items() if not name.startswith("_")}
+
+
+def _by_eye(folder: Path, folders: Sequence[Path]) -> list[Labelled]:
+    file = folder / BY_EYE
+    clips = []
+    for name, row in _rows_of(file).items():
+        if not isinstance(row, Mapping) or "target" not in row:
+            raise UsageError(f"{file}: {name} needs `target`, what became of the target, or {DOUBTFUL!r}")
+        verdict, view = str(row["target"]), str(row.get("view", DOUBTFUL))
+        if verdict not in (*VERDICTS, DOUBTFUL):
+            raise UsageError(
+                f"{file}: {name} has the verdict {verdict!r}; expected {', '.join(VERDICTS)} or {DOUBTFUL!r}"
+            )
+        if verdict != DOUBTFUL and "box" not in row:
+            raise UsageError(f"{file}: {name} needs a `box` of the first frame, as fractions")
+        title = name.replace("/", "_")
+        clip = folder / str(row["clip"]) if "clip" in row else _in_folders(title, folder, folders)
+        if clip is None or not clip.is_file():
+            raise UsageError(
+                f"{file}: {name} has no video; name the folder of {title} with a further --real, or its `clip`"
+            )
+        scene = str(row.get("scene") or (name.rpartition("/")[0] if "/" in name else name))
+        truth = _in_folders(f"{scene}{TRUTH}", folder, [clip.parent])
+        box = None
+        if "box" in row:
+            x0, y0, x1, y1 = (float(value) for value in row["box"])
+            box = (x0, y0, x1, y1)
+        clips.append(
+            Labelled(
+                title, clip, scene, box, str(row.get("name", "target")),
+                "" if verdict == DOUBTFUL else verdict, view="" if view == DOUBTFUL else view,
+                reference=truth if truth != clip else None,
+            )
+        )  # fmt: skip
     return clips
 
 
+def _in_folders(name: str, folder: Path, folders: Sequence[Path]) -> Path | None:
+    """The video of a name in one of the folders, if there is one."""
+    places = (place / f"{name}{suffix}" for place in (folder, *folders) for suffix in VIDEO_SUFFIXES)
+    return next((path for path in places if path.is_file()), None)
+
+
 def _by_hand(folder: Path) -> list[Labelled]:
-    try:
-        content = parse_json((folder / BY_HAND).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UsageError(f"{folder / BY_HAND}: not JSON ({error})") from None
-    rows = {name: row for name, row in content.items() if not name.startswith("_")}
+    rows = _rows_of(folder / BY_HAND)
     scenes = _scenes(folder, rows)
     clips = []
     for name, row in rows.items():
@@ -91,10 +166,10 @@ def _by_hand(folder: Path) -> list[Labelled]:
 
 
 def _clip(folder: Path, name: str) -> Path:
-    for suffix in VIDEO_SUFFIXES:
-        if (folder / f"{name}{suffix}").is_file():
-            return folder / f"{name}{suffix}"
-    raise UsageError(f"{folder}: {name} is labelled, and there is no video of that name")
+    path = _in_folders(name, folder, ())
+    if path is None:
+        raise UsageError(f"{folder}: {name} is labelled, and there is no video of that name")
+    return path
 
 
 def _scenes(folder: Path, rows: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
@@ -109,7 +184,8 @@ def _scenes(folder: Path, rows: Mapping[str, Mapping[str, object]]) -> dict[str,
     scenes = {}
     for name, row in rows.items():
         stem, path = name.rpartition("_")[0], source.get(name, "")
-        by_source = path if shared[path] > 1 else ""
+        numbered = NUMBERED.fullmatch(Path(path).stem)
+        by_source = path if shared[path] > 1 else numbered[1] if numbered else ""
         by_name = stem if stem[-1:].isdigit() and stems[stem] > 1 else ""
         scenes[name] = str(row.get("scene") or by_source or by_name or name)
     return scenes

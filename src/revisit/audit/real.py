@@ -75,7 +75,8 @@ def real(
 def _case(clip: Labelled) -> Case:
     return Case(
         clip.name, "folder", "labelled", clip.scene, Clip(clip.clip),
-        reference=None if clip.reference is None else Clip(clip.reference), target=Target(clip.target, clip.box),
+        reference=None if clip.reference is None else Clip(clip.reference),
+        target=None if clip.box is None else Target(clip.target, clip.box),
     )  # fmt: skip
 
 
@@ -90,12 +91,14 @@ def against(clips: Sequence[Labelled], results: Results) -> RealContent:
         {
             "clip": clip.name, "scene": clip.scene, "kind": clip.kind, "label": clip.verdict or "borderline",
             "said": verdicts[clip.name], "outcome": outcome(clip.verdict, verdicts[clip.name]) if clip.verdict else "",
+            "source": clip.source,
             "confidence": record.facts.get("confidence") if (record := records[clip.name]) else None,
             "why": record.facts.get("sentence") if record else None,
         }
         for clip in clips
     ]  # fmt: skip
     kinds = sorted({clip.kind for clip in clear})
+    sources = sorted({clip.source for clip in clear})
     facts = {name: record.facts if record else {} for name, record in records.items()}
     return {
         "clips": rows,
@@ -104,6 +107,11 @@ def against(clips: Sequence[Labelled], results: Results) -> RealContent:
             "kinds": {
                 kind: count_outcomes([c for c in clear if c.kind == kind], lambda c: verdicts[c.name]) for kind in kinds
             },
+            "sources": {
+                source: count_outcomes([c for c in clear if c.source == source], lambda c: verdicts[c.name])
+                for source in sources
+            },
+            "hides": count_outcomes([c for c in clear if c.verdict != NEVER], lambda c: verdicts[c.name]),
             "always never hidden": count_outcomes(clear, lambda clip: NEVER),
             "confusion": {
                 label: dict(Counter(verdicts[c.name] for c in clear if c.verdict == label)) for label in VERDICTS
@@ -114,7 +122,11 @@ def against(clips: Sequence[Labelled], results: Results) -> RealContent:
             "gone": _frames(clips, facts, "first_hidden_frame", lambda clip: clip.gone, results),
             "back": _frames(clips, facts, "first_return_frame", lambda clip: clip.back, results),
         },
-        "view": count_outcomes([clip for clip in clips if clip.view], lambda clip: _label(results, clip, VIEW), "view"),
+        "view": count_outcomes(
+            [clip for clip in clips if clip.view and results.answer(clip.name, VIEW) is not None],
+            lambda clip: _label(results, clip, VIEW),
+            "view",
+        ),
         "target_reappearance": _reappearance(clear, results),
         "diagnosis": _diagnosis(clips, results),
     }
@@ -145,11 +157,12 @@ def _shares(outcomes: Sequence[str]) -> Outcomes:
 
 
 def calibration(rows: Iterable[LabelledRow]) -> list[ConfidenceLevel]:
-    """How often verdicts of each confidence are right."""
+    """How often verdicts of about the same confidence are right: by tenths, each with its mean confidence."""
     decided = [row for row in rows if row["outcome"] in (RIGHT, WRONG) and row["confidence"] is not None]
     levels: list[ConfidenceLevel] = []
-    for confidence, some in sorted(group_items(decided, lambda row: row["confidence"] or 0.0).items()):
+    for _, some in sorted(group_items(decided, lambda row: min(int((row["confidence"] or 0.0) * 10), 9)).items()):
         right = sum(row["outcome"] == RIGHT for row in some)
+        confidence = round(float(np.mean([row["confidence"] for row in some])), 3)
         interval = share_interval(right, len(some))
         levels.append({"confidence": confidence, "n": len(some), "right": right, "interval": interval})
     return levels

@@ -239,6 +239,7 @@ class LabelledRow(TypedDict):
 
     clip: str
     scene: str
+    source: str
     kind: str
     label: str
     said: str
@@ -269,6 +270,8 @@ TargetOutcomes = TypedDict(
     {
         "all": ByClipAndScene,
         "kinds": dict[str, ByClipAndScene],
+        "sources": dict[str, ByClipAndScene],
+        "hides": ByClipAndScene,
         "always never hidden": ByClipAndScene,
         "confusion": dict[str, dict[str, int]],
         "calibration": list[ConfidenceLevel],

@@ -162,7 +162,9 @@ def real_table(content: RealContent) -> str:
         f"target gate with the set {content['set']}, against {target['all']['clips']['n']} clear labels",
         f"{'kind':<22}{'clips':>6}{'right':>7}{'wrong':>7}{'undecided':>11}{'wrong, 95 %':>18}{'scenes wrong':>15}",
     ]
-    rows_by_kind = {**{kind or "(none)": row for kind, row in target["kinds"].items()}, "all": target["all"]}
+    rows_by_kind = {kind or "(none)": row for kind, row in target["kinds"].items()}
+    rows_by_kind |= {f"in {source}": row for source, row in target["sources"].items()}
+    rows_by_kind |= {"target really hides": target["hides"], "all": target["all"]}
     for name, row in {**rows_by_kind, "always 'never hidden'": target["always never hidden"]}.items():
         clips, scenes = row["clips"], row["scenes"]
         low, high = clips["wrong_interval"] or (0.0, 1.0)
@@ -171,6 +173,9 @@ def real_table(content: RealContent) -> str:
             f"{_clipped(name, 21):<22}{clips['n']:>6}{clips['right']:>7}{clips['wrong']:>7}{clips['undecided']:>11}"
             f"{between:>18}{scenes['wrong']:>9} of {scenes['n']}"
         )
+    for label, counts in target["confusion"].items():
+        said = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items(), key=lambda item: -item[1]))
+        lines.append(f"people say {label!r} ({sum(counts.values())}): {said or 'no clip'}")
     for one in content["clips"]:
         if one["outcome"] in ("wrong", "undecided"):
             lines.append(f"  {one['outcome']}: {one['clip']} is {one['label']!r}, said {one['said']!r} ({one['why']})")

@@ -19,23 +19,23 @@ class TargetTrack:
     """What a target in the first frame looks like and where it seems to be, frame by frame."""
 
     index: Annotated[Array, "N; rising"]  # frame numbers
-    seconds: Annotated[Array, "N"]  # presentation times
-    box: Annotated[Array, "N, 4"]  # followed by motion and looks; by the background's motion once lost
-    inside: Annotated[Array, "N"]  # share of that box inside the frame
-    flow: Annotated[Array, "N"]  # share of the box whose motion from the frame before survives the way back
-    near: Annotated[Array, "N"]  # best similarity close to the followed box
-    part: Annotated[Array, "N"]  # similarity of the half of the followed box that changed least: a glass that fills
-    peak: Annotated[Array, "N"]  # best similarity anywhere in the frame
-    peak_box: Annotated[Array, "N, 4"]
-    second: Annotated[Array, "N"]  # best similarity anywhere clear of the peak: what clutter reaches
-    first: Annotated[Array, "N"]  # similarity of the peak to the very first view (others: to any before it was lost)
-    early: Annotated[Array, "N"]  # similarity of the peak to the views remembered first, which cannot have drifted far
-    colour: Annotated[Array, "N"]  # overlap of the colours at the peak with those of the most alike of these views
-    place: Annotated[Array, "N"]  # best similarity to what surrounded the target in the first frame
-    place_box: Annotated[Array, "N, 4"]  # where the target would be, judged by its surroundings
-    place_second: Annotated[Array, "N"]  # the same, clear of the best: what clutter reaches
-    at_place: Annotated[Array, "N"]  # similarity of what is at `place_box` to the target
-    camera: Annotated[Array, "N"]  # motion of the background from the frame before, in frame widths
+    seconds: Annotated[Array, "N; finite"]  # presentation times
+    box: Annotated[Array, "N, 4; finite"]  # followed by motion and looks; by the background's motion once lost
+    inside: Annotated[Array, "N; finite"]  # share of that box inside the frame
+    flow: Annotated[Array, "N; finite"]  # share of the box whose motion from the frame before survives the way back
+    near: Annotated[Array, "N; finite"]  # best similarity close to the followed box
+    part: Annotated[Array, "N; finite"]  # similarity of the half of the followed box that changed least
+    peak: Annotated[Array, "N; finite"]  # best similarity anywhere in the frame
+    peak_box: Annotated[Array, "N, 4; finite"]
+    second: Annotated[Array, "N; finite"]  # best similarity anywhere clear of the peak: what clutter reaches
+    first: Annotated[Array, "N; finite"]  # similarity of the peak to the very first view (others: to any view)
+    early: Annotated[Array, "N; finite"]  # similarity of the peak to the views remembered first
+    colour: Annotated[Array, "N; finite"]  # overlap of the colours at the peak with those of the nearest view
+    place: Annotated[Array, "N; finite"]  # best similarity to what surrounded the target in the first frame
+    place_box: Annotated[Array, "N, 4; finite"]  # where the target would be, judged by its surroundings
+    place_second: Annotated[Array, "N; finite"]  # the same, clear of the best: what clutter reaches
+    at_place: Annotated[Array, "N; finite"]  # similarity of what is at `place_box` to the target
+    camera: Annotated[Array, "N; finite"]  # motion of the background from the frame before, in frame widths
     cells: int  # size of the target in cells of the layout: how much there is to compare
     texture: float  # how far the target's cells differ from the frame's average cell, in deviations
     width_px: float  # size of the target's box in the clip's own pixels

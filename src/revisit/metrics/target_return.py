@@ -14,18 +14,14 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.target import HIDDEN, RETURNED, TargetObservations, TargetPhases, TargetTrack
-from revisit.metrics.target_gate import (
-    CAME_BACK,
-    LEAD,
-    NEVER,
-    place_seen_without_target,
-    target_return,
-)
+from revisit.metrics.target_features import place_is_empty
+from revisit.metrics.target_gate import target_return
 from revisit.metrics.target_looks import frames_for
+from revisit.metrics.target_rules import CAME_BACK, LEAD, NEVER
 
 
 @metric(
-    id="target_reappearance", version=3, title="Target reappears", unit="score", range=(0, 1), higher_is_better=True,
+    id="target_reappearance", version=4, title="Target reappears", unit="score", range=(0, 1), higher_is_better=True,
     needs=(TargetObservations, TargetPhases), gates=("look_away",), suites=("folder",),
     responds_to=("object forgotten while out of view",),
     blind_to=("object dissolves in plain sight", "identity drift", "state reset", "object returns in the wrong place",
@@ -45,7 +41,7 @@ def target_reappearance(sight: TargetObservations, phases: TargetPhases, *, seen
     facts = {"label": verdict.label, "hidden_seconds": verdict.facts["hidden_seconds"]}
     if verdict.label == CAME_BACK:
         return Score(1.0, facts={**facts, "first_return_frame": verdict.facts["first_return_frame"]})
-    place_visible = place_seen_without_target(track) & (phases.state == HIDDEN)
+    place_visible = place_is_empty(track) & (phases.state == HIDDEN)
     facts["place_seen_frames"] = int(place_visible.sum())
     if place_visible.sum() < frames_for(track.seconds, seen_for, 3):
         return Unscored(
@@ -58,7 +54,7 @@ def target_reappearance(sight: TargetObservations, phases: TargetPhases, *, seen
 
 
 @metric(
-    id="target_identity", version=3, title="Returned target looks the same", unit="similarity", range=(0, 1),
+    id="target_identity", version=4, title="Returned target looks the same", unit="similarity", range=(0, 1),
     higher_is_better=True, needs=(TargetTrack, TargetPhases), gates=("look_away", "target_return"), suites=("folder",),
     responds_to=("identity drift", "object replaced", "colour drift"),
     blind_to=("state reset", "object returns in the wrong place", "small changes of detail", "frozen camera"),

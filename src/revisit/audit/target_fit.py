@@ -1,0 +1,329 @@
+"""Fits the probabilities of the target gate, and says how right they are on scenes that were left out.
+
+    python -m revisit.audit.target_fit TABLE.jsonl [MODEL.json [FIGURES.json]]
+
+A line of the table is a clip: its features, its label, where it comes from and which scenes it shows
+(`benchmarks/target/table.py` writes it). Labels are by eye for real clips and counted from masks for simulated ones.
+For every scene, models are fitted on the clips that share no scene with it; temperature and the probability from which
+on a label is decided are chosen on the predictions for other left-out scenes. The same with whole sources left out.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+import revisit
+from revisit.core import GATES, OBSERVERS, digest
+from revisit.metrics.target_probability import (
+    LABELS,
+    LAYOUT,
+    LOOKS,
+    MODEL_FILE,
+    Logistic,
+    TargetModel,
+    label_probabilities,
+)
+from revisit.results.record_files import write_json
+from revisit.stats.intervals import share_interval
+
+# feature -> whether more of it makes hiding, or a return, more likely
+HIDDEN: dict[str, dict[str, bool]] = {
+    LAYOUT: {
+        "lead_lowest": False, "flow_lowest": False, "inside_lowest": False, "away": True, "rule_never": False,
+        "rule_returned": True, "rule_stays_away": True,
+    },
+    LOOKS: {
+        "look_lowest": False, "look_lowest_margin": False, "look_before_lowest": False, "look_rule_never": False,
+        "look_rule_returned": True, "look_rule_stays_away": True,
+    },
+}  # fmt: skip
+RETURNED: dict[str, dict[str, bool]] = {
+    LAYOUT: {"back_above": True, "back_share": True, "end": True, "rule_returned": True, "rule_stays_away": False},
+    LOOKS: {
+        "look_back_like": True, "look_back_clear": True, "look_back_ratio": True, "look_colour": True,
+        "look_rule_returned": True, "look_rule_stays_away": False,
+    },
+}  # fmt: skip
+RIDGE = 0.3
+SIMULATED = 0.07  # weight of a simulated clip beside a real one: together they count about as much as the real ones
+RIGHT = {LAYOUT: 0.90, LOOKS: 0.95}  # share of decided labels that must be right where the level is chosen
+LEVELS = np.round(np.arange(0.5, 0.97, 0.02), 2)
+TEMPERATURES = np.round(np.geomspace(0.4, 2.5, 19), 3)
+FOLDS = 12  # of simulated scenes; real ones are left out one by one
+
+
+class Line(TypedDict):
+    """A clip of the table."""
+
+    clip: str
+    source: str
+    scenes: list[str]
+    label: str
+    simulated: bool
+    features: dict[str, float]
+
+
+def signs(stage: Mapping[str, Mapping[str, bool]], kind: str) -> dict[str, bool]:
+    """The features of a stage, for layout alone or with looks, and the direction in which each speaks."""
+    return {**stage[LAYOUT], **(stage[LOOKS] if kind == LOOKS else {})}
+
+
+def usable(lines: Sequence[Line], kind: str) -> list[Line]:
+    """The clips that have the features of a kind of evidence."""
+    names = {*signs(HIDDEN, kind), *signs(RETURNED, kind)}
+    return [line for line in lines if names <= set(line["features"])]
+
+
+def clip_weights(lines: Sequence[Line]) -> np.ndarray:
+    """Weights by which clips of one scene, which fail together, count less each."""
+    count = Counter(line["scenes"][0] for line in lines)
+    return np.array([(SIMULATED if line["simulated"] else 1.0) / np.sqrt(count[line["scenes"][0]]) for line in lines])
+
+
+def bounded_logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray, speaks_for: np.ndarray) -> np.ndarray:
+    """Offset and weights of a ridge logistic regression whose weights may not have the wrong sign.
+
+    By Newton's method on the weights that are free to move, projected on the bounds, with steps halved until the loss
+    falls.
+    """
+    a = np.column_stack([np.ones(len(x)), x])
+    ridge = np.r_[1e-3, np.full(x.shape[1], RIDGE)]
+    low = np.r_[-np.inf, np.where(speaks_for, 0.0, -np.inf)]
+    high = np.r_[np.inf, np.where(speaks_for, np.inf, 0.0)]
+
+    def loss(beta: np.ndarray) -> float:
+        z = a @ beta
+        return float((weight * (np.logaddexp(0, z) - y * z)).sum() + (ridge * beta**2).sum() / 2)
+
+    beta = np.zeros(a.shape[1])
+    for _ in range(200):
+        p = 1 / (1 + np.exp(-np.clip(a @ beta, -50, 50)))
+        gradient = a.T @ (weight * (p - y)) + ridge * beta
+        free = ~(((beta <= low) & (gradient > 0)) | ((beta >= high) & (gradient < 0)))
+        hessian = (a[:, free] * (weight * p * (1 - p))[:, None]).T @ a[:, free] + np.diag(ridge[free])
+        step = np.zeros_like(beta)
+        step[free] = np.linalg.solve(hessian, gradient[free])
+        before, size = loss(beta), 1.0
+        while loss(np.clip(beta - size * step, low, high)) > before and size > 1e-6:
+            size /= 2
+        after = np.clip(beta - size * step, low, high)
+        if np.abs(after - beta).max() < 1e-6:
+            return after
+        beta = after
+    return beta
+
+
+def _logistic(lines: Sequence[Line], weight: np.ndarray, names: Mapping[str, bool], truth: np.ndarray) -> Logistic:
+    features = np.array([[line["features"][name] for name in names] for line in lines])
+    solved = bounded_logistic(features, truth.astype(float), weight, np.array(list(names.values())))
+    weights = {name: round(float(value), 3) for name, value in zip(names, solved[1:], strict=True)}
+    return {"offset": round(float(solved[0]), 3), "weights": {name: value for name, value in weights.items() if value}}
+
+
+def fit(lines: Sequence[Line], kind: str) -> TargetModel:
+    """Both logistic models; temperature and level are left at 1 and a half."""
+    weight = clip_weights(lines)
+    label = np.array([LABELS.index(line["label"]) for line in lines])
+    hides = np.flatnonzero(label > 0)
+    return {
+        "hidden": _logistic(lines, weight, signs(HIDDEN, kind), label > 0),
+        "returned": _logistic(
+            [lines[int(k)] for k in hides], weight[hides], signs(RETURNED, kind), label[hides] == 1
+        ),
+        "temperature": 1.0,
+        "decided": 0.5,
+    }  # fmt: skip
+
+
+def left_out(lines: Sequence[Line], kind: str, fold_of: Callable[[Line], str]) -> np.ndarray:
+    """(N, 3) probabilities of each clip's labels by a model of clips of other folds that share no scene with it."""
+    chances = np.zeros((len(lines), 3))
+    folds = [fold_of(line) for line in lines]
+    for fold in sorted(set(folds)):
+        mine = [k for k, name in enumerate(folds) if name == fold]
+        own = {lines[k]["scenes"][0] for k in mine}
+        others = [
+            line for line, name in zip(lines, folds, strict=True) if name != fold and not own & set(line["scenes"])
+        ]
+        model = fit(others, kind)
+        for k in mine:
+            chances[k] = list(label_probabilities(model, lines[k]["features"]).values())
+    return chances
+
+
+def by_scene(line: Line) -> str:
+    """The fold of a clip with whole scenes left out: its scene, or one of `FOLDS` groups of simulated ones."""
+    scene = line["scenes"][0]
+    return f"simulated {int(digest(scene, 8), 16) % FOLDS}" if line["simulated"] else scene
+
+
+def by_source(line: Line) -> str:
+    """The fold of a clip with whole sources left out."""
+    return by_scene(line) if line["simulated"] else line["source"]
+
+
+def tempered(chances: np.ndarray, temperature: float) -> np.ndarray:
+    """Probabilities whose two log odds, of hiding and of returning, are divided by a temperature."""
+    hidden = np.clip(1 - chances[:, 0], 1e-6, 1 - 1e-6)
+    returned = np.clip(chances[:, 1] / hidden, 1e-6, 1 - 1e-6)
+    hidden, returned = (1 / (1 + (1 / p - 1) ** (1 / temperature)) for p in (hidden, returned))
+    return np.stack([1 - hidden, hidden * returned, hidden * (1 - returned)], axis=1)
+
+
+def choose(chances: np.ndarray, label: np.ndarray, real: np.ndarray, least: float) -> tuple[float, float]:
+    """Temperature by log loss, and the lowest level at which that share of decided labels is right.
+
+    It must be right of real clips and of simulated ones, each by themselves.
+    """
+
+    def loss(temperature: float) -> float:
+        chance = tempered(chances, temperature)[np.arange(len(label)), label]
+        return float(-np.log(np.maximum(chance, 1e-9)).sum())
+
+    temperature = float(min(TEMPERATURES, key=loss))
+    scaled = tempered(chances, temperature)
+    sure, right = scaled.max(axis=1), scaled.argmax(axis=1) == label
+    for level in LEVELS:
+        groups = [right[(sure >= level) & some] for some in (real, ~real) if some.any()]
+        if all(len(group) and group.mean() >= least for group in groups):
+            return temperature, float(level)
+    return temperature, float(LEVELS[-1])
+
+
+def outcomes(chances: np.ndarray, label: np.ndarray, level: np.ndarray) -> dict[str, Any]:
+    """Counts of right, wrong and undecided, of all clips and of those whose target really hides."""
+    sure, right = chances.max(axis=1), chances.argmax(axis=1) == label
+    decided, hides = sure >= level, label > 0
+    counted: dict[str, Any] = {
+        "n": len(label), "decided": int(decided.sum()), "right": int((right & decided).sum()),
+        "right_of_decided": _share(int((right & decided).sum()), int(decided.sum())),
+        "hides": int(hides.sum()), "hides_right": int((right & decided & hides).sum()),
+        "hides_right_share": _share(int((right & decided & hides).sum()), int(hides.sum())),
+        "most_probable_right": _share(int(right.sum()), len(label)),
+    }  # fmt: skip
+    counted["labels"] = {
+        name: {
+            "n": int((label == k).sum()),
+            **{
+                said: int(((label == k) & decided & (chances.argmax(axis=1) == other)).sum())
+                for other, said in enumerate(LABELS)
+            },
+            "cannot tell": int(((label == k) & ~decided).sum()),
+        }
+        for k, name in enumerate(LABELS)
+    }
+    return counted
+
+
+def _share(part: int, whole: int) -> dict[str, Any]:
+    return {"share": round(part / whole, 3) if whole else None, "interval": share_interval(part, whole)}
+
+
+def calibration(chances: np.ndarray, label: np.ndarray) -> dict[str, Any]:
+    """Reliability by tenths, Brier score over the three labels, and AUC of confidence for right against wrong."""
+    sure, right = chances.max(axis=1), chances.argmax(axis=1) == label
+    curve = []
+    for low in np.arange(0.3, 1.0, 0.1):
+        some = (sure >= low) & (sure < low + 0.1 if low < 0.85 else True)
+        if some.any():
+            count = int(right[some].sum())
+            curve.append({
+                "from": round(float(low), 1), "n": int(some.sum()), "confidence": round(float(sure[some].mean()), 3),
+                **_share(count, int(some.sum())),
+            })  # fmt: skip
+    around = (sure >= 0.85) & (sure < 0.95)
+    truth = np.eye(3)[label]
+    return {
+        "n": len(label),
+        "brier": round(float(((chances - truth) ** 2).sum(axis=1).mean()), 3),
+        "auc": auc(sure, right),
+        "at_0.9": {"n": int(around.sum()), **_share(int(right[around].sum()), int(around.sum()))},
+        "curve": curve,
+    }
+
+
+def auc(score: np.ndarray, positive: np.ndarray) -> float | None:
+    """The chance that a positive one scores higher than another one, ties counting half."""
+    if positive.all() or not positive.any():
+        return None
+    apart = score[positive][:, None] - score[~positive][None]
+    return round(float((apart > 0).mean() + (apart == 0).mean() / 2), 3)
+
+
+def examine(lines: Sequence[Line], kind: str) -> tuple[dict[str, Any], float, float]:
+    """Figures on scenes and sources left out, and temperature and level of the final model."""
+    lines = usable(lines, kind)
+    label = np.array([LABELS.index(line["label"]) for line in lines])
+    real = np.array([not line["simulated"] for line in lines])
+    figures: dict[str, Any] = {"real": int(real.sum()), "simulated": int((~real).sum())}
+    chosen = 1.0, 0.5
+    for name, fold_of in (("scenes", by_scene), ("sources", by_source)):
+        chances = left_out(lines, kind, fold_of)
+        if name == "scenes":
+            chosen = choose(chances, label, real, RIGHT[kind])
+        folds = np.array([fold_of(line) for line in lines])
+        levels, scaled = np.zeros(len(lines)), np.zeros_like(chances)
+        for fold in set(folds):
+            mine = folds == fold
+            temperature, level = choose(chances[~mine], label[~mine], real[~mine], RIGHT[kind])
+            levels[mine], scaled[mine] = level, tempered(chances[mine], temperature)
+        entry: dict[str, Any] = {"real": outcomes(scaled[real], label[real], levels[real])}
+        entry["by_source"] = {
+            source: outcomes(scaled[some], label[some], levels[some])
+            for source in sorted({line["source"] for line in lines if not line["simulated"]})
+            if (some := np.array([line["source"] == source for line in lines])).any()
+        }
+        entry["real_calibration"] = calibration(scaled[real], label[real])
+        if name == "scenes" and (~real).any():
+            entry["simulated"] = outcomes(scaled[~real], label[~real], levels[~real])
+            entry["simulated_calibration"] = calibration(scaled[~real], label[~real])
+        entry["not_right"] = [
+            {
+                "clip": lines[k]["clip"], "label": lines[k]["label"], "decided": bool(scaled[k].max() >= levels[k]),
+                **{said: round(float(chance), 2) for said, chance in zip(LABELS, scaled[k], strict=True)},
+            }
+            for k in np.flatnonzero(real)
+            if scaled[k].argmax() != label[k] or scaled[k].max() < levels[k]
+        ]  # fmt: skip
+        figures[f"{name}_left_out"] = entry
+    return figures, *chosen
+
+
+def read_table(path: Path) -> list[Line]:
+    """The clips of a table."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def main(table: Path, model_path: Path, figures_path: Path | None) -> dict[str, Any]:
+    """Fit, write the models and return the figures."""
+    lines = read_table(table)
+    models: dict[str, TargetModel] = {}
+    figures: dict[str, Any] = {}
+    for kind in (LAYOUT, LOOKS):
+        figures[kind], temperature, level = examine(lines, kind)
+        models[kind] = {**fit(usable(lines, kind), kind), "temperature": temperature, "decided": level}
+    provenance = {
+        "revisit": revisit.__version__,
+        "table": digest(lines),
+        "clips": len(lines),
+        "gate": GATES["target_return"].version,
+        "observers": {name: OBSERVERS[name].version for name in ("lite.target", "small.looks")},
+    }
+    write_json(model_path, {"provenance": provenance, "models": models})
+    if figures_path is not None:
+        write_json(figures_path, {"provenance": provenance, **figures})
+    return figures
+
+
+if __name__ == "__main__":
+    given = [Path(argument) for argument in sys.argv[1:]]
+    default = Path(__file__).parents[1] / "metrics" / MODEL_FILE
+    results = main(given[0], given[1] if len(given) > 1 else default, given[2] if len(given) > 2 else None)
+    sys.stdout.write(json.dumps(results, indent=1) + "\n")

@@ -1,0 +1,181 @@
+"""What a clip's cues say of its target, as a few numbers: how far it was lost, and how much of it came back.
+
+`target_probability.py` reads them. Every number lies between 0 and 1 and speaks in one direction: more of it makes
+hiding, or a return, more likely, or less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.evidence.target import TargetLooks, TargetTrack
+from revisit.metrics.frame_index import runs
+from revisit.metrics.target_looks import frames_for
+
+IN_DOUBT = 0.1  # seconds more than hiding or returning takes at least: presence is averaged over so long
+SOON_AFTER = 0.15  # above the lowest presence: the first frame that low is when the target was lost
+LONG = 2.0  # seconds that count as a long time
+MOSTLY_GONE, CLEARLY_THERE = 0.35, 0.6  # presence
+FIRST_LOOKS = 6  # by which the usual margin of the target is known
+OUT = 0.2  # share inside the frame of a box that has left it
+SAME_COLOUR = 0.4  # overlap of colours below which a match in layout is something else
+PLACE_STANDS_OUT = 0.12  # lead of the surroundings over clutter where the target's place is recognised
+
+
+@dataclass(frozen=True)
+class Absence:
+    """When the target was away, by one kind of cue, and what came after."""
+
+    presence: np.ndarray  # (N,) 0 to 1, averaged over a window
+    lost: int  # position of the first frame in which it is as good as gone
+    back: slice  # the best window after that; empty where no frame is left
+    window: int  # frames of the window
+
+
+def window_means(values: np.ndarray, window: int) -> np.ndarray:
+    """(N,) means over windows of so many frames around each frame, cut at both ends."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    low = np.clip(np.arange(len(values)) - window // 2, 0, None)
+    high = np.clip(low + window, None, len(values))
+    low = np.clip(high - window, 0, None)
+    return np.asarray((sums[high] - sums[low]) / np.maximum(high - low, 1))
+
+
+def ramp(values: np.ndarray | float, low: float, high: float) -> np.ndarray:
+    """0 up to `low`, 1 from `high` on, and evenly more in between."""
+    return np.clip((np.asarray(values, dtype=float) - low) / (high - low), 0.0, 1.0)
+
+
+def seconds_per_frame(seconds: np.ndarray) -> float:
+    """Median time from frame to frame."""
+    return float(np.median(np.diff(seconds))) if len(seconds) > 1 else 1.0
+
+
+def find_absence(
+    presence: np.ndarray, strength: np.ndarray, seconds: np.ndarray, *, hidden_for: float, back_for: float, least: int
+) -> Absence:
+    """The absence that presence shows; the return is the window after it with the largest mean `strength`."""
+    count = len(presence)
+    window = min(frames_for(seconds, hidden_for + IN_DOUBT, least), count)
+    back_window = min(frames_for(seconds, back_for + IN_DOUBT, least), count)
+    smooth = window_means(presence, window)
+    lost = int(np.flatnonzero(smooth <= smooth.min() + SOON_AFTER)[0])
+    start = min(lost + window - window // 2, count)
+    if start >= count:
+        return Absence(smooth, lost, slice(count, count), window)
+    best = start + int(window_means(strength[start:], back_window).argmax())
+    low = max(min(best - back_window // 2, count - back_window), start)
+    return Absence(smooth, lost, slice(low, min(low + back_window, count)), window)
+
+
+def away_frames(absence: Absence, label_is_hidden: bool, comes_back: bool) -> np.ndarray:
+    """(N,) whether the target is away in each frame, for a clip of which the outcome is known."""
+    smooth, lost = absence.presence, absence.lost
+    away = np.zeros(len(smooth), dtype=bool)
+    if not label_is_hidden or not len(smooth):
+        return away
+    away = smooth < (smooth.min() + max(float(np.median(smooth[: lost + 1])), smooth.min() + 2 * SOON_AFTER)) / 2
+    away[:1] = False
+    for start, end in runs(away):
+        if end - start < absence.window and not start <= lost < end:
+            away[start:end] = False
+    away[lost] = (len(away) > 1 and lost > 0) or away[lost]
+    if lost == 0:
+        away[1 : 1 + absence.window] = True  # gone at once
+    if comes_back:
+        away[absence.back] = False
+        if not (~away & (np.cumsum(away) > 0)).any():
+            away[-1] = False
+    else:
+        away[int(away.argmax()) :] = True
+    return np.asarray(away)
+
+
+def lead_over_clutter(track: TargetTrack) -> np.ndarray:
+    """(N,) how far the best match is above what clutter reaches; at most 0 for one in other colours."""
+    clutter = np.maximum(track.second, np.median(track.second))
+    return np.asarray(np.where(track.colour >= SAME_COLOUR, track.peak, np.minimum(track.peak, clutter)) - clutter)
+
+
+def place_is_empty(track: TargetTrack) -> np.ndarray:
+    """(N,) frames in which the surroundings stand out, the target's window is inside, and holds something else."""
+    lead = track.place - np.maximum(track.place_second, np.median(track.place_second))
+    centre = (track.place_box[:, :2] + track.place_box[:, 2:]) / 2
+    inside = ((centre > 0.05) & (centre < 0.95)).all(1)
+    return np.asarray((lead >= PLACE_STANDS_OUT) & inside & (track.at_place < 0.3))
+
+
+def layout_presence(track: TargetTrack) -> np.ndarray:
+    """(N,) 0 to 1: how clearly each frame shows the target, found anywhere or followed."""
+    by_lead = ramp(lead_over_clutter(track), 0.02, 0.18)
+    followed = ramp(np.maximum(track.near, track.part), 0.2, 0.55) * (track.inside >= OUT)
+    presence = np.maximum(by_lead, followed)
+    presence[:1] = 1.0  # the target is in the first frame by definition
+    return np.asarray(presence)
+
+
+def layout_absence(track: TargetTrack, *, hidden_for: float, back_for: float) -> Absence:
+    """When the target was away by the layout of edges and colours."""
+    strength = ramp(lead_over_clutter(track), 0.0, 0.3)
+    return find_absence(
+        layout_presence(track), strength, track.seconds, hidden_for=hidden_for, back_for=back_for, least=3
+    )
+
+
+def layout_features(track: TargetTrack, *, hidden_for: float = 0.3, back_for: float = 0.3) -> dict[str, float]:
+    """Numbers of the layout of edges and colours."""
+    presence = layout_presence(track)
+    absence = layout_absence(track, hidden_for=hidden_for, back_for=back_for)
+    lost, back, window = absence.lost, absence.back, absence.window
+    clutter_then = float(np.percentile(track.peak[lost : lost + window], 90))  # what is reached without the target
+    returned = float(track.peak[back].mean()) if back.start < len(presence) else clutter_then
+    away = (absence.presence < MOSTLY_GONE).sum() * seconds_per_frame(track.seconds)
+    return {
+        "lead_lowest": float(ramp(window_means(lead_over_clutter(track), window).min(), 0.0, 0.3)),
+        "flow_lowest": float(ramp(window_means(track.flow, window).min(), 0.0, 0.6)),
+        "inside_lowest": float(ramp(window_means(track.inside, window).min(), 0.0, 0.6)),
+        "away": float(ramp(away, 0.0, LONG)),
+        "back_share": _mean(presence[back.start :] > CLEARLY_THERE),
+        "back_above": float(ramp(returned - clutter_then, 0.0, 0.3)),
+        "end": float(presence[-window:].mean()),
+    }
+
+
+def _mean(values: np.ndarray) -> float:
+    """The mean, or 0 of nothing."""
+    return float(values.mean()) if len(values) else 0.0
+
+
+def look_presence(looks: TargetLooks) -> np.ndarray:
+    """(N,) 0 to 1: how clearly each look shows the target."""
+    presence = np.minimum(ramp(looks.like - looks.unlike, -0.1, 0.12), ramp(looks.like, 0.36, 0.56))
+    presence[:1] = 1.0
+    return np.asarray(presence)
+
+
+def look_absence(looks: TargetLooks, *, hidden_for: float, back_for: float) -> Absence:
+    """When the target was away by what a network sees."""
+    strength = np.minimum(ramp(looks.like - looks.unlike, -0.1, 0.4), ramp(looks.like, 0.3, 0.9))
+    return find_absence(
+        look_presence(looks), strength, looks.seconds, hidden_for=hidden_for, back_for=back_for, least=2
+    )
+
+
+def look_features(looks: TargetLooks, *, hidden_for: float = 0.3, back_for: float = 0.3) -> dict[str, float]:
+    """Numbers of what a network sees."""
+    margin = looks.like - looks.unlike
+    absence = look_absence(looks, hidden_for=hidden_for, back_for=back_for)
+    lost, back, window = absence.lost, absence.back, absence.window
+    before = max(float(np.median(looks.like[: max(lost - window // 2, 1)])), 0.1)
+    usual = max(float(np.median(margin[:FIRST_LOOKS])), 0.05)
+    return {
+        "look_lowest": float(absence.presence.min()),
+        "look_lowest_margin": float(ramp(window_means(margin, window).min() / usual, -1.0, 0.6)),
+        "look_before_lowest": float(ramp(looks.before[1:].min(initial=1.0), 0.4, 0.9)),
+        "look_back_like": _mean(ramp(looks.like[back], 0.4, 0.9)),
+        "look_back_clear": _mean(ramp(margin[back] / usual, 0.0, 1.0)),
+        "look_back_ratio": _mean(ramp(looks.like[back] / before, 0.4, 1.0)),
+        "look_colour": _mean(looks.colour[back]),
+    }
