@@ -190,12 +190,12 @@ def test_stored_answers_are_those_of_this_version(shared: Path, clip: str, tmp_p
     scene, model = clip.split("/")
     folder = next(f for f in ("memobench/videos", "memobench_more") if (shared / f / f"{scene}_gt.mp4").is_file())
     eye = json.loads((shared / "memobench_more/eye.json").read_text(encoding="utf-8"))[clip]
-    line = {"id": clip, "model": "m", "video": str(shared / folder / f"{scene}_{model}.mp4")}
+    line: dict[str, object] = {"id": clip, "model": "m", "video": str(shared / folder / f"{scene}_{model}.mp4")}
     if "box" in eye:
         line["target"] = {"name": eye["name"], "box": eye["box"]}
     manifest = tmp_path / "manifest.jsonl"
     manifest.write_text(json.dumps(line) + "\n", encoding="utf-8")
-    asked = [question for question in READ if question in METRICS]
+    asked = [*(question for question in READ if question in METRICS), "target_identity"]  # which asks its gate, too
     run = revisit.evaluate(manifest, out=tmp_path / "run", metrics=asked, roots=[shared], truth=False, report=False)
     (case,) = run.cases
     made, kept = diagnose(run.of(case)), diagnoses("alone")[clip]
