@@ -15,7 +15,7 @@ import numpy as np
 from revisit.api import observe
 from revisit.core import Score, UsageError
 from revisit.metrics.distribution import frame_variety, video_action
-from revisit.stats.distribution_distance import FRECHET, KERNEL, DistanceFormula
+from revisit.stats.distance_formulas import FRECHET, KERNEL, DistanceFormula
 from revisit.stats.intervals import Interval
 from revisit.weights import lock
 

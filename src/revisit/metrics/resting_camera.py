@@ -12,7 +12,7 @@ from revisit.core import Case, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import PairedViews
 from revisit.metrics.overlay import averaged
 
-FAMILY = "outcome"
+FAMILY = "fidelity"
 BLUR = 2  # pixels on each side, of pictures 160 wide
 LEAST_FRAMES = 4
 LEAST_PIXELS = 24

@@ -17,7 +17,8 @@ from revisit.results.cells import Cell
 from revisit.results.display import ends, number
 from revisit.results.results import Results
 from revisit.results.tables import Table, table
-from revisit.stats.distribution_distance import FRECHET, KERNEL, DistanceFormula, SetDistance
+from revisit.stats.distance_formulas import FRECHET, KERNEL, DistanceFormula
+from revisit.stats.distribution_distance import SetDistance
 from revisit.stats.intervals import Interval
 
 TOO_FEW = "too_few"

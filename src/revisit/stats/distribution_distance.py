@@ -17,7 +17,7 @@ over scenes, less its own second-order part.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -77,14 +77,6 @@ def least_scenes(dimensions: int) -> int:
 def least_scenes_of_kernel(dimensions: int) -> int:
     """The same for the kernel distance, which has no bias: with fewer scenes its interval covers less than 93 %."""
     return 20 if dimensions >= 64 else 128  # in few dimensions its values are skewed
-
-
-@dataclass(frozen=True)
-class DistanceFormula:
-    """How far two sets of features are apart, and from how many scenes of so many dimensions on."""
-
-    compute: Callable[..., SetDistance]
-    least_scenes: Callable[[int], int]
 
 
 def gaussian_distance(mean_a: np.ndarray, cov_a: np.ndarray, mean_b: np.ndarray, cov_b: np.ndarray) -> float:
@@ -177,10 +169,6 @@ def kernel_distance(
     first = float((contributions**2).sum())
     error = math.sqrt(max(first - 2 * float((second**2).sum()), first / 4))
     return SetDistance(value, error, sets.smaller, value, dict(zip(sets.names, (-contributions).tolist(), strict=True)))
-
-
-FRECHET = DistanceFormula(frechet_distance, least_scenes)
-KERNEL = DistanceFormula(kernel_distance, least_scenes_of_kernel)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,26 @@
+"""The two distances between sets of features, each with the scenes that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from revisit.stats.distribution_distance import (
+    SetDistance,
+    frechet_distance,
+    kernel_distance,
+    least_scenes,
+    least_scenes_of_kernel,
+)
+
+
+@dataclass(frozen=True)
+class DistanceFormula:
+    """How far two sets of features are apart, and from how many scenes of so many dimensions on."""
+
+    compute: Callable[..., SetDistance]
+    least_scenes: Callable[[int], int]
+
+
+FRECHET = DistanceFormula(frechet_distance, least_scenes)
+KERNEL = DistanceFormula(kernel_distance, least_scenes_of_kernel)
