@@ -146,6 +146,7 @@ def check_oracle(shared: Path, place: Path, *keys: str) -> None:
         assert value(results, clip, "memo_ssim") == pytest.approx(oracle[key]["ssim"], abs=SHARE), key
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_memobench_by_its_public_functions(shared: Path, tmp_path: Path) -> None:
     check_oracle(shared, tmp_path / "clips", "Barnyard_001/opensora", "HongKong_001/opensora", "Real_007/opensora")

@@ -173,6 +173,7 @@ def test_a_camera_that_froze_and_clips_that_are_missing_are_problems() -> None:
     assert coverage_of(alike, alike).posed == (3, 3)  # none is lost, though they share a key
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_gate_does_not_pass_when_coverage_collapses(tmp_path: Path, revisit: Any) -> None:
     """Eight clips of a camera that turns away and back; then seven of them stand still, or are not delivered."""
