@@ -213,6 +213,21 @@ def bert_words(folder: Path) -> None:
     (folder / "vocab.txt").write_text("\n".join(names) + "\n")
 
 
+def grounding_dino(folder: Path) -> None:
+    """Grounding DINO tiny: Swin-T and BERT-base."""
+    from transformers import BertTokenizer, GroundingDinoConfig, GroundingDinoForObjectDetection, SwinConfig
+
+    swin = SwinConfig(
+        embed_dim=96, depths=[2, 2, 6, 2], num_heads=[3, 6, 12, 24], window_size=7, image_size=224,
+        out_features=["stage2", "stage3", "stage4"],
+    )  # fmt: skip
+    net = GroundingDinoForObjectDetection(GroundingDinoConfig(backbone_config=swin))
+    net.save_pretrained(folder)
+    bert_words(folder)
+    names = (folder / "vocab.txt").read_text().split()
+    BertTokenizer(vocab={name: number for number, name in enumerate(names)}).save_pretrained(folder)
+
+
 def image_reward(folder: Path) -> None:
     """ImageReward 1.0: ViT-L/16 and BERT-base."""
     from revisit.networks.aesthetic import Layers
@@ -301,6 +316,24 @@ def _musiq() -> dict[str, Tensor]:
     return {called(name): tensor for name, tensor in Musiq().state_dict().items()}
 
 
+def _transnet() -> nn.Module:
+    from revisit.networks.transnet import TransNetV2
+
+    return TransNetV2()
+
+
+def _i3d() -> nn.Module:
+    from revisit.networks.i3d import I3D
+
+    return I3D()
+
+
+def _efficientnet() -> nn.Module:
+    from revisit.networks.efficientnet_lite import EfficientNetLite0
+
+    return EfficientNetLite0()
+
+
 def _vgg19() -> nn.Module:
     from revisit.networks.gram import VGG19, Vgg
 
@@ -333,6 +366,10 @@ CHECKPOINTS: dict[str, Callable[[Path], None]] = {
     "raft-large": raft,
     "sam2.1-hiera-tiny": sam2,
     "sam3": sam3,
+    "grounding-dino-tiny": grounding_dino,
+    "transnetv2": lambda folder: saved(folder, _transnet()),
+    "i3d-kinetics-400": lambda folder: saved(folder, _i3d()),
+    "efficientnet-lite0": lambda folder: saved(folder, _efficientnet()),
     "buffalo-detector": face_detector,
     "buffalo-arcface": face_descriptor,
 }

@@ -75,10 +75,11 @@ class DeviceMemory:
     def _to_device(self, there: Any) -> Any:
         import torch
 
-        stream = torch.cuda.Stream()
+        stream, copied = torch.cuda.Stream(), torch.cuda.Event(blocking=True)  # sleeps: cores are for those who decode
         with torch.cuda.stream(stream):
             tensor = there.to(self.device, non_blocking=True)
-        stream.synchronize()
+            copied.record()
+        copied.synchronize()
         return tensor
 
     def free(self, size: int) -> None:

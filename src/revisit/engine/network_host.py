@@ -114,10 +114,13 @@ class Host:
                 self._start(q)
 
     def _next(self) -> Queue | None:
-        """The queue whose rows are computed next, if any are to be now; how much one takes is measured alone."""
+        """The queue whose rows are computed next, if any are to be now; how much one takes is measured alone.
+
+        While a batch is at work, only a full one may follow it: in the meantime smaller ones grow.
+        """
         waiting = [q for q in self.queues.values() if q.rows]
         full = [q for q in waiting if q.rows >= q.most]
-        if not waiting or len(self.at_work) >= AHEAD:
+        if not waiting or len(self.at_work) >= AHEAD or (self.at_work and not full):
             return None
         chosen = max(full or waiting, key=lambda q: q.rows)
         return chosen if not self.at_work or (chosen.measured and self.at_work[0].measured) else None
@@ -300,8 +303,10 @@ class Host:
         import torch
 
         def rows_of(chunk: Chunk, rows: list[int], pictures: Any) -> Any:
-            whole = len(rows) == len(pictures) and rows[0] == 0
-            return pictures if whole else pictures[torch.tensor(rows, device=pictures.device)]
+            first, last = rows[0], rows[-1]
+            if last - first + 1 == len(rows):  # a copy of numbers to the GPU would wait for the batch before
+                return pictures[first : last + 1]
+            return pictures[torch.tensor(rows, device=pictures.device)]
 
         def together(parts: list[Any]) -> Any:
             return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -33,6 +33,7 @@ from revisit.networks.settings import DEVICE
 
 AWAKE = 2.0  # seconds after which processes that were stopped go on
 RESTARTS = 3  # of a host; one that dies more often would go on so
+COURTESY = 5  # added to the niceness of workers that feed a host: it must never wait for a core, or its GPU waits
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -303,6 +304,8 @@ def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and closes the pipe
     die_with(parent)
     host = None if address is None else HostConnection(address)
+    if host is not None:
+        os.nice(COURTESY)
     while True:
         try:
             job = connection.recv()

@@ -167,8 +167,20 @@ def normalised(
     levels: torch.Tensor, mean: Sequence[float] = IMAGENET_MEAN, std: Sequence[float] = IMAGENET_STD
 ) -> torch.Tensor:
     """(levels / 255 - mean) / std by channel, float32."""
-    shift, scale = (levels.new_tensor(values, dtype=torch.float32)[:, None, None] for values in (mean, std))
+    shift, scale = (_channel_constants(tuple(values), levels.device) for values in (mean, std))
     return (levels.float() / 255 - shift) / scale
+
+
+def _channel_constants(values: tuple[float, ...], device: torch.device) -> torch.Tensor:
+    """A number for each channel; kept on the device, because a copy to a GPU waits for all work before it."""
+    if torch.compiler.is_compiling():  # what is made while a network is traced has no numbers
+        return torch.tensor(values, device=device)[:, None, None]
+    return _kept_constants(values, device)
+
+
+@cache
+def _kept_constants(values: tuple[float, ...], device: torch.device) -> torch.Tensor:
+    return torch.tensor(values, device=device)[:, None, None]
 
 
 def unit(vectors: torch.Tensor) -> torch.Tensor:

@@ -172,7 +172,7 @@ def _fetched(tensor: Any) -> Any:
 
     pinned = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
     pinned.copy_(tensor, non_blocking=True)
-    there = torch.cuda.Event()
+    there = torch.cuda.Event(blocking=True)  # sleeps: cores are for those who decode
     there.record()
     waits = getattr(_own, "turn", False)
     if waits:
