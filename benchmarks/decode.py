@@ -20,7 +20,7 @@ import numpy as np
 from revisit.core import Clip
 from revisit.core.frames import frame_digest
 from revisit.media import open_clip
-from revisit.media.decode import THREADS
+from revisit.media.decoder_process import THREADS
 
 REPEATS = 5
 

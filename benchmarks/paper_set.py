@@ -34,10 +34,15 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "through
 FILE = Path(__file__).with_suffix(".json")
 PAGE, MARK = Path(__file__).parents[1] / "docs" / "scale.md", "<!-- benchmarks/paper_set.py --page -->"
 WIDTH, HEIGHT, FPS, BATCH, REPEATS = 832, 480, 16.0, 64, 3
+LONG = 10.0  # seconds of measured calls after which no further one is made
 PORT = 8137
-# Clips and frames of one model, as published; the last two rows of the set are counted where a suite asks for them.
-SIZES = {"WRBench": (500, 81), "MemoBench": (360, 81), "MIND": (250, 97), "MBench-A": (547, 401)}
-SUITES = {"WRBench": "wrbench", "MemoBench": "memobench", "MIND": "mind", "MBench-A": "mbench"}
+# Benchmark -> its suite, and clips and frames of one model as published; frames of MemoBench and MIND are assumed.
+SIZES = {
+    "WRBench": ("wrbench", 500, 81),
+    "MemoBench": ("memobench", 360, 81),
+    "MIND": ("mind", 250, 97),
+    "MBench-A": ("mbench", 547, 401),
+}
 
 
 def look_away_and_back(seed: int, frames: int) -> np.ndarray:
@@ -74,7 +79,7 @@ def observers_of_set() -> list[Any]:
 
 
 def median_seconds(call: Callable[[], object]) -> float:
-    """Of several calls, after one that loads and one that warms up."""
+    """Of several calls, after one that loads and one that warms up; of long ones fewer."""
     import torch
 
     def synchronize() -> None:
@@ -83,8 +88,8 @@ def median_seconds(call: Callable[[], object]) -> float:
 
     call()
     call()
-    spent = []
-    for _ in range(REPEATS):
+    spent: list[float] = []
+    while len(spent) < REPEATS and sum(spent) < LONG:
         synchronize()
         started = time.perf_counter()
         call()
@@ -245,7 +250,10 @@ def run(chosen: argparse.Namespace, weights: Path) -> dict[str, Any]:
         row: dict[str, Any] = {"weights": list(observer.weights)}
         try:
             row |= measure(observer, clip, truth)
-            print(f"{observer.id:24} {row['seconds']:8.3f} s {row['frames']:4} frames {row['gigabytes']:6.1f} GB", flush=True)
+            print(
+                f"{observer.id:24} {row['seconds']:8.3f} s {row['frames']:4} frames {row['gigabytes']:6.1f} GB",
+                flush=True,
+            )
         except Exception as error:  # of networks without a checkpoint here, and of libraries that are not installed
             row["left_out"] = " ".join(str(error).split())[:160] or type(error).__name__
             print(f"{observer.id:24} left out: {row['left_out']}", flush=True)
@@ -260,6 +268,68 @@ def run(chosen: argparse.Namespace, weights: Path) -> dict[str, Any]:
         figures["judge"] = judge_beside_networks(chosen.judge, call, jpegs_of(clip), chosen.seconds)
         print(json.dumps(figures["judge"]), flush=True)
     return figures
+
+
+def suite_seconds(suite: str, frames: int, figures: dict[str, Any]) -> dict[str, float]:
+    """Seconds for one clip of so many frames, by observer, of those that the metrics of a suite need."""
+    from revisit.core import METRICS, SUITES
+    from revisit.engine.dependencies import ObserverSet, observed_kinds
+    from revisit.observers.sets import load_roles
+
+    observers = ObserverSet("paper", load_roles("paper"))
+    kinds = {kind for metric in SUITES[suite].metrics() for kind in observed_kinds(METRICS[metric])}
+    makers = {maker.id: maker for maker in map(observers.maker, kinds) if maker is not None and maker.weights}
+    values, seconds = input_values(), {}
+    for id, maker in sorted(makers.items()):
+        row = figures["observers"].get(id, {})
+        if not row.get("frames"):
+            continue
+        inputs = [values.get(name.removesuffix("?")) for name in maker.inputs]
+        wanted = len(maker.wanted(frames, FPS, inputs, maker.params))
+        seconds[id] = row["seconds"] / row["frames"] * wanted
+    return seconds
+
+
+def tables(figures: dict[str, Any]) -> str:
+    """What docs/scale.md shows of the stored figures."""
+    rows = {id: row for id, row in figures["observers"].items() if row.get("frames")}
+    whole = sum(row["seconds"] for row in rows.values())
+    lines = ["| observer | networks | frames of 81 | s a clip | share | GB |", "|---|---|--:|--:|--:|--:|"]
+    for id, row in sorted(rows.items(), key=lambda item: -item[1]["seconds"]):
+        weights = ", ".join(row["weights"])
+        lines.append(
+            f"| `{id}` | {weights} | {row['frames']} | {row['seconds']:.3f} | {row['seconds'] / whole:.1%} | "
+            f"{row['gigabytes']:.1f} |"
+        )
+    lines += [
+        "",
+        "| benchmark, one model | clips | frames each | s a clip | hours, one GPU | hours, eight | most of it |",
+    ]
+    lines += ["|---|--:|--:|--:|--:|--:|---|"]
+    for name, (suite, clips, frames) in SIZES.items():
+        seconds = suite_seconds(suite, frames, figures)
+        total = sum(seconds.values())
+        most = max(seconds, key=lambda id: seconds[id])
+        hours = clips * total / 3600
+        lines.append(f"| {name} | {clips} | {frames} | {total:.1f} | {hours:.2f} | {hours / 8:.2f} | `{most}` |")
+    if judge := figures.get("judge"):
+        lines += ["", (
+            f"A vision-language model of {judge['size']} ({judge['server'].partition(' weights')[0]} weights) behind an "
+            f"OpenAI-compatible server on the same GPU, {judge['prompt_tokens']:,} tokens in and "
+            f"{judge['completion_tokens']} out for a question about eight frames: "
+            f"{judge['questions_a_second']:.2f} questions a second alone, {judge['questions_a_second_beside']:.2f} "
+            f"while Depth Anything works beside it, which then manages {judge['frames_a_second_beside']:.0f} in the "
+            f"place of {judge['frames_a_second']:.0f} frames a second."
+        )]  # fmt: skip
+    return "\n".join(lines)
+
+
+def write_page() -> None:
+    """Put the tables into docs/scale.md."""
+    head, _, rest = PAGE.read_text(encoding="utf-8").partition(MARK)
+    tail = rest.partition(MARK)[2]
+    figures = json.loads(FILE.read_text(encoding="utf-8"))
+    PAGE.write_text(f"{head}{MARK}\n{tables(figures)}\n{MARK}{tail}", encoding="utf-8")
 
 
 def release_networks() -> None:

@@ -230,8 +230,10 @@ def grounding_dino(folder: Path) -> None:
 
 def image_reward(folder: Path) -> None:
     """ImageReward 1.0: ViT-L/16 and BERT-base."""
+    from transformers import BlipTextConfig, BlipTextModel
+
     from revisit.networks.aesthetic import Layers
-    from revisit.networks.image_reward import EYE, TEXT, Read
+    from revisit.networks.image_reward import TEXT, VISION
 
     wide, depth, sizes = 1024, 24, {"patch_embed.proj": (1024, 3, 16, 16), "norm": (1024,)}
     for k in range(depth):
@@ -241,15 +243,20 @@ def image_reward(folder: Path) -> None:
     eye = {"cls_token": noise(1, 1, wide), "pos_embed": noise(1, 197, wide)}
     for name, size in sizes.items():
         eye |= {f"{name}.weight": noise(*size), f"{name}.bias": noise(size[0])}
-    parts = {EYE: eye, TEXT: Read(30524, 512, 768, 3072, 12, wide).state_dict(), "mlp.": Layers(768).state_dict()}
+    settings = BlipTextConfig(
+        vocab_size=30524, hidden_size=768, encoder_hidden_size=wide, intermediate_size=3072, num_hidden_layers=12,
+        num_attention_heads=12, max_position_embeddings=512,
+    )  # fmt: skip
+    text = BlipTextModel(settings, add_pooling_layer=False).state_dict()
+    parts = {VISION: eye, TEXT: text, "mlp.": Layers(768).state_dict()}
     saved(folder, {start + name: value for start, part in parts.items() for name, value in part.items()})
 
 
 def clip_resnet(folder: Path) -> None:
     """CLIP RN50, with the scale that CLIP has."""
-    from revisit.networks.clip_iqa import Clip
+    from revisit.networks.clip_iqa import ResNetClip
 
-    net = Clip((3, 4, 6, 3), 64, 50, 49408, 512, 12, 77, 1024)
+    net = ResNetClip((3, 4, 6, 3), 64, 50, 49408, 512, 12, 77, 1024)
     with torch.no_grad():
         net.logit_scale.fill_(4.6)
         net.text_projection.normal_(std=0.04)
@@ -310,10 +317,10 @@ def _graph(path: Path, nodes: list[Any], shape: list[Any], outputs: list[Any], t
     save(made, str(path))
 
 
-def _musiq() -> dict[str, Tensor]:
-    from revisit.networks.musiq import Musiq, called
+def _musiq() -> nn.Module:
+    from revisit.networks.musiq import Musiq
 
-    return {called(name): tensor for name, tensor in Musiq().state_dict().items()}
+    return Musiq()
 
 
 def _transnet() -> nn.Module:
