@@ -314,8 +314,8 @@ def tables(figures: dict[str, Any]) -> str:
         lines.append(f"| {name} | {clips} | {frames} | {total:.1f} | {hours:.2f} | {hours / 8:.2f} | `{most}` |")
     if judge := figures.get("judge"):
         lines += ["", (
-            f"A vision-language model of {judge['size']} ({judge['server'].partition(' weights')[0]} weights) behind an "
-            f"OpenAI-compatible server on the same GPU, {judge['prompt_tokens']:,} tokens in and "
+            f"A vision-language model of {judge['size']} ({judge['server'].partition(' weights')[0]} weights) behind "
+            f"an OpenAI-compatible server on the same GPU, {judge['prompt_tokens']:,} tokens in and "
             f"{judge['completion_tokens']} out for a question about eight frames: "
             f"{judge['questions_a_second']:.2f} questions a second alone, {judge['questions_a_second_beside']:.2f} "
             f"while Depth Anything works beside it, which then manages {judge['frames_a_second_beside']:.0f} in the "
