@@ -36,18 +36,7 @@ HERE, THERE = "this version", "before"
 FILE = Path(__file__).with_suffix(".json")
 SIX = {"Real_007": ("lingbot", "svc"), "Real_024": ("lingbot", "svc"), "ZenGarden_001": ("lingbot", "wan")}
 EIGHT = {**SIX, "Barnyard_001": ("lingbot",), "HongKong_001": ("svc",)}
-# What a run does beside observing: parts as shares.py names them.
-AROUND = (
-    "start",
-    "start of workers",
-    "plan",
-    "metrics",
-    "reading evidence",
-    "values behind scores",
-    "summary",
-    "page",
-    "rest",
-)
+OBSERVING = ("decoding", "observers", "packing evidence")  # parts as shares.py names them; all others are around it
 Cost = dict[str, float]  # observer -> seconds of the processor; further rows in round brackets
 
 
