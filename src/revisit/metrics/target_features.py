@@ -12,6 +12,7 @@ import numpy as np
 
 from revisit.evidence.target import TargetLooks, TargetTrack
 from revisit.metrics.frame_index import runs
+from revisit.metrics.last_answer import keep_last
 from revisit.metrics.target_looks import frames_for
 
 IN_DOUBT = 0.1  # seconds more than hiding or returning takes at least: presence is averaged over so long
@@ -93,6 +94,7 @@ def away_frames(absence: Absence, label_is_hidden: bool, comes_back: bool) -> np
     return np.asarray(away)
 
 
+@keep_last
 def lead_over_clutter(track: TargetTrack) -> np.ndarray:
     """(N,) how far the best match is above what clutter reaches; at most 0 for one in other colours."""
     clutter = np.maximum(track.second, np.median(track.second))
