@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.evidence.target import TargetLooks, TargetTrack
+from revisit.metrics.answers import keep_last
 from revisit.metrics.frame_index import runs
-from revisit.metrics.last_answer import keep_last
 from revisit.metrics.target_looks import frames_for
 
 IN_DOUBT = 0.1  # seconds more than hiding or returning takes at least: presence is averaged over so long
@@ -101,6 +101,7 @@ def lead_over_clutter(track: TargetTrack) -> np.ndarray:
     return np.asarray(np.where(track.colour >= SAME_COLOUR, track.peak, np.minimum(track.peak, clutter)) - clutter)
 
 
+@keep_last
 def place_is_empty(track: TargetTrack) -> np.ndarray:
     """(N,) frames in which the surroundings stand out, the target's window is inside, and holds something else."""
     lead = track.place - np.maximum(track.place_second, np.median(track.place_second))

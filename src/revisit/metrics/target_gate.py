@@ -21,7 +21,7 @@ from revisit.evidence.target import (
     TargetPhases,
     TargetTrack,
 )
-from revisit.metrics.last_answer import keep_last
+from revisit.metrics.answers import keep_last
 from revisit.metrics.margins import UNSURE
 from revisit.metrics.target_features import (
     CLEARLY_THERE,
