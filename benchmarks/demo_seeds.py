@@ -25,36 +25,42 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from revisit.media.files import write_text
-from revisit.worlds.demo import FAILS, FPS, SCENES, SIZE, render_demo
+from revisit.worlds.demo import FAILS, FPS, SCENES, SIZE, DemoScene, render_demo
 
 FILE = Path(__file__).with_suffix(".json")
 METRICS = [*FAILS]
 
 
-def rooms() -> dict[str, Any]:
+def rooms(script: str = "") -> dict[str, Any]:
     """What is rendered for every seed: outcomes of other rooms say nothing about these."""
     return {
-        "scenes": {scene.name: scene.script for scene in SCENES},
+        "scenes": {scene.name: scene.script for scene in scenes_with(script)},
         "size": list(SIZE),
         "fps": FPS,
         "fails": {metric: list(models) for metric, models in FAILS.items()},
     }
 
 
-def load(path: Path = FILE) -> dict[str, Any]:
+def scenes_with(script: str) -> list[DemoScene]:
+    """The demo's scenes, with another camera script where one is given."""
+    return [replace(scene, script=script) if script else scene for scene in SCENES]
+
+
+def load(path: Path = FILE, script: str = "") -> dict[str, Any]:
     """The outcomes of the present rooms, by seed."""
     stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return stored if stored.get("rooms") == rooms() else {"rooms": rooms(), "seeds": {}}
+    return stored if stored.get("rooms") == rooms(script) else {"rooms": rooms(script), "seeds": {}}
 
 
-def store(row: Mapping[str, Any], path: Path = FILE) -> None:
+def store(row: Mapping[str, Any], path: Path = FILE, script: str = "") -> None:
     """Add the outcome of a seed to a file."""
-    outcomes = load(path)
+    outcomes = load(path, script)
     seeds = {**outcomes["seeds"], str(row["seed"]): {key: row[key] for key in row if key != "seed"}}
     outcomes["seeds"] = dict(sorted(seeds.items(), key=lambda item: int(item[0])))
     write_text(path, json.dumps(outcomes, indent=1, ensure_ascii=False) + "\n")
@@ -83,12 +89,12 @@ def problems(verdict: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def measure(seed: int, everything: bool, workers: int | None = None) -> dict[str, Any]:
+def measure(seed: int, everything: bool, workers: int | None = None, script: str = "") -> dict[str, Any]:
     """Render and evaluate the rooms of a seed: seconds, problems, and what was said."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wall, cpu = time.monotonic(), _cpu()
-        render_demo(folder / "videos", seed=seed)
+        render_demo(folder / "videos", scenes=scenes_with(script), seed=seed)
         rendered = _cpu()
         words = ["eval", folder / "videos", "--suite", "folder", "--set", "lite", "--out", folder / "run"]
         words += [] if workers is None else ["--workers", workers]
@@ -163,24 +169,27 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1, help="cores to use; seeds run side by side")
     parser.add_argument("--time", type=int, default=0, metavar="ROUNDS", help="then time `revisit demo` on two cores")
     parser.add_argument("--out", type=Path, default=FILE, help="file to which outcomes are added")
+    parser.add_argument("--script", default="", help="another camera script of all rooms, to try it; needs --out")
     options = parser.parse_args()
-    stored = {} if options.again else load(options.out)["seeds"]
+    if options.script and options.out == FILE:
+        parser.error("--script tries other rooms than the demo's: name another file with --out")
+    stored = {} if options.again else load(options.out, options.script)["seeds"]
     seeds = [seed for seed in seed_range(options.seeds) if str(seed) not in stored]
     side_by_side = min(options.workers, len(seeds))
     if side_by_side > 1:
         each = max(1, -(-options.workers // side_by_side))
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(side_by_side, context) as pool:
-            for done in as_completed([pool.submit(measure, seed, options.all, each) for seed in seeds]):
-                _keep(done.result(), options.out)
+        with ProcessPoolExecutor(side_by_side, multiprocessing.get_context("spawn")) as pool:
+            jobs = [pool.submit(measure, seed, options.all, each, options.script) for seed in seeds]
+            for done in as_completed(jobs):
+                _keep(done.result(), options.out, options.script)
     else:
         for seed in seeds:
-            _keep(measure(seed, options.all), options.out)
+            _keep(measure(seed, options.all, script=options.script), options.out, options.script)
     if options.time:
         outcomes = load(options.out)
         outcomes["time"] = time_demo(options.time, cores=2)
         write_text(options.out, json.dumps(outcomes, indent=1, ensure_ascii=False) + "\n")
-    print(sentence(load(options.out)))
+    print(sentence(load(options.out, options.script)))
 
 
 def seed_range(text: str) -> range:
@@ -189,10 +198,10 @@ def seed_range(text: str) -> range:
     return range(int(first), int(last or first) + 1) if first else range(0)
 
 
-def _keep(row: Mapping[str, Any], path: Path) -> None:
+def _keep(row: Mapping[str, Any], path: Path, script: str) -> None:
     told = "; ".join(row["problems"]) or "holds"
     print(f"seed {row['seed']}: {told} ({row.get('cpu_seconds')} s of the processor)", flush=True)
-    store(row, path)
+    store(row, path, script)
 
 
 def sentence(outcomes: Mapping[str, Any]) -> str:
