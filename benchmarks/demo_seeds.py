@@ -25,7 +25,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -37,30 +37,37 @@ FILE = Path(__file__).with_suffix(".json")
 METRICS = [*FAILS]
 
 
-def rooms(script: str = "") -> dict[str, Any]:
+@dataclass(frozen=True)
+class Rooms:
+    """The demo's rooms, or with another camera script or size, to try these."""
+
+    script: str = ""
+    size: tuple[int, int] = SIZE
+
+    @property
+    def scenes(self) -> list[DemoScene]:
+        return [replace(scene, script=self.script) if self.script else scene for scene in SCENES]
+
+
+def description(rooms: Rooms = Rooms()) -> dict[str, Any]:
     """What is rendered for every seed: outcomes of other rooms say nothing about these."""
     return {
-        "scenes": {scene.name: scene.script for scene in scenes_with(script)},
-        "size": list(SIZE),
+        "scenes": {scene.name: scene.script for scene in rooms.scenes},
+        "size": list(rooms.size),
         "fps": FPS,
         "fails": {metric: list(models) for metric, models in FAILS.items()},
     }
 
 
-def scenes_with(script: str) -> list[DemoScene]:
-    """The demo's scenes, with another camera script where one is given."""
-    return [replace(scene, script=script) if script else scene for scene in SCENES]
-
-
-def load(path: Path = FILE, script: str = "") -> dict[str, Any]:
+def load(path: Path = FILE, rooms: Rooms = Rooms()) -> dict[str, Any]:
     """The outcomes of the present rooms, by seed."""
     stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return stored if stored.get("rooms") == rooms(script) else {"rooms": rooms(script), "seeds": {}}
+    return stored if stored.get("rooms") == description(rooms) else {"rooms": description(rooms), "seeds": {}}
 
 
-def store(row: Mapping[str, Any], path: Path = FILE, script: str = "") -> None:
+def store(row: Mapping[str, Any], path: Path = FILE, rooms: Rooms = Rooms()) -> None:
     """Add the outcome of a seed to a file."""
-    outcomes = load(path, script)
+    outcomes = load(path, rooms)
     seeds = {**outcomes["seeds"], str(row["seed"]): {key: row[key] for key in row if key != "seed"}}
     outcomes["seeds"] = dict(sorted(seeds.items(), key=lambda item: int(item[0])))
     write_text(path, json.dumps(outcomes, indent=1, ensure_ascii=False) + "\n")
@@ -89,12 +96,12 @@ def problems(verdict: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def measure(seed: int, everything: bool, workers: int | None = None, script: str = "") -> dict[str, Any]:
+def measure(seed: int, everything: bool, workers: int | None = None, rooms: Rooms = Rooms()) -> dict[str, Any]:
     """Render and evaluate the rooms of a seed: seconds, problems, and what was said."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wall, cpu = time.monotonic(), _cpu()
-        render_demo(folder / "videos", scenes=scenes_with(script), seed=seed)
+        render_demo(folder / "videos", scenes=rooms.scenes, size=rooms.size, seed=seed, workers=workers)
         rendered = _cpu()
         words = ["eval", folder / "videos", "--suite", "folder", "--set", "lite", "--out", folder / "run"]
         words += [] if workers is None else ["--workers", workers]
@@ -170,26 +177,29 @@ def main() -> None:
     parser.add_argument("--time", type=int, default=0, metavar="ROUNDS", help="then time `revisit demo` on two cores")
     parser.add_argument("--out", type=Path, default=FILE, help="file to which outcomes are added")
     parser.add_argument("--script", default="", help="another camera script of all rooms, to try it; needs --out")
+    parser.add_argument("--size", default="", help="another size of all clips, such as 108x192; needs --out")
     options = parser.parse_args()
-    if options.script and options.out == FILE:
-        parser.error("--script tries other rooms than the demo's: name another file with --out")
-    stored = {} if options.again else load(options.out, options.script)["seeds"]
+    size = tuple(map(int, options.size.split("x"))) if options.size else SIZE
+    rooms = Rooms(options.script, (size[0], size[1]))
+    if rooms != Rooms() and options.out == FILE:
+        parser.error("--script and --size try other rooms than the demo's: name another file with --out")
+    stored = {} if options.again else load(options.out, rooms)["seeds"]
     seeds = [seed for seed in seed_range(options.seeds) if str(seed) not in stored]
     side_by_side = min(options.workers, len(seeds))
     if side_by_side > 1:
         each = max(1, -(-options.workers // side_by_side))
         with ProcessPoolExecutor(side_by_side, multiprocessing.get_context("spawn")) as pool:
-            jobs = [pool.submit(measure, seed, options.all, each, options.script) for seed in seeds]
+            jobs = [pool.submit(measure, seed, options.all, each, rooms) for seed in seeds]
             for done in as_completed(jobs):
-                _keep(done.result(), options.out, options.script)
+                _keep(done.result(), options.out, rooms)
     else:
         for seed in seeds:
-            _keep(measure(seed, options.all, script=options.script), options.out, options.script)
+            _keep(measure(seed, options.all, rooms=rooms), options.out, rooms)
     if options.time:
         outcomes = load(options.out)
         outcomes["time"] = time_demo(options.time, cores=2)
         write_text(options.out, json.dumps(outcomes, indent=1, ensure_ascii=False) + "\n")
-    print(sentence(load(options.out, options.script)))
+    print(sentence(load(options.out, rooms)))
 
 
 def seed_range(text: str) -> range:
@@ -198,10 +208,10 @@ def seed_range(text: str) -> range:
     return range(int(first), int(last or first) + 1) if first else range(0)
 
 
-def _keep(row: Mapping[str, Any], path: Path, script: str) -> None:
+def _keep(row: Mapping[str, Any], path: Path, rooms: Rooms) -> None:
     told = "; ".join(row["problems"]) or "holds"
     print(f"seed {row['seed']}: {told} ({row.get('cpu_seconds')} s of the processor)", flush=True)
-    store(row, path, script)
+    store(row, path, rooms)
 
 
 def sentence(outcomes: Mapping[str, Any]) -> str:
