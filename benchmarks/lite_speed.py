@@ -249,7 +249,7 @@ def compare_commands(data: Path, before: Path, rounds: int, out: Path) -> None:
         "eight": {scene: list(models) for scene, models in EIGHT.items()},
         "seconds": seconds,
         "shares": {name: round(value, 3) for name, value in sorted(shares.items(), key=lambda item: -item[1])},
-        "observers": {id: one.version for id, one in sorted(OBSERVERS.items()) if id.startswith("lite.")},
+        "observers": {id: OBSERVERS[id].version for id in sorted(OBSERVERS) if id.startswith("lite.")},
     }
     out.write_text(json.dumps(outcome, indent=1) + "\n", encoding="utf-8")
     ratios = sorted(a / b for a, b in zip(seconds[THERE], seconds[HERE], strict=True))
