@@ -25,7 +25,8 @@ from revisit.observers.pictures import Flows, flow_from, flow_maker, follow, gra
 
 LONG_SIDE = 160
 WINDOW = 9  # pixels, side of the window in which local structure is compared
-RETRY = 0.4  # strangers above this get a second chance with the best plain shift; the better of the two counts
+RETRY = 0.4  # strangers above this get a second chance with the best plain shift
+FOLLOWED = 0.6  # change of structure below which that chance counts: 0.52 on a turn of 9 degrees a frame, 0.66 at cuts
 COARSE = 48, 27  # width and height of the pictures whose whole is compared
 COARSE_SHIFTS = 20, 8  # columns and rows: the largest shift between them
 CONTINUES = 0.7, 0.85  # correlation there: below the first nothing in common, above the second the same picture
@@ -107,7 +108,8 @@ def strangeness(
     if structure * disagreement > RETRY**2:
         # Flow alone loses a camera that jumps by a tenth of the frame; the best plain shift puts it on the track.
         second = flow_failure(a.gray, b.gray, *both_ways(maker, a.gray, b.gray, best_shift(a.gray, b.gray)))
-        structure, disagreement = min((structure, disagreement), second, key=lambda failure: failure[0] * failure[1])
+        if second[0] < FOLLOWED and second[0] * second[1] < structure * disagreement:
+            structure, disagreement = second
     if structure * disagreement > RETRY**2:
         # Somebody who walks by, a thing that bursts, a turn too fast for flow: the picture as a whole goes on.
         low, high = CONTINUES
