@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import revisit as package
+from revisit.core import OBSERVERS, load_all
 from tests.conftest import PROJECT
 
 OTHER_MACHINE = 0.03  # scores may differ by as much
@@ -105,3 +106,25 @@ def test_pages_show_the_figures_of_the_last_runs():
         assert figures.written(text, parts) == text, f"{page.name}: run `make figures`"
         shown |= {found[1] for found in figures.PART.findall(text)}
     assert shown == parts.keys()
+
+
+def test_nine_of_ten_other_seeds_of_the_present_rooms_hold():
+    seeds = _script("benchmarks/demo_seeds")
+    stored = json.loads(seeds.FILE.read_text(encoding="utf-8"))
+    assert stored["rooms"] == seeds.description(), "run `python benchmarks/demo_seeds.py --seeds 1-10`"
+    others = {seed: row["problems"] for seed, row in stored["seeds"].items() if seed != "0"}
+    assert others.keys() >= set(map(str, range(1, 11)))
+    assert sum(not problems for problems in others.values()) >= 0.9 * len(others)
+
+
+def test_the_speed_page_shows_what_was_measured_with_the_present_observers():
+    load_all()
+    speed = _script("docs/make_speed")
+    parts, shown = speed.parts(), set()
+    for page in speed.PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert speed.written(text, parts) == text, f"{page.name}: run `make docs`"
+        shown |= {found[1] for found in speed.PART.findall(text)}
+    assert shown == parts.keys()
+    measured = json.loads((PROJECT / "benchmarks/lite_speed.json").read_text(encoding="utf-8"))["observers"]
+    assert measured == {id: OBSERVERS[id].version for id in measured}, "run benchmarks/lite_speed.py --command"
