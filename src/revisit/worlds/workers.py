@@ -65,10 +65,12 @@ _said: Any = None  # a worker's line to the process that started it
 
 def _begin(messages: Any) -> None:
     import cv2
+    from threadpoolctl import threadpool_limits
 
     global _said
     _said = messages
     cv2.setNumThreads(1)
+    threadpool_limits(1, "blas")
 
 
 def _aside(work: Callable[[Job, StepCallback], Made], job: Job) -> Made:
