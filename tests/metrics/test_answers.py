@@ -1,4 +1,4 @@
-"""Answers that are kept: nothing is worked out twice for one record, or for equal references, and nothing is mixed up."""
+"""Answers that are kept: nothing is worked out twice for one record or for equal references, or mixed up."""
 
 from __future__ import annotations
 
