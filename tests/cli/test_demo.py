@@ -48,6 +48,7 @@ def test_the_demo_tells_the_five_models_apart(revisit, tmp_path, rooms):
     assert mean("drifts", "lighting_consistency") < mean("perfect", "lighting_consistency") - 0.1
     # What was asked of the camera, 60 degrees out and back in steps of 9, is roughly what is recovered.
     assert mean("perfect", "camera_path") == pytest.approx(120, abs=20)
+    assert {model: mean(model, "scene_cuts") for model in models} == dict.fromkeys(models, 0)  # a fast turn is no cut
     counters = json.loads((tmp_path / "demo/run/run.json").read_text())["counters"]
     if rooms == 1:  # the reference once for each worker, of which there may be more than rooms
         assert counters["clips_decoded"] == 6 and counters["decodes"] == 5 + counters["most_decodes_of_one_clip"]
