@@ -229,33 +229,32 @@ def command_shares(manifest: Path, folder: Path) -> Cost:
 
 
 def compare_commands(data: Path, before: Path, rounds: int, out: Path) -> None:
-    """Measure both versions in turn, and the parts of this one; write the file and print what it says."""
+    """Measure the parts of this version, and both versions in turn; what is measured is stored after each round."""
     from revisit.core import OBSERVERS, load_all
 
     load_all()
-    seconds: dict[str, list[float]] = {THERE: [], HERE: [], "with the truth scored": []}
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        six = real_manifest(data, SIX, root / "six.jsonl")
-        for turn in range(rounds):
-            versions = [(THERE, before, ()), (HERE, THIS, ("--no-truth",)), ("with the truth scored", THIS, ())]
-            for name, source, flags in versions if turn % 2 == 0 else versions[::-1]:
-                seconds[name].append(round(command_seconds(source, six, root / f"{name}-{turn}", *flags), 2))
-                print(name, seconds[name][-1], flush=True)
-        shares = command_shares(real_manifest(data, EIGHT, root / "eight.jsonl"), root / "shares")
-    outcome = {
+    outcome: dict[str, Any] = {
         "machine": platform.machine(),
         "six": {scene: list(models) for scene, models in SIX.items()},
         "eight": {scene: list(models) for scene, models in EIGHT.items()},
-        "seconds": seconds,
-        "shares": {name: round(value, 3) for name, value in sorted(shares.items(), key=lambda item: -item[1])},
         "observers": {id: OBSERVERS[id].version for id in sorted(OBSERVERS) if id.startswith("lite.")},
+        "seconds": {THERE: [], HERE: []},
     }
-    out.write_text(json.dumps(outcome, indent=1) + "\n", encoding="utf-8")
-    ratios = sorted(a / b for a, b in zip(seconds[THERE], seconds[HERE], strict=True))
-    around = 1 - sum(shares[name] for name in OBSERVING) / shares["all"]
-    print(f"ratio: worst {ratios[0]:.2f}, median {statistics.median(ratios):.2f}, best {ratios[-1]:.2f}; "
-          f"around the observers {100 * around:.1f} %")  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        shares = command_shares(real_manifest(data, EIGHT, root / "eight.jsonl"), root / "shares")
+        outcome["shares"] = {name: round(value, 3) for name, value in sorted(shares.items(), key=lambda item: -item[1])}
+        around = 1 - sum(shares[name] for name in OBSERVING) / shares["all"]
+        print(f"around the observers {100 * around:.1f} %", flush=True)
+        six = real_manifest(data, SIX, root / "six.jsonl")
+        for turn in range(rounds):
+            versions = [(THERE, before, ()), (HERE, THIS, ("--no-truth",))]
+            for name, source, flags in versions if turn % 2 == 0 else versions[::-1]:
+                spent = command_seconds(source, six, root / f"{name}-{turn}", *flags)
+                outcome["seconds"][name].append(round(spent, 2))
+            ratio = outcome["seconds"][THERE][-1] / outcome["seconds"][HERE][-1]
+            print(f"round {turn + 1}: {outcome['seconds']}, ratio {ratio:.2f}", flush=True)
+            out.write_text(json.dumps(outcome, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ DOCS = Path(__file__).parent
 BENCHMARKS = DOCS.parent / "benchmarks"
 PAGES = (DOCS / "speed.md", BENCHMARKS / "README.md")
 PART = re.compile(r"(?s)(<!-- figures: ([\w-]+) -->\n?).*?(<!-- end -->)")
-BEFORE, NOW, WITH_TRUTH = "before", "this version", "with the truth scored"
+BEFORE, NOW = "before", "this version"
 OBSERVING = ("decoding", "observers", "packing evidence")
 PARTS = {  # of shares.py -> as the page calls them
     "observers": "observers",
@@ -53,7 +53,7 @@ def whole_command(speed: Mapping[str, Any]) -> str:
     """Seconds of both versions in each round, and their ratio."""
     seconds = speed["seconds"]
     rows = [["", *(f"round {k + 1}" for k in range(len(seconds[NOW])))], ["---", *["---:"] * len(seconds[NOW])]]
-    rows += [[name, *(f"{value:.1f}" for value in seconds[name])] for name in (BEFORE, NOW, WITH_TRUTH)]
+    rows += [[name, *(f"{value:.1f}" for value in seconds[name])] for name in (BEFORE, NOW)]
     ratios = [before / now for before, now in zip(seconds[BEFORE], seconds[NOW], strict=True)]
     rows.append(["before / this version", *(f"{ratio:.2f}" for ratio in ratios)])
     clips = sum(map(len, speed["six"].values()))
