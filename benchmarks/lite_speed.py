@@ -7,6 +7,12 @@ Told are milliseconds of processor time per frame (what several observers share 
 it; decoding is another process), the size of the evidence, and how far every score moved. Without a manifest, a clip of
 480p with a reference and a target is rendered. With `--models N` a case is evaluated for N models at once, N copies of
 the clip that differ in their last bytes only, so that what is made once per reference counts once.
+
+    python benchmarks/lite_speed.py --command DATA --before OLD/src [--rounds 3]
+
+The whole command, `revisit eval` with its report, in both versions in turn: seconds of the processor of all processes
+on six real clips with reference and target, then the share of each part on eight clips. DATA has `memobench/videos` and
+`memobench_more`. benchmarks/lite_speed.json has the outcome, from which docs/make_speed.py writes docs/speed.md.
 """
 
 from __future__ import annotations
@@ -14,6 +20,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -25,6 +33,10 @@ from typing import Any
 
 THIS = Path(__file__).resolve().parents[1] / "src"
 HERE, THERE = "this version", "before"
+FILE = Path(__file__).with_suffix(".json")
+SIX = {"Real_007": ("lingbot", "svc"), "Real_024": ("lingbot", "svc"), "ZenGarden_001": ("lingbot", "wan")}
+EIGHT = {**SIX, "Barnyard_001": ("lingbot", "wan")}
+OBSERVING = ("decoding", "observers", "packing evidence")  # parts as shares.py names them; all others are around it
 Cost = dict[str, float]  # observer -> seconds of the processor; further rows in round brackets
 
 
@@ -37,7 +49,8 @@ def evaluate_on_request() -> None:
     from revisit.engine import observe
 
     spent: Cost = defaultdict(float)
-    drive = observe.watch
+    name = "start_observer" if hasattr(observe, "start_observer") else "watch"  # as older versions call it
+    drive = getattr(observe, name)
 
     class Timed:
         """A watcher whose processor time is counted."""
@@ -59,7 +72,7 @@ def evaluate_on_request() -> None:
         def finish(self) -> Any:
             return self.measured(self.watcher.finish)
 
-    observe.watch = Timed
+    setattr(observe, name, Timed)
     weights = Path(os.environ.get("REVISIT_CACHE") or "~/.cache/revisit").expanduser() / "weights"
     for depth in ("uint8", "float32"):  # tables that OpenCV makes once per process, in a third of a second
         cv2.cvtColor(np.zeros((1, 1, 3), depth), cv2.COLOR_RGB2LAB)
@@ -171,6 +184,79 @@ def moved(runs: list[tuple[Path, Path]]) -> None:
         print(f"  {line}")
 
 
+def real_manifest(data: Path, clips: dict[str, tuple[str, ...]], path: Path) -> Path:
+    """A manifest of real clips with their references and targets."""
+    boxes = json.loads((data / "memobench_more/eye.json").read_text(encoding="utf-8"))
+    lines = []
+    for scene, models in clips.items():
+        folder = next(
+            f for f in (data / "memobench/videos", data / "memobench_more") if (f / f"{scene}_gt.mp4").is_file()
+        )
+        for model in models:
+            label = boxes[f"{scene}/{model}"]
+            lines.append({
+                "id": scene, "model": model, "video": str(folder / f"{scene}_{model}.mp4"),
+                "reference": str(folder / f"{scene}_gt.mp4"), "target": {"name": label["name"], "box": label["box"]},
+            })  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def command_seconds(source: Path, manifest: Path, folder: Path, *flags: str) -> float:
+    """Seconds of the processor of `revisit eval` with an empty cache, all processes together."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "revisit", "eval", str(manifest), "--set", "lite", "--root", "/", "--quiet"]
+    env = {**os.environ, "PYTHONPATH": str(source), "REVISIT_CACHE": str(folder / "cache"), "REVISIT_DEVICE": "cpu"}
+    done = subprocess.run(
+        [*command, "--out", str(folder / "run"), "--workers", "2", *flags], env=env, capture_output=True, check=False
+    )
+    if not (folder / "run/summary.json").is_file():
+        raise SystemExit(done.stderr.decode()[-2000:])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def command_shares(manifest: Path, folder: Path) -> Cost:
+    """Seconds of each part of a run of this version, two workers; `rest` is what no part was charged with."""
+    env = {**os.environ, "PYTHONPATH": str(THIS), "REVISIT_CACHE": str(folder / "cache"), "REVISIT_DEVICE": "cpu"}
+    command = [sys.executable, __file__, "--apart", str(folder / "run"), str(manifest)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr[-2000:])
+    spent: Cost = json.loads(done.stdout.splitlines()[-1])
+    parts = {name: seconds for name, seconds in spent.items() if name != "all"}
+    return {**parts, "rest": spent["all"] - sum(parts.values()), "all": spent["all"]}
+
+
+def compare_commands(data: Path, before: Path, rounds: int, out: Path) -> None:
+    """Measure the parts of this version, and both versions in turn; what is measured is stored after each round."""
+    from revisit.core import OBSERVERS, load_all
+
+    load_all()
+    outcome: dict[str, Any] = {
+        "machine": platform.machine(),
+        "six": {scene: list(models) for scene, models in SIX.items()},
+        "eight": {scene: list(models) for scene, models in EIGHT.items()},
+        "observers": {id: OBSERVERS[id].version for id in sorted(OBSERVERS) if id.startswith("lite.")},
+        "seconds": {THERE: [], HERE: []},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        shares = command_shares(real_manifest(data, EIGHT, root / "eight.jsonl"), root / "shares")
+        outcome["shares"] = {name: round(value, 3) for name, value in sorted(shares.items(), key=lambda item: -item[1])}
+        around = 1 - sum(shares[name] for name in OBSERVING) / shares["all"]
+        print(f"around the observers {100 * around:.1f} %", flush=True)
+        six = real_manifest(data, SIX, root / "six.jsonl")
+        for turn in range(rounds):
+            versions = [(THERE, before, ()), (HERE, THIS, ("--no-truth",))]
+            for name, source, flags in versions if turn % 2 == 0 else versions[::-1]:
+                spent = command_seconds(source, six, root / f"{name}-{turn}", *flags)
+                outcome["seconds"][name].append(round(spent, 2))
+            ratio = outcome["seconds"][THERE][-1] / outcome["seconds"][HERE][-1]
+            print(f"round {turn + 1}: {outcome['seconds']}, ratio {ratio:.2f}", flush=True)
+            out.write_text(json.dumps(outcome, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--before", type=Path)
@@ -178,10 +264,24 @@ def main() -> None:
     options.add_argument("--set", default="lite")
     options.add_argument("--models", type=int, default=1)
     options.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options.add_argument("--command", type=Path, metavar="DATA", help="measure the whole command on real clips")
+    options.add_argument("--out", type=Path, default=FILE, help="file that --command writes")
+    options.add_argument("--apart", type=Path, help=argparse.SUPPRESS)
     options.add_argument("manifests", nargs="*", type=Path)
     given = options.parse_args()
     if given.worker:
         evaluate_on_request()
+        return
+    if given.apart:
+        from shares import run_apart
+
+        given.apart.parent.mkdir(parents=True)
+        run_apart(given.manifests[0], given.apart, workers=2, roots=[Path("/")])
+        return
+    if given.command:
+        if given.before is None:
+            options.error("--command needs --before OLD/src")
+        compare_commands(given.command.resolve(), given.before.resolve(), given.rounds, given.out)
         return
     sources = {THERE: given.before.resolve()} if given.before else {}
     sources[HERE] = THIS

@@ -8,7 +8,7 @@ import os
 import resource
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def measured_here() -> Shares:
     from revisit.engine.cache import EvidenceCache
 
     shares = Shares()
-    opening, watching = observe.open_clip, observe.watch
+    opening, starting = observe.open_clip, observe.start_observer
 
     class Opened:
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -73,13 +73,13 @@ def measured_here() -> Shares:
             while (frame := following(frames, None)) is not None:
                 yield frame
 
-    class Watched:
-        def __init__(self, watcher: Any) -> None:
-            self.see = shares.of("observers", watcher.see)
-            self.finish = shares.of("observers", watcher.finish)
+    class Started:
+        def __init__(self, running: Any) -> None:
+            self.see = shares.of("observers", running.see)
+            self.finish = shares.of("observers", running.finish)
 
     observe.open_clip = Opened  # type: ignore[assignment,misc]
-    observe.watch = lambda *args: Watched(shares.of("observers", watching)(*args))  # type: ignore[assignment]
+    observe.start_observer = lambda *args: Started(shares.of("observers", starting)(*args))
     for part, name in (("packing evidence", "save"), ("reading evidence", "load"), ("reading evidence", "sound")):
         setattr(EvidenceCache, name, shares.of(part, getattr(EvidenceCache, name)))
     return shares
@@ -139,8 +139,11 @@ def _with_children(spent: dict[str, float]) -> dict[str, float]:
     return {**spent, "decoding": spent.get("decoding", 0.0) + children.ru_utime + children.ru_stime}
 
 
-def run_apart(videos: Path, run: Path, without: list[str], workers: int) -> None:
-    """Evaluate as the command does; print what each part took, in this process and those it started."""
+def run_apart(videos: Path, run: Path, without: Sequence[str] = (), workers: int = 0, **options: Any) -> None:
+    """Evaluate as the command does; print what each part took, in this process and those it started.
+
+    Options go to the request. `all` is the processor time of all processes, from the start of each to its end.
+    """
     from revisit.core import SUITES
     from revisit.engine import run as running
     from revisit.engine import scorer_processes
@@ -156,8 +159,9 @@ def run_apart(videos: Path, run: Path, without: list[str], workers: int) -> None
     folder.mkdir(exist_ok=True)
     os.environ[FOLDER] = str(folder)
     suite = SUITES["folder"]
-    asked = [id for id in (*suite.metrics(), *suite.card.get("gates", ())) if id not in without]
-    request = Request.of(videos, metrics=asked)
+    if without:
+        options["metrics"] = [id for id in (*suite.metrics(), *suite.card.get("gates", ())) if id not in without]
+    request = Request.of(videos, **options)
     plan = shares.of("plan", type(request).plan)
     type(request).plan = plan  # type: ignore[method-assign]
     made = request.run(run, workers=workers)

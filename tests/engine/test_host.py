@@ -193,7 +193,7 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     )
     first = HostClip(host, None, [])
     first.streams[0] = _Stream(host, pairs=False)
-    first.streams[0].put(PreparedFrame(0, 0.0, np.zeros((2, 2, 3), np.uint8), ""), "key")
+    first.streams[0].put(PreparedFrame(0, 0.0, np.zeros((2, 2, 3), np.uint8)), "key")
     host.clip = first
     HostClip(host, None, [])
     assert host.free == [tmp_path / "a"] and host.clip is None

@@ -125,3 +125,19 @@ def test_a_fast_turn_of_a_real_camera_is_no_cut(shared: Path):
     score = scene_cuts(look(cut_signal, frames, fps))
     assert isinstance(score, Score)
     assert score.value == 0
+
+
+def test_two_pictures_are_as_alike_as_at_their_best_shift_by_hand():
+    from revisit.observers.cuts import COARSE, COARSE_SHIFTS, coarse_likeness
+
+    rng = np.random.default_rng(4)
+    a = rng.integers(0, 256, COARSE[::-1]).astype(np.uint8)
+    for b in (np.roll(a, (3, -7), axis=(0, 1)), rng.integers(0, 256, COARSE[::-1]).astype(np.uint8)):
+        height, width = a.shape
+        best = -1.0
+        for y in range(-COARSE_SHIFTS[1], COARSE_SHIFTS[1] + 1):
+            for x in range(-COARSE_SHIFTS[0], COARSE_SHIFTS[0] + 1):
+                mine = a[max(0, y) : height + min(0, y), max(0, x) : width + min(0, x)]
+                other = b[max(0, -y) : height + min(0, -y), max(0, -x) : width + min(0, -x)]
+                best = max(best, float(np.corrcoef(mine.ravel(), other.ravel())[0, 1]))
+        assert coarse_likeness(a, b) == pytest.approx(best, abs=1e-9)

@@ -305,7 +305,7 @@ def test_numbers_agree_with_other_implementations():
     assert [int(part.sum()) for part in blobs(mask, 1)] == sizes
     own = np.zeros((60, 90), bool)
     own[20:32, 30:45] = True
-    table = unlikeness(lab, lab, own)
+    (table,) = unlikeness([lab], lab, own)
     shifted = np.roll(lab, (-7, -11), axis=(0, 1))
     assert table[7, 11] == pytest.approx(float(((shifted - lab)[own] ** 2).sum()), rel=1e-3)
     gain, offset = light_between(picture * 0.7 + 12, picture, np.ones((60, 90), bool))

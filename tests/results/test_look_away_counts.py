@@ -114,3 +114,17 @@ def test_what_happened_unseen_is_counted_among_the_returns() -> None:
         "goes (2 of 2 clips) and resets (1 of 3) come back to a world that went on",
         "resets (2 of 3 clips) comes back with the world reset",
     ]
+
+
+def test_a_clip_that_comes_back_without_the_target_is_no_reset() -> None:
+    outcomes = {"forgets": [0.3, 0.6, None], "resets": [0.1, 0.1, 0.1]}
+    back = {"forgets": [0.0, 0.0, 0.0], "resets": [1.0, 1.0, 1.0]}
+    models, truth = {"forgets": [BACK] * 3, "resets": [BACK] * 3}, [BACK] * 3
+    counts = counted(results_of(models, truth, event_outcome=outcomes, target_reappearance=back))
+    assert counts.outcomes == [
+        "forgets (3 of 3 clips) comes back without the target",
+        "resets (3 of 3 clips) comes back with the world reset",
+    ]
+    # A target that is gone in the truth, too, is what became of it.
+    counts = counted(results_of(models, truth, event_outcome=outcomes, target_reappearance={**back, "gt": [0.0] * 3}))
+    assert counts.outcomes[0] == "forgets (1 of 2 clips) comes back to a world that went on"

@@ -55,18 +55,25 @@ class Frame:
     rgb
         Pixels (height, width, 3) of bytes.
     digest
-        Of the pixels.
+        Of the pixels, worked out when it is first asked for.
 
     Examples
     --------
-    >>> frame = revisit.Frame(0, 0.0, np.zeros((32, 48, 3), np.uint8), "")
+    >>> frame = revisit.Frame(0, 0.0, np.zeros((32, 48, 3), np.uint8))
     >>> frame.at(24).shape
     (16, 24, 3)
     """
 
-    def __init__(self, index: int, time: float, rgb: np.ndarray, digest: str) -> None:
-        self.index, self.time, self.rgb, self.digest = index, time, rgb, digest
+    def __init__(self, index: int, time: float, rgb: np.ndarray, digest: str | None = None) -> None:
+        self.index, self.time, self.rgb = index, time, rgb
+        self._digest = digest
         self._made: dict[Hashable, Any] = {}
+
+    @property
+    def digest(self) -> str:
+        if self._digest is None:
+            self._digest = frame_digest(self.rgb)
+        return self._digest
 
     def __repr__(self) -> str:
         return f"Frame({self.index} of {self.rgb.shape[1]}x{self.rgb.shape[0]})"
@@ -165,7 +172,7 @@ class _InMemory:
                 yield picture
             else:
                 rgb = np.ascontiguousarray(picture)
-                yield Frame(number, float(self.info.times[number]), rgb, frame_digest(rgb))
+                yield Frame(number, float(self.info.times[number]), rgb)
 
 
 def pixels(frames: Any, name: str = "frames") -> np.ndarray:

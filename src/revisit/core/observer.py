@@ -459,9 +459,9 @@ class PreparedFrame:
     index: int
     time: float
     rgb: np.ndarray
-    digest: str  # of the frame as it was decoded
     reference_index: int | None = None
     reference: np.ndarray | None = None
+    digest: str = ""  # of a whole frame
 
 
 def prepare_frame(observer: Observer, params: Params, frame: Frame, reference: Frame | None) -> PreparedFrame:
@@ -469,7 +469,7 @@ def prepare_frame(observer: Observer, params: Params, frame: Frame, reference: F
     side = observer.side(params)
     if not observer.pairs:
         picture = frame.at(side) if observer.prepare is None else observer.prepare(frame, **params)
-        return PreparedFrame(frame.index, frame.time, picture, frame.digest)
+        return PreparedFrame(frame.index, frame.time, picture)
     assert reference is not None
     if observer.prepare is None:
         mine, other = frame.at(side), reference.at(side)
@@ -479,7 +479,7 @@ def prepare_frame(observer: Observer, params: Params, frame: Frame, reference: F
         import cv2
 
         other = cv2.resize(other, mine.shape[1::-1], interpolation=cv2.INTER_AREA)
-    return PreparedFrame(frame.index, frame.time, mine, frame.digest, reference.index, other)
+    return PreparedFrame(frame.index, frame.time, mine, reference.index, other)
 
 
 def make_batch(rows: Sequence[PreparedFrame], inputs: Sequence[tuple[Any, ...]]) -> Batch:

@@ -265,7 +265,7 @@ class HostWatcher:
     def _picture(self, frame: Frame, reference: Frame | None) -> PreparedFrame:
         """What the host gets: pictures ready for a batch, or whole frames, which its observer prepares as here."""
         if self.observer.kind != "frame":
-            return PreparedFrame(frame.index, frame.time, frame.rgb, frame.digest)
+            return PreparedFrame(frame.index, frame.time, frame.rgb, digest=frame.digest)
         return prepare_frame(self.observer, self.task.params, frame, reference)
 
     def finish(self) -> Any:

@@ -308,7 +308,7 @@ class ReferenceFrames:
         # A file without a name: it is gone with this process, however that ends.
         self.file = tempfile.TemporaryFile(prefix="revisit-") if on_disk else None  # noqa: SIM115
         self.kept: list[np.ndarray] = []
-        self.facts: list[tuple[float, str]] = []
+        self.seconds: list[float] = []
         self.rows: dict[int, int] = {}  # number of a frame -> its place in the file
         self.shape: tuple[int, ...] = ()
         self.info: ClipInfo | None = None
@@ -316,8 +316,8 @@ class ReferenceFrames:
 
     def put(self, frame: Frame) -> None:
         self.shape = frame.rgb.shape
-        self.rows[frame.index] = len(self.facts)
-        self.facts.append((frame.time, frame.digest))
+        self.rows[frame.index] = len(self.seconds)
+        self.seconds.append(frame.time)
         if self.file is None:
             self.kept.append(frame.rgb)
         else:
@@ -336,13 +336,12 @@ class ReferenceFrames:
 
     def _read(self, index: int) -> Frame:
         row = self.rows[index]
-        seconds, digest = self.facts[row]
         if self.file is None:
-            return Frame(index, seconds, self.kept[row], digest)
+            return Frame(index, self.seconds[row], self.kept[row])
         size = int(np.prod(self.shape))
         self.file.seek(row * size)
         rgb = np.frombuffer(self.file.read(size), dtype=np.uint8).reshape(self.shape)
-        return Frame(index, seconds, rgb, digest)
+        return Frame(index, self.seconds[row], rgb)
 
 
 def _mirror_partners(info: ClipInfo, stored: ReferenceFrames | None) -> PartnersOf:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from revisit.core import GATES, METRICS, Gate, Metric, Record
+from revisit.core.observer import single_threaded_libraries
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.score import CaseScorer, ScoringInput, score_case
 from revisit.engine.worker_processes import die_with, starting_a_child
@@ -65,7 +66,8 @@ class Scorers:
                 return
 
     def _here(self, sheet: ScoringInput, checks: Sequence[Metric | Gate]) -> list[Record]:
-        return score_case(CaseScorer(sheet, self.cache), checks, self.units)
+        with single_threaded_libraries():  # as in a process of its own; threads for small matrices only wait
+            return score_case(CaseScorer(sheet, self.cache), checks, self.units)
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:

@@ -20,7 +20,7 @@ class FrameFacts:
 
     index: Annotated[Array, "N; rising"]  # frame numbers in the clip
     time: Annotated[Array, "N"]  # seconds
-    digest: Annotated[Array, "N, 16"]  # uint8, of the decoded pixels
+    digest: Annotated[Array, "N, 16"]  # uint8, checksums of the decoded pixels
     luma: Annotated[Array, "N; finite"]  # mean of BT.601 luma, 0-1
     sharpness: Annotated[Array, "N"]  # variance of the Laplacian of luma (0-255) at a longer side of 320
     width: int

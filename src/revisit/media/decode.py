@@ -26,7 +26,6 @@ import numpy as np
 
 from revisit.core import Clip, ClipInfo, Frame, MediaError, UsageError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory
-from revisit.core.frames import frame_digest
 from revisit.core.threads import require_room
 from revisit.media.array_clip import is_array_file, read_array_clip
 from revisit.media.container import ANIMATION, demuxer_of
@@ -83,7 +82,7 @@ class FramesInMemory(AbstractContextManager["FramesInMemory"]):
             rgb = np.ascontiguousarray(self._rgb[self._clip.start + number])
             if self._clip.disturbed:
                 rgb = perturb_frame(rgb, self._clip.disturbed, number)
-            yield Frame(number, float(self.info.times[number]), rgb, frame_digest(rgb))
+            yield Frame(number, float(self.info.times[number]), rgb)
         self.passed = self.info.count
 
     def __exit__(self, *ending: object) -> None:
@@ -170,7 +169,7 @@ class ClipStream(AbstractContextManager["ClipStream"]):
             if self._disturbed:
                 rgb = perturb_frame(rgb, self._disturbed, number)
             self.passed = self._first + number + 1
-            yield Frame(number, float(self.info.times[number]), rgb, frame_digest(rgb))
+            yield Frame(number, float(self.info.times[number]), rgb)
         if self._has_end:
             return
         self._feed(len(self._images))

@@ -65,16 +65,15 @@ def halved(picture: np.ndarray) -> np.ndarray:
 
 def local_likeness(a: np.ndarray, b: np.ndarray, valid: np.ndarray) -> np.ndarray:
     """(rows, columns) correlation of two gray pictures around each cell, the best within a pixel; nan where flat."""
-    mean_b, mean_bb = blurred(b, WINDOW), blurred(b * b, WINDOW)
-    deviation_b = np.sqrt(np.maximum(mean_bb - mean_b**2, 0))
-    mean_a, mean_aa = blurred(a, WINDOW), blurred(a * a, WINDOW)
-    variance_a = np.maximum(mean_aa - mean_a**2, 0)
+    shifted = [np.roll(a, shift, axis=(0, 1)) * b for shift in NEIGHBOURS]
+    means = blurred(np.stack([a, a * a, b, b * b, *shifted], axis=-1), WINDOW)
+    mean_a, mean_aa, mean_b, mean_bb, *products = means.transpose(2, 0, 1)
+    deviation_a, deviation_b = (np.sqrt(np.maximum(m2 - m**2, 0)) for m, m2 in ((mean_a, mean_aa), (mean_b, mean_bb)))
     best = np.full(a.shape, -1.0)
-    for shift in NEIGHBOURS:
-        moved, mean, variance = (np.roll(v, shift, axis=(0, 1)) for v in (a, mean_a, variance_a))
-        together = blurred(moved * b, WINDOW) - mean * mean_b
-        best = np.maximum(best, together / (np.sqrt(variance) * deviation_b + NOISE / 4))
-    usable = valid & (np.maximum(deviation_b, np.sqrt(variance_a)) > TEXTURE / 2)
+    for shift, product in zip(NEIGHBOURS, products, strict=True):
+        mean, deviation = (np.roll(v, shift, axis=(0, 1)) for v in (mean_a, deviation_a))
+        best = np.maximum(best, (product - mean * mean_b) / (deviation * deviation_b + NOISE / 4))
+    usable = valid & (np.maximum(deviation_b, deviation_a) > TEXTURE / 2)
     return np.asarray(np.where(usable, best, np.nan)[CELL // 2 :: CELL, CELL // 2 :: CELL])
 
 

@@ -12,7 +12,7 @@ The cues are those of the view gate and the motion of the whole picture; where t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -79,7 +79,7 @@ def look_away(
     motion = camera_moved(flow)
     assert isinstance(motion, GateResult)
     say = partial(_verdict, links, motion, box)
-    finely = cache(lambda factor: relations_of(links, factor, first_only=True))
+    finely = partial(relations_of, links, first_only=True)
 
     def others(steps: int) -> Iterator[GateResult]:
         for factor in (1 + steps * STEP, 1 - steps * STEP):

@@ -16,7 +16,8 @@ import numpy as np
 from revisit.core import Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.frames import CasePhases
-from revisit.metrics.overlay import averaged, rolled_values, row_medians
+from revisit.metrics.answers import keep_recent
+from revisit.metrics.overlay import averaged, gray_of, rolled_values, row_medians
 
 BLUR = 2  # pixels on each side: hides noise and shifts below the search's step
 REACH = 4  # steps of 2 pixels: shifts of up to a twentieth of a picture 160 pixels wide
@@ -43,7 +44,7 @@ class Mark:
 
 def difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """(H, W) mean absolute difference over the channels."""
-    return np.asarray(np.abs(a - b).mean(axis=2))
+    return gray_of(np.abs(a - b))
 
 
 def onto(moving: np.ndarray, fixed: np.ndarray, mask: np.ndarray | None = None) -> tuple[np.ndarray, float]:
@@ -52,14 +53,14 @@ def onto(moving: np.ndarray, fixed: np.ndarray, mask: np.ndarray | None = None) 
     The median, over the mask if there is one, leaves out what really changed. Searched on every second
     pixel first, then to a pixel.
     """
-    coarse, target = moving[::2, ::2].mean(axis=2), fixed[::2, ::2].mean(axis=2)
-    region = np.zeros(target.shape, bool)
+    gray, target = gray_of(moving), gray_of(fixed)
+    region = np.zeros(target[::2, ::2].shape, bool)
     region[REACH:-REACH, REACH:-REACH] = True
     if mask is not None:
         region &= mask[::2, ::2]
-    y, x, _ = best_shift(coarse, target, region, (0, 0), REACH)
-    gray, fine = moving.mean(axis=2), region.repeat(2, axis=0).repeat(2, axis=1)[: moving.shape[0], : moving.shape[1]]
-    y, x, away = best_shift(gray, fixed.mean(axis=2), fine, (2 * y, 2 * x), 1)
+    y, x, _ = best_shift(gray[::2, ::2], target[::2, ::2], region, (0, 0), REACH)
+    fine = region.repeat(2, axis=0).repeat(2, axis=1)[: moving.shape[0], : moving.shape[1]]
+    y, x, away = best_shift(gray, target, fine, (2 * y, 2 * x), 1)
     return np.roll(moving, (y, x), axis=(0, 1)), away
 
 
@@ -80,8 +81,10 @@ def best_shift(
     return y, x, least
 
 
-def find_mark(pictures: list[np.ndarray], returned: np.ndarray) -> Mark | Reason:
+@keep_recent(4)
+def find_mark(reference: np.ndarray, returned: np.ndarray) -> Mark | Reason:
     """The event's mark in the reference, or the reason why there is none."""
+    pictures = [averaged(picture, BLUR) for picture in reference]
     tries = [(onto(pictures[0], pictures[row]), int(row)) for row in returned]
     (first, usual), row = min(tries, key=lambda found: found[0][1])
     change = difference(first, pictures[row])
@@ -129,7 +132,7 @@ def event_outcome(views: PairedViews, phases: CasePhases) -> Score | Unscored:
         return Unscored(
             "not_followed", f"pictures of {views.clip.shape[2]} x {views.clip.shape[1]} pixels are too small"
         )
-    mark = find_mark([averaged(picture, BLUR) for picture in views.reference], returned)
+    mark = find_mark(views.reference, returned)
     if isinstance(mark, Reason):
         return Unscored(mark)
     # The clip may come back a little earlier or later: the frame whose surroundings fit best speaks.

@@ -10,7 +10,7 @@ import numpy as np
 
 from revisit.core import Case, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import PairedViews
-from revisit.metrics.overlay import averaged
+from revisit.metrics.overlay import averaged, gray_of
 
 FAMILY = "fidelity"
 BLUR = 2  # pixels on each side, of pictures 160 wide
@@ -33,13 +33,15 @@ def target_in_view(case: Case, views: PairedViews) -> Score | Unscored:
         return Unscored("no_target", "no target was given for this case, or not where it is")
     if len(views.index) < LEAST_FRAMES:
         return Unscored("too_short", f"only {len(views.index)} frames could be compared with the reference")
-    inside = box_mask(case.target.box, views.clip.shape[1:3])
-    if int(inside.sum()) < LEAST_PIXELS:
+    inside = pixels_of(case.target.box, views.clip.shape[1:3])
+    mine, truth = (
+        [averaged_part(picture, inside) for picture in pictures] for pictures in (views.clip, views.reference)
+    )
+    if mine[0][..., 0].size < LEAST_PIXELS:
         return Unscored("not_followed", "the target's box is too small for pictures of this size")
-    mine, truth = ([averaged(picture, BLUR) for picture in pictures] for pictures in (views.clip, views.reference))
 
     def apart(a: np.ndarray, b: np.ndarray) -> float:
-        return float(np.abs(a - b).mean(axis=2)[inside].mean())
+        return float(gray_of(np.abs(a - b)).ravel().mean())
 
     wrong = np.array([apart(a, b) for a, b in zip(mine, truth, strict=True)])
     facts = {
@@ -51,10 +53,17 @@ def target_in_view(case: Case, views: PairedViews) -> Score | Unscored:
     return Score(float(np.median(wrong[1:])), units=Series(frame=views.index, value=wrong), facts=facts)
 
 
-def box_mask(box: tuple[float, float, float, float], shape: tuple[int, ...]) -> np.ndarray:
-    """(H, W) pixels inside a box in fractions of the picture."""
+def pixels_of(box: tuple[float, float, float, float], shape: tuple[int, ...]) -> tuple[slice, slice]:
+    """Rows and columns inside a box in fractions of the picture."""
     height, width = shape
     x0, y0, x1, y1 = box
-    mask = np.zeros((height, width), bool)
-    mask[round(y0 * height) : round(y1 * height), round(x0 * width) : round(x1 * width)] = True
-    return mask
+    rows, columns = (round(y0 * height), round(y1 * height)), (round(x0 * width), round(x1 * width))
+    return slice(max(rows[0], 0), max(rows[1], 0)), slice(max(columns[0], 0), max(columns[1], 0))
+
+
+def averaged_part(picture: np.ndarray, part: tuple[slice, slice]) -> np.ndarray:
+    """Some rows and columns of the averaged picture; what is too far away to count is not averaged."""
+    reach = BLUR + 1
+    wide = [slice(max(one.start - reach, 0), one.stop + reach) for one in part]
+    inner = [slice(one.start - out.start, one.stop - out.start) for one, out in zip(part, wide, strict=True)]
+    return averaged(picture[wide[0], wide[1]], BLUR)[inner[0], inner[1]]

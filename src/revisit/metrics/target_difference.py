@@ -9,6 +9,7 @@ taken from the first view where the target has moved, and otherwise filled in fr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -150,8 +151,7 @@ def _elsewhere(
     extent = float(size.max())
     height, width = own.shape
     reach = (int(min(FARTHEST * extent, height - 1)), int(min(FARTHEST * extent, width - 1)))
-    in_truth = unlikeness(truth, truth, own)
-    in_clip = unlikeness(picture, truth, own)
+    in_truth, in_clip = unlikeness((truth, picture), truth, own)
     stands = float((np.minimum(((truth - hole) ** 2).sum(axis=-1), LARGEST**2))[own].sum())
     # more like the target than the truth there, and like it at all
     gain = np.minimum(in_truth - in_clip, stands - in_clip) / max(stands, 1e-6)
@@ -172,18 +172,21 @@ def _elsewhere(
     }
 
 
-def unlikeness(picture: np.ndarray, source: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """(2H, 2W) squared difference of the source's masked pixels from the picture, for each shift (wrapping around)."""
+def unlikeness(pictures: Sequence[np.ndarray], source: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
+    """(2H, 2W) for each picture: squared difference of the source's masked pixels, for each shift (wrapping around)."""
     height, width = own.shape
     shape = (2 * height, 2 * width)
     mask = np.conj(np.fft.rfft2(own.astype(float), shape))
+    colours = [np.conj(np.fft.rfft2(np.where(own, source[..., k], 0.0).astype(float), shape)) for k in range(3)]
     total = float((source[own] ** 2).sum())
-    power = np.fft.irfft2(np.fft.rfft2((picture.astype(float) ** 2).sum(axis=-1), shape) * mask, shape)
-    cross = np.zeros(shape)
-    for channel in range(3):
-        mine = np.conj(np.fft.rfft2(np.where(own, source[..., channel], 0.0).astype(float), shape))
-        cross += np.fft.irfft2(np.fft.rfft2(picture[..., channel].astype(float), shape) * mine, shape)
-    return np.asarray(np.maximum(power - 2 * cross + total, 0))
+    tables = []
+    for picture in pictures:
+        power = np.fft.irfft2(np.fft.rfft2((picture.astype(float) ** 2).sum(axis=-1), shape) * mask, shape)
+        cross = np.zeros(shape)
+        for channel, mine in enumerate(colours):
+            cross += np.fft.irfft2(np.fft.rfft2(picture[..., channel].astype(float), shape) * mine, shape)
+        tables.append(np.asarray(np.maximum(power - 2 * cross + total, 0)))
+    return tables
 
 
 def _identity(picture: np.ndarray, truth: np.ndarray, own: np.ndarray, ring: np.ndarray) -> dict[str, float]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.evidence.target import TargetLooks, TargetTrack
+from revisit.metrics.answers import keep_last
 from revisit.metrics.frame_index import runs
 from revisit.metrics.target_looks import frames_for
 
@@ -93,12 +94,14 @@ def away_frames(absence: Absence, label_is_hidden: bool, comes_back: bool) -> np
     return np.asarray(away)
 
 
+@keep_last
 def lead_over_clutter(track: TargetTrack) -> np.ndarray:
     """(N,) how far the best match is above what clutter reaches; at most 0 for one in other colours."""
     clutter = np.maximum(track.second, np.median(track.second))
     return np.asarray(np.where(track.colour >= SAME_COLOUR, track.peak, np.minimum(track.peak, clutter)) - clutter)
 
 
+@keep_last
 def place_is_empty(track: TargetTrack) -> np.ndarray:
     """(N,) frames in which the surroundings stand out, the target's window is inside, and holds something else."""
     lead = track.place - np.maximum(track.place_second, np.median(track.place_second))

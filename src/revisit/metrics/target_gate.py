@@ -21,6 +21,7 @@ from revisit.evidence.target import (
     TargetPhases,
     TargetTrack,
 )
+from revisit.metrics.answers import keep_last
 from revisit.metrics.margins import UNSURE
 from revisit.metrics.target_features import (
     CLEARLY_THERE,
@@ -55,6 +56,7 @@ class TargetReading:
     similarity: np.ndarray  # (N,)
 
 
+@keep_last  # the gate, the phases and a metric ask
 def read_target(sight: TargetObservations, hidden_for: float = 0.3, back_for: float = 0.3) -> TargetReading:
     """What a clip's observations say of its target."""
     track = sight.track

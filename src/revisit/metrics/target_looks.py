@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revisit.evidence.target import TargetLooks
+from revisit.metrics.answers import keep_last
 from revisit.metrics.frame_index import runs
 
 LOOKALIKE = 0.75  # likeness of something beside the target, in the first frame, from which on the two can be mixed up
@@ -125,8 +126,14 @@ def _doubt(looks: TargetLooks, rule: LookRule, away: np.ndarray, says: np.ndarra
 
 def frames_for(seconds: np.ndarray, lasting: float, least: int) -> int:
     """Number of frames, at these times, that last so long, but at least so many."""
-    step = float(np.median(np.diff(seconds))) if len(seconds) > 1 else 0.0
+    step = _usual_step(seconds)
     return max(least, int(np.ceil(lasting / step - 1e-6))) if step > 0 else least
+
+
+@keep_last  # asked for every threshold that is tried
+def _usual_step(seconds: np.ndarray) -> float:
+    """Median time from frame to frame; 0 for a single frame."""
+    return float(np.median(np.diff(seconds))) if len(seconds) > 1 else 0.0
 
 
 def carried_on(says: np.ndarray) -> np.ndarray:

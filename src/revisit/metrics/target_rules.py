@@ -15,6 +15,7 @@ import numpy as np
 
 from revisit.core import GateResult, Series
 from revisit.evidence.target import TargetLooks, TargetTrack
+from revisit.metrics.answers import keep_last
 from revisit.metrics.frame_index import runs
 from revisit.metrics.margins import STEPS, UNSURE, with_margin
 from revisit.metrics.target_features import lead_over_clutter, place_is_empty
@@ -194,6 +195,7 @@ def _doubt_of_layout(track: TargetTrack, cues: Cues, away: np.ndarray, back: np.
     return ""
 
 
+@keep_last
 def surroundings_seen(track: TargetTrack) -> bool:
     """Whether enough of what is around the target was in the first frame to know its place by it."""
     box = track.box[0]

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
 from revisit.core import GateResult, Series, derived, gate
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
+from revisit.metrics.answers import keep_last
 from revisit.metrics.frame_index import runs
 from revisit.metrics.margins import UNSURE, with_margin
 
@@ -63,6 +64,7 @@ def relate(links: ViewLinks) -> ViewRelations:
     return relations_of(links)
 
 
+@keep_last  # two gates try the same thresholds
 def relations_of(links: ViewLinks, factor: float = 1.0, first_only: bool = False) -> ViewRelations:
     """The relations with all thresholds of recognition times a factor; on request only those of the first frame."""
     n = len(links.index)
@@ -170,7 +172,7 @@ def _near_again(relations: ViewRelations, away: np.ndarray, factor: float = 1.0)
 def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> GateResult:
     """Whether the first view left the frame and came back, when, and for how long; `confidence` as in `margins.py`."""
 
-    finely = cache(lambda factor: relations_of(links, factor, first_only=True))
+    finely = partial(relations_of, links, first_only=True)
 
     def others(steps: int) -> Iterator[GateResult]:
         for factor in (1 + steps * STEP, 1 - steps * STEP):

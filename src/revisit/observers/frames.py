@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
+from itertools import pairwise
+
 import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, observer
@@ -11,7 +14,7 @@ from revisit.observers.pictures import gray_at
 LONG_SIDE = 320  # sharpness depends on the size, so it is measured at one size for all clips
 
 
-@observer(id="lite.frames", version=3, kind="sequence", makes=FrameFacts, sets=("lite",))
+@observer(id="lite.frames", version=4, kind="sequence", makes=FrameFacts, sets=("lite",))
 def frame_facts(clip: ClipInfo) -> FrameStream:
     """Time, digest, mean luma and sharpness of every frame."""
     import cv2
@@ -25,7 +28,7 @@ def frame_facts(clip: ClipInfo) -> FrameStream:
         gray = gray_at(frame, LONG_SIDE)
         index.append(frame.index)
         time.append(frame.time)
-        digests.append(bytes.fromhex(frame.digest)[:16])
+        digests.append(checksums(frame.rgb))
         luma.append(float(gray.mean()) / 255)
         sharpness.append(float(cv2.Laplacian(gray, cv2.CV_32F).var()))
     return FrameFacts(
@@ -38,3 +41,10 @@ def frame_facts(clip: ClipInfo) -> FrameStream:
         height=clip.height,
         fps=clip.fps,
     )
+
+
+def checksums(rgb: np.ndarray) -> bytes:
+    """16 bytes that are equal for equal pixels: the CRC-32 of each quarter of them. SHA-256 takes ten times as long."""
+    data = memoryview(np.ascontiguousarray(rgb).reshape(-1))
+    ends = [len(data) * k // 4 for k in range(5)]
+    return b"".join(zlib.crc32(data[start:end]).to_bytes(4, "big") for start, end in pairwise(ends))

@@ -18,6 +18,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from revisit.core import Frame
+
 POINTS = (180, 60)  # per frame and scale: enough to cover a frame, few enough to compare thousands of pairs
 APART = 6  # pixels between corners of one scale
 FAINTEST_CORNER = 0.003  # of the strongest one
@@ -59,6 +61,11 @@ class Link:
 
 
 NOTHING = Link(0, 0, 0.0, np.eye(3))
+
+
+def points_of_frame(frame: Frame, gray: np.ndarray) -> Points:
+    """`find_points` of a grey picture of the frame, once for all observers that look at it at this size."""
+    return frame.once(("points", gray.shape), lambda: find_points(gray))
 
 
 def find_points(gray: np.ndarray) -> Points:

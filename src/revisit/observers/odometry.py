@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, FrameStream, every, observer
+from revisit.core import ClipInfo, Frame, FrameStream, every, observer
 from revisit.evidence.camera import CameraPath
-from revisit.observers.matching import Points, find_points, match_points
+from revisit.observers.matching import Points, find_points, match_points, points_of_frame
 from revisit.observers.pictures import Flows, gray_at, median
 
 SIZE = 320
@@ -95,7 +95,10 @@ def odometry(clip: ClipInfo) -> FrameStream:
                 now, alive = follow(last, picture, start, *both_flows)
                 start, now = start[alive], now[alive]
             if len(now) < ENOUGH_TRACKS and key == row - 1:
-                described = {row - 1: described.get(row - 1) or points_of(last), row: points_of(picture)}
+                described = {
+                    row - 1: described.get(row - 1) or points_of(last, before),
+                    row: points_of(picture, frame),
+                }
                 start, now = max((start, now), matched(*described.values()), key=lambda found: len(found[0]))
             moved = float(np.median(np.hypot(*(now - start).T))) if len(now) else np.inf
             closes = moved > KEY_MOTION * picture.shape[1] or len(now) < max(KEY_SURVIVORS * born, LEAST_TRACKS)
@@ -221,12 +224,17 @@ def carried(points: np.ndarray, flow: np.ndarray, shape: tuple[int, ...]) -> np.
     return np.asarray(points + flow[y, x] / scale)
 
 
-def points_of(picture: np.ndarray) -> Points:
-    """Points to recognise a picture by, in its pixels; found at a smaller size, where they cost a third."""
+def points_of(picture: np.ndarray, frame: Frame | None = None) -> Points:
+    """Points to recognise a picture by, in its pixels; found at a smaller size, where they cost a third.
+
+    Those of a picture that is small enough as it is are shared with the other observers of its frame.
+    """
     import cv2
 
     height, width = picture.shape
     scale = min(1.0, POINTS_SIZE / max(height, width))
+    if scale == 1:
+        return find_points(picture) if frame is None else points_of_frame(frame, picture)
     small = cv2.resize(picture, (round(width * scale), round(height * scale)), interpolation=cv2.INTER_AREA)
     points = find_points(np.asarray(small))
     return replace(points, xy=points.xy * (np.array([width, height]) / points.size), size=(width, height))

@@ -40,11 +40,13 @@ def picture_statistics(frames: Batch) -> PictureStatistics:
         fine, middle = gradient(luma), gradient(half)
         logs = [np.log(by_cells(scale) + FLOOR) for scale in (fine, middle)]
         levels = rgb.astype(np.float32)
+        red, green, blue = cv2.split(rgb)
+        brightest, darkest = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
         colours = levels[..., 0] - levels[..., 1], (levels[..., 0] + levels[..., 1]) / 2 - levels[..., 2]
         fine_colour = sum(np.abs(one - cv2.GaussianBlur(one, (5, 5), SOFTENED)) for one in colours)
         detail.append((logs[0] + logs[1]) / 2)
         light.append(by_cells(luma))
-        chroma.append(np.log(by_cells(levels.max(axis=2) - levels.min(axis=2)) + CHROMA_FLOOR))
+        chroma.append(np.log(by_cells((brightest - darkest).astype(np.float32)) + CHROMA_FLOOR))
         speckle = float(np.median(np.log(by_cells(fine_colour) + FLOOR) - logs[0]))
         density = evenness(gradient(_halved(colours[0])) + gradient(_halved(colours[1])))
         whole.append((speckle, coherence(half), density, edge_sharpness(luma)))
@@ -105,7 +107,9 @@ def edge_sharpness(luma: np.ndarray) -> float:
     if not height or not width:
         return float("nan")
     even = luma[:height, :width]
-    blocks = gradient(even).reshape(height // BLOCK, BLOCK, width // BLOCK, BLOCK).max(axis=(1, 3))
+    steep = gradient(even)
+    columns = np.maximum.reduce([steep[:, k::BLOCK] for k in range(BLOCK)])
+    blocks = np.maximum.reduce([columns[k::BLOCK] for k in range(BLOCK)])
     around = np.ones((3, 3), np.uint8)
     fine = cv2.dilate(blocks, around)
     coarse = cv2.dilate(gradient(_halved(_halved(even))), around)

@@ -12,10 +12,10 @@ from revisit.observers.matching import (
     CELLS,
     Points,
     correlate_all,
-    find_points,
     landing,
     link,
     match_points,
+    points_of_frame,
     structure,
 )
 from revisit.observers.pictures import VIEWED, gray_at
@@ -35,11 +35,12 @@ def views(clip: ClipInfo) -> FrameStream:
     index: list[int] = []
     time: list[float] = []
     greys: list[np.ndarray] = []
+    points: list[Points] = []
     while (frame := (yield)) is not None:
         index.append(frame.index)
         time.append(frame.time)
         greys.append(gray_at(frame, SIZE))
-    points = [find_points(g) for g in greys]
+        points.append(points_of_frame(frame, greys[-1]))
     matches: dict[tuple[int, int], np.ndarray] = {}
     hidden = attached_cells(points, matches)
     if hidden.any():

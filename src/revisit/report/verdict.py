@@ -90,6 +90,7 @@ def _look_away_card(counts: LookAwayCounts) -> Context:
         "rows": rows[:ROWS],
         "more": max(0, len(rows) - ROWS),
         "where": WHERE[counts.asked_by] or "that there are",
+        "gone": any(count.gone for count in counts.models),
         "unclear": any(count.unclear for count in counts.models),
         "sentence": "" if rows else counts.sentence,
         "term": LOOKS_AWAY,
@@ -98,7 +99,8 @@ def _look_away_card(counts: LookAwayCounts) -> Context:
 
 def _look_away_bar(count: LookAwayCount) -> Markup:
     kinds = {
-        "back": count.returned - count.reset,
+        "back": count.returned - count.reset - count.gone,
+        "lost": count.gone,
         "reset": count.reset,
         "away": count.left - count.returned,
         "unclear": count.unclear,
@@ -109,6 +111,7 @@ def _look_away_bar(count: LookAwayCount) -> Markup:
 
 def _look_away_tip(count: LookAwayCount) -> str:
     parts = [f"moves on {count.moved}", f"looks away on {count.left}", f"comes back on {count.returned}"]
+    parts += [f"without the target on {count.gone}"] if count.gone else []
     parts += [f"to a world that is reset on {count.reset}"] if count.reset else []
     parts += [f"unclear on {count.unclear}"] if count.unclear else []
     parts += [f"unreadable: {count.unreadable}"] if count.unreadable else []

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ASK = "Does it look away and come back?"
 BY_TRUTH, BY_REQUEST, ALL_CLIPS = "truth", "request", "all"
 WHERE = {BY_TRUTH: "where the truth does", BY_REQUEST: "where the camera was asked to", ALL_CLIPS: ""}
+REAPPEARANCE = "target_reappearance"  # 0 where the target's place came back into view without it
 NAMES = 8  # of models, in a sentence
 
 
@@ -37,13 +38,14 @@ class LookAwayCount:
     returned: int
     unclear: int  # the gates cannot tell whether it left or returned
     unreadable: int
-    judged: int  # came back, and it is known what became of what happened unseen
+    judged: int  # came back, and it is known what became of the target or of what happened unseen
     reset: int  # of these, came back as if nothing had happened
+    gone: int = 0  # of these, came back without the target
 
     @property
     def went_on(self) -> int:
         """Clips that came back to a world that went on."""
-        return self.judged - self.reset
+        return self.judged - self.reset - self.gone
 
     @property
     def text(self) -> str:
@@ -105,6 +107,7 @@ class LookAwayCounts:
         sentences = []
         for number, words in (
             ({count.model: count.went_on for count in self.models}, "to a world that went on"),
+            ({count.model: count.gone for count in self.models}, "without the target"),
             ({count.model: count.reset for count in self.models}, "with the world reset"),
         ):
             some = [count for count in self.models if number[count.model]]
@@ -195,13 +198,22 @@ def _count_model(results: Results, model: str, cases: Sequence[Case]) -> LookAwa
     readable = [case for case in cases if not results.unreadable(case)]
     back = {case.id: looks_away_and_returns(results, case) for case in readable}
     returned = [case for case in readable if back[case.id]]
-    outcomes = [outcome for case in returned if (outcome := results.score(case, OUTCOME)) is not None]
+    gone = [case for case in returned if _lost_target(results, case)]
+    # Without the target there is neither a world that went on nor one that was reset: its old place is empty, too.
+    outcomes = [results.score(case, OUTCOME) for case in returned if case not in gone]
+    known = [outcome for outcome in outcomes if outcome is not None]
     left = sum(back[case.id] is True or _leaves(results, case) for case in readable)
     moved = sum(back[case.id] is True or _leaves(results, case) or _moves(results, case) for case in readable)
     return LookAwayCount(
         model, len(cases), moved, left, len(returned), sum(value is None for value in back.values()),
-        len(cases) - len(readable), len(outcomes), sum(outcome < RESET for outcome in outcomes),
+        len(cases) - len(readable), len(known) + len(gone), sum(outcome < RESET for outcome in known), len(gone),
     )  # fmt: skip
+
+
+def _lost_target(results: Results, case: Case) -> bool:
+    """Whether a clip came back without the target, and its truth did not."""
+    truth = results.truth_of(case)
+    return results.score(case, REAPPEARANCE) == 0 and (truth is None or results.score(truth, REAPPEARANCE) != 0)
 
 
 def _leaves(results: Results, case: Case) -> bool:

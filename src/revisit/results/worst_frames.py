@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from revisit.core import METRICS, Case, Record
-from revisit.results.ceilings import measured_text, score_id
+from revisit.results.ceilings import OUTCOME, measured_text, score_id
 from revisit.results.display import metric_title, number
 from revisit.results.question_ranking import QuestionRanking
 from revisit.results.results import Results
@@ -107,7 +107,8 @@ def _moment(results: Results, one: _Candidate) -> Moment:
     why = "; ".join(
         filter(None, [f"{metric_title(score_id(results, metric.id))}: {number(value)}", measured_text(record)])
     )
-    frame = worst_frame(results, case, metric.id)
+    is_capped = OUTCOME in METRICS and "own" in record.facts and "outcome" in record.facts
+    frame = worst_frame(results, case, OUTCOME if is_capped else metric.id)
     if frame is None and case.phases:
         frame = case.phases[1]
     return Moment(case.id, case.model, case.sample, metric.id, value, frame, why)

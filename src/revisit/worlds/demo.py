@@ -8,12 +8,9 @@ manifest.jsonl        one line per clip, as the folder suite reads it
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 
 from revisit.media import encode_mp4
 from revisit.media.files import write_lines
@@ -23,7 +20,7 @@ from revisit.worlds.layouts.common import true_frames
 from revisit.worlds.models import MODELS, generate
 from revisit.worlds.places import make_room
 from revisit.worlds.truth import save_truth
-from revisit.worlds.workers import Progress
+from revisit.worlds.workers import Progress, StepCallback, run_in_processes
 
 SIZE, FPS = (144, 256), 6.0  # height, width; frames per second
 OUT_AND_BACK = "hold@1,yaw:{away}:60@7,yaw:{back}:60@7,hold@2"
@@ -72,38 +69,35 @@ def render_demo(
     size: tuple[int, int] = SIZE,
     seed: int = 0,
     progress: Progress | None = None,
+    workers: int | None = None,
 ) -> Path:
     """Write the clips of all models in all scenes and return the path of the manifest.
 
-    Each seed has rooms of its own. Scenes are rendered side by side; `progress(done, total, what)` is called by one
-    thread at a time.
+    Each seed has rooms of its own. So many processes render a scene each, by default as many as cores;
+    `progress(done, total, what)` is called for every clip.
     """
-    folder = Path(folder)
-    total, done, lock = len(scenes) * (len(MODELS) + 2), 0, Lock()
-
-    def tell(what: str) -> None:
-        nonlocal done
-        with lock:
-            done += 1
-            if progress is not None:
-                progress(done, total, what)
-
-    def shoot(numbered: tuple[int, DemoScene]) -> list[ClipLine]:
-        number, scene = numbered
-        return _shoot(folder, scene, ROOMS_APART * seed + number, size, tell)
-
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        lines = [line for scene in pool.map(shoot, enumerate(scenes)) for line in scene]
-    manifest = folder / "manifest.jsonl"
+    rooms = [Room(Path(folder), scene, ROOMS_APART * seed + number, size) for number, scene in enumerate(scenes)]
+    made = run_in_processes(_shoot, rooms, workers, len(rooms) * (len(MODELS) + 2), progress)
+    lines = [line for scene in made for line in scene]
+    manifest = Path(folder) / "manifest.jsonl"
     write_lines(manifest, sorted(lines, key=lambda line: list(MODELS).index(line["model"])), ascii=True)
     return manifest
 
 
-def _shoot(
-    folder: Path, scene: DemoScene, room: int, size: tuple[int, int], tell: Callable[[str], None]
-) -> list[ClipLine]:
+@dataclass(frozen=True)
+class Room:
+    """A scene that is rendered in a room, which a number tells from others."""
+
+    folder: Path
+    scene: DemoScene
+    number: int
+    size: tuple[int, int]
+
+
+def _shoot(room: Room, tell: StepCallback) -> list[ClipLine]:
     """Render one scene for all models and return its lines of the manifest."""
-    world = make_room(room, scene.kind, scene.name)
+    folder, scene, size = room.folder, room.scene, room.size
+    world = make_room(room.number, scene.kind, scene.name)
     away, back = ("right", "left") if world.turn == "right" else ("left", "right")
     film = play(world, scene.script.format(away=away, back=back), scene.event, size, fps=FPS)
     tell(f"{scene.name}: rendered")

@@ -48,7 +48,7 @@ def drifts(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
 
 
 MODELS: dict[str, DemoModel] = {
-    "perfect": DemoModel("nothing: it shows the truth", fully("perfect")),
+    "perfect": DemoModel("nothing, it shows the truth", fully("perfect")),
     "frozen": DemoModel("the camera never moves", fully("frozen_camera")),
     "forgets": DemoModel("the target is gone on return", fully("vanish")),
     "resets": DemoModel("the target returns as it was before the event", fully("state_reset")),

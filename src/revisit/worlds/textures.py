@@ -300,12 +300,16 @@ def _planks(rng: np.random.Generator, width: float, height: float, colour: Colou
 
 
 def _flat(colour: Colour, width: float, height: float) -> np.ndarray:
-    shape = max(round(height * TEXELS), 4), max(round(width * TEXELS), 4), 3
-    return np.full(shape, np.asarray(colour, np.float32), np.float32)
+    image = np.empty((max(round(height * TEXELS), 4), max(round(width * TEXELS), 4), 3), np.float32)
+    for channel, level in enumerate(np.asarray(colour, np.float32)):  # numpy takes long over rows of three
+        image[..., channel] = level
+    return image
 
 
 def _shaded(image: np.ndarray, change: np.ndarray) -> np.ndarray:
-    image *= (1 + change)[..., None]
+    factor = 1 + change
+    for channel in range(3):
+        image[..., channel] *= factor
     return np.clip(image, 0, 1, out=image)
 
 
@@ -327,7 +331,7 @@ def _speckle(
 def _vary(rng: np.random.Generator, colour: Colour, light: float, hue: float = 0.03) -> np.ndarray:
     """The colour, a little lighter or darker and a little off in hue."""
     varied = np.asarray(colour) * (1 + rng.uniform(-light, light)) + rng.uniform(-hue, hue, 3)
-    return np.clip(varied, 0, 1)
+    return np.asarray(np.minimum(np.maximum(varied, 0.0), 1.0))
 
 
 def _any(rng: np.random.Generator, colours: Sequence[Colour]) -> Colour:

@@ -33,7 +33,7 @@ def run_in_processes(
         if progress is not None:
             progress(done, steps, what)
 
-    workers = min(os.cpu_count() or 1 if workers is None else workers, len(jobs))
+    workers = min(_cores() if workers is None else workers, len(jobs))
     if workers < 2:
         return [work(job, tell) for job in jobs]
     context = multiprocessing.get_context("spawn")  # OpenCV and libav do not survive a fork
@@ -55,15 +55,22 @@ def run_in_processes(
     return [future.result() for future in futures]
 
 
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 _said: Any = None  # a worker's line to the process that started it
 
 
 def _begin(messages: Any) -> None:
     import cv2
+    from threadpoolctl import threadpool_limits
 
     global _said
     _said = messages
     cv2.setNumThreads(1)
+    threadpool_limits(1, "blas")
 
 
 def _aside(work: Callable[[Job, StepCallback], Made], job: Job) -> Made:
