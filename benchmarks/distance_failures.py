@@ -192,7 +192,7 @@ def distance(
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
     """Spearman's, of values without ties."""
     ranks = [np.argsort(np.argsort(values)) for values in (a, b)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    return round(float(np.corrcoef(*ranks)[0, 1]), 3)
 
 
 def growth(task: tuple[str, str, int, Scenes]) -> dict:
@@ -214,7 +214,7 @@ def growth(task: tuple[str, str, int, Scenes]) -> dict:
     values = [one.value for one in found]
     return {
         "scenes": len(common), "distance": [float(f"{value:.4g}") for value in values],
-        "spearman": round(rank_correlation(STRENGTHS, values), 3),
+        "spearman": rank_correlation(STRENGTHS, values),
     }  # fmt: skip
 
 
