@@ -26,21 +26,17 @@ from types import ModuleType
 
 import numpy as np
 
-from revisit.stats import distribution_distance
-from revisit.stats.distribution_distance import (
-    SetDistance,
-    frechet_distance,
-    kernel_distance,
-    least_scenes,
-    least_scenes_of_kernel,
-)
+from revisit.stats import distance_formulas, distribution_distance
+from revisit.stats.distance_formulas import FRECHET, KERNEL
+from revisit.stats.distribution_distance import SetDistance, least_scenes, least_scenes_of_kernel
 
 HERE = Path(__file__).with_suffix("")
 PAGE, MARK = Path(__file__).parents[1] / "docs" / "distances.md", "<!-- benchmarks/distances.py --page -->"
 SIZES = (16, 64, 400)
 SEED = 20261117  # nothing was chosen on these draws
 BLOCK = 10  # draws that a worker makes at a time
-SHAPES = ("even", "decaying", "paired", "two clips a scene", "heavy tails")
+SEVERAL_CLIPS = "two clips a scene"
+SHAPES = ("even", "decaying", "paired", SEVERAL_CLIPS, "heavy tails")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -99,9 +95,9 @@ def digest_of(*modules: ModuleType) -> str:
     return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:16]
 
 
-def code_digest() -> str:
-    """Of the code of the distances."""
-    return digest_of(distribution_distance)
+def code_digest(shape: str = SHAPES[0]) -> str:
+    """Of the code of the distances; where scenes have several clips, also of what is made of these."""
+    return digest_of(distribution_distance, *([distance_formulas] if shape == SEVERAL_CLIPS else []))
 
 
 def spreads(dimensions: int, shape: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -116,7 +112,7 @@ def spreads(dimensions: int, shape: str) -> tuple[np.ndarray, np.ndarray, np.nda
 def draw(rng: np.random.Generator, n: int, dimensions: int, shape: str) -> tuple:
     """Two sets of n scenes, and the scenes of their rows."""
     first, second, apart = spreads(dimensions, shape)
-    clips = 2 if shape == "two clips a scene" else 1
+    clips = 2 if shape == SEVERAL_CLIPS else 1
 
     def noise() -> np.ndarray:
         if shape == "heavy tails":  # Student's t with 8 degrees of freedom in every dimension
@@ -165,7 +161,7 @@ def true_distance(dimensions: int, shape: str, kernel: bool) -> float:
 def simulate(cell: Cell, first: int, draws: int) -> Sums:
     """Sums over so many draws from the first on; each draw has a seed of its own."""
     kernel = cell.distance == "kernel"
-    true, compute = true_distance(cell.dimensions, cell.shape, kernel), kernel_distance if kernel else frechet_distance
+    true, compute = true_distance(cell.dimensions, cell.shape, kernel), (KERNEL if kernel else FRECHET).compute
     sums = Sums()
     for number in range(first, first + draws):
         rng = np.random.default_rng([SEED, cell.dimensions, cell.n, SHAPES.index(cell.shape), kernel, number])
@@ -183,7 +179,7 @@ def summary(cell: Cell, sums: Sums) -> dict:
         **asdict(cell), "draws": count, "true": round(true, 4), "plain_bias": round(sums.plain / count / true - 1, 4),
         "bias": round(mean / true - 1, 4), "bias_se": round(spread / true / math.sqrt(count), 4),
         "sd": round(spread, 4), "error": round(math.sqrt(sums.error / count), 4), "coverage": round(coverage, 4),
-        "coverage_se": round(math.sqrt(coverage * (1 - coverage) / count), 4), "code": code_digest(),
+        "coverage_se": round(math.sqrt(coverage * (1 - coverage) / count), 4), "code": code_digest(cell.shape),
         "sums": asdict(sums),
     }  # fmt: skip
 
@@ -212,7 +208,7 @@ def stored_sums(cell: Cell) -> Sums:
     """What earlier runs of this code left."""
     path = HERE / cell.file_name
     row = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return Sums(**row["sums"]) if row.get("code") == code_digest() and "sums" in row else Sums()
+    return Sums(**row["sums"]) if row.get("code") == code_digest(cell.shape) and "sums" in row else Sums()
 
 
 def run(chosen: list[Cell], draws: int, workers: int, seconds: float) -> None:
@@ -297,6 +293,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--only", type=int, help="dimensions")
     parser.add_argument("--n", type=int, help="scenes")
+    parser.add_argument("--shape", choices=SHAPES)
     parser.add_argument("--distance", choices=("both", "frechet", "kernel"), default="both")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no further draws after so long")
@@ -312,6 +309,7 @@ def main() -> None:
         for cell in cells()
         if given.only in (None, cell.dimensions)
         and given.n in (None, cell.n)
+        and given.shape in (None, cell.shape)
         and given.distance in ("both", cell.distance)
     ]
     run(chosen, given.draws, given.workers, given.seconds)
