@@ -95,9 +95,11 @@ def digest_of(*modules: ModuleType) -> str:
     return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:16]
 
 
-def code_digest(shape: str = SHAPES[0]) -> str:
-    """Of the code of the distances; where scenes have several clips, also of what is made of these."""
-    return digest_of(distribution_distance, *([distance_formulas] if shape == SEVERAL_CLIPS else []))
+def code_digest(cell: Cell | None = None) -> str:
+    """Of the code of the distances; for Fréchet's, where scenes have several clips, also of what is made of these."""
+    if cell is not None and cell.distance == "frechet" and cell.shape == SEVERAL_CLIPS:
+        return digest_of(distribution_distance, distance_formulas)
+    return digest_of(distribution_distance)
 
 
 def spreads(dimensions: int, shape: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -179,7 +181,7 @@ def summary(cell: Cell, sums: Sums) -> dict:
         **asdict(cell), "draws": count, "true": round(true, 4), "plain_bias": round(sums.plain / count / true - 1, 4),
         "bias": round(mean / true - 1, 4), "bias_se": round(spread / true / math.sqrt(count), 4),
         "sd": round(spread, 4), "error": round(math.sqrt(sums.error / count), 4), "coverage": round(coverage, 4),
-        "coverage_se": round(math.sqrt(coverage * (1 - coverage) / count), 4), "code": code_digest(cell.shape),
+        "coverage_se": round(math.sqrt(coverage * (1 - coverage) / count), 4), "code": code_digest(cell),
         "sums": asdict(sums),
     }  # fmt: skip
 
@@ -208,7 +210,7 @@ def stored_sums(cell: Cell) -> Sums:
     """What earlier runs of this code left."""
     path = HERE / cell.file_name
     row = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return Sums(**row["sums"]) if row.get("code") == code_digest(cell.shape) and "sums" in row else Sums()
+    return Sums(**row["sums"]) if row.get("code") == code_digest(cell) and "sums" in row else Sums()
 
 
 def run(chosen: list[Cell], draws: int, workers: int, seconds: float) -> None:

@@ -106,7 +106,8 @@ def _distance_card(id: str) -> Card:
         "better": "lower", "compares": "the clips of a model, as a set, with the truth of their scenes",
         "least_scenes": ", ".join(f"{scenes} for {dimensions} dimensions" for dimensions, scenes in needed.items()),
         "interval": "95 %, over scenes", "recorded_by": kind.metric, "python": f"revisit.{id}(videos, reference)",
-        "paper": kind.paper, "responds_to": list(kind.responds_to), "blind_to": list(kind.blind_to),
+        "paper": kind.paper, "responds_to": list(kind.responds_to),
+        "blind_to": ["memory: whether a place is the same after the camera came back", *kind.blind_to],
         "page": "docs/distances.md",
     }  # fmt: skip
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from revisit.results.distances import KINDS
+from revisit.stats.distance_formulas import FRECHET, KERNEL, DistanceFormula
 from revisit.stats.distribution_distance import (
     _transport,
     frechet_distance,
@@ -95,8 +96,10 @@ def test_a_set_is_no_distance_from_itself_and_models_are_compared_scene_by_scene
 
 
 def test_the_stored_simulation_is_of_this_code() -> None:
-    stale = {row["code"] for row in (*rows("frechet"), *rows("kernel"))} - {script("distances").code_digest()}
-    assert not stale, "run benchmarks/distances.py again"
+    made = script("distances")
+    for row in (*rows("frechet"), *rows("kernel")):
+        cell = made.Cell(row["distance"], row["dimensions"], row["n"], row["shape"])
+        assert row["code"] == made.code_digest(cell), f"run benchmarks/distances.py again: {cell}"
 
 
 @pytest.mark.parametrize("distance", ["frechet", "kernel"])
@@ -108,7 +111,7 @@ def test_at_the_least_number_of_scenes_and_above_bias_and_coverage_hold(distance
     for row in stored.values():
         if row["n"] < LEAST[distance](row["dimensions"]):
             continue
-        assert row["draws"] >= (400 if distance == "frechet" and row["dimensions"] == 400 else 1000), row
+        assert row["draws"] >= (100 if distance == "frechet" and row["dimensions"] == 400 else 400), row
         assert abs(row["bias"]) < 0.05, row
         chance = 2 * math.sqrt(0.05 * 0.95 / row["draws"])
         assert 0.93 - chance <= row["coverage"] <= 0.97 + chance, row
@@ -123,21 +126,45 @@ def test_fifty_or_two_hundred_videos_are_far_too_few_for_400_dimensions() -> Non
 def test_claims_are_the_failures_with_which_distances_grew_on_scenes_left_out() -> None:
     stored = json.loads((STORED / "failures.json").read_text())
     assert stored["code"] == script("distances").code_digest(), "run benchmarks/distance_failures.py again"
-    for id, measured in (("kvd", "kvd"), ("kid", "kid"), ("fvd", "frechet_16")):
-        grew = [
-            failure["title"]
-            for failure in stored["failures"].values()
-            if all((part["spearman"] or 0) >= 0.9 for part in failure.get(measured, {"none": {"spearman": 0}}).values())
-        ]
-        assert sorted(KINDS[id].responds_to) == sorted(grew), id
-    assert not KINDS["fid"].responds_to  # it was not measured on rendered failures
+    for id in ("kvd", "kid"):
+        grew: dict[bool, set[str]] = {True: set(), False: set()}
+        for failure in stored["failures"].values():
+            ranks = [failure[id][part]["spearman"] for part in ("chosen_on", "left_out")]
+            if None not in ranks:  # enough scenes in which it can happen
+                grew[min(ranks) >= 0.9].add(failure["title"])
+        assert set(KINDS[id].responds_to) == grew[True] and set(KINDS[id].blind_to) == grew[False], id
+        assert {"blur", "collapse", "style drifts", "lighting drifts"} <= grew[True]
+    assert not KINDS["fvd"].responds_to and not KINDS["fid"].responds_to  # not measured on so many rendered scenes
 
 
 def test_halves_of_the_same_worlds_are_not_called_different() -> None:
     halves = json.loads((STORED / "failures.json").read_text())["halves"]
-    assert {row["distance"] for row in halves} == {"kvd", "kid", "frechet_16"}
+    assert {row["distance"] for row in halves} >= {"kvd", "kid"}
     for row in halves:
         assert row["draws"] >= 1000 and row["called_different"] + 2 * row["se"] <= 0.05, row
+
+
+@pytest.mark.parametrize(("formula", "dimensions", "draws"), [(FRECHET, 16, 40), (KERNEL, 64, 60)])
+def test_sets_of_one_distribution_are_not_called_different(
+    formula: DistanceFormula, dimensions: int, draws: int
+) -> None:
+    """The distribution is known: 5 % are 2 of 40 and 3 of 60, and 7 or more have a chance of half a percent."""
+    called = 0
+    for number in range(draws):
+        rng = np.random.default_rng([17, number])
+        one, other = rng.normal(size=(2, formula.least_scenes(dimensions), dimensions))
+        called += formula.compute(one, other).interval[0] > 0
+    assert called <= 6
+
+
+def test_scenes_with_several_clips_count_once() -> None:
+    """With one clip each nothing changes; a clip that is there twice changes nothing either."""
+    a, b = RNG.normal(size=(64, 4)), RNG.normal(0.5, 1, size=(64, 4))
+    once, plain = FRECHET.compute(a, b), frechet_distance(a, b)
+    assert (once.value, once.error) == (plain.value, plain.error)
+    twice = FRECHET.compute(np.repeat(a, 2, axis=0), b, np.repeat(np.arange(64), 2), range(64, 128))
+    assert twice.value == pytest.approx(FRECHET.compute(a, b, range(64), range(64, 128)).value)
+    assert twice.scenes == 64
 
 
 def test_the_page_shows_the_stored_figures() -> None:
