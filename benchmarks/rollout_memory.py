@@ -31,7 +31,6 @@ from revisit.media import encode_mp4
 HEIGHT, WIDTH, FPS = 96, 160, 24.0
 HOLD_FRAMES = (
     "core.observer", "engine.observe", "media.decode", "observers.pictures", "observers.patches", "observers.views",
-    "metrics.drift_curves",
 )  # fmt: skip
 REQUESTS = {"drift": ["-m", "drift"], "all": []}
 STORE = Path(__file__).with_suffix(".json")

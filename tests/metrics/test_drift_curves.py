@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -11,10 +12,12 @@ import pytest
 import revisit
 from revisit.core import Score, Unscored, load_all
 from revisit.evidence.views import ViewRelations
+from revisit.media import encode_mp4
 from revisit.metrics.drift_curves import DRIFT_METRICS, overlap
 from revisit.metrics.view_gate import relate
 from revisit.observers.patches import viewed_and_next
 from revisit.observers.pictures import VIEWED
+from revisit.results.drift import drift_curves
 from tests.benchmark_scripts import script
 from tests.datasets import FOCAL, SIZE, film, wall
 
@@ -113,6 +116,22 @@ def test_short_clips_and_places_that_nothing_joins_are_not_asked(sliding: tuple)
 def test_of_5000_frames_as_many_are_compared_as_of_500() -> None:
     for count in (500, 5000):
         assert len(VIEWED.pick(count, 24.0)) == 36 and len(viewed_and_next(count, 24.0)) <= 47
+
+
+def test_a_run_beside_its_truth_has_a_curve_of_both_on_its_page(tmp_path: Path) -> None:
+    fading = np.exp(-0.04 * np.arange(33))[:, None, None, None]
+    for seed in (5, 6):
+        truth = film("yaw:left:12@16,yaw:right:12@16", seed)[0][:33]
+        for model, frames in (("truth", truth), ("fades", (truth * fading).astype(np.uint8))):
+            encode_mp4(tmp_path / "clips" / model / f"scene{seed}.mp4", frames, 4.0)
+    wanted = ["drift_look", "half_life_look"]
+    results = revisit.evaluate(
+        tmp_path / "clips", reference=tmp_path / "clips/truth", metrics=wanted, out=tmp_path / "run", report=True
+    )
+    (entry,) = drift_curves(results)
+    assert entry["models"]["fades"][-1]["mean"] > 2 * entry["truth"][-1]["mean"]  # at the largest gap
+    page = (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")
+    assert 'id="drift"' in page and '<g class="curve kt"><title>truth</title><polygon' in page
 
 
 def test_known_speeds_are_found_in_rendered_worlds_on_which_nothing_was_set() -> None:

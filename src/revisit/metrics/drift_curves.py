@@ -227,7 +227,7 @@ def register(signal: DriftSignal) -> tuple[Metric, Metric]:
         metric(
             id=f"drift_{signal.name}", version=signal.version, title=f"Drift of {signal.title}", unit="1/min",
             range=(None, None), higher_is_better=False, needs=needs, suites=("folder",), responds_to=signal.responds_to,
-            blind_to=signal.blind_to, rewards_unchanged=True,
+            blind_to=signal.blind_to,
             doc=f"How much the distance in {signal.title} of two frames grows with a minute between them.\n\n"
             "By least squares over all pairs of at most 36 sampled frames; clips under `least` seconds are not asked. "
             "The facts hold the curve against growing gaps.",
@@ -235,7 +235,7 @@ def register(signal: DriftSignal) -> tuple[Metric, Metric]:
         metric(
             id=f"half_life_{signal.name}", version=signal.version, title=f"Half-life of {signal.title}", unit="s",
             range=(0, None), higher_is_better=True, needs=needs, suites=("folder",), responds_to=signal.responds_to,
-            blind_to=(*signal.blind_to, "what happens after the clip ends"), rewards_unchanged=True,
+            blind_to=(*signal.blind_to, "what happens after the clip ends"),
             doc=f"Seconds until half of the first frames' {signal.title} is lost; the length of the clip where it is "
             "not.\n\nMeans over clips are then lower bounds, and the facts say `reached`; compare clips of one length. "
             "Sampled at 36 frames, it is known to a 36th of the clip.",
