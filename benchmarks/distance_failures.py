@@ -1,105 +1,307 @@
-"""Whether KVD and KID grow with the strength of rendered failures, and call halves of the same worlds different.
+"""Whether distances between sets grow with rendered failures, and call halves of the same worlds different.
 
-    python benchmarks/distance_failures.py [--scenes 20] [--failing 10] [--kinds blur,collapse]
+    python benchmarks/distance_failures.py [--workers 16] [--seconds 240]
 
-Renders scenes, each with its truth, and some of them with failures at three strengths, takes the features of the
-set small (no file is written), and prints Spearman's correlation of the distance with the strength, per failure; and
-how often two random halves of the truth are called different. Results go to
-benchmarks/distances/failures.json, which a test reads.
+Renders small scenes, takes the features of the set small, and keeps them as numbers, a file per scene, in
+build/distance_features; a run that was stopped goes on with the next scene. Then
+
+- *failures*: the distance of clips with a failure, at five strengths, to the truth of their scenes, and Spearman's
+  correlation with the strength: on the even scenes, on which claims are chosen, and on the odd ones, on which they are
+  reported. KVD and KID are asked of every failure.
+- *halves*: how often two random sets of truths, which have no scene in common, are called different.
+
+FVD needs more scenes (1,632) than can be rendered here. Its formula is asked of the first 16 principal components of
+the same features (`frechet_16`), for which it needs 96; the components are those of other scenes.
+
+Figures go to benchmarks/distances/failures.json, which a test reads.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing.pool import Pool
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import spearmanr
+from distances import THREADS, code_digest
 
-import revisit
-from revisit.audit.grid import story
-from revisit.core import Score, load_all
-from revisit.metrics.distribution import frame_variety, video_action
-from revisit.stats.distribution_distance import kernel_distance
-from revisit.worlds import make_world, play
-from revisit.worlds.failures import generate
+from revisit.stats.distance_formulas import FRECHET, KERNEL, DistanceFormula
+from revisit.stats.distribution_distance import SetDistance, least_scenes
+from revisit.worlds.failures import FAILURES
 from revisit.worlds.film import Film
 
-STRENGTHS = (0.0, 1 / 3, 2 / 3, 1.0)
-KINDS = ("blur", "collapse", "style", "lighting", "flicker", "frozen_camera", "background", "vanish")
-SIZE, FRAMES = (96, 168), 17
-STORE = Path(__file__).with_name("distances") / "failures.json"
+STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+SIZE, FRAMES, FPS = (96, 168), 17, 8.0
+COMPONENTS = 16
+CHEAP = ("blur", "collapse", "lighting", "style", "flicker", "vanish", "partial_return")  # drawn in no time
+HERE = Path(__file__).parent
+STORE, FIGURES = HERE.parent / "build" / "distance_features", HERE / "distances" / "failures.json"
+Clip = tuple[str, float]  # failure and strength
+TRUTH: Clip = ("truth", 0.0)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A distance, the features that it compares, and the numbers of scenes of its halves."""
+
+    formula: DistanceFormula
+    features: str  # "video", a row per clip, or "frame", a row per frame
+    halves: tuple[int, ...]
+    components: int = 0  # principal components that are taken of the features; 0: all features
+
+
+MEASURES = {
+    "kvd": Measure(KERNEL, "video", (20, 60)),
+    "kid": Measure(KERNEL, "frame", (20, 60)),
+    "frechet_16": Measure(FRECHET, "video", (least_scenes(COMPONENTS), 150), COMPONENTS),
+}
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """Seeds: those with every failure, those with the cheap ones, and those with the truth alone."""
+
+    all_failures: range
+    cheap_failures: range
+    truth_only: range
+
+    @classmethod
+    def of(cls, first: int, second: int, third: int) -> Scenes:
+        """So many of each."""
+        return cls(range(first), range(first, first + second), range(first + second, first + second + third))
+
+
+# Features, a file per scene
+
+
+def clips_of(scenes: Scenes, kinds: Sequence[str]) -> list[tuple[int, list[Clip]]]:
+    """The clips that are wanted of each scene."""
+    strengths = [strength for strength in STRENGTHS if strength]
+
+    def clips(some: Sequence[str]) -> list[Clip]:
+        return [TRUTH, ("perfect", 0.0), *((kind, strength) for kind in some for strength in strengths)]
+
+    return [
+        *((seed, clips(kinds)) for seed in scenes.all_failures),
+        *((seed, clips([kind for kind in kinds if kind in CHEAP])) for seed in scenes.cheap_failures),
+        *((seed, [TRUTH]) for seed in scenes.truth_only),
+    ]
+
+
+def write_features(task: tuple[int, list[Clip]]) -> int:
+    """Render the clips of a scene that are not there yet, and store their features; how many clips those were."""
+    from revisit.core import load_all
+    from revisit.worlds.failures import failure, generate
+
+    seed, clips = task
+    path = STORE / f"{seed:05d}.npz"
+    stored: dict[str, np.ndarray] = dict(np.load(path)) if path.is_file() else {}
+    missing = [clip for clip in clips if f"{_name(*clip)}:video" not in stored]
+    if not missing or time.time() > _deadline:
+        return 0
+    load_all()
+    scene = film(seed)
+    for kind, strength in missing:
+        model = "perfect" if kind == TRUTH[0] else kind
+        rows = [np.zeros((0, 1), np.float32)] * 2  # a failure that cannot happen in this scene
+        if failure(model).applies(scene):  # the noise of models is another than that of the truth
+            frames = np.stack(list(generate(model, scene, strength, seed=int(kind != TRUTH[0]))))
+            rows = list(features_of(frames))
+        stored |= {f"{_name(kind, strength)}:{of}": row for of, row in zip(("video", "frame"), rows, strict=True)}
+    STORE.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part.npz")
+    np.savez(part, **stored)
+    part.replace(path)
+    return len(missing)
 
 
 def film(seed: int) -> Film:
     """A short film of the story that the audit has for this seed."""
-    told = story(seed)
-    return play(make_world(seed, told.place, told.kind), told.script, told.event, size=SIZE, frames=FRAMES)
+    from revisit.audit.grid import story
+    from revisit.worlds import make_world, play
+    from revisit.worlds.events import EVENTS
+
+    story_of_seed = story(seed)
+    block = EVENTS[story_of_seed.event].needs_perch
+    world = make_world(seed, story_of_seed.place, story_of_seed.kind, block=block)
+    return play(world, story_of_seed.script, story_of_seed.event, size=SIZE, frames=FRAMES, fps=FPS)
 
 
-def features(frames: np.ndarray) -> dict[str, np.ndarray]:
-    """By distance: the features of a clip, a row per clip or per frame."""
-    found = {}
-    for name, answer in (
-        ("kvd", video_action(revisit.observe(frames, "small.video", fps=8))),
-        ("kid", frame_variety(revisit.observe(frames, "small.integrity", fps=8))),
+def features_of(frames: np.ndarray) -> Iterator[np.ndarray]:
+    """The features that FVD and KVD compare, a row; and those of FID and KID, a row per frame."""
+    import revisit
+    from revisit.core import Score
+    from revisit.metrics.distribution import frame_variety, video_action
+
+    for answer in (
+        video_action(revisit.observe(frames, "small.video", fps=FPS)),
+        frame_variety(revisit.observe(frames, "small.integrity", fps=FPS)),
     ):
         assert isinstance(answer, Score) and answer.units is not None, answer
-        found[name] = np.atleast_2d(answer.units["feature"])
-    return found
+        yield np.atleast_2d(answer.units["feature"]).astype(np.float32)
 
 
-def distance(name: str, clips: list[dict], truths: list[dict], scenes: list[int], others: list[int]) -> object:
-    rows = [np.concatenate([clip[name] for clip in side]) for side in (clips, truths)]
-    names = [
-        [scene for scene, clip in zip(of, side, strict=True) for _ in clip[name]]
-        for of, side in ((scenes, clips), (others, truths))
+def _name(kind: str, strength: float) -> str:
+    return f"{kind}@{strength:g}"
+
+
+# Figures
+
+
+@cache
+def stored_features(seeds: range, kind: str, strength: float, of: str) -> Mapping[int, np.ndarray]:
+    """Scene -> features of one clip, of the scenes that have it."""
+    features = {}
+    for seed in seeds:
+        path = STORE / f"{seed:05d}.npz"
+        if path.is_file():
+            with np.load(path) as stored:
+                name = f"{_name(kind, strength)}:{of}"
+                if name in stored and len(stored[name]):
+                    features[seed] = stored[name]
+    return features
+
+
+@cache
+def principal_components(seeds: range, of: str, count: int) -> np.ndarray:
+    """(dimensions, count) directions in which the truth of these scenes differs most."""
+    rows = np.concatenate(list(stored_features(seeds, *TRUTH, of).values())).astype(np.float64)
+    return np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][:count].T
+
+
+def distance(
+    measure: Measure, scenes: Scenes, mine: Mapping[int, np.ndarray], theirs: Mapping[int, np.ndarray]
+) -> SetDistance:
+    """Between two sets of clips, by scene."""
+    rows = [np.concatenate(list(clips.values())).astype(np.float64) for clips in (mine, theirs)]
+    if measure.components:
+        basis = principal_components(scenes.all_failures, measure.features, measure.components)
+        rows = [part @ basis for part in rows]
+    names = [[scene for scene, clip in clips.items() for _ in clip] for clips in (mine, theirs)]
+    return measure.formula.compute(*rows, *names)
+
+
+def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
+    """Spearman's, of values without ties."""
+    ranks = [np.argsort(np.argsort(values)) for values in (a, b)]
+    return round(float(np.corrcoef(*ranks)[0, 1]), 3)
+
+
+def growth(task: tuple[str, str, int, Scenes]) -> dict:
+    """Distances of a failure at every strength to the truth of its scenes, and their rank correlation."""
+    id, kind, odd, scenes = task
+    measure = MEASURES[id]
+    seeds = scenes.cheap_failures if measure.components else scenes.all_failures
+    models = [
+        stored_features(seeds, kind if strength else "perfect", strength, measure.features) for strength in STRENGTHS
     ]
-    return kernel_distance(*rows, *names)
+    truth = stored_features(seeds, *TRUTH, measure.features)
+    common = sorted(seed for seed in set(truth).intersection(*models) if seed % 2 == odd)
+    dimensions = measure.components or (truth[common[0]].shape[1] if common else 0)
+    if len(common) < measure.formula.least_scenes(dimensions):
+        return {"scenes": len(common), "spearman": None}
+    found = [
+        distance(measure, scenes, {k: clips[k] for k in common}, {k: truth[k] for k in common}) for clips in models
+    ]
+    values = [one.value for one in found]
+    return {
+        "scenes": len(common), "distance": [float(f"{value:.4g}") for value in values],
+        "spearman": rank_correlation(STRENGTHS, values),
+    }  # fmt: skip
 
 
-def halves(truths: list[dict], draws: int = 400) -> dict[str, float]:
-    """Share of random halves whose interval leaves out 0 from below, by distance."""
-    rng, called = np.random.default_rng(0), dict.fromkeys(("kvd", "kid"), 0)
-    for _ in range(draws):
-        order = rng.permutation(len(truths))
-        parts = order[: len(order) // 2], order[len(order) // 2 :]
-        for name in called:
-            found = distance(name, *([truths[k] for k in part] for part in parts), *(part.tolist() for part in parts))
-            called[name] += found.interval[0] > 0
-    return {name: count / draws for name, count in called.items()}
+def halves(task: tuple[str, int, int, int, Scenes]) -> int:
+    """In how many draws two sets of truths without a common scene are called different."""
+    id, size, first, draws, scenes = task
+    measure, called = MEASURES[id], 0
+    seeds = pool_of(measure, scenes)
+    truth = stored_features(seeds, *TRUTH, measure.features)
+    for number in range(first, first + draws):
+        order = np.random.default_rng([size, number]).permutation(sorted(truth)).tolist()
+        one, other = ({seed: truth[seed] for seed in part} for part in (order[:size], order[size : 2 * size]))
+        called += distance(measure, scenes, one, other).interval[0] > 0
+    return int(called)
+
+
+def pool_of(measure: Measure, scenes: Scenes) -> range:
+    """Scenes whose truth is shared out into halves; principal components are of others."""
+    start = scenes.cheap_failures.start if measure.components else 0
+    return range(start, scenes.truth_only.stop)
+
+
+def all_failures(pool: Pool, scenes: Scenes, kinds: Sequence[str]) -> dict:
+    """By failure and distance: the growth on even and on odd scenes."""
+    figures: dict = {kind: {"title": FAILURES[kind].title} for kind in kinds}
+    tasks = [
+        (id, kind, odd, scenes)
+        for id, measure in MEASURES.items()
+        for kind in kinds
+        if not measure.components or kind in CHEAP
+        for odd in (0, 1)
+    ]
+    for (id, kind, odd, _), row in zip(tasks, pool.imap(growth, tasks), strict=True):
+        figures[kind].setdefault(id, {})["left_out" if odd else "chosen_on"] = row
+    return figures
+
+
+def all_halves(pool: Pool, scenes: Scenes, draws: int) -> list[dict]:
+    """By distance and number of scenes: the share of draws in which halves are called different."""
+    rows, block = [], 10
+    for id, measure in MEASURES.items():
+        seeds = stored_features(pool_of(measure, scenes), *TRUTH, measure.features)
+        for size in measure.halves:
+            if 2 * size > len(seeds):
+                continue
+            tasks = [(id, size, first, min(block, draws - first), scenes) for first in range(0, draws, block)]
+            share = sum(pool.imap_unordered(halves, tasks)) / draws
+            rows.append({
+                "distance": id, "scenes": size, "pool": len(seeds), "draws": draws, "called_different": share,
+                "se": round(math.sqrt(share * (1 - share) / draws), 4),
+            })  # fmt: skip
+    return rows
+
+
+_deadline = math.inf
+
+
+def _until(deadline: float) -> None:
+    global _deadline
+    _deadline = deadline
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scenes", type=int, default=20)
-    parser.add_argument("--failing", type=int, default=10)
-    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--scenes", type=int, nargs=3, default=(60, 192, 128), help="all failures, cheap ones, none")
+    parser.add_argument("--kinds", default=",".join(FAILURES))
+    parser.add_argument("--draws", type=int, default=1000, help="of halves")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no further scenes after so long")
     given = parser.parse_args()
-    load_all()
-    films = [film(seed) for seed in range(given.scenes)]
-    truths = [features(np.stack(list(generate("perfect", one)))) for one in films]
-    print("truth rendered", flush=True)
-    scenes = list(range(given.failing))
-    stored = json.loads(STORE.read_text()) if STORE.is_file() else {"failures": {}}
-    stored |= {"scenes": given.scenes, "failing": given.failing, "halves_called_different": halves(truths)}
-    print(stored, flush=True)
-    for kind in given.kinds.split(","):
-        curves: dict[str, list[float]] = {"kvd": [], "kid": []}
-        for strength in STRENGTHS:
-            made = truths[: given.failing]
-            if strength:
-                some = films[: given.failing]
-                made = [features(np.stack(list(generate(kind, one, strength=strength)))) for one in some]
-            for name, curve in curves.items():
-                curve.append(distance(name, made, truths[: given.failing], scenes, scenes).value)
-        stored["failures"][kind] = {
-            name: {"distance": curve, "spearman": float(spearmanr(STRENGTHS, curve).statistic)}
-            for name, curve in curves.items()
-        }
-        print(kind, {name: round(one["spearman"], 3) for name, one in stored["failures"][kind].items()}, flush=True)
-        STORE.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    kinds, scenes = given.kinds.split(","), Scenes.of(*given.scenes)
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # of the workers
+    context = multiprocessing.get_context("spawn")
+    started = time.monotonic()
+    with context.Pool(given.workers, initializer=_until, initargs=(time.time() + given.seconds,)) as pool:
+        for number, _ in enumerate(pool.imap_unordered(write_features, clips_of(scenes, kinds)), 1):
+            if number % 40 == 0:
+                print(f"{number} scenes, {time.monotonic() - started:.0f} s", flush=True)
+        figures = {
+            "code": code_digest(), "strengths": STRENGTHS, "failures": all_failures(pool, scenes, kinds),
+            "halves": all_halves(pool, scenes, given.draws),
+        }  # fmt: skip
+    FIGURES.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(figures["halves"]))
+    for kind, row in figures["failures"].items():
+        shown = {id: [part["spearman"] for part in parts.values()] for id, parts in row.items() if id != "title"}
+        print(f"{kind:16} {shown}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """Whether the distances between sets keep what they promise, on Gaussians whose distance is known.
 
-    python benchmarks/distances.py [--draws 1000] [--only 400] [--seconds 600]
+    python benchmarks/distances.py [--draws 1000] [--only 400] [--workers 16] [--seconds 240]
 
 For 16, 64 and 400 dimensions and n from the least number of scenes on: the bias of the corrected Fréchet distance, and
 how often its 95 % interval holds the true distance; below the least number, and for the kernel distance, the same.
-Results are added to benchmarks/distances/*.json, which a test reads; it fails where the code has changed since.
+Every draw has a seed of its own, so that the number of workers changes nothing, and a run that was stopped goes on
+with the next draws. Results go to benchmarks/distances/*.json, which a test reads; it fails where the code has changed
+since.
 """
 
 from __future__ import annotations
@@ -13,41 +15,91 @@ import argparse
 import ast
 import hashlib
 import json
+import math
+import multiprocessing
+import os
 import time
-from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
-from revisit.stats import distribution_distance
-from revisit.stats.distribution_distance import (
-    SetDistance,
-    frechet_distance,
-    kernel_distance,
-    least_scenes,
-    least_scenes_of_kernel,
-)
+from revisit.stats import distance_formulas, distribution_distance
+from revisit.stats.distance_formulas import FRECHET, KERNEL
+from revisit.stats.distribution_distance import SetDistance, least_scenes, least_scenes_of_kernel
 
 HERE = Path(__file__).with_suffix("")
 PAGE, MARK = Path(__file__).parents[1] / "docs" / "distances.md", "<!-- benchmarks/distances.py --page -->"
 SIZES = (16, 64, 400)
-SHAPES = ("even", "decaying", "paired", "two clips a scene", "heavy tails")
-Distance = Callable[..., SetDistance]
+SEED = 20261117  # nothing was chosen on these draws
+BLOCK = 10  # draws that a worker makes at a time
+SEVERAL_CLIPS = "two clips a scene"
+SHAPES = ("even", "decaying", "paired", SEVERAL_CLIPS, "heavy tails")
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def code_digest() -> str:
-    """Of the code of the distances, without docstrings, comments and blank lines."""
-    source = Path(distribution_distance.__file__).read_text(encoding="utf-8")
-    docstrings: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
-            text = body[0].value
-            if isinstance(text, ast.Constant) and isinstance(text.value, str):
-                docstrings.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
-    lines = (line.strip() for number, line in enumerate(source.splitlines(), 1) if number not in docstrings)
-    kept = "\n".join(line for line in lines if line and not line.startswith("#"))
-    return hashlib.sha256(kept.encode()).hexdigest()[:16]
+@dataclass(frozen=True)
+class Cell:
+    """One simulation: a distance, between sets of so many scenes in so many dimensions, of a shape."""
+
+    distance: str
+    dimensions: int
+    n: int
+    shape: str
+
+    @property
+    def file_name(self) -> str:
+        """Of its results."""
+        return f"{self.distance}-{self.dimensions}-{self.n}-{self.shape.replace(' ', '_')}.json"
+
+
+@dataclass
+class Sums:
+    """Sums over the first draws of a cell."""
+
+    draws: int = 0
+    value: float = 0.0
+    square: float = 0.0  # of values
+    plain: float = 0.0
+    error: float = 0.0  # squared
+    inside: int = 0  # intervals that hold the true distance
+
+    def add(self, distance: SetDistance, true: float) -> None:
+        """Count one draw."""
+        low, high = distance.interval
+        one = Sums(1, distance.value, distance.value**2, distance.plain, distance.error**2, int(low <= true <= high))
+        self.__dict__.update(asdict(self.plus(one)))
+
+    def plus(self, other: Sums) -> Sums:
+        """Of the draws of both."""
+        return Sums(**{name: value + getattr(other, name) for name, value in asdict(self).items()})
+
+
+@cache
+def digest_of(*modules: ModuleType) -> str:
+    """Of the code of modules, without docstrings, comments and blank lines."""
+    kept = []
+    for module in modules:
+        source = Path(module.__file__ or "").read_text(encoding="utf-8")
+        docstrings: set[int] = set()
+        for node in ast.walk(ast.parse(source)):
+            body = getattr(node, "body", None)
+            if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+                text = body[0].value
+                if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                    docstrings.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
+        lines = (line.strip() for number, line in enumerate(source.splitlines(), 1) if number not in docstrings)
+        kept += [line for line in lines if line and not line.startswith("#")]
+    return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:16]
+
+
+def code_digest(cell: Cell | None = None) -> str:
+    """Of the code of the distances; for Fréchet's, where scenes have several clips, also of what is made of these."""
+    if cell is not None and cell.distance == "frechet" and cell.shape == SEVERAL_CLIPS:
+        return digest_of(distribution_distance, distance_formulas)
+    return digest_of(distribution_distance)
 
 
 def spreads(dimensions: int, shape: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -62,7 +114,7 @@ def spreads(dimensions: int, shape: str) -> tuple[np.ndarray, np.ndarray, np.nda
 def draw(rng: np.random.Generator, n: int, dimensions: int, shape: str) -> tuple:
     """Two sets of n scenes, and the scenes of their rows."""
     first, second, apart = spreads(dimensions, shape)
-    clips = 2 if shape == "two clips a scene" else 1
+    clips = 2 if shape == SEVERAL_CLIPS else 1
 
     def noise() -> np.ndarray:
         if shape == "heavy tails":  # Student's t with 8 degrees of freedom in every dimension
@@ -108,31 +160,102 @@ def true_distance(dimensions: int, shape: str, kernel: bool) -> float:
     )
 
 
-def simulate(kernel: bool, dimensions: int, n: int, shape: str, draws: int, seconds: float = 1e9) -> Iterator[dict]:
-    """Bias and coverage over more and more draws, to so many or to as many as fit into the time."""
-    true, distance = true_distance(dimensions, shape, kernel), kernel_distance if kernel else frechet_distance
-    rng, rows, started = np.random.default_rng([dimensions, n, SHAPES.index(shape), kernel]), [], time.monotonic()
-    while len(rows) < draws and time.monotonic() - started < seconds:
-        found = distance(*draw(rng, n, dimensions, shape))
-        low, high = found.interval
-        rows.append((found.value, found.plain, found.error, low <= true <= high))
-        if len(rows) % 20 and len(rows) < draws:
-            continue
-        value, plain, error, inside = np.array(rows, dtype=float).T
-        yield {
-            "distance": "kernel" if kernel else "frechet", "dimensions": dimensions, "n": n, "shape": shape,
-            "draws": len(rows), "true": round(true, 4), "plain_bias": round(float(plain.mean() / true - 1), 4),
-            "bias": round(float(value.mean() / true - 1), 4), "sd": round(float(value.std(ddof=1)), 4),
-            "error": round(float(np.sqrt((error**2).mean())), 4), "coverage": round(float(inside.mean()), 4),
-        }  # fmt: skip
+def simulate(cell: Cell, first: int, draws: int) -> Sums:
+    """Sums over so many draws from the first on; each draw has a seed of its own."""
+    kernel = cell.distance == "kernel"
+    true, compute = true_distance(cell.dimensions, cell.shape, kernel), (KERNEL if kernel else FRECHET).compute
+    sums = Sums()
+    for number in range(first, first + draws):
+        rng = np.random.default_rng([SEED, cell.dimensions, cell.n, SHAPES.index(cell.shape), kernel, number])
+        sums.add(compute(*draw(rng, cell.n, cell.dimensions, cell.shape)), true)
+    return sums
 
 
-def cells(kernel: bool) -> list[tuple[int, int, str]]:
-    """Dimensions, n and shape of all simulations."""
-    least = least_scenes_of_kernel if kernel else least_scenes
-    some = [(d, least(d) * times, "even") for d in SIZES for times in (1, 2, 4) if kernel or d < 400 or times < 4]
-    some += [(d, least(d), shape) for d in SIZES for shape in SHAPES[1:] if kernel or d < 400 or shape == "decaying"]
-    return some + ([] if kernel else [(400, 50, "even"), (400, 200, "even")])
+def summary(cell: Cell, sums: Sums) -> dict:
+    """Bias and coverage with their standard errors, and the sums that further draws are added to."""
+    true = true_distance(cell.dimensions, cell.shape, cell.distance == "kernel")
+    count = sums.draws
+    mean, coverage = sums.value / count, sums.inside / count
+    spread = math.sqrt(max(sums.square / count - mean**2, 0.0) * count / max(count - 1, 1))
+    return {
+        **asdict(cell), "draws": count, "true": round(true, 4), "plain_bias": round(sums.plain / count / true - 1, 4),
+        "bias": round(mean / true - 1, 4), "bias_se": round(spread / true / math.sqrt(count), 4),
+        "sd": round(spread, 4), "error": round(math.sqrt(sums.error / count), 4), "coverage": round(coverage, 4),
+        "coverage_se": round(math.sqrt(coverage * (1 - coverage) / count), 4), "code": code_digest(cell),
+        "sums": asdict(sums),
+    }  # fmt: skip
+
+
+def cells() -> list[Cell]:
+    """All simulations: once, twice and four times the least number of scenes, and every shape at the least."""
+    some = []
+    for distance, least in (("frechet", least_scenes), ("kernel", least_scenes_of_kernel)):
+        some += [Cell(distance, d, least(d) * times, "even") for d in SIZES for times in (1, 2, 4)]
+        some += [Cell(distance, d, least(d), shape) for d in SIZES for shape in SHAPES[1:]]
+    return [*some, Cell("frechet", 400, 50, "even"), Cell("frechet", 400, 200, "even")]
+
+
+def goal(cell: Cell, draws: int) -> int:
+    """How many draws a cell gets: more where they are cheap, fewer where each takes seconds or gives no number."""
+    if cell.distance == "kernel" and cell.n <= 80:
+        return 4 * draws
+    if cell.distance == "kernel" or cell.dimensions < 400:
+        return draws
+    if cell.n < least_scenes(cell.dimensions):
+        return draws // 10
+    return draws if cell.shape == "even" and cell.n <= 2 * least_scenes(cell.dimensions) else 2 * draws // 5
+
+
+def stored_sums(cell: Cell) -> Sums:
+    """What earlier runs of this code left."""
+    path = HERE / cell.file_name
+    row = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return Sums(**row["sums"]) if row.get("code") == code_digest(cell) and "sums" in row else Sums()
+
+
+def run(chosen: list[Cell], draws: int, workers: int, seconds: float) -> None:
+    """Simulate these cells in parallel, some draws of each in turn, and store each after every block of draws."""
+    done = {cell: stored_sums(cell) for cell in chosen}
+    waiting: dict[tuple[Cell, int], Sums] = {}  # blocks that came before the ones that they follow
+    ends = {cell: goal(cell, draws) for cell in chosen}
+    most = max((ends[cell] - done[cell].draws for cell in chosen), default=0)
+    tasks = [
+        (cell, first, min(BLOCK, ends[cell] - first))
+        for turn in range(0, max(most, 0), BLOCK)
+        for cell in chosen
+        if (first := done[cell].draws + turn) < ends[cell]
+    ]
+    stop = time.monotonic() + seconds
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(workers, initializer=_until, initargs=(time.time() + seconds,)) as pool:
+        for cell, first, sums in pool.imap_unordered(_block, tasks):
+            if sums is None:
+                continue
+            waiting[cell, first] = sums
+            while (cell, done[cell].draws) in waiting:  # in the order of draws: the same whatever the workers do
+                done[cell] = done[cell].plus(waiting.pop((cell, done[cell].draws)))
+                row = summary(cell, done[cell])
+                (HERE / cell.file_name).write_text(json.dumps(row) + "\n", encoding="utf-8")
+    for cell in chosen:
+        if done[cell].draws:
+            row = summary(cell, done[cell])
+            print(json.dumps({name: value for name, value in row.items() if name not in ("code", "sums")}), flush=True)
+    if time.monotonic() >= stop:
+        print("stopped by --seconds; the same command goes on", flush=True)
+
+
+_deadline = 0.0
+
+
+def _until(deadline: float) -> None:
+    global _deadline
+    _deadline = deadline
+
+
+def _block(task: tuple[Cell, int, int]) -> tuple[Cell, int, Sums | None]:
+    """A block of draws, or None when time is up."""
+    cell, first, draws = task
+    return cell, first, simulate(cell, first, draws) if time.time() < _deadline else None
 
 
 def tables() -> str:
@@ -144,7 +267,7 @@ def tables() -> str:
         plain = f"{row['plain_bias']:+.0%}" if row["distance"] == "frechet" else "–"
         lines.append(
             f"| {row['distance']} | {row['dimensions']} | {row['n']} | {row['shape']} | {row['draws']} | {plain} | "
-            f"{row['bias']:+.1%} | {row['coverage']:.1%} |"
+            f"{row['bias']:+.1%} ± {row['bias_se']:.1%} | {row['coverage']:.1%} ± {row['coverage_se']:.1%} |"
         )
     lines += [
         "",
@@ -153,7 +276,8 @@ def tables() -> str:
     ]
     for row in json.loads((HERE / "stopping.json").read_text(encoding="utf-8")):
         lines.append(
-            f"| {row['scores']} | {row['scenes']} | {row['trainings']} | {row['false_better']:.1%} | "
+            f"| {row['scores']} | {row['scenes']} | {row['trainings']} | "
+            f"{row['false_better']:.1%} ± {row['false_better_se']:.1%} | "
             f"{row['false_better_when_peeking']:.1%} |"
         )
     return "\n".join(lines)
@@ -171,24 +295,26 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--only", type=int, help="dimensions")
     parser.add_argument("--n", type=int, help="scenes")
+    parser.add_argument("--shape", choices=SHAPES)
     parser.add_argument("--distance", choices=("both", "frechet", "kernel"), default="both")
-    parser.add_argument("--seconds", type=float, default=1e9, help="at most for one cell")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no further draws after so long")
     parser.add_argument("--page", action="store_true", help="only write the stored results into docs/distances.md")
     given = parser.parse_args()
     if given.page:
         write_page()
         return
     HERE.mkdir(exist_ok=True)
-    for kernel in (False, True):
-        for dimensions, n, shape in cells(kernel):
-            wanted = given.only in (None, dimensions) and given.distance in ("both", "kernel" if kernel else "frechet")
-            if wanted and (given.n is None or n == given.n):
-                row: dict = {}
-                for row in simulate(kernel, dimensions, n, shape, given.draws, given.seconds):
-                    row["code"] = code_digest()
-                    name = f"{row['distance']}-{dimensions}-{n}-{shape.replace(' ', '_')}.json"
-                    (HERE / name).write_text(json.dumps(row) + "\n", encoding="utf-8")
-                print(json.dumps(row), flush=True)
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # of the workers
+    chosen = [
+        cell
+        for cell in cells()
+        if given.only in (None, cell.dimensions)
+        and given.n in (None, cell.n)
+        and given.shape in (None, cell.shape)
+        and given.distance in ("both", cell.distance)
+    ]
+    run(chosen, given.draws, given.workers, given.seconds)
 
 
 if __name__ == "__main__":

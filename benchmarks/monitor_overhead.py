@@ -8,7 +8,9 @@ Clips of (T, 3, H, W) in -1 to 1 with a reference in bytes. For each set of metr
 
 Needs a GPU and the weights efficientnet-lite0 and lpips_alex (`revisit weights pull --set small`; on a machine without
 network set REVISIT_WEIGHTS to a folder that holds the two).
-Run: python benchmarks/monitor_overhead.py [--clips 4] [--frames 81] [--size 832x480] [--out figures.json]
+Run: python benchmarks/monitor_overhead.py [--clips 8] [--frames 81] [--size 832x480]
+Figures go to benchmarks/monitor_overhead.json; `--page` puts those that are there into docs/training.md and
+benchmarks/README.md, and a test compares them.
 """
 
 from __future__ import annotations
@@ -24,6 +26,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
+HERE = Path(__file__).parent
+STORE = Path(__file__).with_suffix(".json")
+PAGES = (HERE.parent / "docs" / "training.md", HERE / "README.md")
+MARK = "<!-- benchmarks/monitor_overhead.py --page -->"
 SETS = {
     "networks only": ["lpips"],
     "memory": ["return_features", "motion_amount", "look_away"],
@@ -115,33 +121,66 @@ def measure(metrics: list[str], clips: int, frames: int, width: int, height: int
     return figures
 
 
+def overhead(figures: dict[str, float]) -> float:
+    """What `update` takes beside all observers, as a share of the networks' own time."""
+    return (figures["update"] - figures["networks"] - figures["other observers"]) / figures["networks alone"]
+
+
+def sentence(stored: dict) -> str:
+    """What the stored figures say."""
+    clips = f"clips of {stored['frames']} frames at {stored['size']} on one {stored['device']}"
+    parts = []
+    for name, figures in stored["milliseconds"].items():
+        converting, others = (
+            figures[part] / figures["networks alone"] for part in ("floats to bytes", "other observers")
+        )
+        parts.append(
+            f"with {name} `update` takes {figures['update']:.0f} ms a clip, of which networks alone would take "
+            f"{figures['networks alone']:.0f} ms; beside all observers it takes **{overhead(figures):.0%}** of that "
+            f"(floats to bytes {converting:.0%}), and observers without networks {others:.0%}"
+        )
+    return f"Medians of {stored['clips']} {clips}: " + "; ".join(parts) + "."
+
+
+def write_pages() -> None:
+    """Put the stored figures into the pages."""
+    text = sentence(json.loads(STORE.read_text(encoding="utf-8")))
+    for page in PAGES:
+        head, _, rest = page.read_text(encoding="utf-8").partition(MARK)
+        page.write_text(f"{head}{MARK}{text}{MARK}{rest.partition(MARK)[2]}", encoding="utf-8")
+
+
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    asked.add_argument("--clips", type=int, default=4)
-    asked.add_argument("--frames", type=int, default=81)
-    asked.add_argument("--size", default="832x480")
-    asked.add_argument("--out", type=Path, help="write the figures as JSON")
-    asked.add_argument("--anyway", action="store_true", help="also without a GPU")
-    chosen = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--clips", type=int, default=8)
+    parser.add_argument("--frames", type=int, default=81)
+    parser.add_argument("--size", default="832x480")
+    parser.add_argument("--out", type=Path, default=STORE, help="where the figures go")
+    parser.add_argument("--anyway", action="store_true", help="also without a GPU")
+    parser.add_argument("--page", action="store_true", help="only write the stored figures into the pages")
+    given = parser.parse_args()
+    if given.page:
+        write_pages()
+        return
     import torch
 
-    if not torch.cuda.is_available() and not chosen.anyway:
-        print("left out: this needs a GPU (--anyway for a few frames on the CPU)")
+    if not torch.cuda.is_available() and not given.anyway:
+        print("left out: this needs a GPU (--anyway --out FILE for a few frames on the CPU)")
         return
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    width, height = map(int, chosen.size.split("x"))
+    width, height = map(int, given.size.split("x"))
     where = torch.cuda.get_device_name() if device == "cuda" else "CPU"
-    print(f"{chosen.clips} clips of {chosen.frames} frames, {width} x {height}, on {where}; medians, ms a clip")
-    whole = {}
+    stored: dict = {
+        "device": where, "clips": given.clips, "frames": given.frames, "size": given.size, "milliseconds": {},
+    }  # fmt: skip
     for name, metrics in SETS.items():
-        figures = whole[name] = measure(metrics, chosen.clips, chosen.frames, width, height, device)
-        beside = figures["update"] - figures["networks"] - figures["other observers"]
-        print(f"{name} ({', '.join(metrics)})")
+        figures = measure(metrics, given.clips, given.frames, width, height, device)
+        stored["milliseconds"][name] = {part: round(value, 2) for part, value in figures.items()}
+        print(f"{name} ({', '.join(metrics)}), ms a clip")
         for part, value in figures.items():
             print(f"  {part:16} {value:9.1f}   {100 * value / figures['networks alone']:7.1f} % of networks alone")
-        print(f"  overhead: {100 * beside / figures['networks alone']:.1f} % (all but networks and other observers)")
-    if chosen.out:
-        chosen.out.write_text(json.dumps(whole, indent=1))
+        print(f"  overhead: {overhead(figures):.1%} (all but networks and other observers)", flush=True)
+    given.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,25 +1,39 @@
 """How often the rule of `revisit trend` finds an improvement where there is none, over 20 looks.
 
-    python benchmarks/stopping.py [--trainings 2000]
+    python benchmarks/stopping.py [--trainings 5000] [--workers 16]
 
 Trainings whose checkpoints are all equally good, of 8 to 40 scenes, with normal, skewed and two-valued scores: the
 share in which any look calls a checkpoint better, by the rule (alpha spending) and by testing every look at 5 %. Then
-how often a true gain is found. Results go to benchmarks/distances/stopping.json, which a test reads.
+how often a true gain is found. Every training has a seed of its own, and nothing was chosen on these seeds. Results go
+to benchmarks/distances/stopping.json, which a test reads; it fails where the code has changed since.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import multiprocessing
+import os
 from pathlib import Path
 
 import numpy as np
+from distances import THREADS, digest_of
 
+from revisit.stats import intervals, paired, sequential
 from revisit.stats.paired import paired_test
 from revisit.stats.sequential import look_at
 
 LOOKS = 20
+KINDS, SCENES = ("skewed", "normal", "two-valued"), (40, 16, 8)
+SEED = 20261117
+BLOCK = 100  # trainings that a worker simulates at a time
 STORE = Path(__file__).with_name("distances") / "stopping.json"
+
+
+def code_digest() -> str:
+    """Of the code that decides."""
+    return digest_of(sequential, paired, intervals)
 
 
 def scores(rng: np.random.Generator, kind: str, scenes: int, gain: float = 0.0) -> list[dict]:
@@ -38,8 +52,8 @@ def scores(rng: np.random.Generator, kind: str, scenes: int, gain: float = 0.0) 
     return points
 
 
-def naive(points: list[dict], scenes: dict) -> bool:
-    """Whether any of the looks is better at 5 %, beside the first."""
+def any_look_better(points: list[dict], scenes: dict) -> bool:
+    """Whether any of the looks is better than the first point at 5 %: peeking."""
     for point in points[1:]:
         test = paired_test(list(points[0].values()), list(point.values()), list(scenes))
         if test is not None and test.p is not None and test.difference > 0 and test.p / 2 <= 0.05:
@@ -47,31 +61,41 @@ def naive(points: list[dict], scenes: dict) -> bool:
     return False
 
 
-def simulate(kind: str, scenes: int, trainings: int) -> dict:
-    rng = np.random.default_rng([len(kind), scenes])
+def simulate(task: tuple[str, int, int, int]) -> tuple[int, int, int]:
+    """How many of some trainings have a false improvement, one by peeking, and a gain that is found."""
+    kind, scenes, first, trainings = task
     names = {k: k for k in range(scenes)}
-    false = peeking = found = 0
-    for _ in range(trainings):
+    false = peeking = gains = 0
+    for number in range(first, first + trainings):
+        rng = np.random.default_rng([SEED, KINDS.index(kind), scenes, number])
         points = scores(rng, kind, scenes)
         false += look_at(points, names).incumbent > 0
-        peeking += naive(points, names)
-        found += look_at(scores(rng, kind, scenes, 0.15), names).incumbent >= 10
-    return {
-        "scores": kind, "scenes": scenes, "trainings": trainings, "looks": LOOKS, "false_better": false / trainings,
-        "false_better_when_peeking": peeking / trainings, "gain_of_0.15_found": found / trainings,
-    }  # fmt: skip
+        peeking += any_look_better(points, names)
+        gains += look_at(scores(rng, kind, scenes, 0.15), names).incumbent >= 10
+    return false, peeking, gains
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trainings", type=int, default=2000)
+    parser.add_argument("--trainings", type=int, default=5000)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    rows = []
-    for kind in ("skewed", "normal", "two-valued"):
-        for scenes in (40, 16, 8):
-            rows.append(simulate(kind, scenes, given.trainings))
-            print(json.dumps(rows[-1]), flush=True)
-            STORE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # of the workers
+    rows, total = [], given.trainings
+    with multiprocessing.get_context("spawn").Pool(given.workers) as pool:
+        for kind in KINDS:
+            for scenes in SCENES:
+                tasks = [(kind, scenes, first, min(BLOCK, total - first)) for first in range(0, total, BLOCK)]
+                false, peeking, gains = (sum(counts) for counts in zip(*pool.imap(simulate, tasks), strict=True))
+                share = false / total
+                rows.append({
+                    "scores": kind, "scenes": scenes, "trainings": total, "looks": LOOKS, "false_better": share,
+                    "false_better_se": round(math.sqrt(share * (1 - share) / total), 5),
+                    "false_better_when_peeking": peeking / total, "gain_of_0.15_found": gains / total,
+                    "code": code_digest(),
+                })  # fmt: skip
+                print(json.dumps(rows[-1]), flush=True)
+    STORE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

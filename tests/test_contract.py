@@ -223,6 +223,7 @@ def test_the_card_is_complete(id: str) -> None:
         suite in SUITES for suite in card.suites if id not in PLUGINS
     )
     assert card.blind_to and (card.responds_to or card.higher_is_better is None), "what it notices, and what not"
+    assert not card.rewards_unchanged or None not in card.range, "what is held to the truth has a range"
 
 
 @pytest.mark.parametrize("id", [*OURS, *PLUGINS])

@@ -18,7 +18,7 @@ SENTENCES = ("machines", "spread", "audit")  # facts that are whole sentences, e
 
 
 def listing(kind: str) -> list[Card]:
-    """One row per suite, metric, gate, observer, kind of evidence or set."""
+    """One row per suite, metric, gate, observer, kind of evidence, observer set or distance between sets of clips."""
     if kind == "suites":
         return [{"id": s.id, "title": s.title, "protocols": ", ".join(s.protocols)} for s in SUITES.values()]
     if kind == "metrics":
@@ -35,6 +35,10 @@ def listing(kind: str) -> list[Card]:
         ]
     if kind == "evidence":
         return [{"id": id, "what": (inspect.getdoc(EVIDENCE[id]) or "").partition("\n")[0]} for id in EVIDENCE]
+    if kind == "distances":
+        from revisit.results.distances import KINDS
+
+        return [{"id": id, "features": one.features, "what": one.description} for id, one in KINDS.items()]
     from revisit.observers.sets import load_roles, read_set, set_names
 
     return [{"id": name, "title": read_set(name).title, "roles": len(load_roles(name))} for name in set_names()]
@@ -76,16 +80,36 @@ def card(id: str) -> Card:
         fields = {field.name: str(field.type) for field in dataclasses.fields(kind)}
         return {"kind": "evidence", "id": id, "description": inspect.getdoc(kind) or "", "fields": fields}
     from revisit.observers.sets import read_set, set_names
+    from revisit.results.distances import KINDS
 
     if id in set_names():
         set_file = read_set(id)
         return {"kind": "set", "id": id, "title": set_file.title, "roles": set_file.roles}
-    every = [*METRICS, *GATES, *OBSERVERS, *SUITES, *EVIDENCE, *set_names()]
+    if id in KINDS:
+        return _distance_card(id)
+    every = [*METRICS, *GATES, *OBSERVERS, *SUITES, *EVIDENCE, *set_names(), *KINDS]
     near = difflib.get_close_matches(id, every, n=3)
     hint = f"did you mean {', '.join(near)}? " if near else ""
     raise UsageError(
-        f"nothing is called {id!r}; {hint}`revisit list metrics|gates|observers|suites|evidence|sets` shows what is"
+        f"nothing is called {id!r}; {hint}`revisit list metrics|gates|observers|suites|evidence|sets|distances` "
+        "shows what is"
     )
+
+
+def _distance_card(id: str) -> Card:
+    from revisit.results.distances import KINDS
+
+    kind = KINDS[id]
+    needed = {dimensions: kind.formula.least_scenes(dimensions) for dimensions in (16, 64, 400, 1280)}
+    return {
+        "kind": "distance", "id": id, "title": kind.title, "description": kind.description, "features": kind.features,
+        "better": "lower", "compares": "the clips of a model, as a set, with the truth of their scenes",
+        "least_scenes": ", ".join(f"{scenes} for {dimensions} dimensions" for dimensions, scenes in needed.items()),
+        "interval": "95 %, over scenes", "recorded_by": kind.metric, "python": f"revisit.{id}(videos, reference)",
+        "paper": kind.paper, "responds_to": list(kind.responds_to),
+        "blind_to": ["memory: whether a place is the same after the camera came back", *kind.blind_to],
+        "page": "docs/distances.md",
+    }  # fmt: skip
 
 
 def as_text(facts: Card) -> str:

@@ -19,9 +19,6 @@ from revisit.stats.distance_formulas import FRECHET, KERNEL, DistanceFormula
 from revisit.stats.intervals import Interval
 from revisit.weights import lock
 
-# Rendered failures with whose strength KVD grows, by benchmarks/distance_failures.py.
-RESPONDS_TO: tuple[str, ...] = ("blur",)
-
 
 @dataclass(frozen=True)
 class DistanceEstimate:

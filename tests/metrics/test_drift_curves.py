@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import cv2
 import numpy as np
 import pytest
@@ -9,11 +12,14 @@ import pytest
 import revisit
 from revisit.core import Score, Unscored, load_all
 from revisit.evidence.views import ViewRelations
-from revisit.metrics.drift_curves import DRIFT_METRICS
+from revisit.media import encode_mp4
+from revisit.metrics.drift_curves import DRIFT_METRICS, overlap
 from revisit.metrics.view_gate import relate
 from revisit.observers.patches import viewed_and_next
 from revisit.observers.pictures import VIEWED
-from tests.datasets import SIZE, film, wall
+from revisit.results.drift import drift_curves
+from tests.benchmark_scripts import script
+from tests.datasets import FOCAL, SIZE, film, wall
 
 load_all()
 FPS, COUNT = 8.0, 80  # ten seconds
@@ -46,6 +52,27 @@ def test_place_is_lost_at_the_speed_of_the_camera(sliding: tuple) -> None:
     assert half.value == pytest.approx(0.5 / speed, rel=0.1) and half.facts["reached"]
     curve = dict(zip(slope.facts["gap_seconds"], slope.facts["gap_distance"], strict=True))
     assert curve[4.0] == pytest.approx(4 * speed, rel=0.15) and list(curve) == sorted(curve)
+
+
+def test_a_camera_that_turns_loses_the_angle_as_a_share_of_its_field_of_view() -> None:
+    degrees, fps = 30.0, 4.0
+    frames, _ = film(f"yaw:right:{degrees:g}@35", seed=11)
+    facts, links = (revisit.observe(frames, f"lite.{name}", fps=fps) for name in ("frames", "views"))
+    across = 2 * np.degrees(np.arctan(SIZE[1] / 2 / FOCAL))
+    slope = scored(DRIFT_METRICS["place"][0](facts, relate.fn(links)))
+    assert slope.value == pytest.approx(60 * degrees / (35 / fps) / across, rel=0.1)
+
+
+def test_common_areas_are_those_of_closed_forms() -> None:
+    def about_the_middle(matrix: np.ndarray) -> np.ndarray:
+        there = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1.0]])
+        return there @ matrix @ np.linalg.inv(there)
+
+    shift = np.array([[1, 0, 0.3], [0, 1, -0.25], [0, 0, 1.0]])
+    turn, half = np.eye(3), np.sqrt(0.5)
+    turn[:2, :2] = [[half, -half], [half, half]]
+    maps = np.stack([shift, about_the_middle(turn), about_the_middle(np.diag([2.0, 2.0, 1.0])), shift + 2])
+    assert overlap(maps) == pytest.approx([0.7 * 0.75, 2 * (np.sqrt(2) - 1), 0.25, 0.0], abs=2e-3)
 
 
 def test_similarity_falls_too_and_a_picture_at_rest_keeps_everything(sliding: tuple) -> None:
@@ -89,3 +116,37 @@ def test_short_clips_and_places_that_nothing_joins_are_not_asked(sliding: tuple)
 def test_of_5000_frames_as_many_are_compared_as_of_500() -> None:
     for count in (500, 5000):
         assert len(VIEWED.pick(count, 24.0)) == 36 and len(viewed_and_next(count, 24.0)) <= 47
+
+
+def test_a_run_beside_its_truth_has_a_curve_of_both_on_its_page(tmp_path: Path) -> None:
+    fading = np.exp(-0.04 * np.arange(33))[:, None, None, None]
+    for seed in (5, 6):
+        truth = film("yaw:left:12@16,yaw:right:12@16", seed)[0][:33]
+        for model, frames in (("truth", truth), ("fades", (truth * fading).astype(np.uint8))):
+            encode_mp4(tmp_path / "clips" / model / f"scene{seed}.mp4", frames, 4.0)
+    wanted = ["drift_look", "half_life_look"]
+    results = revisit.evaluate(
+        tmp_path / "clips", reference=tmp_path / "clips/truth", metrics=wanted, out=tmp_path / "run", report=True
+    )
+    (entry,) = drift_curves(results)
+    assert entry["models"]["fades"][-1]["mean"] > 2 * entry["truth"][-1]["mean"]  # at the largest gap
+    page = (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")
+    assert 'id="drift"' in page and '<g class="curve kt"><title>truth</title><polygon' in page
+
+
+def test_known_speeds_are_found_in_rendered_worlds_on_which_nothing_was_set() -> None:
+    made = script("drift_speed")
+    stored = json.loads(made.STORE.read_text())
+    assert stored["code"] == made.code_digest(), "run benchmarks/drift_speed.py again"
+    for name in made.DRIFTS:
+        ratios = [row["ratio"] for row in stored["rows"] if row["signal"] == name]
+        assert len(ratios) >= 6 and ratios == pytest.approx([1.0] * len(ratios), abs=0.1), name
+
+
+def test_memory_of_a_rollout_of_5000_frames_is_that_of_one_of_500() -> None:
+    made = script("rollout_memory")
+    stored = json.loads(made.STORE.read_text())
+    assert stored["code"] == made.code_digest(), "run benchmarks/rollout_memory.py again"
+    for request in made.REQUESTS:
+        peak = {row["frames"]: row["megabytes"] for row in stored["rows"] if row["metrics"] == request}
+        assert set(peak) == {500, 1500, 5000} and peak[5000] <= 1.1 * peak[500], peak

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from revisit.stats.sequential import look_at, spent
-
-STORED = Path(__file__).parents[2] / "benchmarks" / "distances" / "stopping.json"
+from tests.benchmark_scripts import script
 
 
 def training(rng: np.random.Generator, gain: float = 0.0) -> list[dict]:
@@ -43,8 +41,11 @@ def test_lower_may_be_better_and_few_scenes_say_nothing() -> None:
 
 
 def test_the_stored_simulation_keeps_five_percent() -> None:
-    rows = json.loads(STORED.read_text())
-    assert {row["scores"] for row in rows} == {"normal", "skewed", "two-valued"}
+    made = script("stopping")
+    rows = json.loads(made.STORE.read_text())
+    assert {(row["scores"], row["scenes"]) for row in rows} == {(k, n) for k in made.KINDS for n in made.SCENES}
     for row in rows:
-        assert row["looks"] == 20 and row["false_better"] <= 0.05, row
-        assert row["false_better"] < row["false_better_when_peeking"] or not row["false_better_when_peeking"]
+        assert row["code"] == made.code_digest(), "run benchmarks/stopping.py again"
+        assert row["looks"] == 20 and row["trainings"] >= 2000
+        assert row["false_better"] + 2 * row["false_better_se"] <= 0.05, row
+        assert row["false_better"] < row["false_better_when_peeking"], row

@@ -1,4 +1,4 @@
-"""`revisit list`: lists suites, metrics, gates, observers, evidence and sets."""
+"""`revisit list`: lists suites, metrics, gates, observers, evidence, observer sets and distances."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import typer
 from revisit.cli import console
 from revisit.cli.options import JSON
 
-KINDS = ("suites", "metrics", "gates", "observers", "evidence", "sets")
+KINDS = ("suites", "metrics", "gates", "observers", "evidence", "sets", "distances")
 
 
 def list_(
     kind: str = typer.Argument("metrics", help=f"One of {', '.join(KINDS)}."),
     json: bool = JSON,
 ) -> None:
-    """List metrics, gates, observers, suites, evidence or sets."""
+    """List metrics, gates, observers, suites, evidence, sets or distances."""
     from revisit import catalog
     from revisit.core import UsageError
     from revisit.core.text import alternatives

@@ -13,7 +13,7 @@ from revisit.core.text import parse_json, pluralize
 from revisit.media import file_digest
 from revisit.report.metric_cards import MetricCard
 from revisit.report.pages import RunPages
-from revisit.report.plots import heat_map, scatter
+from revisit.report.plots import curves, heat_map, scatter
 from revisit.report.tables import diagnosis_table, findings, funnel, funnel_sentences, plain_table, table
 from revisit.report.verdict import verdict_view
 from revisit.results.display import metric_title, observed_by
@@ -46,6 +46,7 @@ def page(book: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Context:
         ],
         "said": summary.get("sentences", []),
         "tables": [plain_table(extra) for extra in [*summary.get("tables", []), *_costs(book)]],
+        "drift": [_drift_figure(entry) for entry in summary.get("drift", [])],
         "by": [
             {
                 "expression": expression,
@@ -67,6 +68,27 @@ def _costs(book: RunPages) -> list[Table]:
     """What generating costs, where models.yaml beside the clips or the run says it."""
     costs = cost_table(facts_for([book.run.path]), list(book.summary.get("models", {})))
     return [costs] if costs else []
+
+
+COLOURS = 9  # in the style sheet, k0 to k8
+
+
+def _drift_figure(entry: Mapping[str, Any]) -> Context:
+    """The curves of all models against growing gaps with their bands, and what each colour is."""
+    rows = [(model, f"k{min(k, COLOURS - 1)}", cells) for k, (model, cells) in enumerate(entry["models"].items())]
+    if entry.get("truth"):
+        rows.append(("truth", "kt", entry["truth"]))
+    lines = []
+    for name, kind, cells in rows:
+        points = zip(entry["gap_seconds"], cells, strict=True)
+        line = [(gap, cell["mean"], cell.get("interval")) for gap, cell in points if cell.get("mean") is not None]
+        if line:
+            lines.append((name, kind, line))
+    return {
+        "title": metric_title(entry["metric"]),
+        "picture": curves(lines, "seconds between two frames"),
+        "key": [{"name": name, "kind": kind} for name, kind, _ in lines],
+    }
 
 
 STALE = "The run has been scored again since; `revisit align` brings this up to date."

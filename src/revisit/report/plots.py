@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -101,6 +102,47 @@ def scatter(points: Sequence[Sequence[Any]]) -> Markup:
         )
     return Markup('<svg class="figure" viewBox="0 0 {0} {0}" width="{0}" role="img">{1}</svg>').format(
         side, Markup("").join(parts)
+    )
+
+
+Curve = Sequence[tuple[float, float, Sequence[float] | None]]  # x, mean, and its interval
+
+
+def curves(lines: Sequence[tuple[str, str, Curve]], unit: str) -> Markup:
+    """Means with their intervals as bands over a logarithmic axis: name, class of its colour, and points of each."""
+    width, height, left, right, top, bottom = 430, 230, 46, 12, 10, 40
+    points = [point for _, _, line in lines for point in line]
+    start, stop = min(x for x, *_ in points), max(x for x, *_ in points)
+    highest = max(max(mean, *(interval or ())) for _, mean, interval in points) or 1.0
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        share = math.log(x / start) / (math.log(stop / start) or 1.0)
+        return left + (width - left - right) * share, height - bottom - (height - top - bottom) * _unit(y / highest)
+
+    def path(ends: Sequence[tuple[float, float]]) -> str:
+        return " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*end) for end in ends))
+
+    ground = height - bottom
+    parts = [Markup('<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(left, width - right, ground, ground)]
+    for value in (0.0, highest / 2, highest):
+        y = at(start, value)[1]
+        parts.append(Markup('<text x="{}" y="{:.1f}" text-anchor="end">{:.2g}</text>').format(left - 6, y + 4, value))
+    for x in sorted({x for x, *_ in points}):
+        text = Markup('<text x="{:.1f}" y="{}" text-anchor="middle">{:g}</text>')
+        parts.append(text.format(at(x, 0)[0], ground + 16, x))
+    middle = left + (width - left - right) / 2
+    parts.append(Markup('<text x="{:.0f}" y="{}" text-anchor="middle">{}</text>').format(middle, height - 6, unit))
+    for name, kind, line in lines:
+        band = [(x, interval[1]) for x, _, interval in line if interval]
+        band += [(x, interval[0]) for x, _, interval in reversed(line) if interval]
+        parts.append(Markup('<g class="curve {}"><title>{}</title>').format(kind, name))
+        parts.append(Markup('<polygon points="{}"/>').format(path(band)) if band else Markup(""))
+        parts.append(Markup('<polyline points="{}"/>').format(path([(x, mean) for x, mean, _ in line])))
+        for x, mean, _ in line:
+            parts.append(Markup('<circle cx="{:.1f}" cy="{:.1f}" r="2.5"/>').format(*at(x, mean)))
+        parts.append(Markup("</g>"))
+    return Markup('<svg class="figure" viewBox="0 0 {0} {1}" width="{0}" role="img">{2}</svg>').format(
+        width, height, Markup("").join(parts)
     )
 
 

@@ -25,12 +25,105 @@ TOO_FEW = "too_few"
 TITLE = "Distance to the truth, as sets of clips"
 
 
-# Distances between sets, each with the metric whose features it compares.
+@dataclass(frozen=True)
+class DistanceKind:
+    """A distance between sets of clips: what it compares, by which formula, and which failures it grows with.
+
+    `responds_to` holds the rendered failures with whose strength it grew in benchmarks/distance_failures.py, on the
+    scenes on which they were chosen and on others, and `blind_to` those with whose strength it did not. FVD and FID
+    need more scenes than were rendered, and claim nothing.
+    """
+
+    title: str
+    metric: str  # whose features are compared
+    features: str
+    formula: DistanceFormula
+    description: str
+    paper: str
+    responds_to: tuple[str, ...] = ()
+    blind_to: tuple[str, ...] = ()
+
+
 KINDS = {
-    "kvd": ("video_action", KERNEL),
-    "fvd": ("video_action", FRECHET),
-    "kid": ("frame_variety", KERNEL),
-    "fid": ("frame_variety", FRECHET),
+    "kvd": DistanceKind(
+        "KVD",
+        "video_action",
+        "I3D on Kinetics-400: 400 logits of a clip, of 16 frames at 224 pixels",
+        KERNEL,
+        "Squared maximum mean discrepancy with the kernel (x·y/d + 1)³, over clips of different scenes; no bias.",
+        "Unterthiner et al. 2018; Binkowski et al. 2018",
+        (
+            "camera frozen",
+            "camera timid",
+            "camera returns late",
+            "camera returns in part",
+            "object vanishes",
+            "identity drifts: shape",
+            "duplicated",
+            "lighting drifts",
+            "style drifts",
+            "flicker",
+            "blur",
+            "collapse",
+        ),
+        (
+            "camera drifts",
+            "identity drifts: colour",
+            "identity drifts: texture",
+            "state reset",
+            "wrong place",
+            "background hallucinated",
+            "cut",
+        ),
+    ),
+    "fvd": DistanceKind(
+        "FVD",
+        "video_action",
+        "I3D on Kinetics-400: 400 logits of a clip, of 16 frames at 224 pixels",
+        FRECHET,
+        "Squared Fréchet distance of two normal distributions, extrapolated to infinitely many scenes.",
+        "Unterthiner et al. 2018",
+    ),
+    "kid": DistanceKind(
+        "KID",
+        "frame_variety",
+        "the image network of the set: whole frames, at most 16 of a clip",
+        KERNEL,
+        "Squared maximum mean discrepancy with the kernel (x·y/d + 1)³, over frames of different scenes; no bias.",
+        "Binkowski et al. 2018",
+        (
+            "camera frozen",
+            "camera timid",
+            "camera drifts",
+            "camera returns late",
+            "camera returns in part",
+            "object vanishes",
+            "identity drifts: colour",
+            "identity drifts: texture",
+            "identity drifts: shape",
+            "state reset",
+            "duplicated",
+            "lighting drifts",
+            "style drifts",
+            "flicker",
+            "blur",
+            "collapse",
+        ),
+        (
+            "wrong place",
+            "background hallucinated",
+            "cut",
+        ),
+    ),
+    "fid": DistanceKind(
+        "FID",
+        "frame_variety",
+        "the image network of the set: whole frames, at most 16 of a clip",
+        FRECHET,
+        "Squared Fréchet distance of two normal distributions, extrapolated to infinitely many scenes. It is not that "
+        "of Inception.",
+        "Heusel et al. 2017",
+    ),
 }
 
 
@@ -72,8 +165,8 @@ class FeatureSet:
 
 def model_distances(results: Results, digests: Mapping[str, str] | None = None) -> list[DistanceEntry]:
     """All distances of all models; empty where no clip, or no truth, has features."""
-    kinds = [(id, *kind) for id, kind in KINDS.items() if results.truths and kind[0] in results.metrics]
-    entries = [_entry(results, *kind, digests or {}) for kind in kinds]
+    kinds = {id: kind for id, kind in KINDS.items() if results.truths and kind.metric in results.metrics}
+    entries = [_entry(results, id, kind.metric, kind.formula, digests or {}) for id, kind in kinds.items()]
     return [entry for entry in entries if entry is not None]
 
 

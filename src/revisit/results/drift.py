@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypedDict
 
+from revisit.core import Record
 from revisit.results.cells import Cell, CellEntry, cell_of
 from revisit.results.display import metric_title
 from revisit.results.results import Results
@@ -18,6 +20,7 @@ class DriftEntry(TypedDict):
     metric: str
     gap_seconds: list[float]
     models: dict[str, list[CellEntry]]  # a cell per gap
+    truth: list[CellEntry]  # likewise; empty where no truth is long enough
 
 
 def drift_curves(results: Results) -> list[DriftEntry]:
@@ -27,28 +30,34 @@ def drift_curves(results: Results) -> list[DriftEntry]:
         scores = results.scores(metric) if metric in results.metrics else []
         gaps = sorted({gap for record in scores for gap in record.facts.get("gap_seconds", ())})
         if gaps:
-            groups = results.groups("model")
-            models = {model: [_cell(part, metric, gap).as_json() for gap in gaps] for model, part in groups.items()}
-            entries.append({"metric": metric, "gap_seconds": gaps, "models": models})
+            models = {model: _cells(part.about(metric), gaps) for model, part in results.groups("model").items()}
+            truth = _cells(results.truth.about(metric), gaps) if results.truths else []
+            entries.append({"metric": metric, "gap_seconds": gaps, "models": models, "truth": truth})
     return entries
 
 
-def _cell(part: Results, metric: str, gap: float) -> Cell:
-    """The mean distance of frames so far apart, over the clips that are long enough."""
-    values = []
-    for record in part.scores(metric):
-        curve = dict(zip(record.facts["gap_seconds"], record.facts["gap_distance"], strict=True))
-        if gap in curve:
-            values.append((float(curve[gap]), record.case.sample))
-    return cell_of(values, len(part.about(metric)), (0.0, None))
+def _cells(records: Sequence[Record], gaps: Sequence[float]) -> list[CellEntry]:
+    """The mean distance of frames so far apart, over the clips that are long enough, for each gap."""
+    curves = [
+        (record.case.sample, dict(zip(record.facts["gap_seconds"], record.facts["gap_distance"], strict=True)))
+        for record in records
+        if record.scored
+    ]
+    return [
+        cell_of(
+            [(float(curve[gap]), scene) for scene, curve in curves if gap in curve], len(records), (0.0, None)
+        ).as_json()
+        for gap in gaps
+    ]
 
 
 def drift_table(entry: DriftEntry) -> Table:
-    """Models down, gaps across."""
+    """Models down, gaps across; the truth last."""
+    rows = [*entry["models"].items(), *([("truth", entry["truth"])] if entry["truth"] else [])]
     return table(
         f"{metric_title(entry['metric'])}: distance of frames so many seconds apart",
         "The mean over clips with its 95 % interval over scenes. What grows drifts; where the camera moves on, compare "
         "with the truth.",
         [f"{gap:g} s" for gap in entry["gap_seconds"]],
-        [(model, [Cell.from_json(cell) for cell in cells]) for model, cells in entry["models"].items()],
+        [(name, [Cell.from_json(cell) for cell in cells]) for name, cells in rows],
     )

@@ -11,7 +11,8 @@ left out; what such estimates have too much (Efron and Stein 1981) grows with th
 
 *Kernel* (Bińkowski et al. 2018; KID, KVD): the squared maximum mean discrepancy with the cubic kernel
 (x·y / d + 1)³, over pairs of clips of different scenes alone. That has no bias at any n. Its error is the jackknife's
-over scenes, less its own second-order part.
+over scenes, less its own second-order part. Sets that lie far apart by chance also look more scattered, so the interval
+reaches farther up than down, by the second-order term of the studentised U-statistic (Helmers 1991).
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ class SetDistance:
     scenes: int  # of the smaller set
     plain: float  # without the correction for few samples
     contributions: dict[Hashable, float] = field(repr=False)
+    curvature_skew: float = 0.0  # skew beyond that of the contributions, from pairs of scenes
 
     @property
     def estimate(self) -> Estimate:
         """The distance as other estimates of this house, whose intervals have room for skew."""
-        return _estimate(self.value, self.error, list(self.contributions.values()), self.scenes)
+        return _estimate(self.value, self.error, list(self.contributions.values()), self.scenes, self.curvature_skew)
 
     @property
     def interval(self) -> Interval:
@@ -59,11 +61,13 @@ class SetDistance:
         return _estimate(self.value - other.value, error, apart, min(self.scenes, other.scenes))
 
 
-def _estimate(value: float, error: float, contributions: Sequence[float], scenes: int) -> Estimate:
+def _estimate(
+    value: float, error: float, contributions: Sequence[float], scenes: int, curvature_skew: float = 0.0
+) -> Estimate:
     size = np.asarray(contributions, dtype=float)
     spread = float((size**2).sum())
     skew = float((size**3).sum()) / spread**1.5 if spread > 0 else 0.0
-    return Estimate(value, error, max(scenes - 1.0, 1.0), scenes, skew)
+    return Estimate(value, error, max(scenes - 1.0, 1.0), scenes, skew + curvature_skew)
 
 
 def least_scenes(dimensions: int) -> int:
@@ -81,8 +85,8 @@ def least_scenes_of_kernel(dimensions: int) -> int:
 
 def gaussian_distance(mean_a: np.ndarray, cov_a: np.ndarray, mean_b: np.ndarray, cov_b: np.ndarray) -> float:
     """Squared Fréchet distance of two normal distributions."""
-    root = _root(cov_a)
-    cross = np.sqrt(np.clip(np.linalg.eigvalsh(root @ cov_b @ root), 0, None)).sum()
+    factor = _factor(cov_a)
+    cross = np.sqrt(np.clip(np.linalg.eigvalsh(factor.T @ cov_b @ factor), 0, None)).sum()
     apart = mean_a - mean_b
     return float(apart @ apart + np.trace(cov_a) + np.trace(cov_b) - 2 * cross)
 
@@ -164,11 +168,14 @@ def kernel_distance(
     without = [pairs.mean_without() for pairs in blocks]
     count = len(sets.names)
     left_out = without[0] + without[1] - 2 * without[2]
-    contributions = math.sqrt((count - 1) / count) * (left_out - left_out.mean())
+    contributions = math.sqrt((count - 1) / count) * (left_out.mean() - left_out)
     second = blocks[0].centred() + blocks[1].centred() - blocks[2].centred() - blocks[2].centred().T
     first = float((contributions**2).sum())
     error = math.sqrt(max(first - 2 * float((second**2).sum()), first / 4))
-    return SetDistance(value, error, sets.smaller, value, dict(zip(sets.names, (-contributions).tolist(), strict=True)))
+    # Studentised, a mean is off by (2 t² + 1) / 6 of its skew, and a U-statistic by (t² + 1) / 2 of this beside it.
+    between_pairs = 2 * float(contributions @ second @ contributions) / max(first, 1e-300) ** 1.5
+    by_scene = dict(zip(sets.names, contributions.tolist(), strict=True))
+    return SetDistance(value, error, sets.smaller, value, by_scene, 1.5 * between_pairs)
 
 
 @dataclass(frozen=True)
@@ -234,9 +241,13 @@ def _joined(parts: Parts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarra
     return out[0], out[1], out[2], out[3]
 
 
-def _root(matrix: np.ndarray) -> np.ndarray:
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T)
+def _factor(covariance: np.ndarray) -> np.ndarray:
+    """A matrix F with F Fᵀ = covariance: Cholesky's, or by eigenvectors where some direction has no variance."""
+    try:
+        return np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariance)
+        return np.asarray(vectors * np.sqrt(np.clip(values, 0, None)))
 
 
 def _eighths(sets: _Sets) -> np.ndarray:
@@ -273,14 +284,16 @@ def _influences(sets: _Sets, block: np.ndarray, parts: Parts, folds: Sequence[tu
 
 
 def _transport(cov_a: np.ndarray, cov_b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The matrices of the optimal transport from a to b and back."""
-    values, vectors = np.linalg.eigh(cov_a)
+    """The matrices of the optimal transport from a to b and back.
+
+    With A = L Lᵀ these are L⁻ᵀ (Lᵀ B L)^½ L⁻¹ and L (Lᵀ B L)^-½ Lᵀ. Directions without variance get a trace of it.
+    """
+    floor = max(1e-12 * float(np.trace(cov_a)), 1e-300)
+    lower = _factor(cov_a + floor * np.eye(len(cov_a)))
+    values, vectors = np.linalg.eigh(lower.T @ cov_b @ lower)
     values = np.sqrt(np.maximum(values, 1e-12 * max(values[-1], 1e-300)))
-    root = (vectors * values) @ vectors.T
-    undo = (vectors / values) @ vectors.T
-    inner, basis = np.linalg.eigh(root @ cov_b @ root)
-    inner = np.sqrt(np.maximum(inner, 1e-12 * max(inner[-1], 1e-300)))
-    return undo @ (basis * inner) @ basis.T @ undo, root @ (basis / inner) @ basis.T @ root
+    out, back = np.linalg.solve(lower.T, vectors), lower @ vectors
+    return (out * values) @ out.T, (back / values) @ back.T
 
 
 def _variance(by_eighths: np.ndarray, by_quarters: np.ndarray) -> float:
@@ -324,9 +337,19 @@ class _Pairs:
 def _kernel_sums(a: Features, b: Features, a_scene: np.ndarray, b_scene: np.ndarray, scenes: int) -> np.ndarray:
     """(scenes, scenes) sums of the cubic kernel; some thousand rows at a time."""
     sums = np.zeros((scenes, scenes))
-    to_scene = np.zeros((len(b), scenes))
-    to_scene[np.arange(len(b)), b_scene] = 1
+    a, a_scene = _by_scene(a, a_scene)
+    b, b_scene = _by_scene(b, b_scene)
+    names_b, starts_b = np.unique(b_scene, return_index=True)
     for start in range(0, len(a), 2000):
         rows = slice(start, start + 2000)
-        np.add.at(sums, a_scene[rows], (a[rows] @ b.T / a.shape[1] + 1) ** 3 @ to_scene)
+        kernel = a[rows] @ b.T / a.shape[1] + 1
+        kernel *= kernel * kernel
+        names_a, starts_a = np.unique(a_scene[rows], return_index=True)
+        per_scene = np.add.reduceat(np.add.reduceat(kernel, starts_a, axis=0), starts_b, axis=1)
+        sums[np.ix_(names_a, names_b)] += per_scene
     return sums
+
+
+def _by_scene(rows: Features, scene: np.ndarray) -> tuple[Features, np.ndarray]:
+    order = np.argsort(scene, kind="stable")
+    return rows[order], scene[order]
