@@ -128,12 +128,14 @@ def observe(scene: Scene) -> None:
     write_json(scene.index, rows)
 
 
-def simulated_lines(index: Path, evidence: Evidence) -> Iterator[Line]:
+def simulated_lines(index: Path) -> list[Line]:
     """The lines of all clips of a simulated scene that was observed."""
-    source = index.stem.rstrip("0123456789")
+    source, evidence = index.stem.rstrip("0123456789"), Evidence(index.parents[1])
+    lines = []
     for row in json.loads(index.read_text(encoding="utf-8")):
         made = [evidence.load(source, row["clip"], name) if name in row["observers"] else None for name in KINDS]
-        yield line(source, row["clip"], row["scenes"], row["label"], True, *made)
+        lines.append(line(source, row["clip"], row["scenes"], row["label"], True, *made))
+    return lines
 
 
 def main() -> None:
@@ -160,19 +162,12 @@ def main() -> None:
         for source, count in counts.items()
         if number < count
     ]
-    if given.workers > 1:
-        with ProcessPoolExecutor(given.workers, multiprocessing.get_context("spawn")) as workers:
-            list(workers.map(observe, scenes))
-    else:
-        for scene in scenes:
-            observe(scene)
-    evidence = Evidence(given.cache)
-    with given.out.open("w", encoding="utf-8") as file:
-        for row in real_lines(given.real, evidence):
-            file.write(json.dumps(row) + "\n")
-        for index in sorted((given.cache / "simulated").glob("*.json")):
-            for row in simulated_lines(index, evidence):
-                file.write(json.dumps(row) + "\n")
+    with ProcessPoolExecutor(given.workers, multiprocessing.get_context("spawn")) as workers:
+        list(workers.map(observe, scenes))
+        simulated = workers.map(simulated_lines, sorted((given.cache / "simulated").glob("*.json")))
+        with given.out.open("w", encoding="utf-8") as file:
+            for rows in (real_lines(given.real, Evidence(given.cache)), *simulated):
+                file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 if __name__ == "__main__":
