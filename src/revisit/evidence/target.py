@@ -31,6 +31,8 @@ class TargetTrack:
     first: Annotated[Array, "N; finite"]  # similarity of the peak to the very first view (others: to any view)
     early: Annotated[Array, "N; finite"]  # similarity of the peak to the views remembered first
     colour: Annotated[Array, "N; finite"]  # overlap of the colours at the peak with those of the nearest view
+    own_colour: Annotated[Array, "N; 0 to 1"]  # share, at the peak, of the colours that only the target had at first
+    own_colour_followed: Annotated[Array, "N; 0 to 1"]  # the same at the followed box
     place: Annotated[Array, "N; finite"]  # best similarity to what surrounded the target in the first frame
     place_box: Annotated[Array, "N, 4; finite"]  # where the target would be, judged by its surroundings
     place_second: Annotated[Array, "N; finite"]  # the same, clear of the best: what clutter reaches
@@ -60,6 +62,7 @@ class TargetLooks:
     colour: Annotated[Array, "N; 0 to 1"]  # overlap of its colours with those of the views
     close: Annotated[Array, "N; finite"]  # of the best candidate seen closely, to the very first view
     close_unlike: Annotated[Array, "N; finite"]  # of that candidate, to the most alike background of the first frame
+    close_colour: Annotated[Array, "N; 0 to 1"]  # share of the target's own colours that it has
     close_box: Annotated[Array, "N, 4; finite"]  # that candidate
     lookalike: float  # of the target in the first frame, to the most alike thing beside it
     views: int  # of the target, taken while it was seen clearly; the first one counts
