@@ -89,7 +89,6 @@ def _track(index: np.ndarray, fps: float) -> TargetTrack:
     numbers = dict.fromkeys(("inside", "flow", "near", "part", "peak", "second", "first", "early", "colour"), ones)
     return TargetTrack(
         index=index, seconds=index / fps, box=box, peak_box=box, place=ones, place_box=box, place_second=ones,
-        own_colour=ones, own_colour_followed=ones,
         at_place=ones, camera=ones, cells=9, texture=1.0, width_px=16.0, height_px=24.0, **numbers,
     )  # fmt: skip
 

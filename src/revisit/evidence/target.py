@@ -31,8 +31,6 @@ class TargetTrack:
     first: Annotated[Array, "N; finite"]  # similarity of the peak to the very first view (others: to any view)
     early: Annotated[Array, "N; finite"]  # similarity of the peak to the views remembered first
     colour: Annotated[Array, "N; finite"]  # overlap of the colours at the peak with those of the nearest view
-    own_colour: Annotated[Array, "N; 0 to 1"]  # share, at the peak, of the colours that only the target had at first
-    own_colour_followed: Annotated[Array, "N; 0 to 1"]  # the same at the followed box
     place: Annotated[Array, "N; finite"]  # best similarity to what surrounded the target in the first frame
     place_box: Annotated[Array, "N, 4; finite"]  # where the target would be, judged by its surroundings
     place_second: Annotated[Array, "N; finite"]  # the same, clear of the best: what clutter reaches

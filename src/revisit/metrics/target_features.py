@@ -140,8 +140,6 @@ def layout_features(track: TargetTrack, *, hidden_for: float = 0.3, back_for: fl
         "back_share": _mean(presence[back.start :] > CLEARLY_THERE),
         "back_above": float(ramp(returned - clutter_then, 0.0, 0.3)),
         "end": float(presence[-window:].mean()),
-        "own_lowest": float(window_means(np.maximum(track.own_colour, track.own_colour_followed), window).min()),
-        "own_back": _mean(track.own_colour[back]),
     }
 
 

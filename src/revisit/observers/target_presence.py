@@ -163,7 +163,7 @@ class WindowSearch:
         best = int((like - unlike).argmax())
         descriptor, box = descriptors[best], self.boxes[best]
         colours = colours_in(picture, box)
-        colour = max(colour_overlap(colours, view_colours) for view_colours in self.colours)
+        colour = min(1.0, max(colour_overlap(colours, view_colours) for view_colours in self.colours))
         near = overlap(self.boxes, self.place)[0] > NEAR
         before = float((descriptors[near] @ self.before).max(initial=0.0))
         margin = float(like[best] - unlike[best])

@@ -30,7 +30,6 @@ from revisit.observers.grid_descriptors import (
     halves,
     similarities,
 )
-from revisit.observers.own_colours import OwnColours, cut
 from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, lengths, median, scaled
 
 LONG_SIDE = 416  # half of 832, a common width
@@ -103,7 +102,7 @@ class Sighting:
 
 @observer(
     id="lite.target",
-    version=5,
+    version=4,
     kind="sequence",
     makes=TargetTrack,
     frames=every(at_most=300),
@@ -118,7 +117,6 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
     if first is None:
         return empty_track(clip, target)
     search = TargetSearch(scaled(first, LONG_SIDE), target.box)
-    own_colours = OwnColours(scaled(first, LONG_SIDE), np.array(target.box))
     spot, missed, last, before = search.start, 0.0, float(first.time), first
     moved, calm = STILL, False  # since the last search; whether that found nothing new
     absent = 0.0  # when it was last lost
@@ -162,9 +160,7 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         places = {"box": spot, "peak_box": sighting.peak_at, "place_box": sighting.place_at}
         rows.append({
             "index": frame.index, "seconds": frame.time, "inside": inside, "flow": moved.flow, "part": part,
-            "colour": colour, "camera": moved.camera,
-            "own_colour": own_colours.share_in(cut(rgb, sighting.peak_at.box(search.size))),
-            "own_colour_followed": own_colours.share_in(cut(rgb, spot.box(search.size))), **{name: getattr(sighting, name) for name in SIGHTED},
+            "colour": colour, "camera": moved.camera, **{name: getattr(sighting, name) for name in SIGHTED},
             **{name: place.box(search.size) for name, place in places.items()},
         })  # fmt: skip
         last, moved = float(frame.time), STILL
@@ -546,6 +542,6 @@ def empty_track(clip: ClipInfo, target: Target) -> TargetTrack:
     width, height = (target.box[2] - target.box[0]) * clip.width, (target.box[3] - target.box[1]) * clip.height
     return TargetTrack(
         index=np.zeros(0, dtype=int), seconds=none, box=boxes, inside=none, flow=none, near=none, part=none, peak=none,
-        peak_box=boxes, second=none, first=none, early=none, colour=none, own_colour=none, own_colour_followed=none, place=none, place_box=boxes,
+        peak_box=boxes, second=none, first=none, early=none, colour=none, place=none, place_box=boxes,
         place_second=none, at_place=none, camera=none, cells=0, texture=0.0, width_px=width, height_px=height,
     )  # fmt: skip
