@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip
-from revisit.media import encode_mp4, open_clip
+from revisit.media import open_clip
 from revisit.worlds.events import EVENTS
 from revisit.worlds.failures import FAILURES, camera_path, generate
 from revisit.worlds.film import Film, play
@@ -29,7 +29,14 @@ LASTING = 0.5  # seconds of hiding, and of being back, that leave no doubt
 FIRST_SEED = 7000  # no place of the audit's grid, of its situations, the demo or the exam
 SIZES = ((180, 320), (208, 368), (240, 240))
 SIDE = 3.0  # metres to the side: outside of every picture of a table
-CRFS = (20, 28, 34)
+VP9 = {"b": "0", "deadline": "realtime", "cpu-used": "8"}
+CODECS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("libx264", ".mp4", {"crf": "20", "preset": "veryfast"}),
+    ("libx264", ".mp4", {"crf": "28", "preset": "veryfast"}),
+    ("libx264", ".mp4", {"crf": "34", "preset": "veryfast"}),
+    ("mpeg4", ".mp4", {"b": "120k"}),
+    ("libvpx-vp9", ".webm", {**VP9, "crf": "40"}),
+)
 
 Box = tuple[float, float, float, float]
 
@@ -323,7 +330,7 @@ def _cover(
 
 
 def disturbed(clip: LabelledClip, rng: np.random.Generator) -> LabelledClip:
-    """The clip with faint noise, mostly encoded anew, sometimes in another light."""
+    """The clip with faint noise, sometimes in another light, encoded and decoded again."""
     frames = clip.frames.astype(np.float32)
     if rng.random() < 0.3:
         frames = 255 * (frames / 255) ** float(rng.uniform(0.8, 1.25))
@@ -331,10 +338,24 @@ def disturbed(clip: LabelledClip, rng: np.random.Generator) -> LabelledClip:
     for frame, (y, x) in zip(frames, rng.integers(0, 33, (len(frames), 2)), strict=True):
         frame += noise[y : y + frame.shape[0], x : x + frame.shape[1]]
     frames = np.clip(frames, 0, 255).astype(np.uint8)
-    if rng.random() < 0.75:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "clip.mp4"
-            encode_mp4(path, frames, fps=clip.fps, crf=int(rng.choice(CRFS)))
-            with open_clip(Clip(path)) as stream:
-                frames = np.stack([frame.rgb for frame in stream])
+    codec, suffix, options = CODECS[int(rng.integers(len(CODECS)))]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"clip{suffix}"
+        encode(path, frames, clip.fps, codec, options)
+        with open_clip(Clip(path)) as stream:
+            frames = np.stack([frame.rgb for frame in stream])
     return replace(clip, frames=frames)
+
+
+def encode(path: Path, frames: np.ndarray, fps: float, codec: str, options: dict[str, str]) -> None:
+    """Write RGB frames with a codec of PyAV, on one thread."""
+    import av
+
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=round(fps))
+        stream.pix_fmt, stream.options = "yuv420p", options
+        stream.codec_context.thread_count = 1
+        stream.height, stream.width = frames.shape[1:3]
+        for frame in frames:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")))
+        container.mux(stream.encode(None))

@@ -1,12 +1,13 @@
 """The table that the target gate is fitted on: features and labels of real and of simulated clips.
 
     python benchmarks/target/table.py OUT.jsonl --real FOLDER [--real FOLDER ...] [--worlds 20]
-        [--photographs FOLDER --composites 200] [--cache FOLDER] [--looks-every 4]
+        [--photographs FOLDER --composites 200] [--cache FOLDER] [--looks-every 4] [--workers 1] [--seconds 0]
 
 Real clips are those of labelled folders, as `revisit audit --real` reads them. Simulated ones (clips.py) are rendered
 worlds, and cut-outs moved over photographs: a folder of pictures, each named after its scene. Evidence is kept in the
 cache, so that the same command goes on where it stopped, and so that other features of the same evidence take seconds.
-A network looks at all real clips and at every so-manieth simulated one. Then:
+A network looks at all real clips and at every so-manieth simulated one. Scenes are observed by several workers; after
+so many seconds no further one is begun, and the table holds what is there. Then:
 
     python -m revisit.audit.target_fit OUT.jsonl src/revisit/metrics/target_model.json benchmarks/target/figures.json
 """
@@ -15,7 +16,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+import multiprocessing
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import clips
@@ -81,22 +86,56 @@ def real_lines(folders: list[Path], evidence: Evidence) -> Iterator[Line]:
             yield line(clip.source, clip.name, [SAME_SCENE.get(clip.name, clip.scene)], clip.verdict, False, *made)
 
 
-def simulated_lines(
-    source: str, number: int, films: Callable[[int], Iterator[clips.LabelledClip]], evidence: Evidence, looks_every: int
-) -> Iterator[Line]:
-    """The lines of all clips of a simulated scene; what they are is kept, so that it is rendered once."""
-    index = evidence.cache.root / "simulated" / f"{source}{number:03d}.json"
-    if not index.is_file():
-        rows = []
-        for position, clip in enumerate(films(number)):
-            observers = list(KINDS) if (number + position) % looks_every == 0 else ["lite.target"]
-            for name in observers:
-                evidence(source, clip.name, name, clip.frames, clip.fps, clip.box)
-            rows.append({"clip": clip.name, "scenes": clip.scenes, "label": clip.label, "observers": observers})
-        write_json(index, rows)
+@dataclass(frozen=True)
+class Scene:
+    """A simulated scene that is to be observed."""
+
+    source: str  # worlds or composites
+    number: int
+    photographs: Path | None
+    cache: Path
+    looks_every: int
+    until: float  # time from which on nothing is begun
+
+    @property
+    def index(self) -> Path:
+        """What is known of its clips."""
+        return self.cache / "simulated" / f"{self.source}{self.number:03d}.json"
+
+    def clips(self) -> Iterator[clips.LabelledClip]:
+        """Its clips, rendered anew."""
+        if self.photographs is None:
+            return clips.world_clips(self.number)
+        pictures = sorted(self.photographs.iterdir())
+        return clips.composite(
+            self.number, [clips.Photograph(path.stem, cv2.imread(str(path))[..., ::-1]) for path in pictures]
+        )
+
+
+def observe(scene: Scene) -> None:
+    """Evidence of all clips of a scene; what they are is kept, so that it is rendered once."""
+    if scene.index.is_file() or (scene.until and time.time() > scene.until):
+        return
+    cv2.setNumThreads(1)
+    evidence = Evidence(scene.cache)
+    rows = []
+    for position, clip in enumerate(scene.clips()):
+        observers = list(KINDS) if (scene.number + position) % scene.looks_every == 0 else ["lite.target"]
+        for name in observers:
+            evidence(scene.source, clip.name, name, clip.frames, clip.fps, clip.box)
+        rows.append({"clip": clip.name, "scenes": clip.scenes, "label": clip.label, "observers": observers})
+    scene.index.parent.mkdir(parents=True, exist_ok=True)
+    write_json(scene.index, rows)
+
+
+def simulated_lines(index: Path) -> list[Line]:
+    """The lines of all clips of a simulated scene that was observed."""
+    source, evidence = index.stem.rstrip("0123456789"), Evidence(index.parents[1])
+    lines = []
     for row in json.loads(index.read_text(encoding="utf-8")):
         made = [evidence.load(source, row["clip"], name) if name in row["observers"] else None for name in KINDS]
-        yield line(source, row["clip"], row["scenes"], row["label"], True, *made)
+        lines.append(line(source, row["clip"], row["scenes"], row["label"], True, *made))
+    return lines
 
 
 def main() -> None:
@@ -108,34 +147,27 @@ def main() -> None:
     parser.add_argument("--worlds", type=int, default=0)
     parser.add_argument("--cache", type=Path, default=Path("build/target"))
     parser.add_argument("--looks-every", type=int, default=4)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=0.0)
     given = parser.parse_args()
     if given.composites and given.photographs is None:
         parser.error("--composites needs --photographs, a folder of pictures")
     cv2.setNumThreads(1)
-    evidence = Evidence(given.cache)
-    pictures = sorted(given.photographs.iterdir()) if given.photographs else []
-    photographs = [clips.Photograph(path.stem, cv2.imread(str(path))[..., ::-1]) for path in pictures]
-
-    def composite(number: int) -> Iterator[clips.LabelledClip]:
-        return clips.composite(number, photographs)
-
-    def numbers(source: str, count: int) -> list[int]:
-        """Those asked for, and those that the cache has."""
-        names = (path.stem.removeprefix(source) for path in (given.cache / "simulated").glob(f"{source}*.json"))
-        return sorted({*range(count), *map(int, names)})
-
-    with given.out.open("w", encoding="utf-8") as file:
-
-        def write(lines: Iterator[Line]) -> None:
-            for row in lines:
-                file.write(json.dumps(row) + "\n")
-                file.flush()
-
-        write(real_lines(given.real, evidence))
-        for number in numbers("worlds", given.worlds):
-            write(simulated_lines("worlds", number, clips.world_clips, evidence, given.looks_every))
-        for number in numbers("composites", given.composites):
-            write(simulated_lines("composites", number, composite, evidence, given.looks_every))
+    until = time.time() + given.seconds if given.seconds else 0.0
+    counts = {"worlds": given.worlds, "composites": given.composites}
+    folders = {"worlds": None, "composites": given.photographs}
+    scenes = [
+        Scene(source, number, folders[source], given.cache, given.looks_every, until)
+        for number in range(max(counts.values()))
+        for source, count in counts.items()
+        if number < count
+    ]
+    with ProcessPoolExecutor(given.workers, multiprocessing.get_context("spawn")) as workers:
+        list(workers.map(observe, scenes))
+        simulated = workers.map(simulated_lines, sorted((given.cache / "simulated").glob("*.json")))
+        with given.out.open("w", encoding="utf-8") as file:
+            for rows in (real_lines(given.real, Evidence(given.cache)), *simulated):
+                file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from revisit.audit.claims import MEANS, claims_of, is_memory
 from revisit.audit.grid import film, render_grid, story
 from revisit.audit.horizon import curves
 from revisit.audit.page import write_horizon, write_page
-from revisit.audit.results import results
+from revisit.audit.results import card_of, results, unresponsive
 from revisit.audit.run import AuditGrid, audit
 from revisit.audit.schema import AuditContent
 from revisit.core import METRICS, Case, Clip, Reason, Record, UsageError, evidence_id
@@ -166,6 +166,22 @@ def test_a_broken_claim_is_listed() -> None:
     found = audited("target_reappearance", lambda kind, strength, seed: 0.9 + 0.01 * seed, ["vanish"])
     assert found["failing"][0]["problem"] == "claimed, not noticed"
     assert "its AUC is 0.50" in found["failing"][0]["sentence"]
+
+
+def test_metrics_of_our_own_that_do_not_notice_their_failure_are_in_no_suite() -> None:
+    shown = [metric for metric in METRICS.values() if metric.suites and not (metric.upstream or metric.paper)]
+    audits = {metric.id: card_of(metric.id, metric.version) for metric in shown}
+    assert sum(audit is not None for audit in audits.values()) > 20
+    silent = [name for name, audit in audits.items() if audit is not None and unresponsive(audit)]
+    assert not silent, f"take {', '.join(silent)} out of `suites`, so that only `-m` by name asks for them"
+
+
+def test_a_metric_that_says_the_same_of_its_failure_and_of_perfect_memory_is_unresponsive() -> None:
+    audit = json.loads(json.dumps(results()["metrics"]["time_to_collapse"]))
+    assert not unresponsive(audit)
+    for cell in audit["kinds"].values():
+        cell["auc"] = 0.5
+    assert unresponsive(audit)
 
 
 def test_noticing_without_order_is_told_apart() -> None:

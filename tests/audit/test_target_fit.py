@@ -19,7 +19,6 @@ from revisit.audit.target_fit import (
     left_out,
     outcomes,
     read_table,
-    signs,
     tempered,
     usable,
 )
@@ -93,10 +92,10 @@ def test_a_clip_is_never_judged_by_its_own_scene(table, monkeypatch):
 
 def test_every_feature_speaks_in_its_direction():
     model = target_models()[LAYOUT]
-    features = dict.fromkeys(signs(HIDDEN, LAYOUT), 0.5) | dict.fromkeys(model["returned"]["weights"], 0.5)
+    features = dict.fromkeys(HIDDEN[LAYOUT], 0.5) | dict.fromkeys(model["returned"]["weights"], 0.5)
     before = label_probabilities(model, features)
     assert sum(before.values()) == pytest.approx(1)
-    for name, more_is_hidden in signs(HIDDEN, LAYOUT).items():
+    for name, more_is_hidden in HIDDEN[LAYOUT].items():
         if name in model["returned"]["weights"]:
             continue
         after = label_probabilities(model, {**features, name: 1.0})
@@ -109,8 +108,8 @@ def test_temperature_one_changes_nothing_and_level_is_the_lowest_that_is_right_e
     assert tempered(chances, 1.0) == pytest.approx(chances)
     assert tempered(chances, 2.0).max(axis=1).max() < 0.9
     label = np.array([0, 1, 2, 2])  # the least sure one is wrong
-    _, level = choose(chances, label, np.ones(4, bool), 0.95)
-    counted = outcomes(tempered(chances, choose(chances, label, np.ones(4, bool), 0.95)[0]), label, np.full(4, level))
+    _, level = choose(chances, label, np.ones(4, bool), (0.95, 0.95))
+    counted = outcomes(tempered(chances, choose(chances, label, np.ones(4, bool), (0.95, 0.95))[0]), label, np.full(4, level))
     assert counted["right"] == counted["decided"] == 3 and counted["hides_right"] == 2 and counted["hides"] == 3
     assert counted["labels"][LABELS[2]]["cannot tell"] == 1
 

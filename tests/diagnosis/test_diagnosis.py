@@ -100,8 +100,9 @@ def test_a_frozen_camera_closes_what_it_must():
     assert found.findings[0].sentence == "the camera never left"
     assert found.words.startswith("never left, camera frozen")
     assert "never left" in found.untold["state_reset"]
-    # A camera that never left comes back neither late nor in part.
-    assert {id for id, kind in KINDS.items() if kind.memory} - {"late_return", "partial_return"} == set(found.untold)
+    # A camera that never left did not leave its path, and comes back neither late nor in part.
+    denied = {"late_return", "partial_return", "camera_drift"}
+    assert {id for id, kind in KINDS.items() if kind.memory} - denied == set(found.untold)
 
 
 def test_what_is_unknown_is_untold_and_never_guessed():
@@ -131,7 +132,11 @@ def test_without_a_target_the_outcome_of_the_event_tells_a_reset():
 def test_without_a_reference_the_gates_and_the_clip_itself_speak():
     departures = tuple(id for id in PERFECT if id not in ("unsteady_light", "cut_away"))
     left = records(without=departures, why="no_reference", view_return="never left", camera_moved="frozen camera")
-    assert kinds(diagnose(left)) == ["frozen_camera"]
+    rests = diagnose(left)  # as a camera on its stand does, which nobody asked to move
+    assert kinds(rests) == [] and [finding.kind for finding in rests.doubtful] == ["frozen_camera"]
+    assert rests.words.startswith("the camera rests, ") and "frozen" not in rests.words
+    asked = left | {"wr_camera_alignment": scored("wr_camera_alignment", 0.0, {"yaw_deg": 0.5, "requested_deg": 30.0})}
+    assert kinds(diagnose(asked)) == ["frozen_camera"]
     moves = records(without=departures, why="no_reference", view_return="never left", camera_moved="moves")
     moves["frozen_camera"] = scored("frozen_camera", 0.0)
     assert kinds(diagnose(moves)) == [] and diagnose(moves).words.startswith("never left")

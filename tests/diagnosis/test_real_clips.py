@@ -86,12 +86,12 @@ def revisit_kinds() -> list[str]:
     return list(KINDS)
 
 
-@pytest.mark.parametrize(("situation", "decided"), [("ref", 0.6), ("alone", 0.2)])
-def test_findings_are_seldom_contradicted_and_much_is_decided(situation: str, decided: float) -> None:
+@pytest.mark.parametrize(("situation", "decided", "findings"), [("ref", 0.6, 30), ("alone", 0.2, 5)])
+def test_findings_are_seldom_contradicted_and_much_is_decided(situation: str, decided: float, findings: int) -> None:
     found = compare(diagnoses(situation), notes())
-    assert found.findings >= 12
+    assert found.findings >= findings
     assert len(found.contradicted) <= 0.1 * found.findings, found.contradicted
-    assert found.decided >= decided
+    assert found.clear >= decided
 
 
 def test_what_strikes_the_eye_first_is_found_or_doubtful() -> None:
@@ -178,8 +178,9 @@ def test_the_page_has_these_figures() -> None:
         assert cell == f"{len(one.contradicted)} ({low} to {high} %)"
     first = rows["first thing noted is found or doubtful, of 16 clips"]
     assert [first[k] for k in (1, 3)] == [str(one.first - len(one.first_missed)) for one in (beside, alone)]
-    decided = rows["kinds decided or doubtful"]
-    assert [decided[k] for k in (1, 3)] == [f"{round(100 * one.decided)} %" for one in (beside, alone)]
+    decided, either = rows["kinds decided"], rows["kinds decided or doubtful"]
+    assert [decided[k] for k in (1, 3)] == [f"{round(100 * one.clear)} %" for one in (beside, alone)]
+    assert [either[k] for k in (1, 3)] == [f"{round(100 * one.decided)} %" for one in (beside, alone)]
 
 
 @pytest.mark.slow

@@ -13,7 +13,17 @@ from typing import TypedDict
 from revisit.core import Record
 from revisit.diagnosis.kinds import KINDS, Kind
 from revisit.diagnosis.responses import confidence
-from revisit.diagnosis.rules import IN_VIEW, RuleAnswer, asked_to_rest, by_rule, cues_disagree, held_back, never_left
+from revisit.diagnosis.rules import (
+    IN_VIEW,
+    RuleAnswer,
+    asked_to_rest,
+    by_rule,
+    cues_disagree,
+    held_back,
+    is_at_rest,
+    never_left,
+    nothing_asked,
+)
 from revisit.diagnosis.signs import KNOWN_BY, Scores, between, signs
 
 ALL, MEMORY = frozenset(KINDS), frozenset(id for id, kind in KINDS.items() if kind.memory)
@@ -120,6 +130,8 @@ def _words(
     """One line: whether the clip returned, each finding with its confidence, and what is more likely than not."""
     label = RETURNED.get(scores.label("view_return"), "")
     label = "asked to rest" if rests else "never left" if stays else label
+    if label == "never left" and nothing_asked(scores) and is_at_rest(scores):
+        label = "the camera rests"
     parts = [f"{finding.title} ({finding.confidence:.2f})" for finding in findings]
     likely = [finding for finding in doubtful if finding.confidence >= SURE_ENOUGH]
     parts += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in likely]

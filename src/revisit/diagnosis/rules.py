@@ -44,7 +44,9 @@ class RuleAnswer(NamedTuple):
 NO = RuleAnswer(DENIED, 0.0)
 
 # Kinds that rules answer of a clip whose camera never looked away, too.
-IN_VIEW = frozenset({"style", "lighting", "vanish", "texture_drift", "state_frozen", "late_return", "partial_return"})
+IN_VIEW = frozenset({
+    "style", "lighting", "vanish", "texture_drift", "state_frozen", "late_return", "partial_return", "camera_drift",
+})  # fmt: skip
 
 
 def by_rule(scores: Scores) -> dict[str, RuleAnswer]:
@@ -117,6 +119,18 @@ def asked_to_rest(scores: Scores) -> bool:
     return scores.label("camera_moved") == RESTS_AS_ASKED or scores.known("wr_static_hold")
 
 
+def is_at_rest(scores: Scores) -> bool:
+    """Whether the camera hardly moves, whatever it was asked."""
+    still = scores.of("frozen_camera", default=1.0)  # share of the time; one that moves and stays was perhaps asked to
+    stays = scores.label("view_return") in STAYS and still >= RESTS
+    return scores.label("camera_moved") == "frozen camera" or stays
+
+
+def nothing_asked(scores: Scores) -> bool:
+    """Whether neither a reference nor a request says what the camera should have done."""
+    return not has_reference(scores) and turned_share(scores) is None
+
+
 def turned_share(scores: Scores) -> tuple[float, float] | None:
     """Degrees turned at the farthest, and the share of the requested turn, to its side; None without a request."""
     yaw, requested = (scores.of("wr_camera_alignment", fact) for fact in ("yaw_deg", "requested_deg"))
@@ -135,7 +149,6 @@ def _sharp(scores: Scores) -> float:
 
 def _camera(scores: Scores) -> dict[str, RuleAnswer]:
     """A camera that rests, or makes only part of the turn it was asked for."""
-    still = scores.of("frozen_camera", default=1.0)  # share of the time; one that moves and stays was perhaps asked to
     label = scores.label("view_return")
     turned = turned_share(scores)
     answers: dict[str, RuleAnswer] = {}
@@ -143,20 +156,22 @@ def _camera(scores: Scores) -> dict[str, RuleAnswer]:
         return answers  # a camera that holds as it was asked is right
     if reference_rests(scores):
         moves = scores.facts("camera_reach").get("reference_widths", 0.0) >= REFERENCE_MOVES
+        still = scores.of("frozen_camera", default=1.0)
         frozen = PERHAPS * between(still, 0.7, 0.9) if moves else DENIED
         return {"frozen_camera": RuleAnswer(frozen, 0.0), "timid_camera": NO, "late_return": NO, "partial_return": NO}
     if never_left(scores) and has_reference(scores):
-        answers |= {"late_return": NO, "partial_return": NO}
+        answers |= {"late_return": NO, "partial_return": NO, "camera_drift": NO}
     if turned is not None:
         if turned[0] < NO_TURN:
             answers["frozen_camera"] = RuleAnswer(BY_GATE, 1.0)
         elif 0 < turned[1] < WHOLE_TURN:  # to the wrong side is another fault, which has no kind
             sure = 0.5 + (BY_GATE - 0.5) * between(WHOLE_TURN - turned[1], 0.0, WHOLE_TURN - HALF_TURN)
             answers["timid_camera"] = RuleAnswer(sure, 1 - between(turned[1], 0.0, 1.0))
-    elif scores.label("camera_moved") == "frozen camera" or (label in STAYS and still >= RESTS):
+    elif is_at_rest(scores):
         lost_strip = float(scores.facts("view_return").get("lost_strip") or 0.0)
-        # Beside a reference that nobody could follow, the camera was perhaps to rest.
-        sure = BY_ONE_CUE if has_reference(scores) else BY_GATE
+        # Beside a reference that nobody could follow, the camera was perhaps to rest. Without one nobody asked it to
+        # move: a filmed camera on its stand does nothing wrong.
+        sure = BY_ONE_CUE if has_reference(scores) else PERHAPS
         answers["frozen_camera"] = RuleAnswer(sure, 1 - between(lost_strip, 0.0, 0.5))
     elif label in (*STAYS, *LEAVES) and scores.known("frozen_camera"):
         answers["frozen_camera"] = NO  # it moves

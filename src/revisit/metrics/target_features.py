@@ -181,4 +181,28 @@ def look_features(looks: TargetLooks, *, hidden_for: float = 0.3, back_for: floa
         "look_back_clear": _mean(ramp(margin[back] / usual, 0.0, 1.0)),
         "look_back_ratio": _mean(ramp(looks.like[back] / before, 0.4, 1.0)),
         "look_colour": _mean(looks.colour[back]),
+        **close_features(looks, hidden_for=hidden_for, back_for=back_for),
+    }
+
+
+def close_presence(looks: TargetLooks) -> np.ndarray:
+    """(N,) 0 to 1: how clearly the best candidate of each look, seen closely, is the target."""
+    presence = np.minimum(ramp(looks.close - looks.close_unlike, -0.05, 0.2), ramp(looks.close, 0.35, 0.6))
+    presence[:1] = 1.0
+    return np.asarray(presence)
+
+
+def close_features(looks: TargetLooks, *, hidden_for: float, back_for: float) -> dict[str, float]:
+    """Numbers of the candidates seen closely."""
+    margin = looks.close - looks.close_unlike
+    strength = np.minimum(ramp(margin, -0.05, 0.4), ramp(looks.close, 0.3, 0.9))
+    absence = find_absence(
+        close_presence(looks), strength, looks.seconds, hidden_for=hidden_for, back_for=back_for, least=2
+    )
+    back, first = absence.back, max(float(margin[0]), 0.1)
+    return {
+        "close_lowest": float(absence.presence.min()),
+        "close_back_like": _mean(ramp(looks.close[back], 0.4, 0.8)),
+        "close_back_ratio": _mean(ramp(margin[back] / first, 0.1, 0.7)),
+        "close_back_colour": _mean(looks.close_colour[back]),
     }

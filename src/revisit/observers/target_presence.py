@@ -3,7 +3,8 @@
 Windows of about the target's size slide over a frame. Likeness to the target alone says little: glass in front of a
 white wall is like the wall. So the windows of the first frame that are clear of the target are the null. Nothing is
 followed from frame to frame; a target that changes in view is known by further views (docs/target-gate.md). It says
-"something like it is here", and not that it is the same individual.
+"something like it is here", and not that it is the same individual; a closer look at the best candidates of each frame
+(`target_closeups.py`) says more about that.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, Target, observer
 from revisit.evidence.target import TargetLooks
+from revisit.observers.target_closeups import CloseLook, CloseUps
 from revisit.observers.target_tracking import colour_overlap, colours_in
 
 WEIGHTS = ("efficientnet-lite0",)
@@ -26,6 +28,7 @@ SCALES, ASPECTS = (0.6, 0.85, 1.2, 1.7), (0.71, 1.0, 1.41)  # of a window agains
 INSIDE = 0.5  # share of a window that must be in the frame
 APART = 0.15  # overlap, by the smaller of two windows, up to which they show different things
 NULLS = 128  # windows of background kept, as different from each other as there are
+CLOSE_NULLS = 16  # of them seen closely: the one most like the target, and the most different ones
 MOST_VIEWS = 7
 CLEAR = 0.15  # margin of a view beyond doubt
 NEW_VIEW = (0.55, 0.85)  # likeness to the views so far: still the target, and not the same picture again
@@ -42,7 +45,7 @@ def choose_looks(count: int, fps: float, *inputs: object, **params: object) -> n
 
 
 @observer(
-    id="small.looks", version=2, kind="sequence", makes=TargetLooks, size=LONG_SIDE, inputs=("target",),
+    id="small.looks", version=3, kind="sequence", makes=TargetLooks, size=LONG_SIDE, inputs=("target",),
     choose=choose_looks, weights=WEIGHTS,
 )  # fmt: skip
 def looks(clip: ClipInfo, target: Target) -> FrameStream:
@@ -51,6 +54,11 @@ def looks(clip: ClipInfo, target: Target) -> FrameStream:
     rows, search = search_frames(frames, target.box)
     columns = {name: np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in WindowLook._fields}
     columns["box"] = columns["box"].reshape(-1, 4)
+    close = look_closely(frames, rows, search, target.box)
+    columns["close"], columns["close_unlike"], columns["close_colour"] = (
+        np.array([getattr(look, name) for look in close], dtype=np.float64) for name in ("like", "unlike", "colour")
+    )
+    columns["close_box"] = np.array([look.box for look in close], dtype=np.float64).reshape(-1, 4)
     return TargetLooks(
         index=np.array([frame.index for frame in frames], dtype=np.int64),
         seconds=np.array([frame.time for frame in frames], dtype=np.float64), **columns,
@@ -101,6 +109,19 @@ def search_frames(
     return rows, search
 
 
+def look_closely(
+    frames: list[ViewedFrame],
+    rows: list[WindowLook],
+    search: WindowSearch | None,
+    box: tuple[float, float, float, float],
+) -> list[CloseLook]:
+    """The best candidate of each frame, seen closely."""
+    if search is None:
+        return []
+    close = CloseUps(frames[0].picture, np.array(box), search.null_boxes)
+    return [close.look(frame.picture, row.box) for frame, row in zip(frames, rows, strict=True)]
+
+
 def described(pictures: list[np.ndarray]) -> Iterator[np.ndarray]:
     """(rows, columns, 1280) of each picture."""
     from revisit.networks import preprocessing as shapes
@@ -121,9 +142,14 @@ class WindowSearch:
         self.at = windows(cells.shape[:2], box[2:] - box[:2])
         self.boxes = self.at[:, [1, 0, 3, 2]] / np.array([cells.shape[1], cells.shape[0]] * 2)
         self.views = [in_box(cells, box)]
-        around = in_windows(cells, self.at)[overlap(self.boxes, box)[1] < APART]
-        self.nulls = most_different(around, NULLS)
-        self.lookalike = float((self.nulls @ self.views[0]).max(initial=0.0))
+        clear = np.flatnonzero(overlap(self.boxes, box)[1] < APART)
+        around = in_windows(cells, self.at[clear])
+        picked = most_different(around, NULLS)
+        self.nulls = around[picked]
+        likeness = self.nulls @ self.views[0]
+        self.lookalike = float(likeness.max(initial=0.0))
+        boxes = self.boxes[clear[picked]]
+        self.null_boxes = np.concatenate([boxes[np.argsort(-likeness)[:1]], boxes[: CLOSE_NULLS - 1]])
         self.colours = [colours_in(picture, box)]
         self.cut = touches(box, EDGE)  # sides of the frame that cut the target off at first
         self.place, self.before = box, self.views[0]  # of the look before
@@ -137,7 +163,7 @@ class WindowSearch:
         best = int((like - unlike).argmax())
         descriptor, box = descriptors[best], self.boxes[best]
         colours = colours_in(picture, box)
-        colour = max(colour_overlap(colours, view_colours) for view_colours in self.colours)
+        colour = min(1.0, max(colour_overlap(colours, view_colours) for view_colours in self.colours))
         near = overlap(self.boxes, self.place)[0] > NEAR
         before = float((descriptors[near] @ self.before).max(initial=0.0))
         margin = float(like[best] - unlike[best])
@@ -213,11 +239,11 @@ def touches(box: np.ndarray, within: float) -> np.ndarray:
 
 
 def most_different(rows: np.ndarray, count: int) -> np.ndarray:
-    """So many of the unit rows, each in turn the one least like those chosen before."""
+    """Numbers of so many of the unit rows, each in turn the one least like those chosen before."""
     if len(rows) <= count:
-        return rows
+        return np.arange(len(rows))
     picked, nearest = [0], rows @ rows[0]
     while len(picked) < count:
         picked.append(int(nearest.argmin()))
         nearest = np.maximum(nearest, rows @ rows[picked[-1]])
-    return np.asarray(rows[picked])
+    return np.array(picked)

@@ -1,0 +1,94 @@
+"""A second, closer look at where the target may be: is it the target, or only something like it?
+
+The windows that `target_presence.py` slides over a frame are coarse: a small thing is described together with what is
+around it. Here a few candidates of each frame are cut out, brought to one size and described again by the same network:
+its best window, the place whose layout of edges and colours is most alike (`target_tracking.py`), and the one most
+alike near the last place. Cuts of the first frame that are clear of the target are the null, the most alike among them.
+Of the best candidate the colours are compared, too: those that the target has and its surroundings lack count most.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from revisit.observers.own_colours import OwnColours, cut
+from revisit.observers.pictures import fitted, smaller
+from revisit.observers.target_tracking import LONG_SIDE as LAYOUT_SIDE
+from revisit.observers.target_tracking import Spot, TargetSearch
+
+SIDE = 160  # pixels of a cut, whatever its proportions: one size, so that the network is prepared once
+SAME_PLACE = 0.6  # overlap of two candidates of which one is enough
+
+
+class CloseLook(NamedTuple):
+    """The candidate of a frame that is most like the target and least like its background, seen closely."""
+
+    like: float  # cosine to the target in the first frame
+    unlike: float  # cosine to the most alike cut of the first frame's background
+    colour: float  # share of the target's own colours that it has, 0 to 1
+    box: np.ndarray
+
+
+class CloseUps:
+    """Describes cuts around candidates, and compares them with the target of the first frame.
+
+    Parameters
+    ----------
+    picture
+        The first frame.
+    box
+        The target in it: x0, y0, x1, y1 in fractions.
+    background
+        (N, 4) boxes of the first frame that are clear of the target.
+    """
+
+    def __init__(self, picture: np.ndarray, box: np.ndarray, background: np.ndarray) -> None:
+        self.layout = TargetSearch(smaller(picture, LAYOUT_SIDE), (box[0], box[1], box[2], box[3]))
+        self.layout.frozen = True  # its views are not learnt here
+        vectors = self._described(picture, [box, *background])
+        self.view, self.nulls = vectors[0], vectors[1:]
+        self.colours = OwnColours(picture, box)
+        self.place = box
+
+    def look(self, picture: np.ndarray, window: np.ndarray) -> CloseLook:
+        """The best candidate of a frame, of which `window` is one."""
+        size = self.layout.size
+        centre = (self.place[:2] + self.place[2:]) / 2
+        scale = float(np.clip(np.sqrt(np.prod(self.place[2:] - self.place[:2]) / np.prod(size)), 0.5, 2.5))
+        sighting = self.layout.look(smaller(picture, LAYOUT_SIDE), Spot(centre, scale))
+        boxes = distinct([sighting.near_at.box(size), sighting.peak_at.box(size), window])
+        vectors = self._described(picture, boxes)
+        like = vectors @ self.view
+        unlike = (vectors @ self.nulls.T).max(axis=1, initial=0.0)
+        best = int((like - unlike).argmax())
+        self.place = np.asarray(boxes[best], dtype=np.float64)
+        colour = self.colours.share_in(cut(picture, self.place))
+        return CloseLook(float(like[best]), float(unlike[best]), colour, self.place)
+
+    def _described(self, picture: np.ndarray, boxes: list[np.ndarray]) -> np.ndarray:
+        """(N, channels) unit descriptors of cuts."""
+        from revisit.networks import runtime
+        from revisit.networks.efficientnet_lite import last_maps
+
+        cuts = np.stack([fitted(cut(picture, box), SIDE, SIDE) for box in boxes])
+        with runtime.inference():
+            maps = runtime.numbers(last_maps(runtime.on_device(cuts).float()))
+        vectors = maps.mean(axis=(1, 2))
+        return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9))
+
+
+def distinct(boxes: list[np.ndarray]) -> list[np.ndarray]:
+    """The boxes without those that lie nearly where an earlier one does."""
+    kept: list[np.ndarray] = []
+    for box in boxes:
+        if all(intersection_over_union(box, other) < SAME_PLACE for other in kept):
+            kept.append(box)
+    return kept
+
+
+def intersection_over_union(a: np.ndarray, b: np.ndarray) -> float:
+    """Common share of two boxes."""
+    common = float(np.clip(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0, None).prod())
+    return common / max(float((a[2:] - a[:2]).prod() + (b[2:] - b[:2]).prod()) - common, 1e-9)
