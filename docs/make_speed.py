@@ -79,7 +79,8 @@ def command_shares(speed: Mapping[str, Any]) -> str:
     clips = sum(map(len, speed["eight"].values()))
     return (
         f"{clips} real clips of 81 frames with reference and target, and {len(speed['eight'])} truths, "
-        f"{total:.0f} s of the processor:\n\n{_table(rows)}\nEverything around observing takes **{100 * around:.1f} %**.\n"
+        f"{total:.0f} s of the processor:\n\n{_table(rows)}\n"
+        f"Everything around observing takes **{100 * around:.1f} %**.\n"
     )
 
 
