@@ -33,7 +33,7 @@ PARTS = {  # of shares.py -> as the page calls them
     "plan": "plan",
     "summary": "summary",
     "page": "report",
-    "rest": "all else: the run's files, processes and queues",
+    "rest": "all else: frames of references kept on disk, the run's files, processes",
 }
 
 
@@ -71,12 +71,16 @@ def command_shares(speed: Mapping[str, Any]) -> str:
     total = shares["all"]
     rows = [["part", "s", "share"], ["---", "---:", "---:"]]
     ordered = sorted(PARTS, key=lambda name: (name not in OBSERVING, -shares.get(name, 0.0)))
-    rows += [[PARTS[name], f"{shares.get(name, 0.0):.1f}", f"{shares.get(name, 0.0) / total:.1%}"] for name in ordered]
+    rows += [
+        [PARTS[name], f"{shares.get(name, 0.0):.1f}", f"{100 * shares.get(name, 0.0) / total:.1f} %"]
+        for name in ordered
+    ]
     around = 1 - sum(shares[name] for name in OBSERVING) / total
     clips = sum(map(len, speed["eight"].values()))
     return (
         f"{clips} real clips of 81 frames with reference and target, and {len(speed['eight'])} truths, "
-        f"{total:.0f} s of the processor:\n\n{_table(rows)}\nEverything around observing takes **{around:.1%}**.\n"
+        f"{total:.0f} s of the processor:\n\n{_table(rows)}\n"
+        f"Everything around observing takes **{100 * around:.1f} %**.\n"
     )
 
 

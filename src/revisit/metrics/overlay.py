@@ -289,7 +289,7 @@ def _reference_views(
     lab = {"truth": lab_of(truth), "first": lab_of(first_view), "last": lab_of(last_view)}
     here, moved = whereabouts(lab["first"], lab["truth"], was, first_valid)
     return truth, {
-        **lab, "first_valid": first_valid, "last_valid": last_valid, "here": here, "moved": np.bool_(moved),
+        **lab, "first_valid": first_valid, "last_valid": last_valid, "here": here, "moved": np.asarray(moved, bool),
     }  # fmt: skip
 
 
