@@ -23,9 +23,6 @@ from tests.benchmark_scripts import FOLDER, script
 STORED = FOLDER / "distances"
 RNG = np.random.default_rng(0)
 DRAWS = {"frechet": {16: 1000, 64: 300, 400: 100}, "kernel": {16: 200, 64: 1000, 400: 1000}}  # at least
-    "frechet": {16: 1000, 64: 300, 400: 100},
-    "kernel": {16: 200, 64: 1000, 400: 1000},
-}  # each takes seconds in 400
 LEAST = {"frechet": least_scenes, "kernel": least_scenes_of_kernel}
 
 
