@@ -62,7 +62,8 @@ def test_kvd_of_blurred_clips_is_that_of_their_logits(small_weights: Path) -> No
     kernels = [(x @ y.T / 400 + 1) ** 3 for x, y in ((a, a), (b, b), (a, b))]
     means = [kernel[~np.eye(20, dtype=bool)].mean() for kernel in kernels]
     assert answer.value == pytest.approx(means[0] + means[1] - 2 * means[2], rel=1e-3)
-    assert answer.interval is not None and 0 < answer.interval[0] < answer.value < answer.interval[1]
+    assert answer.value is not None and answer.interval is not None
+    assert 0 < answer.interval[0] < answer.value < answer.interval[1]
 
 
 def test_each_distance_has_a_card() -> None:

@@ -147,7 +147,7 @@ def fid(
     Parameters
     ----------
     videos, reference, scenes, reference_scenes
-        As `fvd` takes them; at most 16 frames of each video count.
+        As `fvd` takes them; four frames of each scene count, evenly spread.
 
     Returns
     -------
