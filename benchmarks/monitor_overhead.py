@@ -128,18 +128,20 @@ def overhead(figures: dict[str, float]) -> float:
 
 def sentence(stored: dict) -> str:
     """What the stored figures say."""
-    clips = f"clips of {stored['frames']} frames at {stored['size']} on one {stored['device']}"
     parts = []
     for name, figures in stored["milliseconds"].items():
-        converting, others = (
-            figures[part] / figures["networks alone"] for part in ("floats to bytes", "other observers")
-        )
+        seconds = {part: f"{value / 1000:.2f} s" for part, value in figures.items()}
         parts.append(
-            f"with {name} `update` takes {figures['update']:.0f} ms a clip, of which networks alone would take "
-            f"{figures['networks alone']:.0f} ms; beside all observers it takes **{overhead(figures):.0%}** of that "
-            f"(floats to bytes {converting:.0%}), and observers without networks {others:.0%}"
+            f"{name}: {seconds['update']} a clip, of which networks {seconds['networks']}, observers without networks "
+            f"{seconds['other observers']}, floats to bytes {seconds['floats to bytes']}, and plan, digests and scores "
+            f"{seconds['rest']}; beside all observers that is **{overhead(figures):.1f} times** the networks' own time"
         )
-    return f"Medians of {stored['clips']} {clips}: " + "; ".join(parts) + "."
+    clips = f"{stored['clips']} clips of {stored['frames']} frames at {stored['size']}"
+    return (
+        f"On one {stored['device']}, medians of {clips}. "
+        + ". ".join(part[0].upper() + part[1:] for part in parts)
+        + "."
+    )
 
 
 def write_pages() -> None:

@@ -19,6 +19,7 @@ MACOS = {"MACOSX_DEPLOYMENT_TARGET": "14.0"}  # pycolmap has no wheels for older
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-apple-darwin")
 EXTRAS = (
     "networks",
+    "cpu",
     "local",
     "poses",
     "figures",

@@ -90,3 +90,13 @@ def test_pip_itself_takes_them_as_printed() -> None:
         pytest.skip("needs pip, the project and its extra annotate installed")
     assert told.returncode == 0 and "does not provide" not in told.stderr
     assert "does not provide the extra 'nothing'" in ask("nothing").stderr
+
+
+def test_all_extras_are_tried_together_when_versions_are_locked() -> None:
+    text = (ROOT / "release" / "lock.py").read_text(encoding="utf-8")
+    tried = next(
+        ast.literal_eval(node.value)
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "EXTRAS"
+    )
+    assert set(tried) == {name for name, packages in PROJECT["optional-dependencies"].items() if packages}

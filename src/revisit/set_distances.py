@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from revisit.api import observe
 from revisit.core import Score, UsageError
+from revisit.media import is_clip_file
 from revisit.metrics.distribution import frame_variety, video_action
 from revisit.stats.distance_formulas import FRECHET, KERNEL, DistanceFormula
 from revisit.stats.intervals import Interval
 from revisit.weights import lock
+
+Videos = Sequence[Any] | str | Path
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,8 @@ class DistanceEstimate:
 
 
 def fvd(
-    videos: Sequence[Any],
-    reference: Sequence[Any],
+    videos: Videos,
+    reference: Videos,
     *,
     scenes: Sequence[Hashable] | None = None,
     reference_scenes: Sequence[Hashable] | None = None,
@@ -69,7 +73,8 @@ def fvd(
     Parameters
     ----------
     videos, reference
-        Videos: an array (count, frames, height, width, 3) of bytes, or a list of such clips or of paths.
+        Videos: an array (count, frames, height, width, 3) of bytes, a list of such clips or of paths, or a folder of
+        video files.
     scenes, reference_scenes
         The scene of each video, where several show one, or where a reference is the truth of a video. By default each
         is a scene of its own.
@@ -96,8 +101,8 @@ def fvd(
 
 
 def kvd(
-    videos: Sequence[Any],
-    reference: Sequence[Any],
+    videos: Videos,
+    reference: Videos,
     *,
     scenes: Sequence[Hashable] | None = None,
     reference_scenes: Sequence[Hashable] | None = None,
@@ -129,8 +134,8 @@ def kvd(
 
 
 def fid(
-    videos: Sequence[Any],
-    reference: Sequence[Any],
+    videos: Videos,
+    reference: Videos,
     *,
     scenes: Sequence[Hashable] | None = None,
     reference_scenes: Sequence[Hashable] | None = None,
@@ -142,7 +147,7 @@ def fid(
     Parameters
     ----------
     videos, reference, scenes, reference_scenes
-        As `fvd` takes them; at most 16 frames of each video count.
+        As `fvd` takes them; four frames of each scene count, evenly spread.
 
     Returns
     -------
@@ -163,8 +168,8 @@ def fid(
 
 
 def kid(
-    videos: Sequence[Any],
-    reference: Sequence[Any],
+    videos: Videos,
+    reference: Videos,
     *,
     scenes: Sequence[Hashable] | None = None,
     reference_scenes: Sequence[Hashable] | None = None,
@@ -205,6 +210,15 @@ def _frame_features(video: Any) -> Any:
     return frame_variety(observe(video, "small.integrity"))
 
 
+def _clips(videos: Videos) -> Sequence[Any]:
+    """The clips of a folder in the order of their names; what is no folder, as it is."""
+    if not isinstance(videos, str | Path):
+        return videos
+    if not Path(videos).is_dir():
+        raise UsageError(f"{videos} is no folder; give a folder of videos, or a list of paths")
+    return sorted(path for path in Path(videos).rglob("*") if path.is_file() and is_clip_file(path))
+
+
 def _features(videos: Sequence[Any], extract: Extract) -> tuple[list[np.ndarray], Mapping[str, Any]]:
     rows: list[np.ndarray] = []
     facts: Mapping[str, Any] = {}
@@ -220,13 +234,14 @@ def _features(videos: Sequence[Any], extract: Extract) -> tuple[list[np.ndarray]
 
 
 def _estimate(
-    videos: Sequence[Any],
-    reference: Sequence[Any],
+    videos: Videos,
+    reference: Videos,
     scenes: Sequence[Hashable] | None,
     reference_scenes: Sequence[Hashable] | None,
     extract: Extract,
     formula: DistanceFormula,
 ) -> DistanceEstimate:
+    videos, reference = _clips(videos), _clips(reference)
     names = [("video", k) for k in range(len(videos))] if scenes is None else list(scenes)
     true_names = [("reference", k) for k in range(len(reference))] if reference_scenes is None else [*reference_scenes]
     for what, count, named in (("videos", len(videos), names), ("references", len(reference), true_names)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import revisit
 from revisit.core import UsageError
+from tests.benchmark_scripts import script
 from tests.conftest import PROJECT
 from tests.monitor.scenes import METRICS, forgetting, still, to_floats, truth
 
@@ -181,6 +183,19 @@ def test_names_come_once_and_references_stay() -> None:
     monitor.reset()
     with pytest.raises(UsageError, match="the reference of 'a' is another one than before"):
         monitor.update(still(0)[:6], name="a", reference=truth(1)[:6])
+
+
+def test_a_batch_takes_a_list_of_names() -> None:
+    monitor = revisit.Monitor(layout="BTHWC", metrics=["flicker"])
+    with pytest.raises(UsageError, match="batch of 2 clips: give a list of names"):
+        monitor.update(np.stack([still(0)[:6], still(1)[:6]]), name="a")
+
+
+def test_the_pages_tell_the_overhead_that_was_measured() -> None:
+    made = script("monitor_overhead")
+    told = made.sentence(json.loads(made.STORE.read_text(encoding="utf-8")))
+    for page in made.PAGES:
+        assert told in page.read_text(encoding="utf-8"), "run benchmarks/monitor_overhead.py --page"
 
 
 def test_the_training_process_is_left_as_it_was() -> None:

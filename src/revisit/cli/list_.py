@@ -14,7 +14,7 @@ def list_(
     kind: str = typer.Argument("metrics", help=f"One of {', '.join(KINDS)}."),
     json: bool = JSON,
 ) -> None:
-    """List metrics, gates, observers, suites, evidence, sets or distances."""
+    """List metrics, distances, gates, observers, suites or sets."""
     from revisit import catalog
     from revisit.core import UsageError
     from revisit.core.text import alternatives

@@ -193,6 +193,9 @@ class Monitor:
                     phases=phases, annotations=annotations,
                 )  # fmt: skip
             return
+        shape = tuple(getattr(frames, "shape", ()))
+        if self.layout.startswith("B") and len(shape) == len(self.layout):
+            raise UsageError(f"{name!r} is one name, and this a batch of {shape[0]} clips: give a list of names")
         if not self.wants(name):
             return
         if name in self._part.clips or name in self._part.refused:

@@ -118,7 +118,7 @@ KINDS = {
     "fid": DistanceKind(
         "FID",
         "frame_variety",
-        "the image network of the set: whole frames, at most 16 of a clip",
+        "the image network of the set: whole frames, four of a scene",
         FRECHET,
         "Squared Fréchet distance of two normal distributions, extrapolated to infinitely many scenes. It is not that "
         "of Inception.",
