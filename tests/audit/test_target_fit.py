@@ -61,7 +61,7 @@ def test_the_stored_model_is_the_fit_of_the_stored_table(table):
     for name, version in stored["provenance"]["observers"].items():
         assert OBSERVERS[name].version == version, again
     for kind in (LAYOUT, LOOKS):
-        model = fit(usable(table, kind), kind)
+        model = fit(table, kind)
         for stage in ("hidden", "returned"):
             assert stored["models"][kind][stage]["weights"] == pytest.approx(model[stage]["weights"], abs=2e-3), again
 

@@ -28,7 +28,7 @@ def seen(like: np.ndarray, margin: np.ndarray, lookalike: float = 0.5, before: f
     return TargetLooks(
         index=3 * np.arange(count), seconds=np.arange(count) / 8, like=like, unlike=like - margin, first=like,
         before=np.full(count, before), box=np.tile(np.array(BOX), (count, 1)), colour=np.ones(count),
-        close=like, close_unlike=like - margin, close_colour=np.clip(like, 0, 1), close_box=np.tile(np.array(BOX), (count, 1)), lookalike=lookalike, views=1, maker="a network",
+        close=like, close_unlike=like - margin, close_box=np.tile(np.array(BOX), (count, 1)), lookalike=lookalike, views=1, maker="a network",
     )  # fmt: skip
 
 
@@ -66,10 +66,10 @@ def test_the_most_probable_label(looks, label):
     assert facts["confidence"] == facts["probabilities"][label] == max(facts["probabilities"].values())
 
 
-def test_a_fainter_return_is_less_probable_and_other_colours_too():
+def test_a_fainter_return_is_less_probable_and_one_that_is_unlike_from_close_by():
     clear = levels((10, *THERE), (10, *GONE), (10, *THERE))
     faint = levels((10, *THERE), (10, *GONE), (10, 0.5, 0.05))
-    other = dataclasses.replace(clear, colour=np.r_[np.ones(20), np.full(10, 0.1)])
+    other = dataclasses.replace(clear, close=np.r_[clear.close[:20], np.full(10, 0.45)])
     chance = [asked(looks).facts["probabilities"]["hidden, returned"] for looks in (clear, faint, other)]
     assert chance[0] > chance[1] and chance[0] > chance[2]
 

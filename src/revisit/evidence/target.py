@@ -60,7 +60,6 @@ class TargetLooks:
     colour: Annotated[Array, "N; 0 to 1"]  # overlap of its colours with those of the views
     close: Annotated[Array, "N; finite"]  # of the best candidate seen closely, to the very first view
     close_unlike: Annotated[Array, "N; finite"]  # of that candidate, to the most alike background of the first frame
-    close_colour: Annotated[Array, "N; 0 to 1"]  # share of the target's own colours that it has
     close_box: Annotated[Array, "N, 4; finite"]  # that candidate
     lookalike: float  # of the target in the first frame, to the most alike thing beside it
     views: int  # of the target, taken while it was seen clearly; the first one counts

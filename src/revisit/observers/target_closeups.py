@@ -4,7 +4,6 @@ The windows that `target_presence.py` slides over a frame are coarse: a small th
 around it. Here a few candidates of each frame are cut out, brought to one size and described again by the same network:
 its best window, the place whose layout of edges and colours is most alike (`target_tracking.py`), and the one most
 alike near the last place. Cuts of the first frame that are clear of the target are the null, the most alike among them.
-Of the best candidate the colours are compared, too: those that the target has and its surroundings lack count most.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revisit.observers.own_colours import OwnColours, cut
 from revisit.observers.pictures import fitted, smaller
 from revisit.observers.target_tracking import LONG_SIDE as LAYOUT_SIDE
 from revisit.observers.target_tracking import Spot, TargetSearch
 
 SIDE = 160  # pixels of a cut, whatever its proportions: one size, so that the network is prepared once
 SAME_PLACE = 0.6  # overlap of two candidates of which one is enough
+LEAST_PX = 4  # of a cut
 
 
 class CloseLook(NamedTuple):
@@ -27,7 +26,6 @@ class CloseLook(NamedTuple):
 
     like: float  # cosine to the target in the first frame
     unlike: float  # cosine to the most alike cut of the first frame's background
-    colour: float  # share of the target's own colours that it has, 0 to 1
     box: np.ndarray
 
 
@@ -49,7 +47,6 @@ class CloseUps:
         self.layout.frozen = True  # its views are not learnt here
         vectors = self._described(picture, [box, *background])
         self.view, self.nulls = vectors[0], vectors[1:]
-        self.colours = OwnColours(picture, box)
         self.place = box
 
     def look(self, picture: np.ndarray, window: np.ndarray) -> CloseLook:
@@ -64,8 +61,7 @@ class CloseUps:
         unlike = (vectors @ self.nulls.T).max(axis=1, initial=0.0)
         best = int((like - unlike).argmax())
         self.place = np.asarray(boxes[best], dtype=np.float64)
-        colour = self.colours.share_in(cut(picture, self.place))
-        return CloseLook(float(like[best]), float(unlike[best]), colour, self.place)
+        return CloseLook(float(like[best]), float(unlike[best]), self.place)
 
     def _described(self, picture: np.ndarray, boxes: list[np.ndarray]) -> np.ndarray:
         """(N, channels) unit descriptors of cuts."""
@@ -86,6 +82,14 @@ def distinct(boxes: list[np.ndarray]) -> list[np.ndarray]:
         if all(intersection_over_union(box, other) < SAME_PLACE for other in kept):
             kept.append(box)
     return kept
+
+
+def cut(picture: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """The part of a picture in a box of fractions, as far as it is inside, a few pixels at least."""
+    size = np.array(picture.shape[1::-1])
+    low = np.clip(np.floor(box[:2] * size).astype(int), 0, size - LEAST_PX)
+    high = np.maximum(np.clip(np.ceil(box[2:] * size).astype(int), 0, size), low + LEAST_PX)
+    return np.ascontiguousarray(picture[low[1] : high[1], low[0] : high[0]])
 
 
 def intersection_over_union(a: np.ndarray, b: np.ndarray) -> float:

@@ -55,8 +55,8 @@ def looks(clip: ClipInfo, target: Target) -> FrameStream:
     columns = {name: np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in WindowLook._fields}
     columns["box"] = columns["box"].reshape(-1, 4)
     close = look_closely(frames, rows, search, target.box)
-    columns["close"], columns["close_unlike"], columns["close_colour"] = (
-        np.array([getattr(look, name) for look in close], dtype=np.float64) for name in ("like", "unlike", "colour")
+    columns["close"], columns["close_unlike"] = (
+        np.array([getattr(look, name) for look in close], dtype=np.float64) for name in ("like", "unlike")
     )
     columns["close_box"] = np.array([look.box for look in close], dtype=np.float64).reshape(-1, 4)
     return TargetLooks(
