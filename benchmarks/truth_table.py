@@ -61,7 +61,9 @@ def main() -> None:
             }
             for metric in ROWS
         }
-        held = {metric: {model: cell(held_to_truth(results), model, metric) for model in given.models} for metric in ROWS}
+        held = {
+            metric: {model: cell(held_to_truth(results), model, metric) for model in given.models} for metric in ROWS
+        }
         gates = {model: results.of(next(c for c in results.cases if c.model == model)) for model in given.models}
         labels = {model: of["target_return"].label for model, of in gates.items() if "target_return" in of}
     write_json(OUT, {

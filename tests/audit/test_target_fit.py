@@ -108,8 +108,8 @@ def test_temperature_one_changes_nothing_and_level_is_the_lowest_that_is_right_e
     assert tempered(chances, 1.0) == pytest.approx(chances)
     assert tempered(chances, 2.0).max(axis=1).max() < 0.9
     label = np.array([0, 1, 2, 2])  # the least sure one is wrong
-    _, level = choose(chances, label, np.ones(4, bool), (0.95, 0.95))
-    counted = outcomes(tempered(chances, choose(chances, label, np.ones(4, bool), (0.95, 0.95))[0]), label, np.full(4, level))
+    temperature, level = choose(chances, label, np.ones(4, bool), (0.95, 0.95))
+    counted = outcomes(tempered(chances, temperature), label, np.full(4, level))
     assert counted["right"] == counted["decided"] == 3 and counted["hides_right"] == 2 and counted["hides"] == 3
     assert counted["labels"][LABELS[2]]["cannot tell"] == 1
 

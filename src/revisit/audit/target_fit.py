@@ -184,9 +184,7 @@ def tempered(chances: np.ndarray, temperature: float) -> np.ndarray:
     return np.stack([1 - hidden, hidden * returned, hidden * (1 - returned)], axis=1)
 
 
-def choose(
-    chances: np.ndarray, label: np.ndarray, real: np.ndarray, least: tuple[float, float]
-) -> tuple[float, float]:
+def choose(chances: np.ndarray, label: np.ndarray, real: np.ndarray, least: tuple[float, float]) -> tuple[float, float]:
     """Temperature by log loss, and the lowest level at which those shares of decided labels are right.
 
     Real and simulated clips count the same in the temperature, however many there are of each; the shares are of real
