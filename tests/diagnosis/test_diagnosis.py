@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,12 @@ def test_without_a_reference_the_gates_and_the_clip_itself_speak():
     assert rests.words.startswith("the camera rests, ") and "frozen" not in rests.words
     asked = left | {"wr_camera_alignment": scored("wr_camera_alignment", 0.0, {"yaw_deg": 0.5, "requested_deg": 30.0})}
     assert kinds(diagnose(asked)) == ["frozen_camera"]
+    turns = replace(CASE, camera="yaw:left:30@16,yaw:right:30@16")
+    scripted = diagnose({
+        name: Record(turns, name, r.is_gate, r.status, r.value, r.raw, r.label, r.reason, r.facts)
+        for name, r in left.items()
+    })  # fmt: skip
+    assert kinds(scripted) == ["frozen_camera"] and scripted.words.startswith("never left")
     moves = records(without=departures, why="no_reference", view_return="never left", camera_moved="moves")
     moves["frozen_camera"] = scored("frozen_camera", 0.0)
     assert kinds(diagnose(moves)) == [] and diagnose(moves).words.startswith("never left")

@@ -127,8 +127,9 @@ def is_at_rest(scores: Scores) -> bool:
 
 
 def nothing_asked(scores: Scores) -> bool:
-    """Whether neither a reference nor a request says what the camera should have done."""
-    return not has_reference(scores) and turned_share(scores) is None
+    """Whether neither a reference nor a camera script says what the camera should have done."""
+    scripted = any(record.case.camera for record in scores.records.values())
+    return not has_reference(scores) and not scripted
 
 
 def turned_share(scores: Scores) -> tuple[float, float] | None:
@@ -169,9 +170,9 @@ def _camera(scores: Scores) -> dict[str, RuleAnswer]:
             answers["timid_camera"] = RuleAnswer(sure, 1 - between(turned[1], 0.0, 1.0))
     elif is_at_rest(scores):
         lost_strip = float(scores.facts("view_return").get("lost_strip") or 0.0)
-        # Beside a reference that nobody could follow, the camera was perhaps to rest. Without one nobody asked it to
-        # move: a filmed camera on its stand does nothing wrong.
-        sure = BY_ONE_CUE if has_reference(scores) else PERHAPS
+        # Beside a reference that nobody could follow, the camera was perhaps to rest. Without one, and without a
+        # script, nobody asked it to move: a filmed camera on its stand does nothing wrong.
+        sure = BY_ONE_CUE if has_reference(scores) else PERHAPS if nothing_asked(scores) else BY_GATE
         answers["frozen_camera"] = RuleAnswer(sure, 1 - between(lost_strip, 0.0, 0.5))
     elif label in (*STAYS, *LEAVES) and scores.known("frozen_camera"):
         answers["frozen_camera"] = NO  # it moves
