@@ -485,3 +485,13 @@ def test_a_frozen_camera_is_counted_as_not_posing_the_test() -> None:
         {"state": "unscored", "label": "too short", "n": 1},
         {"state": "failed", "label": "failed", "n": 1},
     ]
+
+
+def test_curves_are_drawn_with_and_without_bands():
+    from revisit.report.plots import curves
+
+    one_clip = curves([("model", "k0", [(0.5, 0.2, None), (1.0, 0.4, None)])], "seconds")
+    assert "polyline" in one_clip and "polygon" not in one_clip and ">0.4<" in one_clip
+    several = curves([("model", "k0", [(0.5, 0.2, (0.1, 0.3)), (1.0, 0.4, (0.2, 0.8))])], "seconds")
+    assert "polygon" in several and ">0.8<" in several
+    assert not curves([], "seconds")

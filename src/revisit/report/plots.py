@@ -112,8 +112,10 @@ def curves(lines: Sequence[tuple[str, str, Curve]], unit: str) -> Markup:
     """Means with their intervals as bands over a logarithmic axis: name, class of its colour, and points of each."""
     width, height, left, right, top, bottom = 430, 230, 46, 12, 10, 40
     points = [point for _, _, line in lines for point in line]
+    if not points:
+        return Markup("")
     start, stop = min(x for x, *_ in points), max(x for x, *_ in points)
-    highest = max(max(mean, *(interval or ())) for _, mean, interval in points) or 1.0
+    highest = max(end for _, mean, interval in points for end in (mean, *(interval or ()))) or 1.0
 
     def at(x: float, y: float) -> tuple[float, float]:
         share = math.log(x / start) / (math.log(stop / start) or 1.0)
