@@ -19,7 +19,7 @@ from typing import Any
 
 from scale import OURS, make_clip
 
-from revisit.engine.worker_count import cores
+from revisit.core.processes import cores
 
 SIZE = 480, 832
 CLIPS, FRAMES = 8, 33

@@ -45,20 +45,6 @@ SIZES = {
 }
 
 
-def look_away_and_back(seed: int, frames: int) -> np.ndarray:
-    """A window that slides over a painted wall and back: bytes."""
-    import cv2
-
-    rng = np.random.default_rng(seed)
-    wall = np.zeros((HEIGHT, 2 * WIDTH, 3), np.float32)
-    for scale in (4, 16, 64):
-        grain = rng.random((HEIGHT // scale + 1, 2 * WIDTH // scale + 1, 3), dtype=np.float32)
-        wall += cv2.resize(grain, (2 * WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC) * scale**0.5
-    wall = ((wall - wall.min()) / np.ptp(wall) * 255).astype(np.uint8)
-    offsets = np.abs(np.sin(np.linspace(0, np.pi, frames))) * 0.9 * WIDTH
-    return np.stack([wall[:, int(x) : int(x) + WIDTH] for x in offsets])
-
-
 def input_values() -> dict[str, Any]:
     """What a case would tell the observers, by the name of the input."""
     from revisit.core import Target
@@ -240,11 +226,12 @@ def jpegs_of(clip: np.ndarray, count: int = 8) -> list[bytes]:
 def run(chosen: argparse.Namespace, weights: Path) -> dict[str, Any]:
     """All measurements; what cannot run is stored with the reason."""
     from full_size import CHECKPOINTS, write_checkpoints
+    from monitor_overhead import look_away_and_back
 
     chosen_observers = [one for one in observers_of_set() if not chosen.only or one.id in chosen.only]
     needed = {weight for one in chosen_observers for weight in one.weights}
     write_checkpoints(weights, sorted(needed & CHECKPOINTS.keys()))
-    clip, truth = (look_away_and_back(seed, chosen.frames) for seed in (0, 1))
+    clip, truth = (look_away_and_back(seed, chosen.frames, WIDTH, HEIGHT) for seed in (0, 1))
     rows: dict[str, Any] = {}
     for observer in chosen_observers:
         row: dict[str, Any] = {"weights": list(observer.weights)}

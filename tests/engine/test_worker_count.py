@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from revisit.core import UsageError
+from revisit.core.processes import cores
 from revisit.engine import worker_count
-from revisit.engine.worker_count import MOST_WORKERS, cores, observing_workers, scoring_workers
+from revisit.engine.worker_count import MOST_WORKERS, observing_workers, scoring_workers
 
 
 @pytest.mark.parametrize(
@@ -34,7 +37,7 @@ def test_a_request_is_kept_but_for_clips_that_are_not_there() -> None:
 
 
 def test_cores_are_those_that_this_process_may_use(monkeypatch) -> None:
-    monkeypatch.setattr(worker_count.os, "sched_getaffinity", lambda _: {3, 7, 9}, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 7, 9}, raising=False)
     assert cores() == 3
 
 

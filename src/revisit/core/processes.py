@@ -1,4 +1,4 @@
-"""Child processes that lead a session of their own."""
+"""Processes: the cores they may use, and the end of those that lead a session of their own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import os
 import signal
 import subprocess
 from typing import Any
+
+
+def cores() -> int:
+    """Cores that this process may use, which a scheduler or container may have limited."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def stop_process(process: subprocess.Popen[Any]) -> None:

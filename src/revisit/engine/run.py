@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from revisit._version import __version__
 from revisit.core import Case, Record, UsageError
+from revisit.core.processes import cores
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.costs import load_costs, save_costs
 from revisit.engine.executors import Executor, Local
@@ -30,7 +31,7 @@ from revisit.engine.run_summary import IncrementalExport, write_summary
 from revisit.engine.scheduling import SharedWork
 from revisit.engine.score import scoring_input
 from revisit.engine.scorer_processes import Scorers
-from revisit.engine.worker_count import cores, observing_workers, scoring_workers
+from revisit.engine.worker_count import observing_workers, scoring_workers
 from revisit.engine.worker_processes import host_devices, network_tasks
 from revisit.media import Limits
 from revisit.results.file_types import Details

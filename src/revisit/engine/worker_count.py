@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 from revisit.core import UsageError
+from revisit.core.processes import cores
 
 MOST_WORKERS = 16  # by default
 CORES_OF_HOST = 2  # that a host of networks keeps busy
 CASES_PER_SCORER = 8  # few cases are scored in this process
-
-
-def cores() -> int:
-    """Cores that this process may use, which a scheduler or container may have limited."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def observing_workers(requested: int | None, jobs: int, hosts: int) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from typing import Any, TypeVar
+
+from revisit.core.processes import cores
 
 StepCallback = Callable[[str], None]
 Progress = Callable[[int, int, str], None]  # (steps done, steps in all, what was done)
@@ -33,7 +34,7 @@ def run_in_processes(
         if progress is not None:
             progress(done, steps, what)
 
-    workers = min(_cores() if workers is None else workers, len(jobs))
+    workers = min(cores() if workers is None else workers, len(jobs))
     if workers < 2:
         return [work(job, tell) for job in jobs]
     context = multiprocessing.get_context("spawn")  # OpenCV and libav do not survive a fork
@@ -53,11 +54,6 @@ def run_in_processes(
         while not messages.empty():
             tell(messages.get())
     return [future.result() for future in futures]
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _said: Any = None  # a worker's line to the process that started it
