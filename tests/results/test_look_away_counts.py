@@ -63,7 +63,7 @@ def test_without_a_truth_the_request_decides_and_without_either_all_clips_are_as
     views = {"a": [BACK, AWAY], "b": [BACK, BACK]}
     asked = counted(results_of(views, cameras=[OUT_AND_BACK, OUT]))
     assert asked.asked_by == "request" and [count.asked for count in asked.models] == [1, 1]
-    assert asked.headline == "All 2 models look away and come back on every clip where the camera was asked to"
+    assert asked.headline == "Both models look away and come back on every clip where the camera was asked to"
     all_clips = counted(results_of(views))
     assert all_clips.asked_by == "all" and [(c.model, c.text) for c in all_clips.models] == [
         ("b", "2 of 2"), ("a", "1 of 2")
@@ -104,7 +104,7 @@ def test_the_headline_is_the_strongest_statement_that_holds() -> None:
     assert made.headline.startswith("3 of 4 models look away") or made.overall == "a"
     assert "3 of 4 models look away and come back: a, b and c" in made.sentence and "a beats" in made.sentence
     alike = make_verdict(results_of({"a": [BACK] * 3, "b": [BACK] * 3}, [BACK] * 3), card)
-    assert alike.headline == "All 2 models look away and come back on every clip where the truth does"
+    assert alike.headline == "Both models look away and come back on every clip where the truth does"
 
 
 def test_what_happened_unseen_is_counted_among_the_returns() -> None:

@@ -134,9 +134,10 @@ class LookAwayCounts:
         if len(returning) < len(asked):
             verb = "looks away and comes back" if len(returning) == 1 else "look away and come back"
             return f"{len(returning)} of {len(asked)} models {verb}: {names_text(returning, NAMES)}"
+        all_of_them = "Both models" if len(asked) == 2 else f"All {len(asked)} models"
         if all(count.returned == count.asked for count in asked):
-            return f"All {len(asked)} models look away and come back on every clip{where}"
-        return f"All {len(asked)} models look away and come back, {asked[0].model} most often ({asked[0].text} clips)"
+            return f"{all_of_them} look away and come back on every clip{where}"
+        return f"{all_of_them} look away and come back, {asked[0].model} most often ({asked[0].text} clips)"
 
     @property
     def differs(self) -> bool:
