@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from revisit import weights
 from revisit.core import MissingPrerequisite
-from revisit.networks import compiled, hub, preprocessing, runtime
+from revisit.networks import compiled, gpu_layers, hub, preprocessing, runtime
 from revisit.networks.tokenizing import Captions, read_clip_captions
 from revisit.weights.torchscript import is_torchscript, torchscript_tensors
 
@@ -69,7 +69,7 @@ class ClipNetwork(nn.Module):
 
     def __init__(self, model: Any, folder: Path) -> None:
         super().__init__()
-        self.model, self.folder = model, folder
+        self.model, self.folder = gpu_layers.use_matrix_products(model), folder
         self.side = int(model.config.vision_config.image_size)
         self._captions: Captions | None = None
 

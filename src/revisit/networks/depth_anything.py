@@ -10,6 +10,7 @@ A GPU computes in float16 (autocast); maps are float32.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from revisit.core import MissingPrerequisite
-from revisit.networks import compiled, hub, runtime
+from revisit.networks import compiled, gpu_layers, hub, runtime
 from revisit.networks.preprocessing import Size, normalised, resized
 
 HALF = "float16"
@@ -30,14 +31,62 @@ class DepthAnything(nn.Module):
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        self.model = model
+        self.model = gpu_layers.use_matrix_products(model)
+        self.taps: dict[tuple[int, int], gpu_layers.Taps] = {}  # of lines that are made longer
 
     def forward(self, pictures: Tensor) -> Tensor:
         return self.maps(prepared(pictures))
 
     def maps(self, pixels: Tensor) -> Tensor:
         """(B, h, w) of normalised pictures on whole patches."""
+        if torch.compiler.is_compiling() and self.taps:
+            return self._quick_maps(pixels)
         return self.model(pixel_values=pixels).predicted_depth
+
+    def prepare_taps(self, size: Size, device: torch.device) -> None:
+        """Work out the tables of `gpu_layers` for pictures of this size; while code is traced it would be too late."""
+        sides = zip(*self._level_sizes(size), size, strict=True)
+        for lengths in sides:
+            for before, after in zip(lengths, lengths[1:], strict=False):
+                if (before, after) not in self.taps:
+                    self.taps[before, after] = gpu_layers.corner_taps(before, after, device)
+
+    def _level_sizes(self, size: Size) -> list[Size]:
+        """Sizes of the maps of the DPT head, from small to large, for pictures of this size on whole patches."""
+        sizes = []
+        rows, columns = size[0] // PATCH, size[1] // PATCH
+        for factor in reversed(self.model.config.reassemble_factors):
+            resized = (math.ceil(rows * factor), math.ceil(columns * factor))
+            sizes.append(resized)
+        last = sizes[-1]
+        return [*sizes, (2 * last[0], 2 * last[1])]
+
+    def _quick_maps(self, pixels: Tensor) -> Tensor:
+        """As transformers computes them, but for two steps of interpolation.
+
+        They look up their neighbours, and each projection comes before its interpolation, of which it is independent:
+        weights of neighbours add up to one.
+        """
+        neck, head = self.model.neck, self.model.head
+        sizes = [*self._level_sizes((pixels.shape[-2], pixels.shape[-1])), (pixels.shape[-2], pixels.shape[-1])]
+        rows, columns = pixels.shape[-2] // PATCH, pixels.shape[-1] // PATCH
+        levels = []
+        for tokens, stage, conv in zip(
+            self.model.backbone(pixels).feature_maps, neck.reassemble_stage.layers, neck.convs, strict=True
+        ):
+            patches = tokens[:, 1:].unflatten(1, (rows, columns)).permute(0, 3, 1, 2)
+            levels.append(conv(stage(patches)))
+        fused = None
+        for number, layer in enumerate(neck.fusion_stage.layers):
+            level = levels[-1 - number]
+            fused = level if fused is None else fused + layer.residual_layer1(level)
+            fused = self._larger(layer.projection(layer.residual_layer2(fused)), sizes[number + 1])
+        large = self._larger(head.conv1(fused), sizes[-1])
+        return head.activation2(head.conv3(head.activation1(head.conv2(large)))).squeeze(dim=1)
+
+    def _larger(self, maps: Tensor, size: Size) -> Tensor:
+        down, across = (self.taps[before, after] for before, after in zip(maps.shape[-2:], size, strict=True))
+        return gpu_layers.upsampled(maps, down, across)
 
 
 def build(path: Path) -> DepthAnything:
@@ -57,6 +106,8 @@ def build(path: Path) -> DepthAnything:
 def depth(id: str, pictures: Tensor) -> Tensor:
     """(B, h, w) inverse depth of (B, 3, H, W) pictures from 0 to 255."""
     network = runtime.network(id, build)
+    if compiled.allowed():
+        network.prepare_taps(seen_size((pictures.shape[-2], pictures.shape[-1])), pictures.device)
     with runtime.inference(HALF):
         return compiled.run(network.forward, pictures).float()
 

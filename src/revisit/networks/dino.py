@@ -25,7 +25,7 @@ from torch.nn import functional
 
 from revisit import weights
 from revisit.core import MissingPrerequisite
-from revisit.networks import compiled, hub, runtime
+from revisit.networks import compiled, gpu_layers, hub, runtime
 
 HALF = "float16"
 HUB_OFFSET = 0.1
@@ -54,7 +54,7 @@ class Dino(nn.Module):
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        self.model = model
+        self.model = gpu_layers.use_matrix_products(model)
         self.patch = int(model.config.patch_size)
         self.prefix_tokens = 1 + int(getattr(model.config, "num_register_tokens", 0))  # CLS and registers
 
