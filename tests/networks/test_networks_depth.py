@@ -22,7 +22,7 @@ from tests.tiny_networks import fill_by_name
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
 
-from revisit.networks import depth_anything, runtime  # noqa: E402
+from revisit.networks import compiled, depth_anything, runtime  # noqa: E402
 
 anything = sizes[0]
 SMALL = "depth-anything-v2-small"
@@ -178,3 +178,33 @@ def test_fastdepth_says_so_when_the_file_is_another_network(
     monkeypatch.setattr(weights, "file", lambda id: small_weights / "sface" / "sface.onnx")
     with pytest.raises(MissingPrerequisite, match=r"sface\.onnx: this is a different network"):
         fastdepth.depth(pictures(1, (224, 224)))
+
+
+@pytest.mark.parametrize("size", [(70, 112), (98, 84)])
+def test_maps_of_compiled_code_are_those_of_transformers(
+    random_weights: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    fill_by_name(random_weights)
+    network = depth_anything.build(random_weights / "model.safetensors").eval()
+    pixels = torch.randn(2, 3, *size, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        expected = network.maps(pixels)
+    assert expected.std() > 0.01 * expected.mean() > 0, "maps that say something"
+    network.prepare_taps(size, pixels.device)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    with torch.inference_mode():
+        assert torch.allclose(network.maps(pixels), expected, rtol=1e-4, atol=1e-5 * float(expected.max()))
+
+
+@pytest.mark.long
+def test_compiled_depth_is_that_of_the_network(random_weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_by_name(random_weights)
+    monkeypatch.setattr(compiled, "_compiler", None)
+    monkeypatch.setattr(compiled, "BACKEND", "aot_eager")
+    shown = torch.randint(0, 256, (2, 3, 60, 90), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+    expected = depth_anything.depth(SMALL, shown)
+    compiled.allow(2, after=1)
+    depths = [depth_anything.depth(SMALL, shown) for _ in range(3)]
+    assert compiled._compiler is not None and compiled._compiler.made
+    for one in depths:
+        assert torch.allclose(one, expected, rtol=1e-3, atol=1e-4 * float(expected.max()))

@@ -11,6 +11,7 @@ A GPU computes in float16 (autocast); maps are float32.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,21 +46,17 @@ class DepthAnything(nn.Module):
 
     def prepare_taps(self, size: Size, device: torch.device) -> None:
         """Work out the tables of `gpu_layers` for pictures of this size; while code is traced it would be too late."""
-        sides = zip(*self._level_sizes(size), size, strict=True)
-        for lengths in sides:
-            for before, after in zip(lengths, lengths[1:], strict=False):
+        for lengths in zip(*self._map_sizes(size), strict=True):
+            for before, after in pairwise(lengths):
                 if (before, after) not in self.taps:
                     self.taps[before, after] = gpu_layers.corner_taps(before, after, device)
 
-    def _level_sizes(self, size: Size) -> list[Size]:
-        """Sizes of the maps of the DPT head, from small to large, for pictures of this size on whole patches."""
-        sizes = []
+    def _map_sizes(self, size: Size) -> list[Size]:
+        """Sizes of the maps that the DPT head makes of pictures of this size, from the smallest to their own."""
         rows, columns = size[0] // PATCH, size[1] // PATCH
-        for factor in reversed(self.model.config.reassemble_factors):
-            resized = (math.ceil(rows * factor), math.ceil(columns * factor))
-            sizes.append(resized)
-        last = sizes[-1]
-        return [*sizes, (2 * last[0], 2 * last[1])]
+        factors = self.model.config.reassemble_factors
+        sizes = [(math.ceil(rows * factor), math.ceil(columns * factor)) for factor in reversed(factors)]
+        return [*sizes, (2 * sizes[-1][0], 2 * sizes[-1][1]), size]
 
     def _quick_maps(self, pixels: Tensor) -> Tensor:
         """As transformers computes them, but for two steps of interpolation.
@@ -68,8 +65,9 @@ class DepthAnything(nn.Module):
         weights of neighbours add up to one.
         """
         neck, head = self.model.neck, self.model.head
-        sizes = [*self._level_sizes((pixels.shape[-2], pixels.shape[-1])), (pixels.shape[-2], pixels.shape[-1])]
-        rows, columns = pixels.shape[-2] // PATCH, pixels.shape[-1] // PATCH
+        height, width = pixels.shape[-2:]
+        rows, columns = height // PATCH, width // PATCH
+        sizes = self._map_sizes((height, width))
         levels = []
         for tokens, stage, conv in zip(
             self.model.backbone(pixels).feature_maps, neck.reassemble_stage.layers, neck.convs, strict=True

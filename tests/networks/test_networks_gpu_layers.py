@@ -1,0 +1,100 @@
+"""Layers as compiled networks have them: the same numbers as torch's own, whatever the sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from revisit.networks import gpu_layers, lpips  # noqa: E402
+
+
+@pytest.fixture
+def compiling(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Layers take the form that a compiler would see."""
+
+    def switch() -> None:
+        monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+
+    return switch
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (lambda: nn.Conv2d(3, 10, 14, 14), (2, 3, 45, 59)),  # pixels are left over
+        (lambda: nn.Conv2d(3, 10, (4, 6), (4, 6), bias=False), (2, 3, 8, 12)),
+        (lambda: nn.Conv2d(7, 5, 1), (1, 7, 3, 4)),
+        (lambda: nn.Conv2d(7, 1, 1), (2, 7, 5, 6)),
+        (lambda: nn.ConvTranspose2d(6, 5, 4, 4), (2, 6, 3, 5)),
+        (lambda: nn.ConvTranspose2d(6, 5, (2, 3), (2, 3), bias=False), (2, 6, 3, 5)),
+    ],
+)
+@torch.inference_mode()
+def test_layers_without_overlap_are_matrix_products(layer, shape, compiling):
+    torch.manual_seed(0)
+    network = nn.Sequential(layer())
+    pictures = torch.randn(shape)
+    expected = network(pictures)
+    names = list(network.state_dict())
+    gpu_layers.use_matrix_products(network)
+    assert type(network[0]).__name__.startswith("Patch") and list(network.state_dict()) == names
+    assert torch.equal(network(pictures), expected), "code that is not compiled stays as it is"
+    compiling()
+    assert torch.allclose(network(pictures), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda: nn.Conv2d(3, 4, 3, 2),
+        lambda: nn.Conv2d(3, 4, 2, 2, padding=1),
+        lambda: nn.Conv2d(4, 4, 2, 2, groups=2),
+        lambda: nn.Conv2d(3, 4, 2, 2, dilation=2),
+        lambda: nn.ConvTranspose2d(3, 4, 3, 2),
+        lambda: nn.ConvTranspose2d(3, 4, 2, 2, output_padding=1),
+    ],
+)
+def test_other_layers_stay(layer):
+    network = nn.Sequential(layer())
+    kind = type(network[0])
+    gpu_layers.use_matrix_products(network)
+    assert type(network[0]) is kind
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [((7, 9), (13, 30)), ((1, 2), (3, 4)), ((5, 8), (10, 16)), ((4, 4), (4, 9))]
+)
+@torch.inference_mode()
+def test_upsampling_by_tables_is_torchs(before, after):
+    torch.manual_seed(0)
+    maps = torch.randn(2, 3, *before)
+    tables = [gpu_layers.corner_taps(*sides, maps.device) for sides in zip(before, after, strict=True)]
+    expected = functional.interpolate(maps, after, mode="bilinear", align_corners=True)
+    assert torch.allclose(gpu_layers.upsampled(maps, *tables), expected, atol=1e-5)
+    half = gpu_layers.upsampled(maps.half(), *tables)
+    assert half.dtype == torch.float16 and torch.allclose(half.float(), expected, atol=4e-3)
+
+
+@pytest.mark.parametrize("size", [(64, 64), (67, 93), (90, 101), (369, 640)])
+@torch.inference_mode()
+def test_a_convolution_with_a_stride_goes_over_tiles(size):
+    torch.manual_seed(0)
+    conv = nn.Conv2d(3, 8, 11, 4, 2)
+    pictures = torch.randn(2, 3, *size)
+    assert torch.allclose(lpips.by_tiles(conv, pictures, 4, 2), conv(pictures), atol=1e-5)
+
+
+@torch.inference_mode()
+def test_lpips_is_the_same_in_compiled_code(compiling):
+    torch.manual_seed(0)
+    network = lpips.Lpips(lpips.ALEX).eval()
+    pictures = torch.randint(0, 256, (2, 3, 75, 131)).float()
+    expected = network._distance(pictures, pictures.flip(2))
+    compiling()
+    assert torch.allclose(network._distance(pictures, pictures.flip(2)), expected, rtol=1e-5)
