@@ -64,9 +64,7 @@ def kernel_distance(
     # Studentised, a mean is off by (2 t² + 1) / 6 of its skew, and a U-statistic by (t² + 1) / 2 of this beside it.
     between_pairs = 2 * float(contributions @ second @ contributions) / max(first, 1e-300) ** 1.5
     by_scene = dict(zip(sets.names, contributions.tolist(), strict=True))
-    return SetDistance(
-        value, error, sets.fewest, value, by_scene, sets.fewest - 1.0, 1.5 * between_pairs
-    )
+    return SetDistance(value, error, sets.fewest, value, by_scene, sets.fewest - 1.0, 1.5 * between_pairs)
 
 
 @dataclass(frozen=True)
