@@ -80,7 +80,7 @@ class Sums:
 
 @cache
 def digest_of(*modules: ModuleType) -> str:
-    """Of the code of modules, without docstrings, comments and blank lines."""
+    """Of the code of modules, without docstrings, comments and white space."""
     kept = []
     for module in modules:
         source = Path(module.__file__ or "").read_text(encoding="utf-8")
@@ -92,8 +92,8 @@ def digest_of(*modules: ModuleType) -> str:
                 if isinstance(text, ast.Constant) and isinstance(text.value, str):
                     docstrings.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
         lines = (line.strip() for number, line in enumerate(source.splitlines(), 1) if number not in docstrings)
-        kept += [line for line in lines if line and not line.startswith("#")]
-    return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:16]
+        kept += ["".join(line.split()) for line in lines if not line.startswith("#")]
+    return hashlib.sha256("".join(kept).encode()).hexdigest()[:16]
 
 
 def code_digest(distance: str) -> str:
@@ -255,10 +255,41 @@ def _block(task: tuple[Cell, int, int]) -> tuple[Cell, int, Sums | None]:
     return cell, first, simulate(cell, first, draws) if time.time() < _deadline else None
 
 
+def sentences(stored: list[dict]) -> list[str]:
+    """What the simulations and the draws of halves say in all."""
+    lines = []
+    for distance, formula in FORMULAS.items():
+        rows = [
+            row for row in stored
+            if row["distance"] == distance and row["n"] >= formula.least_scenes(row["dimensions"])
+        ]  # fmt: skip
+        coverages, draws = sorted(row["coverage"] for row in rows), sum(row["draws"] for row in rows)
+        inside = sum(row["sums"]["inside"] for row in rows) / draws
+        errors = sorted(row["coverage_se"] for row in rows)
+        lines.append(
+            f"- *{distance}*, from the least number of scenes on: intervals held the true distance in {inside:.1%} of "
+            f"{draws:,} draws, in the {len(rows)} settings in {coverages[0]:.1%} to {coverages[-1]:.1%} (standard "
+            f"errors {errors[0]:.1%} to {errors[-1]:.1%}). The bias was at most "
+            f"{max(abs(row['bias']) for row in rows):.1%} of the distance."
+        )
+    painted = json.loads((HERE / "fvd_painted.json").read_text(encoding="utf-8"))
+    halves = json.loads((HERE / "failures.json").read_text(encoding="utf-8"))["halves"]
+    halves += [{"distance": "fvd", "scenes": painted["scenes"], **painted["halves"]}]
+    shares = []
+    for row in halves:
+        name, share = row["distance"].upper(), row["called_different"]
+        shares.append(f"{name} in {share:.1%} of {row['draws']:,} draws of {row['scenes']:,} scenes")
+    lines.append(
+        f"- Two sets of the same worlds, without a common scene, were called different by {', '.join(shares)} each."
+    )
+    return lines
+
+
 def tables() -> str:
     """What docs/distances.md shows of the stored results."""
     stored = [json.loads(path.read_text(encoding="utf-8")) for path in HERE.glob("*-*-*.json")]
-    lines = ["| distance | dimensions | scenes | sets | draws | bias, plain | bias, corrected | coverage |"]
+    lines = [*sentences(stored), ""]
+    lines.append("| distance | dimensions | scenes | sets | draws | bias, plain | bias, corrected | coverage |")
     lines.append("|---|--:|--:|---|--:|--:|--:|--:|")
     for row in sorted(stored, key=lambda r: (r["distance"], r["dimensions"], r["n"], SHAPES.index(r["shape"]))):
         plain = f"{row['plain_bias']:+.0%}" if row["distance"] == "frechet" else "–"

@@ -131,7 +131,20 @@ def test_claims_are_the_failures_with_which_distances_grew_on_scenes_left_out() 
                 grew[min(ranks) >= 0.9].add(failure["title"])
         assert set(KINDS[id].responds_to) == grew[True] and set(KINDS[id].blind_to) == grew[False], id
         assert {"blur", "collapse", "style drifts", "lighting drifts"} <= grew[True]
-    assert not KINDS["fvd"].responds_to and not KINDS["fid"].responds_to  # not measured on so many rendered scenes
+    assert not KINDS["fid"].responds_to  # it was measured nowhere
+
+
+def test_fvd_on_as_many_scenes_as_it_needs() -> None:
+    """By `revisit.fvd` with the real I3D, beside scipy's matrix root; growth with failures, and halves of the truths."""
+    stored = json.loads((STORED / "fvd_painted.json").read_text())
+    assert stored["code"] == script("distances").code_digest("frechet"), "run benchmarks/fvd_painted.py again"
+    call, halves = stored["call"], stored["halves"]
+    assert stored["scenes"] == call["scenes"] == least_scenes(400) and stored["batch_error"] < 1e-3
+    low, high = call["interval"]
+    assert low < call["scipy"] < high and call["value"] == pytest.approx(call["scipy"], rel=0.03)
+    grew = {row["title"] for row in stored["growth"].values() if row["spearman"] >= 0.9}
+    assert set(KINDS["fvd"].responds_to) == grew and not KINDS["fvd"].blind_to and len(grew) == len(stored["growth"])
+    assert halves["draws"] >= 400 and halves["called_different"] + 2 * halves["se"] <= 0.05
 
 
 def test_halves_of_the_same_worlds_are_not_called_different() -> None:
