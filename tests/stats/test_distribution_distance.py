@@ -135,7 +135,7 @@ def test_claims_are_the_failures_with_which_distances_grew_on_scenes_left_out() 
 
 
 def test_fvd_on_as_many_scenes_as_it_needs() -> None:
-    """By `revisit.fvd` with the real I3D, beside scipy's matrix root; growth with failures, and halves of the truths."""
+    """By `revisit.fvd` with the real I3D, beside scipy's matrix root; growth with failures, and halves of truths."""
     stored = json.loads((STORED / "fvd_painted.json").read_text())
     assert stored["code"] == script("distances").code_digest("frechet"), "run benchmarks/fvd_painted.py again"
     call, halves = stored["call"], stored["halves"]
