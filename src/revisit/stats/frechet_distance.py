@@ -33,7 +33,8 @@ MOST_ROWS = 4  # of a scene that count; clips and frames of one scene are much a
 def least_scenes(dimensions: int) -> int:
     """Scenes in each set from which on the Fréchet distance of so many dimensions is given.
 
-    From there on its bias is below 5 % of distances of an eighth of the variance, and its interval covers 93 to 97 %.
+    From there on its bias is below 5 % of distances of an eighth of the variance, and its interval covers 95 % but for
+    two points more or less (docs/distances.md).
     """
     return 4 * dimensions + 32
 
