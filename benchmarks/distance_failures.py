@@ -7,11 +7,10 @@ build/distance_features; a run that was stopped goes on with the next scene. The
 
 - *failures*: the distance of clips with a failure, at five strengths, to the truth of their scenes, and Spearman's
   correlation with the strength: on the even scenes, on which claims are chosen, and on the odd ones, on which they are
-  reported. KVD and KID are asked of every failure.
+  reported;
 - *halves*: how often two random sets of truths, which have no scene in common, are called different.
 
-FVD needs more scenes (1,632) than can be rendered here. Its formula is asked of the first 16 principal components of
-the same features (`frechet_16`), for which it needs 96; the components are those of other scenes.
+KVD and KID are asked. FVD needs more scenes than can be rendered here; `fvd_painted.py` asks it on painted ones.
 
 Figures go to benchmarks/distances/failures.json, which a test reads.
 """
@@ -25,7 +24,6 @@ import multiprocessing
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from multiprocessing.pool import Pool
 from pathlib import Path
@@ -33,67 +31,29 @@ from pathlib import Path
 import numpy as np
 from distances import THREADS, code_digest
 
-from revisit.stats.distance_formulas import FRECHET, KERNEL, DistanceFormula
-from revisit.stats.distribution_distance import SetDistance, least_scenes
+from revisit.stats.distance_formulas import KERNEL
+from revisit.stats.distribution_distance import SetDistance
 from revisit.worlds.failures import FAILURES
 from revisit.worlds.film import Film
 
 STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 SIZE, FRAMES, FPS = (96, 168), 17, 8.0
-COMPONENTS = 16
-CHEAP = ("blur", "collapse", "lighting", "style", "flicker", "vanish", "partial_return")  # drawn in no time
+HALVES = (20, 60)  # scenes of each
 HERE = Path(__file__).parent
 STORE, FIGURES = HERE.parent / "build" / "distance_features", HERE / "distances" / "failures.json"
 Clip = tuple[str, float]  # failure and strength
 TRUTH: Clip = ("truth", 0.0)
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A distance, the features that it compares, and the numbers of scenes of its halves."""
-
-    formula: DistanceFormula
-    features: str  # "video", a row per clip, or "frame", a row per frame
-    halves: tuple[int, ...]
-    components: int = 0  # principal components that are taken of the features; 0: all features
-
-
-MEASURES = {
-    "kvd": Measure(KERNEL, "video", (20, 60)),
-    "kid": Measure(KERNEL, "frame", (20, 60)),
-    "frechet_16": Measure(FRECHET, "video", (least_scenes(COMPONENTS), 150), COMPONENTS),
-}
-
-
-@dataclass(frozen=True)
-class Scenes:
-    """Seeds: those with every failure, those with the cheap ones, and those with the truth alone."""
-
-    all_failures: range
-    cheap_failures: range
-    truth_only: range
-
-    @classmethod
-    def of(cls, first: int, second: int, third: int) -> Scenes:
-        """So many of each."""
-        return cls(range(first), range(first, first + second), range(first + second, first + second + third))
+MEASURES = {"kvd": "video", "kid": "frame"}  # distance -> the features that it compares: a row per clip, or per frame
 
 
 # Features, a file per scene
 
 
-def clips_of(scenes: Scenes, kinds: Sequence[str]) -> list[tuple[int, list[Clip]]]:
+def clips_of(kinds: Sequence[str]) -> list[Clip]:
     """The clips that are wanted of each scene."""
-    strengths = [strength for strength in STRENGTHS if strength]
-
-    def clips(some: Sequence[str]) -> list[Clip]:
-        return [TRUTH, ("perfect", 0.0), *((kind, strength) for kind in some for strength in strengths)]
-
-    return [
-        *((seed, clips(kinds)) for seed in scenes.all_failures),
-        *((seed, clips([kind for kind in kinds if kind in CHEAP])) for seed in scenes.cheap_failures),
-        *((seed, [TRUTH]) for seed in scenes.truth_only),
-    ]
+    return [TRUTH, ("perfect", 0.0), *((kind, strength) for kind in kinds for strength in STRENGTHS if strength)]
 
 
 def write_features(task: tuple[int, list[Clip]]) -> int:
@@ -157,10 +117,10 @@ def _name(kind: str, strength: float) -> str:
 
 
 @cache
-def stored_features(seeds: range, kind: str, strength: float, of: str) -> Mapping[int, np.ndarray]:
+def stored_features(scenes: int, kind: str, strength: float, of: str) -> Mapping[int, np.ndarray]:
     """Scene -> features of one clip, of the scenes that have it."""
     features = {}
-    for seed in seeds:
+    for seed in range(scenes):
         path = STORE / f"{seed:05d}.npz"
         if path.is_file():
             with np.load(path) as stored:
@@ -170,23 +130,11 @@ def stored_features(seeds: range, kind: str, strength: float, of: str) -> Mappin
     return features
 
 
-@cache
-def principal_components(seeds: range, of: str, count: int) -> np.ndarray:
-    """(dimensions, count) directions in which the truth of these scenes differs most."""
-    rows = np.concatenate(list(stored_features(seeds, *TRUTH, of).values())).astype(np.float64)
-    return np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][:count].T
-
-
-def distance(
-    measure: Measure, scenes: Scenes, mine: Mapping[int, np.ndarray], theirs: Mapping[int, np.ndarray]
-) -> SetDistance:
+def distance(mine: Mapping[int, np.ndarray], theirs: Mapping[int, np.ndarray]) -> SetDistance:
     """Between two sets of clips, by scene."""
     rows = [np.concatenate(list(clips.values())).astype(np.float64) for clips in (mine, theirs)]
-    if measure.components:
-        basis = principal_components(scenes.all_failures, measure.features, measure.components)
-        rows = [part @ basis for part in rows]
     names = [[scene for scene, clip in clips.items() for _ in clip] for clips in (mine, theirs)]
-    return measure.formula.compute(*rows, *names)
+    return KERNEL.compute(*rows, *names)
 
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
@@ -195,75 +143,55 @@ def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
     return round(float(np.corrcoef(*ranks)[0, 1]), 3)
 
 
-def growth(task: tuple[str, str, int, Scenes]) -> dict:
+def growth(task: tuple[str, str, int, int]) -> dict:
     """Distances of a failure at every strength to the truth of its scenes, and their rank correlation."""
     id, kind, odd, scenes = task
-    measure = MEASURES[id]
-    seeds = scenes.cheap_failures if measure.components else scenes.all_failures
     models = [
-        stored_features(seeds, kind if strength else "perfect", strength, measure.features) for strength in STRENGTHS
+        stored_features(scenes, kind if strength else "perfect", strength, MEASURES[id]) for strength in STRENGTHS
     ]
-    truth = stored_features(seeds, *TRUTH, measure.features)
+    truth = stored_features(scenes, *TRUTH, MEASURES[id])
     common = sorted(seed for seed in set(truth).intersection(*models) if seed % 2 == odd)
-    dimensions = measure.components or (truth[common[0]].shape[1] if common else 0)
-    if len(common) < measure.formula.least_scenes(dimensions):
+    if not common or len(common) < KERNEL.least_scenes(truth[common[0]].shape[1]):
         return {"scenes": len(common), "spearman": None}
-    found = [
-        distance(measure, scenes, {k: clips[k] for k in common}, {k: truth[k] for k in common}) for clips in models
-    ]
-    values = [one.value for one in found]
+    values = [distance({k: clips[k] for k in common}, {k: truth[k] for k in common}).value for clips in models]
     return {
         "scenes": len(common), "distance": [float(f"{value:.4g}") for value in values],
         "spearman": rank_correlation(STRENGTHS, values),
     }  # fmt: skip
 
 
-def halves(task: tuple[str, int, int, int, Scenes]) -> int:
+def halves(task: tuple[str, int, int, int, int]) -> int:
     """In how many draws two sets of truths without a common scene are called different."""
     id, size, first, draws, scenes = task
-    measure, called = MEASURES[id], 0
-    seeds = pool_of(measure, scenes)
-    truth = stored_features(seeds, *TRUTH, measure.features)
+    truth, called = stored_features(scenes, *TRUTH, MEASURES[id]), 0
     for number in range(first, first + draws):
         order = np.random.default_rng([size, number]).permutation(sorted(truth)).tolist()
         one, other = ({seed: truth[seed] for seed in part} for part in (order[:size], order[size : 2 * size]))
-        called += distance(measure, scenes, one, other).interval[0] > 0
+        called += distance(one, other).interval[0] > 0
     return int(called)
 
 
-def pool_of(measure: Measure, scenes: Scenes) -> range:
-    """Scenes whose truth is shared out into halves; principal components are of others."""
-    start = scenes.cheap_failures.start if measure.components else 0
-    return range(start, scenes.truth_only.stop)
-
-
-def all_failures(pool: Pool, scenes: Scenes, kinds: Sequence[str]) -> dict:
+def all_failures(pool: Pool, scenes: int, kinds: Sequence[str]) -> dict:
     """By failure and distance: the growth on even and on odd scenes."""
     figures: dict = {kind: {"title": FAILURES[kind].title} for kind in kinds}
-    tasks = [
-        (id, kind, odd, scenes)
-        for id, measure in MEASURES.items()
-        for kind in kinds
-        if not measure.components or kind in CHEAP
-        for odd in (0, 1)
-    ]
+    tasks = [(id, kind, odd, scenes) for id in MEASURES for kind in kinds for odd in (0, 1)]
     for (id, kind, odd, _), row in zip(tasks, pool.imap(growth, tasks), strict=True):
         figures[kind].setdefault(id, {})["left_out" if odd else "chosen_on"] = row
     return figures
 
 
-def all_halves(pool: Pool, scenes: Scenes, draws: int) -> list[dict]:
+def all_halves(pool: Pool, scenes: int, draws: int) -> list[dict]:
     """By distance and number of scenes: the share of draws in which halves are called different."""
     rows, block = [], 10
-    for id, measure in MEASURES.items():
-        seeds = stored_features(pool_of(measure, scenes), *TRUTH, measure.features)
-        for size in measure.halves:
-            if 2 * size > len(seeds):
+    for id, of in MEASURES.items():
+        count = len(stored_features(scenes, *TRUTH, of))
+        for size in HALVES:
+            if 2 * size > count:
                 continue
             tasks = [(id, size, first, min(block, draws - first), scenes) for first in range(0, draws, block)]
             share = sum(pool.imap_unordered(halves, tasks)) / draws
             rows.append({
-                "distance": id, "scenes": size, "pool": len(seeds), "draws": draws, "called_different": share,
+                "distance": id, "scenes": size, "pool": count, "draws": draws, "called_different": share,
                 "se": round(math.sqrt(share * (1 - share) / draws), 4),
             })  # fmt: skip
     return rows
@@ -279,22 +207,23 @@ def _until(deadline: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scenes", type=int, nargs=3, default=(60, 192, 128), help="all failures, cheap ones, none")
+    parser.add_argument("--scenes", type=int, default=60)
     parser.add_argument("--kinds", default=",".join(FAILURES))
     parser.add_argument("--draws", type=int, default=1000, help="of halves")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no further scenes after so long")
     given = parser.parse_args()
-    kinds, scenes = given.kinds.split(","), Scenes.of(*given.scenes)
+    kinds, scenes = given.kinds.split(","), given.scenes
     os.environ.update(dict.fromkeys(THREADS, "1"))  # of the workers
     context = multiprocessing.get_context("spawn")
     started = time.monotonic()
     with context.Pool(given.workers, initializer=_until, initargs=(time.time() + given.seconds,)) as pool:
-        for number, _ in enumerate(pool.imap_unordered(write_features, clips_of(scenes, kinds)), 1):
+        tasks = [(seed, clips_of(kinds)) for seed in range(scenes)]
+        for number, _ in enumerate(pool.imap_unordered(write_features, tasks), 1):
             if number % 40 == 0:
                 print(f"{number} scenes, {time.monotonic() - started:.0f} s", flush=True)
         figures = {
-            "code": code_digest(), "strengths": STRENGTHS, "failures": all_failures(pool, scenes, kinds),
+            "code": code_digest("kernel"), "strengths": STRENGTHS, "failures": all_failures(pool, scenes, kinds),
             "halves": all_halves(pool, scenes, given.draws),
         }  # fmt: skip
     FIGURES.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")

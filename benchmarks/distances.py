@@ -26,17 +26,18 @@ from types import ModuleType
 
 import numpy as np
 
-from revisit.stats import distance_formulas, distribution_distance
-from revisit.stats.distance_formulas import FRECHET, KERNEL
-from revisit.stats.distribution_distance import SetDistance, least_scenes, least_scenes_of_kernel
+from revisit.stats import distribution_distance, frechet_distance, kernel_distance
+from revisit.stats.distance_formulas import FRECHET, KERNEL, DistanceFormula
+from revisit.stats.distribution_distance import SetDistance
 
 HERE = Path(__file__).with_suffix("")
 PAGE, MARK = Path(__file__).parents[1] / "docs" / "distances.md", "<!-- benchmarks/distances.py --page -->"
 SIZES = (16, 64, 400)
 SEED = 20261117  # nothing was chosen on these draws
-BLOCK = 10  # draws that a worker makes at a time
+BLOCK = 5  # draws that a worker makes at a time
 SEVERAL_CLIPS = "two clips a scene"
 SHAPES = ("even", "decaying", "paired", SEVERAL_CLIPS, "heavy tails")
+FORMULAS: dict[str, DistanceFormula] = {"frechet": FRECHET, "kernel": KERNEL}
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -79,7 +80,7 @@ class Sums:
 
 @cache
 def digest_of(*modules: ModuleType) -> str:
-    """Of the code of modules, without docstrings, comments and blank lines."""
+    """Of the code of modules, without docstrings, comments and white space."""
     kept = []
     for module in modules:
         source = Path(module.__file__ or "").read_text(encoding="utf-8")
@@ -91,15 +92,13 @@ def digest_of(*modules: ModuleType) -> str:
                 if isinstance(text, ast.Constant) and isinstance(text.value, str):
                     docstrings.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
         lines = (line.strip() for number, line in enumerate(source.splitlines(), 1) if number not in docstrings)
-        kept += [line for line in lines if line and not line.startswith("#")]
-    return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:16]
+        kept += ["".join(line.split()) for line in lines if not line.startswith("#")]
+    return hashlib.sha256("".join(kept).encode()).hexdigest()[:16]
 
 
-def code_digest(cell: Cell | None = None) -> str:
-    """Of the code of the distances; for Fréchet's, where scenes have several clips, also of what is made of these."""
-    if cell is not None and cell.distance == "frechet" and cell.shape == SEVERAL_CLIPS:
-        return digest_of(distribution_distance, distance_formulas)
-    return digest_of(distribution_distance)
+def code_digest(distance: str) -> str:
+    """Of the code of a distance."""
+    return digest_of(distribution_distance, frechet_distance if distance == "frechet" else kernel_distance)
 
 
 def spreads(dimensions: int, shape: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -163,7 +162,7 @@ def true_distance(dimensions: int, shape: str, kernel: bool) -> float:
 def simulate(cell: Cell, first: int, draws: int) -> Sums:
     """Sums over so many draws from the first on; each draw has a seed of its own."""
     kernel = cell.distance == "kernel"
-    true, compute = true_distance(cell.dimensions, cell.shape, kernel), (KERNEL if kernel else FRECHET).compute
+    true, compute = true_distance(cell.dimensions, cell.shape, kernel), FORMULAS[cell.distance].compute
     sums = Sums()
     for number in range(first, first + draws):
         rng = np.random.default_rng([SEED, cell.dimensions, cell.n, SHAPES.index(cell.shape), kernel, number])
@@ -181,7 +180,7 @@ def summary(cell: Cell, sums: Sums) -> dict:
         **asdict(cell), "draws": count, "true": round(true, 4), "plain_bias": round(sums.plain / count / true - 1, 4),
         "bias": round(mean / true - 1, 4), "bias_se": round(spread / true / math.sqrt(count), 4),
         "sd": round(spread, 4), "error": round(math.sqrt(sums.error / count), 4), "coverage": round(coverage, 4),
-        "coverage_se": round(math.sqrt(coverage * (1 - coverage) / count), 4), "code": code_digest(cell),
+        "coverage_se": round(math.sqrt(coverage * (1 - coverage) / count), 4), "code": code_digest(cell.distance),
         "sums": asdict(sums),
     }  # fmt: skip
 
@@ -189,28 +188,26 @@ def summary(cell: Cell, sums: Sums) -> dict:
 def cells() -> list[Cell]:
     """All simulations: once, twice and four times the least number of scenes, and every shape at the least."""
     some = []
-    for distance, least in (("frechet", least_scenes), ("kernel", least_scenes_of_kernel)):
-        some += [Cell(distance, d, least(d) * times, "even") for d in SIZES for times in (1, 2, 4)]
-        some += [Cell(distance, d, least(d), shape) for d in SIZES for shape in SHAPES[1:]]
+    for distance, formula in FORMULAS.items():
+        for d in SIZES:
+            least = formula.least_scenes(d)
+            some += [Cell(distance, d, least * times, "even") for times in (1, 2, 4)]
+            some += [Cell(distance, d, least, shape) for shape in SHAPES[1:]]
     return [*some, Cell("frechet", 400, 50, "even"), Cell("frechet", 400, 200, "even")]
 
 
 def goal(cell: Cell, draws: int) -> int:
-    """How many draws a cell gets: more where they are cheap, fewer where each takes seconds or gives no number."""
-    if cell.distance == "kernel" and cell.n <= 80:
-        return 4 * draws
-    if cell.distance == "kernel" or cell.dimensions < 400:
-        return draws
-    if cell.n < least_scenes(cell.dimensions):
+    """How many draws a cell gets: fewer where each takes a second, and where the distance is not given."""
+    if cell.n < FORMULAS[cell.distance].least_scenes(cell.dimensions):
         return draws // 10
-    return draws if cell.shape == "even" and cell.n <= 2 * least_scenes(cell.dimensions) else 2 * draws // 5
+    return 2 * draws // 5 if cell.distance == "frechet" and cell.dimensions >= 400 else draws
 
 
 def stored_sums(cell: Cell) -> Sums:
     """What earlier runs of this code left."""
     path = HERE / cell.file_name
     row = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return Sums(**row["sums"]) if row.get("code") == code_digest(cell) and "sums" in row else Sums()
+    return Sums(**row["sums"]) if row.get("code") == code_digest(cell.distance) and "sums" in row else Sums()
 
 
 def run(chosen: list[Cell], draws: int, workers: int, seconds: float) -> None:
@@ -258,10 +255,41 @@ def _block(task: tuple[Cell, int, int]) -> tuple[Cell, int, Sums | None]:
     return cell, first, simulate(cell, first, draws) if time.time() < _deadline else None
 
 
+def sentences(stored: list[dict]) -> list[str]:
+    """What the simulations and the draws of halves say in all."""
+    lines = []
+    for distance, formula in FORMULAS.items():
+        rows = [
+            row for row in stored
+            if row["distance"] == distance and row["n"] >= formula.least_scenes(row["dimensions"])
+        ]  # fmt: skip
+        coverages, draws = sorted(row["coverage"] for row in rows), sum(row["draws"] for row in rows)
+        inside = sum(row["sums"]["inside"] for row in rows) / draws
+        errors = sorted(row["coverage_se"] for row in rows)
+        lines.append(
+            f"- *{distance}*, from the least number of scenes on: intervals held the true distance in {inside:.1%} of "
+            f"{draws:,} draws, in the {len(rows)} settings in {coverages[0]:.1%} to {coverages[-1]:.1%} (standard "
+            f"errors {errors[0]:.1%} to {errors[-1]:.1%}). The bias was at most "
+            f"{max(abs(row['bias']) for row in rows):.1%} of the distance."
+        )
+    painted = json.loads((HERE / "fvd_painted.json").read_text(encoding="utf-8"))
+    halves = json.loads((HERE / "failures.json").read_text(encoding="utf-8"))["halves"]
+    halves += [{"distance": "fvd", "scenes": painted["scenes"], **painted["halves"]}]
+    shares = []
+    for row in halves:
+        name, share = row["distance"].upper(), row["called_different"]
+        shares.append(f"{name} in {share:.1%} of {row['draws']:,} draws of {row['scenes']:,} scenes")
+    lines.append(
+        f"- Two sets of the same worlds, without a common scene, were called different by {', '.join(shares)} each."
+    )
+    return lines
+
+
 def tables() -> str:
     """What docs/distances.md shows of the stored results."""
     stored = [json.loads(path.read_text(encoding="utf-8")) for path in HERE.glob("*-*-*.json")]
-    lines = ["| distance | dimensions | scenes | sets | draws | bias, plain | bias, corrected | coverage |"]
+    lines = [*sentences(stored), ""]
+    lines.append("| distance | dimensions | scenes | sets | draws | bias, plain | bias, corrected | coverage |")
     lines.append("|---|--:|--:|---|--:|--:|--:|--:|")
     for row in sorted(stored, key=lambda r: (r["distance"], r["dimensions"], r["n"], SHAPES.index(r["shape"]))):
         plain = f"{row['plain_bias']:+.0%}" if row["distance"] == "frechet" else "–"

@@ -1,14 +1,15 @@
-"""FVD itself, by `revisit.fvd` with the real I3D, on more scenes than it needs; needs a GPU.
+"""FVD itself, by `revisit.fvd` with the real I3D, on as many scenes as it needs; made for a GPU.
 
-    python benchmarks/fvd_painted.py [--scenes 1632] [--workers 16]
+    python benchmarks/fvd_painted.py [--scenes 1632] [--workers 16] [--seconds 150]
 
-Scenes are painted walls along which a view slides, each with colours, grain and speed of its own: they cost nothing to
-draw. Features of all clips are stored in build/fvd_features, so that a run that was stopped goes on. Figures:
+Rendering 1,632 worlds takes hours. Scenes here are painted walls along which a camera turns, away and back, each with
+colours, grain and speed of its own; failures are those of `revisit world render` that need no more than the frames and
+the camera. Features of all clips are stored in build/fvd_features, so that a run that was stopped goes on. Figures:
 
-- *call*: `revisit.fvd` of blurred clips to sharp ones of other scenes, beside the Fréchet distance of the stored
+- *call*: `revisit.fvd` of blurred clips to the truth of other scenes, beside the Fréchet distance of the stored
   features by scipy's matrix root, extrapolated in the same way from fresh halves;
-- *growth*: FVD at four strengths of blur and of fading colours, and Spearman's correlation with the strength;
-- *halves*: how often two halves of the sharp clips are called different.
+- *growth*: FVD at four strengths of each failure, and Spearman's correlation with the strength;
+- *halves*: how often two halves of the truths are called different.
 
 They go to benchmarks/distances/fvd_painted.json, which a test reads.
 """
@@ -20,9 +21,12 @@ import json
 import math
 import multiprocessing
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -30,17 +34,43 @@ from distance_failures import rank_correlation
 from distances import THREADS, code_digest
 
 import revisit
-from revisit.core import load_all
-from revisit.stats.distribution_distance import frechet_distance, least_scenes
+from revisit.core import Frame, load_all
+from revisit.stats.frechet_distance import frechet_distance, least_scenes
+from revisit.worlds.failures import FAILURES, generate
 
-SIDE, FRAMES = 112, 16
+SIDE, FRAMES, BLOCK, BATCH = 112, 16, 48, 16
+KINDS = ("blur", "collapse", "flicker", "style", "lighting")
 STRENGTHS = (0.0, 1 / 3, 2 / 3, 1.0)
 HERE = Path(__file__).parent
 STORE, FIGURES = HERE.parent / "build" / "fvd_features", HERE / "distances" / "fvd_painted.json"
+Kind = tuple[str, float]  # failure and strength
+TRUTH, PERFECT = ("truth", 0.0), ("perfect", 0.0)  # they differ by noise alone
 
 
-def sharp(seed: int) -> np.ndarray:
-    """A view that slides along a painted wall: (16, 112, 112, 3) bytes."""
+@dataclass(frozen=True)
+class PaintedFilm:
+    """A camera that turns along a painted wall and back: what failures ask of a film."""
+
+    frames: np.ndarray
+    poses: np.ndarray
+    world: SimpleNamespace
+    phases: tuple[int, int] = (5, 11)
+
+    @property
+    def K(self) -> np.ndarray:
+        """Of a camera that sees as far to each side as the wall is away."""
+        return np.array([[SIDE / 2, 0, SIDE / 2], [0, SIDE / 2, SIDE / 2], [0, 0, 1]])
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def truth(self, frame: int) -> SimpleNamespace:
+        """The picture of a frame; nothing stands in front of the wall."""
+        return SimpleNamespace(rgb=self.frames[frame], mask=np.zeros((SIDE, SIDE), np.uint8))
+
+
+def painted(seed: int) -> PaintedFilm:
+    """The film of a scene: 16 frames of 112 pixels."""
     rng = np.random.default_rng([9, seed])
     width = 3 * SIDE
     wall = np.zeros((SIDE, width, 3), np.float32)
@@ -52,31 +82,26 @@ def sharp(seed: int) -> np.ndarray:
         centre = int(rng.integers(width)), int(rng.integers(SIDE))
         cv2.circle(wall, centre, int(rng.integers(5, 30)), rng.uniform(0, 2, 3).tolist(), -1, cv2.LINE_AA)
     wall = np.clip(wall / 2 * tint, 0, 1)
-    far = rng.uniform(0.3, 2) * SIDE
-    turns = np.abs(np.sin(np.linspace(0, np.pi * rng.uniform(0.5, 1.5), FRAMES)))
-    return np.stack([wall[:, int(x) : int(x) + SIDE] * 255 for x in far * turns]).astype(np.uint8)
+    offsets = rng.uniform(0.3, 2) * SIDE * np.abs(np.sin(np.linspace(0, np.pi * rng.uniform(0.5, 1.5), FRAMES)))
+    frames = np.stack([wall[:, int(x) : int(x) + SIDE] * 255 for x in offsets]).astype(np.uint8)
+    poses = np.tile(np.eye(4), (FRAMES, 1, 1))
+    for pose, angle in zip(poses, np.arctan(offsets / SIDE), strict=True):
+        pose[:3, :3] = [[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]]
+    return PaintedFilm(frames, poses, SimpleNamespace(seed=seed))
 
 
-def blur(frames: np.ndarray, strength: float) -> np.ndarray:
-    """Out of focus, by up to 3 pixels."""
-    return np.stack([cv2.GaussianBlur(frame, (0, 0), max(3 * strength, 1e-3)) for frame in frames])
-
-
-def fade(frames: np.ndarray, strength: float) -> np.ndarray:
-    """Colours that fade to grey over the clip."""
-    grey = frames.mean(axis=-1, keepdims=True)
-    share = strength * np.linspace(0, 1, len(frames))[:, None, None, None]
-    return np.round(frames + share * (grey - frames)).astype(np.uint8)
-
-
-FAILURES: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {"blur": blur, "fade": fade}
+def clip(seed: int, kind: Kind) -> np.ndarray:
+    """The frames of a scene as a model with this failure makes them."""
+    name, strength = kind
+    model = "perfect" if kind == TRUTH else name
+    return np.stack(list(generate(model, painted(seed), strength, seed=int(kind != TRUTH))))
 
 
 class Clips(Sequence[np.ndarray]):
     """Clips that are drawn when they are asked for."""
 
-    def __init__(self, seeds: range, kind: str = "", strength: float = 0.0) -> None:
-        self.seeds, self.kind, self.strength = seeds, kind, strength
+    def __init__(self, seeds: range, kind: Kind) -> None:
+        self.seeds, self.kind = seeds, kind
 
     def __len__(self) -> int:
         return len(self.seeds)
@@ -84,50 +109,81 @@ class Clips(Sequence[np.ndarray]):
     def __getitem__(self, number: int) -> np.ndarray:
         if number >= len(self):
             raise IndexError(number)
-        frames = sharp(self.seeds[number])
-        return FAILURES[self.kind](frames, self.strength) if self.strength else frames
+        return clip(self.seeds[number], self.kind)
 
 
-Block = tuple[int, int, str, float]  # first scene, scenes, failure, strength
+# Features, a file for some clips
 
 
-def blocks(scenes: int, kind: str, strength: float) -> list[Block]:
-    """Some clips each."""
-    return [(first, min(48, scenes - first), kind, strength) for first in range(0, scenes, 48)]
+@dataclass(frozen=True)
+class Block:
+    """Some clips of a kind."""
+
+    first: int
+    count: int
+    kind: Kind
+
+    @property
+    def path(self) -> Path:
+        """Of their features."""
+        return STORE / f"{self.kind[0]}@{self.kind[1]:.3g}-{self.first:05d}-{self.count}.npy"
 
 
-def path_of(block: Block) -> Path:
-    """Of the features of some clips."""
-    first, count, kind, strength = block
-    return STORE / f"{kind}{strength:.3g}-{first:05d}-{count}.npy"
+def blocks(scenes: int, kind: Kind) -> list[Block]:
+    """All clips of a kind."""
+    return [Block(first, min(BLOCK, scenes - first), kind) for first in range(0, scenes, BLOCK)]
 
 
-def write_features(block: Block) -> None:
-    """Compute and store the features of some clips that are not there yet."""
-    from revisit.set_distances import _video_features
+def logits(clips: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+    """What `small.video` observes of each clip, several at a time."""
+    import torch
 
-    path = path_of(block)
-    if path.is_file():
-        return
+    from revisit.networks import i3d, runtime
+    from revisit.observers.video import middle_square
+
+    for some in runtime.in_batches(clips, BATCH):
+        pixels = np.stack([[middle_square(Frame(k, 0.0, rgb)) for k, rgb in enumerate(frames)] for frames in some])
+        with runtime.inference():
+            levels = torch.from_numpy(pixels).to(runtime.device()).float() / 127.5 - 1  # (B, T, H, W, 3)
+            yield from runtime.numbers(runtime.network(i3d.ID, i3d.build)(levels.permute(0, 4, 1, 2, 3)))
+
+
+def write_features(block: Block) -> bool:
+    """Compute and store the features of some clips that are not there yet; False when time is up."""
+    if block.path.is_file():
+        return True
+    if time.time() > _deadline:
+        return False
     load_all()
-    first, count, kind, strength = block
-    extract = _video_features(FRAMES)
-    rows = [extract(clip).units["feature"] for clip in Clips(range(first, first + count), kind, strength)]
+    cv2.setNumThreads(1)
+    rows = np.stack(list(logits([clip(seed, block.kind) for seed in range(block.first, block.first + block.count)])))
     STORE.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.npy")
-    np.save(part, np.stack(rows))
-    part.replace(path)
+    part = block.path.with_suffix(f".{os.getpid()}.npy")
+    np.save(part, rows)
+    part.replace(block.path)
+    return True
 
 
-def features(scenes: int, kind: str, strength: float) -> np.ndarray:
+@cache
+def features(scenes: int, kind: Kind) -> np.ndarray:
     """Stored features of all clips of a kind."""
-    return np.concatenate([np.load(path_of(block)) for block in blocks(scenes, kind, strength)]).astype(np.float64)
+    return np.concatenate([np.load(block.path) for block in blocks(scenes, kind)]).astype(np.float64)
+
+
+def batch_error(scenes: int) -> float:
+    """Largest difference between stored features and what `revisit.observe` gives, as a share of their spread."""
+    stored = features(2 * scenes, TRUTH)
+    rows = [revisit.observe(clip(seed, TRUTH), "small.video", taken=FRAMES).logits[0] for seed in range(4)]
+    return float(np.abs(stored[:4] - rows).max() / stored.std())
+
+
+# Figures
 
 
 def call(scenes: int) -> revisit.DistanceEstimate:
-    """What a user calls: blurred clips, and sharp ones of other scenes."""
+    """What a user calls: blurred clips, and the truth of other scenes."""
     load_all()
-    return revisit.fvd(Clips(range(scenes), "blur", STRENGTHS[1]), Clips(range(scenes, 2 * scenes)))
+    return revisit.fvd(Clips(range(scenes), ("blur", STRENGTHS[1])), Clips(range(scenes, 2 * scenes), TRUTH))
 
 
 def scipy_distance(a: np.ndarray, b: np.ndarray) -> float:
@@ -139,8 +195,9 @@ def scipy_distance(a: np.ndarray, b: np.ndarray) -> float:
     return float(apart @ apart + np.trace(first + second - 2 * sqrtm(first @ second).real))
 
 
-def extrapolated(a: np.ndarray, b: np.ndarray) -> float:
+def extrapolated(task: tuple[np.ndarray, np.ndarray]) -> float:
     """2 D(n) - D(n / 2), with halves drawn anew."""
+    a, b = task
     halves = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -151,57 +208,79 @@ def extrapolated(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def halves_differ(task: tuple[int, int, int]) -> int:
-    """In how many draws two halves of the sharp clips are called different."""
+    """In how many draws two halves of the truths are called different."""
     scenes, first, draws = task
-    rows, called = features(2 * scenes, "", 0.0), 0
+    rows, called = features(2 * scenes, TRUTH), 0
     for number in range(first, first + draws):
         order = np.random.default_rng([3, number]).permutation(len(rows))
         called += frechet_distance(rows[order[:scenes]], rows[order[scenes:]]).interval[0] > 0
     return int(called)
 
 
-def growth(task: tuple[int, str]) -> list[float]:
-    """FVD of a failure to the sharp clips of the same scenes, at every strength."""
+def distance_to_truth(task: tuple[int, Kind]) -> dict:
+    """FVD of a failure to the truth of the same scenes."""
     scenes, kind = task
-    truth, names = features(2 * scenes, "", 0.0)[:scenes], range(scenes)
-    sets = [truth if not strength else features(scenes, kind, strength) for strength in STRENGTHS]
-    return [frechet_distance(clips, truth, names, names).value for clips in sets]
+    found = frechet_distance(features(scenes, kind), features(2 * scenes, TRUTH)[:scenes], range(scenes), range(scenes))
+    return {"value": round(found.value, 4), "interval": [round(end, 4) for end in found.interval]}
+
+
+_deadline = math.inf
+
+
+def _until(deadline: float) -> None:
+    global _deadline
+    _deadline = deadline
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenes", type=int, default=least_scenes(400))
+    parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--draws", type=int, default=400, help="of halves")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=float, default=1e9, help="compute no further features after so long")
+    parser.add_argument("--out", type=Path, default=FIGURES, help="where the figures go")
     given = parser.parse_args()
-    scenes = given.scenes
+    scenes, kinds = given.scenes, given.kinds.split(",")
     os.environ.update(dict.fromkeys(THREADS, "1"))  # of the workers
-    failures = [(kind, strength) for kind in FAILURES for strength in STRENGTHS[1:]]
-    todo = [*blocks(2 * scenes, "", 0.0), *(block for one in failures for block in blocks(scenes, *one))]
-    with multiprocessing.get_context("spawn").Pool(given.workers) as pool:
+    models = [PERFECT, *((kind, strength) for kind in kinds for strength in STRENGTHS[1:])]
+    todo = [*blocks(2 * scenes, TRUTH), *(block for model in models for block in blocks(scenes, model))]
+    started = time.monotonic()
+    with multiprocessing.get_context("spawn").Pool(given.workers, _until, (time.time() + given.seconds,)) as pool:
         answering = pool.apply_async(call, [scenes])
-        for number, _ in enumerate(pool.imap_unordered(write_features, todo), 1):
-            if number % 50 == 0:
-                print(f"{number} of {len(todo)} blocks", flush=True)
-        curves = dict(zip(FAILURES, pool.imap(growth, [(scenes, kind) for kind in FAILURES]), strict=True))
+        complete = list(pool.imap(write_features, todo))
+        print(f"features: {sum(complete)} of {len(todo)} blocks, {time.monotonic() - started:.0f} s", flush=True)
+        left = {block.kind for block, done in zip(todo, complete, strict=True) if not done}
+        if left & {TRUTH, PERFECT, ("blur", STRENGTHS[1])}:
+            raise SystemExit("stopped by --seconds before the truths were complete; the same command goes on")
+        kinds = [kind for kind in kinds if not any((kind, strength) in left for strength in STRENGTHS)]
+        tasks = [(scenes, (kind, strength) if strength else PERFECT) for kind in kinds for strength in STRENGTHS]
+        curves = pool.map_async(distance_to_truth, tasks, chunksize=1)
         steps = [(scenes, first, min(5, given.draws - first)) for first in range(0, given.draws, 5)]
-        share = sum(pool.imap_unordered(halves_differ, steps)) / given.draws
-        answer = answering.get()
-    sharp_clips, blurred = features(2 * scenes, "", 0.0)[scenes:], features(scenes, "blur", STRENGTHS[1])
-    stored = {
-        "code": code_digest(), "scenes": scenes, "strengths": STRENGTHS,
-        "call": {**asdict(answer), "scipy": extrapolated(blurred, sharp_clips)},
-        "growth": {
-            kind: {"distance": [round(value, 4) for value in curve], "spearman": rank_correlation(STRENGTHS, curve)}
-            for kind, curve in curves.items()
-        },
-        "halves": {
-            "draws": given.draws, "called_different": share,
-            "se": round(math.sqrt(share * (1 - share) / given.draws), 4),
-        },
-    }  # fmt: skip
-    FIGURES.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(stored), flush=True)
+        counts = pool.map_async(halves_differ, steps, chunksize=1)
+        by_scipy = pool.map_async(
+            extrapolated, [(features(scenes, ("blur", STRENGTHS[1])), features(2 * scenes, TRUTH)[scenes:])]
+        )
+        rows, share, answer = curves.get(), sum(counts.get()) / given.draws, answering.get()
+        growth = {}
+        for place, kind in enumerate(kinds):
+            some = rows[place * len(STRENGTHS) : (place + 1) * len(STRENGTHS)]
+            growth[kind] = {
+                "title": FAILURES[kind].title, "distance": [row["value"] for row in some],
+                "interval": [row["interval"] for row in some],
+                "spearman": rank_correlation(STRENGTHS, [row["value"] for row in some]),
+            }  # fmt: skip
+        stored = {
+            "code": code_digest("frechet"), "scenes": scenes, "strengths": STRENGTHS,
+            "call": {**asdict(answer), "scipy": by_scipy.get()[0]}, "growth": growth,
+            "halves": {
+                "draws": given.draws, "called_different": share,
+                "se": round(math.sqrt(share * (1 - share) / given.draws), 4),
+            },
+            "batch_error": batch_error(scenes),
+        }  # fmt: skip
+    given.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    print(f"{time.monotonic() - started:.0f} s", json.dumps(stored), flush=True)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def sliding(seed: int, blur: float = 0.0, frames: int = 16) -> np.ndarray:
 def test_fvd_says_what_it_rests_on_and_refuses_few_scenes(tmp_path: Path, small_weights: Path) -> None:
     for seed in (0, 1):
         encode_mp4(tmp_path / "clips" / f"{seed}.mp4", sliding(seed), 8.0)
-    answer = revisit.fvd(tmp_path / "clips", sliding(2)[None])
+    answer = revisit.fvd(tmp_path / "clips", ["nowhere.mp4"])  # a refusal does not wait for all clips to be read
     assert answer.value is None and answer.interval is None
     assert answer.unscored == "1632 scenes are needed, and there are 1"
     assert (answer.n, answer.reference_n, answer.scenes, answer.dimensions) == (2, 1, 1, 400)

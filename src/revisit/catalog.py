@@ -100,13 +100,14 @@ def _distance_card(id: str) -> Card:
     from revisit.results.distances import KINDS
 
     kind = KINDS[id]
-    needed = {dimensions: kind.formula.least_scenes(dimensions) for dimensions in (16, 64, 400, 1280)}
+    sizes = (400,) if kind.metric == "video_action" else (768, 1280)  # of the networks of the sets
+    needed = {dimensions: kind.formula.least_scenes(dimensions) for dimensions in sizes}
     return {
         "kind": "distance", "id": id, "title": kind.title, "description": kind.description, "features": kind.features,
         "better": "lower", "compares": "the clips of a model, as a set, with the truth of their scenes",
         "least_scenes": ", ".join(f"{scenes} for {dimensions} dimensions" for dimensions, scenes in needed.items()),
         "interval": "95 %, over scenes", "recorded_by": kind.metric, "python": f"revisit.{id}(videos, reference)",
-        "paper": kind.paper, "responds_to": list(kind.responds_to),
+        "paper": kind.paper, "responds_to": list(kind.responds_to) or ["not measured"],
         "blind_to": ["memory: whether a place is the same after the camera came back", *kind.blind_to],
         "page": "docs/distances.md",
     }  # fmt: skip

@@ -6,7 +6,7 @@ distance below the number of scenes that a simulation supports is not given (doc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -219,17 +219,16 @@ def _clips(videos: Videos) -> Sequence[Any]:
     return sorted(path for path in Path(videos).rglob("*") if path.is_file() and is_clip_file(path))
 
 
-def _features(videos: Sequence[Any], extract: Extract) -> tuple[list[np.ndarray], Mapping[str, Any]]:
+def _features(videos: Iterable[Any], extract: Extract, name: str) -> tuple[list[np.ndarray], Mapping[str, Any]]:
     rows: list[np.ndarray] = []
     facts: Mapping[str, Any] = {}
     for number, video in enumerate(videos):
         answer = extract(video)
         if not isinstance(answer, Score) or answer.units is None:
-            raise UsageError(f"video {number} has no features: {answer.sentence}")
+            way_out = "leave it out (fvd and kvd also take frames=, 9 or more)"
+            raise UsageError(f"{name} {number} has no features: {answer.sentence}; {way_out}")
         rows.append(np.atleast_2d(answer.units["feature"]))
         facts = answer.facts
-    if not rows:
-        raise UsageError("a set of videos is empty; a distance is between two sets of some")
     return rows, facts
 
 
@@ -247,12 +246,14 @@ def _estimate(
     for what, count, named in (("videos", len(videos), names), ("references", len(reference), true_names)):
         if len(named) != count:
             raise UsageError(f"{count} {what} have {len(named)} scenes; name one for each")
-    mine, facts = _features(videos, extract)
-    theirs, _ = _features(reference, extract)
-    fewest, dimensions = min(len(set(names)), len(set(true_names))), mine[0].shape[1]
+    if not names or not true_names:
+        raise UsageError("a set of videos is empty; a distance is between two sets of some")
+    first, facts = _features([videos[0]], extract, "video")  # before all others: a refusal need not wait for them
+    fewest, dimensions = min(len(set(names)), len(set(true_names))), first[0].shape[1]
     needed, network = formula.least_scenes(dimensions), str(facts["maker"])
     value, interval, unscored = None, None, f"{needed} scenes are needed, and there are {fewest}"
     if fewest >= needed:
+        mine, theirs = _features(videos, extract, "video")[0], _features(reference, extract, "reference")[0]
         distance = formula.compute(
             np.concatenate(mine), np.concatenate(theirs), _spread(names, mine), _spread(true_names, theirs)
         )

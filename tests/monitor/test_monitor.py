@@ -12,6 +12,7 @@ import pytest
 
 import revisit
 from revisit.core import UsageError
+from revisit.monitor.checkpoint import TITLE
 from tests.benchmark_scripts import script
 from tests.conftest import PROJECT
 from tests.monitor.scenes import METRICS, forgetting, still, to_floats, truth
@@ -100,6 +101,8 @@ def test_scores_are_those_of_the_same_bytes(checkpoints) -> None:
 def test_a_static_model_does_not_win(checkpoints) -> None:
     memory = {name: checkpoint.memory.mean for name, checkpoint in checkpoints.items()}
     assert memory["remembers"] > 0.95 and checkpoints["remembers"].coverage == 1
+    sure, table = checkpoints["remembers"].memory, checkpoints["remembers"].tested  # of the same three clips
+    assert (sure.interval, sure.few_scenes) == (table.interval, table.few_scenes)
     assert memory["still"] == 0 and checkpoints["still"].coverage == 0 and checkpoints["still"].tested.mean is None
     assert (
         memory["mostly still"] < 0.4 and checkpoints["mostly still"].tested.mean > 0.95
@@ -111,27 +114,31 @@ def test_a_static_model_does_not_win(checkpoints) -> None:
 def test_pictures_are_of_the_worst_moments(checkpoints) -> None:
     first, *_ = checkpoints["mostly still"].pictures()
     assert first.caption == "0: the camera is frozen: nothing moves"
-    assert first.rgb.shape == (64, 3 * 96 + 8, 3)  # the first view, the last one, and the truth there
-    assert abs(first.rgb[:, -96:].astype(int) - truth(0)[-1]).mean() < 12  # JPEG
+    assert first.rgb.shape == (TITLE + 64, 3 * 96 + 8, 3)  # the first view, the last one, and the truth there
+    assert abs(first.rgb[TITLE:, -96:].astype(int) - truth(0)[-1]).mean() < 12  # JPEG
     assert len(checkpoints["still"].pictures(2)) == 2
 
 
 def test_cost_is_told(checkpoints) -> None:
     spent = checkpoints["forgets"].spent
     assert spent.total > spent.observers > 0 and spent.networks == 0
-    assert "s a clip, networks 0.0 s" in checkpoints["forgets"].sentence
+    assert checkpoints["forgets"].sentence.endswith("s a clip")
     assert checkpoints["forgets"].scalars()["revisit/seconds"] == spent.total
 
 
 def test_the_mean_and_its_interval_are_those_of_the_clips(checkpoints) -> None:
-    """Student's t over three scenes, by scipy."""
+    """Of yes and no Agresti's and Coull's, in closed form; else Student's t over three scenes, by scipy."""
     stats = pytest.importorskip("scipy.stats")
-    checkpoint = checkpoints["mostly still"]
-    values = [0.0, 0.0, checkpoint.results.score("2@model", "return_consistency")]
+    scalars = checkpoints["mostly still"].scalars()
+    assert checkpoints["mostly still"].results.score("2@model", "return_consistency") == 1
+    margin = stats.norm.ppf(0.975) * np.sqrt(3 / 7 * 4 / 7 / 7)  # one of three, and two of each more
+    assert scalars["revisit/memory"] == pytest.approx(1 / 3)
+    assert scalars["revisit/memory_low"] == pytest.approx(3 / 7 - margin)
+    assert scalars["revisit/memory_high"] == pytest.approx(3 / 7 + margin)
+    scalars = checkpoints["forgets"].scalars()
+    values = [checkpoints["forgets"].results.score(f"{k}@model", "motion_amount") for k in range(3)]
     low, high = stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
-    scalars = checkpoint.scalars()
-    assert scalars["revisit/memory"] == pytest.approx(np.mean(values))
-    assert scalars["revisit/memory_low"] == max(0, low) and scalars["revisit/memory_high"] == min(1, high)
+    assert (scalars["revisit/motion_amount_low"], scalars["revisit/motion_amount_high"]) == pytest.approx((low, high))
 
 
 def test_a_clip_that_is_not_finite_counts_nothing_and_ends_nothing() -> None:

@@ -10,7 +10,7 @@ import pytest
 from revisit.core import Case, Clip, Record, Series, load_all
 from revisit.results import Results
 from revisit.results.distances import distance_sentences, distance_table, model_distances
-from revisit.stats.distribution_distance import kernel_distance
+from revisit.stats.kernel_distance import kernel_distance
 
 load_all()
 DIMENSIONS = 64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,15 +12,19 @@ import numpy as np
 
 from revisit.core import Clip, MediaError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
+from revisit.core.processes import cores
 from revisit.media.array_clip import is_array_file
 from revisit.media.error_names import naming_clip
 from revisit.media.frame_folder import frame_files
 from revisit.media.orientation import is_mirrored
 
+MOST_THREADS = 8
+
 
 def clip_digest(clip: Clip) -> str:
     """SHA-256 in hex over the bytes of a video, or over the frame rate, names and bytes of a folder of frames.
 
+    Frames in memory count by their digests, which several threads work out: a monitor waits for them at every clip.
     The stretch of a clip that is not the whole file is part of it, and so are a disturbance and a display matrix that
     mirrors: evidence of such clips from before the matrix was obeyed has another address.
     """
@@ -30,8 +35,10 @@ def clip_digest(clip: Clip) -> str:
         sha256.update(f"disturbed: {clip.disturbed}\n".encode())
     if clip.frames is not None:
         rgb = clip.frames.rgb
-        sha256.update(f"frames of {rgb.shape} at {float(clip.fps or FRAME_RATE_OF_FOLDERS)!r}\n".encode())
-        sha256.update(np.ascontiguousarray(rgb).data)
+        sha256.update(f"digests of {rgb.shape} at {float(clip.fps or FRAME_RATE_OF_FOLDERS)!r}\n".encode())
+        with ThreadPoolExecutor(min(MOST_THREADS, cores())) as pool:
+            for frame_digest in pool.map(lambda frame: hashlib.sha256(frame).digest(), np.ascontiguousarray(rgb)):
+                sha256.update(frame_digest)
         return sha256.hexdigest()
     with naming_clip(clip.path):
         if is_mirrored(clip.path):

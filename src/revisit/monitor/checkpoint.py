@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,14 @@ from revisit.evidence.frames import Thumbnails
 from revisit.monitor.scoring import Spent
 from revisit.results import Cell, Results
 from revisit.results.ceilings import held_to_truth
-from revisit.results.cells import cell_of
-from revisit.results.display import ends, number
+from revisit.results.cells import hides_rare_failures, mean_of
+from revisit.results.display import FEW_SCENES, ends, number
 from revisit.results.worst_frames import worst_frame
 
 PREFIX = "revisit/"
 GAP = 4  # pixels between the pictures of a moment
-LAST = 1 << 30  # a frame behind all others: the last one is the nearest
+TITLE = 14  # pixels above each for what it is
+RANGE = (0.0, 1.0)  # of memory
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,13 @@ class Checkpoint:
         """What a person reads in the console."""
         value = number(self.memory.mean)
         between = f" ({ends(self.memory.interval)})" if self.memory.interval else ""
+        between = f" ({FEW_SCENES})" if self.memory.few_scenes else between
         clips = len(self.results.entries)
         each = self.spent.total / max(1, len(self.results.cases))
+        networks = f", networks {self.spent.networks:.1f} s" if self.spent.networks else ""
         return (
             f"memory {value}{between} by {self.metric}: {self.tested.n} of {pluralize(clips, 'clip')} tested it; "
-            f"{self.spent.total:.1f} s, {each:.2f} s a clip, networks {self.spent.networks:.1f} s"
+            f"{self.spent.total:.1f} s, {each:.2f} s a clip{networks}"
         )
 
     def scalars(self) -> dict[str, float]:
@@ -175,11 +178,11 @@ class Checkpoint:
     def _picture(self, name: str, record: Record) -> Picture:
         case, film = record.case, self.shown[record.case.id]
         frame = worst_frame(self.results, case, self.metric)
-        frame = LAST if frame is None else frame
-        parts = [_decoded(film, int(film.index[0])), _decoded(film, frame)]
+        frame = int(film.index[-1]) if frame is None else frame
+        parts = {"first view": _decoded(film, int(film.index[0])), f"frame {frame}": _decoded(film, frame)}
         truth = self.results.truth_of(case)
         if truth is not None and truth.id in self.shown:
-            parts.append(_decoded(self.shown[truth.id], frame))
+            parts["truth"] = _decoded(self.shown[truth.id], frame)
         score_text = f"{METRICS[self.metric].title} {number(record.value)}, frame {frame}"
         why = record.sentence if record.value is None else score_text
         return Picture(name, _side_by_side(parts), f"{case.clip_name}: {why}")
@@ -202,10 +205,13 @@ def memory_scores(results: Results, metric: str) -> Iterator[tuple[Record, float
 
 
 def memory_cell(results: Results, metric: str) -> Cell:
-    """The mean of them with its interval over scenes; refused clips count 0, too."""
+    """The mean of them with its interval over scenes, by the rules of tables; refused clips count 0, too."""
     values = [(value, record.case.sample) for record, value in memory_scores(results, metric)]
     values += [(0.0, entry.id) for entry in results.rejected if not entry.missing]
-    return cell_of(values, len(results.entries), (0.0, 1.0))
+    yes_or_no = {value for value, _ in values} <= set(RANGE)
+    mean, interval = mean_of(values, RANGE, two_valued=yes_or_no)
+    few = not yes_or_no and hides_rare_failures(values, interval, RANGE, higher_is_better=True)
+    return Cell(len(values), len(results.entries), mean, None if few else interval, few_scenes=few)
 
 
 def _truth_is_no_test(results: Results, case: Case, metric: str) -> bool:
@@ -223,8 +229,15 @@ def _decoded(film: Thumbnails, frame: int) -> np.ndarray:
     return bgr[..., ::-1]
 
 
-def _side_by_side(pictures: Sequence[np.ndarray]) -> np.ndarray:
-    height = min(len(picture) for picture in pictures)
-    line = np.full((height, GAP, 3), 255, np.uint8)
-    parts = [part for picture in pictures for part in (picture[:height], line)]
+def _side_by_side(pictures: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Pictures with their titles above, at the height of the lowest."""
+    import cv2
+
+    height = min(len(picture) for picture in pictures.values())
+    line = np.full((TITLE + height, GAP, 3), 255, np.uint8)
+    parts: list[np.ndarray] = []
+    for title, picture in pictures.items():
+        head = np.full((TITLE, picture.shape[1], 3), 255, np.uint8)
+        cv2.putText(head, title, (1, TITLE - 4), cv2.FONT_HERSHEY_SIMPLEX, 0.35, (0, 0, 0), 1, cv2.LINE_AA)
+        parts += [np.concatenate([head, picture[:height]]), line]
     return np.ascontiguousarray(np.concatenate(parts[:-1], axis=1))

@@ -39,7 +39,18 @@ def to_bytes(frames: Any, layout: str, value_range: ValueRange | None, name: str
     elif value_range not in (None, (0, 255)):
         raise UsageError(f"{name}: bytes range from 0 to 255; value_range={value_range} is for floats")
     order = [layout.index(axis) for axis in AXES]
-    return np.ascontiguousarray(pixels(frames.permute(order) if is_tensor else frames.transpose(order), name))
+    ordered = _in_memory(frames.permute(order)) if is_tensor else frames.transpose(order)
+    return np.ascontiguousarray(pixels(ordered, name))
+
+
+def _in_memory(frames: Any) -> Any:
+    """A tensor in the memory of the CPU; a GPU puts its bytes in order first, and writes to memory that stays put."""
+    if not frames.is_cuda:
+        return frames
+    import torch
+
+    pinned = torch.empty(frames.shape, dtype=frames.dtype, pin_memory=True)  # torch reuses it from clip to clip
+    return pinned.copy_(frames.contiguous())
 
 
 def _scaled(frames: Any, value_range: ValueRange | None, name: str, is_tensor: bool) -> Any:
@@ -50,7 +61,7 @@ def _scaled(frames: Any, value_range: ValueRange | None, name: str, is_tensor: b
         )
     frames = frames.float() if is_tensor else frames.astype(np.float32)
     low, high = value_range
-    least, most = float(frames.min()), float(frames.max())
+    least, most = map(float, frames.aminmax() if is_tensor else (frames.min(), frames.max()))
     if not (np.isfinite(least) and np.isfinite(most)):
         raise NotFinite(f"{name} has values that are not finite")
     margin = SLACK * (high - low)
@@ -58,7 +69,8 @@ def _scaled(frames: Any, value_range: ValueRange | None, name: str, is_tensor: b
         raise UsageError(f"{name}: values go from {least:.3g} to {most:.3g}, but value_range is {value_range}")
     if most <= 1 and high > 2:
         raise UsageError(f"{name}: values go from {least:.3g} to {most:.3g}: is value_range {value_range} meant?")
-    levels = (frames - low) * (255 / (high - low))
+    levels = frames - low
+    levels *= 255 / (high - low)
     if is_tensor:
         import torch
 

@@ -29,9 +29,9 @@ TITLE = "Distance to the truth, as sets of clips"
 class DistanceKind:
     """A distance between sets of clips: what it compares, by which formula, and which failures it grows with.
 
-    `responds_to` holds the rendered failures with whose strength it grew in benchmarks/distance_failures.py, on the
-    scenes on which they were chosen and on others, and `blind_to` those with whose strength it did not. FVD and FID
-    need more scenes than were rendered, and claim nothing.
+    `responds_to` holds the failures with whose strength it grew, and `blind_to` those with whose strength it did not:
+    KVD and KID on rendered worlds (benchmarks/distance_failures.py; on the scenes on which claims were chosen and on
+    others), FVD on 1,632 painted ones (benchmarks/fvd_painted.py). FID, which needs 5,152, claims nothing.
     """
 
     title: str
@@ -83,6 +83,13 @@ KINDS = {
         FRECHET,
         "Squared Fréchet distance of two normal distributions, extrapolated to infinitely many scenes.",
         "Unterthiner et al. 2018",
+        (
+            "lighting drifts",
+            "style drifts",
+            "flicker",
+            "blur",
+            "collapse",
+        ),
     ),
     "kid": DistanceKind(
         "KID",
