@@ -162,8 +162,8 @@ class RaterPages:
         """After an example: what was said, what is right, and why."""
         rater = self._rater(request)
         item = self._own_item(rater, request.path_params["id"])
-        given = next((a for a in self.store.answers() if a.item == item.id and a.rater == rater.id), None)
-        if given is None or not item.example:
+        answer_of_rater = next((a for a in self.store.answers() if a.item == item.id and a.rater == rater.id), None)
+        if answer_of_rater is None or not item.example:
             raise http_error(404, "There is no such page.")
         swap = is_swapped(self.project, item, rater.id)
         words = _words(item)
@@ -172,7 +172,7 @@ class RaterPages:
             return words.get(forms.shown_answer(item, answer, swap), answer)
 
         rows = [
-            (q.text, shown(given.answers.get(q.id, "")), shown(item.gold[q.id]))
+            (q.text, shown(answer_of_rater.answers.get(q.id, "")), shown(item.gold[q.id]))
             for q in item.questions
             if q.id in item.gold
         ]

@@ -26,12 +26,12 @@ class Videos:
 
     folder: Path
     copy: bool = False
-    kept: dict[str, None] = field(default_factory=dict)  # addresses of pictures that were asked for, in order
+    used: dict[str, None] = field(default_factory=dict)  # addresses of pictures that were asked for, in order
     folders: dict[str, Path] = field(default_factory=dict)  # without links
 
     def keep(self, address: str, picture: Callable[[], bytes]) -> None:
         """Write a picture into the folder, once."""
-        self.kept[address] = None
+        self.used[address] = None
         path = self.folder / address
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -62,16 +62,16 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
     for key, scene in book.scenes.items():
         made_from, part = made_of(book, scene, lines, missing), earlier.get(key)
         if part is None or part.made_of != made_from or copy_clips:  # a clip is copied anew
-            videos.kept.clear()
+            videos.used.clear()
             content = chunk(book.scene(key)).encode(errors="replace")
             (folder / "scenes" / f"{key}.js").write_bytes(content)
             rows = {case.id: book.row(case) for case in scene.cases}  # while its pictures are in memory
-            part = ScenePart(made_from, len(content), rows, tuple(videos.kept))
+            part = ScenePart(made_from, len(content), rows, tuple(videos.used))
         book.rows.update({case.id: (book.answers(case), part.rows[case.id]) for case in scene.cases})
         parts[key] = part
-    videos.kept.clear()
+    videos.used.clear()
     html, _ = render_page(book, by)
-    pictures = {*videos.kept, *(picture for part in parts.values() for picture in part.pictures)}
+    pictures = {*videos.used, *(picture for part in parts.values() for picture in part.pictures)}
     drop(folder, there.difference(pictures, (f"scenes/{key}.js" for key in parts)))
     with replacing(folder / "index.html") as temporary:
         temporary.write_text(html, encoding="utf-8", errors="replace")

@@ -327,12 +327,12 @@ class ClipAnswers:
 
     # Parts
 
-    def only(self, wanted: Callable[[Entry], bool]) -> Self:
+    def only(self, condition: Callable[[Entry], bool]) -> Self:
         """The part of the clips, present or missing, for which a function holds.
 
         Parameters
         ----------
-        wanted
+        condition
             Function of a `Case` or `Rejected`.
 
         Returns
@@ -345,8 +345,8 @@ class ClipAnswers:
         >>> results.only(lambda entry: entry.id.startswith("calm")).cases[0].sample
         'calm'
         """
-        cases = [case for case in self.cases if wanted(case)]
-        rejected = [entry for entry in self.rejected if wanted(entry)]
+        cases = [case for case in self.cases if condition(case)]
+        rejected = [entry for entry in self.rejected if condition(entry)]
         same = len(cases) == len(self.cases) and len(rejected) == len(self.rejected)
         return self if same else self._part(cases, rejected)
 

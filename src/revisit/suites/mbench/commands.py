@@ -95,9 +95,9 @@ def validate(
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
     checked = check(data, keep, dimensions, limit)
     if json:
-        console.data([asdict(problem) for problem in checked.found])
+        console.data([asdict(problem) for problem in checked.problems])
     else:
-        for problem in checked.found:
+        for problem in checked.problems:
             typer.echo(console.clean(f"{'' if problem.violation else 'note: '}{problem}"))
     if not checked.items:
         console.message("nothing was checked: no item of these models and subsets has these metrics")
