@@ -107,7 +107,7 @@ class ProgressLines:
         self.every = every
 
     def start(self, clips: int, cases: int, observed: int) -> None:
-        self.clips, self.done, self.begun, self.said = clips, observed, time.monotonic(), 0.0
+        self.clips, self.done, self.begun, self.printed_at = clips, observed, time.monotonic(), 0.0
         self.first = observed
         message(f"{counted(cases, 'case')}, {counted(clips, 'clip')}, {observed} already observed")
         self.waiting = threading.Timer(FIRST_WORD, self._waits)
@@ -124,17 +124,17 @@ class ProgressLines:
         self.waiting.cancel()
         self.done += 1
         now = time.monotonic()
-        if now - self.said < self.every and self.done < self.clips:
+        if now - self.printed_at < self.every and self.done < self.clips:
             return
-        self.said = now
+        self.printed_at = now
         rate = (now - self.begun) / max(self.done - self.first, 1)
         remaining = f", about {_duration(rate * (self.clips - self.done))} left" if self.done < self.clips else ""
         message(f"observed {self.done} of {self.clips} clips{remaining}" + (f", {failed} failed" if failed else ""))
 
     def asked(self, count: int, total: int, cost: str) -> None:
         now = time.monotonic()
-        if now - self.said >= self.every or count == total:
-            self.said = now
+        if now - self.printed_at >= self.every or count == total:
+            self.printed_at = now
             message(f"asked {count} of {total} lists of questions, {cost}")
 
     def finish(self) -> None:
@@ -145,14 +145,14 @@ class Counter:
     """A running count of steps: one line that is written over on a terminal, a few lines elsewhere."""
 
     def __init__(self, label: str, every: float = 5.0) -> None:
-        self.label, self.every, self.said = label, every, 0.0
+        self.label, self.every, self.printed_at = label, every, 0.0
 
     def __call__(self, count: int, total: int, what: str) -> None:
         now = time.monotonic()
         if sys.stderr.isatty():
             typer.echo(f"\r\x1b[K{self.label} {count} of {total}", err=True, nl=count == total)
-        elif count == total or now - self.said > self.every:
-            self.said = now
+        elif count == total or now - self.printed_at > self.every:
+            self.printed_at = now
             message(f"{self.label} {count} of {total}")
 
 

@@ -172,9 +172,9 @@ class ProcessBackend:
 
     def _start(self) -> None:
         self.meter = Meter(self.env)
-        self.said = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the process
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the process
         self.process = process = subprocess.Popen(
-            self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, start_new_session=True,
+            self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, start_new_session=True,
             env={**os.environ, **self.env},
         )  # fmt: skip
         self.starts += 1
@@ -189,14 +189,14 @@ class ProcessBackend:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(10)
         code = self.process.poll()
-        tail = _last_words(self.said) or " ".join(self.chatter)[-TAIL:]
+        tail = _last_words(self.stderr) or " ".join(self.chatter)[-TAIL:]
         self._end()
         return "crashed", _ended(code or 0, tail)
 
     def _end(self) -> None:
         if self.process is not None:
             stop_process(self.process)
-            self.said.close()
+            self.stderr.close()
         self.process = None
 
 
