@@ -269,7 +269,7 @@ class _Loaded:
     ends: frozenset[int]
 
     def run(self, ids: list[list[int]], places: np.ndarray, attention: list[list[int]], **options: Any) -> Any:
-        """What the network makes of rows of tokens at their places; `seen` are 1 where it may look, else 0."""
+        """What the network makes of rows of tokens at their places; `attention` is 1 where it may look, else 0."""
         import torch
 
         rows, mask, at = (torch.tensor(values, device=self.device) for values in (ids, attention, places))

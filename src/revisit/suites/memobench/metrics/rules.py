@@ -58,7 +58,7 @@ def clip_phases(case: Case, frames: FrameFacts) -> ClipPhases | Unscored:
 
 
 def spread_frames(first: int, last: int, count: int) -> np.ndarray:
-    """`wanted` frames from `first` to `last`, evenly, each rounded down; a short stretch repeats frames."""
+    """`count` frames from `first` to `last`, evenly, each rounded down; a short stretch repeats frames."""
     if count < 2:
         return np.array([first])
     return first + (np.arange(count) * (last - first) / (count - 1)).astype(np.int64)
