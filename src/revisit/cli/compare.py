@@ -48,7 +48,7 @@ def compare(
     if len(sides) < 2:
         raise UsageError("one model alone has nothing to be compared with; give another run, or RUN:MODEL")
     pairs = _increments(sides) if increments else match_sides(sides)
-    comparisons = compare_sides(pairs, _named(metric, sides), by, every=show_all)
+    comparisons = compare_sides(pairs, _select_metrics(metric, sides), by, every=show_all)
     refused = {f"{id} of {one.names}": why for one in comparisons for id, why in one.refusals.items()}
     if refused and not any(one.metrics for one in comparisons):
         raise UsageError(f"these runs cannot be subtracted: {'; '.join(sorted(set(refused.values())))}")
@@ -70,7 +70,7 @@ def compare(
         raise typer.Exit(_gate(comparisons))
 
 
-def _named(metric: list[str], sides: list[Side]) -> list[str]:
+def _select_metrics(metric: list[str], sides: list[Side]) -> list[str]:
     """The metrics that were named, of those that one of the runs asked."""
     from revisit.results.metric_names import metrics_named
 
@@ -218,7 +218,7 @@ def trend(
     if len(sides) < 2:
         raise UsageError("a trend needs at least two runs or models")
     labels, ordered = map(list, zip(*order_sides(sides, by), strict=True))
-    metrics = _named(metric, ordered) or ranked_ids(ordered, asked_metrics(ordered[0].facts))
+    metrics = _select_metrics(metric, ordered) or ranked_ids(ordered, asked_metrics(ordered[0].facts))
     refused = {id: why for side in ordered[1:] for id, why in refusals(ordered[0], side, metrics).items()}
     comparable = [id for id in metrics if id not in refused]
     if not comparable:

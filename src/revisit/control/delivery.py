@@ -120,10 +120,10 @@ class Delivery:
             "gain": list(self.to.gain),
             "clipped": self.clipped,
             "exact": self.exact,
-            "largest_turn_error_degrees": _rounded(self.turn_error),
-            "largest_way_error_metres": _rounded(self.way_error),
+            "largest_turn_error_degrees": _round_or_none(self.turn_error),
+            "largest_way_error_metres": _round_or_none(self.way_error),
             "ways": self.loaded.ways,
-            **({} if self.key_step is None else {"key_step_metres": _rounded(self.key_step)}),
+            **({} if self.key_step is None else {"key_step_metres": _round_or_none(self.key_step)}),
             **({"patched": dict(self.options), "patch": self.to.patch} if self.patched else {}),
             "loader": self.to.loader or "none found",
             "checked": list(self.to.checked),
@@ -254,5 +254,5 @@ def _way_error(target: np.ndarray, actual: np.ndarray, *, shape_only: bool) -> t
     return float(np.linalg.norm(target - scale * actual, axis=1).max()), scale
 
 
-def _rounded(value: float | None) -> float | None:
+def _round_or_none(value: float | None) -> float | None:
     return None if value is None else round(value, 6)

@@ -57,8 +57,8 @@ def ratings(frames: Frames, annotations: Mapping[str, object]) -> JudgeDialogue:
 @knows("wbench")
 def simulated_answer(question: Question) -> Answering | None:
     """How a rendered story answers: by the place and state of the target after its return."""
-    return _rated if question.id.startswith("wbench.") else None
+    return _rating_of_story if question.id.startswith("wbench.") else None
 
 
-def _rated(story: ClipStory) -> str:
+def _rating_of_story(story: ClipStory) -> str:
     return json.dumps({"rating": 1 + 2 * story.spatial + 2 * story.state})

@@ -30,7 +30,7 @@ SLICES = {
 
 def slices_of(case: Case) -> dict[str, str]:
     """Slice -> the value that a case has in it; slices that nobody knows of are left out."""
-    family = {**families().get(str(case.annotations.get("family") or ""), {}), **_noted(case.annotations)}
+    family = {**families().get(str(case.annotations.get("family") or ""), {}), **_noted_facts(case.annotations)}
     values = {
         "event": EVENTS.get(case.subset, ""),
         "direction": next((words for side, words in DIRECTIONS.items() if case.condition.endswith(f"_{side}")), ""),
@@ -68,7 +68,7 @@ def families() -> dict[str, FamilyFacts]:
     return {family: {**usual, **facts} for part in content.values() for family, facts in part.items()}
 
 
-def _noted(notes: Mapping[str, object]) -> FamilyFacts:
+def _noted_facts(notes: Mapping[str, object]) -> FamilyFacts:
     return {name: notes[name] for name in ("verb", "venue", "outdoors", "animal") if notes.get(name) is not None}
 
 
