@@ -132,9 +132,14 @@ def names(statements: Iterable[ast.AST]) -> Iterator[str]:
 
 
 @cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imported(path: Path) -> tuple[frozenset[str], frozenset[str]]:
     """What a module imports at its top, and anywhere."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     return frozenset(names(tree.body)), frozenset(names(within(tree)))
 
 
@@ -253,7 +258,7 @@ def imported_modules() -> dict[str, set[str]]:
     graph: dict[str, set[str]] = {}
     for module, path in modules.items():
         graph[module] = set()
-        for name in names_when_run(ast.parse(path.read_text(encoding="utf-8"))):
+        for name in names_when_run(tree_of(path)):
             while name and name not in modules:
                 name = name.rpartition(".")[0]
             graph[module] |= {name} - {"", module}
