@@ -93,7 +93,7 @@ def cut(pictures: Sequence[np.ndarray], rule: PatchRule) -> tuple[np.ndarray, np
 def _cut(picture: np.ndarray, rule: PatchRule) -> tuple[np.ndarray, tuple[int, int, int]]:
     height, width = fitted(picture.shape[0], picture.shape[1], rule)
     mean, std = np.array(rule.mean, np.float32), np.array(rule.std, np.float32)
-    colours = (_resized(picture, height, width) / np.float32(255) - mean) / std
+    colours = (_resize(picture, height, width) / np.float32(255) - mean) / std
     rows, columns, merge, side = height // rule.patch, width // rule.patch, rule.merge, rule.patch
     blocks = colours.reshape(rows // merge, merge, side, columns // merge, merge, side, 3)
     still = blocks.transpose(0, 3, 1, 4, 6, 2, 5)[:, :, :, :, :, None]  # block, patch in it, colour, time, pixels
@@ -101,7 +101,7 @@ def _cut(picture: np.ndarray, rule: PatchRule) -> tuple[np.ndarray, tuple[int, i
     return filled.reshape(rows * columns, -1).astype(np.float32), (1, rows, columns)
 
 
-def _resized(picture: np.ndarray, height: int, width: int) -> np.ndarray:
+def _resize(picture: np.ndarray, height: int, width: int) -> np.ndarray:
     """The picture in another size, by bicubic interpolation with a filter against aliasing, as 8-bit values."""
     import torch
 

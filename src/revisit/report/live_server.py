@@ -93,7 +93,7 @@ class LiveRun:
         """The picture of a frame, out of evidence of this run whose key starts so."""
         _, book, _ = self.book()
         for kind, key in _pictures_of(book).get(name, ()):
-            pictures = _loaded(book, kind, key)
+            pictures = _load_evidence(book, kind, key)
             if pictures is not None and frame in pictures.index:
                 jpeg: bytes = pictures.picture(pictures.index.tolist().index(frame))
                 return jpeg
@@ -102,7 +102,7 @@ class LiveRun:
     def media(self, name: str) -> Path | None:
         """The file of a clip as a browser can show it; made once where it is none."""
         clip = self.videos.clips.get(name)
-        return None if clip is None else _shown(clip, self.copies)
+        return None if clip is None else _playable_path(clip, self.copies)
 
 
 @lru_cache(maxsize=8)
@@ -117,12 +117,12 @@ def _pictures_of(book: RunPages) -> dict[str, list[tuple[str, str]]]:
 
 
 @lru_cache(maxsize=48)
-def _loaded(book: RunPages, kind: str, key: str) -> Any:
+def _load_evidence(book: RunPages, kind: str, key: str) -> Any:
     return book.cache.load(EVIDENCE[kind], key)
 
 
 @lru_cache(maxsize=4096)
-def _shown(clip: Clip, copies: Path) -> Path:
+def _playable_path(clip: Clip, copies: Path) -> Path:
     return playable_file(clip, copies).path
 
 
@@ -135,7 +135,7 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
     from starlette.routing import Route
 
     load_all()
-    shelves = _named([LiveRun(Run(path), copies) for path in runs])
+    shelves = _runs_by_address([LiveRun(Run(path), copies) for path in runs])
 
     def of(request: Any) -> LiveRun:
         live_run = shelves.get(request.path_params["run"])
@@ -208,7 +208,7 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
     )
 
 
-def _named(shelves: Sequence[LiveRun]) -> dict[str, LiveRun]:
+def _runs_by_address(shelves: Sequence[LiveRun]) -> dict[str, LiveRun]:
     """Shelves by a name that can stand in an address: a number, and the folder of the run as far as it is plain."""
     runs_by_name = {}
     for k, live_run in enumerate(shelves, 1):

@@ -159,7 +159,7 @@ def _card(answer: QuestionRanking, floors: Collection[str], truth: str) -> Conte
     if answer.truth is not None and ceiling is not None:
         dot = plots.dot(ceiling, None, scale, ceiling, "truth")
         card["truth"] = {"name": truth, "text": number(ceiling), "plot": dot}
-    card |= {"metric": _shown(answer), "id": answer.metric}
+    card |= {"metric": _score_title(answer), "id": answer.metric}
     card |= {"worst": number(scale[0]), "best_end": number(scale[1])}
     return card
 
@@ -212,7 +212,7 @@ def _table(
         rows.append({"model": name, "floor": name in floors, "look_away": away, "cells": cells})
     truths = [_numbers(answer.truth) if answer.truth else None for answer in answers]
     return {
-        "heads": [{"ask": a.question.ask, "title": _shown(a), "id": a.metric, "clips": a.clips} for a in answers],
+        "heads": [{"ask": a.question.ask, "title": _score_title(a), "id": a.metric, "clips": a.clips} for a in answers],
         "rows": rows,
         "look_away": ASK if counts is not None else "",
         "term": LOOKS_AWAY,
@@ -243,6 +243,6 @@ def _numbers(cell: Cell) -> Context:
     }
 
 
-def _shown(answer: QuestionRanking) -> str:
+def _score_title(answer: QuestionRanking) -> str:
     """What the scores are, in words."""
     return metric_title(answer.score or answer.metric)

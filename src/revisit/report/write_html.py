@@ -110,7 +110,7 @@ def render_page(
         "index": data_block({**book.index(), "live": live}),
     }
     html = (
-        templates("revisit.report", _compiled())
+        templates("revisit.report", _template_cache())
         .get_template("page.html")
         .render(policy=policy, style=Markup(style), script=Markup(script), **content)
     )
@@ -130,7 +130,7 @@ def data_block(content: Any) -> Markup:
     return Markup(text)
 
 
-def _compiled() -> FileSystemBytecodeCache | None:
+def _template_cache() -> FileSystemBytecodeCache | None:
     """Compiled templates lie where Python keeps compiled modules, if it may keep them: to compile takes longest."""
     place = Path(cache_from_source(__file__)).parent
     may = not sys.dont_write_bytecode and os.access(place, os.W_OK)

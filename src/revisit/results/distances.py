@@ -139,7 +139,7 @@ def _entry(
     results: Results, id: str, metric: str, formula: DistanceFormula, digests: Mapping[str, str]
 ) -> DistanceEntry | None:
     groups = {model: part for model, part in results.groups("model").items() if model not in results.floors}
-    sets = {model: _matched(results, part, metric) for model, part in sorted(groups.items())}
+    sets = {model: _matched_features(results, part, metric) for model, part in sorted(groups.items())}
     pairs = {model: pair for model, pair in sets.items() if pair is not None}
     if not pairs:
         return None
@@ -164,7 +164,7 @@ def _entry(
     }  # fmt: skip
 
 
-def _matched(results: Results, part: Results, metric: str) -> tuple[FeatureSet, FeatureSet] | None:
+def _matched_features(results: Results, part: Results, metric: str) -> tuple[FeatureSet, FeatureSet] | None:
     """Features of a model's clips and of the truth of the same scenes."""
     pairs = [(case, truth) for case in part.cases if (truth := results.truth_of(case)) is not None]
     clips = {case.id: (case, case.sample) for case, _ in pairs}

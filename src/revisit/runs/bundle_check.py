@@ -89,7 +89,7 @@ class _Check:
         self.questions = BundleQuestions(bundle, self.planned)
 
     def run(self) -> BundleCheck:
-        questions = self._asked()
+        questions = self._planned_questions()
         self.problems += [*self._plan(questions), *self.questions.problems]
         lines = self._lines(questions)
         results = self.bundle.results
@@ -112,7 +112,7 @@ class _Check:
             tuple(self._remarks()),
         )  # fmt: skip
 
-    def _asked(self) -> dict[str, list[str]]:
+    def _planned_questions(self) -> dict[str, list[str]]:
         """Case -> what was to be answered of it; of a suite that is not installed here, what the bundle says."""
         if self.bundle.plan["suite"] in SUITES:
             return {id: self.planned.asked(entry) for id, entry in self.entries.items()}
