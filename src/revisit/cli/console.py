@@ -48,7 +48,7 @@ def clean(text: str) -> str:
     return printable_text(text)
 
 
-def counted(count: int, noun: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     """`1 clip`, `2 clips`. The library is imported late: it brings numpy, which --help can do without."""
     from revisit.core.text import pluralize as with_noun
 
@@ -109,7 +109,7 @@ class ProgressLines:
     def start(self, clips: int, cases: int, observed: int) -> None:
         self.clips, self.done, self.begun, self.printed_at = clips, observed, time.monotonic(), 0.0
         self.first = observed
-        message(f"{counted(cases, 'case')}, {counted(clips, 'clip')}, {observed} already observed")
+        message(f"{pluralize(cases, 'case')}, {pluralize(clips, 'clip')}, {observed} already observed")
         self.waiting = threading.Timer(FIRST_WORD, self._waits)
         self.waiting.daemon = True
         if observed < clips:
@@ -211,7 +211,7 @@ def summary(content: Mapping[str, Any], show_all: bool = False) -> None:
     for entry in content["failed"]:
         failed.setdefault(entry["reason"], []).append(entry["case"])
     for reason, cases in list(failed.items())[:10]:
-        further = f" and {counted(len(cases) - 1, 'more clip')}" if len(cases) > 1 else ""
+        further = f" and {pluralize(len(cases) - 1, 'more clip')}" if len(cases) > 1 else ""
         message(f"failed: {cases[0]}{further}: {reason}")
     remaining = len(content["rejected"][10:]) + sum(len(cases) for cases in list(failed.values())[10:])
     if remaining:
@@ -434,7 +434,7 @@ def diagnoses(content: Mapping[str, Any]) -> None:
             findings = [_nothing_found(entry)] if entry["clips"] else []
         if entry["unreadable"]:
             findings.append(f"{entry['unreadable']} could not be read")
-        message(f"diagnosis of {model} ({counted(entry['clips'], 'clip')}): {', '.join(findings)}")
+        message(f"diagnosis of {model} ({pluralize(entry['clips'], 'clip')}): {', '.join(findings)}")
 
 
 def _nothing_found(entry: Mapping[str, Any]) -> str:

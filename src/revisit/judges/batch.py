@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from revisit.core.threads import start_thread
-from revisit.judges.budget import Budget, expected
+from revisit.judges.budget import Budget, expected_usage
 from revisit.judges.probability import at_first_word
 from revisit.judges.protocol import Frames, Judge, JudgeAnswer, NoReply, Refused, Reply, Stopped, Usage
 from revisit.judges.questions import Malformed, Question, YesNo, locate_answer
@@ -176,7 +176,7 @@ class JudgeClient:
 
     def _call(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         """Replies of one call, within the budget."""
-        each = (expected(frames, question, self.tokens_per_image) for question in questions)
+        each = (expected_usage(frames, question, self.tokens_per_image) for question in questions)
         reserved = replace(sum(each, Usage()), calls=1)
         self.budget.reserve(reserved)
         used = Usage()

@@ -42,7 +42,7 @@ class JudgeLimit(BaseModel):
     money: float | None = Field(default=None, ge=0)
 
 
-def expected(frames: Frames, question: Question, tokens_per_image: int | None = None) -> Usage:
+def expected_usage(frames: Frames, question: Question, tokens_per_image: int | None = None) -> Usage:
     """What one call is expected to use: a rough figure, for plans and for calls under way."""
     width, height = frames.size
     image = tokens_per_image or max(1, math.ceil(width * height / PIXELS_PER_TOKEN))

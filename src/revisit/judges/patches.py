@@ -71,7 +71,7 @@ def processor_file(folder: Path) -> Mapping[str, Any]:
     return {}
 
 
-def fitted(height: int, width: int, rule: PatchRule) -> tuple[int, int]:
+def fitted_size(height: int, width: int, rule: PatchRule) -> tuple[int, int]:
     """The size to which a picture is resized: nearest in shape, on the grid of the model, within its bounds."""
     step = rule.step
     rows, columns = (max(step, round(side / step) * step) for side in (height, width))
@@ -91,7 +91,7 @@ def cut(pictures: Sequence[np.ndarray], rule: PatchRule) -> tuple[np.ndarray, np
 
 
 def _cut(picture: np.ndarray, rule: PatchRule) -> tuple[np.ndarray, tuple[int, int, int]]:
-    height, width = fitted(picture.shape[0], picture.shape[1], rule)
+    height, width = fitted_size(picture.shape[0], picture.shape[1], rule)
     mean, std = np.array(rule.mean, np.float32), np.array(rule.std, np.float32)
     colours = (_resize(picture, height, width) / np.float32(255) - mean) / std
     rows, columns, merge, side = height // rule.patch, width // rule.patch, rule.merge, rule.patch

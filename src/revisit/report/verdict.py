@@ -12,7 +12,7 @@ from revisit.core import METRICS
 from revisit.core.text import pluralize
 from revisit.report import plots
 from revisit.results import Cell
-from revisit.results.display import coverage, ends, metric_title, number, unscored
+from revisit.results.display import coverage, ends, metric_title, number, unscored_lines
 from revisit.results.look_away_counts import ASK, WHERE, LookAwayCount, LookAwayCounts
 from revisit.results.question_ranking import Place, QuestionRanking
 from revisit.results.verdict import Verdict
@@ -106,7 +106,7 @@ def _look_away_bar(count: LookAwayCount) -> Markup:
         "unclear": count.unclear,
     }
     kinds["stayed"] = count.asked - sum(kinds.values())
-    return plots.stacked([(kind, n) for kind, n in kinds.items() if n > 0], height=12)
+    return plots.stacked_bar([(kind, n) for kind, n in kinds.items() if n > 0], height=12)
 
 
 def _look_away_tip(count: LookAwayCount) -> str:
@@ -239,7 +239,7 @@ def _numbers(cell: Cell) -> Context:
         "text": number(cell.mean),
         "interval": ends(cell.interval) if cell.interval else "",
         "coverage": coverage(cell),
-        "missing": unscored(cell),
+        "missing": unscored_lines(cell),
     }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from revisit.results.compare import Contender, clip_scores
-from revisit.results.display import COVERAGE_MAY_DIFFER, metric_title, number, signed
+from revisit.results.display import COVERAGE_MAY_DIFFER, metric_title, number, signed_number
 from revisit.results.score_names import metric_of
 from revisit.stats.pairwise import ModelPair, Ranking, rank_models
 from revisit.stats.power import MANY, clusters_needed
@@ -78,7 +78,7 @@ class CheckpointChoice:
         nearest = self.rivals[0]
         names = ", ".join(pair.behind for pair in self.rivals[:3]) + (" and others" if len(self.rivals) > 3 else "")
         return (
-            f"{self.leads} ({mean}) leads, but is not told from {names} ({signed(nearest.test.difference)} to "
+            f"{self.leads} ({mean}) leads, but is not told from {names} ({signed_number(nearest.test.difference)} to "
             f"{nearest.behind}); {_more(nearest)}"
         )
 

@@ -55,7 +55,7 @@ def number(value: float | None, beside: float | None = None) -> str:
     return _format_number(value, places)
 
 
-def signed(value: float) -> str:
+def signed_number(value: float) -> str:
     """A difference with its sign: +0.21."""
     text = number(value)
     return text if text.startswith("−") or not value else f"+{text}"
@@ -98,7 +98,7 @@ def ends(interval: Interval) -> str:
     return f"{_format_number(low, places)} to {_format_number(high, places)}"
 
 
-def unscored(cell: Cell) -> list[str]:
+def unscored_lines(cell: Cell) -> list[str]:
     """What became of the clips without a score, a line per kind of reason: `3 × test not posed`."""
     lines = [f"{n} × {reason_title(kind)}" for kind, n in cell.unscored.items()]
     return lines + ([f"{cell.failed} × {reason_title('failed')}"] if cell.failed else [])

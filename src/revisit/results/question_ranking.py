@@ -10,7 +10,7 @@ from revisit.core import METRICS, Case
 from revisit.core.text import names_text, pluralize
 from revisit.results.ceilings import OUTCOME, score_id
 from revisit.results.cells import Cell, Interval, differences_of, within
-from revisit.results.display import cell_text, ends, number, reason_title, signed
+from revisit.results.display import cell_text, ends, number, reason_title, signed_number
 from revisit.results.file_types import Details
 from revisit.results.funnel import looks_away_and_returns
 from revisit.results.pairing import ranks_of
@@ -71,7 +71,7 @@ class PairOutcome:
     def evidence(self) -> str:
         """`on 12 of 14 clips: +0.21 (95 % CI 0.05 to 0.37)`."""
         interval = f" (95 % CI {ends(self.interval)})" if self.interval else ""
-        return f"on {self.wins} of {pluralize(self.clips, 'clip')}: {signed(self.difference)}{interval}"
+        return f"on {self.wins} of {pluralize(self.clips, 'clip')}: {signed_number(self.difference)}{interval}"
 
     @property
     def open_text(self) -> str:

@@ -130,7 +130,7 @@ def slice_table(
 ) -> Table:
     """A row per value of a slice over all models, and one per model below it."""
     rows: list[dict[str, object]] = []
-    names = measured([*pooled.values()])
+    names = measured_names([*pooled.values()])
     for value, pooled_row in pooled.items():
         rows.append({"name": value, "cells": _slice_cells(pooled_row, names)})
         if len(values[value]) > 1:
@@ -231,7 +231,7 @@ def pair_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, i
     return table("Preference pairs", note, ["pairs", "first", "second", "ties"], rows)
 
 
-def measured(rows: Sequence[ModelRow]) -> list[str]:
+def measured_names(rows: Sequence[ModelRow]) -> list[str]:
     """The measures and stand-ins that any of the rows has."""
     return [name for name in ALL if any(row.value(name) is not None for row in rows)]
 

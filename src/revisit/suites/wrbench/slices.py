@@ -43,7 +43,7 @@ def slices_of(case: Case) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value}
 
 
-def sliced(results: Results) -> dict[str, dict[str, Results]]:
+def slice_results(results: Results) -> dict[str, dict[str, Results]]:
     """Slice -> value -> its clips. Slices in which all clips have one value say nothing and are left out."""
     ids_by_value: dict[str, dict[str, set[str]]] = {name: {} for name in SLICES}
     for case in results.cases:

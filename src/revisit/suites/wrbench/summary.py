@@ -24,7 +24,7 @@ from revisit.suites.wrbench.metrics import COLUMNS
 from revisit.suites.wrbench.preference_pairs import count_pairs
 from revisit.suites.wrbench.records import record_of
 from revisit.suites.wrbench.situations import JUDGED, SITUATIONS, situation
-from revisit.suites.wrbench.slices import DIRECTIONS, sliced
+from revisit.suites.wrbench.slices import DIRECTIONS, slice_results
 from revisit.suites.wrbench.tables import (
     ALL,
     FACTORS,
@@ -62,7 +62,7 @@ def summarise(results: Results) -> dict[str, Any]:
     truth = _row(results.truth_name, by_measure(results.truth)) if results.truths else None
     extra_rows = [row for row in everybody if row not in rows]
     extra_rows += [replace(truth, title=f"{truth.model} ({CEILING})")] if truth else []
-    slices = {name: {v: _rows(part) for v, part in parts.items()} for name, parts in sliced(measured).items()}
+    slices = {name: {v: _rows(part) for v, part in parts.items()} for name, parts in slice_results(measured).items()}
     directions = {model: _directions(mine) for model, mine in models.items()}
     events = _events(by_model)
     series = _series(rows, models)
