@@ -132,7 +132,7 @@ def findings(results: Results, gates: Mapping[str, str]) -> list[Context]:
     """How often each gate came to each finding, over all clips; a gate that was never asked is left out."""
     rows: list[Context] = []
     for gate, name in gates.items():
-        labels = Counter((record.status, finding(record)) for record in results.about(gate))
+        labels = Counter((record.status, finding(record)) for record in results.records_for(gate))
         if not {state for state, _ in labels} & set(GATE_STATES):
             continue
         ranked = sorted(labels.items(), key=lambda item: (STATES.index(item[0][0]), -item[1], item[0][1]))

@@ -106,8 +106,8 @@ def _held_metrics(results: ClipAnswers) -> frozenset[str]:
         id
         for id in results.metrics
         if (results.truths and results.scores(id) and _is_changed_by_truth(id, has_outcome))
-        or [(record.status, record.value) for record in results.about(id)]
-        != [(record.status, record.value) for record in held.about(id)]
+        or [(record.status, record.value) for record in results.records_for(id)]
+        != [(record.status, record.value) for record in held.records_for(id)]
     )
 
 
@@ -116,7 +116,7 @@ def _is_changed_by_truth(id: str, has_outcome: bool) -> bool:
 
 
 def _hold_all(results: SomeAnswers) -> SomeAnswers:
-    unposed = any(record.status in ("closed", "unsure") for record in results.about(LOOK_AWAY))
+    unposed = any(record.status in ("closed", "unsure") for record in results.records_for(LOOK_AWAY))
     if results.is_truth:
         held = results.mapped(_hold_ceiling)
     elif any(id != measured_id(id) for id in results.metrics):  # what was held elsewhere, as joint bundles have it

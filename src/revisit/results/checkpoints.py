@@ -121,7 +121,7 @@ def choose_checkpoints(
             continue
         scores: list[dict[Hashable, float]] = [{clip: value for clip, (value, _) in own.items()} for own in clips]
         scenes: dict[Hashable, Hashable] = {clip: cases[0].sample for own in clips for clip, (_, cases) in own.items()}
-        counts = [max(len(p.results.about(metric)), 1) for p in points]
+        counts = [max(len(p.results.records_for(metric)), 1) for p in points]
         shares = tuple(len(p.results.scores(metric)) / count for p, count in zip(points, counts, strict=True))
         if any(clip in scores[0] and all(clip in mine for mine in scores) for clip in scenes):
             ranking = rank_models(dict(zip(names, scores, strict=True)), scenes, higher)

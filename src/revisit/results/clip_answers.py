@@ -187,7 +187,7 @@ class ClipAnswers:
         record = self.answer(case, metric)
         return record.value if record is not None and record.scored else None
 
-    def about(self, question: str) -> list[Record]:
+    def records_for(self, question: str) -> list[Record]:
         """All answers of a metric or gate.
 
         Parameters
@@ -202,7 +202,7 @@ class ClipAnswers:
 
         Examples
         --------
-        >>> len(results.about("flicker"))
+        >>> len(results.records_for("flicker"))
         2
         """
         self._require_known(question)

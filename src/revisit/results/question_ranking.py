@@ -354,7 +354,7 @@ def _unavailable_reason(results: Results, question: SuiteQuestion) -> str:
         reason = results.lacking(id)
         if reason is not None:
             return f"not asked: {reason.sentence}"
-    return "not asked" if not any(results.about(id) for id in question.metrics) else "no clip could be scored"
+    return "not asked" if not any(results.records_for(id) for id in question.metrics) else "no clip could be scored"
 
 
 def _truth(results: Results, metric: str) -> Cell | None:

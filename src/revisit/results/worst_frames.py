@@ -73,7 +73,7 @@ def _striking(results: Results) -> Iterator[_Candidate]:
 
 def _vanished_targets(results: Results) -> Iterator[_Candidate]:
     """Targets that disappear while the camera looks at them, and not in the truth."""
-    for record in results.about("target_return"):
+    for record in results.records_for("target_return"):
         away = results.answer(record.case, "look_away")
         truth = results.truth_of(record.case)
         in_truth = None if truth is None else results.answer(truth, "target_return")

@@ -298,7 +298,7 @@ def join_bundles(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
         records += [
             record.changed(case=own[record.case.id], question=held_id(metric))
             for metric in held
-            for record in held_to_truth(results).about(metric)
+            for record in held_to_truth(results).records_for(metric)
         ]
         rejected += [replace(entry, model=label.get(entry.model, entry.model)) for entry in results.rejected]
     rejected += _missing_clips(cases, rejected)

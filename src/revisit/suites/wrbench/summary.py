@@ -259,7 +259,7 @@ def _cell_json(cell: Cell) -> dict[str, float | None]:
 
 def _support(part: Results, gate: str) -> Support | None:
     """How many clips a gate lets through; None where it could be asked of none."""
-    states = Counter(_status(part, record) for record in part.about(gate))
+    states = Counter(_status(part, record) for record in part.records_for(gate))
     if not states.keys() & {"open", "closed", "unsure"}:
         return None
     opened, of = states["open"], len(part.cases)
@@ -294,7 +294,7 @@ def _funnel(part: Results) -> list[Stage]:
         if part.was_asked(gate):
             remaining = passing(part, remaining, gate, labels)
             stages.append(stage(name, remaining))
-    if any(record.status != "unscored" for record in readable.about(JUDGED)):
+    if any(record.status != "unscored" for record in readable.records_for(JUDGED)):
         stages.append(stage("return judgeable", passing(part, readable.cases, JUDGED)))
     return stages
 
