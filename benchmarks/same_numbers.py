@@ -189,9 +189,8 @@ def main() -> int:
         if counts["differ, another key"]:
             first, second = comparison.own_versions[check]
             print(f"  {check} {first} -> {second}: {counts['differ, another key']} of {counts.total()}")
-    print(
-        "\nversions that changed:", ", ".join(f"{name} {first} -> {second}" for name, (first, second) in moved.items())
-    )
+    raised = (f"{name} {first} -> {second}" for name, (first, second) in moved.items() if first is not None)
+    print("\nversions that changed:", ", ".join(raised))
     print(f"\n{len(comparison.unexplained)} answers differ under the same key")
     for line in comparison.unexplained[:40]:
         print(f"  {line}")
