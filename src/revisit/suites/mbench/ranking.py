@@ -44,7 +44,7 @@ class RankRow(AxisScores):
     left_out: list[str]  # dimensions that not every model has
     own: AxisScores  # over all dimensions of the setting
     rank: int | None
-    rank_without_gate: Ungated
+    ungated: Ungated
 
 
 def contribution(standing: Standing, rule: str) -> Interval | None:
