@@ -199,7 +199,7 @@ def test_the_command_tells_of_a_failing_metric_in_one_line(tmp_path: Path) -> No
         lambda results: results.paired("flickr", "model", "model"),
         lambda results: results.ranks("flickr"),
         lambda results: results.scores("flickr"),
-        lambda results: results.about("flickr"),
+        lambda results: results.records_for("flickr"),
         lambda results: results.score("dark@model", "flickr"),
         lambda results: results.answer("dark@model", "flickr"),
         lambda results: results.series("dark@model", "flickr"),

@@ -85,9 +85,9 @@ def test_a_loader_takes_the_delivered_path(id: str, name: str, tmp_path: Path) -
     assert len(plan) == to.frames
     written = made.write(tmp_path / "clip")
     frames, c2w = READERS[id](written, replace(to, options=made.options))
-    assert made.said.c2w is not None
-    np.testing.assert_array_equal(frames, made.said.frame)
-    said = made.said.c2w.copy()
+    assert made.loaded.c2w is not None
+    np.testing.assert_array_equal(frames, made.loaded.frame)
+    said = made.loaded.c2w.copy()
     said[:, :3, 3] *= UNITS.get(id, 1)
     np.testing.assert_allclose(c2w, said, atol=1e-6)
 
@@ -102,7 +102,7 @@ def test_a_loader_takes_the_delivered_path(id: str, name: str, tmp_path: Path) -
     if id == "lingbot-world-act":  # the keys act along the heading that was asked for, which the gain is to bring about
         ways = walked(lingbot_keys(written), plan.yaw[frames])
         ways = np.stack([np.interp(every, frames, axis) for axis in ways.T], axis=1)
-    if made.said.ways == "shape":
+    if made.loaded.ways == "shape":
         scale = np.linalg.lstsq(ways.reshape(-1, 1), asked[:, :3, 3].ravel(), rcond=None)[0][0]
         ways = max(scale, 0) * ways
     assert made.way_error == pytest.approx(np.linalg.norm(asked[:, :3, 3] - ways, axis=1).max(), abs=1e-6)
@@ -239,7 +239,7 @@ def test_counts_that_a_loader_asks_for(tmp_path: Path) -> None:
         with pytest.raises(PayloadError, match=f"give --frames {to.frames}"):
             deliver(plan_for(scripts(frames)["yaw"], to, frames), to)
     two_chunks = plan_for("yaw:left:60@33,yaw:right:60@33", generator("magicworld"))
-    assert len(deliver(two_chunks, generator("magicworld")).said.frame) == 66
+    assert len(deliver(two_chunks, generator("magicworld")).loaded.frame) == 66
 
 
 def test_a_picture_sets_the_lens_where_the_loader_takes_its_pixels(tmp_path: Path) -> None:

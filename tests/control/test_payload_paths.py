@@ -170,7 +170,7 @@ def test_the_error_of_keys_is_told_and_what_they_cannot_do_is_refused(id: str) -
     assert any("one key's step" in remark for remark in made.remarks())
     # A metre is as good as ten: keys have a speed of their own, and only the shape of the way is theirs.
     far = deliver(plan_for(f"dolly:forward:10@{(frames - 1) // 2},dolly:back:10@{(frames - 1) // 2}", to, frames), to)
-    assert not far.clipped and far.said.ways == "shape"
+    assert not far.clipped and far.loaded.ways == "shape"
     with pytest.raises(PayloadError, match="rises"):
         deliver(plan_for(f"crane:up:0.5@{frames - 1}", to, frames), to)
     brief = f"dolly:forward:0.2@2,dolly:back:0.2@2,yaw:left:20@{frames - 5}"

@@ -471,7 +471,7 @@ def test_a_writer_knows_whether_others_write(tmp_path):
         one.append(record)
         one.append(record)
         assert one.alone() and not other.alone()
-        with RecordWriter(path, known=path.stat().st_size) as late:
+        with RecordWriter(path, size=path.stat().st_size) as late:
             assert late.alone()
         other.append(record)
         assert not one.alone()

@@ -67,7 +67,7 @@ def test_a_reset_never_ranks_above_what_the_truth_does() -> None:
     made = held_to_truth(results())
     value = {record.case.model: record.value for record in made.scores("target_identity")}
     assert value == pytest.approx({"right": 0.98, "other": 0.6})
-    reset = next(record for record in made.about("target_identity") if record.case.model == "reset")
+    reset = next(record for record in made.records_for("target_identity") if record.case.model == "reset")
     assert reset.reason is not None and reset.reason.kind == "undecided"
     assert (reset.facts["own"], reset.facts["truth"]) == (0.95, 0.6)
 
@@ -90,7 +90,7 @@ def test_a_reset_is_no_return_as_it_should_be() -> None:
     reset = next(record for record in made.scores("target_reappearance") if record.case.model == "reset")
     assert (reset.facts["own"], reset.facts["outcome"]) == (1.0, 0.1)
     assert measured_text(reset) == "measured 1.00, but the unseen event is undone: a reset"
-    told = {record.case.model: measured_text(record) for record in made.about("target_identity")}
+    told = {record.case.model: measured_text(record) for record in made.records_for("target_identity")}
     assert told["right"] == "measured 0.62; it counts for no more than the outcome of the unseen event, 0.90"
     assert told["half"].startswith("measured 0.70; it looks less changed than the truth")
     assert measured_text(next(iter(made.scores("event_outcome")))) == ""
@@ -99,7 +99,9 @@ def test_a_reset_is_no_return_as_it_should_be() -> None:
 def test_where_the_truth_scores_low_nobody_is_ranked() -> None:
     made = held_to_truth(results())
     assert not made.scores("target_reappearance")
-    assert {record.reason.kind for record in made.about("target_reappearance") if record.reason} == {"low_ceiling"}
+    assert {record.reason.kind for record in made.records_for("target_reappearance") if record.reason} == {
+        "low_ceiling"
+    }
     assert low_ceilings(results()) == {"target_reappearance": 1}
 
 
@@ -160,7 +162,7 @@ def stood_still(protocol: str = "corrected:1", state: str = "closed") -> Results
 def test_a_camera_that_never_looked_away_is_not_ranked_by_memory(state: str, kind: str) -> None:
     made = held_to_truth(stood_still(state=state))
     assert [record.case.model for record in made.scores("memo_ors")] == ["turns"]
-    [still] = [record for record in made.about("memo_ors") if record.case.model == "stands"]
+    [still] = [record for record in made.records_for("memo_ors") if record.case.model == "stands"]
     assert still.reason is not None and still.reason.kind == kind and still.facts["own"] == 1.0
     assert "measured 1" in measured_text(still) and "never looks away" in measured_text(still)
     assert len(made.scores("psnr")) == 2  # not memory

@@ -15,7 +15,7 @@ import pytest
 from revisit.core import UsageError
 from revisit.judges.batch import JudgeClient, RetryPolicy
 from revisit.judges.local import WORD_ROOM, answer_tokens
-from revisit.judges.patches import PatchRule, cut, fitted, read_rule
+from revisit.judges.patches import PatchRule, cut, fitted_size, read_rule
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.protocol import Stopped
 from revisit.judges.questions import Choice, Question, Rating
@@ -40,9 +40,9 @@ def test_single_tokens_that_say_yes_and_no():
 
 
 def test_pictures_fit_the_grid_of_the_model():
-    assert fitted(288, 512, RULE) == (280, 504)
-    assert fitted(10, 10, RULE) == (56, 56)
-    rows, columns = fitted(1080, 1920, RULE)
+    assert fitted_size(288, 512, RULE) == (280, 504)
+    assert fitted_size(10, 10, RULE) == (56, 56)
+    rows, columns = fitted_size(1080, 1920, RULE)
     assert rows % 28 == columns % 28 == 0 and rows * columns <= RULE.most
 
 

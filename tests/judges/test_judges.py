@@ -13,7 +13,7 @@ from revisit.core import InvalidEvidence, Score, Unscored, UsageError
 from revisit.evidence.answers import UNANSWERED, case_questions
 from revisit.evidence.judged import PASSED
 from revisit.judges.batch import JudgeClient, RetryPolicy
-from revisit.judges.budget import Budget, JudgeLimit, TokenPrice, expected
+from revisit.judges.budget import Budget, JudgeLimit, TokenPrice, expected_usage
 from revisit.judges.canary import canaries, colours, finding, with_card
 from revisit.judges.probability import p_yes
 from revisit.judges.protocol import Frames, JudgeAnswer, NoReply, Reply, Stopped, Usage
@@ -312,9 +312,12 @@ def test_what_stops_one_stops_all():
 
 def test_expected_usage_grows_with_pictures():
     question = Question("q", "Is it?")
-    few, many = expected(pictures(2, size=(280, 280)), question), expected(pictures(8, size=(280, 280)), question)
+    few, many = (
+        expected_usage(pictures(2, size=(280, 280)), question),
+        expected_usage(pictures(8, size=(280, 280)), question),
+    )
     assert many.tokens_in - few.tokens_in == 6 * 100  # a token per 28 x 28 pixels
-    assert expected(pictures(2), question, 85).tokens_in > expected(pictures(2), question).tokens_in
+    assert expected_usage(pictures(2), question, 85).tokens_in > expected_usage(pictures(2), question).tokens_in
 
 
 # --- canaries --------------------------------------------------------------------------------------------------------

@@ -77,21 +77,21 @@ def test_torch_where_it_is_not_used(monkeypatch: pytest.MonkeyPatch, capsys: pyt
         raise RuntimeError("unknown operation\nand more")
 
     monkeypatch.setattr(openvino, "_compiled", fails)
-    monkeypatch.setattr(openvino, "find_spec", lambda name: object())
+    monkeypatch.setattr(runtime, "find_spec", lambda name: object())
     with runtime.inference():
         wanted = net.channels_last(shown)
         for _ in range(2):
             assert all(map(torch.equal, openvino.run(net.channels_last, shown), wanted))
         assert capsys.readouterr().err.count("without OpenVINO, which is slower (unknown operation)") == 1
         monkeypatch.setenv(settings.PRECISION, "float32")
-        assert not openvino.used() and runtime.described() == "cpu"
+        assert not runtime.uses_openvino() and runtime.described() == "cpu"
         monkeypatch.delenv(settings.PRECISION)
-        assert openvino.used() and runtime.described() == "cpu, by OpenVINO"
-        monkeypatch.setattr(openvino, "find_spec", lambda name: None)
+        assert runtime.uses_openvino() and runtime.described() == "cpu, by OpenVINO"
+        monkeypatch.setattr(runtime, "find_spec", lambda name: None)
         with pytest.raises(MissingPrerequisite, match=r"pip install 'revisit-bench\[cpu\]'"):
             openvino.run(net.channels_last, shown)
         monkeypatch.setenv(settings.OPENVINO, "auto")
-        assert not openvino.used()
+        assert not runtime.uses_openvino()
         assert all(map(torch.equal, openvino.run(net.channels_last, shown), wanted))
 
 

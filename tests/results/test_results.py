@@ -124,7 +124,7 @@ def test_cases_that_are_asked_different_things_are_counted_each_under_its_own() 
     )  # fmt: skip
     assert (whole.metrics, whole.gates) == (["ssim", "psnr"], ["camera_moved"])
     part = whole.where(model="a")
-    assert (part.metrics, part.gates) == (["ssim", "psnr"], []) and part.about("camera_moved") == []
+    assert (part.metrics, part.gates) == (["ssim", "psnr"], []) and part.records_for("camera_moved") == []
     cell = part.cell("ssim")
     assert (cell.n, cell.of, cell.mean, cell.failed, cell.unscored) == (1, 2, 0.25, 1, {})
     assert (part.cell("psnr").n, part.cell("psnr").unscored) == (0, {"too_short": 1})

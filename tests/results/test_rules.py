@@ -7,7 +7,7 @@ import pytest
 
 from revisit.core.reasons import KINDS
 from revisit.results import Cell
-from revisit.results.display import best, cell_text, coverage, heading, number, unscored
+from revisit.results.display import best, cell_text, coverage, heading, number, unscored_lines
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_mean_is_shown_with_both_ends_and_coverage(mean: float, margin: float,
 
 def test_what_is_unscored_has_a_line_per_kind() -> None:
     cell = Cell(1, 9, 0.5, None, 2, {"too_short": 4, "a sentence of an old run": 2})
-    assert unscored(cell) == [f"4 × {KINDS['too_short'].title}", "2 × a sentence of an old run", "2 × failed"]
+    assert unscored_lines(cell) == [f"4 × {KINDS['too_short'].title}", "2 × a sentence of an old run", "2 × failed"]
     assert Cell.from_json(cell.as_json()) == cell
 
 

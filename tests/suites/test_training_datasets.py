@@ -280,7 +280,7 @@ def test_an_iterator(clips, expected, tmp_path: Path) -> None:
             [{"name": "bad", "frames": np.zeros((3, 8, 8, 3))}, {"name": "good", "frames": clips[NAMES[0]]}],
             metrics=["flicker"], out=tmp_path / "other", workers=0,
         )  # fmt: skip
-    assert [record.status for record in results.about("flicker")] == ["failed", "scored"]
+    assert [record.status for record in results.records_for("flicker")] == ["failed", "scored"]
     with pytest.raises(UsageError, match="sample 0 is a int; a sample is a mapping"):
         revisit.evaluate([1], out=tmp_path / "third")  # type: ignore[list-item]
 

@@ -34,7 +34,7 @@ def analyse(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> Au
     """The audit of all metrics and gates in the results of a grid."""
     by_gate: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for gate in results.gates:
-        for record in results.about(gate):
+        for record in results.records_for(gate):
             kind, strength = _fault(record.case)
             if strength in (0.0, 1.0):
                 by_gate[gate][kind][record.status] += 1
@@ -42,7 +42,7 @@ def analyse(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> Au
     not_asked: dict[str, str] = {}
     for metric_id in results.metrics:
         answers: dict[tuple[str, float], dict[int, Record]] = defaultdict(dict)
-        for record in results.about(metric_id):
+        for record in results.records_for(metric_id):
             answers[_fault(record.case)][record.case.seed] = record
         reason = _never_scored(answers)
         if reason is not None:

@@ -198,7 +198,7 @@ def _of_models(results: Results, metric: str) -> dict[str, ModelScore]:
     """The scores of a measure by model."""
     found: dict[str, ModelScore] = {}
     for model in MODELS:
-        records = results.where(model=model).about(metric) if metric in results.metrics else []
+        records = results.where(model=model).records_for(metric) if metric in results.metrics else []
         values = [record.value for record in records if record.scored and record.value is not None]
         reasons = [record.reason.kind for record in records if record.reason is not None]
         found[model] = {

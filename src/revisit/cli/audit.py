@@ -77,8 +77,8 @@ def audit(
         options.refuse_others(ctx, (), f"`audit {ctx.invoked_subcommand}`; options of that command go after its name")
         return
     if benchmarks:
-        chosen = suite if _named(ctx, "suite") else []
-        name = observer_set if _named(ctx, "observer_set") else "small"
+        chosen = suite if _is_given(ctx, "suite") else []
+        name = observer_set if _is_given(ctx, "observer_set") else "small"
         _on_benchmarks(out / "benchmarks", chosen, worlds, name, workers, fresh, json, quiet)
         return
     _check_names(suite, [name for name in metric if not ((real or situations) and name in GATES)])
@@ -112,7 +112,7 @@ def _check_names(suites: list[str], metrics: list[str]) -> None:
             registry[name]
 
 
-def _named(ctx: typer.Context, option: str) -> bool:
+def _is_given(ctx: typer.Context, option: str) -> bool:
     """Whether the user gave an option."""
     source = ctx.get_parameter_source(option)
     return source is not None and source.name == "COMMANDLINE"

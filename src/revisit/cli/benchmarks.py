@@ -44,7 +44,7 @@ class OpenGroup(PlainGroup):
             if cmd_name not in self.commands and cmd_name not in self.own:
                 self._add(ctx, find())
         if self._source(cmd_name) is not None and cmd_name not in self.commands:
-            self.commands[cmd_name] = _compiled(self.sources[cmd_name], cmd_name)
+            self.commands[cmd_name] = _compile_command(self.sources[cmd_name], cmd_name)
         elif cmd_name not in self.commands:  # all of them, to name those that are alike
             self.commands.update({name: self.get_command(ctx, name) for name in self.list_commands(ctx)})
         return super().get_command(ctx, cmd_name)
@@ -75,7 +75,7 @@ class OpenGroup(PlainGroup):
                 self.sources[name] = source
 
 
-def _compiled(command: Source, name: str) -> Any:
+def _compile_command(command: Source, name: str) -> Any:
     """As the library under typer has it, which is another one in other versions."""
     compiled: Any
     if isinstance(command, typer.Typer):

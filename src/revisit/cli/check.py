@@ -79,7 +79,7 @@ def check(
     for kind, meaning in KINDS.items():
         mine = [fault for fault in result.faults if fault.kind == kind]
         if mine:
-            rows += [["", "", _named(fault.model, fault.id), fault.sentence] for fault in mine[:SHOWN]]
+            rows += [["", "", _clip_label(fault.model, fault.id), fault.sentence] for fault in mine[:SHOWN]]
             rows[-min(len(mine), SHOWN)][:2] = [kind, str(len(mine))]
             if len(mine) > SHOWN:
                 rows.append(["", "", f"and {len(mine) - SHOWN} more", meaning])
@@ -91,10 +91,11 @@ def check(
         console.message(f"not checked in {clips} of {result.there} clips, {reason}")
     if result.before:
         typer.echo(
-            f"there are no clips yet; the inputs of {result.clips} clips were checked: {_found(len(result.faults))}"
+            f"there are no clips yet; the inputs of {result.clips} clips were checked: "
+            f"{_fault_count(len(result.faults))}"
         )
     else:
-        typer.echo(f"{result.there} of {result.clips} clips exist; {_found(len(result.faults))}")
+        typer.echo(f"{result.there} of {result.clips} clips exist; {_fault_count(len(result.faults))}")
     raise typer.Exit(1 if result.faults else 0)
 
 
@@ -122,9 +123,9 @@ def _with_models(expected: list[Expected], folder: Path, layout: str) -> list[Ex
     ]
 
 
-def _named(model: str, clip_id: str) -> str:
+def _clip_label(model: str, clip_id: str) -> str:
     return f"{model} {clip_id}" if model else clip_id
 
 
-def _found(count: int) -> str:
+def _fault_count(count: int) -> str:
     return f"{count} {'fault' if count == 1 else 'faults'} found" if count else "no faults found"

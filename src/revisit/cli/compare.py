@@ -48,7 +48,7 @@ def compare(
     if len(sides) < 2:
         raise UsageError("one model alone has nothing to be compared with; give another run, or RUN:MODEL")
     pairs = _increments(sides) if increments else match_sides(sides)
-    comparisons = compare_sides(pairs, _named(metric, sides), by, every=show_all)
+    comparisons = compare_sides(pairs, _select_metrics(metric, sides), by, every=show_all)
     refused = {f"{id} of {one.names}": why for one in comparisons for id, why in one.refusals.items()}
     if refused and not any(one.metrics for one in comparisons):
         raise UsageError(f"these runs cannot be subtracted: {'; '.join(sorted(set(refused.values())))}")
@@ -70,7 +70,7 @@ def compare(
         raise typer.Exit(_gate(comparisons))
 
 
-def _named(metric: list[str], sides: list[Side]) -> list[str]:
+def _select_metrics(metric: list[str], sides: list[Side]) -> list[str]:
     """The metrics that were named, of those that one of the runs asked."""
     from revisit.results.metric_names import metrics_named
 
@@ -121,7 +121,7 @@ def _increments(sides: list[Side]) -> list[tuple[Side, Side]]:
 def _show(one: SideComparison) -> None:
     """Print a table of the differences, the clips to look at, and a table for each way to split the clips."""
     from revisit.core import METRICS
-    from revisit.results.display import metric_title, signed
+    from revisit.results.display import metric_title, signed_number
     from revisit.results.score_names import measured_id
 
     first, second = one.first.entry.name, one.second.entry.name
@@ -136,7 +136,7 @@ def _show(one: SideComparison) -> None:
         better = [look for look in looks if (look.difference > 0) == higher][:SHOWN]
         worse = [look for look in looks if (look.difference > 0) != higher][:SHOWN]
         sentences = [
-            f"{word} {', '.join(f'{look.name} ({signed(look.difference)})' for look in some)}"
+            f"{word} {', '.join(f'{look.name} ({signed_number(look.difference)})' for look in some)}"
             for word, some in (("won", better), ("lost", worse))
             if some
         ]
@@ -144,7 +144,7 @@ def _show(one: SideComparison) -> None:
             console.message(f"{title}: {'; '.join(sentences)}")
         for name, parts in delta.parts.items():
             rows = [
-                [part.group, signed(part.difference), part.interval_text, f"{part.wins} : {part.losses}",
+                [part.group, signed_number(part.difference), part.interval_text, f"{part.wins} : {part.losses}",
                  str(part.clips)]
                 for part in parts
             ]  # fmt: skip
@@ -152,13 +152,14 @@ def _show(one: SideComparison) -> None:
 
 
 def _row(delta: Delta) -> list[str]:
-    from revisit.results.display import column_head, number, signed
+    from revisit.results.display import column_head, number, signed_number
 
     mark = f" {delta.word}" if delta.word else ""
     p = delta.corrected
     return [
-        column_head(delta.metric), number(delta.means[0]), number(delta.means[1]), signed(delta.difference) + mark,
-        delta.interval_text, "" if p is None else f"{p:.3f}" if p >= 0.001 else "< 0.001",
+        column_head(delta.metric), number(delta.means[0]), number(delta.means[1]),
+        signed_number(delta.difference) + mark, delta.interval_text,
+        "" if p is None else f"{p:.3f}" if p >= 0.001 else "< 0.001",
         f"{delta.wins} : {delta.losses}", f"{delta.clips} of {delta.scenes} scenes",
     ]  # fmt: skip
 
@@ -218,7 +219,7 @@ def trend(
     if len(sides) < 2:
         raise UsageError("a trend needs at least two runs or models")
     labels, ordered = map(list, zip(*order_sides(sides, by), strict=True))
-    metrics = _named(metric, ordered) or ranked_ids(ordered, asked_metrics(ordered[0].facts))
+    metrics = _select_metrics(metric, ordered) or ranked_ids(ordered, asked_metrics(ordered[0].facts))
     refused = {id: why for side in ordered[1:] for id, why in refusals(ordered[0], side, metrics).items()}
     comparable = [id for id in metrics if id not in refused]
     if not comparable:

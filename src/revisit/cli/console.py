@@ -48,7 +48,7 @@ def clean(text: str) -> str:
     return printable_text(text)
 
 
-def counted(count: int, noun: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     """`1 clip`, `2 clips`. The library is imported late: it brings numpy, which --help can do without."""
     from revisit.core.text import pluralize as with_noun
 
@@ -107,9 +107,9 @@ class ProgressLines:
         self.every = every
 
     def start(self, clips: int, cases: int, observed: int) -> None:
-        self.clips, self.done, self.begun, self.said = clips, observed, time.monotonic(), 0.0
+        self.clips, self.done, self.begun, self.printed_at = clips, observed, time.monotonic(), 0.0
         self.first = observed
-        message(f"{counted(cases, 'case')}, {counted(clips, 'clip')}, {observed} already observed")
+        message(f"{pluralize(cases, 'case')}, {pluralize(clips, 'clip')}, {observed} already observed")
         self.waiting = threading.Timer(FIRST_WORD, self._waits)
         self.waiting.daemon = True
         if observed < clips:
@@ -124,17 +124,17 @@ class ProgressLines:
         self.waiting.cancel()
         self.done += 1
         now = time.monotonic()
-        if now - self.said < self.every and self.done < self.clips:
+        if now - self.printed_at < self.every and self.done < self.clips:
             return
-        self.said = now
+        self.printed_at = now
         rate = (now - self.begun) / max(self.done - self.first, 1)
         remaining = f", about {_duration(rate * (self.clips - self.done))} left" if self.done < self.clips else ""
         message(f"observed {self.done} of {self.clips} clips{remaining}" + (f", {failed} failed" if failed else ""))
 
     def asked(self, count: int, total: int, cost: str) -> None:
         now = time.monotonic()
-        if now - self.said >= self.every or count == total:
-            self.said = now
+        if now - self.printed_at >= self.every or count == total:
+            self.printed_at = now
             message(f"asked {count} of {total} lists of questions, {cost}")
 
     def finish(self) -> None:
@@ -145,14 +145,14 @@ class Counter:
     """A running count of steps: one line that is written over on a terminal, a few lines elsewhere."""
 
     def __init__(self, label: str, every: float = 5.0) -> None:
-        self.label, self.every, self.said = label, every, 0.0
+        self.label, self.every, self.printed_at = label, every, 0.0
 
     def __call__(self, count: int, total: int, what: str) -> None:
         now = time.monotonic()
         if sys.stderr.isatty():
             typer.echo(f"\r\x1b[K{self.label} {count} of {total}", err=True, nl=count == total)
-        elif count == total or now - self.said > self.every:
-            self.said = now
+        elif count == total or now - self.printed_at > self.every:
+            self.printed_at = now
             message(f"{self.label} {count} of {total}")
 
 
@@ -189,7 +189,7 @@ def summary(content: Mapping[str, Any], show_all: bool = False) -> None:
     for extra in content.get("headline", []):
         further_table(extra)
     if show_all or not ranking:
-        _all_scores(content)
+        _print_all_scores(content)
     for sentence in content.get("sentences", []):
         message(sentence)
     if show_all or not ranking:
@@ -198,8 +198,8 @@ def summary(content: Mapping[str, Any], show_all: bool = False) -> None:
             further_table(extra)
     diagnoses(content.get("diagnosis") or {})
     if show_all or not ranking:
-        _unscored(content["models"])
-        _not_asked(content["not_asked"])
+        _print_unscored(content["models"])
+        _print_not_asked(content["not_asked"])
     remarks = content.get("notes", [])
     for remark in remarks[:5]:
         message(f"note: {remark}")
@@ -211,7 +211,7 @@ def summary(content: Mapping[str, Any], show_all: bool = False) -> None:
     for entry in content["failed"]:
         failed.setdefault(entry["reason"], []).append(entry["case"])
     for reason, cases in list(failed.items())[:10]:
-        further = f" and {counted(len(cases) - 1, 'more clip')}" if len(cases) > 1 else ""
+        further = f" and {pluralize(len(cases) - 1, 'more clip')}" if len(cases) > 1 else ""
         message(f"failed: {cases[0]}{further}: {reason}")
     remaining = len(content["rejected"][10:]) + sum(len(cases) for cases in list(failed.values())[10:])
     if remaining:
@@ -231,7 +231,7 @@ def verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> None:
     lines += [("Overall", ranking["sentence"])] if ranking["sentence"] else []
     notes = [("Note", sentence) for sentence in ranking["trade_offs"][:NOTES]]
     if low := ranking["low_ceilings"]:
-        metrics = _named(
+        metrics = _join_names(
             [f"{content['metrics'].get(metric, {}).get('title', metric)} ({n} clips)" for metric, n in low.items()]
         )
         notes.append(("Note", f"the truth itself scores low in {metrics}"))
@@ -245,7 +245,7 @@ def verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> None:
     lines += [*notes[: max(1, LINES - len(lines) - len(last))], *last]
     indent = max((len(name) for name, _ in lines), default=0) + 2
     for name, sentence in lines:
-        typer.echo(_wrapped(clean(f"{name:{indent}}{sentence}"), indent))
+        typer.echo(_wrap(clean(f"{name:{indent}}{sentence}"), indent))
     answers = [answer for answer in ranking["answers"] if answer["metric"]]
     if answers or counts:
         table(*_by_question(answers, content, counts), numbers=True)
@@ -264,7 +264,7 @@ def _by_question(
         table_rows = []
         for model, entry in content["models"].items():
             texts = [text for column in columns for text in column.texts(model, entry, interval)]
-            table_rows.append([_headed(model, entry), *away[model], *texts])
+            table_rows.append([_model_heading(model, entry), *away[model], *texts])
         if any(column.truth for column in columns):
             texts = [text for column in columns for text in column.truth_texts(interval)]
             table_rows.append([_ceiling(content["truth"]), *([""] * len(away_heads)), *texts])
@@ -335,13 +335,13 @@ def _width() -> int:
     return shutil.get_terminal_size((200, 24)).columns if sys.stdout.isatty() else 200
 
 
-def _wrapped(text: str, indent: int) -> str:
+def _wrap(text: str, indent: int) -> str:
     if not sys.stdout.isatty():
         return text
     return textwrap.fill(text, max(_width(), 2 * indent), subsequent_indent=" " * indent, break_long_words=False)
 
 
-def _all_scores(content: Mapping[str, Any]) -> None:
+def _print_all_scores(content: Mapping[str, Any]) -> None:
     """Print all metrics down, models across, each mean with its interval, n and coverage."""
     from revisit.results.funnel import count_testable
 
@@ -351,7 +351,7 @@ def _all_scores(content: Mapping[str, Any]) -> None:
         counts = [count_testable(content["models"][model]["funnel"]) for model in shown]
         shares = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
         rows = [["testable clips", *shares]] if any(counts) else []
-        heads = [_headed(model, content["models"][model]) for model in shown]
+        heads = [_model_heading(model, content["models"][model]) for model in shown]
         entries = {model: content["models"][model] for model in shown}
         if truth and start + MODELS_PER_TABLE >= len(models):
             heads.append(_ceiling(truth))
@@ -361,7 +361,7 @@ def _all_scores(content: Mapping[str, Any]) -> None:
         table(["mean [95 %] (scored/all)", *heads], rows, numbers=True)
 
 
-def _headed(model: str, entry: Mapping[str, Any]) -> str:
+def _model_heading(model: str, entry: Mapping[str, Any]) -> str:
     """A model's name; one that is no model, such as a floor, says so."""
     return f"{model} ({entry['category']})" if entry.get("category") else model
 
@@ -370,14 +370,14 @@ def _ceiling(truth: Mapping[str, Any]) -> str:
     return f"{truth.get('name', 'truth')} (ceiling)"
 
 
-def _not_asked(reasons: Mapping[str, str]) -> None:
+def _print_not_asked(reasons: Mapping[str, str]) -> None:
     from revisit.core.grouping import group_items
 
     for reason, ids in sorted(group_items(reasons, lambda id: reasons[id]).items()):
-        message(f"not asked: {_named(ids)}: {reason}")
+        message(f"not asked: {_join_names(ids)}: {reason}")
 
 
-def _unscored(models: Mapping[str, Any]) -> None:
+def _print_unscored(models: Mapping[str, Any]) -> None:
     """Print a line per kind of reason: how many clips it left unscored, metric by metric."""
     from revisit.results.display import reason_title
 
@@ -388,10 +388,10 @@ def _unscored(models: Mapping[str, Any]) -> None:
                 counts = clips_by_kind.setdefault(kind, {})
                 counts[id] = counts.get(id, 0) + n
     for kind, counts in sorted(clips_by_kind.items()):
-        message(f"unscored, {reason_title(kind)}: {_named([f'{id} {n}' for id, n in counts.items()])}")
+        message(f"unscored, {reason_title(kind)}: {_join_names([f'{id} {n}' for id, n in counts.items()])}")
 
 
-def _named(words: Sequence[str]) -> str:
+def _join_names(words: Sequence[str]) -> str:
     return ", ".join(words[:NAMED]) + (f" and {len(words) - NAMED} more" if len(words) > NAMED else "")
 
 
@@ -434,7 +434,7 @@ def diagnoses(content: Mapping[str, Any]) -> None:
             findings = [_nothing_found(entry)] if entry["clips"] else []
         if entry["unreadable"]:
             findings.append(f"{entry['unreadable']} could not be read")
-        message(f"diagnosis of {model} ({counted(entry['clips'], 'clip')}): {', '.join(findings)}")
+        message(f"diagnosis of {model} ({pluralize(entry['clips'], 'clip')}): {', '.join(findings)}")
 
 
 def _nothing_found(entry: Mapping[str, Any]) -> str:

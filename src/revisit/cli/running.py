@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run_evaluation(request: Request, out: Path, *, quiet: bool = False, command: str = "", **settings: Any) -> Run:
-    """The finished run; `how` goes to `evaluate`."""
+    """The finished run; `settings` go to the engine."""
     from revisit.engine.cache import cache_root
     from revisit.engine.cache_pruning import cache_limit, over_limit
 

@@ -39,7 +39,7 @@ def table(
     load_all()
     if table_format not in FORMATS:
         raise UsageError(f"there is no format {table_format!r}; there are {', '.join(FORMATS)}")
-    boards = _grouped(_boards(runs, metric, measured), by, runs, models)
+    boards = _group_rows(_boards(runs, metric, measured), by, runs, models)
     boards = _with_cost(boards, runs, models) if cost else boards
     if json:
         console.data([board.as_json() for board in boards])
@@ -73,7 +73,7 @@ def _boards(runs: list[Path], metric: list[str], measured: bool) -> list[Board]:
     return join_boards(boards)
 
 
-def _grouped(boards: list[Board], by: str, runs: list[Path], models: Path | None) -> list[Board]:
+def _group_rows(boards: list[Board], by: str, runs: list[Path], models: Path | None) -> list[Board]:
     """Rows in groups by a fact of their models."""
     if not by:
         return boards

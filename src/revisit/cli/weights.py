@@ -26,7 +26,9 @@ STALE_EVIDENCE = (
 )
 
 
-def chosen(ids: list[str] | None, observer_set: str, suite: str, metric: list[str], *, everything: bool) -> list[str]:
+def select_ids(
+    ids: list[str] | None, observer_set: str, suite: str, metric: list[str], *, everything: bool
+) -> list[str]:
     """The ids that the arguments mean."""
     from revisit.core import UsageError
     from revisit.weights.lock import entries, entry
@@ -61,7 +63,7 @@ def list_(
     from revisit.weights.pull import forecast
 
     users = users_of_weights()
-    rows = [facts(name, users) for name in chosen(ids, observer_set, suite, metric, everything=True)]
+    rows = [facts(name, users) for name in select_ids(ids, observer_set, suite, metric, everything=True)]
     if json:
         console.data(rows)
         return
@@ -121,7 +123,7 @@ def pull(
     from revisit.weights.pull import forecast
     from revisit.weights.pull import pull as fetch
 
-    names = chosen(ids, observer_set, suite, metric, everything=False)
+    names = select_ids(ids, observer_set, suite, metric, everything=False)
     if dry_run:
         rows = forecast(names, again=again)
         if json:
@@ -165,7 +167,7 @@ def verify(
     from revisit.weights.verify import verify as check
 
     selected = bool(ids or observer_set or suite or metric)
-    names = chosen(ids, observer_set, suite, metric, everything=False) if selected else on_this_machine()
+    names = select_ids(ids, observer_set, suite, metric, everything=False) if selected else on_this_machine()
     results = [check(name) for name in names]
     if json:
         console.data([result.__dict__ for result in results])

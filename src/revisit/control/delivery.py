@@ -36,7 +36,7 @@ class Delivery:
     plan: CameraPlan
     to: Generator
     files: Mapping[str, bytes]
-    said: LoadedPath
+    loaded: LoadedPath
     clipped: bool  # whether a way was longer than the generator's largest
     turn_error: float | None  # degrees
     way_error: float | None  # metres
@@ -59,7 +59,7 @@ class Delivery:
         """Whether a public loader, as it is, takes just what was asked from the files."""
         if self.turn_error is None or self.way_error is None or not self.to.held_to_loader or self.patched:
             return False
-        is_metric = self.said.ways == "metres" and not FAMILIES[self.to.payload].about
+        is_metric = self.loaded.ways == "metres" and not FAMILIES[self.to.payload].about
         return is_metric and self.turn_error <= EXACT_DEGREES and self.way_error <= EXACT_METRES
 
     @property
@@ -83,7 +83,7 @@ class Delivery:
             sentences.append(
                 f"a distance is above {self.to.gain[2]:g} metres, the maximum of {self.to.id}: it was cut to that"
             )
-        if self.said.ways == "shape":
+        if self.loaded.ways == "shape":
             sentences.append("the length of the path is not delivered, only its shape")
         if self.key_step is not None and self.way_error is not None and self.way_error > EXACT_METRES:
             sentences.append(
@@ -116,14 +116,14 @@ class Delivery:
             "family": self.to.payload,
             "layout": FAMILIES[self.to.payload].layout,
             "sha256": digests.popitem()[1] if len(digests) == 1 else together.hexdigest(),
-            "poses": len(self.said.frame),
+            "poses": len(self.loaded.frame),
             "gain": list(self.to.gain),
             "clipped": self.clipped,
             "exact": self.exact,
-            "largest_turn_error_degrees": _rounded(self.turn_error),
-            "largest_way_error_metres": _rounded(self.way_error),
-            "ways": self.said.ways,
-            **({} if self.key_step is None else {"key_step_metres": _rounded(self.key_step)}),
+            "largest_turn_error_degrees": _round_or_none(self.turn_error),
+            "largest_way_error_metres": _round_or_none(self.way_error),
+            "ways": self.loaded.ways,
+            **({} if self.key_step is None else {"key_step_metres": _round_or_none(self.key_step)}),
             **({"patched": dict(self.options), "patch": self.to.patch} if self.patched else {}),
             "loader": self.to.loader or "none found",
             "checked": list(self.to.checked),
@@ -254,5 +254,5 @@ def _way_error(target: np.ndarray, actual: np.ndarray, *, shape_only: bool) -> t
     return float(np.linalg.norm(target - scale * actual, axis=1).max()), scale
 
 
-def _rounded(value: float | None) -> float | None:
+def _round_or_none(value: float | None) -> float | None:
     return None if value is None else round(value, 6)

@@ -86,7 +86,7 @@ class CommandBackend:
                 stop_process(process)
             tail = _last_words(output)
         if code:
-            return "crashed", _ended(code, tail)
+            return "crashed", _exit_sentence(code, tail)
         self.cost = meter.cost(time.monotonic() - begun, loading=None)
         return "", f"its last output: {tail}" if tail else "it printed nothing"
 
@@ -124,7 +124,7 @@ class ProcessBackend:
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
         except OSError:
-            return self._died()
+            return self._crash_outcome()
         while True:
             try:
                 line = self._next_line(deadline)
@@ -132,7 +132,7 @@ class ProcessBackend:
                 self._end()
                 return "hung", f"no answer after {timeout:g} seconds; the process was stopped"
             if line is None:
-                return self._died()
+                return self._crash_outcome()
             answer = _answer(line)
             if answer.get("ready") and not self.ready:
                 now = time.monotonic()
@@ -172,9 +172,9 @@ class ProcessBackend:
 
     def _start(self) -> None:
         self.meter = Meter(self.env)
-        self.said = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the process
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the process
         self.process = process = subprocess.Popen(
-            self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, start_new_session=True,
+            self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, start_new_session=True,
             env={**os.environ, **self.env},
         )  # fmt: skip
         self.starts += 1
@@ -184,19 +184,19 @@ class ProcessBackend:
         self.chatter: deque[str] = deque(maxlen=20)
         start_thread(_listen, process, self.lines)
 
-    def _died(self) -> Ended:
+    def _crash_outcome(self) -> Ended:
         assert self.process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(10)
         code = self.process.poll()
-        tail = _last_words(self.said) or " ".join(self.chatter)[-TAIL:]
+        tail = _last_words(self.stderr) or " ".join(self.chatter)[-TAIL:]
         self._end()
-        return "crashed", _ended(code or 0, tail)
+        return "crashed", _exit_sentence(code or 0, tail)
 
     def _end(self) -> None:
         if self.process is not None:
             stop_process(self.process)
-            self.said.close()
+            self.stderr.close()
         self.process = None
 
 
@@ -282,7 +282,7 @@ def _last_words(output: Any) -> str:
     return " ".join(output.read().decode(errors="replace").split())[-TAIL:]
 
 
-def _ended(code: int, tail: str) -> str:
+def _exit_sentence(code: int, tail: str) -> str:
     return f"it was killed by signal {-code}" if code < 0 else f"the command failed with exit code {code}: {tail}"
 
 

@@ -170,7 +170,7 @@ def _make_clip(
 ) -> tuple[str, str, int]:
     require_text(job)
     image = first_frame(job, folder)
-    plan, delivery = asked(job, settings.to, image)
+    plan, delivery = camera_request(job, settings.to, image)
     if delivery is not None:
         remarks += delivery.remarks()
     expected = provenance(job, image, plan, delivery, settings.to)
@@ -222,7 +222,7 @@ def _attempt(
     return "made", ""
 
 
-def asked(job: Job, to: Generator | None, image: Path | None) -> tuple[CameraPlan | None, Delivery | None]:
+def camera_request(job: Job, to: Generator | None, image: Path | None) -> tuple[CameraPlan | None, Delivery | None]:
     """The path that a job asks for, and what a generator is given for it; nothing where no camera is asked for."""
     if to is not None:
         needed = {"image": image, "source_video": job.source_video}.get(to.takes)

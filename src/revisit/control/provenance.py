@@ -40,7 +40,7 @@ def provenance(
         "record": job.id,
         "generator": to.id if to else "",
         "viewpoint_condition": to.condition if to else None,
-        "intended": None if plan is None else _intended(plan),
+        "intended": None if plan is None else _path_facts(plan),
         "delivered": None if delivery is None else delivery.facts(),
         "inputs": {
             "prompt": job.prompt,
@@ -49,7 +49,7 @@ def provenance(
             "video_sha256": _digest(job.source_video),
             "policy": job.policy,
             "enters_memory_tables": job.policy != "full_target",
-            **(_asked(job) if job.suite else {}),
+            **(_job_facts(job) if job.suite else {}),
         },
         "versions": {"revisit": revisit.__version__},
     }
@@ -57,7 +57,7 @@ def provenance(
     return {**record, **({"job": facts} if job.suite else {})}
 
 
-def _intended(plan: CameraPlan) -> dict[str, object]:
+def _path_facts(plan: CameraPlan) -> dict[str, object]:
     return {
         "script": plan.script,
         "frames": len(plan),
@@ -69,7 +69,7 @@ def _intended(plan: CameraPlan) -> dict[str, object]:
     }
 
 
-def _asked(job: Job) -> dict[str, object]:
+def _job_facts(job: Job) -> dict[str, object]:
     """What a job of a suite says besides: caption segments, keys, context, size and length."""
     return {
         "segments": [asdict(segment) for segment in job.segments],

@@ -132,7 +132,7 @@ def printable_text(text: str) -> str:
     )
 
 
-def alternatives(name: str, known: Iterable[str], most: int = 12) -> str:
+def alternatives(name: str, names: Iterable[str], most: int = 12) -> str:
     """What somebody may have meant by a name that is not known: those spelt alike, else the first of all.
 
     Examples
@@ -142,13 +142,13 @@ def alternatives(name: str, known: Iterable[str], most: int = 12) -> str:
     >>> alternatives("x", ["ssim", "psnr"])
     'there are ssim, psnr'
     """
-    known = list(known)
-    by_lower = {one.lower(): one for one in known}
+    names = list(names)
+    by_lower = {one.lower(): one for one in names}
     near = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, n=3)]
     if near:
         return f"did you mean {', '.join(near)}?"
-    further = f" and {len(known) - most} more" if len(known) > most else ""
-    return f"there are {', '.join(known[:most])}{further}" if known else "there are none"
+    further = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"there are {', '.join(names[:most])}{further}" if names else "there are none"
 
 
 def parts(values: Iterable[str]) -> list[str]:

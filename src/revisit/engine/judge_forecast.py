@@ -14,7 +14,7 @@ from revisit.engine.jobs import ObserverTask
 from revisit.engine.judging import frames_of, open_talk
 from revisit.engine.plan import Plan
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.budget import JudgeLimit, expected
+from revisit.judges.budget import JudgeLimit, expected_usage
 from revisit.judges.canary import canaries, with_card
 from revisit.judges.protocol import Frames, Usage
 from revisit.judges.questions import Question
@@ -83,7 +83,7 @@ def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
                 if stores[role].get(pictures, question, mine.judge.facts) is not None:
                     answered += 1
                 else:
-                    spent[role] += expected(pictures, question, mine.tokens_per_image)
+                    spent[role] += expected_usage(pictures, question, mine.tokens_per_image)
     finally:
         for store in stores.values():
             store.close()

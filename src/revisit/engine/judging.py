@@ -24,7 +24,7 @@ from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observe
 from revisit.engine.plan import Plan
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.batch import JudgeClient
-from revisit.judges.canary import canaries, finding, marked, with_card
+from revisit.judges.canary import canaries, finding, mark_answers, with_card
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import Question
 from revisit.judges.store import AnswerStore, shared_store
@@ -187,7 +187,7 @@ class JudgeSession:
             self._send(clip, clip.talk.send(answers))
             return None
         except StopIteration as stop:
-            self.cache.save(task.key, marked(stop.value, finding(controls)) if controls else stop.value)
+            self.cache.save(task.key, mark_answers(stop.value, finding(controls)) if controls else stop.value)
             self._open -= 1
             return self._ended(task)
         except Exception as error:  # as above

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from revisit.core.threads import start_thread
-from revisit.judges.budget import Budget, expected
+from revisit.judges.budget import Budget, expected_usage
 from revisit.judges.probability import at_first_word
 from revisit.judges.protocol import Frames, Judge, JudgeAnswer, NoReply, Refused, Reply, Stopped, Usage
 from revisit.judges.questions import Malformed, Question, YesNo, locate_answer
@@ -100,7 +100,7 @@ class JudgeClient:
             with self._lock:
                 future = self._under_way.get(key)
                 if future is None:
-                    future = self._recorded(frames, question)
+                    future = self._future_answer(frames, question)
                     if not future.done():
                         self._under_way[key] = future
                         new.append((question, future))
@@ -117,21 +117,21 @@ class JudgeClient:
 
     def recorded(self, frames: Frames, questions: Sequence[Question]) -> list[JudgeAnswer] | None:
         """The recorded answers, or None where one is missing; nothing is asked."""
-        answers = [self._known(frames, question) for question in questions]
+        answers = [self._stored_answer(frames, question) for question in questions]
         recorded = [answer for answer in answers if answer is not None]
         return recorded if len(recorded) == len(questions) else None
 
-    def _recorded(self, frames: Frames, question: Question) -> Future[JudgeAnswer]:
+    def _future_answer(self, frames: Frames, question: Question) -> Future[JudgeAnswer]:
         """A future that holds the recorded answer, or waits for one."""
         future: Future[JudgeAnswer] = Future()
-        answer = self._known(frames, question)
+        answer = self._stored_answer(frames, question)
         if answer is not None and not (answer.status == "unanswered" and self.patience.ask_unanswered):
             self.from_store += 1
             self.models.add(answer.model)
             future.set_result(answer)
         return future
 
-    def _known(self, frames: Frames, question: Question) -> JudgeAnswer | None:
+    def _stored_answer(self, frames: Frames, question: Question) -> JudgeAnswer | None:
         """The recorded answer, its reply read anew; None where there is none, or where the reply is no answer."""
         answer = self.store.get(frames, question, self.judge.facts)
         return answer if answer is None or answer.status != "answered" else _read_anew(question, answer)
@@ -160,7 +160,7 @@ class JudgeClient:
                 replies = self._caller.call(partial(self._call, frames, batch, remarks), "reply", "asking")
                 for i, reply in zip(order, replies, strict=True):
                     spent[i] += reply.usage
-                    answer = replace(_checked(open_[i], reply), usage=spent[i], tries=attempt + 1)
+                    answer = replace(_answer_of(open_[i], reply), usage=spent[i], tries=attempt + 1)
                     notes[i] = answer.reason
                     self.models.add(answer.model)
                     if answer.status == "answered" or attempt == self.patience.again:
@@ -176,7 +176,7 @@ class JudgeClient:
 
     def _call(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         """Replies of one call, within the budget."""
-        each = (expected(frames, question, self.tokens_per_image) for question in questions)
+        each = (expected_usage(frames, question, self.tokens_per_image) for question in questions)
         reserved = replace(sum(each, Usage()), calls=1)
         self.budget.reserve(reserved)
         used = Usage()
@@ -190,7 +190,7 @@ class JudgeClient:
             self.budget.settle(reserved, used)
 
 
-def _checked(question: Question, reply: Reply) -> JudgeAnswer:
+def _answer_of(question: Question, reply: Reply) -> JudgeAnswer:
     """A valid answer, or unanswered with the reason."""
     answer = JudgeAnswer("answered", None, reply.p_yes, reply.p_from, reply.text, model=reply.model)
     try:

@@ -42,7 +42,7 @@ class JudgeLimit(BaseModel):
     money: float | None = Field(default=None, ge=0)
 
 
-def expected(frames: Frames, question: Question, tokens_per_image: int | None = None) -> Usage:
+def expected_usage(frames: Frames, question: Question, tokens_per_image: int | None = None) -> Usage:
     """What one call is expected to use: a rough figure, for plans and for calls under way."""
     width, height = frames.size
     image = tokens_per_image or max(1, math.ceil(width * height / PIXELS_PER_TOKEN))
@@ -80,8 +80,8 @@ class Budget:
             ):
                 if most is not None and value > most:
                     raise Stopped(
-                        f"the judge's budget of {most:g} {name} is used up ({self._said()}); raise it in the judge "
-                        "file and run the same command again: answers already paid for are kept"
+                        f"the judge's budget of {most:g} {name} is used up ({self._usage_text()}); raise it in the "
+                        "judge file and run the same command again: answers already paid for are kept"
                     )
             self._under_way += usage
 
@@ -91,7 +91,7 @@ class Budget:
             self._under_way += Usage(-reserved.calls, -reserved.tokens_in, -reserved.tokens_out)
             self.spent += used
 
-    def _said(self) -> str:
+    def _usage_text(self) -> str:
         spent, price = self.spent, self.price
         tokens = spent.tokens_in + spent.tokens_out
         return f"{spent.calls} calls, {tokens} tokens, {price.of(spent):.4g} {price.currency}"

@@ -62,7 +62,7 @@ def calibrate(
     frames = {clip: look(clip) for clip in dict.fromkeys(label.clip for label in rows)}
     own = [frames[label.clip] for label in rows]
     with ask(judge) as asker:
-        answers = _asked(asker, own, [label.question for label in rows])
+        answers = _ask_all(asker, own, [label.question for label in rows])
         report: dict[str, Any] = {
             "judge": dict(judge.facts),
             "clips": len(frames),
@@ -74,13 +74,13 @@ def calibrate(
         if plan.positions:
             report["position"] = _position(asker, rows, own)
         if plan.blinded:
-            report["blinded"] = _blinded(asker, rows, frames, plan)
+            report["blinded"] = _agreement_by_chance(asker, rows, frames, plan)
         if plan.repeats > 1:
             report["repeats"] = _repeats(judge, rows, own, answers, ask, plan.repeats)
     return report
 
 
-def _asked(asker: JudgeClient, frames: Sequence[Frames], questions: Sequence[Question]) -> list[JudgeAnswer]:
+def _ask_all(asker: JudgeClient, frames: Sequence[Frames], questions: Sequence[Question]) -> list[JudgeAnswer]:
     """The answers to questions about frames each, those about the same frames together."""
     groups = group_items(range(len(frames)), lambda k: frames[k].digest)
     under_way = {
@@ -202,9 +202,9 @@ def _position(asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Sequence[F
         questions = [
             replace(rows[k].question, schema=Choice(order)) for (k, _), order in zip(orders_by_row, orders, strict=True)
         ]
-        answers = _asked(asker, [frames[k] for k, _ in orders_by_row], questions)
+        answers = _ask_all(asker, [frames[k] for k, _ in orders_by_row], questions)
         both.append([(order, answer) for order, answer in zip(orders, answers, strict=True)])
-    pairs = [(one, other) for one, other in zip(*both, strict=True) if _known(one[1]) and _known(other[1])]
+    pairs = [(one, other) for one, other in zip(*both, strict=True) if _is_answered(one[1]) and _is_answered(other[1])]
     first = [_word(answer) == order[0] for pair in pairs for order, answer in pair]
     return {
         "questions": len(orders_by_row),
@@ -221,7 +221,7 @@ def _options(question: Question) -> tuple[str, ...]:
     return ("yes", "no") if isinstance(question.schema, YesNo) else ()
 
 
-def _known(answer: JudgeAnswer) -> bool:
+def _is_answered(answer: JudgeAnswer) -> bool:
     return answer.status == "answered"
 
 
@@ -230,7 +230,7 @@ def _word(answer: JudgeAnswer) -> str:
     return {True: "yes", False: "no"}.get(answer.value, str(answer.value))
 
 
-def _blinded(
+def _agreement_by_chance(
     asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Mapping[Path, Frames], plan: CalibrationPlan
 ) -> dict[str, object]:
     """Agreement where every question is asked about the frames of a clip drawn at random."""
@@ -238,7 +238,7 @@ def _blinded(
     for _ in range(plan.blinded):
         clips = list(frames)
         shuffled = dict(zip(clips, draws.sample(clips, len(clips)), strict=True))
-        answers += _asked(asker, [frames[shuffled[row.clip]] for row in rows], [row.question for row in rows])
+        answers += _ask_all(asker, [frames[shuffled[row.clip]] for row in rows], [row.question for row in rows])
     return {"shuffles": plan.blinded, **_agreement(every, answers)}
 
 
@@ -254,9 +254,9 @@ def _repeats(
     rounds = [first]
     for time in range(1, times):
         with ask(RepeatedJudge(judge, time)) as asker:
-            rounds.append(_asked(asker, frames, [row.question for row in rows]))
+            rounds.append(_ask_all(asker, frames, [row.question for row in rows]))
     by_question = list(zip(*rounds, strict=True))
-    stable = repeat_agreement([[str(a.value) for a in answers if _known(a)] for answers in by_question])
+    stable = repeat_agreement([[str(a.value) for a in answers if _is_answered(a)] for answers in by_question])
     spreads = [
         max(chances) - min(chances)
         for answers in by_question

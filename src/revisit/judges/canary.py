@@ -66,6 +66,6 @@ def finding(answers: Sequence[JudgeAnswer]) -> str:
     return PASSED
 
 
-def marked(evidence: object, canary: str) -> object:
+def mark_answers(evidence: object, canary: str) -> object:
     """The evidence with what its canaries said."""
     return replace(evidence, canary=canary)  # type: ignore[type-var]

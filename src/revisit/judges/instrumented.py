@@ -104,7 +104,7 @@ class SceneDescription:
 
     def find(self, picture: np.ndarray) -> tuple[int, float]:
         """The view that looks most like a picture, and how unlike it is: the median difference in grey levels."""
-        small = thumb(_fitted(picture, self.views.shape[1:3]))
+        small = thumb(_resize(picture, self.views.shape[1:3]))
         unlike = np.median(np.abs(self.thumbs - small).mean(axis=3), axis=(1, 2))
         best = int(np.argmin(unlike))
         return best, float(unlike[best])
@@ -114,14 +114,14 @@ class SceneDescription:
         view, unlike = self.find(picture)
         if unlike > UNLIKE:
             return None
-        frame, empty = _fitted(picture, self.views.shape[1:3]), self.views[view]
+        frame, empty = _resize(picture, self.views.shape[1:3]), self.views[view]
         place_seen = bool(self.sizes[0, view] >= LEAST)
         foreign = _largest(_differs(frame, empty) > NOISE)
         if self.lit[view] < DARK or foreign.mean() < LEAST:
             return FrameReading(time, False, place_seen, False)
         well = bool(foreign.mean() >= WHOLE * self.usual)
         states = zip(self.pictures[:, view], self.outlines[:, view], strict=True)
-        explained = [_explained(frame, empty, picture, foreign | outline) for picture, outline in states]
+        explained = [_explained_share(frame, empty, picture, foreign | outline) for picture, outline in states]
         best = int(np.argmax(explained))
         if explained[best] >= KNOWN:
             return FrameReading(time, True, place_seen, well, best, best)
@@ -403,7 +403,7 @@ def thumb(picture: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA), np.float32)
 
 
-def _fitted(picture: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+def _resize(picture: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     import cv2
 
     if picture.shape[:2] == size:
@@ -431,7 +431,7 @@ def _largest(mask: np.ndarray) -> np.ndarray:
     return np.isin(labels, np.flatnonzero(areas >= 0.5 * areas.max(initial=0)) + 1)
 
 
-def _explained(frame: np.ndarray, empty: np.ndarray, picture: np.ndarray, where: np.ndarray) -> float:
+def _explained_share(frame: np.ndarray, empty: np.ndarray, picture: np.ndarray, where: np.ndarray) -> float:
     """The share of what sets a frame apart from the empty place that a known picture explains."""
     remaining, total = (
         np.abs(frame[where].astype(np.float32) - reference[where]).mean() for reference in (picture, empty)

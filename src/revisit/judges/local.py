@@ -131,7 +131,7 @@ class LocalJudge:
                 replies[k] = self._yes_no(word, len(turn))
             for k in set(range(len(questions))) - set(plain):
                 room = (16 + 3 * words_of(questions[k].schema)) * (4 if notes[k] else 1)
-                replies[k] = self._written(frames, model.turn(prompts[k]), room)
+                replies[k] = self._write(frames, model.turn(prompts[k]), room)
         # One pass over a batch is one call.
         return [replace(replies[k], usage=replace(replies[k].usage, calls=int(k == 0))) for k in range(len(questions))]
 
@@ -152,7 +152,7 @@ class LocalJudge:
             fault = "expected yes or no, and the model was about to say something else"
         return Reply(text, p_yes, source, usage, self._name, fault)
 
-    def _written(self, frames: Frames, turn: list[int], room: int) -> Reply:
+    def _write(self, frames: Frames, turn: list[int], room: int) -> Reply:
         """What the model writes, token by token, always the likeliest one."""
         model = self._model()
         cache, length, place = self._prefix(frames)
@@ -269,7 +269,7 @@ class _Loaded:
     ends: frozenset[int]
 
     def run(self, ids: list[list[int]], places: np.ndarray, attention: list[list[int]], **options: Any) -> Any:
-        """What the network makes of rows of tokens at their places; `seen` are 1 where it may look, else 0."""
+        """What the network makes of rows of tokens at their places; `attention` is 1 where it may look, else 0."""
         import torch
 
         rows, mask, at = (torch.tensor(values, device=self.device) for values in (ids, attention, places))

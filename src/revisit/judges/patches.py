@@ -71,7 +71,7 @@ def processor_file(folder: Path) -> Mapping[str, Any]:
     return {}
 
 
-def fitted(height: int, width: int, rule: PatchRule) -> tuple[int, int]:
+def fitted_size(height: int, width: int, rule: PatchRule) -> tuple[int, int]:
     """The size to which a picture is resized: nearest in shape, on the grid of the model, within its bounds."""
     step = rule.step
     rows, columns = (max(step, round(side / step) * step) for side in (height, width))
@@ -91,9 +91,9 @@ def cut(pictures: Sequence[np.ndarray], rule: PatchRule) -> tuple[np.ndarray, np
 
 
 def _cut(picture: np.ndarray, rule: PatchRule) -> tuple[np.ndarray, tuple[int, int, int]]:
-    height, width = fitted(picture.shape[0], picture.shape[1], rule)
+    height, width = fitted_size(picture.shape[0], picture.shape[1], rule)
     mean, std = np.array(rule.mean, np.float32), np.array(rule.std, np.float32)
-    colours = (_resized(picture, height, width) / np.float32(255) - mean) / std
+    colours = (_resize(picture, height, width) / np.float32(255) - mean) / std
     rows, columns, merge, side = height // rule.patch, width // rule.patch, rule.merge, rule.patch
     blocks = colours.reshape(rows // merge, merge, side, columns // merge, merge, side, 3)
     still = blocks.transpose(0, 3, 1, 4, 6, 2, 5)[:, :, :, :, :, None]  # block, patch in it, colour, time, pixels
@@ -101,7 +101,7 @@ def _cut(picture: np.ndarray, rule: PatchRule) -> tuple[np.ndarray, tuple[int, i
     return filled.reshape(rows * columns, -1).astype(np.float32), (1, rows, columns)
 
 
-def _resized(picture: np.ndarray, height: int, width: int) -> np.ndarray:
+def _resize(picture: np.ndarray, height: int, width: int) -> np.ndarray:
     """The picture in another size, by bicubic interpolation with a filter against aliasing, as 8-bit values."""
     import torch
 

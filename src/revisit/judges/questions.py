@@ -255,7 +255,7 @@ def locate_answer(schema: Schema, reply: str) -> tuple[Any, Passage]:
             last = error
             continue
         first = candidates[0]
-        if all(value == values[0] for value in values) and not _contradicted(schema, values[0], first.before):
+        if all(value == values[0] for value in values) and not _is_contradicted(schema, values[0], first.before):
             return values[0], first
         raise Malformed(f"expected {schema.says()} and nothing else, got more than one answer: {_short(reply)}")
     if last is None:
@@ -303,7 +303,7 @@ def _named_answer(text: str, names: Sequence[str]) -> Any:
     return values[0]
 
 
-def _contradicted(schema: Schema, value: Any, before: str) -> bool:
+def _is_contradicted(schema: Schema, value: Any, before: str) -> bool:
     """Whether another answer stands by itself in what a judge wrote before its answer."""
     if isinstance(schema, JsonObject | Many | Text):
         return False

@@ -24,7 +24,7 @@ class ReplayJudge:
         criteria = {name: value for name, value in (("model", model), ("server", server)) if value}
         judges = [judge for judge in known_judges(lines) if all(judge.get(k) == v for k, v in criteria.items())]
         if len(judges) != 1:
-            names = ", ".join(sorted({_named(judge) for judge in known_judges(lines)}))
+            names = ", ".join(sorted({_judge_name(judge) for judge in known_judges(lines)}))
             raise UsageError(
                 f"{path}: it holds answers of {names}; choose one with `model:` and `server:` in a judge file"
             )
@@ -57,5 +57,5 @@ class ReplayJudge:
         pass
 
 
-def _named(judge: Mapping[str, object]) -> str:
+def _judge_name(judge: Mapping[str, object]) -> str:
     return " at ".join(str(judge[name]) for name in ("model", "server") if judge.get(name))

@@ -119,17 +119,17 @@ def passages(reply: str, names: Sequence[str]) -> Iterator[list[Passage]]:
     `names` are the markers: `Answer: ...`. All passages of a reading must hold the same answer.
     """
     body = fold(without_thinking(reply))
-    body_passage = _trimmed(Passage(_without_end_of_turn(body), len(reply) - len(body)))
+    body_passage = _trim(Passage(_without_end_of_turn(body), len(reply) - len(body)))
     if not body_passage.text:
         return
     yield [body_passage]
     block = _BLOCK.fullmatch(body_passage.text)
     if block is not None and block.group(1) is not None:
-        body_passage = _trimmed(Passage(block.group(1), body_passage.start + block.start(1)))
+        body_passage = _trim(Passage(block.group(1), body_passage.start + block.start(1)))
     for one in dict.fromkeys((body_passage, _without_remark(body_passage, names))):
         if one is not body_passage:
             yield [one]
-        yield from _marked(one, names)
+        yield from _marked_passages(one, names)
 
 
 def statements(text: str) -> Iterator[str]:
@@ -139,7 +139,7 @@ def statements(text: str) -> Iterator[str]:
         yield from re.split(r"(?<=[.!?])\s+", line)
 
 
-def _marked(body: Passage, names: Sequence[str]) -> Iterator[list[Passage]]:
+def _marked_passages(body: Passage, names: Sequence[str]) -> Iterator[list[Passage]]:
     """The passages behind markers, behind whole sentences or nothing; tags and JSON are markers themselves."""
     tags = list(_TAG.finditer(body.text))
     if tags:
@@ -150,7 +150,11 @@ def _marked(body: Passage, names: Sequence[str]) -> Iterator[list[Passage]]:
     if marks and _complete(before := body.text[: marks[0].start()]):
         ends = [*(mark.start() for mark in marks[1:]), len(body.text)]
         yield [
-            _trimmed(Passage(_closed(body.text[mark.end() : end], mark["around"]), body.start + mark.end(), before))
+            _trim(
+                Passage(
+                    _without_closing_mark(body.text[mark.end() : end], mark["around"]), body.start + mark.end(), before
+                )
+            )
             for mark, end in zip(marks, ends, strict=True)
         ]
         return
@@ -173,7 +177,7 @@ def _marker(names: Iterable[str]) -> re.Pattern[str]:
     )
 
 
-def _closed(text: str, around: str | None) -> str:
+def _without_closing_mark(text: str, around: str | None) -> str:
     """The text without the end of the bold that began before its marker."""
     cut = text.rstrip()
     return cut[: -len(around)] if around and cut.endswith(around) else text
@@ -227,7 +231,7 @@ def _without_end_of_turn(text: str) -> str:
     return text
 
 
-def _trimmed(passage: Passage) -> Passage:
+def _trim(passage: Passage) -> Passage:
     text = passage.text.lstrip()
     return Passage(text.rstrip(), passage.start + len(passage.text) - len(text), passage.before)
 

@@ -177,11 +177,11 @@ def _local(settings: Settings, folder: Path) -> Judge:
     return local.from_settings(settings, folder)
 
 
-def _instrumented(settings: Settings, folder: Path) -> Judge:
+def _instrumented_judge(settings: Settings, folder: Path) -> Judge:
     from revisit.judges import instrumented
 
     return instrumented.from_settings(settings, folder)
 
 
-for kind, factory in {"openai": _chat, "replay": _replay, "local": _local, "instrumented": _instrumented}.items():
+for kind, factory in {"openai": _chat, "replay": _replay, "local": _local, "instrumented": _instrumented_judge}.items():
     JUDGES.add(kind, factory)

@@ -86,7 +86,7 @@ class RaterPages:
             ("/admin/raters/{id}/{what}", "POST", self.change_rater),
             ("/admin/labels.zip", "GET", self.download),
         ]
-        return Starlette(routes=[Route(path, self._guarded(does), methods=[method]) for path, method, does in routes])
+        return Starlette(routes=[Route(path, self._guard(does), methods=[method]) for path, method, does in routes])
 
     # For raters
 
@@ -141,7 +141,7 @@ class RaterPages:
 
     def submit(self, request: Any, fields: forms.Fields) -> Any:
         rater = self._rater(request)
-        self._signed(request, fields)
+        self._check_signature(request, fields)
         item = self._own_item(rater, request.path_params["id"])
         turned = is_swapped(self.project, item, rater.id)
         try:
@@ -162,8 +162,8 @@ class RaterPages:
         """After an example: what was said, what is right, and why."""
         rater = self._rater(request)
         item = self._own_item(rater, request.path_params["id"])
-        given = next((a for a in self.store.answers() if a.item == item.id and a.rater == rater.id), None)
-        if given is None or not item.example:
+        answer_of_rater = next((a for a in self.store.answers() if a.item == item.id and a.rater == rater.id), None)
+        if answer_of_rater is None or not item.example:
             raise http_error(404, "There is no such page.")
         swap = is_swapped(self.project, item, rater.id)
         words = _words(item)
@@ -172,7 +172,7 @@ class RaterPages:
             return words.get(forms.shown_answer(item, answer, swap), answer)
 
         rows = [
-            (q.text, shown(given.answers.get(q.id, "")), shown(item.gold[q.id]))
+            (q.text, shown(answer_of_rater.answers.get(q.id, "")), shown(item.gold[q.id]))
             for q in item.questions
             if q.id in item.gold
         ]
@@ -182,14 +182,14 @@ class RaterPages:
         from starlette.responses import Response
 
         rater = self._rater(request)
-        self._signed(request, fields)
+        self._check_signature(request, fields)
         item = self._own_item(rater, request.path_params["id"])
         self.store.draft(item.id, rater.id, forms.draft_of(item, fields))
         return Response(status_code=204)
 
     def undo(self, request: Any, fields: forms.Fields) -> Any:
         rater = self._rater(request)
-        self._signed(request, fields)
+        self._check_signature(request, fields)
         item = self.store.undo(rater.id)
         return self._redirect("/" if item is None else f"/item/{item}")
 
@@ -235,7 +235,7 @@ class RaterPages:
 
     def add_raters(self, request: Any, fields: forms.Fields) -> Any:
         self._need_admin(request)
-        self._signed(request, fields, "admin")
+        self._check_signature(request, fields, "admin")
         names = [name for name in forms.one(fields, "names").splitlines() if name.strip()]
         links, problem = {}, ""
         for name in names[:200]:
@@ -251,7 +251,7 @@ class RaterPages:
 
     def change_rater(self, request: Any, fields: forms.Fields) -> Any:
         self._need_admin(request)
-        self._signed(request, fields, "admin")
+        self._check_signature(request, fields, "admin")
         rater = next((one for one in self.store.raters() if one.id == request.path_params["id"]), None)
         if rater is None or request.path_params["what"] not in ("renew", "close"):
             raise http_error(404, "There is no such rater.")
@@ -273,7 +273,7 @@ class RaterPages:
 
     # What they share
 
-    def _guarded(self, does: Callable[[Any, forms.Fields], Any]) -> Endpoint:
+    def _guard(self, does: Callable[[Any, forms.Fields], Any]) -> Endpoint:
         """The endpoint, with its form read and its rate limited; what is wrong is told by a sentence."""
         from starlette.concurrency import run_in_threadpool
 
@@ -362,7 +362,7 @@ class RaterPages:
     def _signature(self, session: str) -> str:
         return hmac.new(bytes.fromhex(self.project.secret), f"form {session}".encode(), hashlib.sha256).hexdigest()
 
-    def _signed(self, request: Any, fields: forms.Fields, kind: str = "rater") -> None:
+    def _check_signature(self, request: Any, fields: forms.Fields, kind: str = "rater") -> None:
         expected = self._signature(self._cookie(request, kind))
         if not hmac.compare_digest(forms.one(fields, "csrf").encode(), expected.encode()):
             raise http_error(403, "This form is not one that was given to you. Load the page again.")

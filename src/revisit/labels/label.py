@@ -126,18 +126,18 @@ def read_labels(paths: Sequence[Path]) -> list[Label]:
                 where = f"{path}, line {number}"
                 if content is None:
                     raise UsageError(f"{where}: not JSON; expected a label per line")
-                labels.append(_moved(from_line(content, where), path.parent.joinpath))
+                labels.append(_move_paths(from_line(content, where), path.parent.joinpath))
     return labels
 
 
 def lines(labels: Iterable[Label], folder: Path) -> Iterator[str]:
     """Lines of labels.jsonl for a file in `folder`: paths of clips begin there."""
     for label in labels:
-        moved = _moved(label, lambda clip: os.path.relpath(clip, folder))
+        moved = _move_paths(label, lambda clip: os.path.relpath(clip, folder))
         yield json.dumps(to_line(moved), ensure_ascii=False, allow_nan=False)
 
 
-def _moved(label: Label, move: Callable[[str], str | Path]) -> Label:
+def _move_paths(label: Label, move: Callable[[str], str | Path]) -> Label:
     """The label with the paths of its clips changed, where it has any."""
     clip, other = (path and str(move(path)) for path in (label.clip, label.other_clip))
     return replace(label, clip=clip, other_clip=other)

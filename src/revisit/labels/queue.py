@@ -61,7 +61,7 @@ class ItemQueue:
         order = self.mine(rater, task)
         items_by_id = {item.id: item for item in order}
         raters = self.project.settings.raters
-        finished = self._agreed(order)
+        finished = self._items_agreed_on(order)
 
         def choose(answered: set[str], busy: dict[str, int], held: list[str]) -> str | None:
             for item_id in held:  # what was shown and not answered comes again
@@ -82,7 +82,7 @@ class ItemQueue:
         order = {item.id for item in self.mine(rater, task)}
         answered = set(self.store.answered(rater.id)) & order
         busy = self.store.counts()
-        agreed = self._agreed(self.project.items)
+        agreed = self._items_agreed_on(self.project.items)
         open_ = [
             item_id
             for item_id in order - answered
@@ -91,7 +91,7 @@ class ItemQueue:
         ]
         return RaterProgress(len(answered), len(answered) + len(open_))
 
-    def _agreed(self, items: Sequence[LabelItem]) -> set[str]:
+    def _items_agreed_on(self, items: Sequence[LabelItem]) -> set[str]:
         """Items on which so many agree already that nobody else need be asked."""
         least = self.project.settings.agree
         if not least:

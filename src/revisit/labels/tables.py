@@ -149,9 +149,9 @@ def _bridge(alignment: PeopleAlignment) -> Table:
             number(holdout.get("tau"), 3),
             number(holdout.get("kappa")),
             number(holdout.get("weighted_kappa")),
-            _slashed(holdout, "exact", "strict", "tie"),
+            _join_by_slashes(holdout, "exact", "strict", "tie"),
             f"{holdout['reversals']} of {holdout['preferred']}" if holdout else NONE,
-            _slashed(judged, "judgeable", "not_judgeable", "balanced"),
+            _join_by_slashes(judged, "judgeable", "not_judgeable", "balanced"),
         ]
         rows.append((bridge.dimension, cells))
     return table(
@@ -165,7 +165,7 @@ def _bridge(alignment: PeopleAlignment) -> Table:
     )  # fmt: skip
 
 
-def _slashed(facts: Mapping[str, float | None], *names: str) -> str:
+def _join_by_slashes(facts: Mapping[str, float | None], *names: str) -> str:
     return "/".join(number(facts.get(name)) for name in names) if facts else NONE
 
 

@@ -196,7 +196,7 @@ def memory_scores(results: Results, metric: str) -> Iterator[tuple[Record, float
     """
     low, high = METRICS[metric].range
     assert low is not None and high is not None
-    for record in held_to_truth(results).about(metric):
+    for record in held_to_truth(results).records_for(metric):
         if record.value is not None:
             share = (record.value - low) / (high - low)
             yield record, share if METRICS[metric].higher_is_better is not False else 1 - share

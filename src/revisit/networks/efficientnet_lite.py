@@ -145,7 +145,7 @@ def last_maps(levels: Tensor) -> Tensor:
 def _through(step: str, levels: Tensor) -> tuple[Tensor, ...]:
     """A step of the network; by OpenVINO one picture at a time, because their number changes from call to call."""
     run = getattr(runtime.network(ID, folded), step)
-    if not openvino.used():
+    if not runtime.uses_openvino():
         return run(levels.contiguous(memory_format=torch.channels_last))
     rows = [openvino.run(run, one.float()) for one in levels.split(1)]
     return tuple(torch.cat(one) for one in zip(*rows, strict=True))

@@ -14,7 +14,6 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,7 +21,6 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from revisit.core import MissingPrerequisite
 from revisit.networks import runtime, settings
 from revisit.weights import derived_files
 
@@ -32,23 +30,9 @@ Step = Callable[[Tensor], tuple[Tensor, ...]]  # a method of a network
 _ready: WeakKeyDictionary[nn.Module, dict[Any, Step | None]] = WeakKeyDictionary()
 
 
-def used() -> bool:
-    """Whether networks of this process run so."""
-    requested = settings.openvino()
-    if requested == "off" or runtime.device() != "cpu":
-        return False
-    if find_spec("openvino") is None:
-        if requested == "on":
-            raise MissingPrerequisite(
-                f"{settings.OPENVINO}=on, but it is not installed: pip install 'revisit-bench[cpu]'"
-            )
-        return False
-    return True
-
-
 def run(step: Step, x: Tensor) -> tuple[Tensor, ...]:
     """What a step of a network makes of a tensor; its results are the caller's own."""
-    if not used():
+    if not runtime.uses_openvino():
         return step(x)
     network: nn.Module = step.__self__  # type: ignore[attr-defined]
     ready = _ready.setdefault(network, {})

@@ -12,13 +12,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from revisit import weights
-from revisit.core import UsageError
+from revisit.core import MissingPrerequisite, UsageError
 from revisit.networks import settings
 from revisit.networks.settings import DEVICE
 
@@ -48,11 +49,23 @@ def described() -> str:
 
     where = device()
     if not where.startswith("cuda"):
-        from revisit.networks import openvino
-
-        return f"{where}, by OpenVINO" if openvino.used() else where
+        return f"{where}, by OpenVINO" if uses_openvino() else where
     half = "float32 only" if precision("float16") == "float32" else "half precision where a network allows it"
     return f"{where} ({torch.cuda.get_device_name(where)}, {half})"
+
+
+def uses_openvino() -> bool:
+    """Whether OpenVINO runs the networks of this process that it can run: on a CPU, where it is installed."""
+    requested = settings.openvino()
+    if requested == "off" or device() != "cpu":
+        return False
+    if find_spec("openvino") is None:
+        if requested == "on":
+            raise MissingPrerequisite(
+                f"{settings.OPENVINO}=on, but it is not installed: pip install 'revisit-bench[cpu]'"
+            )
+        return False
+    return True
 
 
 @contextmanager

@@ -149,7 +149,7 @@ def local_features(
     levels = functional.interpolate(pictures.float(), size=size, mode="bilinear", align_corners=False)
     gray = levels.mean(dim=1, keepdim=True) / 255
     net = runtime.network(ID, folded)
-    if openvino.used():  # one at a time, because their number changes from call to call
+    if runtime.uses_openvino():  # one at a time, because their number changes from call to call
         rows = [openvino.run(net.maps, one) for one in gray.split(1)]
         descriptors, logits, reliability = (torch.cat(one) for one in zip(*rows, strict=True))
     else:

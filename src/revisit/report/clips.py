@@ -45,29 +45,29 @@ class Lane(TypedDict):
 class ClipEntry:
     """One clip being described."""
 
-    def __init__(self, book: RunPages, case: Case, evidence: Mapping[str, str]) -> None:
-        self.book, self.case, self.evidence = book, case, evidence
-        self.records, self.held = book.results.of(case), book.held.of(case)
+    def __init__(self, pages: RunPages, case: Case, evidence: Mapping[str, str]) -> None:
+        self.pages, self.case, self.evidence = pages, case, evidence
+        self.records, self.held = pages.results.of(case), pages.held.of(case)
         self.anchor = digest(case.id, 10)
 
     @cached_property
     def film(self) -> FilmStrip | None:
-        return self.book.films.of(str(self.case.clip.path))
+        return self.pages.films.of(str(self.case.clip.path))
 
     @cached_property
     def reference_film(self) -> FilmStrip | None:
-        return self.book.films.of(str(self.case.reference.path)) if self.case.reference else None
+        return self.pages.films.of(str(self.case.reference.path)) if self.case.reference else None
 
     @cached_property
     def clock(self) -> Clock | None:
-        return clock_of(self.evidence, self.book.cache)
+        return clock_of(self.evidence, self.pages.cache)
 
     @cached_property
     def series(self) -> dict[str, Series]:
-        return {question: s for question in (*self.book.gates, *self.book.cards) if (s := self._one_series(question))}
+        return {question: s for question in (*self.pages.gates, *self.pages.cards) if (s := self._one_series(question))}
 
     def _one_series(self, question: str) -> Series | None:
-        return read_series(self.book.results, self.case, question)
+        return read_series(self.pages.results, self.case, question)
 
     @cached_property
     def failure(self) -> str | None:
@@ -75,17 +75,17 @@ class ClipEntry:
 
     def row(self) -> Context:
         """What the list of clips shows and searches."""
-        diagnosis = self.book.diagnoses.get(self.case.id)
+        diagnosis = self.pages.diagnoses.get(self.case.id)
         return {
             "anchor": self.anchor,
             **{name: getattr(self.case, name) for name in FACTS},
             "target": self.case.target.name if self.case.target else self.case.target_name,
-            "film": _strip(self.film, self.book),
+            "film": _strip(self.film, self.pages),
             "last": self._last(),
             "phases": [[kind, first, last] for lane in self._lanes()[-1:] for kind, _, first, last in lane["phases"]],
-            "found": [self._label(question) for question in self.book.gates],
+            "found": [self._label(question) for question in self.pages.gates],
             "words": diagnosis["words"] if diagnosis else None,
-            "scores": [self._value(question) for question in self.book.cards],
+            "scores": [self._value(question) for question in self.pages.cards],
             "failure": self.failure,
         }
 
@@ -96,21 +96,21 @@ class ClipEntry:
             **{name: getattr(self.case, name) for name in FACTS},
             "camera": self.case.camera,
             "target": {"name": target.name, "box": target.box} if target else None,
-            "film": _strip(self.film, self.book),
-            "video": self.book.videos.place(self.case.clip),
+            "film": _strip(self.film, self.pages),
+            "video": self.pages.videos.place(self.case.clip),
             "anchor": self.anchor,
             "truth": False,
             "clock": self.clock,
             "last": self._last(),
             "film_note": None if self.film or self.failure else GONE,
-            "findings": [self._finding(question) for question in self.book.gates],
+            "findings": [self._finding(question) for question in self.pages.gates],
             "diagnosis": self._diagnosis(),
             "lanes": self._lanes(),
             "series": [self._line(question, series) for question, series in self.series.items()],
             "hurt": self._hurt(),
-            "scores": [self._score(question) for question in self.book.cards],
-            "overlays": overlays(self.evidence, self.book.cache),
-            "judged": judge_overlays(self.evidence, self.book.cache, self.book.videos),
+            "scores": [self._score(question) for question in self.pages.cards],
+            "overlays": overlays(self.evidence, self.pages.cache),
+            "judged": judge_overlays(self.evidence, self.pages.cache, self.pages.videos),
             "failure": self.failure,
         }
 
@@ -119,7 +119,7 @@ class ClipEntry:
         series = self._one_series(metric)
         row = None if series is None or frame is None else _at(series, frame)
         other = None if series is None or row is None else _other(series, row)
-        paired = metric in self.book.cards and self.book.cards[metric]["against_reference"]
+        paired = metric in self.pages.cards and self.pages.cards[metric]["against_reference"]
         at = 0 if frame is None else frame
         if self.reference_film is not None and (other is None or paired):
             true_frame = self.reference_film.at_share(at / max(self._last(), 1))
@@ -131,7 +131,7 @@ class ClipEntry:
         if self.clock:
             return int(self.clock["frames"]) - 1
         last_frames = [int(series["frame"].max()) for series in self.series.values()]
-        for gate in self.book.gates:
+        for gate in self.pages.gates:
             last_frames += first_frames(self._facts(gate)).values()
             last_frames += [phase[3] for phase in phases_of({"phases": self._facts(gate).get("phases", [])}, None, FAR)]
         return max(last_frames, default=0)
@@ -161,7 +161,7 @@ class ClipEntry:
 
     def _diagnosis(self) -> Context | None:
         """What the clip is found to show, in words, with a sentence for each finding; None where nobody asked."""
-        diagnosis = self.book.diagnoses.get(self.case.id)
+        diagnosis = self.pages.diagnoses.get(self.case.id)
         if diagnosis is None:
             return None
         return {
@@ -180,7 +180,7 @@ class ClipEntry:
         phases_by_name = [("Given", from_starts(case_phases[0], case_phases[1], self._last()))] if case_phases else []
         phases_by_name += [
             (gate_name(gate, title), phases_of(self._facts(gate), self._one_series(gate), self._last()))
-            for gate, title in self.book.gates.items()
+            for gate, title in self.pages.gates.items()
         ]
         for name, phases in phases_by_name:
             equal_lane = next((lane for lane in lanes if lane["phases"] == phases), None)
@@ -193,7 +193,7 @@ class ClipEntry:
     def _hurt(self) -> list[Context]:
         """The unit of each memory metric that cost it most, worst first, each pair of frames once."""
         worst: dict[tuple[int, int | None], tuple[float, Context]] = {}  # loss, and what is shown
-        for metric, card in self.book.cards.items():
+        for metric, card in self.pages.cards.items():
             series = self.series.get(metric)
             if card["group"] != "Memory" or card["higher_is_better"] is None or series is None:
                 continue
@@ -235,20 +235,20 @@ class ClipEntry:
         if film is None:
             return {"frame": frame, "shown": None, "src": None}
         nearest = film.nearest(frame)
-        film.write([nearest], self.book.videos)
+        film.write([nearest], self.pages.videos)
         return {"frame": frame, "shown": nearest, "src": film.address(nearest)}
 
     def _line(self, question: str, series: Series) -> Context:
         """A series with its title; those of gates and of memory come first on the page."""
-        if question in self.book.cards:
-            card = self.book.cards[question]
+        if question in self.pages.cards:
+            card = self.pages.cards[question]
             low, high = card["range"]
             # A range such as 0-99 dB is mostly empty: only what ends at 1 is drawn on all of its range.
             limits = (low, high if card["bounded"] else None)
             main = card["group"] == "Memory"
             line = thinned_series(series, limits, card["higher_is_better"], POINTS if main else POINTS // 2)
             return {"id": question, "title": card["title"], "main": main, **line}
-        title, high = SIGHTS.get(question, (self.book.gates[question], None))
+        title, high = SIGHTS.get(question, (self.pages.gates[question], None))
         return {"id": question, "title": title, "main": True, **thinned_series(series, (0.0, high), None, POINTS)}
 
     def _value(self, metric: str) -> float | None:
@@ -276,9 +276,9 @@ class ClipEntry:
 class Truth(ClipEntry):
     """The reference of a clip, where nobody scored it as a clip of its own: its video, pictures and given phases."""
 
-    def __init__(self, book: RunPages, case: Case) -> None:
+    def __init__(self, pages: RunPages, case: Case) -> None:
         assert case.reference is not None
-        super().__init__(book, replace(case, id="", clip=case.reference, reference=None, seed=0), {})
+        super().__init__(pages, replace(case, id="", clip=case.reference, reference=None, seed=0), {})
         self.anchor = "truth"
 
     @cached_property
@@ -290,12 +290,12 @@ class Truth(ClipEntry):
         return {**super().whole(), "id": f"{self.case.sample}@truth", "film_note": None}
 
 
-def _strip(film: FilmStrip | None, book: RunPages) -> Context | None:
+def _strip(film: FilmStrip | None, pages: RunPages) -> Context | None:
     """A dozen pictures: where they lie, and of which frames."""
     if film is None:
         return None
     frames = film.strip()
-    film.write(frames, book.videos)
+    film.write(frames, pages.videos)
     size = {"width": int(film.pictures.width), "height": int(film.pictures.height)}
     return {**size, "name": film.name, "frames": frames}
 

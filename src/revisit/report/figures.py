@@ -93,14 +93,14 @@ def radar(results: Results, metrics: Sequence[str]) -> Any:
         side, height = np.cos(angle), np.sin(angle)
         across = "center" if abs(side) < 0.1 else "left" if side > 0 else "right"
         up = "center" if abs(height) < 0.1 else "bottom" if height > 0 else "top"
-        axes.text(angle, 1.08, _wrapped(metric_title(metric), 20), ha=across, va=up, fontsize=7)
+        axes.text(angle, 1.08, _wrap_text(metric_title(metric), 20), ha=across, va=up, fontsize=7)
     axes.set_ylim(0, 1)
     axes.set_yticks([0.25, 0.5, 0.75, 1.0], [])
     figure.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3, frameon=False)
     return figure
 
 
-def _wrapped(text: str, width: int) -> str:
+def _wrap_text(text: str, width: int) -> str:
     return "\n".join(wrap(printable_text(text), width))
 
 
@@ -122,7 +122,7 @@ def horizon(results: Results, metrics: Sequence[str]) -> Any:
             any_curve = True
         if not any_curve:
             raise UsageError(f"{metric} has no values over time in this run")
-        axes.set_title(_wrapped(column_head(metric), 60), loc="left")
+        axes.set_title(_wrap_text(column_head(metric), 60), loc="left")
         axes.set_xlim(0, 1)
     grid[-1, 0].set_xlabel("share of the clip")
     lines = {line.get_label(): line for axes in grid[:, 0] for line in axes.get_lines()}  # one entry a model

@@ -81,33 +81,39 @@ def drop(folder: Path, addresses: Iterable[str]) -> None:
             path.parent.rmdir()
 
 
-def basis_of(book: RunPages) -> str:
+def basis_of(pages: RunPages) -> str:
     """What all scenes are made from: the code, the cards of what is asked, and where things lie."""
-    facts = [book.cards, book.gates, book.facts["protocol"]["align"], str(book.cache.root), str(book.videos.folder)]
+    facts = [
+        pages.cards,
+        pages.gates,
+        pages.facts["protocol"]["align"],
+        str(pages.cache.root),
+        str(pages.videos.folder),
+    ]
     return digest([_code(), *facts], 40)
 
 
-def lost_units(book: RunPages) -> set[str]:
+def lost_units(pages: RunPages) -> set[str]:
     """The files of values per frame that answers name and the run has not."""
-    cases = (*book.results.cases, *book.results.truths)
-    unit_files = {record.units for case in cases for record in book.results.of(case).values()}
-    return unit_files.difference(_files(book.run.path, "units"), {""})
+    cases = (*pages.results.cases, *pages.results.truths)
+    unit_files = {record.units for case in cases for record in pages.results.of(case).values()}
+    return unit_files.difference(_files(pages.run.path, "units"), {""})
 
 
-def made_of(book: RunPages, scene: PageScene, lines: RecordLines, lost: Collection[str]) -> str:
+def made_of(pages: RunPages, scene: PageScene, lines: RecordLines, lost: Collection[str]) -> str:
     """The digest of everything that only this scene is made from; `lost` are files of values per frame."""
     sha = hashlib.sha256()
-    truths = (book.results.truth_of(case) for case in scene.cases)
+    truths = (pages.results.truth_of(case) for case in scene.cases)
     for case in {case.id: case for case in (*scene.cases, *truths) if case is not None}.values():
-        planned = book.planned[case.id]
-        sha.update(msgspec.json.encode([planned, book.diagnoses.get(case.id), lines.stamp(case.id)]))
+        planned = pages.planned[case.id]
+        sha.update(msgspec.json.encode([planned, pages.diagnoses.get(case.id), lines.stamp(case.id)]))
         parts = (planned.get("evidence", {}), planned.get("reference_evidence", {}))
         evidence = [key for part in parts for kind, key in part.items() if kind in SHOWN]
-        sha.update(bytes(key in book.cache for key in evidence))
+        sha.update(bytes(key in pages.cache for key in evidence))
         if lost:
-            sha.update(bytes(record.units in lost for record in book.results.of(case).values()))
+            sha.update(bytes(record.units in lost for record in pages.results.of(case).values()))
         for clip in filter(None, (case.clip, case.reference)):
-            sha.update(f"{book.videos.resolved(clip.path)} {_state(clip.path)}".encode(errors="replace"))
+            sha.update(f"{pages.videos.resolved(clip.path)} {_state(clip.path)}".encode(errors="replace"))
     return sha.hexdigest()
 
 

@@ -32,7 +32,7 @@ def as_markdown(boards: Sequence[Board], by: str = "", interval: bool = False) -
         lines.append(f"| model | source | {' | '.join(_md(head(column)) for column in board.columns)} |")
         lines.append("|:---|:---|" + "---:|" * len(board.columns))
         marks = {"best": "**{}**", "second": "<u>{}</u>"}
-        for row, cells in zip(rows, _marked(board, rows, marks, _md, interval), strict=True):
+        for row, cells in zip(rows, _marked_texts(board, rows, marks, _md, interval), strict=True):
             lines.append(f"| {_md(row.shown)} | {_md(row.source)} | {' | '.join(cells)} |")
         parts.append("\n".join([*lines, *(["", _md(board.note)] if board.note else [])]))
     return "\n\n".join(parts) + "\n"
@@ -49,7 +49,7 @@ def as_latex(boards: Sequence[Board], by: str = "", interval: bool = False) -> s
         lines.append(" & ".join(["Model", "Source", *(_tex(head(column)) for column in board.columns)]) + r" \\")
         lines.append(r"\midrule")
         marks = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}
-        for row, cells in zip(rows, _marked(board, rows, marks, _tex, interval), strict=True):
+        for row, cells in zip(rows, _marked_texts(board, rows, marks, _tex, interval), strict=True):
             lines.append(" & ".join([_tex(row.shown), _tex(row.source), *cells]) + r" \\")
         parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]))
     return "\n\n".join(parts) + "\n"
@@ -70,7 +70,7 @@ def as_csv(boards: Sequence[Board], by: str = "", interval: bool = False) -> str
     return csv_text(CSV_COLUMNS, lines, "\n")
 
 
-def _marked(
+def _marked_texts(
     board: Board,
     rows: Sequence[BoardRow],
     marks: Mapping[str, str],

@@ -48,13 +48,13 @@ class Served(Videos):
 
 
 class LiveRun:
-    """One run, and the newest book of it."""
+    """One run, and the newest pages of it."""
 
     def __init__(self, run: Run, copies: Path) -> None:
         self.run, self.copies = run, copies
         self.videos = Served(copies)
         self.rows: Rows = {}
-        self.lock = threading.Lock()  # a book is made by one request; the others wait for it
+        self.lock = threading.Lock()  # pages are made by one request; the others wait for it
         self._book: tuple[str, RunPages, bool] | None = None
 
     def stamp(self) -> str:
@@ -62,8 +62,8 @@ class LiveRun:
         paths = [self.run.path / name for name in WATCHED]
         return digest([[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in paths if path.is_file()])
 
-    def book(self) -> tuple[str, RunPages, bool]:
-        """Stamp, book, and whether the run is finished; made anew where the run has gone on."""
+    def pages(self) -> tuple[str, RunPages, bool]:
+        """Stamp, pages, and whether the run is finished; made anew where the run has gone on."""
         with self.lock:
             stamp = self.stamp()
             if self._book is None or self._book[0] != stamp:
@@ -72,17 +72,17 @@ class LiveRun:
             return self._book
 
     def page(self) -> tuple[str, str]:
-        stamp, book, _ = self.book()
+        stamp, pages, _ = self.pages()
         with self.lock:
-            return render_page(book, {}, live={"stamp": stamp})
+            return render_page(pages, {}, live={"stamp": stamp})
 
     def scene(self, key: str) -> str | None:
-        _, book, _ = self.book()
+        _, pages, _ = self.pages()
         with self.lock:
-            return chunk(book.scene(key)) if key in book.scenes else None
+            return chunk(pages.scene(key)) if key in pages.scenes else None
 
     def state(self) -> Context:
-        """How far the run is. No book is made for it: this is asked every few seconds."""
+        """How far the run is. No pages are made for it: this is asked every few seconds."""
         facts = self.run.facts
         finished = bool(facts["invocations"]) and bool(facts["invocations"][-1]["finished"])
         done = len(self._book[1].results.cases) if self._book else 0
@@ -91,9 +91,9 @@ class LiveRun:
 
     def picture(self, name: str, frame: int) -> bytes | None:
         """The picture of a frame, out of evidence of this run whose key starts so."""
-        _, book, _ = self.book()
-        for kind, key in _pictures_of(book).get(name, ()):
-            pictures = _loaded(book, kind, key)
+        _, pages, _ = self.pages()
+        for kind, key in _pictures_of(pages).get(name, ()):
+            pictures = _load_evidence(pages, kind, key)
             if pictures is not None and frame in pictures.index:
                 jpeg: bytes = pictures.picture(pictures.index.tolist().index(frame))
                 return jpeg
@@ -102,13 +102,13 @@ class LiveRun:
     def media(self, name: str) -> Path | None:
         """The file of a clip as a browser can show it; made once where it is none."""
         clip = self.videos.clips.get(name)
-        return None if clip is None else _shown(clip, self.copies)
+        return None if clip is None else _playable_path(clip, self.copies)
 
 
 @lru_cache(maxsize=8)
-def _pictures_of(book: RunPages) -> dict[str, list[tuple[str, str]]]:
+def _pictures_of(pages: RunPages) -> dict[str, list[tuple[str, str]]]:
     evidence_by_name: dict[str, list[tuple[str, str]]] = {}
-    for entry in book.plan["cases"]:
+    for entry in pages.plan["cases"]:
         for evidence in (entry.get("evidence", {}), entry.get("reference_evidence", {})):
             for kind in PICTURES:
                 if key := plain_key(evidence, kind):
@@ -117,12 +117,12 @@ def _pictures_of(book: RunPages) -> dict[str, list[tuple[str, str]]]:
 
 
 @lru_cache(maxsize=48)
-def _loaded(book: RunPages, kind: str, key: str) -> Any:
-    return book.cache.load(EVIDENCE[kind], key)
+def _load_evidence(pages: RunPages, kind: str, key: str) -> Any:
+    return pages.cache.load(EVIDENCE[kind], key)
 
 
 @lru_cache(maxsize=4096)
-def _shown(clip: Clip, copies: Path) -> Path:
+def _playable_path(clip: Clip, copies: Path) -> Path:
     return playable_file(clip, copies).path
 
 
@@ -135,10 +135,10 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
     from starlette.routing import Route
 
     load_all()
-    shelves = _named([LiveRun(Run(path), copies) for path in runs])
+    live_runs = _runs_by_address([LiveRun(Run(path), copies) for path in runs])
 
     def of(request: Any) -> LiveRun:
-        live_run = shelves.get(request.path_params["run"])
+        live_run = live_runs.get(request.path_params["run"])
         if live_run is None:
             raise HTTPException(404, "There is no such run.")
         return live_run
@@ -148,16 +148,16 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
         return HTMLResponse(html.encode(errors="replace"), headers=headers)
 
     def home(request: Any) -> Response:
-        if len(shelves) == 1:
-            return RedirectResponse(f"/{next(iter(shelves))}/")
-        return answer(*list_page({name: live_run.run for name, live_run in shelves.items()}))
+        if len(live_runs) == 1:
+            return RedirectResponse(f"/{next(iter(live_runs))}/")
+        return answer(*list_page({name: live_run.run for name, live_run in live_runs.items()}))
 
     def diff(request: Any) -> Response:
         names = [request.query_params.get(side, "") for side in ("a", "b")]
-        if names[0] == names[1] or any(name not in shelves for name in names):
+        if names[0] == names[1] or any(name not in live_runs for name in names):
             raise HTTPException(404, "Two different runs of the list are compared: /diff?a=NAME&b=NAME.")
         try:
-            return answer(*diff_page({name: shelves[name].run for name in names}))
+            return answer(*diff_page({name: live_runs[name].run for name in names}))
         except RevisitError as error:
             raise HTTPException(409, f"These runs cannot be compared: {error}.") from None
 
@@ -208,10 +208,10 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
     )
 
 
-def _named(shelves: Sequence[LiveRun]) -> dict[str, LiveRun]:
-    """Shelves by a name that can stand in an address: a number, and the folder of the run as far as it is plain."""
+def _runs_by_address(live_runs: Sequence[LiveRun]) -> dict[str, LiveRun]:
+    """Runs by a name that can stand in an address: a number, and the folder of the run as far as it is plain."""
     runs_by_name = {}
-    for k, live_run in enumerate(shelves, 1):
+    for k, live_run in enumerate(live_runs, 1):
         plain = "".join(c for c in live_run.run.path.resolve().name if c.isascii() and (c.isalnum() or c in "-_"))
         runs_by_name[f"{k}-{plain}" if plain else str(k)] = live_run
     if not runs_by_name:

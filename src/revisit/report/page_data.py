@@ -22,14 +22,14 @@ from revisit.results.tables import Table
 from revisit.web.templates import Context
 
 
-def page(book: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Context:
+def page(pages: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Context:
     """Everything the template shows."""
-    facts, summary, results, cards, gates = book.facts, book.summary, book.results, book.cards, book.gates
+    facts, summary, results, cards, gates = pages.facts, pages.summary, pages.results, pages.cards, pages.gates
     models = summary.get("models", {})
     return {
-        "header": _header(facts, summary, len(results.cases), len(book.scenes)),
-        "verdict": verdict_view(book.verdict, summary, book.floors),
-        "moments": book.moments(),
+        "header": _header(facts, summary, len(results.cases), len(pages.scenes)),
+        "verdict": verdict_view(pages.verdict, summary, pages.floors),
+        "moments": pages.moments(),
         "stages": funnel(summary.get("funnel", [])),
         "sentences": funnel_sentences(summary.get("funnel", [])),
         "by_model": [
@@ -45,7 +45,7 @@ def page(book: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Context:
             for name, part in summary.get("parts", {}).items()
         ],
         "said": summary.get("sentences", []),
-        "tables": [plain_table(extra) for extra in [*summary.get("tables", []), *_costs(book)]],
+        "tables": [plain_table(extra) for extra in [*summary.get("tables", []), *_costs(pages)]],
         "drift": [_drift_figure(entry) for entry in summary.get("drift", [])],
         "by": [
             {
@@ -56,7 +56,7 @@ def page(book: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Context:
             }
             for expression, groups in by.items()
         ],
-        "people": _people(book.run.path),
+        "people": _people(pages.run.path),
         "diagnosis": diagnosis_table(summary.get("diagnosis") or {}),
         "cards": list(cards.values()),
         "trouble": _trouble(summary),
@@ -64,9 +64,9 @@ def page(book: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Context:
     }
 
 
-def _costs(book: RunPages) -> list[Table]:
+def _costs(pages: RunPages) -> list[Table]:
     """What generating costs, where models.yaml beside the clips or the run says it."""
-    costs = cost_table(facts_for([book.run.path]), list(book.summary.get("models", {})))
+    costs = cost_table(facts_for([pages.run.path]), list(pages.summary.get("models", {})))
     return [costs] if costs else []
 
 

@@ -58,7 +58,7 @@ class RunPages:
         self.facts, self.plan = run.facts, run.plan
         self.planned = {entry["id"]: entry for entry in self.plan["cases"]}
         self.cache = EvidenceCache(Path(self.facts["cache"]))
-        self.films = FilmStrips(_shown(self.plan["cases"]), self.cache)
+        self.films = FilmStrips(_evidence_by_path(self.plan["cases"]), self.cache)
         self.cards = metric_cards(self.summary, self.facts)
         self.gates = gate_titles(self.plan)
         self.rows: Rows = {} if rows is None else rows
@@ -183,7 +183,7 @@ class RunPages:
         return gallery
 
 
-def _shown(planned: Iterable[CaseEntry]) -> dict[str, Mapping[str, str]]:
+def _evidence_by_path(planned: Iterable[CaseEntry]) -> dict[str, Mapping[str, str]]:
     """Path of a clip or reference -> keys of the evidence there is of it."""
     references = {e["reference"]["path"]: e.get("reference_evidence", {}) for e in planned if e["reference"]}
     return {**references, **{entry["clip"]["path"]: entry.get("evidence", {}) for entry in planned}}

@@ -179,7 +179,7 @@ def dot(
     )
 
 
-def stacked(parts: Sequence[tuple[str, int]], height: int = 14) -> Markup:
+def stacked_bar(parts: Sequence[tuple[str, int]], height: int = 14) -> Markup:
     """One bar of parts (kind, n) side by side."""
     total = sum(n for _, n in parts) or 1
     at, bars = 0.0, []

@@ -9,7 +9,7 @@ from revisit.core import RevisitError
 from revisit.core.text import printable_text
 from revisit.report.standalone import standalone_page
 from revisit.results.compare import Delta
-from revisit.results.display import column_head, number, signed
+from revisit.results.display import column_head, number, signed_number
 from revisit.results.run import Run
 from revisit.results.verdict import load_verdict
 from revisit.runs.comparability import Side, compare_sides, read_sides
@@ -127,7 +127,7 @@ def _row(delta: Delta) -> Context:
     cells = [
         (delta.means[0], number(delta.means[0])),
         (delta.means[1], number(delta.means[1])),
-        (delta.difference, signed(delta.difference)),
+        (delta.difference, signed_number(delta.difference)),
         ("", delta.interval_text),
         ("" if delta.corrected is None else delta.corrected, p or "–"),
         ("", f"{delta.wins} : {delta.losses}"),
@@ -140,7 +140,11 @@ def _row(delta: Delta) -> Context:
             for place, (value, text) in enumerate(cells)
         ],
         "looks": [
-            {"name": printable_text(look.name), "q": quote(look.sample, safe=""), "difference": signed(look.difference)}
+            {
+                "name": printable_text(look.name),
+                "q": quote(look.sample, safe=""),
+                "difference": signed_number(look.difference),
+            }
             for look in [look for look in delta.looks if look.difference][:LOOKS]
         ],
     }

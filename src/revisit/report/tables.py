@@ -13,7 +13,7 @@ from revisit.core.text import pluralize
 from revisit.report import plots
 from revisit.report.metric_cards import MetricCard
 from revisit.results import Cell, Results
-from revisit.results.display import BEST_RULE, HEADINGS, coverage, number, reason_title, unscored
+from revisit.results.display import BEST_RULE, HEADINGS, coverage, number, reason_title, unscored_lines
 from revisit.results.funnel import LOOKED_AWAY
 from revisit.web.templates import Context
 
@@ -132,7 +132,7 @@ def findings(results: Results, gates: Mapping[str, str]) -> list[Context]:
     """How often each gate came to each finding, over all clips; a gate that was never asked is left out."""
     rows: list[Context] = []
     for gate, name in gates.items():
-        labels = Counter((record.status, finding(record)) for record in results.about(gate))
+        labels = Counter((record.status, finding(record)) for record in results.records_for(gate))
         if not {state for state, _ in labels} & set(GATE_STATES):
             continue
         ranked = sorted(labels.items(), key=lambda item: (STATES.index(item[0][0]), -item[1], item[0][1]))
@@ -140,7 +140,7 @@ def findings(results: Results, gates: Mapping[str, str]) -> list[Context]:
             {
                 "title": name,
                 "parts": [{"state": state, "label": label, "n": n} for (state, label), n in ranked],
-                "bar": plots.stacked([(state, n) for (state, _), n in ranked]),
+                "bar": plots.stacked_bar([(state, n) for (state, _), n in ranked]),
             }
         )
     return rows
@@ -152,7 +152,7 @@ def finding(record: Record) -> str:
 
 
 def _cell(cell: Cell, scale: tuple[float, float], text: str = "", is_best: bool = False) -> Context:
-    content: Context = {"coverage": coverage(cell), "missing": unscored(cell), "best": is_best, "mean": cell.mean}
+    content: Context = {"coverage": coverage(cell), "missing": unscored_lines(cell), "best": is_best, "mean": cell.mean}
     if cell.mean is None:
         return content
     return content | {

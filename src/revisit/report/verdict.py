@@ -12,7 +12,7 @@ from revisit.core import METRICS
 from revisit.core.text import pluralize
 from revisit.report import plots
 from revisit.results import Cell
-from revisit.results.display import coverage, ends, metric_title, number, unscored
+from revisit.results.display import coverage, ends, metric_title, number, unscored_lines
 from revisit.results.look_away_counts import ASK, WHERE, LookAwayCount, LookAwayCounts
 from revisit.results.question_ranking import Place, QuestionRanking
 from revisit.results.verdict import Verdict
@@ -106,7 +106,7 @@ def _look_away_bar(count: LookAwayCount) -> Markup:
         "unclear": count.unclear,
     }
     kinds["stayed"] = count.asked - sum(kinds.values())
-    return plots.stacked([(kind, n) for kind, n in kinds.items() if n > 0], height=12)
+    return plots.stacked_bar([(kind, n) for kind, n in kinds.items() if n > 0], height=12)
 
 
 def _look_away_tip(count: LookAwayCount) -> str:
@@ -159,7 +159,7 @@ def _card(answer: QuestionRanking, floors: Collection[str], truth: str) -> Conte
     if answer.truth is not None and ceiling is not None:
         dot = plots.dot(ceiling, None, scale, ceiling, "truth")
         card["truth"] = {"name": truth, "text": number(ceiling), "plot": dot}
-    card |= {"metric": _shown(answer), "id": answer.metric}
+    card |= {"metric": _score_title(answer), "id": answer.metric}
     card |= {"worst": number(scale[0]), "best_end": number(scale[1])}
     return card
 
@@ -212,7 +212,7 @@ def _table(
         rows.append({"model": name, "floor": name in floors, "look_away": away, "cells": cells})
     truths = [_numbers(answer.truth) if answer.truth else None for answer in answers]
     return {
-        "heads": [{"ask": a.question.ask, "title": _shown(a), "id": a.metric, "clips": a.clips} for a in answers],
+        "heads": [{"ask": a.question.ask, "title": _score_title(a), "id": a.metric, "clips": a.clips} for a in answers],
         "rows": rows,
         "look_away": ASK if counts is not None else "",
         "term": LOOKS_AWAY,
@@ -239,10 +239,10 @@ def _numbers(cell: Cell) -> Context:
         "text": number(cell.mean),
         "interval": ends(cell.interval) if cell.interval else "",
         "coverage": coverage(cell),
-        "missing": unscored(cell),
+        "missing": unscored_lines(cell),
     }
 
 
-def _shown(answer: QuestionRanking) -> str:
+def _score_title(answer: QuestionRanking) -> str:
     """What the scores are, in words."""
     return metric_title(answer.score or answer.metric)

@@ -26,12 +26,12 @@ class Videos:
 
     folder: Path
     copy: bool = False
-    kept: dict[str, None] = field(default_factory=dict)  # addresses of pictures that were asked for, in order
+    used: dict[str, None] = field(default_factory=dict)  # addresses of pictures that were asked for, in order
     folders: dict[str, Path] = field(default_factory=dict)  # without links
 
     def keep(self, address: str, picture: Callable[[], bytes]) -> None:
         """Write a picture into the folder, once."""
-        self.kept[address] = None
+        self.used[address] = None
         path = self.folder / address
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ class Videos:
             note = f"{path.name} is stored mirrored, and not every browser turns it round; `revisit view` plays it."
             return {"src": None, "note": note}
         if self.copy:
-            return {"src": quote(self._copied(path)), "start": clip.start, "note": None}
+            return {"src": quote(self._link_or_copy(path)), "start": clip.start, "note": None}
         return {
             "src": quote(os.path.relpath(self.resolved(path), self.resolved(self.folder))),
             "start": clip.start,
@@ -69,7 +69,7 @@ class Videos:
             self.folders[folder] = path.parent.resolve()
         return self.folders[folder] / path.name
 
-    def _copied(self, clip: Path) -> str:
+    def _link_or_copy(self, clip: Path) -> str:
         """Link the file into the report where the disk allows, copy it where not."""
         plain = re.sub(r"[^A-Za-z0-9._-]+", "_", clip.stem)[:60].strip("._") or "clip"
         name = f"clips/{plain}-{digest(str(clip), 8)}{clip.suffix.lower()}"

@@ -54,24 +54,24 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
     shutil.rmtree(folder / "clips", ignore_errors=True)
     (folder / "scenes").mkdir(parents=True, exist_ok=True)
     videos = Videos(folder, copy_clips)
-    book = RunPages(run, CurrentResults(run.results, run.summary, run.diagnosis, True), videos)
-    basis, lines, missing = basis_of(book), run.lines, lost_units(book)
+    pages = RunPages(run, CurrentResults(run.results, run.summary, run.diagnosis, True), videos)
+    basis, lines, missing = basis_of(pages), run.lines, lost_units(pages)
     there = files_of(folder)
     earlier = read_parts(folder, basis, there)
     parts: dict[str, ScenePart] = {}
-    for key, scene in book.scenes.items():
-        made_from, part = made_of(book, scene, lines, missing), earlier.get(key)
+    for key, scene in pages.scenes.items():
+        made_from, part = made_of(pages, scene, lines, missing), earlier.get(key)
         if part is None or part.made_of != made_from or copy_clips:  # a clip is copied anew
-            videos.kept.clear()
-            content = chunk(book.scene(key)).encode(errors="replace")
+            videos.used.clear()
+            content = chunk(pages.scene(key)).encode(errors="replace")
             (folder / "scenes" / f"{key}.js").write_bytes(content)
-            rows = {case.id: book.row(case) for case in scene.cases}  # while its pictures are in memory
-            part = ScenePart(made_from, len(content), rows, tuple(videos.kept))
-        book.rows.update({case.id: (book.answers(case), part.rows[case.id]) for case in scene.cases})
+            rows = {case.id: pages.row(case) for case in scene.cases}  # while its pictures are in memory
+            part = ScenePart(made_from, len(content), rows, tuple(videos.used))
+        pages.rows.update({case.id: (pages.answers(case), part.rows[case.id]) for case in scene.cases})
         parts[key] = part
-    videos.kept.clear()
-    html, _ = render_page(book, by)
-    pictures = {*videos.kept, *(picture for part in parts.values() for picture in part.pictures)}
+    videos.used.clear()
+    html, _ = render_page(pages, by)
+    pictures = {*videos.used, *(picture for part in parts.values() for picture in part.pictures)}
     drop(folder, there.difference(pictures, (f"scenes/{key}.js" for key in parts)))
     with replacing(folder / "index.html") as temporary:
         temporary.write_text(html, encoding="utf-8", errors="replace")
@@ -81,7 +81,7 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
 
 
 def render_page(
-    book: RunPages, by: Mapping[str, Mapping[str, Any]], live: Mapping[str, object] | None = None
+    pages: RunPages, by: Mapping[str, Mapping[str, Any]], live: Mapping[str, object] | None = None
 ) -> tuple[str, str]:
     """The page, and the policy that it is under. `live` is what a server says of a run that may still be going."""
     style = "".join(map(asset, ("base.css", "tables.css", "report.css")))
@@ -104,13 +104,13 @@ def render_page(
         )
     )
     content = {
-        **page(book, by),
+        **page(pages, by),
         "live": live,
         "files": "files" if live is not None else "..",
-        "index": data_block({**book.index(), "live": live}),
+        "index": data_block({**pages.index(), "live": live}),
     }
     html = (
-        templates("revisit.report", _compiled())
+        templates("revisit.report", _template_cache())
         .get_template("page.html")
         .render(policy=policy, style=Markup(style), script=Markup(script), **content)
     )
@@ -130,7 +130,7 @@ def data_block(content: Any) -> Markup:
     return Markup(text)
 
 
-def _compiled() -> FileSystemBytecodeCache | None:
+def _template_cache() -> FileSystemBytecodeCache | None:
     """Compiled templates lie where Python keeps compiled modules, if it may keep them: to compile takes longest."""
     place = Path(cache_from_source(__file__)).parent
     may = not sys.dont_write_bytecode and os.access(place, os.W_OK)

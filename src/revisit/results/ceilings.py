@@ -106,8 +106,8 @@ def _held_metrics(results: ClipAnswers) -> frozenset[str]:
         id
         for id in results.metrics
         if (results.truths and results.scores(id) and _is_changed_by_truth(id, has_outcome))
-        or [(record.status, record.value) for record in results.about(id)]
-        != [(record.status, record.value) for record in held.about(id)]
+        or [(record.status, record.value) for record in results.records_for(id)]
+        != [(record.status, record.value) for record in held.records_for(id)]
     )
 
 
@@ -116,7 +116,7 @@ def _is_changed_by_truth(id: str, has_outcome: bool) -> bool:
 
 
 def _hold_all(results: SomeAnswers) -> SomeAnswers:
-    unposed = any(record.status in ("closed", "unsure") for record in results.about(LOOK_AWAY))
+    unposed = any(record.status in ("closed", "unsure") for record in results.records_for(LOOK_AWAY))
     if results.is_truth:
         held = results.mapped(_hold_ceiling)
     elif any(id != measured_id(id) for id in results.metrics):  # what was held elsewhere, as joint bundles have it
@@ -185,32 +185,32 @@ def _hold_to_truth(results: ClipAnswers, record: Record) -> Record:
     if not record.scored or record.value is None or metric is None:
         return record
     if reason := _untestable_reason(results, record, metric):
-        return _unscored(record.changed(facts={**record.facts, "own": record.value}), reason.kind, reason.sentence)
+        return _without_score(record.changed(facts={**record.facts, "own": record.value}), reason.kind, reason.sentence)
     truth, outcome = ceiling(results, record), results.score(record.case, OUTCOME)
     if truth is None:
         if metric.rewards_unchanged and expects_event(record.case):
-            return _unscored(
+            return _without_score(
                 record,
                 "no_reference",
                 f"{metric.title} scores an unchanged look best, but something should have changed here; it can only "
                 "be ranked with a reference",
             )
-        return _capped(record, metric, outcome)
+        return _cap(record, metric, outcome)
     record = record.changed(facts={**record.facts, "own": record.value, "truth": truth})
     if _is_low(metric.id, truth):
-        return _unscored(record, "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}")
+        return _without_score(record, "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}")
     if not metric.rewards_unchanged:
-        return _capped(record, metric, outcome)
+        return _cap(record, metric, outcome)
     low, high = _ends(metric)
     own = float(record.value or 0)
     if own - truth > LESS_CHANGED * (high - low) and not _is_reset(outcome):
-        return _unscored(
+        return _without_score(
             record,
             "undecided",
             f"it looks less changed than the truth ({own:.2f} against {truth:.2f} in {metric.title}): "
             "that may be a reset, and is no merit",
         )
-    return _capped(record.changed(value=high - abs(own - truth)), metric, outcome)
+    return _cap(record.changed(value=high - abs(own - truth)), metric, outcome)
 
 
 def _metric(record: Record) -> Metric | None:
@@ -240,7 +240,7 @@ def _stays_away(results: ClipAnswers, truth: Case) -> bool:
     return not in_scene and looks_away_and_returns(results, truth) is False
 
 
-def _capped(record: Record, metric: Metric, outcome: float | None) -> Record:
+def _cap(record: Record, metric: Metric, outcome: float | None) -> Record:
     """The score, no better than what became of the event, where one is known and the metric does not see it."""
     blind = metric.rewards_unchanged or (metric.id in IS_BACK and _is_reset(outcome))
     if outcome is None or record.value is None or not blind:
@@ -273,5 +273,5 @@ def _is_low(id: str, truth: float) -> bool:
     return (share if metric.higher_is_better else 1 - share) < LOW
 
 
-def _unscored(record: Record, kind: str, sentence: str) -> Record:
+def _without_score(record: Record, kind: str, sentence: str) -> Record:
     return record.changed(status="unscored", value=None, raw=None, reason=Reason(kind, sentence))

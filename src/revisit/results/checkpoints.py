@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from revisit.results.compare import Contender, clip_scores
-from revisit.results.display import COVERAGE_MAY_DIFFER, metric_title, number, signed
+from revisit.results.display import COVERAGE_MAY_DIFFER, metric_title, number, signed_number
 from revisit.results.score_names import metric_of
 from revisit.stats.pairwise import ModelPair, Ranking, rank_models
 from revisit.stats.power import MANY, clusters_needed
@@ -78,7 +78,7 @@ class CheckpointChoice:
         nearest = self.rivals[0]
         names = ", ".join(pair.behind for pair in self.rivals[:3]) + (" and others" if len(self.rivals) > 3 else "")
         return (
-            f"{self.leads} ({mean}) leads, but is not told from {names} ({signed(nearest.test.difference)} to "
+            f"{self.leads} ({mean}) leads, but is not told from {names} ({signed_number(nearest.test.difference)} to "
             f"{nearest.behind}); {_more(nearest)}"
         )
 
@@ -121,7 +121,7 @@ def choose_checkpoints(
             continue
         scores: list[dict[Hashable, float]] = [{clip: value for clip, (value, _) in own.items()} for own in clips]
         scenes: dict[Hashable, Hashable] = {clip: cases[0].sample for own in clips for clip, (_, cases) in own.items()}
-        counts = [max(len(p.results.about(metric)), 1) for p in points]
+        counts = [max(len(p.results.records_for(metric)), 1) for p in points]
         shares = tuple(len(p.results.scores(metric)) / count for p, count in zip(points, counts, strict=True))
         if any(clip in scores[0] and all(clip in mine for mine in scores) for clip in scenes):
             ranking = rank_models(dict(zip(names, scores, strict=True)), scenes, higher)

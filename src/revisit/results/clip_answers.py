@@ -161,7 +161,7 @@ class ClipAnswers:
         'scored'
         """
         self._require_known(question)
-        source, name = self._named(question)
+        source, name = self._resolve_name(question)
         return (self if source is self._source else source).of(case).get(name)
 
     def score(self, case: Case | str, metric: str) -> float | None:
@@ -187,7 +187,7 @@ class ClipAnswers:
         record = self.answer(case, metric)
         return record.value if record is not None and record.scored else None
 
-    def about(self, question: str) -> list[Record]:
+    def records_for(self, question: str) -> list[Record]:
         """All answers of a metric or gate.
 
         Parameters
@@ -202,7 +202,7 @@ class ClipAnswers:
 
         Examples
         --------
-        >>> len(results.about("flicker"))
+        >>> len(results.records_for("flicker"))
         2
         """
         self._require_known(question)
@@ -327,12 +327,12 @@ class ClipAnswers:
 
     # Parts
 
-    def only(self, wanted: Callable[[Entry], bool]) -> Self:
+    def only(self, condition: Callable[[Entry], bool]) -> Self:
         """The part of the clips, present or missing, for which a function holds.
 
         Parameters
         ----------
-        wanted
+        condition
             Function of a `Case` or `Rejected`.
 
         Returns
@@ -345,8 +345,8 @@ class ClipAnswers:
         >>> results.only(lambda entry: entry.id.startswith("calm")).cases[0].sample
         'calm'
         """
-        cases = [case for case in self.cases if wanted(case)]
-        rejected = [entry for entry in self.rejected if wanted(entry)]
+        cases = [case for case in self.cases if condition(case)]
+        rejected = [entry for entry in self.rejected if condition(entry)]
         same = len(cases) == len(self.cases) and len(rejected) == len(self.rejected)
         return self if same else self._part(cases, rejected)
 
@@ -398,7 +398,7 @@ class ClipAnswers:
         >>> results.asking("flicker").metrics
         ['flicker']
         """
-        return self._changed(lambda record: record if record.question in questions else None)
+        return self._with_changed_records(lambda record: record if record.question in questions else None)
 
     def mapped(self, change: Callable[[Record], Record | None]) -> Self:
         """The same clips with their answers changed.
@@ -413,7 +413,7 @@ class ClipAnswers:
         Results
             Other answers.
         """
-        changed = self._changed(change)
+        changed = self._with_changed_records(change)
         same = len(changed.records) == len(self.records) and all(map(operator.is_, changed.records, self.records))
         return self if same else changed
 
@@ -610,11 +610,11 @@ class ClipAnswers:
     def _column(self, question: str) -> Column:
         """All answers to a question."""
         if question not in self._column_of:
-            source, name = self._named(question)
+            source, name = self._resolve_name(question)
             self._column_of[question] = source._columns.of(name, self.cases)
         return self._column_of[question]
 
-    def _named(self, question: str) -> tuple[Self, str]:
+    def _resolve_name(self, question: str) -> tuple[Self, str]:
         """The results that have the answers of this name, and what they are called there."""
         if not question.endswith(HELD) or question in self._source._asked:
             return self._source, question
@@ -645,7 +645,7 @@ class ClipAnswers:
         truths = {case.id for case in self.truths if any(record.failed for record in self.of(case).values())}
         return truths | self._source._columns.failed
 
-    def _changed(self, change: Callable[[Record], Record | None]) -> Self:
+    def _with_changed_records(self, change: Callable[[Record], Record | None]) -> Self:
         changed = _by_case(new for record in self.records if (new := change(record)) is not None)
         truths = {case.id: self.of(case) for case in self.truths}
         return self._with(self.cases, {**truths, **changed}, self.rejected)

@@ -52,16 +52,16 @@ def number(value: float | None, beside: float | None = None) -> str:
     places = _places(value)
     if beside is not None and round(value, _places(beside)):
         places = min(places, _places(beside))
-    return _written(value, places)
+    return _format_number(value, places)
 
 
-def signed(value: float) -> str:
+def signed_number(value: float) -> str:
     """A difference with its sign: +0.21."""
     text = number(value)
     return text if text.startswith("−") or not value else f"+{text}"
 
 
-def _written(value: float, places: int) -> str:
+def _format_number(value: float, places: int) -> str:
     text = f"{value:.{places}f}" if places <= MOST_PLACES else f"{value:.1e}"
     digits = text.lstrip("-")
     return f"−{digits}" if value < 0 and float(text) else digits
@@ -95,10 +95,10 @@ def ends(interval: Interval) -> str:
         return ALL_EQUAL
     size, width = max(abs(low), abs(high)), high - low
     places = max(0 if size >= 100 else 2, -math.floor(math.log10(width)) if width > 1e-9 else 0)
-    return f"{_written(low, places)} to {_written(high, places)}"
+    return f"{_format_number(low, places)} to {_format_number(high, places)}"
 
 
-def unscored(cell: Cell) -> list[str]:
+def unscored_lines(cell: Cell) -> list[str]:
     """What became of the clips without a score, a line per kind of reason: `3 × test not posed`."""
     lines = [f"{n} × {reason_title(kind)}" for kind, n in cell.unscored.items()]
     return lines + ([f"{cell.failed} × {reason_title('failed')}"] if cell.failed else [])

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
 from revisit.core import Case
+from revisit.core.text import package_yaml
 from revisit.results.cells import Cell
 from revisit.results.display import ends, number
 from revisit.results.results import Results
@@ -27,12 +28,7 @@ TITLE = "Distance to the truth, as sets of clips"
 
 @dataclass(frozen=True)
 class DistanceKind:
-    """A distance between sets of clips: what it compares, by which formula, and which failures it grows with.
-
-    `responds_to` holds the failures with whose strength it grew, and `blind_to` those with whose strength it did not:
-    KVD and KID on rendered worlds (benchmarks/distance_failures.py; on the scenes on which claims were chosen and on
-    others), FVD on 1,632 painted ones (benchmarks/fvd_painted.py). FID, which needs 5,152, claims nothing.
-    """
+    """A distance between sets of clips: what it compares, by which formula, and which failures it grows with."""
 
     title: str
     metric: str  # whose features are compared
@@ -44,94 +40,15 @@ class DistanceKind:
     blind_to: tuple[str, ...] = ()
 
 
-KINDS = {
-    "kvd": DistanceKind(
-        "KVD",
-        "video_action",
-        "I3D on Kinetics-400: 400 logits of a clip, of 16 frames at 224 pixels",
-        KERNEL,
-        "Squared maximum mean discrepancy with the kernel (x·y/d + 1)³, over clips of different scenes; no bias.",
-        "Unterthiner et al. 2018; Binkowski et al. 2018",
-        (
-            "camera frozen",
-            "camera timid",
-            "camera returns late",
-            "camera returns in part",
-            "object vanishes",
-            "identity drifts: shape",
-            "duplicated",
-            "lighting drifts",
-            "style drifts",
-            "flicker",
-            "blur",
-            "collapse",
-        ),
-        (
-            "camera drifts",
-            "identity drifts: colour",
-            "identity drifts: texture",
-            "state reset",
-            "wrong place",
-            "background hallucinated",
-            "cut",
-        ),
-    ),
-    "fvd": DistanceKind(
-        "FVD",
-        "video_action",
-        "I3D on Kinetics-400: 400 logits of a clip, of 16 frames at 224 pixels",
-        FRECHET,
-        "Squared Fréchet distance of two normal distributions, extrapolated to infinitely many scenes.",
-        "Unterthiner et al. 2018",
-        (
-            "lighting drifts",
-            "style drifts",
-            "flicker",
-            "blur",
-            "collapse",
-        ),
-    ),
-    "kid": DistanceKind(
-        "KID",
-        "frame_variety",
-        "the image network of the set: whole frames, at most 16 of a clip",
-        KERNEL,
-        "Squared maximum mean discrepancy with the kernel (x·y/d + 1)³, over frames of different scenes; no bias.",
-        "Binkowski et al. 2018",
-        (
-            "camera frozen",
-            "camera timid",
-            "camera drifts",
-            "camera returns late",
-            "camera returns in part",
-            "object vanishes",
-            "identity drifts: colour",
-            "identity drifts: texture",
-            "identity drifts: shape",
-            "state reset",
-            "duplicated",
-            "lighting drifts",
-            "style drifts",
-            "flicker",
-            "blur",
-            "collapse",
-        ),
-        (
-            "wrong place",
-            "background hallucinated",
-            "cut",
-        ),
-    ),
-    "fid": DistanceKind(
-        "FID",
-        "frame_variety",
-        "the image network of the set: whole frames, four of a scene",
-        FRECHET,
-        "Squared Fréchet distance of two normal distributions, extrapolated to infinitely many scenes. It is not that "
-        "of Inception.",
-        "Heusel et al. 2017",
-    ),
-}
+FORMULAS = {"frechet": FRECHET, "kernel": KERNEL}
+
+
+def _kind(card: dict[str, Any]) -> DistanceKind:
+    failures = {name: tuple(card.get(name, ())) for name in ("responds_to", "blind_to")}
+    return DistanceKind(**{**card, **failures, "formula": FORMULAS[card["formula"]]})
+
+
+KINDS = {id: _kind(card) for id, card in package_yaml(__package__, "distances.yaml").items()}
 
 
 class ModelDistance(TypedDict, total=False):
@@ -222,7 +139,7 @@ def _entry(
     results: Results, id: str, metric: str, formula: DistanceFormula, digests: Mapping[str, str]
 ) -> DistanceEntry | None:
     groups = {model: part for model, part in results.groups("model").items() if model not in results.floors}
-    sets = {model: _matched(results, part, metric) for model, part in sorted(groups.items())}
+    sets = {model: _matched_features(results, part, metric) for model, part in sorted(groups.items())}
     pairs = {model: pair for model, pair in sets.items() if pair is not None}
     if not pairs:
         return None
@@ -247,7 +164,7 @@ def _entry(
     }  # fmt: skip
 
 
-def _matched(results: Results, part: Results, metric: str) -> tuple[FeatureSet, FeatureSet] | None:
+def _matched_features(results: Results, part: Results, metric: str) -> tuple[FeatureSet, FeatureSet] | None:
     """Features of a model's clips and of the truth of the same scenes."""
     pairs = [(case, truth) for case in part.cases if (truth := results.truth_of(case)) is not None]
     clips = {case.id: (case, case.sample) for case, _ in pairs}

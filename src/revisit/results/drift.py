@@ -30,8 +30,8 @@ def drift_curves(results: Results) -> list[DriftEntry]:
         scores = results.scores(metric) if metric in results.metrics else []
         gaps = sorted({gap for record in scores for gap in record.facts.get("gap_seconds", ())})
         if gaps:
-            models = {model: _cells(part.about(metric), gaps) for model, part in results.groups("model").items()}
-            truth = _cells(results.truth.about(metric), gaps) if results.truths else []
+            models = {model: _cells(part.records_for(metric), gaps) for model, part in results.groups("model").items()}
+            truth = _cells(results.truth.records_for(metric), gaps) if results.truths else []
             entries.append({"metric": metric, "gap_seconds": gaps, "models": models, "truth": truth})
     return entries
 

@@ -197,7 +197,7 @@ def _metric_id(column: BoardColumn) -> str:
     return measured_id(column.key).removesuffix(SUFFIX)
 
 
-def board_of_run(run: RunFacts, known: Sequence[BoardColumn] = (), subset: str = "") -> Board:
+def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subset: str = "") -> Board:
     """Means over the clips of each model in a run, or of one part of the dataset; stand-ins in columns of their own."""
     run = replace(run, results=set_apart(run.results))
     part = run.results.only(
@@ -208,7 +208,7 @@ def board_of_run(run: RunFacts, known: Sequence[BoardColumn] = (), subset: str =
         raise UsageError(f"{run.name} has no clips in {subset!r}; its parts are {', '.join(parts) or 'none'}")
     columns = tuple(
         column
-        for column in columns_of(run, known)
+        for column in columns_of(run, named_columns)
         if any(part.asks(_metric_id(column), entry) for entry in part.entries)
     )
     rows = []

@@ -82,8 +82,8 @@ class LookAwayCounts:
     @property
     def sentence(self) -> str:
         """The answer in words."""
-        asked = [count for count in self.models if count.asked]
-        if not asked:
+        tested = [count for count in self.models if count.asked]
+        if not tested:
             who = "the truth" if self.asked_by == BY_TRUTH else "the requested camera"
             return f"not asked: {who} never looks away and comes back on these clips"
         where = f" {WHERE[self.asked_by]}".rstrip()
@@ -121,23 +121,23 @@ class LookAwayCounts:
     @property
     def headline(self) -> str:
         """The finding in one line: who comes back, and how many do not; empty where nobody was asked."""
-        asked = [count for count in self.models if count.asked]
-        if not asked:
+        tested = [count for count in self.models if count.asked]
+        if not tested:
             return ""
         where = f" {WHERE[self.asked_by]}".rstrip()
-        if len(asked) == 1:
-            return f"{asked[0].model} looks away and comes back on {asked[0].text} clips{where}"
+        if len(tested) == 1:
+            return f"{tested[0].model} looks away and comes back on {tested[0].text} clips{where}"
         returning = [count.model for count in self.returning]
         if not returning:
-            never = "was seen to come back" if any(count.unclear for count in asked) else "ever comes back"
-            return f"None of {len(asked)} models {never}{where}"
-        if len(returning) < len(asked):
+            never = "was seen to come back" if any(count.unclear for count in tested) else "ever comes back"
+            return f"None of {len(tested)} models {never}{where}"
+        if len(returning) < len(tested):
             verb = "looks away and comes back" if len(returning) == 1 else "look away and come back"
-            return f"{len(returning)} of {len(asked)} models {verb}: {names_text(returning, NAMES)}"
-        all_of_them = "Both models" if len(asked) == 2 else f"All {len(asked)} models"
-        if all(count.returned == count.asked for count in asked):
+            return f"{len(returning)} of {len(tested)} models {verb}: {names_text(returning, NAMES)}"
+        all_of_them = "Both models" if len(tested) == 2 else f"All {len(tested)} models"
+        if all(count.returned == count.asked for count in tested):
             return f"{all_of_them} look away and come back on every clip{where}"
-        return f"{all_of_them} look away and come back, {asked[0].model} most often ({asked[0].text} clips)"
+        return f"{all_of_them} look away and come back, {tested[0].model} most often ({tested[0].text} clips)"
 
     @property
     def differs(self) -> bool:
@@ -202,12 +202,12 @@ def _count_model(results: Results, model: str, cases: Sequence[Case]) -> LookAwa
     gone = [case for case in returned if _lost_target(results, case)]
     # Without the target there is neither a world that went on nor one that was reset: its old place is empty, too.
     outcomes = [results.score(case, OUTCOME) for case in returned if case not in gone]
-    known = [outcome for outcome in outcomes if outcome is not None]
+    scored = [outcome for outcome in outcomes if outcome is not None]
     left = sum(back[case.id] is True or _leaves(results, case) for case in readable)
     moved = sum(back[case.id] is True or _leaves(results, case) or _moves(results, case) for case in readable)
     return LookAwayCount(
         model, len(cases), moved, left, len(returned), sum(value is None for value in back.values()),
-        len(cases) - len(readable), len(known) + len(gone), sum(outcome < RESET for outcome in known), len(gone),
+        len(cases) - len(readable), len(scored) + len(gone), sum(outcome < RESET for outcome in scored), len(gone),
     )  # fmt: skip
 
 

@@ -21,10 +21,10 @@ class Column(NamedTuple):
     values: Sequence[float | None] = ()
     reasons: Sequence[Reason | None] = ()
 
-    def only(self, wanted: Sequence[Any]) -> Column:
+    def only(self, selection: Sequence[Any]) -> Column:
         """Those of which this is true."""
         parts: tuple[Sequence[Any], ...] = self
-        return Column(*(tuple(compress(part, wanted)) for part in parts))
+        return Column(*(tuple(compress(part, selection)) for part in parts))
 
     def scores(self) -> Iterator[tuple[Case, float]]:
         """The cases that have a score, and the score."""

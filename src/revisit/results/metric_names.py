@@ -9,14 +9,14 @@ from revisit.core.text import alternatives, parts
 from revisit.results.score_names import measured_id
 
 
-def metrics_named(names: Iterable[str], asked: Sequence[str], where: object, suite: str = "") -> list[str]:
+def metrics_named(names: Iterable[str], available: Sequence[str], where: object, suite: str = "") -> list[str]:
     """Ids of scores that a run has, from ids (also of what is held to the truth) and groups, joined by commas or not.
 
     Parameters
     ----------
     names
         What was typed, such as ``["psnr,ssim", "fidelity"]``.
-    asked
+    available
         Metrics that the run, or one of the runs, asked.
     where
         What the run is called in a sentence.
@@ -31,14 +31,14 @@ def metrics_named(names: Iterable[str], asked: Sequence[str], where: object, sui
     groups = SUITES[suite].groups if suite in SUITES else {}
     chosen: dict[str, None] = {}
     for name in parts(names):
-        members = [id for id in groups.get(name, ()) if id in asked]
-        if measured_id(name) in asked:
+        members = [id for id in groups.get(name, ()) if id in available]
+        if measured_id(name) in available:
             chosen[name] = None
         elif members:
             chosen.update(dict.fromkeys(members))
         elif name in METRICS or name in groups:
             raise UsageError(f"{name} was not asked in {where}; the same eval command with `-m {name}` adds it")
         else:
-            hint = alternatives(name, dict.fromkeys([*asked, *METRICS, *groups]))
+            hint = alternatives(name, dict.fromkeys([*available, *METRICS, *groups]))
             raise UsageError(f"there is no metric called {name!r}; {hint}")
     return list(chosen)

@@ -10,7 +10,7 @@ from revisit.core import METRICS, Case
 from revisit.core.text import names_text, pluralize
 from revisit.results.ceilings import OUTCOME, score_id
 from revisit.results.cells import Cell, Interval, differences_of, within
-from revisit.results.display import cell_text, ends, number, reason_title, signed
+from revisit.results.display import cell_text, ends, number, reason_title, signed_number
 from revisit.results.file_types import Details
 from revisit.results.funnel import looks_away_and_returns
 from revisit.results.pairing import ranks_of
@@ -71,7 +71,7 @@ class PairOutcome:
     def evidence(self) -> str:
         """`on 12 of 14 clips: +0.21 (95 % CI 0.05 to 0.37)`."""
         interval = f" (95 % CI {ends(self.interval)})" if self.interval else ""
-        return f"on {self.wins} of {pluralize(self.clips, 'clip')}: {signed(self.difference)}{interval}"
+        return f"on {self.wins} of {pluralize(self.clips, 'clip')}: {signed_number(self.difference)}{interval}"
 
     @property
     def open_text(self) -> str:
@@ -152,7 +152,7 @@ class QuestionRanking:
             rest = f"; it also beats {names_text(others[1:])}" if others[1:] else ""
             parts.append(f"{first} beats {others[0]} {pair.evidence}{rest}")
         else:
-            parts += self._undecided(first, best[1:])
+            parts += self._undecided_sentences(first, best[1:])
             if behind:
                 everybody = all(self.before(name, other) for name in best for other in behind)
                 stated |= {(name, other) for name in best for other in behind} if everybody else set()
@@ -168,7 +168,7 @@ class QuestionRanking:
         needed = MIN_SCENES if scenes < MIN_SCENES else MIN_SCENES_OF_LEVELS
         return f"{names_text(means, 8)}; {pluralize(scenes, 'scene')} in common, a test needs {needed}"
 
-    def _undecided(self, first: str, level: Sequence[str]) -> list[str]:
+    def _undecided_sentences(self, first: str, level: Sequence[str]) -> list[str]:
         """What is known of those that may be the best: who scores the same, and how the nearest other one stands."""
         pairs = {name: pair for name in level if (pair := self.pair(first, name)) is not None}
         alike = [name for name, pair in pairs.items() if not pair.wins and not pair.losses]
@@ -337,12 +337,12 @@ def _clips_needed(test: PairedTest, alpha: float) -> ClipsNeeded | None:
     per_scene = test.clips / scenes
 
     def clips(clusters: float | None) -> int | None:
-        return None if clusters is None else _rounded(max(1.0, (clusters - scenes) * per_scene))
+        return None if clusters is None else _round_count(max(1.0, (clusters - scenes) * per_scene))
 
     return ClipsNeeded(clips(needed.about), clips(needed.low), clips(needed.high))
 
 
-def _rounded(count: float) -> int:
+def _round_count(count: float) -> int:
     if count < 20:
         return math.ceil(count)
     step = 5 if count < 100 else 10 ** (math.floor(math.log10(count)) - 1)
@@ -354,7 +354,7 @@ def _unavailable_reason(results: Results, question: SuiteQuestion) -> str:
         reason = results.lacking(id)
         if reason is not None:
             return f"not asked: {reason.sentence}"
-    return "not asked" if not any(results.about(id) for id in question.metrics) else "no clip could be scored"
+    return "not asked" if not any(results.records_for(id) for id in question.metrics) else "no clip could be scored"
 
 
 def _truth(results: Results, metric: str) -> Cell | None:

@@ -201,14 +201,14 @@ _DECODER = msgspec.json.Decoder(RecordLine)
 class RecordWriter:
     """Appends records, those of a case in one write; a line that a kill left torn is cut off first.
 
-    `writing` is held meanwhile, where other processes may append, too; `known` bytes of the file were read before.
+    `writing` is held meanwhile, where other processes may append, too; `size` bytes of the file were read before.
     """
 
     def __init__(
-        self, path: Path, writing: Callable[[], AbstractContextManager[None]] = nullcontext, known: int = 0
+        self, path: Path, writing: Callable[[], AbstractContextManager[None]] = nullcontext, size: int = 0
     ) -> None:
         self.path, self.writing = path, writing
-        self._known, self._others = known, False  # bytes that were read or are ours; whether others wrote between them
+        self._known, self._others = size, False  # bytes that were read or are ours; whether others wrote between them
 
     def __enter__(self) -> RecordWriter:
         self.file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)

@@ -307,7 +307,7 @@ class Results(ClipAnswers):
         """
         labels_by_gate: dict[str, Counter[str]] = {}
         for gate in self.gates:
-            labels = Counter(record.label for record in self.about(gate) if record.status in GATE_STATES)
+            labels = Counter(record.label for record in self.records_for(gate) if record.status in GATE_STATES)
             labels_by_gate |= {gate: labels} if labels else {}
         return {gate: dict(sorted(labels.items())) for gate, labels in sorted(labels_by_gate.items())}
 

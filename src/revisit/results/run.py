@@ -79,12 +79,12 @@ class Run:
         return self._known[name][1]
 
 
-def results_of(out: Path, plan: PlanFile, known: Iterable[Case] = (), lines: RecordLines | None = None) -> Results:
+def results_of(out: Path, plan: PlanFile, at_hand: Iterable[Case] = (), lines: RecordLines | None = None) -> Results:
     """The results in a folder, in the order of its plan: case by case, gates before metrics.
 
-    `known` are cases that need not be read back from the plan.
+    `at_hand` are cases that need not be read back from the plan.
     """
-    now = {case.id: case for case in known}
+    now = {case.id: case for case in at_hand}
     cases = [now.get(entry["id"]) or case_from_json(entry) for entry in plan["cases"]]
     questions = [*plan["gates"], *plan["metrics"]]
     newest = (lines.refresh() if lines else RecordLines(out / "records.jsonl")).newest

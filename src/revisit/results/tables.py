@@ -110,7 +110,7 @@ def standard_summary(
             "name": results.truth_name,
             "cases": len(truth.cases),
             "labels": truth.labels(),
-            "scores": {id: cell(truth, id).as_json() for id in scored if truth.about(id)},
+            "scores": {id: cell(truth, id).as_json() for id in scored if truth.records_for(id)},
             **_held_scores(truth, held),
             "low": low_ceilings(results),
         }
@@ -167,7 +167,7 @@ def metric_head(id: str, results: Results) -> ColumnHead:
         "range": list(metric.range),
         "higher_is_better": metric.higher_is_better,
         "version": metric.version,
-        "protocol": sorted({record.protocol for record in results.about(id)}),
+        "protocol": sorted({record.protocol for record in results.records_for(id)}),
     }
 
 

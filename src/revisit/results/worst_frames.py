@@ -46,7 +46,7 @@ class _Candidate:
 def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: int = WORST) -> list[Moment]:
     """What strikes the eye, then the worst scores in what was asked; of other models and scenes if there are some."""
     candidates = sorted(
-        [*_striking(results), *_vanished(results), *_low_scores(results, answers)],
+        [*_striking(results), *_vanished_targets(results), *_low_scores(results, answers)],
         key=lambda one: (one.order, -one.loss, one.place, one.record.case.id),
     )
     chosen: list[Moment] = []
@@ -71,9 +71,9 @@ def _striking(results: Results) -> Iterator[_Candidate]:
                 yield _Candidate(AT_SIGHT, loss, 0, record)
 
 
-def _vanished(results: Results) -> Iterator[_Candidate]:
+def _vanished_targets(results: Results) -> Iterator[_Candidate]:
     """Targets that disappear while the camera looks at them, and not in the truth."""
-    for record in results.about("target_return"):
+    for record in results.records_for("target_return"):
         away = results.answer(record.case, "look_away")
         truth = results.truth_of(record.case)
         in_truth = None if truth is None else results.answer(truth, "target_return")

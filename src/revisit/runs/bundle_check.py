@@ -89,9 +89,9 @@ class _Check:
         self.questions = BundleQuestions(bundle, self.planned)
 
     def run(self) -> BundleCheck:
-        asked = self._asked()
-        self.problems += [*self._plan(asked), *self.questions.problems]
-        lines = self._lines(asked)
+        questions = self._planned_questions()
+        self.problems += [*self._plan(questions), *self.questions.problems]
+        lines = self._lines(questions)
         results = self.bundle.results
         path = self.bundle.path
         with TemporaryDirectory(prefix="revisit-") as folder, zipfile.ZipFile(path) as archive:
@@ -103,16 +103,16 @@ class _Check:
                         target = cache.path(key)
                         target.parent.mkdir(parents=True, exist_ok=True)
                         target.write_bytes(archive.read(name))
-                self._case(case, {id: lines[case.id, id] for id in asked[case.id] if (case.id, id) in lines}, cache)
+                self._case(case, {id: lines[case.id, id] for id in questions[case.id] if (case.id, id) in lines}, cache)
                 for file in cache.files():
                     file.unlink()
-        total = sum(map(len, asked.values()))
+        total = sum(map(len, questions.values()))
         return BundleCheck(
             self.scores, tuple(self.problems), dict(self.unchecked), total, dict(self.questions.unknown),
             tuple(self._remarks()),
         )  # fmt: skip
 
-    def _asked(self) -> dict[str, list[str]]:
+    def _planned_questions(self) -> dict[str, list[str]]:
         """Case -> what was to be answered of it; of a suite that is not installed here, what the bundle says."""
         if self.bundle.plan["suite"] in SUITES:
             return {id: self.planned.asked(entry) for id, entry in self.entries.items()}
@@ -123,7 +123,7 @@ class _Check:
             answered.setdefault(line["case"], []).append(line.get("metric") or line["gate"])
         return {id: list(dict.fromkeys(answered[id])) for id in self.entries}
 
-    def _plan(self, asked: Mapping[str, list[str]]) -> list[str]:
+    def _plan(self, questions: Mapping[str, list[str]]) -> list[str]:
         """What is wrong with the plan itself: cases that are there twice, or fewer than it counts."""
         plan, promises = self.bundle.plan, self.bundle.promises
         ids = Counter([entry["id"] for entry in plan["cases"]] + [entry["id"] for entry in plan["rejected"]])
@@ -134,25 +134,25 @@ class _Check:
         if promises is not None:
             before = {id: set(ids) for id, ids in promises["asked"].items()}
             before |= {id: set() for id in promises["rejected"]}
-            now = {id: set(ids) for id, ids in asked.items()} | {entry["id"]: set() for entry in plan["rejected"]}
+            now = {id: set(ids) for id, ids in questions.items()} | {entry["id"]: set() for entry in plan["rejected"]}
             changed = [id for id in sorted({*before, *now}) if before.get(id) != now.get(id)]
             problems += [f"planned.json and plan.json do not agree on {id}" for id in changed]
         return problems
 
-    def _lines(self, asked: Mapping[str, list[str]]) -> dict[tuple[str, str], Line]:
+    def _lines(self, questions: Mapping[str, list[str]]) -> dict[tuple[str, str], Line]:
         """The claimed answer to each planned question; what is missing, doubled or was never planned is a problem."""
         lines: dict[tuple[str, str], Line] = {}
         for line in self.bundle.lines:
             id = line.get("metric") or line["gate"]
             at = line["case"], id
-            if id not in asked.get(line["case"], ()) or self.planned.is_gate(id) != ("gate" in line):
+            if id not in questions.get(line["case"], ()) or self.planned.is_gate(id) != ("gate" in line):
                 self.problems.append(f"{line['case']}: {id} was not planned, and is answered")
             elif at in lines:
                 self.problems.append(f"{line['case']}: {id} is answered twice")
             else:
                 lines[at] = line
         missing: dict[str, list[str]] = {}
-        for case, ids in asked.items():
+        for case, ids in questions.items():
             for id in ids:
                 if (case, id) not in lines:
                     missing.setdefault(id, []).append(case)

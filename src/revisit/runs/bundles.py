@@ -121,14 +121,14 @@ def write_bundle(run: Run, out: Path) -> Path:
         )
     files = {case["id"]: _digests(case["artifacts"]) for case in plan["cases"] if case["artifacts"]}
     planned = PlannedAnswers(plan, facts, files)
-    asked = {case["id"]: planned.asked(case) for case in plan["cases"]}
-    missing = [(case, id) for case, ids in asked.items() for id in ids if (case, id) not in records]
+    questions = {case["id"]: planned.asked(case) for case in plan["cases"]}
+    missing = [(case, id) for case, ids in questions.items() for id in ids if (case, id) not in records]
     if missing:
         raise UsageError(
-            f"the run lacks {len(missing)} of the {sum(map(len, asked.values()))} answers that were planned, such as "
-            f"{missing[0][1]} of {missing[0][0]}; run the same eval command again"
+            f"the run lacks {len(missing)} of the {sum(map(len, questions.values()))} answers that were planned, such "
+            f"as {missing[0][1]} of {missing[0][0]}; run the same eval command again"
         )
-    answers = [records[case, id] for case, ids in asked.items() for id in ids]
+    answers = [records[case, id] for case, ids in questions.items() for id in ids]
     lines = [to_line(answer.changed(units="", n_units=0, seconds=0.0)) for answer in answers]
     facts["environment"] = {name: value for name, value in facts["environment"].items() if name not in PRIVATE}
     facts["invocations"] = [{"started": call["started"]} for call in facts.get("invocations", ())]
@@ -138,7 +138,7 @@ def write_bundle(run: Run, out: Path) -> Path:
         "planned.json": _text(
             {
                 "questions": _promised_questions(planned, records),
-                "asked": asked,
+                "asked": questions,
                 "rejected": [entry["id"] for entry in plan["rejected"]],
                 "files": files,
             }
@@ -298,7 +298,7 @@ def join_bundles(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
         records += [
             record.changed(case=own[record.case.id], question=held_id(metric))
             for metric in held
-            for record in held_to_truth(results).about(metric)
+            for record in held_to_truth(results).records_for(metric)
         ]
         rejected += [replace(entry, model=label.get(entry.model, entry.model)) for entry in results.rejected]
     rejected += _missing_clips(cases, rejected)

@@ -126,8 +126,8 @@ def compare_sides(
     """
     comparisons = []
     for first, second in pairs:
-        asked = list(first.facts["protocol"]["metrics"]) if every else asked_metrics(first.facts)
-        names = metrics or ranked_ids([first, second], asked)
+        asked_ids = list(first.facts["protocol"]["metrics"]) if every else asked_metrics(first.facts)
+        names = metrics or ranked_ids([first, second], asked_ids)
         refused = refusals(first, second, names)
         comparable = tuple(name for name in names if name not in refused)
         deltas = compare(first.entry, [second.entry], comparable, groups(first, by))

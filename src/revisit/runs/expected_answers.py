@@ -167,5 +167,5 @@ def changed_facts(claimed: Any, here: Any, place: str = "") -> list[str]:
     """Places at which two protocols differ, where both say something."""
     if isinstance(claimed, Mapping) and isinstance(here, Mapping):
         both = [name for name in claimed if name in here]
-        return [found for name in both for found in changed_facts(claimed[name], here[name], f"{place}.{name}")]
+        return [line for name in both for line in changed_facts(claimed[name], here[name], f"{place}.{name}")]
     return [] if digest(claimed) == digest(here) else [place.removeprefix(".")]

@@ -35,7 +35,7 @@ from revisit.suites.mbench.metrics.entities import (
     object_texture,
 )
 from revisit.suites.mbench.metrics.objects import (
-    eroded,
+    erode,
     object_geometry,
     object_region,
     ssim_inside,
@@ -127,7 +127,7 @@ def test_ssim_agrees_with_an_independent_one() -> None:
     assert np.allclose(ssim_of(first, first), 1)
     mask = np.zeros(first.shape, bool)
     mask[10:40, 50:79] = True
-    assert ssim_inside(first, second, eroded(mask)) == pytest.approx(known[eroded(mask)].mean())
+    assert ssim_inside(first, second, erode(mask)) == pytest.approx(known[erode(mask)].mean())
     assert ssim_zeroed(first, second, mask) == pytest.approx(ssim_of(first * mask, second * mask).mean())
 
 
@@ -136,7 +136,7 @@ def test_erosion_keeps_pixels_whose_neighbours_are_inside() -> None:
 
     mask = np.random.default_rng(1).random((50, 60)) > 0.02
     known = cv2.erode(mask.astype(np.uint8), np.ones((11, 11), np.uint8), borderType=cv2.BORDER_CONSTANT, borderValue=0)
-    assert (eroded(mask) == (known > 0)).all()
+    assert (erode(mask) == (known > 0)).all()
 
 
 def test_what_shows_too_little_of_the_target_is_unscored(file: Path) -> None:

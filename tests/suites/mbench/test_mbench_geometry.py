@@ -181,7 +181,7 @@ def test_the_engine_hands_the_file_to_observers_and_notices_when_it_changes(tmp_
         card: dict[str, Any] = {"protocols": {"p": {}}}
         suite = Suite("test", card, lambda source, roots: cases, lambda source: True, lambda: chosen, summarise)
         plan = make_plan(suite, tmp_path / "a.mp4", ObserverSet("lite", load_roles("lite")), metrics=chosen)
-        (record,) = evaluate(plan, tmp_path / "run", workers=0).results.about(chosen[0])
+        (record,) = evaluate(plan, tmp_path / "run", workers=0).results.records_for(chosen[0])
         return record
 
     assert run({}).sentence == "no da3 file was given for this case; `revisit mbench prepare` makes one"

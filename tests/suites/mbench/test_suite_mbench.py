@@ -45,7 +45,7 @@ def lines(path: Path) -> list[dict]:
 def found(root: Path, setting: str = "A", **filters: str):
     data = open_dataset(root)
     keep = Filter.of(data, *(filters.get(name, "") for name in ("models", "subsets", "conditions", "samples")))
-    return check(data, keep, dimensions_of(setting)).found
+    return check(data, keep, dimensions_of(setting)).problems
 
 
 # Reading

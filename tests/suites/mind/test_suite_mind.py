@@ -259,7 +259,7 @@ def test_upstream_is_another_protocol(dataset, run, cache, tmp_path):
     assert done.facts["counters"]["decodes"] > 0  # its pixels are PyAV's, and so its evidence is its own
     assert done.facts["protocol"]["decoded_by"].startswith("PyAV ")
     assert "decoded_by" not in run.facts["protocol"]
-    (record, _) = done.results.where(condition="mem_test").about("mind_lcm_mse")
+    (record, _) = done.results.where(condition="mem_test").records_for("mind_lcm_mse")
     assert record.reason.kind == "refused"
     result = json.loads((tmp_path / "run/result.json").read_text())
     assert result["model"] == "copy" and result["protocol"].startswith("upstream:")
@@ -433,7 +433,7 @@ def test_odd_lengths_one_frame_other_rates_and_broken_rows_are_told_and_the_rest
     assert done.exit_code == 1
 
     def found(metric: str) -> dict[str, Record]:
-        return {record.case.id.removesuffix("@my.model"): record for record in done.results.about(metric)}
+        return {record.case.id.removesuffix("@my.model"): record for record in done.results.records_for(metric)}
 
     lcm, gsc = found("mind_lcm_psnr"), found("mind_gsc_mse")
     assert lcm["1st_data/mem_test/data-0-1.0x-200"].facts["length"] == 6

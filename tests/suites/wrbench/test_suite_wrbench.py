@@ -373,7 +373,7 @@ def test_a_judge_gates_and_scores_from_prompt_to_table(tmp_path: Path, views: li
         metrics = ["wr_visible_spatial", "wr_returned_spatial", "wr_returned_state"]
         plan = make_plan(SUITES["wrbench"], tmp_path / "clips", observers, metrics=metrics)
         run = evaluate(plan, tmp_path / "run", workers=0, cache=EvidenceCache(tmp_path / "cache"), judge=chosen)
-    gates, returned = (run.results.about(id) for id in ("wr_reobservation", "wr_returned_state"))
+    gates, returned = (run.results.records_for(id) for id in ("wr_reobservation", "wr_returned_state"))
     assert sorted(record.status for record in gates) == ["closed", "open"], gates
     assert sorted(record.status for record in returned) == ["scored", "unscored"]
     row = run.summary["wrbench"]["rows"][0]
@@ -555,12 +555,12 @@ def test_static_obeying_under_turning_and_frozen_clips_are_four_situations(tmp_p
     request = Request(str(manifest), suite="wrbench")
     run = evaluate(request.plan(), tmp_path / "run", request=request.as_json(), cache=EvidenceCache(tmp_path / "cache"))
     found = {model: next(iter(rows)) for model, rows in run.summary["wrbench"]["situations"].items()}
-    yaws = {record.case.id: record.facts.get("yaw_deg") for record in run.results.about("wr_camera_alignment")}
+    yaws = {record.case.id: record.facts.get("yaw_deg") for record in run.results.records_for("wr_camera_alignment")}
     assert found == {record: situation for record, (_, _, situation) in told.items()}, yaws
     said = {case.partition("@")[0]: words for case, words in run.summary["diagnosis"]["cases"].items()}
     assert said["rests"].startswith("asked to rest") and "frozen" not in said["rests"]
     assert "camera timid" in said["timid"] and "frozen" not in said["timid"]
     assert "camera frozen" in said["frozen"]
     assert "frozen" not in said["obeys"] and "timid" not in said["obeys"]
-    moved = {record.case.id: record.label for record in run.results.about("camera_moved")}
+    moved = {record.case.id: record.label for record in run.results.records_for("camera_moved")}
     assert moved["rests@rests"] == "rests as asked" and moved["frozen@frozen"] == "frozen camera"

@@ -74,7 +74,7 @@ def natural25(shared: Path) -> Path:
 def test_the_published_variants(natural25: Path) -> None:
     tasks = natural25_tasks(natural25)
     assert len(tasks) == 100
-    variants = {f"{task.id}__{camera}" for task in tasks for camera in ("none", *task.told)}
+    variants = {f"{task.id}__{camera}" for task in tasks for camera in ("none", *task.camera_prompts)}
     written = {json.loads(line)["variant_id"] for line in (natural25 / "variants.jsonl").read_text().splitlines()}
     assert variants == written and len(variants) == 400
     with (natural25 / "scene_events_25x4.csv").open(encoding="utf-8", newline="") as file:
@@ -91,7 +91,7 @@ def test_the_published_records_enumerate(natural25: Path, interface: str) -> Non
     assert all(view.prompt for view in views)
     if interface == "words":
         told = {view.prompt for view in views if view.camera == "yaw_LR"}
-        assert told == {task.told["yaw_LR"] for task in natural25_tasks(natural25)}
+        assert told == {task.camera_prompts["yaw_LR"] for task in natural25_tasks(natural25)}
 
 
 def test_prompts_for_text_alone(natural25: Path) -> None:

@@ -210,7 +210,7 @@ def test_models_that_were_told_in_words_share_the_table_without_precision(exampl
     assert path[0] == "model inferred" and words[0] == "prompt only"
     assert float(path[2]) == pytest.approx(1, abs=0.01) and words[2] == "–"
     assert path[3:5] == words[3:5] == ["1.000 (1)", "1.000 (1)"]
-    reasons = {record.sentence for record in run.results.about("wr_camera_precision") if not record.scored}
+    reasons = {record.sentence for record in run.results.records_for("wr_camera_precision") if not record.scored}
     assert len(reasons) == 1 and "as text" in reasons.pop()
 
 

@@ -43,7 +43,9 @@ def write_rates(ask: PayloadRequest) -> dict[str, bytes]:
     """`keyboard_cond` and `mouse_cond`, the same for 4 frames at a time."""
     yaw, pitch = _angles(ask.c2w)
     edges = np.minimum(np.arange(0, len(yaw) + LATENT_STRIDE, LATENT_STRIDE), len(yaw) - 1)
-    mouse = RATE * np.stack([np.sign(_told(np.diff(pitch[edges]))), np.sign(_told(np.diff(yaw[edges])))], axis=1)
+    mouse = RATE * np.stack(
+        [np.sign(_without_jitter(np.diff(pitch[edges]))), np.sign(_without_jitter(np.diff(yaw[edges])))], axis=1
+    )
     keys = keys_for_path(ask.plan.path.c2w[edges])
     rows = [np.repeat(table, LATENT_STRIDE, axis=0)[: len(yaw)] for table in (keys, mouse)]
     return {"npz": npz_bytes(keyboard_cond=rows[0][None], mouse_cond=rows[1][None])}
@@ -65,10 +67,10 @@ def write_units(ask: PayloadRequest) -> dict[str, bytes]:
     yaw, pitch = _angles(ask.c2w)
     mouse = np.stack([_pulses(pitch), _pulses(yaw)], axis=1)
     keyboard = np.zeros((len(yaw), 6))
-    path, heading = ask.plan.path.c2w, _turned(mouse)[:, 1]
+    path, heading = ask.plan.path.c2w, _pitch_and_yaw(mouse)[:, 1]
     keyboard[:-1, :4] = keys_for_path(path, together=TWO_KEYS / KEY)
     amplified = not np.allclose(path[:, :3, :3], ask.c2w[:, :3, :3])
-    if not amplified and _strays(path, _walked(keyboard, heading)):
+    if not amplified and _strays(path, _positions(keyboard, heading)):
         # A frame goes along the heading that it begins with, which trails a fast turn: further keys make up for that.
         grounds = np.stack([axis_angle((0, 1, 0), angle)[::2, ::2] for angle in heading[:-1]])
         keyboard[:-1, :4] = keys_for_path(path, together=TWO_KEYS / KEY, heading=grounds)
@@ -78,22 +80,22 @@ def write_units(ask: PayloadRequest) -> dict[str, bytes]:
 def read_units(files: Files, count: int) -> LoadedPath:
     """The path that keys and mouse lead along."""
     keyboard, mouse = load_array(files["npz"], "keyboard", (count, 6)), load_array(files["npz"], "mouse", (count, 2))
-    pitch, yaw = _turned(mouse).T
+    pitch, yaw = _pitch_and_yaw(mouse).T
     c2w = rigid_poses(level_rotations(yaw, pitch))
     if not keyboard.any():
         return LoadedPath(np.arange(count), c2w)
-    c2w[:, :3, 3] = _walked(keyboard, yaw)
+    c2w[:, :3, 3] = _positions(keyboard, yaw)
     moves = _ways(keyboard)[:, ::2] / KEY
     return LoadedPath(np.arange(count), c2w, ways="shape", moves=moves, key=KEY)
 
 
-def _turned(mouse: np.ndarray) -> np.ndarray:
+def _pitch_and_yaw(mouse: np.ndarray) -> np.ndarray:
     """Pitch and yaw (N, 2) that the mouse leads to."""
     turns = np.where(np.abs(mouse) < IGNORED, 0, mouse * DEGREES)
     return np.concatenate([np.zeros((1, 2)), np.cumsum(turns[:-1], axis=0)])
 
 
-def _walked(keyboard: np.ndarray, yaw: np.ndarray) -> np.ndarray:
+def _positions(keyboard: np.ndarray, yaw: np.ndarray) -> np.ndarray:
     """Where the keys lead (N, 3), each frame along the heading that it begins with."""
     steps = [axis_angle((0, 1, 0), angle) @ step for angle, step in zip(yaw[:-1], _ways(keyboard), strict=True)]
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
@@ -123,7 +125,7 @@ def _angles(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return yaw, pitch
 
 
-def _told(change: np.ndarray) -> np.ndarray:
+def _without_jitter(change: np.ndarray) -> np.ndarray:
     return np.where(np.abs(change) > STILL, change, 0)
 
 

@@ -43,7 +43,7 @@ def write(
     """The text of a path."""
     c2w = resample(trajectory(ask.c2w), np.linspace(0, len(ask.c2w) - 1, (len(ask.c2w) - 1) * every + 1)).c2w
     inverted = inverted_turns and float(np.abs(to_yaw_pitch(c2w[:, :3, :3])[0]).max()) > 1e-6
-    fx, fy = lens or _divided(ask, assumes)
+    fx, fy = lens or _relative_focal_lengths(ask, assumes)
     rows = []
     for k, pose in enumerate(c2w if inverted else invert(c2w)):
         values = [fx, fy, 0.5, 0.5, 0, 0, *(pose[:3].ravel() + 0.0)]
@@ -74,7 +74,7 @@ def read(
     return LoadedPath(np.arange(len(c2w)), relative_to_first(c2w))
 
 
-def _divided(ask: PayloadRequest, assumes: Sequence[int] | None) -> tuple[float, float]:
+def _relative_focal_lengths(ask: PayloadRequest, assumes: Sequence[int] | None) -> tuple[float, float]:
     """Focal lengths divided by the width and height that the reader multiplies them with."""
     width, height = (float(side) for side in ask.plan.size)
     lens = ask.lens(ask.plan.size)

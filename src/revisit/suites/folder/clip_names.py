@@ -51,8 +51,8 @@ def clip_names(root: Path, outside: Path | None = None) -> list[ClipName]:
     named = []
     for folders, name, path in clips:
         keeps = counts[folders, name] > 1 and not path.is_dir()
-        words = _composed((*folders, f"{name}{path.suffix}" if keeps else name))
-        below = _composed([path.relative_to(root).as_posix()])[0]
+        words = _compose_accents((*folders, f"{name}{path.suffix}" if keeps else name))
+        below = _compose_accents([path.relative_to(root).as_posix()])[0]
         named.append(ClipName(path, below, words, keeps_ending=keeps))
     return _with_seeds(named)
 
@@ -69,7 +69,7 @@ def _with_seeds(clips: list[ClipName]) -> list[ClipName]:
     return facts_with_seeds if len(ids) == len(clips) and all(clip.words for clip in facts_with_seeds) else clips
 
 
-def _composed(words: Iterable[str]) -> Words:
+def _compose_accents(words: Iterable[str]) -> Words:
     return tuple(unicodedata.normalize("NFC", word) for word in words)
 
 

@@ -28,7 +28,7 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     words = [str(root), "--suite", "folder", "--root", str(source.parent)]
     if any(job.annotations["frames"] not in (None, job.frames) for job in all_jobs):
         words += ["--align", "stretch"]  # the clips have another length than their references
-    return JobBatch(request.chosen(all_jobs), model_folder, words, lambda made: _index(root, made), left_out)
+    return JobBatch(request.chosen(all_jobs), model_folder, words, lambda finished: _index(root, finished), left_out)
 
 
 def _jobs(source: Path, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:

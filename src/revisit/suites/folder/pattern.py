@@ -83,27 +83,27 @@ def pattern_for(names: Sequence[str], facts: Sequence[ClipFacts], root: str) -> 
     """
     clips = list(zip(names, facts, strict=True))
     texts: list[str] | None = None
-    for name, known in clips[:: max(1, len(clips) // _MOST_COMPARED)]:
-        fitting = list(dict.fromkeys(_patterns(name, known, root)))
+    for name, clip_facts in clips[:: max(1, len(clips) // _MOST_COMPARED)]:
+        fitting = list(dict.fromkeys(_patterns(name, clip_facts, root)))
         texts = fitting if texts is None else [text for text in texts if text in fitting]
     for text in texts or ():
         pattern = parse_pattern(text)
         facts_by_clip = [pattern.facts(name) for name, _ in clips]
-        if all(one is not None and one._replace(model=one.model or root) == known
-               for one, (_, known) in zip(facts_by_clip, clips, strict=True)):  # fmt: skip
+        if all(one is not None and one._replace(model=one.model or root) == clip_facts
+               for one, (_, clip_facts) in zip(facts_by_clip, clips, strict=True)):  # fmt: skip
             return text
     return ""
 
 
-def _patterns(name: str, known: ClipFacts, root: str) -> Iterator[str]:
+def _patterns(name: str, facts: ClipFacts, root: str) -> Iterator[str]:
     """The path with placeholders in the place of what is known, wherever that may stand."""
-    for named in [True] if known.model != root else [False, True]:
-        for scene_at in _occurrences(name, known.scene):
-            with_scene = _put(name, scene_at, known.scene, "{scene}")
-            for model_at in _occurrences(with_scene, known.model) if named else [None]:
-                text = with_scene if model_at is None else _put(with_scene, model_at, known.model, "{model}")
+    for named in [True] if facts.model != root else [False, True]:
+        for scene_at in _occurrences(name, facts.scene):
+            with_scene = _put(name, scene_at, facts.scene, "{scene}")
+            for model_at in _occurrences(with_scene, facts.model) if named else [None]:
+                text = with_scene if model_at is None else _put(with_scene, model_at, facts.model, "{model}")
                 seeds = list(re.finditer(r"(?<=seed)([_\-=. ]?)(\d+)", text, re.IGNORECASE))
-                seeds = [m for m in seeds if int(m[2]) == known.seed]
+                seeds = [m for m in seeds if int(m[2]) == facts.seed]
                 yield f"{text[: seeds[0].start(2)]}{{seed}}{text[seeds[0].end(2) :]}" if seeds else text
 
 

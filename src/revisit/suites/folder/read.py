@@ -63,7 +63,7 @@ class Understanding:
         reading = self.readings[0]
         used = {truth.path for truth in reading.truth.values()}
         left = [truth for truth in self.truths if truth.path not in used]
-        warnings = [_unpaired(left, reading)] if left else []
+        warnings = [_unpaired_sentence(left, reading)] if left else []
         if self.unfitting:
             count = pluralize(len(self.unfitting), "clip")
             warnings.append(f"{count} left out, which the layout does not fit: {name_few(self.unfitting)}")
@@ -101,7 +101,7 @@ class Understanding:
         return f"other readings fit as well: {'; or '.join(ways)}; {this} keeps this one"
 
 
-def _unpaired(truths: Sequence[TruthName], reading: Reading) -> str:
+def _unpaired_sentence(truths: Sequence[TruthName], reading: Reading) -> str:
     names = _scenes(truths)
     if reading.truth:
         return f"no model has a clip of {pluralize(len(truths), 'scene')} of the truth: {names}"

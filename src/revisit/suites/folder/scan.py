@@ -37,7 +37,7 @@ def scan(
     """
     if not root.is_dir():
         raise UsageError(f"{root}: no such folder")
-    clips = list(_named(root, parse_pattern(pattern) if pattern else None))
+    clips = list(_clips_by_name(root, parse_pattern(pattern) if pattern else None))
     if not clips:
         raise UsageError(f"{root}: no videos found" + (f" that look like {pattern!r}" if pattern else ""))
     truth = {sample: path for model, sample, _, path in clips if model == reference}
@@ -64,7 +64,7 @@ def target_of(targets: Mapping[str, TargetRow], root: Path, sample: str, path: P
     return None if row is None else {"name": target_name(row), "box": row["box"]}
 
 
-def _named(root: Path, pattern: Pattern | None) -> Iterator[tuple[str, str, int, Path]]:
+def _clips_by_name(root: Path, pattern: Pattern | None) -> Iterator[tuple[str, str, int, Path]]:
     for model, sample, path in distinguish_names(list(find_clips(root))):
         if pattern is None:
             yield model, sample, 0, path

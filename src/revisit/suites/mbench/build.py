@@ -119,7 +119,7 @@ def ask(asker: JudgeClient, video: Path, look: Callable[[Path], Frames]) -> Sour
     ratings = _answer(asker, frames, rate_question(), video)
     challenge = max(ratings, key=lambda name: (ratings[name], -list(ratings).index(name)))
     if ratings[challenge] < LEAST:
-        return f"{video.name}: no challenge to memory is rated {LEAST} or more ({_listed(ratings)})"
+        return f"{video.name}: no challenge to memory is rated {LEAST} or more ({_list_ratings(ratings)})"
     facts = _answer(asker, frames, describe_question(), video)
     parts = _answer(asker, frames, segments_question(facts["caption"], facts["name"]), video)
     subset = facts["kind"] if challenge == "entity" else challenge
@@ -220,5 +220,5 @@ def _sample(place: Path, one: SourceSample, setting: str, number: int) -> None:
     authoring.write_json(place / "sample.json", content)
 
 
-def _listed(ratings: Mapping[str, int]) -> str:
+def _list_ratings(ratings: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {rating}" for name, rating in ratings.items())

@@ -26,12 +26,12 @@ from revisit.suites.mbench.read import Filter, anchor_of, segments_of, target_of
 class DatasetCheck:
     """What was looked at: every problem, and how many items some chosen dimension is asked of."""
 
-    found: list[DatasetProblem] = field(default_factory=list)
+    problems: list[DatasetProblem] = field(default_factory=list)
     items: int = 0
 
     @property
     def violations(self) -> int:
-        return sum(problem.violation for problem in self.found)
+        return sum(problem.violation for problem in self.problems)
 
 
 def check(
@@ -46,14 +46,14 @@ def check(
         looked: Counter[str] = Counter()
         for entry in data.items(model):
             if isinstance(entry, DatasetProblem):
-                report.found.append(entry)
+                report.problems.append(entry)
                 continue
             looked[entry.subset] += keep.takes(entry)
             if not keep.takes(entry) or (limit is not None and looked[entry.subset] > limit):
                 continue
             mine = [d for d in dimensions if d.subset == entry.subset]
             report.items += bool(mine)
-            report.found += item_problems(data, entry, mine)
+            report.problems += item_problems(data, entry, mine)
     return report
 
 

@@ -95,9 +95,9 @@ def validate(
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
     checked = check(data, keep, dimensions, limit)
     if json:
-        console.data([asdict(problem) for problem in checked.found])
+        console.data([asdict(problem) for problem in checked.problems])
     else:
-        for problem in checked.found:
+        for problem in checked.problems:
             typer.echo(console.clean(f"{'' if problem.violation else 'note: '}{problem}"))
     if not checked.items:
         console.message("nothing was checked: no item of these models and subsets has these metrics")
@@ -153,11 +153,8 @@ def eval_(
     """Score a dataset. Items that cannot be used are reported. The same command resumes; other metrics are added."""
     from dataclasses import replace
 
-    import yaml
-
     from revisit.core.text import parts
     from revisit.engine.request import Request, merge_parameters
-    from revisit.media.files import write_text
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.names import JUDGED
 
@@ -167,9 +164,8 @@ def eval_(
     if vlm_judge == "openai-compatible":
         _only(vlm_api_style, "chat_completions", "--vlm-api-style")
         _only(vlm_endpoint_path, ENDPOINT, "MBENCH_VLM_ENDPOINT_PATH")
-        settings = _judge_settings(vlm_base_url, vlm_model, vlm_api_key, vlm_max_retries, vlm_max_tokens)
         judge = str(output / "judge.yaml")
-        write_text(Path(judge), yaml.safe_dump(settings, sort_keys=True))
+        _write_judge_file(Path(judge), vlm_base_url, vlm_model, vlm_api_key, vlm_max_retries, vlm_max_tokens)
     settings_by_name = {
         "models": models,
         "subsets": subsets or asked_subsets,
@@ -198,6 +194,14 @@ def eval_(
     )
     if not no_log_file:
         _log(run, log_file or output / "eval.log")
+    _print_outcome(run, report, json, quiet)
+    valid = ("scored", "open", "closed") if not dimensions else ("scored",)
+    scored = any(record.status in valid for record in run.results.records)
+    raise typer.Exit(0 if scored else 1)
+
+
+def _print_outcome(run: Run, report: bool, json: bool, quiet: bool) -> None:
+    """Write the page where it is asked for, and print the summary."""
     if report:
         from revisit.report.write_html import write_report
 
@@ -207,10 +211,7 @@ def eval_(
     elif not quiet:
         console.summary(run.summary, show_all=True)
         console.notes(run.plan, run.facts["notes"])
-        console.message(f"results: {output / 'metrics'}")
-    valid = ("scored", "open", "closed") if not dimensions else ("scored",)
-    scored = any(record.status in valid for record in run.results.records)
-    raise typer.Exit(0 if scored else 1)
+        console.message(f"results: {run.path / 'metrics'}")
 
 
 @app.command()
@@ -365,9 +366,12 @@ def _only(value: str, allowed: str, name: str) -> None:
         raise UsageError(f"{name} is {value!r}; only {allowed} is supported")
 
 
-def _judge_settings(url: str, model: str, key: str, retries: int, longest: int | None) -> dict[str, Any]:
+def _write_judge_file(path: Path, url: str, model: str, key: str, retries: int, longest: int | None) -> None:
     """The judge file of a server; the key stays in the environment."""
+    import yaml
+
     from revisit.core import UsageError
+    from revisit.media.files import write_text
 
     for value, flag, variable in (
         (url, "--vlm-base-url", "MBENCH_VLM_BASE_URL"),
@@ -382,7 +386,7 @@ def _judge_settings(url: str, model: str, key: str, retries: int, longest: int |
         settings["key_env"] = KEY
     if longest is not None:
         settings["max_tokens"] = longest
-    return settings
+    write_text(path, yaml.safe_dump(settings, sort_keys=True))
 
 
 def _command(key: str) -> str:

@@ -104,7 +104,7 @@ class MBenchDataset:
     setting: str
     roots: Sequence[Path] = ()
     artifacts: Sequence[Path] = ()  # folders of pose artifacts that the user names
-    known: dict[tuple[str, str], tuple[dict[str, object], list[DatasetProblem]]] = field(default_factory=dict)
+    samples: dict[tuple[str, str], tuple[dict[str, object], list[DatasetProblem]]] = field(default_factory=dict)
 
     @cached_property
     def subsets(self) -> list[str]:
@@ -176,9 +176,9 @@ class MBenchDataset:
 
     def sample(self, subset: str, sample: str) -> tuple[dict[str, object], list[DatasetProblem]]:
         """What a sample says of itself, lifted to one level, and what is wrong with its file."""
-        if (subset, sample) not in self.known:
-            self.known[subset, sample] = self._sample(subset, sample)
-        return self.known[subset, sample]
+        if (subset, sample) not in self.samples:
+            self.samples[subset, sample] = self._sample(subset, sample)
+        return self.samples[subset, sample]
 
     def _sample(self, subset: str, sample: str) -> tuple[dict[str, object], list[DatasetProblem]]:
         path = self.root / "samples" / subset / sample / SAMPLE

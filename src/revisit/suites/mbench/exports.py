@@ -36,7 +36,7 @@ def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, object]
     }
     for dimension in answers.dimensions():
         name = upstream_name(dimension, answers.setting)
-        mine = results.about(dimension.id)
+        mine = results.records_for(dimension.id)
         files[f"{FOLDER}/{name}/units.jsonl"] = _lines(unit for record in mine for unit in unit_rows(answers, record))
         files[f"{FOLDER}/{name}/items.jsonl"] = _lines(item_row(answers, record) for record in mine)
         files[f"{FOLDER}/{name}/summary.json"] = summary(name, facts, answers, dimension)

@@ -63,7 +63,7 @@ def _with_trigger(run: RunFacts, rule: str, column: BoardColumn) -> BoardColumn:
     """The column with what decided which clips count: M-Scores by two triggers are not comparable."""
     gate = {"trigger": TRIGGER, "camera": MOVED}.get(rule, "")
     tag = run.facts["protocol"]["gates"].get(gate, "").partition(":")[2]
-    records = run.results.about(gate) if gate else []
+    records = run.results.records_for(gate) if gate else []
     judges = {str(record.facts.get("judge") or "") for record in records} - {""}
     return replace(column, protocol=" ".join([column.protocol, tag, *sorted(judges)])) if tag else column
 

@@ -90,10 +90,10 @@ def simulated_answer(question: Question) -> Answering | None:
     """How a rendered story answers the trigger and the ratings."""
     if question.id.startswith("trigger."):
         return lambda story: json.dumps({"triggered": word(story.posed), "confidence": 1.0})
-    return _rated if question.text.endswith(RATINGS) else None
+    return _ratings_of_story if question.text.endswith(RATINGS) else None
 
 
-def _rated(story: ClipStory) -> str:
+def _ratings_of_story(story: ClipStory) -> str:
     right = 1 + 2 * story.spatial + 2 * story.state
     return json.dumps({"progress": 1 + round(4 * story.progress), "correctness": right})
 

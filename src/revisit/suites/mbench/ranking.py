@@ -71,7 +71,7 @@ def ranking(
     rivals = [model for model in ranked if not reasons[model]] or ranked
     scored = [d.id for d in dimensions if any(standing.n for standing in standings[d.id].values())]
     common = [metric_id for metric_id in scored if all(values[model][metric_id] is not None for model in rivals)]
-    ungated_by_model = ungated(answers, dimensions, standings)
+    ungated_by_model = rank_without_gate(answers, dimensions, standings)
     left_out = [d.id for d in dimensions if answers.setting in d.averaged and d.id not in common]
     rows: list[RankRow] = []
     for model in answers.models:
@@ -113,7 +113,7 @@ def shared_ranks(values: Sequence[float | None]) -> list[int | None]:
     return [None if v is None else 1 + sum(o is not None and o - v > SAME for o in values) for v in values]
 
 
-def ungated(
+def rank_without_gate(
     answers: Answers, dimensions: Sequence[MemoryDimension], standings: Mapping[str, Mapping[str, Standing]]
 ) -> dict[str, Ungated]:
     """Total (the mean of the axes that are there) and rank of every model where all scored clips count."""

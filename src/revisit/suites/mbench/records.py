@@ -47,9 +47,9 @@ class Answers:
     @cached_property
     def counted_results(self) -> Results:
         """The results in which an item that does not pose the test, or may not pose it, has no score."""
-        return self.results.mapped(self._counted)
+        return self.results.mapped(self._without_untested)
 
-    def _counted(self, record: Record) -> Record:
+    def _without_untested(self, record: Record) -> Record:
         verdict = self.verdict(record.case, record.question)
         if not record.scored or verdict.posed:
             return record
@@ -85,14 +85,14 @@ def answers_of(results: Results) -> Answers:
     setting = next((str(case.annotations["setting"]) for case in results.cases), "A")
     gate = MOVED if setting == "A" else TRIGGER
     readings = results.asking(*{*results.metrics, *results.gates} - JUDGED)  # what tells whether a video can be read
-    posed_by_case = {case.id: _posed(results.answer(case, gate), readings) for case in results.cases}
+    posed_by_case = {case.id: _trigger_verdict(results.answer(case, gate), readings) for case in results.cases}
     literal = any(record.protocol.startswith(("paper:", "readme:")) for record in results.records)
     gated = any(verdict is not None for verdict in posed_by_case.values())
     rule = "all" if not gated or (literal and setting == "A") else "camera" if setting == "A" else "trigger"
     return Answers(results, setting, rule, posed_by_case, literal)
 
 
-def _posed(record: Record | None, readings: Results) -> TriggerVerdict | None:
+def _trigger_verdict(record: Record | None, readings: Results) -> TriggerVerdict | None:
     """What the answer of a gate says; None where nobody was asked."""
     if record is None or (record.reason is not None and record.reason.kind == "no_judge"):
         return None

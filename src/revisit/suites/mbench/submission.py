@@ -89,7 +89,7 @@ def partial_reason(
         )
     for title, record_id, subset in _questions(data.setting):
         expected = sum(subset in (None, case.subset) for case in mine.cases)
-        records = mine.about(record_id)
+        records = mine.records_for(record_id)
         if len(records) < expected:
             return f"{title} was evaluated on {len(records)} of {expected} items"
         protocols = sorted({record.protocol for record in records})

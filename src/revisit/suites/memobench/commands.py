@@ -110,7 +110,7 @@ def eval_(
         runs.append(results)
         rows.append(results / "memobench_csv/outputs")
     csv_path = out_csv or Path("outputs") / name / f"eval_{mode}.csv"
-    _joined([path for folder in rows for path in sorted(folder.rglob("eval_*.csv"))], csv_path)
+    _join_csv_files([path for folder in rows for path in sorted(folder.rglob("eval_*.csv"))], csv_path)
     console.message(f"results: {csv_path}")
     if json:
         _print_summaries(runs)
@@ -137,7 +137,7 @@ def ors(
         place = run / name / "ors"
         results = _run(folder, name, data, ["memo_ors"], options, observer_set, protocol, place, workers, json=json)
         runs.append(results)
-        _copied(results / "memobench_csv/ors_results", output_dir / name)
+        _copy_results(results / "memobench_csv/ors_results", output_dir / name)
     if json:
         _print_summaries(runs)
 
@@ -177,7 +177,7 @@ def vqa(
             folder, model_name, data, ["vqa"], options, observer_set, protocol, place, workers, judge, json=json
         )
         runs.append(results)
-        _copied(results / "memobench_csv/vqa_results", output_dir / model_name)
+        _copy_results(results / "memobench_csv/vqa_results", output_dir / model_name)
     if json:
         _print_summaries(runs)
 
@@ -236,7 +236,7 @@ def _run(
     request = Request.of(
         source, "memobench", observer_set, protocol, metrics, None, "auto", [], suite_options, judge, truth=False
     )
-    finished_run = run_evaluation(_sampled(request, sampling or {}), out, workers=workers)
+    finished_run = run_evaluation(_with_sampling(request, sampling or {}), out, workers=workers)
     if not json:
         console.summary(finished_run.summary, show_all=True)
     return finished_run.path
@@ -249,7 +249,7 @@ def _print_summaries(runs: list[Path]) -> None:
     console.data({str(path): Run(path).summary for path in runs})
 
 
-def _sampled(request: Request, sampling: Mapping[str, int | None]) -> Request:
+def _with_sampling(request: Request, sampling: Mapping[str, int | None]) -> Request:
     """The request with a size or a step of frames for everything in it that has one."""
     from revisit.engine.parameters import tunable
 
@@ -305,7 +305,7 @@ def _folders(model: str, paths: list[Path]) -> list[Path]:
     return [match]
 
 
-def _copied(results: Path, place: Path) -> None:
+def _copy_results(results: Path, place: Path) -> None:
     """Copy the result files of a run to where the public script writes them."""
     place.mkdir(parents=True, exist_ok=True)
     for path in sorted(results.rglob("*.csv")):
@@ -313,7 +313,7 @@ def _copied(results: Path, place: Path) -> None:
         console.message(f"results: {place / path.name}")
 
 
-def _joined(files: list[Path], place: Path) -> None:
+def _join_csv_files(files: list[Path], place: Path) -> None:
     """One CSV file of the rows of several; a column that only some of them have is empty in the others."""
     from revisit.media.files import write_text
     from revisit.media.text_files import csv_rows, csv_text

@@ -208,7 +208,9 @@ def _number(value: float | None, factor: float, decimals: int) -> str:
 
 
 def _mean_cell(results: Results, column: PublicColumn) -> str:
-    values = [value for record in results.about(column.metric) if (value := value_at(record, column.place)) is not None]
+    values = [
+        value for record in results.records_for(column.metric) if (value := value_at(record, column.place)) is not None
+    ]
     return f"{column.factor * sum(values) / len(values):.4f}" if values else ""
 
 

@@ -51,7 +51,7 @@ class MemoBenchDataset:
     """The dataset at `root`; its clips are looked at when they are first asked for."""
 
     root: Path
-    known: dict[ClipName, TrueClip | str] = field(default_factory=dict)
+    true_clips: dict[ClipName, TrueClip | str] = field(default_factory=dict)
 
     @cached_property
     def sheets(self) -> Mapping[str, MarksSheet]:
@@ -90,12 +90,14 @@ class MemoBenchDataset:
 
     def clip(self, name: ClipName) -> TrueClip | str:
         """What there is of a clip, or the sentence that says what is missing."""
-        if name not in self.known:
+        if name not in self.true_clips:
             try:
-                self.known[name] = _synthetic(self.folder(name), name) if name.scene else _real(self.folder(name), name)
+                self.true_clips[name] = (
+                    _synthetic(self.folder(name), name) if name.scene else _real(self.folder(name), name)
+                )
             except MediaError as error:
-                self.known[name] = f"the ground truth of {name.id} cannot be used: {error}"
-        return self.known[name]
+                self.true_clips[name] = f"the ground truth of {name.id} cannot be used: {error}"
+        return self.true_clips[name]
 
     def expected(self, subset: str) -> Iterator[tuple[ClipName, Marks | None, TrueClip | str]]:
         """The clips of a split by its sheet, or by its folders, each with its marks, and with what is wrong with it."""

@@ -29,7 +29,7 @@ from revisit.suites.memobench.question_bank import (
     thin_dimensions,
 )
 from revisit.suites.memobench.questions import (
-    hinted,
+    hint_text,
     read_questions,
     table_answers,
     table_question,
@@ -167,7 +167,7 @@ def judge_questions(
     if words and questions:
         return _judge_table(asker, frames, questions, words, hint)
     judgements = []
-    for question, answer in zip(questions, asker.ask(frames, bank_questions(questions, hinted(hint))), strict=True):
+    for question, answer in zip(questions, asker.ask(frames, bank_questions(questions, hint_text(hint))), strict=True):
         if answer.status == "failed":
             raise RevisitError(f"question {question.id} could not be asked: {answer.reason}")
         if (code := verdict(answer)) != UNANSWERED:

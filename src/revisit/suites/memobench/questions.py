@@ -126,7 +126,7 @@ def read_questions(value: Sequence[NewQuestion]) -> tuple[bank.BankQuestion, ...
     return tuple(sorted(questions, key=lambda question: question.id))
 
 
-def hinted(hint: str) -> str:
+def hint_text(hint: str) -> str:
     """What stands before a question on a clip that is known to fail."""
     return f"Somebody who knows this video says that something is wrong with it: {hint.strip()}\n" if hint else ""
 

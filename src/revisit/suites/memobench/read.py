@@ -148,9 +148,9 @@ class _Model:
 
     name: str
     tree: Path
-    known: ClipContext
+    context: ClipContext
     prefer: str
-    given: Mapping[ClipName, Marks]  # for clips that no sheet of the dataset covers
+    marks: Mapping[ClipName, Marks]  # for clips that no sheet of the dataset covers
 
     def against(self, data: MemoBenchDataset, present: set[ClipName], subsets: set[str]) -> Iterator[Case | Rejected]:
         """Cases of the clips that the dataset expects, and what is wrong with the others."""
@@ -160,7 +160,7 @@ class _Model:
             if sheet is None:
                 missing = (f"there is no {SHEETS[subset]}.xlsx, so phases are unknown",)
                 for clip in sorted(own_clips | {clip for clip in data.clips if clip.subset == subset}):
-                    own_marks = self.given.get(clip)
+                    own_marks = self.marks.get(clip)
                     yield self._one(data, clip, own_marks, missing if own_marks is None else ())
                 continue
             for what, reason in sheet.unusable.items():
@@ -199,7 +199,7 @@ class _Model:
         frames = count_frames(Clip(location.path))
         clip = Clip(location.path, frame_rate(name, frames, truth) if location.path.is_dir() else None)
         all_notes = [*notes, *_location_note(location, self.tree), *(truth.notes if truth else ())]
-        return make_case(name, self.name, clip, frames, truth, marks, self.known, all_notes, location.kind)
+        return make_case(name, self.name, clip, frames, truth, marks, self.context, all_notes, location.kind)
 
 
 def _truth_cases(data: MemoBenchDataset, model: str, context: ClipContext) -> Iterator[Case | Rejected]:

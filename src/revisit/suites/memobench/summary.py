@@ -103,7 +103,7 @@ def answered_tables(results: Results) -> list[Table]:
     """
     rows = []
     for model, mine in results.groups().items():
-        cells = [_pass_rate_cell(mine.about(f"memo_vqa_{short}")) for short in DIMENSIONS]
+        cells = [_pass_rate_cell(mine.records_for(f"memo_vqa_{short}")) for short in DIMENSIONS]
         if any(cell.of for cell in cells):
             rows.append((model, cells))
     note = (
@@ -208,7 +208,7 @@ def _outcomes(results: Results) -> str | None:
 
 def _with_label(results: Results, gate: str, label: str) -> str:
     """Models and in how many of their clips a gate came to a finding."""
-    findings = [record for record in results.about(gate) if record.label]
+    findings = [record for record in results.records_for(gate) if record.label]
     totals = Counter(record.case.model for record in findings)
     counts = Counter(record.case.model for record in findings if record.label == label)
     ranked = sorted(counts, key=lambda model: (-counts[model], model))

@@ -177,7 +177,7 @@ def build(
 
     videos = videos_in(recordings)
     kinds_by_name = {name: kind for (_, name), kind in scene_kinds(None, scenes).items()} if scenes is not None else {}
-    captions, kinds, trouble = _described(videos, judge, frames) if judge else ({}, {}, [])
+    captions, kinds, trouble = _describe_recordings(videos, judge, frames) if judge else ({}, {}, [])
     data, left_out = write(
         out, videos, perspective=perspective, mark=mark, steps=KeySteps(metres, degrees), licence=licence,
         source=source, captions=captions, kinds={**kinds, **kinds_by_name},
@@ -193,7 +193,9 @@ def build(
     raise typer.Exit(1 if trouble else 0)
 
 
-def _described(videos: Sequence[Path], judge: str, frames: int) -> tuple[dict[str, str], dict[str, str], list[str]]:
+def _describe_recordings(
+    videos: Sequence[Path], judge: str, frames: int
+) -> tuple[dict[str, str], dict[str, str], list[str]]:
     """Captions and kinds of scenes by the names of recordings, as a judge tells them, and what it could not tell."""
     from revisit.suites.mind.build import caption_question
 

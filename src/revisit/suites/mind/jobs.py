@@ -60,7 +60,7 @@ def _recordings(
             image=Clip(record.video, start=max(record.mark - 1, 0), count=1) if request.first_frame else None,
             context=Clip(record.video, count=record.mark) if record.mark else None,
             annotations={"mark_time": record.mark, "total_time": record.total},
-            **_shared(perspective, test, place.name, rows, request),
+            **_common_fields(perspective, test, place.name, rows, request),
         )
 
 
@@ -81,11 +81,13 @@ def _mirrors(
                 out=out_folder / perspective / MIRROR / image.stem / f"path-{number}.mp4",
                 image=image if request.first_frame else None,
                 annotations={"trajectory": file.stem},
-                **_shared(perspective, MIRROR, image.stem, rows, request),
+                **_common_fields(perspective, MIRROR, image.stem, rows, request),
             )
 
 
-def _shared(perspective: str, test: str, name: str, rows: Sequence[ActionRow], request: BatchRequest) -> dict[str, Any]:
+def _common_fields(
+    perspective: str, test: str, name: str, rows: Sequence[ActionRow], request: BatchRequest
+) -> dict[str, Any]:
     """What jobs of both kinds have: length, keys and path."""
     frames = min(request.length(len(rows)), len(rows))
     rows = rows[:frames]

@@ -162,14 +162,14 @@ def _record(truth: Path, predictions: Path, perspective: str, take: RecordingPla
     if take.test == "mem_test" or take.speed != 1:  # of the first varied one only action.json tells the poses
         write_text(folder / "images.txt", format_colmap(trajectory(poses[take.mark :])))
         write_text(truth / perspective / "description" / f"{take.name}.txt", f"{studio.world.prompt}\n")
-    for model, camera_poses in _predicted(take, actors, third).items():
+    for model, camera_poses in _predicted_poses(take, actors, third).items():
         place = predictions / model / perspective / take.test / take.name
         encode_mp4(place / "video.mp4", map(studio.picture, camera_poses), FPS, crf=LOSSLESS)
         save_npz(place / "poses.npz", {"poses": as_estimated(camera_poses)})
     return f"{perspective}/{take.test}/{take.name}"
 
 
-def _predicted(take: RecordingPlan, actors: Sequence[Actor], third: bool) -> dict[str, np.ndarray]:
+def _predicted_poses(take: RecordingPlan, actors: Sequence[Actor], third: bool) -> dict[str, np.ndarray]:
     """Camera poses of every model in the frames it predicts."""
     start = actors[take.mark]
     weaker = take.walk(take.keys[take.mark :], start, WEAKER)

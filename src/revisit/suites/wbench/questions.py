@@ -31,7 +31,7 @@ ASKS = {
 }
 
 
-def asked(annotations: Mapping[str, object]) -> dict[str, str]:
+def requested_texts(annotations: Mapping[str, object]) -> dict[str, str]:
     """Question -> what the case says that the video should show."""
     texts = annotations.get("judged")
     return {name: str(texts[name]) for name in ASKS if texts.get(name)} if isinstance(texts, Mapping) else {}
@@ -40,7 +40,7 @@ def asked(annotations: Mapping[str, object]) -> dict[str, str]:
 @observer(id="judge.wb_ratings", version=1, kind="judge", makes=CaseRatings, shows=JudgeFrames, inputs=("annotations",))
 def ratings(frames: Frames, annotations: Mapping[str, object]) -> JudgeDialogue:
     """How well the clip shows what the case describes, one question each."""
-    texts = asked(annotations)
+    texts = requested_texts(annotations)
     schema = JsonObject({"rating": Rating(1, 5)})
     questions = [
         Question(f"wbench.{name}", f"{ASKS[name]}\nDescribed is: {text}\nRate it from 1 to 5 ({SCALE}).", schema)
@@ -57,8 +57,8 @@ def ratings(frames: Frames, annotations: Mapping[str, object]) -> JudgeDialogue:
 @knows("wbench")
 def simulated_answer(question: Question) -> Answering | None:
     """How a rendered story answers: by the place and state of the target after its return."""
-    return _rated if question.id.startswith("wbench.") else None
+    return _rating_of_story if question.id.startswith("wbench.") else None
 
 
-def _rated(story: ClipStory) -> str:
+def _rating_of_story(story: ClipStory) -> str:
     return json.dumps({"rating": 1 + 2 * story.spatial + 2 * story.state})

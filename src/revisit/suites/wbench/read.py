@@ -149,8 +149,8 @@ def _case(content: Mapping[str, Any], name: str, data: Path) -> AskedCase:
         for kind in TYPES
     }
     judged = {
-        "scene_adherence": _joined(place, "visible_part", "offscreen_part"),
-        "subject_adherence": _joined(looks, "appearance_part", "action_part"),
+        "scene_adherence": _join_texts(place, "visible_part", "offscreen_part"),
+        "subject_adherence": _join_texts(looks, "appearance_part", "action_part"),
         **{f"{kind}_adherence": text for kind, text in of_type.items()},
         "causal_fidelity": _plain(content.get("causal_fidelity")),
     }
@@ -169,7 +169,7 @@ def _case(content: Mapping[str, Any], name: str, data: Path) -> AskedCase:
     )
 
 
-def _joined(content: Mapping[str, Any], *names: str) -> str:
+def _join_texts(content: Mapping[str, Any], *names: str) -> str:
     return " ".join(_plain(content.get(name)) for name in names).strip()
 
 

@@ -28,14 +28,14 @@ def summarise(results: Results) -> dict[str, Any]:
     parts = {
         name: results.where(subset=name) for name in dict.fromkeys(entry.subset for entry in results.entries) if name
     }
-    standard = standard_summary(results, funnel=partial(_funnel, asked=results.metrics), parts=parts)
+    standard = standard_summary(results, funnel=partial(_funnel, metrics=results.metrics), parts=parts)
     return standard | {"headline": dimension_tables(results)}
 
 
-def _funnel(results: Results, asked: list[str]) -> list[Stage]:
+def _funnel(results: Results, metrics: list[str]) -> list[Stage]:
     """Expected clips → found → readable → loops that could be scored."""
     stages = {"expected clips": results.entries, "all clips": results.cases, "readable": results.readable.cases}
-    loops = [metric for metric in LOOPS if metric in asked]
+    loops = [metric for metric in LOOPS if metric in metrics]
     return [*(stage(name, clips) for name, clips in stages.items()), *(memory_stage(results, loops) if loops else ())]
 
 

@@ -111,3 +111,14 @@ def read_focal(path: Path) -> float | None:
     if lens.shape != (4,) or not np.isfinite(lens).all() or (lens[[0, 2]] <= 0).any():
         raise UsageError(f"{path}: expected [fx, fy, cx, cy] in pixels, found {lens.tolist()}")
     return float(lens[0] / (2 * lens[2]))
+
+
+def positive_option(name: str, text: str, meaning: str = "a number above zero") -> float:
+    """The number that an option gives; a UsageError where it is none, or not above zero."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise UsageError(f"--option {name}={text}: give {meaning}")
+    return value

@@ -9,16 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from revisit.control.jobs import BatchRequest, Job, JobBatch, split_frames
-from revisit.core import UsageError
-from revisit.suites.worldmark.arena import SECONDS, TOLERANCE, Question, arena_root, read_questions
+from revisit.suites.worldmark.arena import SECONDS, TOLERANCE, Question, arena_root, positive_option, read_questions
 from revisit.suites.worldmark.evidence import DEGREES, METRES, key_script
 
 
 def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of the inputs; clips are laid out as a delivery in `out`."""
     request.known("metres", "degrees", "seconds")
-    amounts = {name: _positive(request, name, usual) for name, usual in (("metres", METRES), ("degrees", DEGREES))}
-    seconds = _positive(request, "seconds", SECONDS)
+    defaults = {"metres": METRES, "degrees": DEGREES, "seconds": SECONDS}
+    amounts = {name: positive_option(name, request.option(name, str(usual))) for name, usual in defaults.items()}
+    seconds = amounts.pop("seconds")
     arena, home = arena_root(data), out or Path("generated/worldmark")
     questions = list(read_questions(arena))
     places = {one.id: home / one.domain / one.view / request.model / f"{one.name}.mp4" for one in questions}
@@ -39,14 +39,3 @@ def _job(one: Question, out: Path, request: BatchRequest, amounts: dict[str, flo
         actions=tuple({"key": key} for key, count in zip(one.keys, counts, strict=True) for _ in range(count)),
         tolerance=TOLERANCE, annotations={"name": one.name, "action": one.action},
     )  # fmt: skip
-
-
-def _positive(request: BatchRequest, name: str, usual: float) -> float:
-    text = request.option(name, str(usual))
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise UsageError(f"--option {name}={text}: give a number above zero")
-    return value

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from revisit.core import UsageError
 from revisit.core.suites import Suite, read_card, suite
+from revisit.suites.worldmark.arena import positive_option
 from revisit.suites.worldmark.boards import boards, export, published
 from revisit.suites.worldmark.describe import DATASET
 from revisit.suites.worldmark.jobs import jobs
@@ -17,12 +17,7 @@ def settings(*, step: str | None = None, **_: Any) -> Mapping[str, Mapping[str, 
     """Options that are parameters: the step of local memory, in pixels."""
     if step is None:
         return {}
-    try:
-        value = float(step)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise UsageError(f"--option step={step}: give the way of half a second in pixels, a number above zero")
+    value = positive_option("step", step, "the way of half a second in pixels, a number above zero")
     return {name: {"step": value} for name in ("worldmark_local", "worldmark_local_small")}
 
 

@@ -114,7 +114,7 @@ def write(
     write_lines(root / "t2v_event_tails.jsonl", [_tail(event, task, gap) for event, task in tasks for gap in GAPS])
     write_lines(root / "t2v_layout_anchors.jsonl", [_layout(name, facts) for name, facts in families.items()])
     _events(root / "scene_events_25x4.csv", families)
-    frames = [_frame(root, name, facts) for name, facts in families.items() if _drawn(root, name).is_file()]
+    frames = [_frame(root, name, facts) for name, facts in families.items() if _first_frame_path(root, name).is_file()]
     authoring.write_json(root / "first_frames_manifest.json", frames)
     counts = {"families": len(families), "events": len(tasks), "variants": len(tasks) * len(GAPS)}
     counts["first frames"] = len(frames)
@@ -122,7 +122,7 @@ def write(
     return root, notes
 
 
-def _drawn(root: Path, name: str) -> Path:
+def _first_frame_path(root: Path, name: str) -> Path:
     return root / FIRST_FRAMES / f"{name}.png"
 
 
@@ -169,13 +169,15 @@ def _layout(name: str, facts: Scene) -> dict[str, object]:
 def _frame(root: Path, name: str, facts: Scene) -> dict[str, object]:
     import cv2
 
-    picture = cv2.imread(str(_drawn(root, name)))
+    picture = cv2.imread(str(_first_frame_path(root, name)))
     if picture is None:
-        raise UsageError(f"{_drawn(root, name)}: the text-to-image command wrote no picture that can be read")
+        raise UsageError(
+            f"{_first_frame_path(root, name)}: the text-to-image command wrote no picture that can be read"
+        )
     return {
         "family_id": name, "image_path": f"first_frames/{name}.png", "prompt_source": "t2i_scene",
         "t2i_scene": first_frame_prompt(facts), "width": picture.shape[1], "height": picture.shape[0], "format": "png",
-        "release_note": "", "sha256": file_digest(_drawn(root, name)),
+        "release_note": "", "sha256": file_digest(_first_frame_path(root, name)),
     }  # fmt: skip
 
 

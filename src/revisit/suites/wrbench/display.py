@@ -58,7 +58,7 @@ def main_table(
     """The published columns, one row per model, by viewpoint condition: D1 to D6, support and Avg.
 
     `total` are the means over all clips; `counts` puts n behind means that are not over all clips of a model; `made_by`
-    says whose poses, descriptors and answers they rest on; `beside` are rows outside the contest, which come last.
+    says whose poses, descriptors and answers they rest on; `extra_rows` are rows outside the contest, which come last.
     """
     after = [measure for measure in MEASURES if measure not in BEFORE_SUPPORT]
     columns = ["viewpoint", "clips", *_titles(BEFORE_SUPPORT), "support", *_titles(after), "Avg"]
@@ -78,7 +78,7 @@ def stand_in_table(
 ) -> Table:
     """What was measured in another way than the published columns, and an Avg that holds it.
 
-    `pixels` is each model's support by the pixel gates; `beside` are rows outside the contest, which come last.
+    `pixels` is each model's support by the pixel gates; `extra_rows` are rows outside the contest, which come last.
     """
     names = [name for name in STAND_INS if any(row.value(name) is not None for row in (*rows, *extra_rows))]
     mixed = {row.model: row.average_with_stand_ins for row in (*rows, *extra_rows)}
@@ -130,7 +130,7 @@ def slice_table(
 ) -> Table:
     """A row per value of a slice over all models, and one per model below it."""
     rows: list[dict[str, object]] = []
-    names = measured([*pooled.values()])
+    names = measured_names([*pooled.values()])
     for value, pooled_row in pooled.items():
         rows.append({"name": value, "cells": _slice_cells(pooled_row, names)})
         if len(values[value]) > 1:
@@ -231,7 +231,7 @@ def pair_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, i
     return table("Preference pairs", note, ["pairs", "first", "second", "ties"], rows)
 
 
-def measured(rows: Sequence[ModelRow]) -> list[str]:
+def measured_names(rows: Sequence[ModelRow]) -> list[str]:
     """The measures and stand-ins that any of the rows has."""
     return [name for name in ALL if any(row.value(name) is not None for row in rows)]
 

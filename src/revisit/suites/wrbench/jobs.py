@@ -39,7 +39,7 @@ def jobs(data: Path | None, out: Path | None, request: BatchRequest) -> JobBatch
         f"nothing, but {count} have no first frame; --option first_frames names a folder of them, which "
         "`revisit build first-frames` can draw"
     ]
-    notes = [*(notes if without and request.first_frame else ()), *_refused(selected, request)]
+    notes = [*(notes if without and request.first_frame else ()), *_refusal_notes(selected, request)]
     evaluate = [str(folder.parent), "--suite", "wrbench"]
     return JobBatch(
         selected, folder, evaluate, lambda finished: _index(folder, finished), notes,
@@ -47,7 +47,7 @@ def jobs(data: Path | None, out: Path | None, request: BatchRequest) -> JobBatch
     )  # fmt: skip
 
 
-def _refused(jobs: Sequence[Job], request: BatchRequest) -> list[str]:
+def _refusal_notes(jobs: Sequence[Job], request: BatchRequest) -> list[str]:
     """Which cameras a generator will refuse, and why."""
     if request.to is None:
         return []
@@ -69,7 +69,7 @@ def _ceiling(jobs: Sequence[Job], folder: Path, evaluate: Sequence[str]) -> JobB
         )
         for job in reversed(each)
     ]  # fmt: skip
-    return JobBatch(rendered, folder, evaluate, lambda finished: _list(folder, finished))
+    return JobBatch(rendered, folder, evaluate, lambda finished: _write_manifest(folder, finished))
 
 
 def _lines(data: Path | None, request: BatchRequest) -> list[EventRecordLine]:
@@ -126,7 +126,7 @@ def _of_record(record: GenerationRecord, folder: Path, request: BatchRequest) ->
     )
 
 
-def _list(folder: Path, jobs: Sequence[Job]) -> None:
+def _write_manifest(folder: Path, jobs: Sequence[Job]) -> None:
     """The manifest of the model's clips."""
     finished = [job for job in jobs if job.out.is_file()]
     lines = [
@@ -134,22 +134,24 @@ def _list(folder: Path, jobs: Sequence[Job]) -> None:
          "seed": job.seed, "annotations": dict(job.annotations)}
         for job in finished
     ]  # fmt: skip
-    _merged(folder / MANIFEST, lines, lambda line: (folder / str(line["video"])).is_file())
+    _merge_lines(folder / MANIFEST, lines, lambda line: (folder / str(line["video"])).is_file())
 
 
 def _index(folder: Path, jobs: Sequence[Job]) -> None:
     """The manifest of the model's clips with their sidecars, and the records that all models should have clips of."""
-    _list(folder, jobs)
+    _write_manifest(folder, jobs)
     records = [
         {"id": job.id, "prompt": job.prompt, "camera": job.camera, "seed": job.seed,
          "annotations": dict(job.annotations)}
         for job in jobs
     ]  # fmt: skip
-    _merged(folder.parent / RECORDS, records, lambda line: True)
+    _merge_lines(folder.parent / RECORDS, records, lambda line: True)
     prepare_for_evaluator(folder / MANIFEST)
 
 
-def _merged(path: Path, lines: Sequence[Mapping[str, object]], keep: Callable[[Mapping[str, object]], bool]) -> None:
+def _merge_lines(
+    path: Path, lines: Sequence[Mapping[str, object]], keep: Callable[[Mapping[str, object]], bool]
+) -> None:
     """Lines by id: those that are there and these, which come in the place of theirs."""
     try:
         there = [parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]

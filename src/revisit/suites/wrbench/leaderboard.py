@@ -46,7 +46,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     board = Board(
         title="wrbench",
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}",
-        columns=(*_ordered(measures, STAND_INS), *mixed),
+        columns=(*_order_columns(measures, STAND_INS), *mixed),
         rows=tuple(BoardRow(row["model"], run.name, _cells(row, names), role=row.get("role", "")) for row in rows),
         note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(substitutes)}"] if substitutes else [])]),
     )
@@ -65,7 +65,7 @@ def published_boards(supplement: bool) -> list[Board]:
         board_rows.append(BoardRow(row.title, "paper", _cells(facts, MEASURES), row.condition))
     protocol = "the paper's own poses, features and judges: another protocol than any run of yours"
     main = Board(
-        f"wrbench, {source}", protocol, _ordered(measures, ()), tuple(board_rows), SPARSE_NOTE, as_printed=True
+        f"wrbench, {source}", protocol, _order_columns(measures, ()), tuple(board_rows), SPARSE_NOTE, as_printed=True
     )
     return [main, *([_t2v_board(protocol)] if supplement else [])]
 
@@ -85,7 +85,7 @@ def _t2v_board(protocol: str) -> Board:
     return Board(f"wrbench text to video, {source}", protocol, columns, board_rows, note, as_printed=True)
 
 
-def _ordered(measures: Mapping[str, BoardColumn], last: Container[str]) -> tuple[BoardColumn, ...]:
+def _order_columns(measures: Mapping[str, BoardColumn], last: Container[str]) -> tuple[BoardColumn, ...]:
     """Columns in the order of the published table: support in the middle, Avg behind D6, stand-ins at the end."""
     first = [measures[name] for name in BEFORE_SUPPORT]
     then = [column for name, column in measures.items() if name not in BEFORE_SUPPORT and name not in last]

@@ -54,9 +54,11 @@ class EventTask:
     subject: str
     anchors: tuple[str, ...] = ()
     first_frame: Path | None = None
-    told: Mapping[str, str] = field(default_factory=dict)  # camera -> the prompt with the camera in words
+    camera_prompts: Mapping[str, str] = field(default_factory=dict)  # camera -> the prompt with the camera in words
     from_nothing: str = ""  # for generators that get no first frame: says the layout too
-    told_from_nothing: Mapping[str, str] = field(default_factory=dict)  # camera -> the same with the camera in words
+    camera_prompts_from_nothing: Mapping[str, str] = field(
+        default_factory=dict
+    )  # camera -> the same with the camera in words
     place: str = ""  # where it happens, as the prompt says it
     event: str = ""  # what happens, in a sentence and nothing more
     wording: Wording = field(default_factory=Wording)  # what joins the parts of a prompt
@@ -67,7 +69,7 @@ class EventTask:
             raise UsageError(f"{self.id} has no prompt for generators that get no first frame")
         if not camera:
             return self.from_nothing
-        return self.told_from_nothing.get(camera) or " ".join([self.from_nothing, *_camera_words(camera)])
+        return self.camera_prompts_from_nothing.get(camera) or " ".join([self.from_nothing, *_camera_words(camera)])
 
     def with_commands(self, camera: str, first_frame: bool = True) -> str:
         """The prompt with the camera as commands in brackets, around the event: out before it, back after it."""
@@ -78,13 +80,13 @@ class EventTask:
             return "\n".join(filter(None, [base, keep, out]))
         scene, mark, event = base.removesuffix(".").rpartition(". ")
         scene, event = (f"{scene}.", f"{event}.") if mark else (base, "")
-        closing = _last_sentence(self.told.get(camera, ""))
+        closing = _last_sentence(self.camera_prompts.get(camera, ""))
         ending = [self.wording.back.get(camera, ", then ".join(back)), closing]
         return "\n".join(filter(None, [scene, keep, out, event, *ending]))
 
     def with_camera(self, camera: str) -> str:
         """The prompt with the camera in words."""
-        return self.told.get(camera) or " ".join([self.prompt, *_camera_words(camera)])
+        return self.camera_prompts.get(camera) or " ".join([self.prompt, *_camera_words(camera)])
 
 
 def _camera_words(camera: str) -> list[str]:
@@ -165,11 +167,11 @@ def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventTask, 
                 subject=facts["primary_object"]["name"],
                 anchors=tuple(thing["name"] for thing in facts["supporting_objects"]),
                 first_frame=frames.get(family),
-                told={camera: row["ti2v_prompt"] for camera, row in rows.items() if camera != "none"},
+                camera_prompts={camera: row["ti2v_prompt"] for camera, row in rows.items() if camera != "none"},
                 from_nothing=wording.layout_prompt(layout, event_tails["none"])
                 if layout and event_tails["none"]
                 else "",
-                told_from_nothing={
+                camera_prompts_from_nothing={
                     camera: wording.layout_prompt(layout, tail)
                     for camera, tail in event_tails.items()
                     if layout and tail and camera != "none"

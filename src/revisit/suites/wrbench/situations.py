@@ -52,7 +52,7 @@ def situation(answers: Mapping[str, Record]) -> str:
     diagnosis = diagnose(answers) if can_diagnose(answers) else None
     findings = {finding.kind: finding for finding in diagnosis.findings} if diagnosis else {}
     opened = {check for check, record in answers.items() if record.status == "open"}
-    disobeyed = _disobeyed(scores, opened, set(findings))
+    disobeyed = _disobedience(scores, opened, set(findings))
     if disobeyed:
         return disobeyed
     if "partial_return" in findings:
@@ -72,7 +72,7 @@ def situation(answers: Mapping[str, Record]) -> str:
     return RETURNED if labels & {"hidden, returned", "left, returned"} else UNKNOWN
 
 
-def _disobeyed(scores: Scores, opened: set[str], finding_kinds: set[str]) -> str | None:
+def _disobedience(scores: Scores, opened: set[str], finding_kinds: set[str]) -> str | None:
     """What became of a turn that was asked for and left the subject in view; None where the clip looked away."""
     turned = turned_share(scores)
     if turned is not None and turned[0] >= NO_TURN and turned[1] < 0:

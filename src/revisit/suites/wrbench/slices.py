@@ -30,7 +30,7 @@ SLICES = {
 
 def slices_of(case: Case) -> dict[str, str]:
     """Slice -> the value that a case has in it; slices that nobody knows of are left out."""
-    family = {**families().get(str(case.annotations.get("family") or ""), {}), **_noted(case.annotations)}
+    family = {**families().get(str(case.annotations.get("family") or ""), {}), **_noted_facts(case.annotations)}
     values = {
         "event": EVENTS.get(case.subset, ""),
         "direction": next((words for side, words in DIRECTIONS.items() if case.condition.endswith(f"_{side}")), ""),
@@ -43,7 +43,7 @@ def slices_of(case: Case) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value}
 
 
-def sliced(results: Results) -> dict[str, dict[str, Results]]:
+def slice_results(results: Results) -> dict[str, dict[str, Results]]:
     """Slice -> value -> its clips. Slices in which all clips have one value say nothing and are left out."""
     ids_by_value: dict[str, dict[str, set[str]]] = {name: {} for name in SLICES}
     for case in results.cases:
@@ -68,7 +68,7 @@ def families() -> dict[str, FamilyFacts]:
     return {family: {**usual, **facts} for part in content.values() for family, facts in part.items()}
 
 
-def _noted(notes: Mapping[str, object]) -> FamilyFacts:
+def _noted_facts(notes: Mapping[str, object]) -> FamilyFacts:
     return {name: notes[name] for name in ("verb", "venue", "outdoors", "animal") if notes.get(name) is not None}
 
 

@@ -24,7 +24,7 @@ from revisit.suites.wrbench.metrics import COLUMNS
 from revisit.suites.wrbench.preference_pairs import count_pairs
 from revisit.suites.wrbench.records import record_of
 from revisit.suites.wrbench.situations import JUDGED, SITUATIONS, situation
-from revisit.suites.wrbench.slices import DIRECTIONS, sliced
+from revisit.suites.wrbench.slices import DIRECTIONS, slice_results
 from revisit.suites.wrbench.tables import (
     ALL,
     FACTORS,
@@ -62,12 +62,12 @@ def summarise(results: Results) -> dict[str, Any]:
     truth = _row(results.truth_name, by_measure(results.truth)) if results.truths else None
     extra_rows = [row for row in everybody if row not in rows]
     extra_rows += [replace(truth, title=f"{truth.model} ({CEILING})")] if truth else []
-    slices = {name: {v: _rows(part) for v, part in parts.items()} for name, parts in sliced(measured).items()}
+    slices = {name: {v: _rows(part) for v, part in parts.items()} for name, parts in slice_results(measured).items()}
     directions = {model: _directions(mine) for model, mine in models.items()}
     events = _events(by_model)
     series = _series(rows, models)
     sums = {name: totals(members) for name, members in series.items()}
-    matched = _matched(measured)
+    matched = _match_support(measured)
     sensitivity = {model: facts for model, mine in models.items() if (facts := _sensitivity(mine))}
     situations = {model: _situations(mine) for model, mine in models.items()}
     pairs, left_out = count_pairs(measured)
@@ -83,9 +83,9 @@ def summarise(results: Results) -> dict[str, Any]:
     tables: list[Table] = [
         _situation_table(situations),
         display.direction_table(directions),
-        *(display.slice_table(name, values, _pooled(values)) for name, values in slices.items()),
-        display.slice_table("event", matched, _pooled(matched), MATCHED),
-        *_common(by_model),
+        *(display.slice_table(name, values, _pool_models(values)) for name, values in slices.items()),
+        display.slice_table("event", matched, _pool_models(matched), MATCHED),
+        *_common_returns_table(by_model),
         *(_across_models(rows, events) if len(rows) > 1 else []),
         display.sensitivity_table(sensitivity),
         display.series_table(series, sums),
@@ -170,7 +170,7 @@ def _rows(part: Results) -> dict[str, ModelRow]:
     return {model: _row(model, mine) for model, mine in _models(part).items()}
 
 
-def _pooled(values: dict[str, dict[str, ModelRow]]) -> dict[str, ModelRow]:
+def _pool_models(values: dict[str, dict[str, ModelRow]]) -> dict[str, ModelRow]:
     """A row per value, over the clips of all models."""
     return {
         value: ModelRow(
@@ -181,7 +181,7 @@ def _pooled(values: dict[str, dict[str, ModelRow]]) -> dict[str, ModelRow]:
     }  # fmt: skip
 
 
-def _matched(measured: Results) -> dict[str, dict[str, ModelRow]]:
+def _match_support(measured: Results) -> dict[str, dict[str, ModelRow]]:
     """Direction and kind of event -> a row per model: where support is alike, what is seen can be compared."""
     matched = {}
     for side, words in DIRECTIONS.items():
@@ -197,7 +197,7 @@ def _towards(results: Results, ending: str) -> Results:
     return results.only(lambda entry: entry.condition.endswith(ending))
 
 
-def _common(by_model: ByModel) -> list[Table]:
+def _common_returns_table(by_model: ByModel) -> list[Table]:
     """The models on the records whose return can be judged in all of their clips."""
     opened = [{record_of(case) for case in passing(mine, mine.cases, JUDGED)} for mine in by_model.values()]
     records = set.intersection(*opened) if len(opened) > 1 else set()
@@ -259,7 +259,7 @@ def _cell_json(cell: Cell) -> dict[str, float | None]:
 
 def _support(part: Results, gate: str) -> Support | None:
     """How many clips a gate lets through; None where it could be asked of none."""
-    states = Counter(_status(part, record) for record in part.about(gate))
+    states = Counter(_status(part, record) for record in part.records_for(gate))
     if not states.keys() & {"open", "closed", "unsure"}:
         return None
     opened, of = states["open"], len(part.cases)
@@ -294,7 +294,7 @@ def _funnel(part: Results) -> list[Stage]:
         if part.was_asked(gate):
             remaining = passing(part, remaining, gate, labels)
             stages.append(stage(name, remaining))
-    if any(record.status != "unscored" for record in readable.about(JUDGED)):
+    if any(record.status != "unscored" for record in readable.records_for(JUDGED)):
         stages.append(stage("return judgeable", passing(part, readable.cases, JUDGED)))
     return stages
 

@@ -41,7 +41,7 @@ def triggered(answer: TriggerAnswer, *, confidence: float = 0.0) -> GateResult |
 )  # fmt: skip
 def judged_progress(ratings: ProgressRatings, *, rule: str = "corrected") -> Score | Unscored:
     """How far the described change went: (rating - 1) / 4; with the rule `readme`, rating / 5."""
-    return _rated(ratings, _share(ratings.progress, rule), ratings.progress)
+    return _rating_score(ratings, _share(ratings.progress, rule), ratings.progress)
 
 
 @metric(
@@ -54,7 +54,7 @@ def judged_correctness(ratings: ProgressRatings, *, rule: str = "corrected") -> 
     value = _share(ratings.correctness, rule)
     if rule != "readme":
         value *= _share(ratings.progress, rule)
-    return _rated(ratings, value, ratings.correctness)
+    return _rating_score(ratings, value, ratings.correctness)
 
 
 def _share(rating: float, rule: str) -> float:
@@ -65,7 +65,7 @@ def _share(rating: float, rule: str) -> float:
     return rating / 5 if rule == "readme" else (rating - 1) / 4
 
 
-def _rated(ratings: ProgressRatings, value: float, raw: float) -> Score | Unscored:
+def _rating_score(ratings: ProgressRatings, value: float, raw: float) -> Score | Unscored:
     if reason := failed_canary(ratings.canary):
         return reason
     facts = {"judge": ratings.judge, "progress": ratings.progress, "correctness": ratings.correctness}

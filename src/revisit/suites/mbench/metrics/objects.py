@@ -62,7 +62,7 @@ def ssim_zeroed(first: np.ndarray, second: np.ndarray, mask: np.ndarray) -> floa
     return float((near.sum() + mask.size - near.size) / mask.size)
 
 
-def eroded(mask: np.ndarray, by: int = EDGE) -> np.ndarray:
+def erode(mask: np.ndarray, by: int = EDGE) -> np.ndarray:
     """The pixels whose neighbours up to `by` away are all in the mask; outside the picture there is nothing."""
     rows, columns = mask.shape
     wide = np.pad(mask, by)
@@ -150,7 +150,7 @@ def object_geometry(
             continue
         mask = mask_on_grid(region, at, views.picture.shape[1:])
         valid = mask & views.visible[k]
-        core = eroded(valid)
+        core = erode(valid)
         if core.sum() < least or valid.sum() < least_share * mask.sum():
             small += 1
             continue

@@ -35,7 +35,9 @@ def segment_frames(count: int, segments: int, per_segment: int) -> dict[int, int
     }
 
 
-def _wanted(count: int, fps: float, annotations: CaseAnnotations, prompt: str, *, per_segment: int) -> np.ndarray:
+def _frames_of_segments(
+    count: int, fps: float, annotations: CaseAnnotations, prompt: str, *, per_segment: int
+) -> np.ndarray:
     return np.array(list(segment_frames(count, len(captions_of(annotations, prompt)), per_segment)), dtype=np.int64)
 
 
@@ -45,7 +47,7 @@ def _wanted(count: int, fps: float, annotations: CaseAnnotations, prompt: str, *
         "paper.text_large": ("clip-vit-l-14-openai", "clip-vocabulary"),
         "paper.text_siglip": "siglip-base",
     },
-    version=1, kind="sequence", makes=TextFeatures, inputs=("annotations", "prompt"), choose=_wanted,
+    version=1, kind="sequence", makes=TextFeatures, inputs=("annotations", "prompt"), choose=_frames_of_segments,
 )  # fmt: skip
 def text_features(
     network: str, clip: ClipInfo, annotations: CaseAnnotations, prompt: str, *, per_segment: int = 8

@@ -20,7 +20,7 @@ from revisit.evidence.camera import ObservedCamera
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import TruePoseTrack
 from revisit.geometry.rotations import geodesic, smooth_rotations
-from revisit.suites.memobench.metrics.rules import PAPER, check_rule, percent, rounded
+from revisit.suites.memobench.metrics.rules import PAPER, check_rule, percent, round_as_upstream
 
 LEAST_BUDGET = 10.0  # degrees, theta_0
 MOMENTS = 25  # of the true path whose turns are added, so that the shake of single poses does not add up
@@ -60,7 +60,7 @@ def rotation_errors(rotations: np.ndarray, true: np.ndarray) -> RotationErrors:
     )
 
 
-def resampled(poses: int, frames: int, numbers: np.ndarray) -> np.ndarray:
+def nearest_pose_rows(poses: int, frames: int, numbers: np.ndarray) -> np.ndarray:
     """Rows of the true poses that belong to these frames of a clip: the nearest in share of the length."""
     return np.minimum(np.rint(numbers * (poses - 1) / max(frames - 1, 1)).astype(int), poses - 1)
 
@@ -105,19 +105,19 @@ def camera_controllability(
     index = camera.index[rows]
     raw = truth.c2w[:, :3, :3]
     path = smooth_rotations(raw, smooth) if case.subset == ESTIMATED else raw
-    true = path[resampled(len(raw), count, index)]
+    true = path[nearest_pose_rows(len(raw), count, index)]
     errors = rotation_errors(camera.rotation[rows], true)
     static = rotation_errors(np.broadcast_to(np.eye(3), true.shape), true)
-    score = rounded(errors.score(errors.net), 4, rule)
+    score = round_as_upstream(errors.score(errors.net), 4, rule)
     facts: dict[str, object] = {
         "controllability": score,
         "static_score": percent(static.score(errors.net), 0, 1, rule),
         "path_score": percent(errors.score(errors.way), 0, 1, rule),
         "static_path_score": percent(static.score(errors.way), 0, 1, rule),
         "better_than_static": 1 - errors.ate / static.ate if static.ate > RESTING else None,
-        "ate_deg": rounded(errors.ate, 3, rule),
-        "step_error_deg": rounded(errors.steps, 3, rule),
-        "true_rotation_deg": rounded(errors.net, 3, rule),
+        "ate_deg": round_as_upstream(errors.ate, 3, rule),
+        "step_error_deg": round_as_upstream(errors.steps, 3, rule),
+        "true_rotation_deg": round_as_upstream(errors.net, 3, rule),
         "true_way_deg": errors.way,
         "true_farthest_deg": errors.farthest,
         "poses": len(rows),

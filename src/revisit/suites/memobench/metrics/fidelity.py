@@ -16,7 +16,7 @@ from revisit.core.phase_pairs import first_rows, phase_maps, rows_of
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, NO_FRAMES, PHASES, PSNR, Measure, ssim_of
-from revisit.suites.memobench.metrics.rules import PAPER, ClipPhases, check_rule, clip_phases, rounded
+from revisit.suites.memobench.metrics.rules import PAPER, ClipPhases, check_rule, clip_phases, round_as_upstream
 
 NETS = {"upstream": "lpips_alex", "paper": "lpips_vgg"}
 
@@ -37,7 +37,7 @@ def over_phases(
     rows = {"all": first_rows(fidelity.index)}
     if isinstance(phases, ClipPhases):
         rows |= phase_rows(case, phases, fidelity.index, fidelity.reference, rule)
-    means = {name: rounded(values[at].mean(), 4, rule) if len(at) else None for name, at in rows.items()}
+    means = {name: round_as_upstream(values[at].mean(), 4, rule) if len(at) else None for name, at in rows.items()}
     visible, returned = means.get("visible"), means.get("returned")
     sign = 1 if measure.higher_is_better else -1
     facts: dict[str, object] = {
@@ -50,7 +50,7 @@ def over_phases(
         facts["note"] = phases.sentence
     all_rows = rows["all"]
     units = Series(frame=fidelity.index[all_rows], other=fidelity.reference[all_rows], value=values[all_rows])
-    return Score(rounded(values[all_rows].mean(), 4, rule), units=units, facts=facts)
+    return Score(round_as_upstream(values[all_rows].mean(), 4, rule), units=units, facts=facts)
 
 
 def phase_rows(

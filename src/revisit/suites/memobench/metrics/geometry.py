@@ -21,7 +21,7 @@ from revisit.suites.memobench.metrics.rules import (
     find_rows,
     frames_missing,
     mean_and_worst,
-    rounded,
+    round_as_upstream,
     spread_frames,
 )
 
@@ -79,7 +79,7 @@ def geometry(
             return frames_missing("depth", at, len(sampled[name]))
         parts[name] = likeness(maps.depth[at])
     by_phase = {name: _mean_and_minimum(part, rule) for name, part in parts.items()}
-    mean = rounded(float(np.mean([part[0] for part in by_phase.values()])), 4, rule)
+    mean = round_as_upstream(float(np.mean([part[0] for part in by_phase.values()])), 4, rule)
     minimum = min(part[1] for part in by_phase.values())
     facts: dict[str, object] = {
         "mean": mean,
@@ -100,4 +100,4 @@ def _mean_and_minimum(values: np.ndarray, rule: str) -> tuple[float, float]:
     """Both as upstream rounds them; zeros for a phase without a pair, which only upstream gets here with."""
     if not len(values):
         return 0.0, 0.0
-    return rounded(float(values.mean()), 4, rule), rounded(float(values.min()), 4, rule)
+    return round_as_upstream(float(values.mean()), 4, rule), round_as_upstream(float(values.min()), 4, rule)

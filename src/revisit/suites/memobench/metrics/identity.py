@@ -24,7 +24,7 @@ from revisit.suites.memobench.metrics.rules import (
     find_rows,
     frames_missing,
     mean_and_worst,
-    rounded,
+    round_as_upstream,
     spread_frames,
 )
 
@@ -87,7 +87,7 @@ def object_identity(
     if isinstance(at, list):
         return frames_missing("patch descriptors", at, len(sampled))
     similarity = patch_similarity(patches.tokens[0], patches.tokens[at], top)
-    mean, minimum = rounded(similarity.mean, 4, rule), rounded(similarity.minimum, 4, rule)
+    mean, minimum = round_as_upstream(similarity.mean, 4, rule), round_as_upstream(similarity.minimum, 4, rule)
     facts = {
         "mean": mean,
         "minimum": minimum,

@@ -22,7 +22,7 @@ from revisit.suites.memobench.metrics.rules import (
     find_rows,
     frames_missing,
     percent,
-    rounded,
+    round_as_upstream,
     spread_frames,
 )
 
@@ -99,7 +99,7 @@ def visual_quality(
         scaled = percent(mean, least, most, rule)
         facts |= {name: mean, f"{name}_percent": scaled, f"{name}_by": maker}
         parts.append(scaled)
-    return Score(rounded(float(np.mean(parts)), 2, rule), facts=facts)
+    return Score(round_as_upstream(float(np.mean(parts)), 2, rule), facts=facts)
 
 
 def rating_metric(name: str, kind: type, scales: Mapping[str, tuple[float, float]], doc: str, **card: Any) -> Metric:
@@ -154,6 +154,6 @@ def image_reward(frames: FrameFacts, rewards: ImageRewards, *, rule: str = "corr
     if isinstance(at, list):
         return frames_missing("ImageReward", at, len(sampled))
     values = 1 / (1 + np.exp(-np.asarray(rewards.value[at], dtype=float)))
-    reward = rounded(float(values.mean()), 4, rule)
+    reward = round_as_upstream(float(values.mean()), 4, rule)
     units = Series(frame=sampled, value=values)
     return Score(percent(reward, 0, 1, rule), reward, units, {"reward": reward, "rated_by": rewards.maker})

@@ -14,7 +14,15 @@ import numpy as np
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.suites.memobench.evidence import Detections
-from revisit.suites.memobench.metrics.rules import HIDDEN, PAPER, RETURNED, VISIBLE, check_rule, clip_phases, rounded
+from revisit.suites.memobench.metrics.rules import (
+    HIDDEN,
+    PAPER,
+    RETURNED,
+    VISIBLE,
+    check_rule,
+    clip_phases,
+    round_as_upstream,
+)
 
 SMALLEST, LARGEST = 0.0005, 0.5  # coverage of a mask that counts
 FALLBACK = 0.7  # coverage up to which one counts where none of the usual size is there
@@ -153,7 +161,7 @@ def ors(confidence: np.ndarray, frames: int, rule: str) -> dict[str, float]:
         "detection_rate": len(there) / frames,
         "mean_confidence": there.mean() if len(there) else 0.0,
     }
-    return {**{name: rounded(value, 4, rule) for name, value in values.items()}, "detected": len(there)}
+    return {**{name: round_as_upstream(value, 4, rule) for name, value in values.items()}, "detected": len(there)}
 
 
 def _rate(values: np.ndarray, index: np.ndarray, phase: tuple[int, int]) -> float | None:

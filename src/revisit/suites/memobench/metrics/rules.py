@@ -58,7 +58,7 @@ def clip_phases(case: Case, frames: FrameFacts) -> ClipPhases | Unscored:
 
 
 def spread_frames(first: int, last: int, count: int) -> np.ndarray:
-    """`wanted` frames from `first` to `last`, evenly, each rounded down; a short stretch repeats frames."""
+    """`count` frames from `first` to `last`, evenly, each rounded down; a short stretch repeats frames."""
     if count < 2:
         return np.array([first])
     return first + (np.arange(count) * (last - first) / (count - 1)).astype(np.int64)
@@ -70,14 +70,14 @@ def percent(value: float, low: float, high: float, rule: str) -> float:
     return round(scaled, 1) if rule == "upstream" else scaled
 
 
-def rounded(value: float, digits: int, rule: str) -> float:
+def round_as_upstream(value: float, digits: int, rule: str) -> float:
     """The value as upstream writes it, or as it is."""
     return round(float(value), digits) if rule == "upstream" else float(value)
 
 
 def mean_and_worst(mean: float, worst: float, rule: str, alpha: float) -> float:
     """alpha * mean + (1 - alpha) * minimum of two similarities from 0 to 1, on a scale to 100 (Eq. 4 and 5)."""
-    return rounded(alpha * percent(mean, 0, 1, rule) + (1 - alpha) * percent(worst, 0, 1, rule), 2, rule)
+    return round_as_upstream(alpha * percent(mean, 0, 1, rule) + (1 - alpha) * percent(worst, 0, 1, rule), 2, rule)
 
 
 def find_rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray | list[int]:

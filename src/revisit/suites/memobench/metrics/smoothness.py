@@ -25,7 +25,7 @@ from revisit.suites.memobench.metrics.rules import (
     check_rule,
     clip_phases,
     percent,
-    rounded,
+    round_as_upstream,
 )
 
 PHASES = {VISIBLE: 0, RETURNED: 2}  # as WarpErrors numbers them
@@ -100,7 +100,9 @@ def _upstream(phases: ClipPhases, warps: WarpErrors, tau: float, step: int) -> S
     scores = {name: smoothness(warps.wrong_way[warps.phase == code], tau) for name, code in PHASES.items()}
     if phases.count - 1 - phases.returned < SHORTEST_RETURN:
         scores.pop(RETURNED)
-    score = rounded(float(np.mean(list(scores.values()))), 4, "upstream")  # before it is put on 0-100 and rounded again
+    score = round_as_upstream(
+        float(np.mean(list(scores.values()))), 4, "upstream"
+    )  # before it is put on 0-100 and rounded again
     facts = {**_facts(warps, scores, tau), "temporal_score": score}
     mean = float(warps.wrong_way.mean()) if len(warps.index) else None
     return Score(percent(score, 0, 1, "upstream"), mean, _units(warps, warps.wrong_way, tau), facts)

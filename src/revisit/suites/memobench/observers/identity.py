@@ -33,12 +33,12 @@ def identity_tokens(clip: ClipInfo, phases: tuple[int, int], *, samples: int = 9
     return IdentityTokens(np.array(index, dtype=np.int64), np.stack(tokens), "gradients and colour", crop)
 
 
-def _compared(count: int, fps: float, phases: tuple[int, int], *, samples: int, **_: Any) -> np.ndarray:
+def _choose_frames(count: int, fps: float, phases: tuple[int, int], *, samples: int, **_: Any) -> np.ndarray:
     return np.array(compared_frames(count, phases, samples))
 
 
 @observer(
-    id="small.identity", version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_compared,
+    id="small.identity", version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_choose_frames,
     weights=(EFFICIENTNET,),
 )  # fmt: skip
 def identity_by_efficientnet(batch: Batch, *, samples: int = 9, crop: bool = False) -> IdentityTokens:
@@ -58,7 +58,7 @@ def identity_by_efficientnet(batch: Batch, *, samples: int = 9, crop: bool = Fal
         "paper.identity_small": "dinov2-small",
         "paper.identity_large": "dinov2-large",
     },
-    version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_compared, size="long_side",
+    version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_choose_frames, size="long_side",
 )  # fmt: skip
 def identity_by_dino(
     network: str, batch: Batch, *, samples: int = 9, crop: bool = False, long_side: int | None = None

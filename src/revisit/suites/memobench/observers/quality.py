@@ -13,13 +13,13 @@ STEP, LONG_SIDE, REWARDED = 4, 640, 5
 CLIP = "clip-vit-l-14-openai"
 
 
-def sampled(count: int, fps: float, *, step: int, **_: Any) -> np.ndarray:
+def every_nth_frame(count: int, fps: float, *, step: int, **_: Any) -> np.ndarray:
     """Every so many frames, from the first on."""
     return np.arange(0, count, step)
 
 
 @observer(
-    id="paper.aesthetic", version=1, kind="frame", makes=AestheticScores, size="long_side", choose=sampled,
+    id="paper.aesthetic", version=1, kind="frame", makes=AestheticScores, size="long_side", choose=every_nth_frame,
     weights=(CLIP, "laion-aesthetic-v2"),
 )  # fmt: skip
 def aesthetic(batch: Batch, *, step: int = STEP, long_side: int = LONG_SIDE) -> AestheticScores:
@@ -35,7 +35,7 @@ def aesthetic(batch: Batch, *, step: int = STEP, long_side: int = LONG_SIDE) -> 
 
 
 @observer(
-    id="paper.image_quality", version=1, kind="frame", makes=ImageQuality, size="long_side", choose=sampled,
+    id="paper.image_quality", version=1, kind="frame", makes=ImageQuality, size="long_side", choose=every_nth_frame,
     weights=("clip-rn50", "clip-iqa-plus"),
 )  # fmt: skip
 def image_quality(batch: Batch, *, step: int = STEP, long_side: int = LONG_SIDE) -> ImageQuality:

@@ -18,7 +18,7 @@ from revisit.suites.mind.metrics.selection import another_network
 FAMILY = "visual"  # the group of these metrics, by which users name it
 
 
-def rated(id: str, kind: type, paper: str, doc: str, *responds_to: str) -> Metric:
+def rating_metric(id: str, kind: type, paper: str, doc: str, *responds_to: str) -> Metric:
     """The metric of a rating of single frames."""
 
     def scored(
@@ -33,11 +33,11 @@ def rated(id: str, kind: type, paper: str, doc: str, *responds_to: str) -> Metri
     )(scored)  # fmt: skip
 
 
-imaging = rated(
+imaging = rating_metric(
     "imaging", ImagingQuality, "MUSIQ (Ke et al. 2021)", "Mean technical quality of the predicted frames.",
     "blur", "noise",
 )  # fmt: skip
-aesthetic = rated(
+aesthetic = rating_metric(
     "aesthetic", AestheticQuality, "LAION aesthetic predictor", "Mean beauty of the predicted frames.", "ugly frames"
 )
 

@@ -170,7 +170,7 @@ def _fitted_amounts(columns: Sequence[np.ndarray], ways: Sequence[np.ndarray]) -
 
 
 def _turn_score(
-    motion: TurnMotion, asked: np.ndarray, level: np.ndarray, degrees: float, walk: float, third: bool
+    motion: TurnMotion, requested_way: np.ndarray, level: np.ndarray, degrees: float, walk: float, third: bool
 ) -> float:
     """Share of a turn's motion that was asked for: 1 all of it, 0 none, or no motion where one was asked."""
     if not motion.went:
@@ -178,12 +178,14 @@ def _turn_score(
     parts = []
     length = float(np.sqrt((motion.way**2).sum(axis=1).mean()))
     if motion.action.walk is not None or (third and length > STILL_WAY):
-        parts.append(_explained(np.linalg.norm(motion.way - asked, axis=1), length) if length > STILL_WAY else 0.0)
+        parts.append(
+            _explained_share(np.linalg.norm(motion.way - requested_way, axis=1), length) if length > STILL_WAY else 0.0
+        )
     axis = _axis(motion.action, level)
     if axis is not None:
         requested = np.stack([axis_angle(axis, degrees * share) for share in motion.share])
         size = float(np.sqrt((geodesic(np.eye(3), motion.rotation) ** 2).mean()))
-        parts.append(_explained(geodesic(requested, motion.rotation), size) if size > 0 else 0.0)
+        parts.append(_explained_share(geodesic(requested, motion.rotation), size) if size > 0 else 0.0)
     score = min(parts)
     if axis is None:  # a turn that was not asked for
         score *= max(0.0, 1 - float(geodesic(np.eye(3), motion.rotation).mean()) / USUAL_TURN)
@@ -192,5 +194,5 @@ def _turn_score(
     return score
 
 
-def _explained(errors: np.ndarray, size: float) -> float:
+def _explained_share(errors: np.ndarray, size: float) -> float:
     return max(0.0, 1 - float(np.sqrt((errors**2).mean())) / size)

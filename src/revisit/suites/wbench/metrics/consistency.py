@@ -69,7 +69,7 @@ def segment(changes: ShotChanges, *, threshold: float = CUT) -> Score | Unscored
     return Score(float(most <= threshold), raw=most, facts={"surest_cut": most, "network": changes.maker})
 
 
-def _compared(pairs: Reprojections) -> Unscored | None:
+def _refusal(pairs: Reprojections) -> Unscored | None:
     if pairs.refused:
         return Unscored("unreadable", pairs.refused)
     return None if len(pairs.frame) else Unscored("no_overlap", "no two frames share enough points with depth")
@@ -82,7 +82,7 @@ def _compared(pairs: Reprojections) -> Unscored | None:
 )  # fmt: skip
 def photometric(pairs: Reprojections) -> Score | Unscored:
     """1 - 10^(-PSNR/20) of points carried from frame to frame by depth and poses, which is 1 minus the RMS error."""
-    if (reason := _compared(pairs)) is not None:
+    if (reason := _refusal(pairs)) is not None:
         return reason
     psnr = float(np.mean(-10 * np.log10(np.maximum(pairs.mse, 1e-10))))
     value = 1 - 10 ** (-psnr / 20)
@@ -96,7 +96,7 @@ def photometric(pairs: Reprojections) -> Score | Unscored:
 )  # fmt: skip
 def geometric(pairs: Reprojections) -> Score | Unscored:
     """1 / (1 + e), e the median over frames of the relative difference of depths where frames see one point."""
-    if (reason := _compared(pairs)) is not None:
+    if (reason := _refusal(pairs)) is not None:
         return reason
     error = float(np.median(pairs.depth_error))
     return Score(1 / (1 + error), raw=error, units=_units(pairs, pairs.depth_error), facts={"depth_by": pairs.maker})

@@ -14,7 +14,7 @@ FAMILY = "wbench_judged"
 DOUBAO = PublishedMaker("Doubao, by WBench's own questions", "asked_as", names=("wbench",))
 
 
-def judged(id: str, title: str, upstream: str, doc: str, *responds_to: str) -> Metric:
+def question_metric(id: str, title: str, upstream: str, doc: str, *responds_to: str) -> Metric:
     """The metric of one question."""
 
     def scored(ratings: CaseRatings) -> Score | Unscored:
@@ -35,29 +35,29 @@ def judged(id: str, title: str, upstream: str, doc: str, *responds_to: str) -> M
     )(scored)  # fmt: skip
 
 
-scene = judged(
+scene = question_metric(
     "scene", "Scene adherence", "scene_adherence", "How well the clip shows the described place.", "wrong content"
 )
-subject = judged(
+subject = question_metric(
     "subject_adherence", "Subject adherence", "subject_adherence", "How well the clip shows the described subject.",
     "changed object",
 )  # fmt: skip
-event = judged(
+event = question_metric(
     "event_edit",
     "Event edit",
     "event_edit_adherence",
     "How far the events happened that turns asked for.",
     "missing event",
 )
-action = judged(
+action = question_metric(
     "subject_action", "Subject action", "subject_action_adherence", "How far the subject did what turns asked for.",
     "missing event",
 )  # fmt: skip
-switch = judged(
+switch = question_metric(
     "perspective_switch", "Perspective switch", "perspective_switch_adherence",
     "How far the view changed between first and third person as asked.", "wrong camera",
 )  # fmt: skip
-causal = judged(
+causal = question_metric(
     "causal",
     "Causal fidelity",
     "causal_fidelity",

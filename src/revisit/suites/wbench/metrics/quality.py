@@ -19,7 +19,7 @@ DYNAMIC = 0.25
 SAMPLED = 8.0  # steps a second of which that is asked
 
 
-def rated(id: str, kind: type, title: str, paper: str, doc: str) -> Metric:
+def rating_metric(id: str, kind: type, title: str, paper: str, doc: str) -> Metric:
     """The metric of a rating of single frames."""
 
     def scored(ratings: Any) -> Score | Unscored:
@@ -39,10 +39,10 @@ def rated(id: str, kind: type, title: str, paper: str, doc: str) -> Metric:
     )(scored)  # fmt: skip
 
 
-aesthetic = rated(
+aesthetic = rating_metric(
     "aesthetic", AestheticQuality, "Aesthetic quality", "LAION aesthetic predictor", "Mean beauty of the frames."
 )
-imaging = rated("imaging", ImagingQuality, "Imaging quality", "MUSIQ", "Mean technical quality of the frames.")
+imaging = rating_metric("imaging", ImagingQuality, "Imaging quality", "MUSIQ", "Mean technical quality of the frames.")
 
 
 @metric(

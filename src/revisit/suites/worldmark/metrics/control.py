@@ -62,7 +62,7 @@ class KeyScore:
     note: str = ""
 
 
-def rounded(value: float, rule: str, digits: int = 3) -> float:
+def round_as_upstream(value: float, rule: str, digits: int = 3) -> float:
     """The number as the public evaluator writes it; under `corrected` as it is."""
     return round(value, digits) if rule == "upstream" else value
 
@@ -83,11 +83,11 @@ def direction(signal: Signal, steps: Mapping[int, float], rule: str) -> list[Key
         if len(flow) < LEAST_SAMPLES:
             scores.append(_too_short(signal, number, len(flow)))
             continue
-        agreement = rounded(float(flow.mean() / (np.abs(flow).mean() + 1e-9)), rule)
+        agreement = round_as_upstream(float(flow.mean() / (np.abs(flow).mean() + 1e-9)), rule)
         weight, note = 1.0, ""
         if key.axis != "forward":
             share = steps.get(number, np.nan)
-            weight = rounded(share if key.axis == "sideways" else 1.0 - share, rule)
+            weight = round_as_upstream(share if key.axis == "sideways" else 1.0 - share, rule)
         if not check_rule(rule) and _rests(signal, number):
             agreement, note = 0.0, "the camera is at rest"
             weight = 1.0 if np.isnan(weight) else weight
@@ -95,7 +95,9 @@ def direction(signal: Signal, steps: Mapping[int, float], rule: str) -> list[Key
         parts = {"direction": agreement, **({"weight": weight} if is_known else {})}
         if not is_known:
             note = "no depth was observed, so a step and a turn cannot be told apart"
-        scores.append(_key_score(signal, number, rounded(agreement * weight, rule) if is_known else None, parts, note))
+        scores.append(
+            _key_score(signal, number, round_as_upstream(agreement * weight, rule) if is_known else None, parts, note)
+        )
     return scores
 
 
@@ -109,7 +111,7 @@ def purity(signal: Signal, steps: Mapping[int, float], rule: str) -> list[KeySco
             continue
         across, ahead = (float(np.abs(values[steady]).mean()) for values in (signal.horizontal, signal.radial))
         share = 0.5 if key.axis == "forward" else steps.get(number, np.nan)
-        sideways, turn = rounded(share, rule) * across, rounded(1.0 - share, rule) * across
+        sideways, turn = round_as_upstream(share, rule) * across, round_as_upstream(1.0 - share, rule) * across
         own = {"sideways": sideways, "turn": turn, "forward": ahead}[key.axis]
         parts = {"sideways": sideways, "forward": ahead, "turn": turn}
         if not check_rule(rule) and _rests(signal, number):
@@ -118,7 +120,9 @@ def purity(signal: Signal, steps: Mapping[int, float], rule: str) -> list[KeySco
             note = "no depth was observed, so a step and a turn cannot be told apart"
             scores.append(_key_score(signal, number, None, {"forward": ahead}, note))
         else:
-            scores.append(_key_score(signal, number, rounded(own / (sideways + turn + ahead + 1e-9), rule), parts))
+            scores.append(
+                _key_score(signal, number, round_as_upstream(own / (sideways + turn + ahead + 1e-9), rule), parts)
+            )
     return scores
 
 
@@ -141,8 +145,12 @@ def stability(signal: Signal, rule: str) -> list[KeyScore]:
         left = float(smoothed[-ENDS_SAMPLES:].mean() / (smoothed[:ENDS_SAMPLES].mean() + 1e-9))
         left = min(max(left, 0.0), 1.2)
         score = sustained * float(np.exp(-stalls / (len(speed) / RATE) / STALLS)) * min(1.0, left / FADED)
-        parts = {"sustained": rounded(sustained, rule), "stalls": float(stalls), "left": rounded(left, rule)}
-        scores.append(_key_score(signal, number, rounded(score, rule), parts))
+        parts = {
+            "sustained": round_as_upstream(sustained, rule),
+            "stalls": float(stalls),
+            "left": round_as_upstream(left, rule),
+        }
+        scores.append(_key_score(signal, number, round_as_upstream(score, rule), parts))
     return scores
 
 
@@ -169,17 +177,19 @@ def latency(signal: Signal, rule: str) -> list[KeyScore]:
         reference = float(np.percentile(np.abs(speed), REFERENCE)) + 1e-9
         steady = speed[signal.steady(number)]
         reached = float(np.median(steady)) if len(steady) >= LEAST_SAMPLES else 0.0
-        parts = {"switch": switch, "reached": rounded(reached / reference, rule)}
+        parts = {"switch": switch, "reached": round_as_upstream(reached / reference, rule)}
         if reached <= ANSWERS * reference or (not check_rule(rule) and reference <= AT_REST):
             note = "the camera does not answer"
-            scores.append(_key_score(signal, number, 0.0, {**parts, "seconds": rounded(share, rule, 2)}, note))
+            scores.append(
+                _key_score(signal, number, 0.0, {**parts, "seconds": round_as_upstream(share, rule, 2)}, note)
+            )
             continue
         within = (signal.time >= switch) & (signal.time <= switch + share)
         answers = within & (smooth(speed, RESPONSE_SAMPLES)[: len(speed)] >= RESPONDS * reference)
         seconds = float(signal.time[answers.argmax()] - switch) if answers.any() else share
         score = 1 - min(max(seconds, 0.0), share) / share
-        parts["seconds"] = rounded(seconds, rule, 2)
-        scores.append(_key_score(signal, number, rounded(score, rule), parts))
+        parts["seconds"] = round_as_upstream(seconds, rule, 2)
+        scores.append(_key_score(signal, number, round_as_upstream(score, rule), parts))
     return scores
 
 

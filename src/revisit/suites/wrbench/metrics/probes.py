@@ -48,7 +48,7 @@ def probe_score(answers: ProbeAnswers, axis: str) -> Score | Unscored:
     return Score(float(right.mean()), units=Series(question=numbers, value=right), facts=facts)
 
 
-def probed(axis: str, upstream: str, that: str, responds_to: tuple[str, ...], *blind_to: str) -> Metric:
+def probe_metric(axis: str, upstream: str, that: str, responds_to: tuple[str, ...], *blind_to: str) -> Metric:
     """The metric of one axis; the returned ones are asked only of what has returned."""
 
     def scored(answers: ProbeAnswers) -> Score | Unscored:
@@ -62,19 +62,19 @@ def probed(axis: str, upstream: str, that: str, responds_to: tuple[str, ...], *b
     )(scored)  # fmt: skip
 
 
-visible_spatial = probed(
+visible_spatial = probe_metric(
     "visible_spatial", "D3", "subject, target and fixed things stand where they should while they are in view",
     ("wrong place", "object slides with the camera"), "what happens out of view", "frozen camera",
 )  # fmt: skip
-visible_state = probed(
+visible_state = probe_metric(
     "visible_state", "D4", "the event happens, goes on and is held as it should while it is in view",
     ("event did not happen", "state reset in view"), "what happens out of view",
 )  # fmt: skip
-returned_spatial = probed(
+returned_spatial = probe_metric(
     "returned_spatial", "D5", "the subject is back in its expected place, relative to the fixed things",
     ("vanish", "wrong place", "duplicate"), "clips that never return",
 )  # fmt: skip
-returned_state = probed(
+returned_state = probe_metric(
     "returned_state", "D6", "the event has gone on while it was hidden",
     ("state reset", "state frozen"), "clips that never return",
 )  # fmt: skip
