@@ -31,6 +31,7 @@ class TargetTrack:
     first: Annotated[Array, "N; finite"]  # similarity of the peak to the very first view (others: to any view)
     early: Annotated[Array, "N; finite"]  # similarity of the peak to the views remembered first
     colour: Annotated[Array, "N; finite"]  # overlap of the colours at the peak with those of the nearest view
+    own_colour: Annotated[Array, "N; finite"]  # the same inside the target's silhouette alone, in soft bins
     place: Annotated[Array, "N; finite"]  # best similarity to what surrounded the target in the first frame
     place_box: Annotated[Array, "N, 4; finite"]  # where the target would be, judged by its surroundings
     place_second: Annotated[Array, "N; finite"]  # the same, clear of the best: what clutter reaches
@@ -59,6 +60,8 @@ class TargetLooks:
     box: Annotated[Array, "N, 4; finite"]  # that window
     colour: Annotated[Array, "N; 0 to 1"]  # overlap of its colours with those of the views
     close: Annotated[Array, "N; finite"]  # of the best candidate seen closely, to the very first view
+    close_seen: Annotated[Array, "N; finite"]  # of that candidate, to the most alike of its views until it was lost
+    close_colour: Annotated[Array, "N; finite"]  # of that candidate, overlap of colours inside the target's silhouette
     close_unlike: Annotated[Array, "N; finite"]  # of that candidate, to the most alike background of the first frame
     close_box: Annotated[Array, "N, 4; finite"]  # that candidate
     lookalike: float  # of the target in the first frame, to the most alike thing beside it

@@ -142,6 +142,7 @@ def layout_features(track: TargetTrack, *, hidden_for: float = 0.3, back_for: fl
         "away": float(ramp(away, 0.0, LONG)),
         "back_share": _mean(presence[back.start :] > CLEARLY_THERE),
         "back_above": float(ramp(returned - clutter_then, 0.0, 0.3)),
+        "back_colour": _mean(track.own_colour[back]),
         "end": float(presence[-window:].mean()),
     }
 
@@ -204,4 +205,6 @@ def close_features(looks: TargetLooks, *, hidden_for: float, back_for: float) ->
         "close_lowest": float(absence.presence.min()),
         "close_back_like": _mean(ramp(looks.close[back], 0.4, 0.8)),
         "close_back_ratio": _mean(ramp(margin[back] / first, 0.1, 0.7)),
+        "close_back_seen": _mean(ramp(looks.close_seen[back], 0.4, 0.8)),
+        "close_back_colour": _mean(looks.close_colour[back]),
     }
