@@ -87,7 +87,21 @@ def _track(index: np.ndarray, fps: float) -> TargetTrack:
     n = len(index)
     ones, box = np.ones(n), np.tile([0.25, 0.25, 0.5, 0.75], (n, 1))
     numbers = dict.fromkeys(
-        ("inside", "flow", "near", "part", "peak", "second", "first", "early", "colour", "own_colour"), ones
+        (
+            "inside",
+            "flow",
+            "near",
+            "part",
+            "peak",
+            "second",
+            "first",
+            "early",
+            "colour",
+            "own_colour",
+            "stands",
+            "place_stands",
+        ),
+        ones,
     )
     return TargetTrack(
         index=index, seconds=index / fps, box=box, peak_box=box, place=ones, place_box=box, place_second=ones,

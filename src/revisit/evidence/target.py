@@ -36,6 +36,8 @@ class TargetTrack:
     place_box: Annotated[Array, "N, 4; finite"]  # where the target would be, judged by its surroundings
     place_second: Annotated[Array, "N; finite"]  # the same, clear of the best: what clutter reaches
     at_place: Annotated[Array, "N; finite"]  # similarity of what is at `place_box` to the target
+    stands: Annotated[Array, "N; 0 to 1"]  # how far what is in the followed box stands out from what is around it
+    place_stands: Annotated[Array, "N; 0 to 1"]  # the same at `place_box`
     camera: Annotated[Array, "N; finite"]  # motion of the background from the frame before, in frame widths
     cells: int  # size of the target in cells of the layout: how much there is to compare
     texture: float  # how far the target's cells differ from the frame's average cell, in deviations

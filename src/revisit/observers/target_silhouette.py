@@ -21,33 +21,47 @@ BINS = (6, 12, 12)  # of L, a and b
 LOWEST, HIGHEST = np.array([0.0, 68.0, 68.0]), np.array([255.0, 188.0, 188.0])  # of OpenCV's bytes; grey is 128
 
 
-def silhouette(white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]) -> np.ndarray:
-    """(rows, columns) 0 to 1: how far each cell of a box differs from the cells around the box.
+def standing_out(
+    white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """How far each cell of a box differs from the cells around the box, 0 to 1, and which cells are in the picture.
 
-    The less of the box stands out, the more all of it counts as the target.
+    Nothing where too little is around the box to compare with.
 
     Parameters
     ----------
     white
-        (rows, columns, channels) whitened cells of the first frame.
+        (rows, columns, channels) whitened cells of a picture.
     centre
         Of the box, x and y in cells.
     inner, outer
         Rows and columns of the box, and of the window around it.
     """
-    import cv2
-
     marked = np.concatenate([white[..., LOOKS], np.ones((*white.shape[:2], 1), np.float32)], axis=-1)
     window = cut_out(marked, centre, *outer)
     top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
+    box = window[top : top + inner[0], left : left + inner[1]].copy()
     window[top : top + inner[0], left : left + inner[1], -1] = 0
     around = window[window[..., -1] > 0][:, :-1]
     if len(around) < LEAST_AROUND:
-        return np.ones(inner, np.float32)
-    box = cut_out(white[..., LOOKS], centre, *inner).reshape(-1, around.shape[1])
+        return None
     usual = float(np.median(nearest_distances(around, around, 1)))
-    distance = nearest_distances(box, around, 0).reshape(inner) / max(usual, 1e-6)
-    figure = cv2.blur(np.clip((distance - BACKGROUND) / (FIGURE - BACKGROUND), 0, 1).astype(np.float32), (3, 3))
+    distance = nearest_distances(box[..., :-1].reshape(-1, around.shape[1]), around, 0).reshape(inner)
+    figure = np.clip((distance / max(usual, 1e-6) - BACKGROUND) / (FIGURE - BACKGROUND), 0, 1)
+    return figure.astype(np.float32), box[..., -1] > 0
+
+
+def silhouette(white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]) -> np.ndarray:
+    """(rows, columns) 0 to 1: which cells of a box are the target, as `standing_out` tells them from what is around.
+
+    The less of the box stands out, the more all of it counts as the target.
+    """
+    import cv2
+
+    cells = standing_out(white, centre, inner, outer)
+    if cells is None:
+        return np.ones(inner, np.float32)
+    figure = cv2.blur(cells[0], (3, 3))
     low, high = LEAST_FIGURE
     counts = float(np.clip((figure.mean() - low) / (high - low), 0, 1))
     return np.asarray(1 - counts * (1 - figure), dtype=np.float32)

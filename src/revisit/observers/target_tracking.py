@@ -31,7 +31,7 @@ from revisit.observers.grid_descriptors import (
     similarities,
 )
 from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, lengths, median, scaled
-from revisit.observers.target_silhouette import OwnColours, silhouette
+from revisit.observers.target_silhouette import OwnColours, silhouette, standing_out
 
 LONG_SIDE = 416  # half of 832, a common width
 SEARCH_SIDE = LONG_SIDE  # the largest picture searched; finer ones cost much and add nothing for targets of this size
@@ -162,7 +162,8 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         places = {"box": spot, "peak_box": sighting.peak_at, "place_box": sighting.place_at}
         rows.append({
             "index": frame.index, "seconds": frame.time, "inside": inside, "flow": moved.flow, "part": part,
-            "colour": colour, "own_colour": own_colour, "camera": moved.camera,
+            "colour": colour, "own_colour": own_colour, "camera": moved.camera, "stands": search.stands_out(spot),
+            "place_stands": search.stands_out(sighting.place_at),
             **{name: getattr(sighting, name) for name in SIGHTED},
             **{name: place.box(search.size) for name, place in places.items()},
         })  # fmt: skip
@@ -337,6 +338,7 @@ class TargetSearch:
         self.common = self._elsewhere(self.looks[0], self.start)
         self.texture = float(np.sqrt((piece**2).sum(-1) * self.weight).sum() / self.weight.sum())
         self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), ring)
+        self.ring = ring
         self.figure = silhouette(at_first.white, centre, (rows, columns), ring)
         self.own_colours = OwnColours(self.figure)
         self.colours: list[tuple[np.ndarray, np.ndarray]] = []  # of each look, with their shares
@@ -400,6 +402,19 @@ class TargetSearch:
             place_second=self._clear_of(place_at, place_maps, place_grids),
             at_place=self._value(best, grids, place_at),
         )
+
+    def stands_out(self, spot: Spot) -> float:
+        """How far what is at a spot differs from what is around it, 0 to 1, cells of the silhouette counting most.
+
+        0 where the spot is not in the picture, 1 where too little is around it to compare with.
+        """
+        level = int(np.argmin(np.abs(np.log(np.array(self.sizes) / spot.scale))))
+        view = self.views[level].white
+        cells = standing_out(view, self._cell(spot.centre, self.views[level]), self.figure.shape, self.ring)
+        if cells is None:
+            return 1.0
+        weight = self.figure * self.weight * cells[1]
+        return float((cells[0] * weight).sum() / max(float((self.figure * self.weight).sum()), 1e-9))
 
     def half_alike(self, spot: Spot) -> float:
         """Best similarity of an upper, lower, left or right half at a spot to the same half of a remembered look."""
@@ -574,6 +589,7 @@ def empty_track(clip: ClipInfo, target: Target) -> TargetTrack:
     width, height = (target.box[2] - target.box[0]) * clip.width, (target.box[3] - target.box[1]) * clip.height
     return TargetTrack(
         index=np.zeros(0, dtype=int), seconds=none, box=boxes, inside=none, flow=none, near=none, part=none, peak=none,
-        peak_box=boxes, second=none, first=none, early=none, colour=none, own_colour=none, place=none, place_box=boxes,
+        peak_box=boxes, second=none, first=none, early=none, colour=none, own_colour=none, stands=none,
+        place_stands=none, place=none, place_box=boxes,
         place_second=none, at_place=none, camera=none, cells=0, texture=0.0, width_px=width, height_px=height,
     )  # fmt: skip
