@@ -40,11 +40,11 @@ def standing_out(
     marked = np.concatenate([white[..., LOOKS], np.ones((*white.shape[:2], 1), np.float32)], axis=-1)
     window = cut_out(marked, centre, *outer)
     top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
-    box = window[top : top + inner[0], left : left + inner[1]].copy()
     window[top : top + inner[0], left : left + inner[1], -1] = 0
     around = window[window[..., -1] > 0][:, :-1]
     if len(around) < LEAST_AROUND:
         return None
+    box = cut_out(marked, centre, *inner)
     usual = float(np.median(nearest_distances(around, around, 1)))
     distance = nearest_distances(box[..., :-1].reshape(-1, around.shape[1]), around, 0).reshape(inner)
     figure = np.clip((distance / max(usual, 1e-6) - BACKGROUND) / (FIGURE - BACKGROUND), 0, 1)
