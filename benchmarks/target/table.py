@@ -77,7 +77,7 @@ def line(source: str, clip: str, scenes: list[str], label: str, simulated: bool,
     sights = {LAYOUT: TargetObservations(track, None), LOOKS: TargetObservations(track, looks)}
     return {
         "clip": clip, "source": source, "scenes": scenes, "label": label, "simulated": simulated,
-        "features": features, "judged_by": [kind for kind, sight in sights.items() if not unjudgeable(sight)],
+        "features": features, "judges": [kind for kind, sight in sights.items() if not unjudgeable(sight)],
     }  # fmt: skip
 
 

@@ -51,6 +51,6 @@ def score_diagnoses(results: Results) -> Examination:
         kind, strength = str(case.annotations["kind"]), float(case.annotations["strength"])
         if kind == PERFECT or (kind in KINDS and strength >= SURE_ENOUGH):
             diagnosis = diagnose(results.of(case))
-            found = (*diagnosis.findings, *diagnosis.doubtful)
-            clips.append((kind, {finding.kind for finding in found if finding.confidence >= SURE_ENOUGH}))
+            findings = (*diagnosis.findings, *diagnosis.doubtful)
+            clips.append((kind, {finding.kind for finding in findings if finding.confidence >= SURE_ENOUGH}))
     return score_kinds(list(KINDS), clips)

@@ -54,7 +54,7 @@ RETURNED: dict[str, dict[str, bool]] = {
     },
     LOOKS: {
         "end": True, "stands_end": True, "look_back_like": True, "look_back_clear": True, "close_back_ratio": True,
-        "close_back_seen": True, "close_back_colour": True,
+        "close_back_view": True, "close_back_colour": True,
     },
 }  # fmt: skip
 RIDGE = 0.3
@@ -76,7 +76,7 @@ class Line(TypedDict):
     label: str
     simulated: bool
     features: dict[str, float]
-    judged_by: list[str]  # the kinds of evidence by which the gate would judge it
+    judges: list[str]  # the kinds of evidence by which the gate would judge it
 
 
 def with_features(lines: Sequence[Line], names: Collection[str]) -> list[Line]:
@@ -142,7 +142,7 @@ def fit(lines: Sequence[Line], kind: str) -> TargetModel:
 
     The second one is of clips whose target hides.
     """
-    lines = [line for line in lines if kind in line["judged_by"]]
+    lines = [line for line in lines if kind in line["judges"]]
     hiding = [line for line in lines if line["label"] != LABELS[0]]
     return {
         "hidden": _logistic(with_features(lines, HIDDEN[kind]), HIDDEN[kind], LABELS[1:]),
@@ -280,32 +280,32 @@ def examine(lines: Sequence[Line], kind: str) -> tuple[dict[str, Any], float, fl
     training, lines = lines, usable(lines, kind)
     label = np.array([LABELS.index(line["label"]) for line in lines])
     real = np.array([not line["simulated"] for line in lines])
-    judged = np.array([kind in line["judged_by"] for line in lines])
+    judgeable = np.array([kind in line["judges"] for line in lines])
     figures: dict[str, Any] = {
-        "real": int(real.sum()), "simulated": int((~real).sum()), "not_judged": int((~judged).sum())
+        "real": int(real.sum()), "simulated": int((~real).sum()), "unjudgeable": int((~judgeable).sum())
     }  # fmt: skip
     chosen = 1.0, 0.5
     for name, fold_of in (("scenes", by_scene), ("sources", by_source)):
         chances = left_out(lines, kind, fold_of, training)
         if name == "scenes":
-            chosen = choose(chances[judged], label[judged], real[judged], RIGHT[kind])
+            chosen = choose(chances[judgeable], label[judgeable], real[judgeable], RIGHT[kind])
         folds = np.array([fold_of(line) for line in lines])
         levels, scaled = np.zeros(len(lines)), np.zeros_like(chances)
         for fold in set(folds):
-            mine, others = folds == fold, judged & (folds != fold)
+            mine, others = folds == fold, judgeable & (folds != fold)
             temperature, level = choose(chances[others], label[others], real[others], RIGHT[kind])
             levels[mine], scaled[mine] = level, tempered(chances[mine], temperature)
-        levels[~judged] = np.inf
+        levels[~judgeable] = np.inf
         entry: dict[str, Any] = {"real": outcomes(scaled[real], label[real], levels[real])}
         entry["by_source"] = {
             source: outcomes(scaled[some], label[some], levels[some])
             for source in sorted({line["source"] for line in lines if not line["simulated"]})
             if (some := np.array([line["source"] == source for line in lines])).any()
         }
-        entry["real_calibration"] = calibration(scaled[real & judged], label[real & judged])
+        entry["real_calibration"] = calibration(scaled[real & judgeable], label[real & judgeable])
         if name == "scenes" and (~real).any():
             entry["simulated"] = outcomes(scaled[~real], label[~real], levels[~real])
-            entry["simulated_calibration"] = calibration(scaled[~real & judged], label[~real & judged])
+            entry["simulated_calibration"] = calibration(scaled[~real & judgeable], label[~real & judgeable])
         entry["not_right"] = [
             {
                 "clip": lines[k]["clip"], "label": lines[k]["label"], "decided": bool(scaled[k].max() >= levels[k]),

@@ -62,7 +62,7 @@ class TargetLooks:
     box: Annotated[Array, "N, 4; finite"]  # that window
     colour: Annotated[Array, "N; 0 to 1"]  # overlap of its colours with those of the views
     close: Annotated[Array, "N; finite"]  # of the best candidate seen closely, to the very first view
-    close_seen: Annotated[Array, "N; finite"]  # of that candidate, to the most alike of its views until it was lost
+    close_view: Annotated[Array, "N; finite"]  # of that candidate, to the most alike of its views until it was lost
     close_colour: Annotated[Array, "N; finite"]  # of that candidate, overlap of colours inside the target's silhouette
     close_unlike: Annotated[Array, "N; finite"]  # of that candidate, to the most alike background of the first frame
     close_box: Annotated[Array, "N, 4; finite"]  # that candidate

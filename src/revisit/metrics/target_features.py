@@ -226,6 +226,6 @@ def close_features(looks: TargetLooks, *, hidden_for: float, back_for: float) ->
         "close_lowest": float(absence.presence.min()),
         "close_back_like": _mean(ramp(looks.close[back], 0.4, 0.8)),
         "close_back_ratio": _mean(ramp(margin[back] / first, 0.1, 0.7)),
-        "close_back_seen": _mean(ramp(looks.close_seen[back], 0.4, 0.8)),
+        "close_back_view": _mean(ramp(looks.close_view[back], 0.4, 0.8)),
         "close_back_colour": _mean(looks.close_colour[back]),
     }

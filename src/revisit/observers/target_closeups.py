@@ -32,7 +32,7 @@ class CloseLook(NamedTuple):
     """The candidate of a frame that is most like the target and least like its background, seen closely."""
 
     like: float  # cosine to the target in the first frame
-    seen: float  # cosine to the most alike of its views, the first among them
+    view: float  # cosine to the most alike of its views, the first among them
     colour: float  # overlap of the colours inside the target's silhouette with those of the first frame
     unlike: float  # cosine to the most alike cut of the first frame's background
     box: np.ndarray
@@ -68,24 +68,24 @@ class CloseUps:
         sighting = self.layout.look(small, Spot(centre, scale))
         boxes = distinct([sighting.near_at.box(size), sighting.peak_at.box(size), window])
         vectors = self._described(picture, boxes)
-        seen = (vectors @ np.stack(self.views).T).max(axis=1)
+        likeness = (vectors @ np.stack(self.views).T).max(axis=1)
         unlike = (vectors @ self.nulls.T).max(axis=1, initial=0.0)
-        best = int((seen - unlike).argmax())
+        best = int((likeness - unlike).argmax())
         box = np.asarray(boxes[best], dtype=np.float64)
-        self._remember(vectors[best], float(seen[best]), float(seen[best] - unlike[best]), box)
+        self._remember(vectors[best], float(likeness[best]), float(likeness[best] - unlike[best]), box)
         self.place = box
         like, colours = float(vectors[best] @ self.views[0]), colours_in(small, box)
         if len(self.views) > len(self.own_colours.views):
             self.own_colours.learn(colours)
-        return CloseLook(like, float(seen[best]), self.own_colours.likeness(colours), float(unlike[best]), box)
+        return CloseLook(like, float(likeness[best]), self.own_colours.likeness(colours), float(unlike[best]), box)
 
-    def _remember(self, vector: np.ndarray, seen: float, margin: float, box: np.ndarray) -> None:
+    def _remember(self, vector: np.ndarray, likeness: float, margin: float, box: np.ndarray) -> None:
         """Keep this view of the target if it goes on from the look before; none is learnt once it was lost."""
         if self.lost >= LOST_LOOKS:
             return
-        self.lost = self.lost + 1 if seen < LOST_LIKE or margin < LOST_MARGIN else 0
+        self.lost = self.lost + 1 if likeness < LOST_LIKE or margin < LOST_MARGIN else 0
         near = intersection_over_union(box, self.place) > NEAR
-        if NEW_VIEW[0] <= seen < NEW_VIEW[1] and margin >= CLEAR and near and len(self.views) < MOST_VIEWS:
+        if NEW_VIEW[0] <= likeness < NEW_VIEW[1] and margin >= CLEAR and near and len(self.views) < MOST_VIEWS:
             self.views.append(vector)
 
     def _described(self, picture: np.ndarray, boxes: list[np.ndarray]) -> np.ndarray:

@@ -35,7 +35,7 @@ NEW_VIEW = (0.55, 0.85)  # likeness to the views so far: still the target, and n
 ROOTED = 0.45  # likeness to the first view that every view needs; what drifted off the target had 0.37
 NEAR = 0.2  # overlap with where it was one look before
 GONE_LIKE, GONE_MARGIN, FAR = 0.4, 0.08, -0.05  # the target is lost for this frame: see metrics/target_looks.py
-CLOSE = {"close": "like", "close_seen": "seen", "close_colour": "colour", "close_unlike": "unlike"}  # column, field
+CLOSE = {"close": "like", "close_view": "view", "close_colour": "colour", "close_unlike": "unlike"}  # column, field
 EDGE = 0.03  # of the frame: a box that near to a side is cut by it
 
 
