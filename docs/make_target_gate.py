@@ -1,4 +1,7 @@
-"""Write the figures of target-gate.md from those of the last fit: run `make docs` after one, or a test fails."""
+"""Write the figures of target-gate.md from those of the last fit, and what the gate costs from the last measurement.
+
+Run `make docs` after either, or a test fails.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,42 @@ from typing import Any
 HERE = Path(__file__).parent
 PAGE = HERE / "target-gate.md"
 FIGURES = HERE.parent / "benchmarks" / "target" / "figures.json"
-START, END = "<!-- figures: start -->", "<!-- figures: end -->"
+COST = FIGURES.with_name("cost.json")
+DEVICES = {"cpu": "a core", "cuda": "a GPU and a core"}
 SETS = {"layout": "lite", "looks": "small"}
 LABELS = ("never hidden", "hidden, returned", "hidden, not returned", "cannot tell")
 
 
-def page(text: str, figures: Mapping[str, Any]) -> str:
-    """The page with the figures in their place."""
-    before, _, rest = text.partition(START)
-    _, _, after = rest.partition(END)
-    return f"{before}{START}\n{section(figures)}\n{END}{after}"
+def page(text: str, figures: Mapping[str, Any], cost: Mapping[str, Any]) -> str:
+    """The page with the figures and the cost in their places."""
+    for name, content in (("figures", section(figures)), ("cost", cost_section(cost))):
+        start, end = f"<!-- {name}: start -->", f"<!-- {name}: end -->"
+        before, _, rest = text.partition(start)
+        _, _, after = rest.partition(end)
+        text = f"{before}{start}\n{content}\n{end}{after}"
+    return text
+
+
+def cost_section(cost: Mapping[str, Any]) -> str:
+    """Tables of what each observer costs per clip, and of the whole command beside an older version."""
+    rows, commands = [], []
+    for device, outcome in cost.items():
+        for observer, row in outcome["observers"].items():
+            seconds = f"{row['processor']:.1f}", f"{row['clock']:.1f}"
+            where = f"{DEVICES[device]} ({outcome['by']}, {outcome['machine']})"
+            rows.append([f"`{observer}` {row['version']}", where, str(row["looks"]), *seconds])
+        for chosen_set, versions in outcome.get("command", {}).items():
+            before, now = (min(versions[name]) for name in ("before", "now"))
+            rounds = str(len(versions["now"]))
+            commands.append([chosen_set, DEVICES[device], rounds, f"{before:.1f}", f"{now:.1f}", f"{now / before:.2f}"])
+    parts = [_table(("observer", "on", "looks", "processor, s", "clock, s"), rows)]
+    if commands:
+        parts.append(
+            "The whole of `revisit eval` on that clip, the version of 17 November 2026 (835f79c) and this one in turn:"
+        )
+        head = ("set", "on", "rounds", "processor before, s", "now, s", "ratio")
+        parts.append(_table(head, commands))
+    return "\n\n".join(parts)
 
 
 def section(figures: Mapping[str, Any]) -> str:
@@ -126,7 +155,8 @@ def _calibration(figures: Mapping[str, Any]) -> str:
 
 def main() -> None:
     figures = json.loads(FIGURES.read_text(encoding="utf-8"))
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), figures), encoding="utf-8")
+    cost = json.loads(COST.read_text(encoding="utf-8"))
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), figures, cost), encoding="utf-8")
 
 
 if __name__ == "__main__":

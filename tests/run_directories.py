@@ -86,7 +86,23 @@ def _pictures(index: np.ndarray) -> Thumbnails:
 def _track(index: np.ndarray, fps: float) -> TargetTrack:
     n = len(index)
     ones, box = np.ones(n), np.tile([0.25, 0.25, 0.5, 0.75], (n, 1))
-    numbers = dict.fromkeys(("inside", "flow", "near", "part", "peak", "second", "first", "early", "colour"), ones)
+    numbers = dict.fromkeys(
+        (
+            "inside",
+            "flow",
+            "near",
+            "part",
+            "peak",
+            "second",
+            "first",
+            "early",
+            "colour",
+            "own_colour",
+            "stands",
+            "place_stands",
+        ),
+        ones,
+    )
     return TargetTrack(
         index=index, seconds=index / fps, box=box, peak_box=box, place=ones, place_box=box, place_second=ones,
         at_place=ones, camera=ones, cells=9, texture=1.0, width_px=16.0, height_px=24.0, **numbers,

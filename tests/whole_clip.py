@@ -168,7 +168,8 @@ def by_hand() -> Iterator[Any]:
     yield TargetLooks(
         index, index / FPS, np.where(there, 0.8, 0.2) + slight, np.full(COUNT, 0.45), np.where(there, 0.75, 0.2),
         np.full(COUNT, 0.9), np.tile(np.array(TARGET.box), (COUNT, 1)), np.where(there, 0.9, 0.1),
-        np.where(there, 0.85, 0.2), np.full(COUNT, 0.4), np.tile(np.array(TARGET.box), (COUNT, 1)), 0.5, 3, "a network",
+        np.where(there, 0.85, 0.2), np.where(there, 0.85, 0.2), np.where(there, 0.9, 0.1), np.full(COUNT, 0.4),
+        np.tile(np.array(TARGET.box), (COUNT, 1)), 0.5, 3, "a network",
     )  # fmt: skip
     yield ObjectFeatures(index, some, vectors, "a network")
     yield FaceFeatures(some, some, vectors, "a network")

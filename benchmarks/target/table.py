@@ -32,8 +32,9 @@ from revisit.audit.labelled import read_labelled
 from revisit.audit.target_fit import Line
 from revisit.core import OBSERVERS, digest
 from revisit.engine.cache import EvidenceCache
-from revisit.evidence.target import TargetLooks, TargetTrack
-from revisit.metrics.target_probability import clip_features
+from revisit.evidence.target import TargetLooks, TargetObservations, TargetTrack
+from revisit.metrics.target_gate import unjudgeable
+from revisit.metrics.target_probability import LAYOUT, LOOKS, clip_features
 from revisit.results.record_files import write_json
 
 KINDS = {"lite.target": TargetTrack, "small.looks": TargetLooks}
@@ -73,8 +74,10 @@ def line(source: str, clip: str, scenes: list[str], label: str, simulated: bool,
     track, looks = evidence
     assert isinstance(track, TargetTrack) and (looks is None or isinstance(looks, TargetLooks))
     features = {name: round(value, 3) for name, value in clip_features(track, looks)[0].items()}
+    sights = {LAYOUT: TargetObservations(track, None), LOOKS: TargetObservations(track, looks)}
     return {
-        "clip": clip, "source": source, "scenes": scenes, "label": label, "simulated": simulated, "features": features
+        "clip": clip, "source": source, "scenes": scenes, "label": label, "simulated": simulated,
+        "features": features, "judges": [kind for kind, sight in sights.items() if not unjudgeable(sight)],
     }  # fmt: skip
 
 

@@ -181,7 +181,9 @@ def plain_track(peak: np.ndarray, fps: float = 24.0, **changes: object) -> Targe
     track = TargetTrack(
         index=np.arange(count), seconds=np.arange(count) / fps, box=boxes, inside=np.where(peak > 0.4, 1.0, 0.0),
         flow=np.ones(count), near=peak, part=peak, peak=peak, peak_box=boxes, second=low, first=peak, early=peak,
-        colour=np.ones(count), place=low, place_box=boxes, place_second=low, at_place=low, camera=np.zeros(count),
+        colour=np.ones(count), own_colour=np.clip(peak, 0, 1), stands=np.clip(peak, 0, 1),
+        place_stands=np.clip(peak, 0, 1),
+        place=low, place_box=boxes, place_second=low, at_place=low, camera=np.zeros(count),
         cells=144, texture=3.0, width_px=100.0, height_px=100.0,
     )  # fmt: skip
     return dataclasses.replace(track, **changes)

@@ -28,7 +28,8 @@ def seen(like: np.ndarray, margin: np.ndarray, lookalike: float = 0.5, before: f
     return TargetLooks(
         index=3 * np.arange(count), seconds=np.arange(count) / 8, like=like, unlike=like - margin, first=like,
         before=np.full(count, before), box=np.tile(np.array(BOX), (count, 1)), colour=np.ones(count),
-        close=like, close_unlike=like - margin, close_box=np.tile(np.array(BOX), (count, 1)),
+        close=like, close_view=like, close_colour=np.ones(count),
+        close_unlike=like - margin, close_box=np.tile(np.array(BOX), (count, 1)),
         lookalike=lookalike, views=1, maker="a network",
     )  # fmt: skip
 

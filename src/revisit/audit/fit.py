@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
@@ -21,6 +20,8 @@ import numpy as np
 
 import revisit
 from revisit.audit.grid import FPS, film
+from revisit.audit.kind_scores import score_kinds
+from revisit.audit.schema import Examination
 from revisit.core import METRICS, SUITES, Case, Clip, Record, Target, digest
 from revisit.core.cases import InMemory
 from revisit.diagnosis.diagnose import SURE_ENOUGH
@@ -58,23 +59,6 @@ class LogisticModel(TypedDict):
 
     offset: float
     weights: dict[str, float]
-
-
-class KindScore(TypedDict):
-    """How well one kind of failure is found."""
-
-    clips: int
-    found: int
-    wrongly: int
-    f1: float | None
-
-
-class Examination(TypedDict):
-    """F1 of every kind, and the confusion matrix."""
-
-    macro_f1: float
-    kinds: dict[str, KindScore]
-    confusion: dict[str, dict[str, object]]
 
 
 def diagnosis_metrics() -> list[str]:
@@ -178,31 +162,11 @@ def predict(models: Mapping[str, LogisticModel], signs_of_clip: Signs) -> dict[s
 def examine(models: Mapping[str, LogisticModel], lines: Sequence[Line]) -> Examination:
     """F1 of every kind, their mean, and how often clips of a kind (rows) were found to show each kind (columns)."""
     judged = [line for line in lines if line["strength"] >= SURE_ENOUGH or line["kind"] == "perfect"]
-    kinds_by_clip = [
-        {kind_id for kind_id, sure in predict(models, line["signs"]).items() if sure >= SURE_ENOUGH} for line in judged
+    clips = [
+        (line["kind"], {kind_id for kind_id, sure in predict(models, line["signs"]).items() if sure >= SURE_ENOUGH})
+        for line in judged
     ]
-    clips, counts = (
-        Counter(line["kind"] for line in judged),
-        Counter(kind_id for ids in kinds_by_clip for kind_id in ids),
-    )
-    pairs = Counter(
-        (line["kind"], kind_id) for line, ids in zip(judged, kinds_by_clip, strict=True) for kind_id in ids or ("",)
-    )
-    kinds: dict[str, KindScore] = {}
-    for kind_id in models:
-        f1 = round(2 * pairs[kind_id, kind_id] / (clips[kind_id] + counts[kind_id]), 3) if clips[kind_id] else None
-        right = pairs[kind_id, kind_id]
-        kinds[kind_id] = {"clips": clips[kind_id], "found": right, "wrongly": counts[kind_id] - right, "f1": f1}
-    confusion: dict[str, dict[str, object]] = {
-        row: {
-            "clips": clips[row],
-            "found": {kind_id: n for kind_id in models if (n := pairs[row, kind_id])},
-            "nothing": pairs[row, ""],
-        }
-        for row in ("perfect", *models)
-    }
-    scores = [entry["f1"] for entry in kinds.values() if entry["f1"] is not None]
-    return {"macro_f1": round(float(np.mean(scores)), 3), "kinds": kinds, "confusion": confusion}
+    return score_kinds(list(models), clips)
 
 
 def main(table: Path, out: Path) -> dict[str, Examination]:

@@ -17,6 +17,7 @@ from typing import Any
 import revisit
 from revisit.audit.analyse import analyse
 from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
+from revisit.audit.kind_scores import score_diagnoses
 from revisit.audit.schema import AuditContent, GridFacts
 from revisit.core import SUITES, UsageError
 from revisit.engine.plan import Plan, make_plan
@@ -133,7 +134,7 @@ def analyse_run(plan: Plan, run: Run, grid: AuditGrid) -> AuditContent:
         "size": list(grid.size),
         "failed": len(results.failures),
     }
-    return {"grid": facts, **analyse(results, grid.failures, grid.floors)}
+    return {"grid": facts, **analyse(results, grid.failures, grid.floors), "diagnosis": score_diagnoses(results)}
 
 
 def save_results(audit_content: AuditContent) -> Path:

@@ -116,6 +116,23 @@ class GridFacts(TypedDict):
     failed: int
 
 
+class KindScore(TypedDict):
+    """How well one kind of failure is found."""
+
+    clips: int
+    found: int
+    wrongly: int
+    f1: float | None
+
+
+class Examination(TypedDict):
+    """F1 of every kind, and the confusion matrix."""
+
+    macro_f1: float | None
+    kinds: dict[str, KindScore]
+    confusion: dict[str, dict[str, object]]
+
+
 class AuditContent(TypedDict, total=False):
     """audit.json; the package keeps a part of it for the cards of the metrics."""
 
@@ -128,6 +145,7 @@ class AuditContent(TypedDict, total=False):
     failing: list[MetricProblem]
     not_asked: dict[str, str]
     rules: dict[str, float]
+    diagnosis: Examination
 
 
 class ModelCurve(TypedDict):

@@ -6,6 +6,8 @@ A line of the table is a clip: its features, its label, where it comes from and 
 (`benchmarks/target/table.py` writes it). Labels are by eye for real clips and counted from masks for simulated ones.
 For every scene, models are fitted on the clips that share no scene with it; temperature and the probability from which
 on a label is decided are chosen on the predictions for other left-out scenes. The same with whole sources left out.
+Clips that the gate does not judge, because the target is too small or looks like what is around it, are in no fit; they
+count as undecided and have no confidence.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ from revisit.stats.intervals import share_interval
 
 # feature -> whether more of it makes hiding, or a return, more likely
 HIDDEN_BY_LAYOUT = {
-    "lead_lowest": False, "flow_lowest": False, "inside_lowest": False, "away": True, "rule_never": False,
-    "rule_returned": True, "rule_stays_away": True,
+    "lead_lowest": False, "flow_lowest": False, "inside_lowest": False, "there_lowest": False, "away": True,
+    "left_empty": True, "rule_never": False, "rule_returned": True, "rule_stays_away": True,
 }  # fmt: skip
 HIDDEN: dict[str, dict[str, bool]] = {
     LAYOUT: HIDDEN_BY_LAYOUT,
@@ -46,10 +48,13 @@ HIDDEN: dict[str, dict[str, bool]] = {
     },
 }  # fmt: skip
 RETURNED: dict[str, dict[str, bool]] = {
-    LAYOUT: {"back_above": True, "back_share": True, "end": True, "rule_returned": True, "rule_stays_away": False},
+    LAYOUT: {
+        "back_above": True, "back_share": True, "back_colour": True, "stands_end": True, "rule_returned": True,
+        "rule_stays_away": False,
+    },
     LOOKS: {
-        "end": True, "look_back_like": True, "look_back_clear": True, "close_back_like": True,
-        "close_back_ratio": True,
+        "end": True, "stands_end": True, "look_back_like": True, "look_back_clear": True, "close_back_ratio": True,
+        "close_back_view": True, "close_back_colour": True,
     },
 }  # fmt: skip
 RIDGE = 0.3
@@ -71,6 +76,7 @@ class Line(TypedDict):
     label: str
     simulated: bool
     features: dict[str, float]
+    judges: list[str]  # the kinds of evidence by which the gate would judge it
 
 
 def with_features(lines: Sequence[Line], names: Collection[str]) -> list[Line]:
@@ -136,6 +142,7 @@ def fit(lines: Sequence[Line], kind: str) -> TargetModel:
 
     The second one is of clips whose target hides.
     """
+    lines = [line for line in lines if kind in line["judges"]]
     hiding = [line for line in lines if line["label"] != LABELS[0]]
     return {
         "hidden": _logistic(with_features(lines, HIDDEN[kind]), HIDDEN[kind], LABELS[1:]),
@@ -187,17 +194,18 @@ def tempered(chances: np.ndarray, temperature: float) -> np.ndarray:
 def choose(chances: np.ndarray, label: np.ndarray, real: np.ndarray, least: tuple[float, float]) -> tuple[float, float]:
     """Temperature by log loss, and the lowest level at which those shares of decided labels are right.
 
-    Real and simulated clips count the same in the temperature, however many there are of each; the shares are of real
-    clips and of simulated ones.
+    The temperature is the more cautious of those that real and simulated clips ask for; the shares are of real clips
+    and of simulated ones.
     """
-    groups = [some for some in (real, ~real) if some.any()]
 
-    def loss(temperature: float) -> float:
-        chance = tempered(chances, temperature)[np.arange(len(label)), label]
-        each = -np.log(np.maximum(chance, 1e-9))
-        return float(sum(each[some].mean() for some in groups))
+    def best_temperature(some: np.ndarray) -> float:
+        def loss(temperature: float) -> float:
+            chance = tempered(chances[some], temperature)[np.arange(int(some.sum())), label[some]]
+            return float(-np.log(np.maximum(chance, 1e-9)).mean())
 
-    temperature = float(min(TEMPERATURES, key=loss))
+        return float(min(TEMPERATURES, key=loss))
+
+    temperature = max(best_temperature(some) for some in (real, ~real) if some.any())
     scaled = tempered(chances, temperature)
     sure, right = scaled.max(axis=1), scaled.argmax(axis=1) == label
     for level in LEVELS:
@@ -272,28 +280,32 @@ def examine(lines: Sequence[Line], kind: str) -> tuple[dict[str, Any], float, fl
     training, lines = lines, usable(lines, kind)
     label = np.array([LABELS.index(line["label"]) for line in lines])
     real = np.array([not line["simulated"] for line in lines])
-    figures: dict[str, Any] = {"real": int(real.sum()), "simulated": int((~real).sum())}
+    judgeable = np.array([kind in line["judges"] for line in lines])
+    figures: dict[str, Any] = {
+        "real": int(real.sum()), "simulated": int((~real).sum()), "unjudgeable": int((~judgeable).sum())
+    }  # fmt: skip
     chosen = 1.0, 0.5
     for name, fold_of in (("scenes", by_scene), ("sources", by_source)):
         chances = left_out(lines, kind, fold_of, training)
         if name == "scenes":
-            chosen = choose(chances, label, real, RIGHT[kind])
+            chosen = choose(chances[judgeable], label[judgeable], real[judgeable], RIGHT[kind])
         folds = np.array([fold_of(line) for line in lines])
         levels, scaled = np.zeros(len(lines)), np.zeros_like(chances)
         for fold in set(folds):
-            mine = folds == fold
-            temperature, level = choose(chances[~mine], label[~mine], real[~mine], RIGHT[kind])
+            mine, others = folds == fold, judgeable & (folds != fold)
+            temperature, level = choose(chances[others], label[others], real[others], RIGHT[kind])
             levels[mine], scaled[mine] = level, tempered(chances[mine], temperature)
+        levels[~judgeable] = np.inf
         entry: dict[str, Any] = {"real": outcomes(scaled[real], label[real], levels[real])}
         entry["by_source"] = {
             source: outcomes(scaled[some], label[some], levels[some])
             for source in sorted({line["source"] for line in lines if not line["simulated"]})
             if (some := np.array([line["source"] == source for line in lines])).any()
         }
-        entry["real_calibration"] = calibration(scaled[real], label[real])
+        entry["real_calibration"] = calibration(scaled[real & judgeable], label[real & judgeable])
         if name == "scenes" and (~real).any():
             entry["simulated"] = outcomes(scaled[~real], label[~real], levels[~real])
-            entry["simulated_calibration"] = calibration(scaled[~real], label[~real])
+            entry["simulated_calibration"] = calibration(scaled[~real & judgeable], label[~real & judgeable])
         entry["not_right"] = [
             {
                 "clip": lines[k]["clip"], "label": lines[k]["label"], "decided": bool(scaled[k].max() >= levels[k]),

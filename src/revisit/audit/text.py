@@ -48,6 +48,9 @@ def matrix(audit: AuditContent) -> str:
         lines.append(f"{name:<{WIDTH}}" + "".join(audit_cell(metric["kinds"][kind]) for kind in kinds))
     lines += ["", "Failures: " + ", ".join(f"{short[kind]} {audit['kinds'][kind]['title']}" for kind in kinds), ""]
     lines += diagonal_lines(audit)
+    if "diagnosis" in audit and (mean := audit["diagnosis"]["macro_f1"]) is not None:
+        clips = sum(score["clips"] for score in audit["diagnosis"]["kinds"].values())
+        lines.append(f"Diagnosis: macro F1 {mean:.2f} over {len(audit['diagnosis']['kinds'])} kinds, {clips} clips")
     lines += ["", *failing_lines(audit)]
     lines += [f"Not asked: {', '.join(ids)} ({reason})" for reason, ids in by_reason(audit).items()]
     if grid["failed"]:

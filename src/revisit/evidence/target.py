@@ -31,10 +31,13 @@ class TargetTrack:
     first: Annotated[Array, "N; finite"]  # similarity of the peak to the very first view (others: to any view)
     early: Annotated[Array, "N; finite"]  # similarity of the peak to the views remembered first
     colour: Annotated[Array, "N; finite"]  # overlap of the colours at the peak with those of the nearest view
+    own_colour: Annotated[Array, "N; finite"]  # the same inside the target's silhouette alone, in soft bins
     place: Annotated[Array, "N; finite"]  # best similarity to what surrounded the target in the first frame
     place_box: Annotated[Array, "N, 4; finite"]  # where the target would be, judged by its surroundings
     place_second: Annotated[Array, "N; finite"]  # the same, clear of the best: what clutter reaches
     at_place: Annotated[Array, "N; finite"]  # similarity of what is at `place_box` to the target
+    stands: Annotated[Array, "N; 0 to 1"]  # how far what is in the followed box stands out from what is around it
+    place_stands: Annotated[Array, "N; 0 to 1"]  # the same at `place_box`
     camera: Annotated[Array, "N; finite"]  # motion of the background from the frame before, in frame widths
     cells: int  # size of the target in cells of the layout: how much there is to compare
     texture: float  # how far the target's cells differ from the frame's average cell, in deviations
@@ -59,6 +62,8 @@ class TargetLooks:
     box: Annotated[Array, "N, 4; finite"]  # that window
     colour: Annotated[Array, "N; 0 to 1"]  # overlap of its colours with those of the views
     close: Annotated[Array, "N; finite"]  # of the best candidate seen closely, to the very first view
+    close_view: Annotated[Array, "N; finite"]  # of that candidate, to the most alike of its views until it was lost
+    close_colour: Annotated[Array, "N; finite"]  # of that candidate, overlap of colours inside the target's silhouette
     close_unlike: Annotated[Array, "N; finite"]  # of that candidate, to the most alike background of the first frame
     close_box: Annotated[Array, "N, 4; finite"]  # that candidate
     lookalike: float  # of the target in the first frame, to the most alike thing beside it

@@ -22,6 +22,9 @@ MOSTLY_GONE, CLEARLY_THERE = 0.35, 0.6  # presence
 FIRST_LOOKS = 6  # by which the usual margin of the target is known
 OUT = 0.2  # share inside the frame of a box that has left it
 SAME_COLOUR = 0.4  # overlap of colours below which a match in layout is something else
+FIRST_FRAMES = 3  # by which it is known how far the target stands out
+FAINTEST_FIGURE = 0.1  # standing out less than that in the first frames counts as that
+EMPTY = 0.3  # of how far the target stood out at first: less, and its place is empty
 PLACE_STANDS_OUT = 0.12  # lead of the surroundings over clutter where the target's place is recognised
 
 
@@ -103,11 +106,22 @@ def lead_over_clutter(track: TargetTrack) -> np.ndarray:
 
 @keep_last
 def place_is_empty(track: TargetTrack) -> np.ndarray:
-    """(N,) frames in which the surroundings stand out, the target's window is inside, and holds something else."""
+    """(N,) frames in which the target's place is recognised and holds something else."""
+    return np.asarray(place_is_recognised(track) & (track.at_place < 0.3))
+
+
+def relative_standing(values: np.ndarray, track: TargetTrack) -> np.ndarray:
+    """(N,) how far something stands out from what is around it, against how far the target did at first."""
+    first = float(np.median(track.stands[:FIRST_FRAMES])) if len(track.stands) else 1.0
+    return np.asarray(values / max(first, FAINTEST_FIGURE))
+
+
+@keep_last
+def place_is_recognised(track: TargetTrack) -> np.ndarray:
+    """(N,) frames in which the target's surroundings stand out from clutter, with its place inside the frame."""
     lead = track.place - np.maximum(track.place_second, np.median(track.place_second))
     centre = (track.place_box[:, :2] + track.place_box[:, 2:]) / 2
-    inside = ((centre > 0.05) & (centre < 0.95)).all(1)
-    return np.asarray((lead >= PLACE_STANDS_OUT) & inside & (track.at_place < 0.3))
+    return np.asarray((lead >= PLACE_STANDS_OUT) & ((centre > 0.05) & (centre < 0.95)).all(1))
 
 
 def layout_presence(track: TargetTrack) -> np.ndarray:
@@ -134,14 +148,22 @@ def layout_features(track: TargetTrack, *, hidden_for: float = 0.3, back_for: fl
     lost, back, window = absence.lost, absence.back, absence.window
     clutter_then = float(np.percentile(track.peak[lost : lost + window], 90))  # what is reached without the target
     returned = float(track.peak[back].mean()) if back.start < len(presence) else clutter_then
-    away = (absence.presence < MOSTLY_GONE).sum() * seconds_per_frame(track.seconds)
+    step = seconds_per_frame(track.seconds)
+    away = (absence.presence < MOSTLY_GONE).sum() * step
+    standing = relative_standing(track.stands, track)
+    empty = place_is_recognised(track) & (relative_standing(track.place_stands, track) < EMPTY)
     return {
         "lead_lowest": float(ramp(window_means(lead_over_clutter(track), window).min(), 0.0, 0.3)),
         "flow_lowest": float(ramp(window_means(track.flow, window).min(), 0.0, 0.6)),
         "inside_lowest": float(ramp(window_means(track.inside, window).min(), 0.0, 0.6)),
         "away": float(ramp(away, 0.0, LONG)),
+        "stands_lowest": float(ramp(window_means(standing, window).min(), 0.0, 1.0)),
+        "there_lowest": float(window_means(np.minimum(presence, ramp(standing, 0.1, 0.6)), window).min()),
+        "left_empty": float(ramp(empty[lost + window // 2 + 1 :].sum() * step, 0.0, 1.0)),
+        "stands_end": float(ramp(standing[-window:].mean(), 0.0, 1.0)),
         "back_share": _mean(presence[back.start :] > CLEARLY_THERE),
         "back_above": float(ramp(returned - clutter_then, 0.0, 0.3)),
+        "back_colour": _mean(track.own_colour[back]),
         "end": float(presence[-window:].mean()),
     }
 
@@ -204,4 +226,6 @@ def close_features(looks: TargetLooks, *, hidden_for: float, back_for: float) ->
         "close_lowest": float(absence.presence.min()),
         "close_back_like": _mean(ramp(looks.close[back], 0.4, 0.8)),
         "close_back_ratio": _mean(ramp(margin[back] / first, 0.1, 0.7)),
+        "close_back_view": _mean(ramp(looks.close_view[back], 0.4, 0.8)),
+        "close_back_colour": _mean(looks.close_colour[back]),
     }

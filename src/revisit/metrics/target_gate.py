@@ -90,7 +90,7 @@ def target_sight(track: TargetTrack, looks: TargetLooks | None) -> TargetObserva
     return TargetObservations(track, looks)
 
 
-@derived(makes=TargetPhases, needs=(TargetObservations,), version=5)
+@derived(makes=TargetPhases, needs=(TargetObservations,), version=6)
 def target_phases(
     sight: TargetObservations, *, hidden_for: float = 0.3, back_for: float = 0.3
 ) -> TargetPhases | Unscored:
@@ -128,7 +128,7 @@ def unjudgeable(sight: TargetObservations) -> str:
     return ""
 
 
-@gate(id="target_return", version=6, title="Target hidden and returned", needs=(TargetObservations,))
+@gate(id="target_return", version=7, title="Target hidden and returned", needs=(TargetObservations,))
 def target_return(
     sight: TargetObservations, *, hidden_for: float = 0.3, back_for: float = 0.3
 ) -> GateResult | Unscored:

@@ -4,6 +4,8 @@ The windows that `target_presence.py` slides over a frame are coarse: a small th
 around it. Here a few candidates of each frame are cut out, brought to one size and described again by the same network:
 its best window, the place whose layout of edges and colours is most alike (`target_tracking.py`), and the one most
 alike near the last place. Cuts of the first frame that are clear of the target are the null, the most alike among them.
+What comes back is compared with the target as it was first seen, and with the views that were learnt until it was lost:
+a glass that was filled in view comes back full.
 """
 
 from __future__ import annotations
@@ -14,17 +16,24 @@ import numpy as np
 
 from revisit.observers.pictures import fitted, smaller
 from revisit.observers.target_tracking import LONG_SIDE as LAYOUT_SIDE
-from revisit.observers.target_tracking import Spot, TargetSearch
+from revisit.observers.target_tracking import Spot, TargetSearch, colours_in
 
 SIDE = 160  # pixels of a cut, whatever its proportions: one size, so that the network is prepared once
 SAME_PLACE = 0.6  # overlap of two candidates of which one is enough
 LEAST_PX = 4  # of a cut
+MOST_VIEWS = 6
+NEW_VIEW = (0.55, 0.85)  # likeness to the views so far: still the target, and not the same picture again
+CLEAR = 0.12  # margin over the background of a view beyond doubt
+NEAR = 0.1  # overlap with the place of the look before
+LOST_LIKE, LOST_MARGIN, LOST_LOOKS = 0.4, 0.0, 2  # the target is lost after so many looks below either
 
 
 class CloseLook(NamedTuple):
     """The candidate of a frame that is most like the target and least like its background, seen closely."""
 
     like: float  # cosine to the target in the first frame
+    view: float  # cosine to the most alike of its views, the first among them
+    colour: float  # overlap of the colours inside the target's silhouette with those of the first frame
     unlike: float  # cosine to the most alike cut of the first frame's background
     box: np.ndarray
 
@@ -46,22 +55,38 @@ class CloseUps:
         self.layout = TargetSearch(smaller(picture, LAYOUT_SIDE), (box[0], box[1], box[2], box[3]))
         self.layout.frozen = True  # its views are not learnt here
         vectors = self._described(picture, [box, *background])
-        self.view, self.nulls = vectors[0], vectors[1:]
-        self.place = box
+        self.views, self.nulls = [vectors[0]], vectors[1:]
+        self.own_colours = self.layout.own_colours
+        self.place, self.lost = box, 0
 
     def look(self, picture: np.ndarray, window: np.ndarray) -> CloseLook:
         """The best candidate of a frame, of which `window` is one."""
         size = self.layout.size
         centre = (self.place[:2] + self.place[2:]) / 2
         scale = float(np.clip(np.sqrt(np.prod(self.place[2:] - self.place[:2]) / np.prod(size)), 0.5, 2.5))
-        sighting = self.layout.look(smaller(picture, LAYOUT_SIDE), Spot(centre, scale))
+        small = smaller(picture, LAYOUT_SIDE)
+        sighting = self.layout.look(small, Spot(centre, scale))
         boxes = distinct([sighting.near_at.box(size), sighting.peak_at.box(size), window])
         vectors = self._described(picture, boxes)
-        like = vectors @ self.view
+        likeness = (vectors @ np.stack(self.views).T).max(axis=1)
         unlike = (vectors @ self.nulls.T).max(axis=1, initial=0.0)
-        best = int((like - unlike).argmax())
-        self.place = np.asarray(boxes[best], dtype=np.float64)
-        return CloseLook(float(like[best]), float(unlike[best]), self.place)
+        best = int((likeness - unlike).argmax())
+        box = np.asarray(boxes[best], dtype=np.float64)
+        self._remember(vectors[best], float(likeness[best]), float(likeness[best] - unlike[best]), box)
+        self.place = box
+        like, colours = float(vectors[best] @ self.views[0]), colours_in(small, box)
+        if len(self.views) > len(self.own_colours.views):
+            self.own_colours.learn(colours)
+        return CloseLook(like, float(likeness[best]), self.own_colours.likeness(colours), float(unlike[best]), box)
+
+    def _remember(self, vector: np.ndarray, likeness: float, margin: float, box: np.ndarray) -> None:
+        """Keep this view of the target if it goes on from the look before; none is learnt once it was lost."""
+        if self.lost >= LOST_LOOKS:
+            return
+        self.lost = self.lost + 1 if likeness < LOST_LIKE or margin < LOST_MARGIN else 0
+        near = intersection_over_union(box, self.place) > NEAR
+        if NEW_VIEW[0] <= likeness < NEW_VIEW[1] and margin >= CLEAR and near and len(self.views) < MOST_VIEWS:
+            self.views.append(vector)
 
     def _described(self, picture: np.ndarray, boxes: list[np.ndarray]) -> np.ndarray:
         """(N, channels) unit descriptors of cuts."""

@@ -35,6 +35,7 @@ NEW_VIEW = (0.55, 0.85)  # likeness to the views so far: still the target, and n
 ROOTED = 0.45  # likeness to the first view that every view needs; what drifted off the target had 0.37
 NEAR = 0.2  # overlap with where it was one look before
 GONE_LIKE, GONE_MARGIN, FAR = 0.4, 0.08, -0.05  # the target is lost for this frame: see metrics/target_looks.py
+CLOSE = {"close": "like", "close_view": "view", "close_colour": "colour", "close_unlike": "unlike"}  # column, field
 EDGE = 0.03  # of the frame: a box that near to a side is cut by it
 
 
@@ -45,7 +46,7 @@ def choose_looks(count: int, fps: float, *inputs: object, **params: object) -> n
 
 
 @observer(
-    id="small.looks", version=3, kind="sequence", makes=TargetLooks, size=LONG_SIDE, inputs=("target",),
+    id="small.looks", version=4, kind="sequence", makes=TargetLooks, size=LONG_SIDE, inputs=("target",),
     choose=choose_looks, weights=WEIGHTS,
 )  # fmt: skip
 def looks(clip: ClipInfo, target: Target) -> FrameStream:
@@ -55,9 +56,8 @@ def looks(clip: ClipInfo, target: Target) -> FrameStream:
     columns = {name: np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in WindowLook._fields}
     columns["box"] = columns["box"].reshape(-1, 4)
     close = look_closely(frames, rows, search, target.box)
-    columns["close"], columns["close_unlike"] = (
-        np.array([getattr(look, name) for look in close], dtype=np.float64) for name in ("like", "unlike")
-    )
+    for name, field in CLOSE.items():
+        columns[name] = np.array([getattr(look, field) for look in close], dtype=np.float64)
     columns["close_box"] = np.array([look.box for look in close], dtype=np.float64).reshape(-1, 4)
     return TargetLooks(
         index=np.array([frame.index for frame in frames], dtype=np.int64),

@@ -31,6 +31,7 @@ from revisit.observers.grid_descriptors import (
     similarities,
 )
 from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, lengths, median, scaled
+from revisit.observers.target_silhouette import OwnColours, silhouette, standing_out
 
 LONG_SIDE = 416  # half of 832, a common width
 SEARCH_SIDE = LONG_SIDE  # the largest picture searched; finer ones cost much and add nothing for targets of this size
@@ -51,6 +52,7 @@ TINT = np.array([40.0, 12.0, 12.0])  # of 255, in L, a and b: how far light may 
 SAME_COLOUR = 0.4  # overlap of colours below which the peak is something else of similar layout
 OUT = 0.2  # share inside the frame of a box that has left it
 LOST_AFTER = 0.25  # seconds without a match until the box is carried by the background alone
+IN_FIGURE, FEWEST_POINTS = 0.5, 4  # share of a cell that stands out; points of motion that a silhouette needs
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class Sighting:
 
 @observer(
     id="lite.target",
-    version=4,
+    version=5,
     kind="sequence",
     makes=TargetTrack,
     frames=every(at_most=300),
@@ -126,7 +128,7 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         is_lost = missed > LOST_AFTER
         if frame is not first:
             greys = gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE)
-            step = motion(*greys, *flows.both(before, frame), spot.box(search.size), is_lost)
+            step = motion(*greys, *flows.both(before, frame), spot.box(search.size), is_lost, search.figure)
             spot = Spot(spot.centre + step.shift, float(np.clip(spot.scale * step.growth, 0.4, 4.0)))
             moved, before = moved.then(step), frame
             if calm and frame.time - last < SEARCH_GAP and frame.index < clip.count - 1:
@@ -144,7 +146,7 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         there = sighting.near >= GONE or (part >= SAME_LOOK and moved.flow > 0.3)
         missed = 0.0 if there and inside > OUT else missed + float(frame.time) - last
         search.frozen = search.frozen or missed > LOST_AFTER
-        colour = search.colour(rgb, sighting.peak_at.box(search.size))
+        colour, own_colour = search.colour(rgb, sighting.peak_at.box(search.size))
         if (
             missed > LOST_AFTER
             and sighting.peak >= FOUND
@@ -160,7 +162,9 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         places = {"box": spot, "peak_box": sighting.peak_at, "place_box": sighting.place_at}
         rows.append({
             "index": frame.index, "seconds": frame.time, "inside": inside, "flow": moved.flow, "part": part,
-            "colour": colour, "camera": moved.camera, **{name: getattr(sighting, name) for name in SIGHTED},
+            "colour": colour, "own_colour": own_colour, "camera": moved.camera, "stands": search.stands_out(spot),
+            "place_stands": search.stands_out(sighting.place_at),
+            **{name: getattr(sighting, name) for name in SIGHTED},
             **{name: place.box(search.size) for name, place in places.items()},
         })  # fmt: skip
         last, moved = float(frame.time), STILL
@@ -194,11 +198,18 @@ def share_inside(box: np.ndarray) -> float:
 
 
 def motion(
-    before: np.ndarray, after: np.ndarray, there: np.ndarray, back: np.ndarray, box: np.ndarray, lost: bool
+    before: np.ndarray,
+    after: np.ndarray,
+    there: np.ndarray,
+    back: np.ndarray,
+    box: np.ndarray,
+    lost: bool,
+    figure: np.ndarray | None = None,
 ) -> BoxMotion:
-    """Motion of the box (of the background behind it, if the target is lost) and how far it can be trusted.
+    """Motion of the target (of the background behind it, if it is lost) and how far it can be trusted.
 
-    `there` and `back` are the flow between the two pictures.
+    `there` and `back` are the flow between the two pictures, `figure` is the target's silhouette in its box;
+    without one the middle of the box counts.
     """
     import cv2
 
@@ -214,7 +225,7 @@ def motion(
     good &= error < np.maximum(1.0, 0.1 * lengths(*shift.T))
 
     centre, half = (box[:2] + box[2:]) / 2 * size, (box[2:] - box[:2]) / 2 * size
-    core = (np.abs(start - centre) < 0.75 * half).all(1)
+    core = in_silhouette((start - centre) / half, figure)
     around = good & ~(np.abs(start - centre) < 1.2 * half).all(1)
     matrix = np.eye(2, 3)
     if around.sum() >= 12:
@@ -238,6 +249,20 @@ def motion(
         flow=float(trusted.sum() / max(1, core.sum())),
         camera=float(np.linalg.norm(carried) / width),
     )
+
+
+def in_silhouette(offset: np.ndarray, figure: np.ndarray | None) -> np.ndarray:
+    """(n,) which points are the target's, by where they are in its box: (n, 2) from -1 to 1.
+
+    Those of its silhouette; the middle of the box where hardly any point lies in that, or nobody knows it.
+    """
+    middle = np.asarray((np.abs(offset) < 0.75).all(1))
+    if figure is None:
+        return middle
+    inside = (np.abs(offset) < 1).all(1)
+    cells = ((np.clip(offset, -0.999, 0.999) + 1) / 2 * figure.shape[::-1]).astype(int)
+    own = inside & (figure[cells[:, 1], cells[:, 0]] >= IN_FIGURE)
+    return own if own.sum() >= FEWEST_POINTS else middle
 
 
 @lru_cache(maxsize=8)
@@ -313,7 +338,11 @@ class TargetSearch:
         self.common = self._elsewhere(self.looks[0], self.start)
         self.texture = float(np.sqrt((piece**2).sum(-1) * self.weight).sum() / self.weight.sum())
         self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), ring)
-        self.colours = [self._colours(rgb, self.start)]  # of each look, with their shares
+        self.ring = ring
+        self.figure = silhouette(at_first.white, centre, (rows, columns), ring)
+        self.own_colours = OwnColours(self.figure)
+        self.colours: list[tuple[np.ndarray, np.ndarray]] = []  # of each look, with their shares
+        self._learn_colours(rgb, self.start)
 
     def _views(self, rgb: np.ndarray, largest_probe: tuple[int, int]) -> list[CellView]:
         import cv2
@@ -373,6 +402,19 @@ class TargetSearch:
             place_second=self._clear_of(place_at, place_maps, place_grids),
             at_place=self._value(best, grids, place_at),
         )
+
+    def stands_out(self, spot: Spot) -> float:
+        """How far what is at a spot differs from what is around it, 0 to 1, cells of the silhouette counting most.
+
+        0 where the spot is not in the picture, 1 where too little is around it to compare with.
+        """
+        level = int(np.argmin(np.abs(np.log(np.array(self.sizes) / spot.scale))))
+        view = self.views[level].white
+        cells = standing_out(view, self._cell(spot.centre, self.views[level]), self.figure.shape, self.ring)
+        if cells is None:
+            return 1.0
+        weight = self.figure * self.weight * cells[1]
+        return float((cells[0] * weight).sum() / max(float((self.figure * self.weight).sum()), 1e-9))
 
     def half_alike(self, spot: Spot) -> float:
         """Best similarity of an upper, lower, left or right half at a spot to the same half of a remembered look."""
@@ -461,17 +503,22 @@ class TargetSearch:
         if self._elsewhere(look, spot) > max(COMMON, self.common + 0.1):
             return
         if len(self.looks) == EARLY_LOOKS + LATE_LOOKS:
-            del self.looks[EARLY_LOOKS], self.colours[EARLY_LOOKS]
+            del self.looks[EARLY_LOOKS], self.colours[EARLY_LOOKS], self.own_colours.views[EARLY_LOOKS]
         self.looks.append(look)
-        self.colours.append(self._colours(rgb, spot))
+        self._learn_colours(rgb, spot)
 
-    def _colours(self, rgb: np.ndarray, spot: Spot) -> tuple[np.ndarray, np.ndarray]:
+    def _learn_colours(self, rgb: np.ndarray, spot: Spot) -> None:
         colours = colours_in(rgb, spot.box(self.size))
-        return colours, colour_shares(colours)
+        self.colours.append((colours, colour_shares(colours)))
+        self.own_colours.learn(colours)
 
-    def colour(self, rgb: np.ndarray, box: np.ndarray) -> float:
-        """Overlap of the colours in a box with those of the remembered look that shares most."""
-        return max(colour_overlaps(colours_in(rgb, box), self.colours))
+    def colour(self, rgb: np.ndarray, box: np.ndarray) -> tuple[float, float]:
+        """Overlap of the colours in a box with those of the remembered look that shares most.
+
+        Of all of the box, and of the target's silhouette in it.
+        """
+        colours = colours_in(rgb, box)
+        return max(colour_overlaps(colours, self.colours)), self.own_colours.likeness(colours)
 
     def facts(self, clip: ClipInfo) -> TargetSize:
         """Size and texture of the target: whether it can be judged at all."""
@@ -542,6 +589,7 @@ def empty_track(clip: ClipInfo, target: Target) -> TargetTrack:
     width, height = (target.box[2] - target.box[0]) * clip.width, (target.box[3] - target.box[1]) * clip.height
     return TargetTrack(
         index=np.zeros(0, dtype=int), seconds=none, box=boxes, inside=none, flow=none, near=none, part=none, peak=none,
-        peak_box=boxes, second=none, first=none, early=none, colour=none, place=none, place_box=boxes,
+        peak_box=boxes, second=none, first=none, early=none, colour=none, own_colour=none, stands=none,
+        place_stands=none, place=none, place_box=boxes,
         place_second=none, at_place=none, camera=none, cells=0, texture=0.0, width_px=width, height_px=height,
     )  # fmt: skip

@@ -1,0 +1,113 @@
+"""Which cells of a target's box are the target, and its colours there: a box also holds what is behind a thing.
+
+A cell of the box that is as near to some cells around the box as these are to each other is background. Colours are
+compared inside that silhouette alone, with soft bins, so that another individual of the same shape is told by its
+colours while a little more light changes little.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.observers.grid_descriptors import CHANNELS, DIRECTIONS, cut_out
+
+LOOKS = slice(DIRECTIONS, CHANNELS)  # strength of edges and colour: what tells a thing from what is around it
+NEIGHBOURS = 3  # cells around the box that a cell of it is compared with
+BACKGROUND, FIGURE = 1.0, 2.5  # distance to them, against theirs from each other: one of them; something else
+LEAST_FIGURE = 0.05, 0.2  # mean of the silhouette: nothing stands out; it counts fully
+LEAST_AROUND = 20  # cells around the box from which background can be known
+GRID = 24  # pixels a side that colours are taken from
+BINS = (6, 12, 12)  # of L, a and b
+LOWEST, HIGHEST = np.array([0.0, 68.0, 68.0]), np.array([255.0, 188.0, 188.0])  # of OpenCV's bytes; grey is 128
+
+
+def standing_out(
+    white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """How far each cell of a box differs from the cells around the box, 0 to 1, and which cells are in the picture.
+
+    Nothing where too little is around the box to compare with.
+
+    Parameters
+    ----------
+    white
+        (rows, columns, channels) whitened cells of a picture.
+    centre
+        Of the box, x and y in cells.
+    inner, outer
+        Rows and columns of the box, and of the window around it.
+    """
+    marked = np.concatenate([white[..., LOOKS], np.ones((*white.shape[:2], 1), np.float32)], axis=-1)
+    window = cut_out(marked, centre, *outer)
+    top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
+    window[top : top + inner[0], left : left + inner[1], -1] = 0
+    around = window[window[..., -1] > 0][:, :-1]
+    if len(around) < LEAST_AROUND:
+        return None
+    box = cut_out(marked, centre, *inner)
+    usual = float(np.median(nearest_distances(around, around, 1)))
+    distance = nearest_distances(box[..., :-1].reshape(-1, around.shape[1]), around, 0).reshape(inner)
+    figure = np.clip((distance / max(usual, 1e-6) - BACKGROUND) / (FIGURE - BACKGROUND), 0, 1)
+    return figure.astype(np.float32), box[..., -1] > 0
+
+
+def silhouette(white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]) -> np.ndarray:
+    """(rows, columns) 0 to 1: which cells of a box are the target, as `standing_out` tells them from what is around.
+
+    The less of the box stands out, the more all of it counts as the target.
+    """
+    import cv2
+
+    cells = standing_out(white, centre, inner, outer)
+    if cells is None:
+        return np.ones(inner, np.float32)
+    figure = cv2.blur(cells[0], (3, 3))
+    low, high = LEAST_FIGURE
+    counts = float(np.clip((figure.mean() - low) / (high - low), 0, 1))
+    return np.asarray(1 - counts * (1 - figure), dtype=np.float32)
+
+
+def nearest_distances(rows: np.ndarray, others: np.ndarray, skip: int) -> np.ndarray:
+    """(N,) mean distance of each row to the nearest other rows, the `skip` nearest left out (1 for the row itself)."""
+    square = (rows**2).sum(1)[:, None] + (others**2).sum(1)[None] - 2 * rows @ others.T
+    nearest = np.sort(np.maximum(square, 0), axis=1)[:, skip : skip + NEIGHBOURS]
+    return np.asarray(np.sqrt(nearest).mean(axis=1))
+
+
+class OwnColours:
+    """Colours inside a target's silhouette, as first seen and in later views.
+
+    Parameters
+    ----------
+    figure
+        (rows, columns) 0 to 1: the silhouette in the box.
+    """
+
+    def __init__(self, figure: np.ndarray) -> None:
+        import cv2
+
+        weights = cv2.resize(figure, (GRID, GRID), interpolation=cv2.INTER_AREA).ravel().astype(np.float64)
+        self.weights = weights / max(float(weights.sum()), 1e-9)
+        self.views: list[np.ndarray] = []
+
+    def learn(self, lab: np.ndarray) -> None:
+        """Add a view: (576, 3) colours of a grid of pixels in its box."""
+        self.views.append(soft_shares(lab, self.weights))
+
+    def likeness(self, lab: np.ndarray) -> float:
+        """Common share, 0 to 1, of the colours of a box with those of the most alike view."""
+        shares = soft_shares(lab, self.weights)
+        return float(min(np.minimum(shares, np.stack(self.views)).sum(axis=1).max(), 1.0))
+
+
+def soft_shares(lab: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(864,) shares of bins of L, a and b; each colour counts in the eight bins around it, the nearer the more."""
+    at = np.clip((lab - LOWEST) / (HIGHEST - LOWEST) * BINS - 0.5, 0, np.array(BINS) - 1)
+    low = np.minimum(at.astype(int), np.array(BINS) - 2)
+    part = at - low
+    shares = np.zeros(int(np.prod(BINS)))
+    for corner in np.ndindex(2, 2, 2):
+        share = np.where(corner, part, 1 - part).prod(axis=1) * weights
+        place = np.ravel_multi_index(tuple((low + corner).T), BINS)
+        shares += np.bincount(place, share, len(shares))
+    return shares
