@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 RECORD = Path(__file__).with_name("times.json")
-SLOW = 0.5  # seconds
+SLOW = 0.3  # seconds
 TOLD = 0.2  # shorter ones are not worth a line
 
 spent_on: dict[Any, float] = {}  # fixtures that several tests share -> seconds
