@@ -220,9 +220,12 @@ def sentence(outcomes: Mapping[str, Any]) -> str:
     text = f"{sum(not row['problems'] for row in seeds)} of {len(seeds)} other seeds hold"
     if timed := outcomes.get("time"):
         wall, cpu = (sorted(row[name] for row in timed["rounds"]) for name in ("wall", "cpu"))
+        times = (
+            f"{wall[0]:.0f} to {wall[-1]:.0f} s, median {median(wall):.0f} s," if len(wall) > 1 else f"{wall[0]:.0f} s"
+        )
         text += (
-            f"; `revisit demo` takes {wall[0]:.0f} to {wall[-1]:.0f} s on {timed['cores']} quiet cores "
-            f"({timed['machine']}, median {median(wall):.0f} s; {median(cpu):.0f} s of the processor)"
+            f"; `revisit demo` takes {times} on {timed['cores']} quiet cores "
+            f"({timed['machine']}; {median(cpu):.0f} s of the processor)"
         )
     return text
 
