@@ -2,7 +2,7 @@
 
 python benchmarks/code_lines.py                       # by folder, and the largest files
 python benchmarks/code_lines.py --since 835f79c       # also what each commit since then added or took away
-python benchmarks/code_lines.py --since 835f79c --commits house.txt
+python benchmarks/code_lines.py --since 835f79c --commits renames.txt
                                                       # also the sum over the commits listed in a file
 
 The change of a commit is counted against its parent; that of a merge is what remains when the changes of its sides are

@@ -196,6 +196,19 @@ def test_maps_of_compiled_code_are_those_of_transformers(
         assert torch.allclose(network.maps(pixels), expected, rtol=1e-4, atol=1e-5 * float(expected.max()))
 
 
+def test_a_head_that_reads_another_map_runs_as_transformers_has_it(
+    random_weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = depth_anything.build(random_weights / "model.safetensors").eval()
+    network.model.config.head_in_index = network.model.head.head_in_index = -2
+    pixels = torch.randn(1, 3, 70, 112, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        expected = network.maps(pixels)
+        network.prepare_taps((70, 112), pixels.device)
+        monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+        assert torch.allclose(network.maps(pixels), expected, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.long
 def test_compiled_depth_is_that_of_the_network(random_weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill_by_name(random_weights)

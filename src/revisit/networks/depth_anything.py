@@ -45,7 +45,12 @@ class DepthAnything(nn.Module):
         return self.model(pixel_values=pixels).predicted_depth
 
     def prepare_taps(self, size: Size, device: torch.device) -> None:
-        """Work out the tables of `gpu_layers` for pictures of this size; while code is traced it would be too late."""
+        """Work out the tables of `gpu_layers` for pictures of this size; while code is traced it would be too late.
+
+        None for a head that reads another map than the last, as no published one does: it runs as transformers has it.
+        """
+        if self.model.config.head_in_index != -1:
+            return
         for lengths in zip(*self._map_sizes(size), strict=True):
             for before, after in pairwise(lengths):
                 if (before, after) not in self.taps:
@@ -59,10 +64,10 @@ class DepthAnything(nn.Module):
         return [*sizes, (2 * sizes[-1][0], 2 * sizes[-1][1]), size]
 
     def _quick_maps(self, pixels: Tensor) -> Tensor:
-        """As transformers computes them, but for two steps of interpolation.
+        """The same as the model of transformers gives, with interpolation by tables.
 
-        They look up their neighbours, and each projection comes before its interpolation, of which it is independent:
-        weights of neighbours add up to one.
+        Each 1 x 1 projection comes before its interpolation, where maps are smaller: the two can change places, since
+        the weights of bilinear interpolation add up to one.
         """
         neck, head = self.model.neck, self.model.head
         height, width = pixels.shape[-2:]
