@@ -427,8 +427,9 @@ def test_what_does_not_fit_is_not_appended_in_part(tmp_path):
     assert (tmp_path / "lines").read_bytes() == b"one\nthree\n"
 
 
-def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(make_clip, tmp_path, revisit):
+def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(make_clip, tmp_path, revisit, monkeypatch):
     """Wherever it fills up: plan, evidence, units, records, and frames of references in the temporary folder."""
+    monkeypatch.setattr("revisit.engine.observe.KEPT_BYTES", 0)  # frames of references that memory has no room for
     references(tmp_path, make_clip)
     asked = ("eval", "videos", "--metric", "flicker", "--metric", "psnr", "--workers", "0", "--no-report")
     revisit(*asked, "--out", "whole")
@@ -469,6 +470,7 @@ def test_frames_of_references_vanish_with_the_process(make_clip, tmp_path, monke
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.setattr("revisit.engine.observe.KEPT_BYTES", 0)
     plan = folder_plan(references(tmp_path, make_clip), metrics=("psnr",))
     (job,) = plan.jobs(plan.tasks)
     under_way = observe(job, EvidenceCache(cache_root()), Limits())

@@ -8,8 +8,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.core import Case, Clip, MediaError, Score, Suite, Unscored, UsageError, evidence, metric, observer
+from revisit.core import (
+    Case,
+    Clip,
+    ClipInfo,
+    Frame,
+    MediaError,
+    Score,
+    Suite,
+    Unscored,
+    UsageError,
+    every,
+    evidence,
+    metric,
+    observer,
+)
 from revisit.engine import observe as observing
+from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
@@ -26,6 +41,12 @@ class PairsSeen:
     difference: np.ndarray
 
 
+@evidence(id="test_some_pairs_seen")
+@dataclass(frozen=True)
+class SomePairsSeen(PairsSeen):
+    pass
+
+
 @evidence(id="test_note_of_file")
 @dataclass(frozen=True)
 class NoteOfFile:
@@ -40,6 +61,14 @@ def pairs_seen(clip):
         rows.append((mine.index, truth.index, np.abs(mine.rgb.astype(float) - truth.rgb).mean()))
     table = np.array(rows).reshape(-1, 3)
     return PairsSeen(table[:, 0].astype(int), table[:, 1].astype(int), table[:, 2])
+
+
+@observer(
+    id="test.some_pairs_seen", version=1, kind="sequence", makes=SomePairsSeen, pairs=True, frames=every(at_most=8)
+)
+def some_pairs_seen(clip):
+    seen = yield from pairs_seen.fn(clip)
+    return SomePairsSeen(seen.index, seen.other, seen.difference)
 
 
 @observer(id="test.note", version=1, kind="file", makes=NoteOfFile, artifact="test_note")
@@ -59,6 +88,11 @@ def pairs(seen):
     return Score(float(seen.difference.sum()), facts={"index": seen.index, "other": seen.other})
 
 
+@_metric("test_some_pairs", (SomePairsSeen,))
+def some_pairs(seen):
+    return Score(float(seen.difference.sum()), facts={"index": seen.index, "other": seen.other})
+
+
 @_metric("test_words", (NoteOfFile,))
 def words(seen):
     return Score(seen.words)
@@ -69,7 +103,9 @@ def words_and_pairs(seen, pairs):
     return Score(seen.words) if len(pairs.index) else Unscored("no_overlap", "no pairs")
 
 
-SET = ObserverSet("test", {"test_pairs_seen": pairs_seen, "test_note_of_file": note})
+SET = ObserverSet(
+    "test", {"test_pairs_seen": pairs_seen, "test_some_pairs_seen": some_pairs_seen, "test_note_of_file": note}
+)
 
 
 def plan_for(cases, metrics, **options):
@@ -173,6 +209,41 @@ def test_a_reference_from_a_frame_on_is_decoded_once_and_kept_as_far_as_needed(m
     assert kept == list(range(6))  # of 20 that follow the mark
     assert run.facts["counters"]["most_decodes_of_one_clip"] == 1
     assert run.facts["counters"]["decodes"] == 3
+
+
+@pytest.mark.parametrize("room", [0, 20_000, 1 << 20])
+def test_frames_of_a_reference_are_the_same_in_memory_and_on_disk(room, tmp_path):
+    pictures = np.random.default_rng(0).integers(0, 256, (5, 48, 64, 3), dtype=np.uint8)
+    stored = observing.ReferenceFrames(room)
+    for number, picture in enumerate(pictures):
+        stored.put(Frame(2 * number, number / 8, picture))
+    stored.close(ClipInfo(64, 48, 10, 8.0, np.arange(10) / 8))
+    assert len(stored.kept) == min(5, room // pictures[0].nbytes) and (stored.file is None) == (len(stored.kept) == 5)
+    for number in (4, 0, 2, 3, 1, 4):
+        frame = stored.get(2 * number)
+        assert frame.index == 2 * number and frame.time == number / 8 and (frame.rgb == pictures[number]).all()
+
+
+def test_references_give_the_same_however_many_clips_are_opened_before(make_clip, tmp_path, monkeypatch):
+    """With one pair in three compared: what is known of a clip beforehand changes what is kept, and no number."""
+    truth = make_clip(tmp_path / "truth.mp4", count=25, seed=4)
+    clips = [Clip(make_clip(tmp_path / f"{k}.mp4", count=25, seed=k)) for k in range(2)]
+    kept: list[int] = []
+    put = observing.ReferenceFrames.put
+    monkeypatch.setattr(
+        observing.ReferenceFrames, "put", lambda self, frame: (kept.append(frame.index), put(self, frame))
+    )
+    outcomes, counts = [], []
+    for ahead in (0, 4):
+        monkeypatch.setattr(observing, "OPEN_AHEAD", ahead)
+        cases = [case(clip, f"c{k}", reference=Clip(truth), align="auto") for k, clip in enumerate(clips)]
+        plan = plan_for(cases, ("test_some_pairs",))
+        run = evaluate(plan, tmp_path / f"run{ahead}", workers=0, cache=EvidenceCache(tmp_path / f"cache{ahead}"))
+        outcomes.append([(r.value, r.facts) for r in (record(run, "test_some_pairs", f"c{k}@m") for k in range(2))])
+        counts.append(len(kept))
+        kept.clear()
+    assert outcomes[0] == outcomes[1] and outcomes[0][0][0] > 0
+    assert counts == [25, len(outcomes[0][0][1]["index"])] and counts[1] < 25
 
 
 @pytest.mark.parametrize(("count", "pairs"), [(12, 6), (11, 5), (1, 0)])

@@ -1,8 +1,9 @@
 """Observing: one pass over the frames of a clip feeds every observer that wants them.
 
-Memory is bounded by a batch, not by the clip. The frames of a reference are kept on disk, in a
-temporary file, until the last clip that is compared with them is done; only those that some clip
-needs, where numbers or shares of the length say which. A clip that is compared with itself backwards keeps its
+Memory is bounded by a batch, not by the clip. The frames of a reference are kept until the last clip that is compared
+with them is done: the first of them in memory, up to a limit, and the rest on disk, in a temporary file. Only those
+are kept that some observer compares, where numbers or shares of the length say which: the few clips of a reference
+are opened before it is decoded, so that they can tell. A clip that is compared with itself backwards keeps its
 first half. Importers read a file beside the clip, which is not decoded for them.
 """
 
@@ -11,15 +12,15 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, MediaError, RevisitError
 from revisit.core.observer import RunningObserver, single_threaded_libraries, start_observer
-from revisit.core.phase_pairs import RULE, phase_maps, read_phase_rule, spread_evenly
+from revisit.core.phase_pairs import RULE, phase_maps, read_phase_rule
 from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.jobs import (
     ClipTask,
@@ -32,11 +33,21 @@ from revisit.engine.jobs import (
 )
 from revisit.engine.network_client import HostClip, HostConnection, HostError, runs_at_host
 from revisit.media import Limits, clip_digest, file_digest, open_clip
+from revisit.media.decode import ClipStream, FramesInMemory
 
 PartnersOf = Callable[[Frame], Sequence[Frame]]  # frames of the reference that a frame is compared with
-ReferenceUse = tuple[str, int]  # (rule of alignment, frames of the clip that is compared)
 CHANGED = "it was changed while it was evaluated; leave it alone, and run the same command again"
 WHOLE = ("auto", "time")  # rules that may need any frame of a reference
+OPEN_AHEAD = 4  # clips of a job whose decoders may wait, with some 50 MB each, while their reference is decoded
+KEPT_BYTES = 256 << 20  # of frames of references that a process keeps in memory
+
+
+class ReferenceUse(NamedTuple):
+    """How a clip is compared with a reference."""
+
+    rule: str  # of alignment
+    length: int  # frames of the clip
+    compared: tuple[int, ...] | None = None  # their numbers that observers compare; None where nobody knows yet
 
 
 @dataclass
@@ -63,16 +74,19 @@ def observe(
     With a host, observers with networks run there.
     """
     broken: dict[str, str] = {}
-    with single_threaded_libraries():
+    with single_threaded_libraries(), ExitStack() as stack:
         shelves: dict[str, ReferenceFrames] = {}
-        uses = _reference_uses(job, limits)
+        streams = _open_ahead(job, limits, stack)
+        uses = _reference_uses(job, limits, streams)
+        room = KEPT_BYTES // max(len(job.references), 1)
         for clip in job.clips:
             outcome = Outcome(broken=dict(broken), device=host.device if host is not None else "")
             stored = None
             if clip.digest in job.references:
-                stored = ReferenceFrames(on_disk=clip.clip.frames is None)
+                stored = ReferenceFrames(room if clip.clip.frames is None else None)
             try:
-                _observe_clip(clip, stored, uses.get(clip.digest, ()), shelves, cache, limits, outcome, host)
+                stream = streams.pop(clip.digest, None)
+                _observe_clip(clip, stored, uses.get(clip.digest, ()), shelves, cache, limits, outcome, host, stream)
             except MediaError as error:
                 broken[clip.digest] = outcome.broken[clip.digest] = str(error)
             except (OSError, MemoryError, RuntimeError) as error:  # a full disk, no memory, no further process
@@ -82,6 +96,24 @@ def observe(
                 if stored is not None:
                     shelves[clip.digest] = stored
             yield clip, outcome
+
+
+def _open_ahead(job: ObservingJob, limits: Limits, stack: ExitStack) -> dict[str, ClipStream | FramesInMemory]:
+    """Streams by digest of the clips that are compared with a reference, if these are few."""
+    compared = [clip for clip in job.clips if clip.digest not in job.references and _watching(clip)]
+    streams: dict[str, ClipStream | FramesInMemory] = {}
+    if not job.references or len(compared) > OPEN_AHEAD:
+        return streams
+    for task in compared:
+        clip = _ObservedClip(task, _watching(task), None, (), {}, Outcome())
+        with suppress(MediaError, OSError, MemoryError, RuntimeError):  # told when its turn comes
+            streams[task.digest] = stack.enter_context(open_clip(task.clip, limits, wanted=clip.choose))
+    return streams
+
+
+def _watching(task: ClipTask) -> list[ObserverTask]:
+    """The tasks that look at frames; the others read files."""
+    return [todo for todo in task.observers if todo.file is None]
 
 
 def _resource_sentence(error: Exception) -> str:
@@ -102,16 +134,17 @@ def _observe_clip(
     limits: Limits,
     out: Outcome,
     host: HostConnection | None,
+    stream: ClipStream | FramesInMemory | None,
 ) -> None:
     for todo in task.observers:
         if todo.file is not None:
             _import(task, todo, cache, out)
-    watching = [todo for todo in task.observers if todo.file is None]
+    watching = _watching(task)
     if not watching and stored is None:
         return
     clip = _ObservedClip(task, watching, stored, uses, shelves, out)
     opened = time.perf_counter()
-    with open_clip(task.clip, limits, wanted=clip.choose) as stream:
+    with open_clip(task.clip, limits, wanted=clip.choose) if stream is None else stream as stream:
         info: ClipInfo = stream.info
         clip.start(info, host)
         clip.show(stream, set(clip.reference_frames(info.count).tolist()))
@@ -265,31 +298,50 @@ def _require_same(todo: ObserverTask) -> None:
             raise MediaError(f"{path.name}: {CHANGED}")
 
 
-def _reference_uses(job: ObservingJob, limits: Limits) -> dict[str, set[ReferenceUse]]:
+def _reference_uses(
+    job: ObservingJob, limits: Limits, streams: Mapping[str, ClipStream | FramesInMemory]
+) -> dict[str, set[ReferenceUse]]:
     """Who is compared with each reference."""
     ends = {clip.digest for clip in job.clips if clip.clip.count is not None}  # no longer than somebody wanted it
     uses: dict[str, set[ReferenceUse]] = {
-        reference: {("time", 0)} if reference in ends else set() for reference in job.references
+        reference: {ReferenceUse("time", 0)} if reference in ends else set() for reference in job.references
     }
     for clip in job.clips:
+        stream = streams.get(clip.digest)
         rules = {(todo.reference, todo.inputs["align"]) for todo in clip.observers if todo.reference}
         for reference, rule in rules:
-            if reference is not None and reference != clip.digest and reference not in ends:
-                uses[reference].add((rule, 0 if rule in WHOLE else _length(clip, limits)))
+            if reference is None or reference == clip.digest or reference in ends:
+                continue
+            if stream is None:
+                uses[reference].add(ReferenceUse(rule, 0 if rule in WHOLE else _length(clip, limits)))
+            else:
+                uses[reference].add(_exact_use(clip, stream.info, reference, rule))
     return uses
+
+
+def _exact_use(clip: ClipTask, info: ClipInfo, reference: str, rule: str) -> ReferenceUse:
+    """The frames of a clip that its observers compare with a reference."""
+    numbers: set[int] = set()
+    for todo in clip.observers:
+        if todo.reference == reference and todo.inputs["align"] == rule:
+            with suppress(Exception):  # told when the observer starts
+                numbers.update(wanted_frames(todo, info.count, info.fps).tolist())
+    return ReferenceUse(rule, info.count, tuple(sorted(numbers)))
 
 
 def used_frames(use: ReferenceUse, count: int) -> np.ndarray:
     """Numbers of the frames, of `count` in a reference, that a clip is compared with; all where only clocks tell."""
-    rule, length = use
-    if rule in WHOLE:
+    if use.rule == "time" or (use.rule == "auto" and use.compared is None):
         return np.arange(count)
-    if rule == "index":
-        return np.arange(min(length, count))
-    maps = phase_maps(length, count, *read_phase_rule(rule)) if rule.startswith(RULE) else {}
-    return np.unique(
-        np.concatenate([spread_evenly(length, 0, count - 1), *(partners for _, partners in maps.values())])
-    )
+    info = ClipInfo(1, 1, use.length, 1.0, np.zeros(use.length))
+    try:
+        partners_of = partner_numbers(use.rule, info, count, np.zeros(count))
+    except MediaError:  # which is told of the clip
+        return np.arange(0)
+    compared = range(use.length) if use.compared is None else use.compared
+    nothing = np.zeros((1, 1, 3), np.uint8)
+    partners = [number for index in compared for number in partners_of(Frame(index, 0.0, nothing))]
+    return np.unique(np.array(partners, dtype=np.int64))
 
 
 def _length(task: ClipTask, limits: Limits) -> int:
@@ -302,13 +354,19 @@ def _length(task: ClipTask, limits: Limits) -> int:
 
 
 class ReferenceFrames:
-    """Decoded frames of a reference, to be read again in any order: on disk, or where they were in memory anyway."""
+    """Decoded frames of a reference, to be read again in any order: in memory, and the rest on disk.
 
-    def __init__(self, *, on_disk: bool) -> None:
-        # A file without a name: it is gone with this process, however that ends.
-        self.file = tempfile.TemporaryFile(prefix="revisit-") if on_disk else None  # noqa: SIM115
-        self.kept: list[np.ndarray] = []
-        self.seconds: list[float] = []
+    Parameters
+    ----------
+    memory
+        Bytes of frames that may stay in memory; None for all, where they were there anyway.
+    """
+
+    def __init__(self, memory: int | None) -> None:
+        self.memory = memory
+        self.file: Any = None  # of those that found no room
+        self.kept: dict[int, np.ndarray] = {}
+        self.seconds: dict[int, float] = {}
         self.rows: dict[int, int] = {}  # number of a frame -> its place in the file
         self.shape: tuple[int, ...] = ()
         self.info: ClipInfo | None = None
@@ -316,12 +374,16 @@ class ReferenceFrames:
 
     def put(self, frame: Frame) -> None:
         self.shape = frame.rgb.shape
-        self.rows[frame.index] = len(self.seconds)
-        self.seconds.append(frame.time)
+        self.seconds[frame.index] = frame.time
+        if self.memory is None or frame.rgb.nbytes <= self.memory:
+            self.kept[frame.index] = frame.rgb
+            self.memory = None if self.memory is None else self.memory - frame.rgb.nbytes
+            return
         if self.file is None:
-            self.kept.append(frame.rgb)
-        else:
-            self.file.write(np.ascontiguousarray(frame.rgb).data)
+            # A file without a name: it is gone with this process, however that ends.
+            self.file = tempfile.TemporaryFile(prefix="revisit-")  # noqa: SIM115
+        self.rows[frame.index] = len(self.rows)
+        self.file.write(np.ascontiguousarray(frame.rgb).data)
 
     def close(self, info: ClipInfo) -> None:
         if self.file is not None:
@@ -331,17 +393,15 @@ class ReferenceFrames:
     def get(self, index: int) -> Frame:
         """The frame of this number."""
         if self.last is None or self.last.index != index:
-            self.last = self._read(index)
+            self.last = Frame(index, self.seconds[index], self._pixels(index))
         return self.last
 
-    def _read(self, index: int) -> Frame:
-        row = self.rows[index]
-        if self.file is None:
-            return Frame(index, self.seconds[row], self.kept[row])
+    def _pixels(self, index: int) -> np.ndarray:
+        if index in self.kept:
+            return self.kept[index]
         size = int(np.prod(self.shape))
-        self.file.seek(row * size)
-        rgb = np.frombuffer(self.file.read(size), dtype=np.uint8).reshape(self.shape)
-        return Frame(index, self.seconds[row], rgb)
+        self.file.seek(self.rows[index] * size)
+        return np.frombuffer(self.file.read(size), dtype=np.uint8).reshape(self.shape)
 
 
 def _mirror_partners(info: ClipInfo, stored: ReferenceFrames | None) -> PartnersOf:

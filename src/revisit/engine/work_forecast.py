@@ -13,12 +13,14 @@ from revisit.core import OBSERVERS, Clip
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.costs import DECODING, SCORING, Costs, load_costs
 from revisit.engine.jobs import ObserverTask, ObservingJob
+from revisit.engine.observe import KEPT_BYTES, OPEN_AHEAD
 from revisit.engine.plan import Plan
 from revisit.engine.worker_count import observing_workers
 from revisit.engine.worker_processes import network_tasks
 
 START = 2.0  # seconds until the first worker has its libraries
 WORKER_BYTES = 180e6  # of a worker with its decoder, before it holds a frame
+WAITING_BYTES = 50e6  # of a decoder that waits while the reference of its clip is decoded
 MAIN_BYTES = 150e6  # of the process that hands out work
 FRAMES_HELD = 24  # frames of a clip that a worker and its decoder hold at once
 HOST_BYTES = 1.2e9  # of the process that runs networks, before their weights
@@ -86,7 +88,10 @@ def forecast_work(plan: Plan, missing: Sequence[str], cache: EvidenceCache, work
         workers=count,
         processor_seconds=sum(own) + networks + scoring,
         wall_seconds=(busy + scoring / max(count, 1) + START) if clips else scoring,
-        memory=MAIN_BYTES + max(count, 1) * (WORKER_BYTES + FRAMES_HELD * largest) + _network_bytes(tasks),
+        memory=MAIN_BYTES
+        + max(count, 1) * (WORKER_BYTES + FRAMES_HELD * largest)
+        + _kept_bytes(jobs, costs, max(count, 1))
+        + _network_bytes(tasks),
         memory_free=_free_memory(),
         disk=disk,
         disk_free=_free_disk(cache.root),
@@ -116,12 +121,25 @@ def _network_bytes(tasks: Iterable[tuple[Clip, ObserverTask]]) -> float:
 
 def _reference_bytes(jobs: Sequence[ObservingJob], costs: Costs, workers: int) -> float:
     """Decoded frames of the references that so many workers keep on disk at once, at most."""
+    sizes = (max(0.0, _frames_of_references(job, costs) - KEPT_BYTES) for job in jobs)
+    return sum(heapq.nlargest(workers, sizes))
 
-    def frames(job: ObservingJob) -> float:
-        references = [clip.clip for clip in job.clips if clip.digest in job.references]
-        return sum(costs.frames(clip) * (costs.picture(clip) or 0.5) * 1e6 * RGB for clip in references)
 
-    return sum(heapq.nlargest(workers, map(frames, jobs)))
+def _kept_bytes(jobs: Sequence[ObservingJob], costs: Costs, workers: int) -> float:
+    """What workers keep in memory for references at most: their first frames, and decoders of clips that wait."""
+
+    def kept(job: ObservingJob) -> float:
+        waiting = len(job.clips) - len(job.references) if job.references else 0
+        decoders = WAITING_BYTES * waiting if waiting <= OPEN_AHEAD else 0.0
+        return min(_frames_of_references(job, costs), KEPT_BYTES) + decoders
+
+    return sum(heapq.nlargest(workers, map(kept, jobs)))
+
+
+def _frames_of_references(job: ObservingJob, costs: Costs) -> float:
+    """Bytes of all decoded frames of the references of a job."""
+    references = [clip.clip for clip in job.clips if clip.digest in job.references]
+    return sum(costs.frames(clip) * (costs.picture(clip) or 0.5) * 1e6 * RGB for clip in references)
 
 
 def _free_memory() -> float | None:

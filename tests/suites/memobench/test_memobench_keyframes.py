@@ -16,7 +16,7 @@ from revisit.core.phase_pairs import (
     rows_of,
     spread_evenly,
 )
-from revisit.engine.observe import partner_numbers, used_frames
+from revisit.engine.observe import ReferenceUse, partner_numbers, used_frames
 from revisit.suites.memobench.metadata import Marks
 
 
@@ -102,7 +102,11 @@ def test_the_engine_hands_out_every_pair_once_and_keeps_what_it_needs():
     assert found == {(int(a), int(b)) for pairs in maps.values() for a, b in zip(*pairs, strict=True)}
     assert all(partners(frames[k])[0] == maps["all"][1][k] for k in range(81))
     assert all(len(set(partners(frames[k]))) == len(partners(frames[k])) for k in range(81))
-    kept = used_frames((rule, 81), 300)
+    kept = used_frames(ReferenceUse(rule, 81), 300)
     assert {other for _, other in found} == set(kept.tolist()) and len(kept) < 200  # of 300 frames
-    assert used_frames(("index", 5), 3).tolist() == [0, 1, 2] and used_frames(("stretch", 3), 9).tolist() == [0, 4, 8]
-    assert len(used_frames(("time", 3), 9)) == len(used_frames(("auto", 3), 9)) == 9
+    assert used_frames(ReferenceUse("index", 5), 3).tolist() == [0, 1, 2]
+    assert used_frames(ReferenceUse("stretch", 3), 9).tolist() == [0, 4, 8]
+    assert len(used_frames(ReferenceUse("time", 3), 9)) == len(used_frames(ReferenceUse("auto", 3), 9)) == 9
+    assert used_frames(ReferenceUse("auto", 9, (0, 3, 8)), 9).tolist() == [0, 3, 8]
+    assert len(used_frames(ReferenceUse("auto", 8, (0, 3, 7)), 9)) == 0  # refused, which the clip tells
+    assert used_frames(ReferenceUse("index", 9, (0, 3, 8)), 5).tolist() == [0, 3]
