@@ -96,9 +96,14 @@ class Whitening:
         return np.asarray(white, dtype=np.float32).reshape(cells.shape)
 
 
+def corner_of(centre: np.ndarray, rows: int, columns: int) -> tuple[int, int]:
+    """x and y of the first of rows x columns cells around a centre (x, y in cells)."""
+    return round(float(centre[0]) - (columns - 1) / 2), round(float(centre[1]) - (rows - 1) / 2)
+
+
 def cut_out(white: np.ndarray, centre: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """The rows x columns cells around a centre (x, y in cells); zero where the picture ends."""
-    x, y = round(float(centre[0]) - (columns - 1) / 2), round(float(centre[1]) - (rows - 1) / 2)
+    x, y = corner_of(centre, rows, columns)
     out = np.zeros((rows, columns, white.shape[-1]), np.float32)
     top, left = max(0, y), max(0, x)
     piece = white[top : max(top, y + rows), left : max(left, x + columns)]
@@ -112,17 +117,17 @@ def spectrum_of(white: np.ndarray, padded: tuple[int, int]) -> np.ndarray:
     Pictures are small and a good part of them is padding: along lines, a product of matrices takes less time.
     """
     rows, columns = white.shape[:2]
-    half = np.ascontiguousarray(_waves(columns, padded[1])[:, : padded[1] // 2 + 1])
     lines = np.ascontiguousarray(white.transpose(2, 0, 1)).reshape(-1, columns)
-    row_spectrum = (lines @ half.view(np.float32)).view(np.complex64).reshape(CHANNELS, rows, -1)
+    row_spectrum = (lines @ _waves(columns, padded[1])).view(np.complex64).reshape(CHANNELS, rows, -1)
     return np.fft.fft(row_spectrum, padded[0], axis=1).astype(np.complex64, copy=False)
 
 
 @lru_cache(maxsize=32)
 def _waves(count: int, padded: int) -> np.ndarray:
-    """(count, padded) the matrix that transforms so many numbers, padded with zeros."""
+    """The matrix that transforms so many numbers, padded with zeros; of each wave its real part, then its imaginary."""
     turns = np.outer(np.arange(count), np.arange(padded)) % padded / padded
-    return np.exp(-2j * np.pi * turns).astype(np.complex64)
+    waves = np.exp(-2j * np.pi * turns).astype(np.complex64)
+    return np.ascontiguousarray(waves[:, : padded // 2 + 1]).view(np.float32)
 
 
 class CellView:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.observers.grid_descriptors import CHANNELS, DIRECTIONS, cut_out
+from revisit.observers.grid_descriptors import CHANNELS, DIRECTIONS, corner_of, cut_out
+from revisit.observers.pictures import median
 
 LOOKS = slice(DIRECTIONS, CHANNELS)  # strength of edges and colour: what tells a thing from what is around it
 NEIGHBOURS = 3  # cells around the box that a cell of it is compared with
@@ -18,6 +19,7 @@ LEAST_FIGURE = 0.05, 0.2  # mean of the silhouette: nothing stands out; it count
 LEAST_AROUND = 20  # cells around the box from which background can be known
 GRID = 24  # pixels a side that colours are taken from
 BINS = (6, 12, 12)  # of L, a and b
+LAST_BINS, BIN_STEPS = np.array(BINS) - 1, np.array([BINS[1] * BINS[2], BINS[2], 1])  # numbers of bins, and their order
 LOWEST, HIGHEST = np.array([0.0, 68.0, 68.0]), np.array([255.0, 188.0, 188.0])  # of OpenCV's bytes; grey is 128
 
 
@@ -37,18 +39,26 @@ def standing_out(
     inner, outer
         Rows and columns of the box, and of the window around it.
     """
-    marked = np.concatenate([white[..., LOOKS], np.ones((*white.shape[:2], 1), np.float32)], axis=-1)
-    window = cut_out(marked, centre, *outer)
+    looks = white[..., LOOKS]
+    beside = inside_picture(white.shape[:2], centre, *outer)
     top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
-    window[top : top + inner[0], left : left + inner[1], -1] = 0
-    around = window[window[..., -1] > 0][:, :-1]
+    beside[top : top + inner[0], left : left + inner[1]] = False
+    around = cut_out(looks, centre, *outer)[beside]
     if len(around) < LEAST_AROUND:
         return None
-    box = cut_out(marked, centre, *inner)
-    usual = float(np.median(nearest_distances(around, around, 1)))
-    distance = nearest_distances(box[..., :-1].reshape(-1, around.shape[1]), around, 0).reshape(inner)
-    figure = np.clip((distance / max(usual, 1e-6) - BACKGROUND) / (FIGURE - BACKGROUND), 0, 1)
-    return figure.astype(np.float32), box[..., -1] > 0
+    box = cut_out(looks, centre, *inner)
+    usual = median(nearest_distances(around, around, 1))
+    distance = nearest_distances(box.reshape(-1, around.shape[1]), around, 0).reshape(inner)
+    figure = ((distance / max(usual, 1e-6) - BACKGROUND) / (FIGURE - BACKGROUND)).clip(0, 1)
+    return figure.astype(np.float32), inside_picture(white.shape[:2], centre, *inner)
+
+
+def inside_picture(shape: tuple[int, ...], centre: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """(rows, columns) which cells of the window that `cut_out` cuts lie in a picture of so many cells."""
+    x, y = corner_of(centre, rows, columns)
+    inside = np.zeros((rows, columns), bool)
+    inside[max(0, -y) : max(0, shape[0] - y), max(0, -x) : max(0, shape[1] - x)] = True
+    return inside
 
 
 def silhouette(white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]) -> np.ndarray:
@@ -69,9 +79,11 @@ def silhouette(white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], ou
 
 def nearest_distances(rows: np.ndarray, others: np.ndarray, skip: int) -> np.ndarray:
     """(N,) mean distance of each row to the nearest other rows, the `skip` nearest left out (1 for the row itself)."""
-    square = (rows**2).sum(1)[:, None] + (others**2).sum(1)[None] - 2 * rows @ others.T
-    nearest = np.sort(np.maximum(square, 0), axis=1)[:, skip : skip + NEIGHBOURS]
-    return np.asarray(np.sqrt(nearest).mean(axis=1))
+    square = (rows**2).sum(1)[:, None] + (others**2).sum(1)[None]
+    square -= 2 * rows @ others.T
+    square.partition(min(skip + NEIGHBOURS, square.shape[1]) - 1, axis=1)
+    nearest = np.sort(square[:, : skip + NEIGHBOURS], axis=1)[:, skip:]
+    return np.asarray(np.sqrt(np.maximum(nearest, 0)).mean(axis=1))
 
 
 class OwnColours:
@@ -102,12 +114,13 @@ class OwnColours:
 
 def soft_shares(lab: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """(864,) shares of bins of L, a and b; each colour counts in the eight bins around it, the nearer the more."""
-    at = np.clip((lab - LOWEST) / (HIGHEST - LOWEST) * BINS - 0.5, 0, np.array(BINS) - 1)
-    low = np.minimum(at.astype(int), np.array(BINS) - 2)
-    part = at - low
+    at = ((lab - LOWEST) / (HIGHEST - LOWEST) * BINS - 0.5).clip(0, LAST_BINS)
+    low = np.minimum(at.astype(int), LAST_BINS - 1)
+    part = (at - low).T
+    parts = 1 - part, part  # of the lower and of the upper bin
+    place = low @ BIN_STEPS
     shares = np.zeros(int(np.prod(BINS)))
     for corner in np.ndindex(2, 2, 2):
-        share = np.where(corner, part, 1 - part).prod(axis=1) * weights
-        place = np.ravel_multi_index(tuple((low + corner).T), BINS)
-        shares += np.bincount(place, share, len(shares))
+        light, green, blue = (parts[k][channel] for channel, k in enumerate(corner))
+        shares += np.bincount(place + int(BIN_STEPS @ corner), light * green * blue * weights, len(shares))
     return shares

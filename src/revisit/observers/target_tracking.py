@@ -26,6 +26,7 @@ from revisit.observers.grid_descriptors import (
     Whitening,
     Window,
     cells_of,
+    corner_of,
     cut_out,
     halves,
     similarities,
@@ -216,19 +217,23 @@ def motion(
     height, width = before.shape
     size = np.array([width, height])
     start = _lattice(width, height)
-    shift = there[start[:, 1], start[:, 0]]
+    shift = there[4::8, 4::8].reshape(-1, 2)
     end = start + shift
+    inside = (end[:, 0] >= 0) & (end[:, 1] >= 0) & (end[:, 0] < width) & (end[:, 1] < height)
     landed = np.clip(end.round().astype(int), 0, size - 1)
-    error = lengths(*(shift + back[landed[:, 1], landed[:, 0]]).T)
-    change = np.abs(after[landed[:, 1], landed[:, 0]].astype(int) - before[start[:, 1], start[:, 0]])
-    good = (end >= 0).all(1) & (end < size).all(1) & (change < 25)
-    good &= error < np.maximum(1.0, 0.1 * lengths(*shift.T))
+    place = landed[:, 1] * width + landed[:, 0]
+    missed = shift + back.reshape(-1, 2)[place]
+    change = np.abs(after.ravel()[place].astype(int) - before[4::8, 4::8].ravel())
+    good = inside & (change < 25)
+    good &= lengths(missed[:, 0], missed[:, 1]) < np.maximum(1.0, 0.1 * lengths(shift[:, 0], shift[:, 1]))
 
     centre, half = (box[:2] + box[2:]) / 2 * size, (box[2:] - box[:2]) / 2 * size
-    core = in_silhouette((start - centre) / half, figure)
-    around = good & ~(np.abs(start - centre) < 1.2 * half).all(1)
+    apart = start - centre
+    core = in_silhouette(apart / half, figure)
+    near = np.abs(apart) < 1.2 * half
+    around = good & ~(near[:, 0] & near[:, 1])
     matrix = np.eye(2, 3)
-    if around.sum() >= 12:
+    if np.count_nonzero(around) >= 12:
         cv2.setRNGSeed(0)
         source, destination = start[around].astype(np.float32), end[around].astype(np.float32)
         fitted, _ = cv2.estimateAffinePartial2D(source, destination, ransacReprojThreshold=1.5)
@@ -236,17 +241,18 @@ def motion(
     carried = matrix @ np.r_[centre, 1.0] - centre
     growth = float(np.sqrt(abs(np.linalg.det(matrix[:, :2]))))
     trusted = core & good
-    if not lost and trusted.sum() >= max(4, 0.2 * core.sum()):
+    points, points_there = np.count_nonzero(core), np.count_nonzero(trusted)
+    if not lost and points_there >= max(4, 0.2 * points):
         step = _median_point(shift[trusted])
         old, new = (lengths(*(points - _median_point(points)).T) for points in (start[trusted], end[trusted]))
         spread = old > 2
-        growth = median(new[spread] / old[spread]) if spread.sum() > 3 else 1.0
+        growth = median(new[spread] / old[spread]) if np.count_nonzero(spread) > 3 else 1.0
     else:
         step = carried
     return BoxMotion(
         shift=step / size,
         growth=float(np.clip(growth, 0.9, 1.1)),
-        flow=float(trusted.sum() / max(1, core.sum())),
+        flow=float(points_there / max(1, points)),
         camera=float(np.linalg.norm(carried) / width),
     )
 
@@ -256,13 +262,15 @@ def in_silhouette(offset: np.ndarray, figure: np.ndarray | None) -> np.ndarray:
 
     Those of its silhouette; the middle of the box where hardly any point lies in that, or nobody knows it.
     """
-    middle = np.asarray((np.abs(offset) < 0.75).all(1))
+    farther = np.abs(offset).max(axis=1)
+    middle = np.asarray(farther < 0.75)
     if figure is None:
         return middle
-    inside = (np.abs(offset) < 1).all(1)
-    cells = ((np.clip(offset, -0.999, 0.999) + 1) / 2 * figure.shape[::-1]).astype(int)
-    own = inside & (figure[cells[:, 1], cells[:, 0]] >= IN_FIGURE)
-    return own if own.sum() >= FEWEST_POINTS else middle
+    (inside,) = np.nonzero(farther < 1)
+    cells = ((np.clip(offset[inside], -0.999, 0.999) + 1) / 2 * figure.shape[::-1]).astype(int)
+    own = np.zeros(len(offset), bool)
+    own[inside] = figure[cells[:, 1], cells[:, 0]] >= IN_FIGURE
+    return own if np.count_nonzero(own) >= FEWEST_POINTS else middle
 
 
 @lru_cache(maxsize=8)
@@ -315,6 +323,7 @@ class TargetSearch:
         self.start = Spot(np.array([box[0] + box[2], box[1] + box[3]]) / 2, 1.0)
         self.frozen = False
         self._grids: dict[tuple[int, ...], CellGrid] = {}
+        self._standing: dict[tuple[int, ...], float] = {}  # of the present frame
         self.remembered = -np.inf
         self.settled, self.travelled = self.start, 0.0  # where the surroundings were last seen around the target
         shape = np.array([rgb.shape[1], rgb.shape[0]])
@@ -323,6 +332,7 @@ class TargetSearch:
         fitting = TARGET_PX / max(float(np.sqrt(width * height)), 1e-6) * long_side
         self.side = float(np.clip(fitting, 100, SEARCH_SIDE))  # of the picture in which the target has its first size
         self.sizes = [size for size in SIZES if self.side / size <= 1.05 * SEARCH_SIDE]
+        self._size_array = np.array(self.sizes)
         per_cell = self.side / long_side / CELL
         columns, rows = max(3, round(float(width) * per_cell)), max(3, round(float(height) * per_cell))
         self.weight = bell(rows, columns)
@@ -360,6 +370,7 @@ class TargetSearch:
     def look(self, rgb: np.ndarray, expected: Spot) -> Sighting:
         """Where the target, and its place, are in this frame; `expected` is where motion carried it."""
         self.views = self._views(rgb, (self.surroundings.rows, self.surroundings.columns))
+        self._standing.clear()
         trust = np.where(np.arange(len(self.looks)) < EARLY_LOOKS, 1.0, LATE_TRUST).astype(np.float32)
         looks, place_maps = [], []
         for view in self.views:
@@ -408,19 +419,28 @@ class TargetSearch:
 
         0 where the spot is not in the picture, 1 where too little is around it to compare with.
         """
-        level = int(np.argmin(np.abs(np.log(np.array(self.sizes) / spot.scale))))
-        view = self.views[level].white
-        cells = standing_out(view, self._cell(spot.centre, self.views[level]), self.figure.shape, self.ring)
-        if cells is None:
-            return 1.0
-        weight = self.figure * self.weight * cells[1]
-        return float((cells[0] * weight).sum() / max(float((self.figure * self.weight).sum()), 1e-9))
+        level = self._level(spot)
+        centre = self._cell(spot.centre, self.views[level])
+        # The cells that are looked at are whole: spots less than a cell apart are one.
+        key = level, *corner_of(centre, *self.figure.shape), *corner_of(centre, *self.ring)
+        if key not in self._standing:
+            cells = standing_out(self.views[level].white, centre, self.figure.shape, self.ring)
+            if cells is None:
+                self._standing[key] = 1.0
+            else:
+                weight = self.figure * self.weight * cells[1]
+                total = max(float((self.figure * self.weight).sum()), 1e-9)
+                self._standing[key] = float((cells[0] * weight).sum() / total)
+        return self._standing[key]
+
+    def _level(self, spot: Spot) -> int:
+        """The view in which the target at a spot has about its first size."""
+        return int(np.argmin(np.abs(np.log(self._size_array / spot.scale))))
 
     def half_alike(self, spot: Spot) -> float:
         """Best similarity of an upper, lower, left or right half at a spot to the same half of a remembered look."""
         rows, columns = self.weight.shape
-        level = int(np.argmin(np.abs(np.log(np.array(self.sizes) / spot.scale))))
-        view = self.views[level]
+        view = self.views[self._level(spot)]
         centre = self._cell(spot.centre, view)
         if not 0 <= centre[0] < view.white.shape[1] or not 0 <= centre[1] < view.white.shape[0]:
             return -1.0
@@ -496,8 +516,7 @@ class TargetSearch:
         if flow < (0.3 if in_place else 0.6):
             return
         self.remembered = seconds
-        level = int(np.argmin(np.abs(np.log(np.array(self.sizes) / spot.scale))))
-        view = self.views[level]
+        view = self.views[self._level(spot)]
         piece = cut_out(view.white, self._cell(spot.centre, view), *self.weight.shape)
         look = Probe(piece, self.window)
         if self._elsewhere(look, spot) > max(COMMON, self.common + 0.1):
