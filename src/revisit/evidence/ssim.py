@@ -37,6 +37,7 @@ def ssim_map(
     similar *= covariance
     squares += C1
     squares *= variances
-    squares += epsilon
+    if epsilon:
+        squares += epsilon
     similar /= squares
     return similar

@@ -7,6 +7,8 @@ random numbers, and up to about 40 % of the frame may move on its own.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, FrameStream, observer
@@ -63,13 +65,14 @@ def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> tuple[
     dx, dy = (cv2.Sobel(earlier, cv2.CV_32F, *order, ksize=3, scale=0.125) for order in ((1, 0), (0, 1)))
     textured = lengths(dx, dy) > TEXTURED
 
-    ys, xs = np.mgrid[GRID // 2 : height : GRID, GRID // 2 : width : GRID].reshape(2, -1)
+    places = _lattice(width, height)
+    at = slice(GRID // 2, None, GRID), slice(GRID // 2, None, GRID)
+    vectors = flow[at].reshape(-1, 2)
     # A place is as good as the best pixel of its neighbourhood.
-    good = cv2.dilate(textured.astype(np.uint8), np.ones((GRID + 1, GRID + 1), np.uint8))[ys, xs] > 0
-    if good.sum() >= ENOUGH_PLACES:
-        ys, xs = ys[good], xs[good]
-    places = np.stack([xs - (width - 1) / 2, ys - (height - 1) / 2], axis=1) / width
-    vectors = flow[ys, xs].astype(np.float64) / width
+    good = cv2.dilate(textured.view(np.uint8), np.ones((GRID + 1, GRID + 1), np.uint8))[at].ravel() > 0
+    if np.count_nonzero(good) >= ENOUGH_PLACES:
+        places, vectors = places[good], vectors[good]
+    vectors = vectors.astype(np.float64) / width
     shift, log_scale, rotation, residual = fit_similarity(places, vectors)
     thin = slice(None, None, 2), slice(None, None, 2)  # a fourth of the pixels tells medians as well
     medians = median(u[thin]) / width, median(v[thin]) / width
@@ -78,6 +81,13 @@ def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> tuple[
         *shift, log_scale, rotation, float((residual < EXPLAINED).mean()), float(residual.mean()),
         float(error), float(inside.mean()), float(textured.mean()),
     )  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def _lattice(width: int, height: int) -> np.ndarray:
+    """(N, 2) places whose flow enters the fit, from the centre of the frame, in widths."""
+    ys, xs = np.mgrid[GRID // 2 : height : GRID, GRID // 2 : width : GRID].reshape(2, -1)
+    return np.stack([xs - (width - 1) / 2, ys - (height - 1) / 2], axis=1) / width
 
 
 def quantile(values: np.ndarray, share: float) -> float:
@@ -99,10 +109,11 @@ def fit_similarity(places: np.ndarray, vectors: np.ndarray) -> tuple[tuple[float
     p, v = places[:, 0] + 1j * places[:, 1], vectors[:, 0] + 1j * vectors[:, 1]
     turn, shift = 0j, complex(median(vectors[:, 0]), median(vectors[:, 1]))
     residual = np.abs(v - shift)
+    mirrored = p.conj()
     for _ in range(ROUNDS):
         weight = 1 / (1 + (residual / max(1.5 * median(residual), 0.0005)) ** 2)
         # Both equations of least squares. A trace of ridge keeps the answer defined when all places lie on one spot.
-        heavy = weight * p.conj()
+        heavy = weight * mirrored
         a, b, c = float((heavy @ p).real) + 1e-9, complex(heavy.sum()), float(weight.sum()) + 1e-9
         right, sum_v = complex(heavy @ v), complex(weight @ v)
         turn = (c * right - b * sum_v) / (a * c - abs(b) ** 2)

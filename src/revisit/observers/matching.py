@@ -32,6 +32,7 @@ TOLERANCE = 0.04  # of the width: room for parallax and perspective, which a sim
 STRUCTURE_WIDTH = 64
 COARSE = 3  # descriptors keep the waves over their 4 x 4 fields that count less than this: 6 of 16
 LEAST_MATCHES = 8  # pictures of different places agree on 6 at most (see docs/view-gate.md)
+NEAR_ROWS, NEAR_COLUMNS = np.ogrid[-4:5, -5:6]  # shifts that belong to one peak
 LEAST_OVERLAP = 0.25  # below it a correlation of gradients rests on too few cells to mean anything
 
 
@@ -157,8 +158,8 @@ def link(a: Points, b: Points, pairs: np.ndarray | None = None) -> Link:
     inside = mask.ravel() > 0
     x, y = similarity[:, :2] @ a.xy.T + similarity[:, 2:]
     visible = (x >= 0) & (x <= b.size[0]) & (y >= 0) & (y <= b.size[1])
-    with_points = len(set(a.cell[visible].tolist()))
-    confirmed = len(set(a.cell[pairs[inside, 0]].tolist()))
+    with_points = np.count_nonzero(np.bincount(a.cell[visible]))
+    confirmed = np.count_nonzero(np.bincount(a.cell[pairs[inside, 0]]))
     warp = np.eye(3)
     warp[:2] = similarity * [*a.size, 1.0] / np.array(b.size)[:, None]
     return Link(int(inside.sum()), len(pairs), min(confirmed / max(with_points, 1), 1.0), warp)
@@ -221,23 +222,23 @@ def correlate_all(a: Structure, structures: Sequence[Structure]) -> list[tuple[f
     rows, columns = a.shape
     shape = 2 * rows, 2 * columns
     products = np.empty((len(structures), *a.spectrum.shape[1:]), np.complex64)
-    mine = a.spectrum.conj()
+    mine, both = a.spectrum.conj(), np.empty_like(a.spectrum)
     for b, product in zip(structures, products, strict=True):
-        np.multiply(mine, b.spectrum).sum(axis=0, out=product)
+        np.add(*np.multiply(mine, b.spectrum, out=both), out=product)
     plain = np.fft.irfft2(np.conj(products, out=products), shape).astype(np.float32, copy=False)
     root, too_little = _overlaps(rows, columns)
     peaks = []
+    common = np.empty_like(a.strength)
     for b, score in zip(structures, plain, strict=True):
         # strength of b in the common area: b shifted the other way
-        common = a.strength * b.reverse
+        np.multiply(a.strength, b.reverse, out=common)
         np.maximum(common, 1e-3, out=common)
         score *= np.divide(root, common, out=common)
         np.putmask(score, too_little, -1.0)
         y, x = divmod(int(score.argmax()), shape[1])
         peak = float(score[y, x])
-        columns_near = np.arange(x - 5, x + 6) % shape[1]
-        for row in range(y - 4, y + 5):
-            score[row % shape[0], columns_near] = -1.0
+        rows_near, columns_near = (NEAR_ROWS + y) % shape[0], (NEAR_COLUMNS + x) % shape[1]
+        score[rows_near, columns_near] = -1.0
         dy = y if y < rows else y - 2 * rows
         dx = x if x < columns else x - 2 * columns
         peaks.append((peak, peak - float(score.max()), (-dx / columns, -dy / rows)))

@@ -100,7 +100,7 @@ def odometry(clip: ClipInfo) -> FrameStream:
                     row: points_of(picture, frame),
                 }
                 start, now = max((start, now), matched(*described.values()), key=lambda found: len(found[0]))
-            moved = float(np.median(np.hypot(*(now - start).T))) if len(now) else np.inf
+            moved = median(np.hypot(*(now - start).T)) if len(now) else np.inf
             closes = moved > KEY_MOTION * picture.shape[1] or len(now) < max(KEY_SURVIVORS * born, LEAST_TRACKS)
             centre = np.array([picture.shape[1], picture.shape[0]]) / 2
             tracks.append(PointTrack(key, row, start - centre, now - centre, closes))
@@ -213,8 +213,8 @@ def follow(
     landed, status, _ = cv2.calcOpticalFlowPyrLK(a, b, points, carried(points, there, a.shape), **options)
     returned, status_back, _ = cv2.calcOpticalFlowPyrLK(b, a, landed, carried(landed, back, a.shape), **options)
     alive = (status.ravel() > 0) & (status_back.ravel() > 0) & (np.abs(points - returned).max(axis=1) < 0.7)
-    inside = ((landed >= 0) & (landed < (b.shape[1], b.shape[0]))).all(axis=1)
-    return landed, alive & inside
+    x, y = landed[:, 0], landed[:, 1]
+    return landed, alive & (x >= 0) & (y >= 0) & (x < b.shape[1]) & (y < b.shape[0])
 
 
 def carried(points: np.ndarray, flow: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -282,7 +282,7 @@ def field_of_view(tracks: list[PointTrack], width: int) -> tuple[float, bool]:
 
 def telling(tracks: list[PointTrack], width: int) -> list[PointTrack]:
     """At most `MOST_VOTES` tracks, evenly chosen of those that moved enough to tell something of the lens."""
-    motions = [(float(np.median(np.hypot(*(one.end - one.start).T))), one) for one in tracks if len(one.start) >= ASKED]
+    motions = [(median(np.hypot(*(one.end - one.start).T)), one) for one in tracks if len(one.start) >= ASKED]
     fit: list[PointTrack] = []
     for least in SIGHTS:
         if len(fit) < LEAST_VOTES:
@@ -348,7 +348,7 @@ def relative_pose(
     if len(a) < LEAST_TRACKS:
         return None, None, 0
     turn, fits = fit_turn(a, b, tolerance)
-    if fits.mean() > TURN_ONLY or float(np.median(np.hypot(*(b - a).T))) < 0.3 * tolerance:
+    if fits.mean() > TURN_ONLY or median(np.hypot(*(b - a).T)) < 0.3 * tolerance:
         return turn, None, int(fits.sum())
     rays = Rays.of(a, b)
     starts = [(turn, near[1]), near] if near else [(turn, axis) for axis in np.eye(3)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from revisit.core import Batch, observer
 from revisit.evidence.appearance import PictureStatistics
-from revisit.observers.pictures import VIEWED, at_shared_size, lengths
+from revisit.observers.pictures import VIEWED, at_shared_size, lengths, median
 
 ROWS, COLUMNS = 4, 6
 THUMBNAIL = 48, 27  # width and height
@@ -39,17 +39,18 @@ def picture_statistics(frames: Batch) -> PictureStatistics:
         half = _halved(luma)
         fine, middle = gradient(luma), gradient(half)
         logs = [np.log(by_cells(scale) + FLOOR) for scale in (fine, middle)]
-        levels = rgb.astype(np.float32)
-        red, green, blue = cv2.split(rgb)
+        channels = cv2.split(rgb)
+        red, green, blue = channels
         brightest, darkest = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
-        colours = levels[..., 0] - levels[..., 1], (levels[..., 0] + levels[..., 1]) / 2 - levels[..., 2]
+        red, green, blue = (channel.astype(np.float32) for channel in channels)
+        colours = red - green, (red + green) / 2 - blue
         fine_colour = sum(np.abs(one - cv2.GaussianBlur(one, (5, 5), SOFTENED)) for one in colours)
         detail.append((logs[0] + logs[1]) / 2)
         light.append(by_cells(luma))
         chroma.append(np.log(by_cells((brightest - darkest).astype(np.float32)) + CHROMA_FLOOR))
-        speckle = float(np.median(np.log(by_cells(fine_colour) + FLOOR) - logs[0]))
+        speckle = median(np.log(by_cells(fine_colour) + FLOOR) - logs[0])
         density = evenness(gradient(_halved(colours[0])) + gradient(_halved(colours[1])))
-        whole.append((speckle, coherence(half), density, edge_sharpness(luma)))
+        whole.append((speckle, coherence(half), density, edge_sharpness(luma, fine)))
         thumbnails.append(cv2.resize(luma, THUMBNAIL, interpolation=cv2.INTER_AREA).round().astype(np.uint8))
     table = np.array(whole, np.float32).reshape(-1, 4)
     cells = (-1, ROWS, COLUMNS)
@@ -68,8 +69,10 @@ def picture_statistics(frames: Batch) -> PictureStatistics:
 
 def gradient(picture: np.ndarray) -> np.ndarray:
     """Length of the gradient at each pixel, by differences from the pixels to the left and above; 0 at these edges."""
-    dx, dy = np.zeros_like(picture), np.zeros_like(picture)
-    dx[:, 1:], dy[1:] = np.diff(picture, axis=1), np.diff(picture, axis=0)
+    dx, dy = np.empty_like(picture), np.empty_like(picture)
+    dx[:, :1], dy[:1] = 0, 0
+    np.subtract(picture[:, 1:], picture[:, :-1], out=dx[:, 1:])
+    np.subtract(picture[1:], picture[:-1], out=dy[1:])
     return np.asarray(lengths(dx, dy))
 
 
@@ -95,8 +98,10 @@ def evenness(strength: np.ndarray) -> float:
     return float(strength.mean()) ** 2 / (float((strength * strength).mean()) + 1.0)
 
 
-def edge_sharpness(luma: np.ndarray) -> float:
+def edge_sharpness(luma: np.ndarray, fine_gradient: np.ndarray) -> float:
     """Median of fine over coarse gradient on the strongest edges; nan where there are none.
+
+    `fine_gradient` is the gradient of the picture.
 
     The gradient of a sharp edge, per pixel, is about the same at a quarter of the size; that of a soft one is up to
     four times as large there, for the step is the same and has fewer pixels.
@@ -107,7 +112,7 @@ def edge_sharpness(luma: np.ndarray) -> float:
     if not height or not width:
         return float("nan")
     even = luma[:height, :width]
-    steep = gradient(even)
+    steep = fine_gradient[:height, :width]
     columns = np.maximum.reduce([steep[:, k::BLOCK] for k in range(BLOCK)])
     blocks = np.maximum.reduce([columns[k::BLOCK] for k in range(BLOCK)])
     around = np.ones((3, 3), np.uint8)
@@ -116,7 +121,7 @@ def edge_sharpness(luma: np.ndarray) -> float:
     strong = coarse >= max(float(np.quantile(coarse, 1 - STRONG_SHARE)), STRONG_LEVELS)
     if int(strong.sum()) < LEAST_EDGES:
         return float("nan")
-    return float(np.median(fine[strong] / coarse[strong]))
+    return median(fine[strong] / coarse[strong])
 
 
 def _halved(picture: np.ndarray) -> np.ndarray:

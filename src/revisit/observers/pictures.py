@@ -149,16 +149,28 @@ def flow_from(maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, floa
 
 
 def follow(flow: np.ndarray, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`later` as seen from the earlier frame, and which pixels of that stay inside: later[x + flow(x)].
+    """`later` as seen from the earlier frame, and which pixels of that stay inside: later[x + flow(x)]."""
+    at, inside = destinations(flow)
+    return sampled(later, at), inside
+
+
+def destinations(flow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the flow carries each pixel, x and y, and whether that is inside.
 
     Half a pixel of slack keeps the outermost rows inside when the flow there is not exactly 0.
     """
     import cv2
 
     height, width = flow.shape[:2]
-    at = flow + _places(width, height)
-    inside = cv2.inRange(at, (-0.5, -0.5), (width - 0.5, height - 0.5)) > 0
-    return np.asarray(cv2.remap(later, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)), inside
+    at = flow + places(width, height)
+    return at, cv2.inRange(at, (-0.5, -0.5), (width - 0.5, height - 0.5)) > 0
+
+
+def sampled(picture: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """A picture at these places, by bilinear interpolation; beyond its border as at its border."""
+    import cv2
+
+    return np.asarray(cv2.remap(picture, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
 
 
 def in_groups(size: int, see: Callable[[list[Frame]], None]) -> Generator[None, Frame | None, None]:
@@ -174,8 +186,8 @@ def in_groups(size: int, see: Callable[[list[Frame]], None]) -> Generator[None, 
 
 
 @lru_cache(maxsize=8)
-def _places(width: int, height: int) -> np.ndarray:
-    """(height, width, 2) x and y of every pixel."""
+def places(width: int, height: int) -> np.ndarray:
+    """(height, width, 2) x and y of every pixel; not to be written to."""
     return np.stack(np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)), axis=2)
 
 

@@ -19,7 +19,7 @@ from revisit.core import ClipInfo, PairStream, observer, per_second
 from revisit.evidence.pictures import pack_jpegs
 from revisit.evidence.reference_alignment import Departures
 from revisit.observers.matching import Structure, correlate, structure
-from revisit.observers.pictures import at_shared_size, fitted, flow_from, flow_maker, gray, lengths, small
+from revisit.observers.pictures import at_shared_size, fitted, flow_from, flow_maker, gray, lengths, places, small
 
 LONG_SIDE = 192
 AT_MOST = 33
@@ -188,24 +188,28 @@ def join_from(maker: Any, a: AlignedPicture, b: AlignedPicture, start: tuple[flo
     out = there[y, x]
     moved = a.points + out
     missed = out + cv2.remap(back, moved[:, None], None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)[:, 0]
-    inside = ((moved >= 0) & (moved <= (width - 1, height - 1))).all(axis=1)
-    good = inside & (np.hypot(missed[:, 0], missed[:, 1]) < TOLERANCE)
-    if good.sum() < LEAST_POINTS:
+    good = in_picture(moved, width, height) & (np.hypot(missed[:, 0], missed[:, 1]) < TOLERANCE)
+    count = np.count_nonzero(good)
+    if count < LEAST_POINTS:
         return APART
     cv2.setRNGSeed(0)
-    some = np.flatnonzero(good)[:: max(1, int(good.sum()) // ENOUGH_POINTS)]
+    some = np.flatnonzero(good)[:: max(1, count // ENOUGH_POINTS)]
     warp, agrees = cv2.findHomography(
         a.points[some], moved[some], cv2.RANSAC, TOLERANCE, maxIters=TRIALS, confidence=0.99
     )
     if warp is None or agrees is None or not plausible(warp, width, height):
         return APART
     landed = cv2.perspectiveTransform(a.points[None], warp)[0]
-    common = ((landed >= 0) & (landed <= (width - 1, height - 1))).all(axis=1)
-    if common.sum() < max(LEAST_POINTS, LEAST_OVERLAP * len(a.points)):
+    common = np.count_nonzero(in_picture(landed, width, height))
+    if common < max(LEAST_POINTS, LEAST_OVERLAP * len(a.points)):
         return APART
-    return Join(
-        np.asarray(warp, dtype=np.float64), min(1.0, float(agrees.mean()) * float(good.sum()) / float(common.sum()))
-    )
+    return Join(np.asarray(warp, dtype=np.float64), min(1.0, float(agrees.mean()) * float(count) / float(common)))
+
+
+def in_picture(points: np.ndarray, width: int, height: int) -> np.ndarray:
+    """(n,) which points (n, 2) lie on pixels of a picture or between them."""
+    x, y = points[:, 0], points[:, 1]
+    return np.asarray((x >= 0) & (y >= 0) & (x <= width - 1) & (y <= height - 1))
 
 
 def plausible(warp: np.ndarray, width: int, height: int) -> bool:
@@ -226,13 +230,12 @@ def lay(maker: Any, mine: AlignedPicture, true: AlignedPicture, offset: Join) ->
     height, width = true.gray.shape
     if offset.share == 0:
         return mine.rgb, np.ones((height, width), bool)
-    grid = np.mgrid[:height, :width][::-1].transpose(1, 2, 0).astype(np.float32)
-    at = cv2.perspectiveTransform(grid.reshape(1, -1, 2), np.linalg.inv(offset.warp)).reshape(height, width, 2)
+    grid, back = places(width, height), np.linalg.inv(offset.warp)
+    at = cv2.perspectiveTransform(grid.reshape(1, -1, 2), back).reshape(height, width, 2)
     over = cv2.remap(mine.gray, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     residual = flow_from(maker, true.gray, over)
     sigma = SMOOTH * max(height, width)
-    at = cv2.perspectiveTransform(
-        (grid + cv2.GaussianBlur(residual, (0, 0), sigma)).reshape(1, -1, 2), np.linalg.inv(offset.warp)
-    ).reshape(height, width, 2)
-    reached = ((at >= -0.5) & (at <= (width - 0.5, height - 0.5))).all(axis=2)
+    smooth = cv2.GaussianBlur(residual, (0, 0), sigma)
+    at = cv2.perspectiveTransform((grid + smooth).reshape(1, -1, 2), back).reshape(height, width, 2)
+    reached = cv2.inRange(at, (-0.5, -0.5), (width - 0.5, height - 0.5)) > 0
     return cv2.remap(mine.rgb, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), reached
