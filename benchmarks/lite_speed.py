@@ -11,8 +11,9 @@ the clip that differ in their last bytes only, so that what is made once per ref
     python benchmarks/lite_speed.py --command DATA --before OLD/src [--rounds 3]
 
 The whole command, `revisit eval` with its report, in both versions in turn: seconds of the processor of all processes
-on six real clips with reference and target, then the share of each part on eight clips. DATA has `memobench/videos` and
-`memobench_more`. benchmarks/lite_speed.json has the outcome, from which docs/make_speed.py writes docs/speed.md.
+on six real clips with reference and target, then the share of each part on eight clips. Both run from byte code, as
+installed packages do. DATA has `memobench/videos` and `memobench_more`. benchmarks/lite_speed.json has the outcome,
+from which docs/make_speed.py writes docs/speed.md.
 """
 
 from __future__ import annotations
@@ -202,11 +203,22 @@ def real_manifest(data: Path, clips: dict[str, tuple[str, ...]], path: Path) -> 
     return path
 
 
+def installed(source: Path, folder: Path) -> dict[str, str]:
+    """The environment of a version that runs as if it were installed: from byte code, and with an empty cache."""
+    others = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    code = folder.parent / f"byte-code-{source.parent.name}"
+    env = {**others, "PYTHONPATH": str(source), "PYTHONPYCACHEPREFIX": str(code), "REVISIT_DEVICE": "cpu"}
+    if not code.exists():
+        subprocess.run([sys.executable, "-m", "compileall", "-q", str(source)], env=env, check=True)
+        subprocess.run([sys.executable, "-m", "revisit", "list", "metrics"], env=env, check=True, capture_output=True)
+    return {**env, "REVISIT_CACHE": str(folder / "cache")}
+
+
 def command_seconds(source: Path, manifest: Path, folder: Path, *flags: str) -> float:
     """Seconds of the processor of `revisit eval` with an empty cache, all processes together."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "revisit", "eval", str(manifest), "--set", "lite", "--root", "/", "--quiet"]
-    env = {**os.environ, "PYTHONPATH": str(source), "REVISIT_CACHE": str(folder / "cache"), "REVISIT_DEVICE": "cpu"}
+    env = installed(source, folder)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [*command, "--out", str(folder / "run"), "--workers", "2", *flags], env=env, capture_output=True, check=False
     )
@@ -218,9 +230,8 @@ def command_seconds(source: Path, manifest: Path, folder: Path, *flags: str) -> 
 
 def command_shares(manifest: Path, folder: Path) -> Cost:
     """Seconds of each part of a run of this version, two workers; `rest` is what no part was charged with."""
-    env = {**os.environ, "PYTHONPATH": str(THIS), "REVISIT_CACHE": str(folder / "cache"), "REVISIT_DEVICE": "cpu"}
     command = [sys.executable, __file__, "--apart", str(folder / "run"), str(manifest)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=installed(THIS, folder), capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])
     spent: Cost = json.loads(done.stdout.splitlines()[-1])

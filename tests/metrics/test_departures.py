@@ -320,3 +320,16 @@ def test_numbers_agree_with_other_implementations():
     moved[:2, 2] = np.array([0.5, 0.5]) - linear @ [0.5, 0.5] + [0.08, -0.02]
     expected = [0.08, -0.02 * aspect, 0.5 * np.log(zoom), 0.5 * angle]
     assert step_vectors(moved[None], aspect)[0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_blobs_are_the_connected_parts_of_a_mask():
+    rng = np.random.default_rng(3)
+    for rows, columns, softness in ((40, 60, 1.5), (61, 33, 0.4), (1, 50, 1.0), (30, 1, 0.5)):
+        noise = cv2.GaussianBlur(rng.random((rows, columns)), (0, 0), softness)
+        mask = noise > np.median(noise)
+        count, label = cv2.connectedComponents(mask.astype(np.uint8), connectivity=4)
+        parts = [label == k for k in range(1, count)]
+        expected = sorted((part.sum() for part in parts if part.sum() >= 3), reverse=True)
+        found = blobs(mask, 3)
+        assert [blob.sum() for blob in found] == expected
+        assert all(any((blob == part).all() for part in parts) for blob in found)

@@ -28,6 +28,7 @@ from revisit.core import Metric, Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats, PatchFeatures, StyleStats
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.views import ViewRelations
+from revisit.metrics.answers import keep_last
 from revisit.metrics.appearance import style_table
 from revisit.metrics.drift import NOTICED
 from revisit.metrics.frame_index import nearest_rows
@@ -49,7 +50,8 @@ class DriftSignal:
     name: str
     title: str
     needs: tuple[type, ...]
-    distances: Callable[..., tuple[np.ndarray, np.ndarray]]  # frame numbers, and (N, N), nan where unknown
+    # frame numbers, those of the last kind of evidence, and (N, N), nan where unknown
+    distances: Callable[..., tuple[np.ndarray, np.ndarray]]
     half: float
     responds_to: tuple[str, ...]
     blind_to: tuple[str, ...]
@@ -71,6 +73,7 @@ def look_distances(lab: LabStats, style: StyleStats) -> tuple[np.ndarray, np.nda
     return style.index, np.abs(rows[:, None] - rows[None]).mean(axis=2)
 
 
+@keep_last  # the slope and the half-life ask for them
 def place_distances(relations: ViewRelations) -> tuple[np.ndarray, np.ndarray]:
     """Share of the earlier view that is outside the later one."""
     count = len(relations.index)
@@ -115,11 +118,18 @@ def overlap(warp: np.ndarray) -> np.ndarray:
         slope = warp[..., row, 0, None].astype(float)
         start = warp[..., row, 1, None] * y + warp[..., row, 2, None]
         level = np.abs(slope) < 1e-9
-        ends = np.stack([-start, 1 - start]) / np.where(level, 1.0, slope)
-        inside = (start >= 0) & (start <= 1)
-        low = np.maximum(low, np.where(level, np.where(inside, 0.0, 1.0), ends.min(axis=0)))
-        high = np.minimum(high, np.where(level, np.where(inside, 1.0, 0.0), ends.max(axis=0)))
-    return np.asarray(np.clip(high - low, 0, None).mean(axis=-1))
+        one_end, other_end = -start, 1 - start
+        slope = np.where(level, 1.0, slope)
+        one_end /= slope
+        other_end /= slope
+        flat = level[..., 0]
+        inside = (start[flat] >= 0) & (start[flat] <= 1)
+        first, last = np.minimum(one_end, other_end), np.maximum(one_end, other_end)
+        first[flat], last[flat] = np.where(inside, 0.0, 1.0), np.where(inside, 1.0, 0.0)
+        np.maximum(low, first, out=low)
+        np.minimum(high, last, out=high)
+    high -= low
+    return np.asarray(np.maximum(high, 0, out=high).mean(axis=-1))
 
 
 SIGNALS = (
@@ -153,13 +163,14 @@ def drift_curve(
     signal: DriftSignal, frames: FrameFacts, evidence: tuple[Any, ...], least: float
 ) -> DriftCurve | Unscored:
     """The curves of a clip."""
-    index, apart = signal.distances(*evidence)
-    if not len(index) or not len(frames.index):
+    index = evidence[-1].index
+    if not all(len(one.index) for one in (frames, *evidence)):
         return Unscored("too_short", "no frame was sampled")
     seconds = np.asarray(frames.time[nearest_rows(frames.index, index)], dtype=float)
     lasting = float(seconds[-1] - seconds[0])
     if lasting < least or len(index) < LEAST_FRAMES:
         return Unscored("too_short", f"drift is asked of clips of {least:g} s or more; this one has {lasting:.1f} s")
+    _, apart = signal.distances(*evidence)
     earlier, later = np.triu_indices(len(index), 1)
     gap, distance = (seconds[later] - seconds[earlier]), apart[earlier, later]
     known = np.isfinite(distance)

@@ -157,26 +157,40 @@ def apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """(H, W) CIELAB distance of each pixel, the smallest over shifts of a pixel, so that a fine edge may be off."""
     best = np.full(a.shape[:2], np.inf, np.float32)
     for shift in NEIGHBOURS:
-        difference = np.roll(b, shift, axis=(0, 1)) - a
-        best = np.minimum(best, channel_sum(difference * difference))
+        difference = np.roll(b, shift, axis=(0, 1))
+        difference -= a
+        difference *= difference
+        np.minimum(best, channel_sum(difference), out=best)
     return np.sqrt(best, out=best)
 
 
 def blobs(mask: np.ndarray, least: int) -> list[np.ndarray]:
     """Connected parts of a mask with at least so many pixels, largest first."""
     label = np.where(mask, np.arange(1, mask.size + 1).reshape(mask.shape), 0)
+    across, down = _run_starts(mask), _run_starts(mask.T)
     while True:
-        around = np.pad(label, 1)
-        highest = np.max(
-            [around[1:-1, 1:-1], around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:]], 0
-        )
-        spread = np.where(mask, highest, 0)
+        # every pixel takes the highest number of its row's run, then of its column's
+        spread = _highest_of_runs(_highest_of_runs(label, across).T, down).T
         if (spread == label).all():
             break
         label = spread
     names, counts = np.unique(label[mask], return_counts=True)
     order = np.argsort(-counts, kind="stable")
     return [label == names[k] for k in order if counts[k] >= least]
+
+
+def _run_starts(mask: np.ndarray) -> np.ndarray:
+    """Where runs of equal values begin in a mask, read row by row; each row begins one."""
+    begins = np.ones(mask.shape, bool)
+    begins[:, 1:] = mask[:, 1:] != mask[:, :-1]
+    return np.flatnonzero(begins)
+
+
+def _highest_of_runs(label: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The numbers of a picture, each replaced by the highest of its run."""
+    flat = label.ravel()
+    highest = np.maximum.reduceat(flat, starts)
+    return np.repeat(highest, np.diff(starts, append=flat.size)).reshape(label.shape)
 
 
 def step_vectors(warps: np.ndarray, aspect: float) -> np.ndarray:

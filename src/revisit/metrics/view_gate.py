@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -43,19 +43,28 @@ VISIBLE, AWAY, RETURNED, UNKNOWN = 0, 1, 2, -1
 
 def visible_area(warp: np.ndarray, cells: int = GRID) -> tuple[np.ndarray, np.ndarray]:
     """(share of the area inside the other frame, widest strip along one side outside it) under warps (..., 3, 3)."""
+    moved = np.asarray(warp, float) @ _grid(cells)
+    u, v, depth = moved[..., 0, :], moved[..., 1, :], moved[..., 2, :]
+    if not (depth == 1).all():  # of a similarity they all are
+        safe = np.where(np.abs(depth) < 1e-9, 1e-9, depth)
+        u, v = u / safe, v / safe
+    inside = (u >= 0) & (u <= 1) & (v >= 0) & (v <= 1) & (depth > 0)
+    grid = inside.reshape(*inside.shape[:-1], cells, cells).astype(np.float32)
+    ones = np.ones(cells, np.float32)
+    strips = []
+    per_column, per_row = ones @ grid, grid @ ones  # whole numbers
+    for counts in (per_column, per_row):  # a line is lost when all but a rest of it is outside
+        outside = counts.astype(float) / cells < 0.1
+        strips += [np.cumprod(outside, axis=-1).sum(axis=-1), np.cumprod(outside[..., ::-1], axis=-1).sum(axis=-1)]
+    return per_row.astype(float).sum(axis=-1) / cells**2, np.max(strips, axis=0) / cells
+
+
+@lru_cache(maxsize=2)
+def _grid(cells: int) -> np.ndarray:
+    """(3, cells * cells) homogeneous positions of the middles of so many cells a side, row by row."""
     at = (np.arange(cells) + 0.5) / cells
     x, y = (g.ravel() for g in np.meshgrid(at, at))
-    moved = np.asarray(warp, float) @ np.stack([x, y, np.ones_like(x)])
-    depth = moved[..., 2, :]
-    safe = np.where(np.abs(depth) < 1e-9, 1e-9, depth)
-    u, v = moved[..., 0, :] / safe, moved[..., 1, :] / safe
-    inside = (u >= 0) & (u <= 1) & (v >= 0) & (v <= 1) & (depth > 0)
-    grid = inside.reshape(*inside.shape[:-1], cells, cells)
-    strips = []
-    for axis in (-2, -1):  # columns, then rows: a line is lost when all but a rest of it is outside
-        outside = grid.mean(axis=axis) < 0.1
-        strips += [np.cumprod(outside, axis=-1).sum(axis=-1), np.cumprod(outside[..., ::-1], axis=-1).sum(axis=-1)]
-    return inside.mean(axis=-1), np.max(strips, axis=0) / cells
+    return np.stack([x, y, np.ones_like(x)])
 
 
 @derived(makes=ViewRelations, needs=(ViewLinks,), version=1)
