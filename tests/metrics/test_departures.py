@@ -14,7 +14,7 @@ from revisit.core import DERIVED, METRICS, Case, Clip, InvalidEvidence, Score, T
 from revisit.evidence.frames import CasePhases
 from revisit.evidence.reference_alignment import Departures
 from revisit.metrics.appearance_difference import cut_away, unsteady_light
-from revisit.metrics.overlay import blobs, lab_of, light_between, step_vectors, warped
+from revisit.metrics.overlay import blobs, grown, lab_of, light_between, step_vectors, warped
 from revisit.metrics.target_difference import unlikeness
 from revisit.observers import reference_alignment
 from revisit.observers.cuts import cut_signal
@@ -333,3 +333,12 @@ def test_blobs_are_the_connected_parts_of_a_mask():
         found = blobs(mask, 3)
         assert [blob.sum() for blob in found] == expected
         assert all(any((blob == part).all() for part in parts) for blob in found)
+
+
+@pytest.mark.parametrize("reach", [1, 3, 4])
+def test_grown_masks_are_those_of_a_dilation(reach):
+    rng = np.random.default_rng(reach)
+    for shape in ((40, 60), (2, 30), (25, 1)):
+        mask = rng.random(shape) < 0.05
+        square = np.ones((2 * reach + 1, 2 * reach + 1), np.uint8)
+        assert (grown(mask, reach) == (cv2.dilate(mask.astype(np.uint8), square) > 0)).all()

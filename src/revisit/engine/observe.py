@@ -76,7 +76,7 @@ def observe(
     broken: dict[str, str] = {}
     with single_threaded_libraries(), ExitStack() as stack:
         shelves: dict[str, ReferenceFrames] = {}
-        streams = _open_ahead(job, limits, stack)
+        streams = _open_ahead(job, limits, stack) if host is None else {}  # beside a GPU, workers are many
         uses = _reference_uses(job, limits, streams)
         room = KEPT_BYTES // max(len(job.references), 1)
         for clip in job.clips:

@@ -93,7 +93,15 @@ def row_medians(values: np.ndarray) -> np.ndarray:
 
 def grown(mask: np.ndarray, reach: int) -> np.ndarray:
     """The mask with so many pixels more on all sides."""
-    return np.asarray(blurred(mask, reach) > 0.5 / (2 * reach + 1) ** 2)
+    across = mask.copy()
+    for step in range(1, reach + 1):
+        across[:, step:] |= mask[:, :-step]
+        across[:, :-step] |= mask[:, step:]
+    both = across.copy()
+    for step in range(1, reach + 1):
+        both[step:] |= across[:-step]
+        both[:-step] |= across[step:]
+    return both
 
 
 def warped(picture: np.ndarray, warp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

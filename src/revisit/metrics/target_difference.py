@@ -16,7 +16,7 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.reference_alignment import Overlay, TargetFacts
-from revisit.metrics.overlay import CHANGED, apart, grown
+from revisit.metrics.overlay import CHANGED, apart, channel_sum, grown
 
 FAMILY = "target_departure"  # the group of these metrics, by which users name it
 
@@ -155,11 +155,14 @@ def _elsewhere(
     stands = float((np.minimum(((truth - hole) ** 2).sum(axis=-1), LARGEST**2))[own].sum())
     # more like the target than the truth there, and like it at all
     gain = np.minimum(in_truth - in_clip, stands - in_clip) / max(stands, 1e-6)
-    y, x = (np.fft.fftfreq(n, 1 / n).astype(int) for n in gain.shape)
-    near = (np.abs(y)[:, None] <= reach[0]) & (np.abs(x)[None] <= reach[1])
     rows, columns = np.nonzero(own)
-    inside = (rows.min() + y >= 0) & (rows.max() + y < height), (columns.min() + x >= 0) & (columns.max() + x < width)
-    gain = np.where(near & inside[0][:, None] & inside[1][None], gain, -1.0)
+    # a shift and the one a whole picture less have one place in the tables, and the target fits in after one at most
+    y, x = (
+        np.where(places.max() + np.arange(n) < n, np.arange(n), np.arange(n) - n)
+        for places, n in ((rows, height), (columns, width))
+    )
+    fits = (rows.min() + y >= 0) & (np.abs(y) <= reach[0]), (columns.min() + x >= 0) & (np.abs(x) <= reach[1])
+    gain = np.where(fits[0][:, None] & fits[1][None], gain, -1.0)
     at = np.unravel_index(int(gain.argmax()), gain.shape)
     old = place_of(was)[0] - centre if moved else np.zeros(2)
     return {
@@ -173,19 +176,17 @@ def _elsewhere(
 
 
 def unlikeness(pictures: Sequence[np.ndarray], source: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
-    """(2H, 2W) for each picture: squared difference of the source's masked pixels, for each shift (wrapping around)."""
-    height, width = own.shape
-    shape = (2 * height, 2 * width)
-    mask = np.conj(np.fft.rfft2(own.astype(float), shape))
-    colours = [np.conj(np.fft.rfft2(np.where(own, source[..., k], 0.0).astype(float), shape)) for k in range(3)]
+    """(H, W) for each picture: squared difference of the source's masked pixels, for each shift (wrapping around)."""
+    mask = np.conj(np.fft.rfft2(own.astype(float)))
+    colours = [np.conj(np.fft.rfft2(np.where(own, source[..., k], 0.0).astype(float))) for k in range(3)]
     total = float((source[own] ** 2).sum())
     tables = []
     for picture in pictures:
-        power = np.fft.irfft2(np.fft.rfft2((picture.astype(float) ** 2).sum(axis=-1), shape) * mask, shape)
-        cross = np.zeros(shape)
+        # sum of (picture - source)^2 over the mask, by the spectra of its three terms
+        spectrum = np.fft.rfft2(channel_sum(np.square(picture, dtype=float))) * mask
         for channel, mine in enumerate(colours):
-            cross += np.fft.irfft2(np.fft.rfft2(picture[..., channel].astype(float), shape) * mine, shape)
-        tables.append(np.asarray(np.maximum(power - 2 * cross + total, 0)))
+            spectrum -= 2 * np.fft.rfft2(picture[..., channel].astype(float)) * mine
+        tables.append(np.asarray(np.maximum(np.fft.irfft2(spectrum, own.shape) + total, 0)))
     return tables
 
 

@@ -41,6 +41,14 @@ STEP_OF_LEFT = 0.05  # or that of leaving a twentieth
 VISIBLE, AWAY, RETURNED, UNKNOWN = 0, 1, 2, -1
 
 
+@lru_cache(maxsize=2)
+def _grid(cells: int) -> np.ndarray:
+    """(3, cells * cells) homogeneous positions of the middles of so many cells a side, row by row."""
+    at = (np.arange(cells) + 0.5) / cells
+    x, y = (g.ravel() for g in np.meshgrid(at, at))
+    return np.stack([x, y, np.ones_like(x)])
+
+
 def visible_area(warp: np.ndarray, cells: int = GRID) -> tuple[np.ndarray, np.ndarray]:
     """(share of the area inside the other frame, widest strip along one side outside it) under warps (..., 3, 3)."""
     moved = np.asarray(warp, float) @ _grid(cells)
@@ -57,14 +65,6 @@ def visible_area(warp: np.ndarray, cells: int = GRID) -> tuple[np.ndarray, np.nd
         outside = counts.astype(float) / cells < 0.1
         strips += [np.cumprod(outside, axis=-1).sum(axis=-1), np.cumprod(outside[..., ::-1], axis=-1).sum(axis=-1)]
     return per_row.astype(float).sum(axis=-1) / cells**2, np.max(strips, axis=0) / cells
-
-
-@lru_cache(maxsize=2)
-def _grid(cells: int) -> np.ndarray:
-    """(3, cells * cells) homogeneous positions of the middles of so many cells a side, row by row."""
-    at = (np.arange(cells) + 0.5) / cells
-    x, y = (g.ravel() for g in np.meshgrid(at, at))
-    return np.stack([x, y, np.ones_like(x)])
 
 
 @derived(makes=ViewRelations, needs=(ViewLinks,), version=1)
