@@ -43,9 +43,8 @@ def lab_of(rgb: np.ndarray) -> np.ndarray:
     )
     xyz = linear @ to_xyz.T / np.array([0.950456, 1.0, 1.088754], np.float32)
     f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
-    return np.stack(
-        [116 * f[..., 1] - 16, 500 * (f[..., 0] - f[..., 1]), 200 * (f[..., 1] - f[..., 2])], axis=-1
-    ).astype(np.float32)
+    x, y, z = np.ascontiguousarray(np.moveaxis(f, -1, 0))
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1).astype(np.float32, copy=False)
 
 
 def blurred(picture: np.ndarray, reach: int = BLUR) -> np.ndarray:
@@ -59,7 +58,11 @@ def averaged(picture: np.ndarray, reach: int) -> np.ndarray:
     rows, columns = (np.clip(np.arange(-reach - 1, n + reach), 0, n - 1) for n in picture.shape[:2])
     padded = np.asarray(picture, np.float64).take(rows, axis=0).take(columns, axis=1)
     sums = padded.cumsum(axis=0, out=padded).cumsum(axis=1, out=padded)
-    return np.asarray((sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]) / side**2)
+    means = sums[side:, side:] - sums[:-side, side:]
+    means -= sums[side:, :-side]
+    means += sums[:-side, :-side]
+    means /= side**2
+    return means
 
 
 def channel_sum(picture: np.ndarray) -> np.ndarray:
@@ -164,11 +167,11 @@ def light_between(picture: np.ndarray, truth: np.ndarray, valid: np.ndarray) -> 
 def apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """(H, W) CIELAB distance of each pixel, the smallest over shifts of a pixel, so that a fine edge may be off."""
     best = np.full(a.shape[:2], np.inf, np.float32)
+    a, b = (np.ascontiguousarray(picture.transpose(2, 0, 1)) for picture in (a, b))  # sums over channels are then quick
     for shift in NEIGHBOURS:
-        difference = np.roll(b, shift, axis=(0, 1))
-        difference -= a
+        difference = np.roll(b, shift, axis=(1, 2)) - a
         difference *= difference
-        np.minimum(best, channel_sum(difference), out=best)
+        np.minimum(best, difference[0] + difference[1] + difference[2], out=best)
     return np.sqrt(best, out=best)
 
 
