@@ -43,8 +43,9 @@ def lab_of(rgb: np.ndarray) -> np.ndarray:
     )
     xyz = linear @ to_xyz.T / np.array([0.950456, 1.0, 1.088754], np.float32)
     f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
-    x, y, z = np.ascontiguousarray(np.moveaxis(f, -1, 0))
-    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1).astype(np.float32, copy=False)
+    return np.stack(
+        [116 * f[..., 1] - 16, 500 * (f[..., 0] - f[..., 1]), 200 * (f[..., 1] - f[..., 2])], axis=-1
+    ).astype(np.float32)
 
 
 def blurred(picture: np.ndarray, reach: int = BLUR) -> np.ndarray:
@@ -55,8 +56,13 @@ def blurred(picture: np.ndarray, reach: int = BLUR) -> np.ndarray:
 def averaged(picture: np.ndarray, reach: int) -> np.ndarray:
     """(H, W, ...) the mean of the square of so many pixels on each side, as floats."""
     side = 2 * reach + 1
-    rows, columns = (np.clip(np.arange(-reach - 1, n + reach), 0, n - 1) for n in picture.shape[:2])
-    padded = np.asarray(picture, np.float64).take(rows, axis=0).take(columns, axis=1)
+    (height, width), before = picture.shape[:2], reach + 1
+    padded = np.empty((height + side, width + side, *picture.shape[2:]))  # with its border repeated on all sides
+    inner = slice(before, before + width)
+    padded[before : before + height, inner] = picture
+    padded[:before, inner], padded[before + height :, inner] = picture[0], picture[-1]
+    padded[:, :before] = padded[:, before : before + 1]
+    padded[:, before + width :] = padded[:, before + width - 1 : before + width]
     sums = padded.cumsum(axis=0, out=padded).cumsum(axis=1, out=padded)
     means = sums[side:, side:] - sums[:-side, side:]
     means -= sums[side:, :-side]
