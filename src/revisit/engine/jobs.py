@@ -18,7 +18,6 @@ import msgspec
 import numpy as np
 
 from revisit.core import OBSERVERS, Clip, Observer, RevisitError
-from revisit.results.file_types import Details
 
 
 class ObserverTask(msgspec.Struct, frozen=True):
@@ -27,8 +26,8 @@ class ObserverTask(msgspec.Struct, frozen=True):
     key: str
     observer: str
     module: str  # imported in the worker, so that plugins are found there too
-    params: Details
-    inputs: Details = msgspec.field(default_factory=dict)
+    params: Mapping[str, Any]
+    inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     reference: str | None = None  # digest of the other clip, for observers of pairs
     file: Path | None = None  # what an importer reads, instead of frames
     files: Mapping[Path, str] = msgspec.field(

@@ -22,7 +22,6 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from revisit import weights
 from revisit.core import ClipInfo, Frame, RevisitError
 from revisit.core.observer import PreparedFrame, prepare_frame
 from revisit.engine.jobs import ObserverTask, observer_of
@@ -62,8 +61,11 @@ def runs_at_host(task: ObserverTask) -> bool:
     One that follows pairs of frames through a clip stays with the worker, which has them in their own sizes.
     """
     observer = observer_of(task)
-    follows_pairs = observer.pairs and observer.kind != "frame"
-    return not follows_pairs and "torch" in weights.needs(observer.weights)
+    if not observer.weights or (observer.pairs and observer.kind != "frame"):
+        return False
+    from revisit import weights  # which few workers need
+
+    return "torch" in weights.needs(observer.weights)
 
 
 class HostError(RevisitError):
