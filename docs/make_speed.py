@@ -33,7 +33,7 @@ PARTS = {  # of shares.py -> as the page calls them
     "plan": "plan",
     "summary": "summary",
     "page": "report",
-    "rest": "all else: frames of references kept on disk, the run's files, processes",
+    "rest": "all else: the run's files, processes",
 }
 
 

@@ -107,7 +107,9 @@ def _open_ahead(job: ObservingJob, limits: Limits, stack: ExitStack) -> dict[str
     for task in compared:
         clip = _ObservedClip(task, _watching(task), None, (), {}, Outcome())
         with suppress(MediaError, OSError, MemoryError, RuntimeError):  # told when its turn comes
-            streams[task.digest] = stack.enter_context(open_clip(task.clip, limits, wanted=clip.choose))
+            stream = open_clip(task.clip, limits, wanted=clip.choose)
+            stack.callback(stream.__exit__)
+            streams[task.digest] = stream
     return streams
 
 

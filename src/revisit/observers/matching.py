@@ -158,8 +158,8 @@ def link(a: Points, b: Points, pairs: np.ndarray | None = None) -> Link:
     inside = mask.ravel() > 0
     x, y = similarity[:, :2] @ a.xy.T + similarity[:, 2:]
     visible = (x >= 0) & (x <= b.size[0]) & (y >= 0) & (y <= b.size[1])
-    with_points = np.count_nonzero(np.bincount(a.cell[visible]))
-    confirmed = np.count_nonzero(np.bincount(a.cell[pairs[inside, 0]]))
+    with_points = int(np.count_nonzero(np.bincount(a.cell[visible])))
+    confirmed = int(np.count_nonzero(np.bincount(a.cell[pairs[inside, 0]])))
     warp = np.eye(3)
     warp[:2] = similarity * [*a.size, 1.0] / np.array(b.size)[:, None]
     return Link(int(inside.sum()), len(pairs), min(confirmed / max(with_points, 1), 1.0), warp)
@@ -224,7 +224,8 @@ def correlate_all(a: Structure, structures: Sequence[Structure]) -> list[tuple[f
     products = np.empty((len(structures), *a.spectrum.shape[1:]), np.complex64)
     mine, both = a.spectrum.conj(), np.empty_like(a.spectrum)
     for b, product in zip(structures, products, strict=True):
-        np.add(*np.multiply(mine, b.spectrum, out=both), out=product)
+        np.multiply(mine, b.spectrum, out=both)
+        np.add(both[0], both[1], out=product)
     plain = np.fft.irfft2(np.conj(products, out=products), shape).astype(np.float32, copy=False)
     root, too_little = _overlaps(rows, columns)
     peaks = []

@@ -81,8 +81,10 @@ def patch_tokens(rgb: np.ndarray) -> np.ndarray:
     per_pixel = LONG_SIDE / max(height, width) / PATCH
     rows, columns = max(1, round(height * per_pixel)), max(1, round(width * per_pixel))
     size = columns * PATCH, rows * PATCH
-    lab = cv2.cvtColor(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA).astype(np.float32) / 255, cv2.COLOR_RGB2LAB)
-    cells = gradient_cells(lab[:, :, 0] / 100)
+    levels = cv2.resize(rgb, size, interpolation=cv2.INTER_AREA).astype(np.float32)
+    levels /= 255
+    lab = cv2.cvtColor(levels, cv2.COLOR_RGB2LAB)
+    cells = gradient_cells(cv2.extractChannel(lab, 0) / 100)
     around = np.pad(cells, ((1, 1), (1, 1), (0, 0)), mode="edge")
     # Means of 2 x 2 cells around every corner between cells: the cells of the wider window.
     wider = (around[:-1, :-1] + around[1:, :-1] + around[:-1, 1:] + around[1:, 1:]) / 4
@@ -103,12 +105,18 @@ def gradient_cells(luma: np.ndarray) -> np.ndarray:
     length = np.sqrt(dx * dx + dy * dy) + 1e-6
     size = luma.shape[1] // CELL, luma.shape[0] // CELL
     maps: list[np.ndarray] = [luma] * ORIENTATIONS
+    derivative, energy = np.empty_like(dx), np.empty_like(dx)
     for k in range(ORIENTATIONS // 2):
         angle = 2 * np.pi * k / ORIENTATIONS
-        derivative = dx * np.float32(np.cos(angle)) + dy * np.float32(np.sin(angle))
-        energy = derivative * np.abs(derivative) / length
-        maps[k] = cv2.resize(np.maximum(energy, 0), size, interpolation=cv2.INTER_AREA)
-        maps[k + ORIENTATIONS // 2] = cv2.resize(np.maximum(-energy, 0), size, interpolation=cv2.INTER_AREA)
+        np.multiply(dx, np.float32(np.cos(angle)), out=derivative)
+        derivative += np.multiply(dy, np.float32(np.sin(angle)), out=energy)
+        np.abs(derivative, out=energy)
+        energy *= derivative
+        energy /= length
+        one_way = np.maximum(energy, 0, out=derivative)
+        maps[k] = cv2.resize(one_way, size, interpolation=cv2.INTER_AREA)
+        other_way = np.maximum(np.negative(energy, out=energy), 0, out=energy)
+        maps[k + ORIENTATIONS // 2] = cv2.resize(other_way, size, interpolation=cv2.INTER_AREA)
     return np.stack(maps, axis=2)
 
 

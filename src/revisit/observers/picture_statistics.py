@@ -98,10 +98,10 @@ def evenness(strength: np.ndarray) -> float:
     return float(strength.mean()) ** 2 / (float((strength * strength).mean()) + 1.0)
 
 
-def edge_sharpness(luma: np.ndarray, fine_gradient: np.ndarray) -> float:
+def edge_sharpness(luma: np.ndarray, fine_gradient: np.ndarray | None = None) -> float:
     """Median of fine over coarse gradient on the strongest edges; nan where there are none.
 
-    `fine_gradient` is the gradient of the picture.
+    `fine_gradient` is the gradient of the picture, where somebody has it already.
 
     The gradient of a sharp edge, per pixel, is about the same at a quarter of the size; that of a soft one is up to
     four times as large there, for the step is the same and has fewer pixels.
@@ -112,7 +112,7 @@ def edge_sharpness(luma: np.ndarray, fine_gradient: np.ndarray) -> float:
     if not height or not width:
         return float("nan")
     even = luma[:height, :width]
-    steep = fine_gradient[:height, :width]
+    steep = (gradient(luma) if fine_gradient is None else fine_gradient)[:height, :width]
     columns = np.maximum.reduce([steep[:, k::BLOCK] for k in range(BLOCK)])
     blocks = np.maximum.reduce([columns[k::BLOCK] for k in range(BLOCK)])
     around = np.ones((3, 3), np.uint8)

@@ -201,5 +201,7 @@ def median(values: np.ndarray) -> float:
 
 
 def lengths(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Lengths of vectors; the last bit of cv2.magnitude depends on where in memory its input lies."""
-    return np.sqrt(u * u + v * v)
+    """Lengths of vectors of floats; the last bit of cv2.magnitude depends on where in memory its input lies."""
+    squares = u * u
+    squares += v * v
+    return np.sqrt(squares, out=squares)

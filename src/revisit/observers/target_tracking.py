@@ -241,8 +241,8 @@ def motion(
     carried = matrix @ np.r_[centre, 1.0] - centre
     growth = float(np.sqrt(abs(np.linalg.det(matrix[:, :2]))))
     trusted = core & good
-    points, points_there = np.count_nonzero(core), np.count_nonzero(trusted)
-    if not lost and points_there >= max(4, 0.2 * points):
+    of_target, of_trusted = int(np.count_nonzero(core)), int(np.count_nonzero(trusted))
+    if not lost and of_trusted >= max(4, 0.2 * of_target):
         step = _median_point(shift[trusted])
         old, new = (lengths(*(points - _median_point(points)).T) for points in (start[trusted], end[trusted]))
         spread = old > 2
@@ -252,7 +252,7 @@ def motion(
     return BoxMotion(
         shift=step / size,
         growth=float(np.clip(growth, 0.9, 1.1)),
-        flow=float(points_there / max(1, points)),
+        flow=of_trusted / max(1, of_target),
         camera=float(np.linalg.norm(carried) / width),
     )
 
