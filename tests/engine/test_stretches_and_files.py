@@ -230,9 +230,12 @@ def test_references_give_the_same_however_many_clips_are_opened_before(make_clip
     clips = [Clip(make_clip(tmp_path / f"{k}.mp4", count=25, seed=k)) for k in range(2)]
     kept: list[int] = []
     put = observing.ReferenceFrames.put
-    monkeypatch.setattr(
-        observing.ReferenceFrames, "put", lambda self, frame: (kept.append(frame.index), put(self, frame))
-    )
+
+    def counted(self, frame):
+        kept.append(frame.index)
+        put(self, frame)
+
+    monkeypatch.setattr(observing.ReferenceFrames, "put", counted)
     outcomes, counts = [], []
     for ahead in (0, 4):
         monkeypatch.setattr(observing, "OPEN_AHEAD", ahead)
