@@ -19,10 +19,12 @@ from which docs/make_speed.py writes docs/speed.md.
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import platform
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -205,13 +207,11 @@ def real_manifest(data: Path, clips: dict[str, tuple[str, ...]], path: Path) -> 
 
 def installed(source: Path, folder: Path) -> dict[str, str]:
     """The environment of a version that runs as if it were installed: from byte code, and with an empty cache."""
-    others = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    code = folder.parent / f"byte-code-{source.parent.name}"
-    env = {**others, "PYTHONPATH": str(source), "PYTHONPYCACHEPREFIX": str(code), "REVISIT_DEVICE": "cpu"}
-    if not code.exists():
-        subprocess.run([sys.executable, "-m", "compileall", "-q", str(source)], env=env, check=True)
-        subprocess.run([sys.executable, "-m", "revisit", "list", "metrics"], env=env, check=True, capture_output=True)
-    return {**env, "REVISIT_CACHE": str(folder / "cache")}
+    copy = folder.parent / f"installed{str(source).replace(os.sep, '-')}"
+    if not copy.exists():
+        shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        compileall.compile_dir(copy, quiet=1)
+    return {**os.environ, "PYTHONPATH": str(copy), "REVISIT_CACHE": str(folder / "cache"), "REVISIT_DEVICE": "cpu"}
 
 
 def command_seconds(source: Path, manifest: Path, folder: Path, *flags: str) -> float:
