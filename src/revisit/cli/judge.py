@@ -55,11 +55,11 @@ def ask(
     json: bool = typer.Option(False, "--json", help="Print the answer as JSON, with the raw reply and its cost."),
 ) -> None:
     """Ask one question about one clip."""
-    from revisit.judges.labels import schema_of
+    from revisit.judges.labels import schema_of_form
     from revisit.judges.questions import Question
 
     with asker_of(judge) as asker:
-        answer = asker.ask(look_at(clip, frames), [Question("asked", question, schema_of(form))])[0]
+        answer = asker.ask(look_at(clip, frames), [Question("asked", question, schema_of_form(form))])[0]
     if json:
         console.data(answer.as_json())
     elif answer.status == "answered":

@@ -163,11 +163,11 @@ def verify(
     """Compare installed weights with their digests."""
     from revisit.weights.directories import root
     from revisit.weights.lock import entries
-    from revisit.weights.verify import on_this_machine
+    from revisit.weights.verify import installed_ids
     from revisit.weights.verify import verify as check
 
     selected = bool(ids or observer_set or suite or metric)
-    names = select_ids(ids, observer_set, suite, metric, everything=False) if selected else on_this_machine()
+    names = select_ids(ids, observer_set, suite, metric, everything=False) if selected else installed_ids()
     results = [check(name) for name in names]
     if json:
         console.data([result.__dict__ for result in results])

@@ -144,7 +144,7 @@ class Job:
                 "prompt": self.prompt,
                 "segments": [vars(segment) for segment in self.segments],
                 "image": _absolute(image),
-                "context": _stretch(self.context),
+                "context": _context_json(self.context),
                 "source_video": _absolute(self.source_video),
             },
             "control": {"script": self.camera, "actions": [dict(row) for row in self.actions], **control},
@@ -287,5 +287,5 @@ def _absolute(path: Path | None) -> str | None:
     return None if path is None else str(path.absolute())
 
 
-def _stretch(clip: Clip | None) -> ContextJson | None:
+def _context_json(clip: Clip | None) -> ContextJson | None:
     return None if clip is None else {"video": str(clip.path.absolute()), "start": clip.start, "frames": clip.count}

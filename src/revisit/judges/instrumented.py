@@ -8,8 +8,8 @@ unanswered.
 
 It answers what `Question.about` asks under `ask` (with `negate` for the opposite): hidden, returned, spatial, state,
 in_view. It knows the questions of descriptions by their wording, and those of a benchmark where that registers, beside
-its questions, how a story answers them (`knows`), so that every judged metric can be exercised end to end on clips
-whose truth is known.
+its questions, how a story answers them (`register_story_answers`), so that every judged metric can be exercised end to
+end on clips whose truth is known.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ class SceneDescription:
 
     @cached_property
     def thumbs(self) -> np.ndarray:
-        return np.stack([thumb(view) for view in self.views])
+        return np.stack([thumbnail(view) for view in self.views])
 
     @cached_property
     def outlines(self) -> np.ndarray:
         """(states, views, h, w): where the target in each state changes the picture."""
         pairs = [zip(state, self.views, strict=True) for state in self.pictures]
-        return np.stack([[_differs(picture, view) > NOISE for picture, view in pair] for pair in pairs])
+        return np.stack([[_grey_difference(picture, view) > NOISE for picture, view in pair] for pair in pairs])
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -104,7 +104,7 @@ class SceneDescription:
 
     def find(self, picture: np.ndarray) -> tuple[int, float]:
         """The view that looks most like a picture, and how unlike it is: the median difference in grey levels."""
-        small = thumb(_resize(picture, self.views.shape[1:3]))
+        small = thumbnail(_resize(picture, self.views.shape[1:3]))
         unlike = np.median(np.abs(self.thumbs - small).mean(axis=3), axis=(1, 2))
         best = int(np.argmin(unlike))
         return best, float(unlike[best])
@@ -116,7 +116,7 @@ class SceneDescription:
             return None
         frame, empty = _resize(picture, self.views.shape[1:3]), self.views[view]
         place_seen = bool(self.sizes[0, view] >= LEAST)
-        foreign = _largest(_differs(frame, empty) > NOISE)
+        foreign = _large_components(_grey_difference(frame, empty) > NOISE)
         if self.lit[view] < DARK or foreign.mean() < LEAST:
             return FrameReading(time, False, place_seen, False)
         well = bool(foreign.mean() >= WHOLE * self.usual)
@@ -143,10 +143,10 @@ class SceneDescription:
 
     def _elsewhere(self, frame: np.ndarray, view: int, foreign: np.ndarray) -> int:
         """The state that a target in an unknown place looks like, by its colours and its size."""
-        colours, size = _colours(frame, foreign), foreign.sum()
+        colours, size = _colour_histogram(frame, foreign), foreign.sum()
         likeness = []
         for picture, outline in zip(self.pictures[:, view], self.outlines[:, view], strict=True):
-            common = float(np.minimum(colours, _colours(picture, outline)).sum())
+            common = float(np.minimum(colours, _colour_histogram(picture, outline)).sum())
             likeness.append(common * min(size, outline.sum()) / max(size, outline.sum()))
         best = int(np.argmax(likeness))
         return best if likeness[best] >= ALIKE else ELSEWHERE
@@ -295,8 +295,8 @@ class InstrumentedJudge:
             (name for name in COLOURS if f"filled with the colour {name} from edge to edge" in question.text), ""
         )
         if colour:
-            return word(plain_colour(pictures[-1]) == colour)
-        tell = answering(question, self.scenes)
+            return yes_or_no(uniform_colour(pictures[-1]) == colour)
+        tell = find_story_answer(question, self.scenes)
         story = self._story(frames, pictures, question) if tell is not None else None
         return tell(story) if tell is not None and story is not None and len(story.known) >= 2 else ""
 
@@ -312,13 +312,13 @@ class InstrumentedJudge:
         for some in (candidates, self.scenes):
             key = frames.digest, ",".join(scene.name for scene in some)
             if some and key not in self._stories:
-                self._stories[key] = _story_of(some, pictures, frames.times)
+                self._stories[key] = _read_story(some, pictures, frames.times)
             if some and self._stories[key] is not None:
                 return self._stories[key]
         return None
 
 
-def _story_of(
+def _read_story(
     scenes: Sequence[SceneDescription], pictures: Sequence[np.ndarray], times: Sequence[float]
 ) -> ClipStory | None:
     """The story of the scene that looks most like the pictures; None where none does."""
@@ -330,22 +330,22 @@ def _story_of(
 
 
 # Given a question: how a story answers it, in the form that the question wants; None where it is not known.
-Knowing = Callable[[Question], "Answering | None"]
-Answering = Callable[[ClipStory], str]
-KNOWN_QUESTIONS: Registry[Knowing] = Registry("kind of question that a story answers")
+StoryAnswerLookup = Callable[[Question], "StoryAnswer | None"]
+StoryAnswer = Callable[[ClipStory], str]
+KNOWN_QUESTIONS: Registry[StoryAnswerLookup] = Registry("kind of question that a story answers")
 
 
-def knows(id: str) -> Callable[[Knowing], Knowing]:
+def register_story_answers(id: str) -> Callable[[StoryAnswerLookup], StoryAnswerLookup]:
     """Register how the questions of a benchmark are answered from what a clip shows."""
 
-    def register(fn: Knowing) -> Knowing:
+    def register(fn: StoryAnswerLookup) -> StoryAnswerLookup:
         KNOWN_QUESTIONS.add(id, fn)
         return fn
 
     return register
 
 
-def answering(question: Question, scenes: Sequence[SceneDescription]) -> Answering | None:
+def find_story_answer(question: Question, scenes: Sequence[SceneDescription]) -> StoryAnswer | None:
     """How a story answers a question; None where this judge does not know."""
     of_scenes = (scene.questions[question.text] for scene in scenes if question.text in scene.questions)
     if "ask" in question.about:
@@ -353,7 +353,7 @@ def answering(question: Question, scenes: Sequence[SceneDescription]) -> Answeri
     else:
         ask, negate = next(of_scenes, ("", False))
     if ask in FACTS:
-        return lambda story: word(FACTS[ask](story) != negate)
+        return lambda story: yes_or_no(FACTS[ask](story) != negate)
     return next((answer for lookup in KNOWN_QUESTIONS.values() if (answer := lookup(question)) is not None), None)
 
 
@@ -388,14 +388,14 @@ def read_scene(path: Path) -> SceneDescription:
     )
 
 
-def plain_colour(picture: np.ndarray) -> str:
+def uniform_colour(picture: np.ndarray) -> str:
     """The name of the one colour that fills a picture; "" where it is not plain."""
     if picture.std(axis=(0, 1)).max() > 6:
         return ""
     return min(COLOURS, key=lambda name: float(np.abs(picture.mean(axis=(0, 1)) - COLOURS[name]).sum()))
 
 
-def thumb(picture: np.ndarray) -> np.ndarray:
+def thumbnail(picture: np.ndarray) -> np.ndarray:
     """A picture at an eighth of its size, as float."""
     import cv2
 
@@ -411,7 +411,7 @@ def _resize(picture: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     return np.asarray(cv2.resize(picture, size[::-1], interpolation=cv2.INTER_AREA))
 
 
-def _differs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _grey_difference(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """By how many grey levels two pictures differ around each pixel, in the colour in which they differ most.
 
     Both are smoothed first: compression moves colours by a pixel or two, which is not a difference.
@@ -422,7 +422,7 @@ def _differs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.asarray(np.abs(one - other).max(axis=2))
 
 
-def _largest(mask: np.ndarray) -> np.ndarray:
+def _large_components(mask: np.ndarray) -> np.ndarray:
     """The pieces of a mask that are at least half as large as the largest one."""
     import cv2
 
@@ -439,7 +439,7 @@ def _explained_share(frame: np.ndarray, empty: np.ndarray, picture: np.ndarray, 
     return float(1 - remaining / max(total, 1e-6))
 
 
-def _colours(picture: np.ndarray, where: np.ndarray) -> np.ndarray:
+def _colour_histogram(picture: np.ndarray, where: np.ndarray) -> np.ndarray:
     """How often each of 384 colours occurs in a part of a picture."""
     import cv2
 
@@ -449,7 +449,7 @@ def _colours(picture: np.ndarray, where: np.ndarray) -> np.ndarray:
     return np.asarray(counts / max(counts.sum(), 1))
 
 
-def word(yes: bool) -> str:
+def yes_or_no(yes: bool) -> str:
     """Yes or no."""
     return "yes" if yes else "no"
 

@@ -30,14 +30,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from revisit.core import MissingPrerequisite, RevisitError
-from revisit.judges.budget import words_of
-from revisit.judges.patches import FILES, PatchRule, cut, processor_file, read_rule
+from revisit.judges.budget import expected_answer_tokens
+from revisit.judges.patches import FILES, PatchRule, cut_patches, processor_file, read_rule
 from revisit.judges.pictures import decode_jpeg
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.protocol import CUT_OFF, Frames, Judge, Refused, Reply, Stopped, Usage
 from revisit.judges.questions import Question, YesNo
 from revisit.judges.replies import AROUND_TOKEN
-from revisit.judges.wording import RULES, after, before, fingerprint
+from revisit.judges.wording import RULES, fingerprint, frames_intro, question_prompt
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -121,7 +121,7 @@ class LocalJudge:
 
         if any(question.rules for question in questions):
             raise Refused("this judge answers questions about frames; name a server that writes text")
-        prompts = [after(question, note) for question, note in zip(questions, notes, strict=True)]
+        prompts = [question_prompt(question, note) for question, note in zip(questions, notes, strict=True)]
         plain = [k for k, question in enumerate(questions) if isinstance(question.schema, YesNo)]
         replies: dict[int, Reply] = {}
         with self._lock, torch.inference_mode():
@@ -130,7 +130,7 @@ class LocalJudge:
             for k, turn, word in zip(plain, turns, self._after_prefix(frames, turns), strict=True):
                 replies[k] = self._yes_no(word, len(turn))
             for k in set(range(len(questions))) - set(plain):
-                room = (16 + 3 * words_of(questions[k].schema)) * (4 if notes[k] else 1)
+                room = (16 + 3 * expected_answer_tokens(questions[k].schema)) * (4 if notes[k] else 1)
                 replies[k] = self._write(frames, model.turn(prompts[k]), room)
         # One pass over a batch is one call.
         return [replace(replies[k], usage=replace(replies[k].usage, calls=int(k == 0))) for k in range(len(questions))]
@@ -158,7 +158,7 @@ class LocalJudge:
         cache, length, place = self._prefix(frames)
         ids, output = turn, list[int]()
         while len(output) < room:
-            places = _words(place, len(ids))
+            places = _word_positions(place, len(ids))
             length, place = length + len(ids), place + len(ids)
             out = model.run([ids], places, [[1] * length], past_key_values=cache, use_cache=True)
             ids = [int(out.logits[0, -1].argmax())]
@@ -182,7 +182,7 @@ class LocalJudge:
         # Padding lies behind the words, where no word looks.
         ids = [turn + [model.pad] * (longest - len(turn)) for turn in turns]
         mask = [[1] * (length + len(turn)) + [0] * (longest - len(turn)) for turn in turns]
-        out = model.run(ids, _words(place, longest, len(turns)), mask, past_key_values=cache, use_cache=True)
+        out = model.run(ids, _word_positions(place, longest, len(turns)), mask, past_key_values=cache, use_cache=True)
         values = [_log_softmax(out.logits[k, len(turn) - 1]) for k, turn in enumerate(turns)]
 
         def go_on(step: int, tokens: list[int]) -> list[int]:
@@ -201,7 +201,9 @@ class LocalJudge:
         ids = prompt.ids + turn
 
         def next_token() -> Any:
-            places = np.concatenate([prompt.places[:, None], _words(prompt.next, len(ids) - len(prompt.ids))], axis=2)
+            places = np.concatenate(
+                [prompt.places[:, None], _word_positions(prompt.next, len(ids) - len(prompt.ids))], axis=2
+            )
             return _log_softmax(model.run([ids], places, [[1] * len(ids)], **model.pixels(prompt)).logits[0, -1])
 
         def go_on(step: int, tokens: list[int]) -> list[int]:
@@ -290,8 +292,8 @@ class _Loaded:
         head = [start, *self.text(f"system\n{RULES}"), end, *self.text("\n"), start, *self.text("user\n")]
         if not frames.jpegs:
             raise Refused("a local judge needs at least one frame")
-        patches, grid = cut([decode_jpeg(jpeg) for jpeg in frames.jpegs], self.rule)
-        ids, places = [*head, *self.text(before(frames.times)), self.special["picture"]], []
+        patches, grid = cut_patches([decode_jpeg(jpeg) for jpeg in frames.jpegs], self.rule)
+        ids, places = [*head, *self.text(frames_intro(frames.times)), self.special["picture"]], []
         places.append(np.broadcast_to(np.arange(len(ids)), (3, len(ids))))
         place = len(ids)
         for number, (_, rows, columns) in enumerate(grid // (1, self.rule.merge, self.rule.merge)):
@@ -404,7 +406,7 @@ def _as_list(value: int | Sequence[int] | None) -> list[int]:
     return [] if value is None else [value] if isinstance(value, int) else list(value)
 
 
-def _words(place: int, count: int, rows: int = 1) -> np.ndarray:
+def _word_positions(place: int, count: int, rows: int = 1) -> np.ndarray:
     """Places (3, rows, count) of words, one after the other."""
     return np.tile(np.arange(place, place + count), (3, rows, 1))
 

@@ -128,7 +128,7 @@ class Album:
         place = self.cache / key[:2]
         with replacing(place / f"{key}.png") as temporary:
             temporary.write_bytes(picture.png)
-        write_text(place / f"{key}.json", json.dumps(_drawing(key, facts, request, picture), ensure_ascii=False))
+        write_text(place / f"{key}.json", json.dumps(_drawing_record(key, facts, request, picture), ensure_ascii=False))
 
     def put(self, key: str, facts: Facts, request: ImageRequest, picture: Picture) -> Path:
         """Write a picture into the folder, with its line in drawings.jsonl."""
@@ -136,7 +136,7 @@ class Album:
         with replacing(file) as temporary:
             temporary.write_bytes(picture.png)
         line = {
-            **_drawing(key, facts, request, picture),
+            **_drawing_record(key, facts, request, picture),
             "id": request.id,
             "file": file.name,
             "sha256": file_digest(file),
@@ -247,7 +247,7 @@ class _Worker:
             self.spending.settle(picture)
 
 
-def _drawing(key: str, facts: Facts, request: ImageRequest, picture: Picture) -> Drawing:
+def _drawing_record(key: str, facts: Facts, request: ImageRequest, picture: Picture) -> Drawing:
     """What is kept of a picture besides its pixels."""
     return {
         "key": key, "prompt": request.prompt, "size": list(request.size), "number": request.number,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from revisit.core import Clip, MediaError, RevisitError, UsageError
 from revisit.evidence.answers import NO, UNANSWERED, YES, BankQuestion, question_number
-from revisit.judges.banks import bank_questions, verdict
+from revisit.judges.banks import bank_questions, yes_no_code
 from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames
 from revisit.media.text_files import csv_rows, csv_text
@@ -170,7 +170,7 @@ def judge_questions(
     for question, answer in zip(questions, asker.ask(frames, bank_questions(questions, hint_text(hint))), strict=True):
         if answer.status == "failed":
             raise RevisitError(f"question {question.id} could not be asked: {answer.reason}")
-        if (code := verdict(answer)) != UNANSWERED:
+        if (code := yes_no_code(answer)) != UNANSWERED:
             passes = code == (YES if question.positive else NO)
             judgements.append(
                 Judgement(question, code, passes, "" if answer.p_yes is None else f"p_yes {answer.p_yes:.3f}")

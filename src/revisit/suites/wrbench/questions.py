@@ -24,13 +24,13 @@ from revisit.judges.banks import (
     bank_evidence,
     bank_questions,
     fill_template,
-    judge_of,
+    judge_name,
     number_questions,
     package_bank,
-    problems,
     right_answer,
+    unanswered_sentences,
 )
-from revisit.judges.instrumented import ELSEWHERE, Answering, ClipStory, knows, word
+from revisit.judges.instrumented import ELSEWHERE, ClipStory, StoryAnswer, register_story_answers, yes_or_no
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import JsonObject, Many, Question, Schema, Text, YesNo
 from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers, regime
@@ -100,9 +100,9 @@ def judgeability(
         second_seconds=second,
         second_spatial=spatial,
         second_state=state,
-        judge=judge_of(answers),
+        judge=judge_name(answers),
         frames=frames.digest,
-        problems=problems(["the first look", "the second look"][: len(answers)], answers),
+        problems=unanswered_sentences(["the first look", "the second look"][: len(answers)], answers),
     )
 
 
@@ -188,12 +188,12 @@ def _seconds(answer: JudgeAnswer) -> np.ndarray:
     return np.array(answers, np.int8)
 
 
-@knows("wrbench")
-def simulated_answer(question: Question) -> Answering | None:
+@register_story_answers("wrbench")
+def simulated_answer(question: Question) -> StoryAnswer | None:
     """How a rendered story answers probes and looks."""
     probe = next((one for one in PROBES if question.text.endswith(one.text)), None)
     if probe is not None:
-        return lambda story: word(TRUTHS[probe.dimension](story) == probe.positive)
+        return lambda story: yes_or_no(TRUTHS[probe.dimension](story) == probe.positive)
     return (lambda story: _judgeable(story, question)) if question.id.startswith("judgeability.") else None
 
 
@@ -216,10 +216,10 @@ def _judgeable(story: ClipStory, question: Question) -> str:
     for second in range(many.at_least):
         inside = [reading for reading in story.known if second <= reading.time < second + 1]
         near = min(story.known, key=lambda reading: abs(reading.time - second - 0.5))
-        seconds.append(word(any(reading.seen for reading in inside) if inside else near.seen))
+        seconds.append(yes_or_no(any(reading.seen for reading in inside) if inside else near.seen))
     answer: dict[str, object] = {"seconds": seconds}
     if "subject" in question.schema.fields:
         answer["subject"] = f"the {story.scene.kind}"
     else:
-        answer |= {"place": word(story.returned), "state": word(story.returned)}
+        answer |= {"place": yes_or_no(story.returned), "state": yes_or_no(story.returned)}
     return json.dumps(answer)
