@@ -14,7 +14,7 @@ pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-b
 
 from revisit.core import SUITES, Case, Clip, Target
 from revisit.labels.app import RaterPages
-from revisit.labels.export import labels_of, project_files, write
+from revisit.labels.export import labels_of, project_files, write_files
 from revisit.labels.label import read_labels
 from revisit.labels.project import Project, ProjectSettings, make_project
 from revisit.labels.store import Store
@@ -224,7 +224,7 @@ def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
         until(tab, "document.title !== 'Name what goes wrong'")
         assert not wrong
     folder = tmp_path / "labels"
-    write(project_files(made, store, folder), folder)
+    write_files(project_files(made, store, folder), folder)
     labels = read_labels([folder])
     marks = next(label for label in labels if label.task == "marks")
     assert marks.answer == "hidden, returned" and marks.frames == {"gone": 9, "back": 19}

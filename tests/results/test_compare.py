@@ -15,7 +15,7 @@ from revisit.core import Case, Clip, Record, load_all
 from revisit.report.trend import as_svg
 from revisit.results import Results
 from revisit.results.compare import Contender, compare
-from revisit.results.trend import trends
+from revisit.results.trend import score_trends
 from tests.stats.test_stats import by_scipy
 
 load_all()
@@ -80,7 +80,7 @@ def test_a_trend_is_told_with_its_certainty_and_drawn() -> None:
         entry(f"step{k}", {"event_outcome": np.clip(SCENE - 0.05 * k + rng.normal(0, 0.01, 12), 0, 1)})
         for k in range(5)
     ]
-    made = trends(points, ["event_outcome", "psnr"])
+    made = score_trends(points, ["event_outcome", "psnr"])
     assert made[0].monotone == "falls" and "for the worse" in made[0].sentence
     assert made[1].cells == () and "no clip" in made[1].sentence
     table = np.array([[record.value for record in point.results.scores("event_outcome")] for point in points])

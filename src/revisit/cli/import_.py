@@ -35,7 +35,7 @@ def scan(
     )
     lines = "".join(json_.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
     if json:
-        console.data(entries)
+        console.print_json(entries)
         return
     if out is not None and str(out) == "-":
         typer.echo(lines, nl=False)
@@ -76,7 +76,7 @@ def poses(
         source, out, format=format, intrinsics=intrinsics, depth=depth, size=pixels, convention=convention
     )
     if json:
-        console.data(details)
+        console.print_json(details)
         return
     console.message(
         f"{details['poses']} poses ({details['convention']}, according to {details['said_by']}) for depth maps of "

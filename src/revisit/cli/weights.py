@@ -63,27 +63,27 @@ def list_(
     from revisit.weights.pull import forecast
 
     users = users_of_weights()
-    rows = [facts(name, users) for name in select_ids(ids, observer_set, suite, metric, everything=True)]
+    rows = [weights_row(name, users) for name in select_ids(ids, observer_set, suite, metric, everything=True)]
     if json:
-        console.data(rows)
+        console.print_json(rows)
         return
     cells = [
         [
             row["id"],
             row["state"] if row["sources"] or row["state"] != "missing" else "missing (by hand only)",
-            amount(row["size"]),
+            size_text(row["size"]),
             row["licence"],
             ", ".join(row["sets"]),
             ", ".join(row["used_by"]),
         ]
         for row in rows
     ]
-    console.table(["id", "state", "size", "licence", "sets", "used by"], cells)
+    console.print_table(["id", "state", "size", "licence", "sets", "used by"], cells)
     installed = sum(row["state"] in ("here", "by hand") for row in rows)
-    console.message(f"{installed} of {len(rows)} installed; {to_fetch(forecast([row['id'] for row in rows]))}")
+    console.message(f"{installed} of {len(rows)} installed; {total_text(forecast([row['id'] for row in rows]))}")
 
 
-def facts(name: str, users: dict[str, list[str]]) -> dict[str, Any]:
+def weights_row(name: str, users: dict[str, list[str]]) -> dict[str, Any]:
     """What there is to say about an entry of the lock."""
     from revisit.weights.directories import find_local, root, source_digest
     from revisit.weights.lock import entry
@@ -127,20 +127,20 @@ def pull(
     if dry_run:
         rows = forecast(names, again=again)
         if json:
-            console.data(rows)
+            console.print_json(rows)
             return
-        console.table(
+        console.print_table(
             ["id", "state", "to fetch", "licence", "from"],
-            [[r["id"], r["state"], download(r), r["licence"], r["source"]] for r in rows],
+            [[r["id"], r["state"], download_text(r), r["licence"], r["source"]] for r in rows],
         )
-        console.message(to_fetch(rows))
+        console.message(total_text(rows))
         return
     bar = Transfer()
     begun = time.monotonic()
     with console.resumable(), closing(bar):
         outcomes = fetch(names, offline=offline, again=again, progress=bar, say=bar.say)
     if json:
-        console.data([outcome.__dict__ for outcome in outcomes])
+        console.print_json([outcome.__dict__ for outcome in outcomes])
     for outcome in outcomes:
         if outcome.state == "failed":
             console.message(f"revisit: {outcome.said}")
@@ -170,9 +170,9 @@ def verify(
     names = select_ids(ids, observer_set, suite, metric, everything=False) if selected else installed_ids()
     results = [check(name) for name in names]
     if json:
-        console.data([result.__dict__ for result in results])
+        console.print_json([result.__dict__ for result in results])
     else:
-        console.table(["id", "state", "finding"], [[result.id, result.state, result.said] for result in results])
+        console.print_table(["id", "state", "finding"], [[result.id, result.state, result.said] for result in results])
     if not selected:
         console.message(f"verified what is in {root()}: {len(results)} of {len(entries())} weights that the lock names")
     states = [result.state for result in results]
@@ -193,28 +193,28 @@ def path(
     from revisit.weights.lock import entry
 
     folder = file(entry(name).id) if name else root()
-    console.data({"path": str(folder)}) if json else typer.echo(str(folder))
+    console.print_json({"path": str(folder)}) if json else typer.echo(str(folder))
 
 
-def amount(count: int | None) -> str:
+def size_text(count: int | None) -> str:
     """A number of bytes in a table."""
     if not count:
         return "unknown" if count is None else "nothing"
     return f"{count / 1e3:.1f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
 
 
-def download(row: dict[str, Any]) -> str:
+def download_text(row: dict[str, Any]) -> str:
     """What a pull would fetch for a row of its forecast."""
-    return f"in the archive of {row['archive_of']}" if row["archive_of"] else amount(row["bytes"])
+    return f"in the archive of {row['archive_of']}" if row["archive_of"] else size_text(row["bytes"])
 
 
-def to_fetch(rows: list[dict[str, Any]]) -> str:
+def total_text(rows: list[dict[str, Any]]) -> str:
     """What a pull would fetch in all."""
     unknown = sum(row["bytes"] is None for row in rows)
     by_hand = sum(row["state"] == "by hand only" for row in rows)
     remarks = f", and {unknown} of unknown size" if unknown else ""
     remarks += f"; {by_hand} by hand only" if by_hand else ""
-    return f"{amount(sum(row['bytes'] or 0 for row in rows))} to fetch{remarks}"
+    return f"{size_text(sum(row['bytes'] or 0 for row in rows))} to fetch{remarks}"
 
 
 class Transfer:
@@ -229,7 +229,7 @@ class Transfer:
             return
         self.said = now
         of = f" of {total / 1e6:.1f}" if total else ""
-        line = console.clean(f"{what}: {received / 1e6:.1f}{of} MB")
+        line = console.clean_text(f"{what}: {received / 1e6:.1f}{of} MB")
         if self.terminal:
             self.open = True
             typer.echo(f"\r\x1b[K{line}", err=True, nl=False)

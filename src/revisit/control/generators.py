@@ -14,7 +14,7 @@ import yaml
 from revisit.control.payloads import FAMILIES
 from revisit.control.payloads.family import PayloadOptions
 from revisit.core import UsageError
-from revisit.core.text import one_line, parse_yaml, reading
+from revisit.core.text import one_line, parse_yaml, require_readable
 
 TAKES = ("image", "source_video", "nothing")
 CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
@@ -89,7 +89,7 @@ def generators(own: Path | None = None) -> dict[str, Generator]:
     if own is not None:
         if not own.is_file():
             raise UsageError(f"{own}: no such file; a file of generators is YAML with `generators:`")
-        with reading(own, "a file of generators"):
+        with require_readable(own, "a file of generators"):
             entries |= _parse_generators(own.read_text(encoding="utf-8"), str(own))
     return entries
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.text import json_lines, reading
+from revisit.core.text import json_lines, require_readable
 from revisit.judges.questions import Choice, Malformed, Question, Rating, Schema, YesNo
 from revisit.media.text_files import csv_rows
 from revisit.stats.agreement import majority
@@ -46,7 +46,7 @@ def read_labels(path: Path) -> JudgeLabels:
     """The labels of a CSV or JSON lines file."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file; expected labels as .csv or .jsonl")
-    with reading(path, "a file of labels"):
+    with require_readable(path, "a file of labels"):
         text = path.read_text(encoding="utf-8-sig")
         rows = list(csv_rows(text)) if path.suffix == ".csv" else _json_rows(path, text)
         if not rows:

@@ -79,7 +79,7 @@ def agreement(labels: Sequence[Label]) -> AgreementReport:
     heat: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
     cells = group_items(rated, lambda label: (label.scene, dimension_of(label)))
     for (scene, dimension), some in cells.items():
-        agreeing = _alike(table(some)[0])
+        agreeing = _share_alike(ratings_table(some)[0])
         if agreeing is not None:
             heat[scene][dimension] = agreeing
     order = sorted(rows, key=lambda row: (row.task, row.dimension == ALL))
@@ -91,7 +91,7 @@ def dimension_of(label: Label) -> str:
     return "failure" if label.task == "failure" else label.dimension or label.question
 
 
-def table(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
+def ratings_table(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
     """A row per question about an item and a column per rater, and the scene of each row."""
     raters = {rater: k for k, rater in enumerate(sorted({label.rater for label in labels}))}
     rows: dict[tuple[str, str], list[Any]] = {}
@@ -132,11 +132,11 @@ def _kinds(labels: Sequence[Label]) -> list[Label]:
 
 
 def _row(task: str, dimension: str, labels: Sequence[Label]) -> AgreementRow:
-    ratings, scenes = table(labels)
+    ratings, scenes = ratings_table(labels)
     clusters = scenes if len(set(scenes)) >= 3 else None
     rated = [[rating for rating in row if rating is not None] for row in ratings]
     ordered = task == "pairwise" and dimension != JUDGEABLE
-    agreeing = _alike(ratings)
+    agreeing = _share_alike(ratings)
     most = [majority(row) for row in rated if row]
 
     def told(coefficient: Any) -> Agreement:
@@ -155,7 +155,7 @@ def _row(task: str, dimension: str, labels: Sequence[Label]) -> AgreementRow:
     )  # fmt: skip
 
 
-def _alike(ratings: Ratings) -> tuple[float, int] | None:
+def _share_alike(ratings: Ratings) -> tuple[float, int] | None:
     """The share of pairs of ratings of one thing that are the same, and how many pairs there are."""
     equal = [a == b for row in ratings for a, b in combinations([rating for rating in row if rating is not None], 2)]
     return (sum(equal) / len(equal), len(equal)) if equal else None

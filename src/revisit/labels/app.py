@@ -132,8 +132,9 @@ class RaterPages:
         first = cases[0]
         target = None if first.target is None else {"name": first.target.name, "box": list(first.target.box)}
         context = {
-            "rater": rater, "item": item, "videos": videos, "given": values, "problem": problem, "words": _words(item),
-            "title": TITLES[item.task], "progress": self.queue.progress(rater, item.task), "target": target,
+            "rater": rater, "item": item, "videos": videos, "given": values, "problem": problem,
+            "words": _item_texts(item), "title": TITLES[item.task],
+            "progress": self.queue.progress(rater, item.task), "target": target,
             "aspect": [shots[0].width, shots[0].height], "judgeable": JUDGEABLE, "gone": GONE, "back": BACK,
             "guide": self.project.guide, "can_undo": bool(self.store.answered(rater.id)),
         }  # fmt: skip
@@ -166,7 +167,7 @@ class RaterPages:
         if answer_of_rater is None or not item.example:
             raise http_error(404, "There is no such page.")
         swap = is_swapped(self.project, item, rater.id)
-        words = _words(item)
+        words = _item_texts(item)
 
         def shown(answer: str) -> str:
             return words.get(forms.shown_answer(item, answer, swap), answer)
@@ -236,7 +237,7 @@ class RaterPages:
     def add_raters(self, request: Any, fields: forms.Fields) -> Any:
         self._need_admin(request)
         self._check_signature(request, fields, "admin")
-        names = [name for name in forms.one(fields, "names").splitlines() if name.strip()]
+        names = [name for name in forms.field_value(fields, "names").splitlines() if name.strip()]
         links, problem = {}, ""
         for name in names[:200]:
             try:
@@ -286,7 +287,7 @@ class RaterPages:
 
         async def endpoint(request: Any) -> Any:
             try:
-                fields = forms.fields_of(await request.body()) if request.method == "POST" else {}
+                fields = forms.parse_fields(await request.body()) if request.method == "POST" else {}
             except UsageError as error:
                 raise http_error(400, str(error)) from None
             try:
@@ -364,7 +365,7 @@ class RaterPages:
 
     def _check_signature(self, request: Any, fields: forms.Fields, kind: str = "rater") -> None:
         expected = self._signature(self._cookie(request, kind))
-        if not hmac.compare_digest(forms.one(fields, "csrf").encode(), expected.encode()):
+        if not hmac.compare_digest(forms.field_value(fields, "csrf").encode(), expected.encode()):
             raise http_error(403, "This form is not one that was given to you. Load the page again.")
 
     def _slow_down(self, request: Any) -> None:
@@ -375,7 +376,7 @@ class RaterPages:
         return f"{request.url.scheme}://{request.headers['host']}{path}"
 
 
-def _words(item: LabelItem) -> dict[str, str]:
+def _item_texts(item: LabelItem) -> dict[str, str]:
     """Answers as they are shown."""
     from revisit.diagnosis.kinds import KINDS
 

@@ -16,7 +16,7 @@ from revisit.monitor.scoring import Spent
 from revisit.results import Cell, Results
 from revisit.results.ceilings import held_to_truth
 from revisit.results.cells import hides_rare_failures, mean_of
-from revisit.results.display import FEW_SCENES, ends, number
+from revisit.results.display import FEW_SCENES, interval_ends_text, number
 from revisit.results.worst_frames import worst_frame
 
 PREFIX = "revisit/"
@@ -92,7 +92,7 @@ class Checkpoint:
     def sentence(self) -> str:
         """What a person reads in the console."""
         value = number(self.memory.mean)
-        between = f" ({ends(self.memory.interval)})" if self.memory.interval else ""
+        between = f" ({interval_ends_text(self.memory.interval)})" if self.memory.interval else ""
         between = f" ({FEW_SCENES})" if self.memory.few_scenes else between
         clips = len(self.results.entries)
         each = self.spent.total / max(1, len(self.results.cases))

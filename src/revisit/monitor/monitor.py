@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from revisit.core import METRICS, SUITES, Case, Clip, Rejected, Target, UsageError, load_all
-from revisit.core.cases import FRAME_RATE_OF_FOLDERS, IN_MEMORY, InMemory, target_in
+from revisit.core.cases import FRAME_RATE_OF_FOLDERS, IN_MEMORY, InMemory, as_target
 from revisit.core.observer import Params
 from revisit.core.text import pluralize
 from revisit.evidence.frames import Thumbnails
@@ -203,7 +203,7 @@ class Monitor:
         started = time.perf_counter()
         case = Case(
             f"{name}@{self.model}", self._scorer.suite, self.model, scene or name, Clip(Path(IN_MEMORY) / name),
-            target=target_in(target), prompt=prompt, camera=camera, phases=phases, annotations=dict(annotations or {}),
+            target=as_target(target), prompt=prompt, camera=camera, phases=phases, annotations=dict(annotations or {}),
         )  # fmt: skip
         self._score(case, frames, reference, started)
 

@@ -163,7 +163,7 @@ def parse_lines(text: bytes) -> tuple[bytes, list[RecordLine], list[int]]:
     """Lines, what each says, and where they begin and end; those that are none, such as one torn by a kill, go."""
     try:
         answers = _DECODER.decode_lines(text)
-        ends = _ends(np.frombuffer(text, np.uint8))
+        ends = _line_ends(np.frombuffer(text, np.uint8))
         if len(answers) + 1 == len(ends) and None not in {answer.metric or answer.gate for answer in answers}:
             return text, answers, ends
     except (ValueError, RecursionError):
@@ -173,7 +173,7 @@ def parse_lines(text: bytes) -> tuple[bytes, list[RecordLine], list[int]]:
     return b"".join(raw for raw, _ in intact), [answer for _, answer in intact], ends
 
 
-def _ends(text: np.ndarray) -> list[int]:
+def _line_ends(text: np.ndarray) -> list[int]:
     """Where lines begin and end, found piece by piece: a mask of the whole file would not fit into the processor."""
     starts = range(0, len(text), 1 << 18)
     places = [np.flatnonzero(text[start : start + (1 << 18)] == ord("\n")) + start + 1 for start in starts]

@@ -57,10 +57,10 @@ def is_stand_in(record: Record) -> bool:
 
 def set_apart(results: Results) -> Results:
     """The same clips; a stand-in has another name, and the published one is unscored in its place."""
-    return results.expanded(_parts) if stand_ins(results) or stand_ins(results.truth) else results
+    return results.expanded(_split_stand_in) if stand_ins(results) or stand_ins(results.truth) else results
 
 
-def put_back(results: Results) -> Results:
+def undo_set_apart(results: Results) -> Results:
     """The answers as they were before `set_apart`, for a suite whose own tables name its stand-ins."""
     apart = {(record.case.id, record.question) for part in (results, results.truth) for record in part.records}
 
@@ -72,7 +72,7 @@ def put_back(results: Results) -> Results:
     return results.expanded(back) if any(question.endswith(SUFFIX) for _, question in apart) else results
 
 
-def _parts(record: Record) -> Iterable[Record]:
+def _split_stand_in(record: Record) -> Iterable[Record]:
     made_by, published = maker_of(record)
     if not made_by:
         return (record,)

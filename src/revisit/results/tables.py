@@ -9,7 +9,7 @@ from revisit.core import METRICS, Rejected
 from revisit.core.cases import CATEGORY
 from revisit.results.ceilings import held_metrics, low_ceilings
 from revisit.results.cells import Cell, CellEntry
-from revisit.results.display import best
+from revisit.results.display import best_name
 from revisit.results.file_types import ColumnHead, PartSummary, Stage
 from revisit.results.funnel import funnel
 from revisit.results.results import Results
@@ -19,7 +19,7 @@ NAMED = 5  # missing clips named in a sentence
 Table = dict[str, Any]  # title, note, columns, and rows of a name and cells
 
 
-def table(title: str, note: str, columns: Iterable[str], rows: Iterable[tuple[str, Sequence[Any]]]) -> Table:
+def make_table(title: str, note: str, columns: Iterable[str], rows: Iterable[tuple[str, Sequence[Any]]]) -> Table:
     """A table of a suite: rows with a name, whose cells are texts, scores, or scores as summary.json has them."""
     return {
         "title": title,
@@ -86,7 +86,7 @@ def standard_summary(
         "metrics": {
             id: {
                 **metric_head(id, results),
-                "best": best({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better),
+                "best": best_name({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better),
             }
             for id in scored
         },

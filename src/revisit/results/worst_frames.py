@@ -57,7 +57,7 @@ def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: i
             if len(chosen) == count:
                 break
             if fresh(one.record.case):
-                chosen.append(_moment(results, one))
+                chosen.append(_make_moment(results, one))
     return chosen
 
 
@@ -99,7 +99,7 @@ def _loss(metric: str, value: float) -> float:
     return share if METRICS[metric].higher_is_better is False else 1 - share
 
 
-def _moment(results: Results, one: _Candidate) -> Moment:
+def _make_moment(results: Results, one: _Candidate) -> Moment:
     record, case, value = one.record, one.record.case, one.record.value or 0.0
     if record.question not in METRICS:  # a gate's finding
         return Moment(case.id, case.model, case.sample, record.question, value, _hidden_since(record), VANISHES)

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from revisit.core import GATES, METRICS, SUITES, Case, GateResult, Reason
 from revisit.core.scores import Score, Unscored
-from revisit.core.text import pluralize, reading
+from revisit.core.text import pluralize, require_readable
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.plan import answer_keys
@@ -26,7 +26,7 @@ from revisit.results.file_types import CaseEntry
 from revisit.results.leaderboards import MAKERS
 from revisit.results.record_files import FACTS_OF_CASE, Line
 from revisit.runs.bundles import Bundle, PromisedQuestion, read_bundle
-from revisit.runs.expected_answers import PlannedAnswers, changed_facts, slots
+from revisit.runs.expected_answers import PlannedAnswers, changed_facts, evidence_slots
 
 CLOSE = 1e-6  # by how much a score may differ between machines, in units of its size
 FAILED = "it failed when it was made, and left no evidence"
@@ -73,7 +73,7 @@ def difference(sentence: str) -> BundleFinding:
 def check_bundle(path: Path) -> BundleCheck:
     """Look for everything that was planned, score it again from the evidence, and compare with what is claimed."""
     bundle = read_bundle(path)
-    with reading(path, "a bundle of a run"):
+    with require_readable(path, "a bundle of a run"):
         return _Check(bundle).run()
 
 
@@ -222,7 +222,7 @@ class _Check:
             )
         if plan["partial"] is not None:
             remarks.append(f"it is of a part of the dataset: {len(plan['cases'])} of {plan['total_cases']} clips")
-        own = slots(plan["cases"])
+        own = evidence_slots(plan["cases"])
         everything: set[tuple[Any, ...]] = set().union(*own.values())
         excused = Counter(entry["model"] for entry in plan["rejected"])
         for model, mine in own.items():
@@ -317,7 +317,7 @@ def compare_answer(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> 
     if status != "scored":
         return difference(f"{id} is claimed as {status}, and scores {answer.value:.6g}")
     for name, claimed, value in (("", line["score"], answer.value), (" (raw)", line.get("raw"), answer.raw)):
-        if not _close(claimed, value):
+        if not _is_close(claimed, value):
             return difference(f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}")
     facts, facts_here = line.get("facts") or {}, to_plain(answer.facts)
     for name in MAKERS:
@@ -333,7 +333,7 @@ def _same_reason(id: str, reason: Reason, line: Line) -> BundleFinding:
     return SAME
 
 
-def _close(claimed: Any, value: float | None) -> bool:
+def _is_close(claimed: Any, value: float | None) -> bool:
     if claimed is None or value is None:
         return claimed is None and value is None
     return bool(abs(value - claimed) <= CLOSE * max(1.0, abs(value)))

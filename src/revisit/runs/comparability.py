@@ -11,7 +11,7 @@ from pathlib import Path
 
 from revisit.core import METRICS, SUITES, Case, UsageError, evidence_id
 from revisit.core.grouping import group_items
-from revisit.core.text import alternatives
+from revisit.core.text import suggest_names
 from revisit.engine.dependencies import observed_kinds
 from revisit.results.ceilings import held_metrics
 from revisit.results.compare import Contender, Coverage, Delta, compare, correct_for_all, coverage_of
@@ -66,7 +66,7 @@ def read_sides(words: Sequence[str]) -> list[Side]:
     sides = []
     for (name, model), label in zip(chosen, _labels(chosen), strict=True):
         if model not in results[name].models:
-            raise UsageError(f"{name} has no model {model!r}; {alternatives(model, results[name].models)}")
+            raise UsageError(f"{name} has no model {model!r}; {suggest_names(model, results[name].models)}")
         sides.append(Side(Contender(label, results[name].where(model=model)), runs[name], model))
     return sides
 

@@ -152,7 +152,7 @@ class PlannedAnswers:
         return {digest(one, 40) for one in several}
 
 
-def slots(entries: Iterable[CaseEntry | Case]) -> dict[str, set[tuple[Any, ...]]]:
+def evidence_slots(entries: Iterable[CaseEntry | Case]) -> dict[str, set[tuple[Any, ...]]]:
     """Model -> what it has clips of: part of the dataset, condition, sample and seed. The truth is no model."""
     slots_by_model: dict[str, set[tuple[Any, ...]]] = {}
     for entry in entries:

@@ -21,7 +21,7 @@ from revisit.metrics.fidelity import psnr_per_frame
 from revisit.observers.poses import read_poses, recognise
 from revisit.observers.sets import load_roles
 from revisit.results import Results
-from revisit.runs.group_by import parse, tables_by
+from revisit.runs.group_by import parse_group_key, tables_by
 from revisit.suites.memobench.layouts import find_clip, trees_in
 from revisit.suites.memobench.metadata import find_table, read_marks, read_metadata
 from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
@@ -611,7 +611,7 @@ def test_groups_by_anything_that_is_known(run):
             tables_by(run, wrong)
     with pytest.raises(UsageError, match="psnr was not asked"):
         tables_by(run, "subset", ["psnr"])
-    assert parse("rotation >= 90", "memobench").path == ("true_turn",)
+    assert parse_group_key("rotation >= 90", "memobench").path == ("true_turn",)
 
 
 def test_protocols_share_evidence_and_differ_where_they_say(models, data, cache, run, tmp_path):

@@ -20,7 +20,7 @@ from revisit.cli import console
 from revisit.cli import judge as judging
 from revisit.cli.help import Commands
 from revisit.cli.options import JSON, PARAM, QUIET, WORKERS, out_option
-from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, ODOMETRY_WORKERS, PYTHON, TIMEOUT, estimator_of
+from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, ODOMETRY_WORKERS, PYTHON, TIMEOUT, make_estimator
 from revisit.cli.running import run_evaluation
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ def list_metrics(json: bool = JSON) -> None:
         for name, (_, d) in upstream_names().items()
     }
     if json:
-        console.data(rows)
+        console.print_json(rows)
         return
     width = max(map(len, rows))
     for name, row in rows.items():
-        typer.echo(console.clean(f"{name:{width}}  {row['summary']}"))
+        typer.echo(console.clean_text(f"{name:{width}}  {row['summary']}"))
 
 
 @app.command()
@@ -84,21 +84,21 @@ def validate(
     """List what the dataset lacks for metrics, with file and line. Exit code 1 if there is anything."""
     from dataclasses import asdict
 
-    from revisit.core.text import parts
+    from revisit.core.text import split_commas
     from revisit.suites.mbench.check import check
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.names import choose_dimensions
     from revisit.suites.mbench.read import Filter
 
     data = open_dataset(source, root, artifacts)
-    dimensions = choose_dimensions(parts(metrics), data.setting)
+    dimensions = choose_dimensions(split_commas(metrics), data.setting)
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
     checked = check(data, keep, dimensions, limit)
     if json:
-        console.data([asdict(problem) for problem in checked.problems])
+        console.print_json([asdict(problem) for problem in checked.problems])
     else:
         for problem in checked.problems:
-            typer.echo(console.clean(f"{'' if problem.violation else 'note: '}{problem}"))
+            typer.echo(console.clean_text(f"{'' if problem.violation else 'note: '}{problem}"))
     if not checked.items:
         console.message("nothing was checked: no item of these models and subsets has these metrics")
     elif checked.violations:
@@ -153,13 +153,13 @@ def eval_(
     """Score a dataset. Items that cannot be used are reported. The same command resumes; other metrics are added."""
     from dataclasses import replace
 
-    from revisit.core.text import parts
+    from revisit.core.text import split_commas
     from revisit.engine.request import Request, merge_parameters
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.names import JUDGED
 
     data = open_dataset(source, root)
-    gates, dimensions, asked_subsets = _questions(parts(metrics), data.setting, bool(vlm_judge), ignore_trigger)
+    gates, dimensions, asked_subsets = _questions(split_commas(metrics), data.setting, bool(vlm_judge), ignore_trigger)
     judge = vlm_judge
     if vlm_judge == "openai-compatible":
         _only(vlm_api_style, "chat_completions", "--vlm-api-style")
@@ -207,10 +207,10 @@ def _print_outcome(run: Run, report: bool, json: bool, quiet: bool) -> None:
 
         write_report(run)
     if json:
-        console.data(run.summary)
+        console.print_json(run.summary)
     elif not quiet:
-        console.summary(run.summary, show_all=True)
-        console.notes(run.plan, run.facts["notes"])
+        console.print_run_summary(run.summary, show_all=True)
+        console.print_notes(run.plan, run.facts["notes"])
         console.message(f"results: {run.path / 'metrics'}")
 
 
@@ -252,7 +252,7 @@ def prepare(
         )
     data = open_dataset(source, root)
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
-    estimator = estimator_of(command or producer, python, model, device, frames, convention, timeout, workers)
+    estimator = make_estimator(command or producer, python, model, device, frames, convention, timeout, workers)
     entries = [entry for name in keep.models for entry in data.items(name)]
     items = [entry for entry in entries if not isinstance(entry, DatasetProblem) and keep.takes(entry)]
     tasks = [
@@ -268,7 +268,7 @@ def prepare(
     missing = len(items) - len(tasks)
     if json:
         facts = {"made": outcome.made, "kept": outcome.kept, "failed": list(outcome.failed), "without_video": missing}
-        console.data(facts)
+        console.print_json(facts)
     console.message(
         f"{outcome.made} made, {outcome.kept} kept, {len(outcome.failed)} failed, {missing} without a video"
     )
@@ -319,7 +319,7 @@ def submit(
     for line in maker_lines(finished_run.plan, finished_run.summary["mbench"]["setting"]):
         console.message(line)
     if json:
-        console.data({"file": str(path), **content})
+        console.print_json({"file": str(path), **content})
     else:
         typer.echo(str(path))
 
@@ -331,9 +331,9 @@ def check_submission(path: Path = typer.Argument(help="The submission's zip file
 
     faults = problems(path)
     if json:
-        console.data({"file": str(path), "valid": not faults, "problems": list(faults)})
+        console.print_json({"file": str(path), "valid": not faults, "problems": list(faults)})
     for problem in faults if not json else ():
-        typer.echo(console.clean(problem))
+        typer.echo(console.clean_text(problem))
     console.message(f"{len(faults)} problems" if faults else "valid")
     raise typer.Exit(1 if faults else 0)
 
@@ -405,7 +405,7 @@ def _log(run: Run, path: Path) -> None:
         outcome = record.sentence if record.value is None else f"score {record.value:.6g}"
         lines.append(f"{now} {record.case.id} {record.question} {record.status} {outcome}".rstrip())
     lines += [f"{now} {entry.id} rejected {entry.reason}" for entry in results.rejected]
-    write_text(path, "".join(console.clean(line) + "\n" for line in lines))
+    write_text(path, "".join(console.clean_text(line) + "\n" for line in lines))
 
 
 def import_videos(
@@ -436,7 +436,7 @@ def import_videos(
         assignments = data.root / "models" / other_models[0] / LIST
     outcome = package(data, model, videos, assignments, mode, pattern)
     if json:
-        console.data(asdict(outcome))
+        console.print_json(asdict(outcome))
         return
     console.message(
         f"{outcome.placed} videos placed, {outcome.kept} kept, {len(outcome.missing)} missing in "
@@ -465,10 +465,10 @@ def build(
     files = videos_in(videos)
     empty_folder(out)
     descriptions = []
-    with judging.asker_of(judge) as asker:
+    with judging.open_judge(judge) as asker:
         for video in files:
             try:
-                answer = ask(asker, video, lambda path: judging.look_at(path, frames))
+                answer = ask(asker, video, lambda path: judging.sample_frames(path, frames))
             except RevisitError as error:
                 answer = str(error)
             if isinstance(answer, str):
@@ -481,7 +481,9 @@ def build(
     places = write(out, descriptions, licence=licence, source=source)
     console.message(f"{len(descriptions)} of {len(files)} videos chosen")
     if json:
-        console.data({"chosen": len(descriptions), "videos": len(files), "datasets": [str(place) for place in places]})
+        console.print_json(
+            {"chosen": len(descriptions), "videos": len(files), "datasets": [str(place) for place in places]}
+        )
         return
     for place in places:
         typer.echo(f"revisit build check {place}")

@@ -18,7 +18,7 @@ from revisit.core import Case, UsageError
 from revisit.results import Results
 from revisit.results.cells import cell_of
 from revisit.results.clip_answers import Entry
-from revisit.results.tables import Table, table
+from revisit.results.tables import Table, make_table
 from revisit.suites.memobench.metadata import rows_of
 from revisit.suites.memobench.names import REAL, ClipName, parse_clip, scene_name
 
@@ -102,7 +102,7 @@ def trajectory_table(results: Results) -> list[Table]:
         if gaps or turns:
             rows.append((f"{subset}, {kind}", [cell_of(values, len(clips)) for values in (turns, gaps)]))
     note = "clips of the dataset in this run; farthest turn of the true camera, and frames from leaving to return"
-    return [table("Trajectories", note, ["rotation, degrees", "gap, frames"], rows)] if rows else []
+    return [make_table("Trajectories", note, ["rotation, degrees", "gap, frames"], rows)] if rows else []
 
 
 def ors_tables(results: Results) -> list[Table]:
@@ -120,7 +120,7 @@ def ors_tables(results: Results) -> list[Table]:
             if any(part.scores(ORS) for part in parts):
                 rows.append((model, [part.cell(ORS) for part in parts]))
         if rows:
-            tables.append(table(title, note, [name for name, _, _ in strata], rows))
+            tables.append(make_table(title, note, [name for name, _, _ in strata], rows))
     return tables
 
 

@@ -13,7 +13,7 @@ from revisit.core import METRICS, Record
 from revisit.core.text import pluralize
 from revisit.results import Cell, Results
 from revisit.results.cells import Limits, cell_of
-from revisit.results.tables import Table, standard_summary, table
+from revisit.results.tables import Table, make_table, standard_summary
 from revisit.stats.intervals import mean_interval
 from revisit.suites.memobench.columns import SCORE, Place
 from revisit.suites.memobench.exports import value_at
@@ -92,7 +92,7 @@ def _table(results: Results, metric_id: str, title: str, note: str, columns: Col
             cells.append(cell_of(values, mine.expected(metric_id), limits))
         if records:
             rows.append((model, cells))
-    return [table(title, note, columns, rows)] if rows else []
+    return [make_table(title, note, columns, rows)] if rows else []
 
 
 def answered_tables(results: Results) -> list[Table]:
@@ -110,7 +110,7 @@ def answered_tables(results: Results) -> list[Table]:
         "percent passed, mean over clips (questions answered/asked); the interval assumes "
         "that unanswered questions all fail or all pass"
     )
-    return [table("Questions answered", note, DIMENSIONS.values(), rows)] if rows else []
+    return [make_table("Questions answered", note, DIMENSIONS.values(), rows)] if rows else []
 
 
 def _pass_rate_cell(records: Sequence[Record]) -> Cell:

@@ -15,7 +15,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.judge import FRAMES, asker_of, look_at
+from revisit.cli.judge import FRAMES, open_judge, sample_frames
 from revisit.cli.options import JSON, QUIET, WORKERS, out_option
 from revisit.cli.running import print_summary, run_evaluation
 
@@ -187,7 +187,7 @@ def build(
     for sentence in left_out:
         console.message(f"left out: {sentence}")
     if json:
-        console.data({"dataset": str(data), "left_out": list(left_out), "problems": list(trouble)})
+        console.print_json({"dataset": str(data), "left_out": list(left_out), "problems": list(trouble)})
     else:
         typer.echo(f"revisit build check {data}")
     raise typer.Exit(1 if trouble else 0)
@@ -202,8 +202,8 @@ def _describe_recordings(
     captions: dict[str, str] = {}
     kinds: dict[str, str] = {}
     trouble = []
-    with asker_of(judge) as asker:
-        answers = {video.stem: asker.submit(look_at(video, frames), [caption_question()])[0] for video in videos}
+    with open_judge(judge) as asker:
+        answers = {video.stem: asker.submit(sample_frames(video, frames), [caption_question()])[0] for video in videos}
         for name, future in answers.items():
             answer = future.result()
             if answer.status == "answered":

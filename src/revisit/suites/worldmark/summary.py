@@ -6,9 +6,9 @@ from typing import Any
 
 from revisit.results import Results
 from revisit.results.file_types import Stage
-from revisit.results.funnel import memory_stage, stage
+from revisit.results.funnel import make_stage, memory_stage
 from revisit.results.stand_ins import set_apart
-from revisit.results.tables import Table, standard_summary, table
+from revisit.results.tables import Table, make_table, standard_summary
 from revisit.stats.correlation import spearman
 from revisit.suites.worldmark.boards import published, splits
 from revisit.suites.worldmark.metrics import COLUMNS
@@ -30,7 +30,7 @@ def headline(results: Results) -> list[Table]:
     if len(columns) < 2:
         return []
     return [
-        table(
+        make_table(
             f"As the benchmark prints it, {name}",
             NOTE,
             [head for head, _ in columns],
@@ -46,7 +46,7 @@ def headline(results: Results) -> list[Table]:
 def _funnel(results: Results) -> list[Stage]:
     """Expected clips → found → readable → those whose camera came back."""
     stages = {"expected clips": results.entries, "all clips": results.cases, "readable": results.readable.cases}
-    return [*(stage(name, clips) for name, clips in stages.items()), *memory_stage(results, MEMORY)]
+    return [*(make_stage(name, clips) for name, clips in stages.items()), *memory_stage(results, MEMORY)]
 
 
 def page_findings() -> dict[str, float]:

@@ -68,7 +68,7 @@ def records(
     cameras = Counter(view.camera for view in views)
     if json:
         facts = {"records": len(rows), "cameras": dict(cameras), "frames": length, "starts_from": takes}
-        console.data({**facts, "without_it": without, "refused": refused, "file": str(out)})
+        console.print_json({**facts, "without_it": without, "refused": refused, "file": str(out)})
         return
     typer.echo(f"{len(rows)} records in {out}: " + ", ".join(f"{count} {name}" for name, count in cameras.items()))
     if card is None and frames is None:
@@ -114,7 +114,9 @@ def export(
         write_text(out, json_.dumps(handover.rows, indent=1, ensure_ascii=False) + "\n")
     if json:
         facts = {"rows": len(handover.rows), "sidecars": handover.written, "without": dict(handover.without)}
-        console.data({**facts, "profiles": dict(handover.profiles), "missing": handover.missing, "manifest": str(out)})
+        console.print_json(
+            {**facts, "profiles": dict(handover.profiles), "missing": handover.missing, "manifest": str(out)}
+        )
         return
     typer.echo(f"{len(handover.rows)} rows in {out}; {handover.written} clips have sidecars")
     for sentence in handover.sentences():
@@ -134,18 +136,18 @@ def published(
     if t2v:
         source, addendum = published_t2v()
         if json:
-            console.data({"source": source, "rows": [dict(row) for row in addendum]})
+            console.print_json({"source": source, "rows": [dict(row) for row in addendum]})
             return
         typer.echo(f"{source}; returned measures and precision were not published")
         cells = [
             [row["title"], row["camera"], str(row["n"]), *(f"{row[name]:.3f}" for name in T2V_MEASURES)]
             for row in addendum
         ]
-        console.table(["model", "camera", "n", *(TITLES[name] for name in T2V_MEASURES)], cells, numbers=True)
+        console.print_table(["model", "camera", "n", *(TITLES[name] for name in T2V_MEASURES)], cells, numbers=True)
         return
     source, rows = rows_of()
     if json:
-        console.data(
+        console.print_json(
             {
                 "source": source,
                 "rows": [
@@ -161,7 +163,9 @@ def published(
         return
     table = main_table(rows, source, counts=False)
     typer.echo(f"{table['title']}; {table['note']}")
-    console.table(["model", *table["columns"]], [[row["name"], *row["cells"]] for row in table["rows"]], numbers=True)
+    console.print_table(
+        ["model", *table["columns"]], [[row["name"], *row["cells"]] for row in table["rows"]], numbers=True
+    )
 
 
 def build(
@@ -191,7 +195,7 @@ def build(
         console.message(sentence)
     console.message(f"{len(families)} families, {4 * len(families)} events")
     if json:
-        console.data({"dataset": str(place), "families": len(families), "problems": list(problems)})
+        console.print_json({"dataset": str(place), "families": len(families), "problems": list(problems)})
     else:
         typer.echo(f"revisit build check {place}")
     raise typer.Exit(1 if problems else 0)

@@ -41,10 +41,10 @@ def first_frames(
 ) -> None:
     """Draw first frames of scenes or records with a text-to-image server. The same command resumes."""
     from revisit.core import UsageError
-    from revisit.core.text import parts
+    from revisit.core.text import split_commas
 
     prompts = picture_prompts(source)
-    ids = parts(only)
+    ids = split_commas(only)
     unknown = [name for name in ids if name not in prompts]
     if unknown:
         raise UsageError(f"--only {unknown[0]}: there is no prompt of that id")
@@ -56,7 +56,7 @@ def first_frames(
     ended = drawn_by(images, selection, out, size, each=each, replace=replace)
     counts = {status: sum(one.status == status for one in ended) for status in dict.fromkeys(o.status for o in ended)}
     if json:
-        console.data({"counts": counts, "folder": str(out), "pictures": [_row(one) for one in ended]})
+        console.print_json({"counts": counts, "folder": str(out), "pictures": [_row(one) for one in ended]})
     else:
         typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()))
         typer.echo(f"revisit generate wrbench --option first_frames={out}")
@@ -177,7 +177,7 @@ def _plan(images: str, prompts: Mapping[str, str], folder: Path, size: str, each
     requests = _requests(painter, prompts, size, each)
     new, money, currency = expected_cost(requests, painter, Album(folder, cache_root()))
     if json:
-        console.data({"pictures": len(requests), "to_draw": new, "money": money, "currency": currency})
+        console.print_json({"pictures": len(requests), "to_draw": new, "money": money, "currency": currency})
         return
     price = f", about {money:.4g} {currency}" if money else ""
     typer.echo(f"{len(requests)} pictures, {len(requests) - new} already drawn; {new} to draw{price}")
@@ -200,7 +200,7 @@ def _tell(out: Path, count: int, what: str, trouble: Sequence[str], asker: Judge
         console.message(sentence)
     if json:
         facts = {"file": str(out) if count else None, "written": count, "trouble": list(trouble), "calls": spent.calls}
-        console.data({**facts, "recorded": asker.from_store})
+        console.print_json({**facts, "recorded": asker.from_store})
     else:
         typer.echo(f"{count} {what} in {out}" if count else f"nothing was written: there are no {what}")
     raise typer.Exit(1 if trouble else 0)

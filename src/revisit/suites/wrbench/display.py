@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from revisit.results import Cell
-from revisit.results.tables import Table, table
+from revisit.results.tables import Table, make_table
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.slices import SLICES
 from revisit.suites.wrbench.tables import (
@@ -70,7 +70,7 @@ def main_table(
 
     note = SPARSE_NOTE + ("; (n) where a mean is not over all clips" if counts else "")
     note += f"; {made_by}" if made_by else ""
-    return table(title, note, columns, _texts(rows, total, cells, extra_rows))
+    return make_table(title, note, columns, _texts(rows, total, cells, extra_rows))
 
 
 def stand_in_table(
@@ -96,7 +96,7 @@ def stand_in_table(
     note = (
         "substitutes for the published measures: odometry for poses, other descriptors for DINOv2, pixels for the judge"
     )
-    return table("Stand-ins", note, columns, _texts(rows, total, cells, extra_rows) if columns else [])
+    return make_table("Stand-ins", note, columns, _texts(rows, total, cells, extra_rows) if columns else [])
 
 
 def _texts(
@@ -164,7 +164,7 @@ def direction_table(directions: Mapping[str, DirectionSummary]) -> Table:
         "support by where the camera turns first; retention is left first over right first. Read it beside that of a "
         "geometric baseline: the layouts put the subject on the left"
     )
-    return table("Support by direction", note, columns, rows)
+    return make_table("Support by direction", note, columns, rows)
 
 
 def frontier_table(best: Mapping[str, Mapping[str, tuple[str, float]]]) -> Table:
@@ -178,7 +178,7 @@ def frontier_table(best: Mapping[str, Mapping[str, tuple[str, float]]]) -> Table
         for condition, leaders in sorted(best.items(), key=lambda item: _place(item[0]))
     ]
     note = "the best model of each viewpoint condition; sparse rows cannot lead in returned measures"
-    return table("Frontier", note, _titles(names), rows)
+    return make_table("Frontier", note, _titles(names), rows)
 
 
 def event_tests(contrasts: Sequence[EventContrast]) -> Table:
@@ -191,7 +191,7 @@ def event_tests(contrasts: Sequence[EventContrast]) -> Table:
         for contrast in contrasts
     ]
     note = "effect of the factor, mean over models; Wilcoxon signed-rank test with Holm's correction over all rows"
-    return table("What the event does", note, ["mean", "models", "p", "p, Holm"], rows)
+    return make_table("What the event does", note, ["mean", "models", "p", "p, Holm"], rows)
 
 
 def series_table(series: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, Mapping[str, Cell]]) -> Table:
@@ -203,7 +203,7 @@ def series_table(series: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, 
         cells = [", ".join(row.model for row in members), str(outputs)]
         rows.append((name, cells + [number(totals[name][measure], outputs) for measure in names]))
     columns = ["models", "clips", *_titles(names)]
-    return table("By series of models", "means over all clips of a series", columns, rows)
+    return make_table("By series of models", "means over all clips of a series", columns, rows)
 
 
 def sensitivity_table(sensitivities: Mapping[str, Sensitivity]) -> Table:
@@ -214,7 +214,7 @@ def sensitivity_table(sensitivities: Mapping[str, Sensitivity]) -> Table:
     ]
     note = "a check, not the measure: the mean of a frame's patches instead of its own token, first frame to last"
     columns = ["clips", "integrity", "with patch mean", "largest change of a clip"]
-    return table("Integrity with the mean of the patches", note, columns, rows)
+    return make_table("Integrity with the mean of the patches", note, columns, rows)
 
 
 def pair_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, int]) -> Table:
@@ -228,7 +228,7 @@ def pair_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, i
     ]
     out = ", ".join(f"{n} {why}" for why, n in left_out.items() if n) or "none"
     note = f"in preference_pairs.jsonl; pairs of clips of one record left out: {out}"
-    return table("Preference pairs", note, ["pairs", "first", "second", "ties"], rows)
+    return make_table("Preference pairs", note, ["pairs", "first", "second", "ties"], rows)
 
 
 def measured_names(rows: Sequence[ModelRow]) -> list[str]:

@@ -16,8 +16,8 @@ from revisit.core import Case, Record, Rejected
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results import Cell, Results
 from revisit.results.file_types import Stage
-from revisit.results.funnel import TARGET, VIEW, passing, stage
-from revisit.results.tables import Table, standard_summary, table
+from revisit.results.funnel import TARGET, VIEW, cases_passing, make_stage
+from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.wrbench import display
 from revisit.suites.wrbench.measures import by_measure, leaks
 from revisit.suites.wrbench.metrics import COLUMNS
@@ -199,7 +199,7 @@ def _towards(results: Results, ending: str) -> Results:
 
 def _common_returns_table(by_model: ByModel) -> list[Table]:
     """The models on the records whose return can be judged in all of their clips."""
-    opened = [{record_of(case) for case in passing(mine, mine.cases, JUDGED)} for mine in by_model.values()]
+    opened = [{record_of(case) for case in cases_passing(mine, mine.cases, JUDGED)} for mine in by_model.values()]
     records = set.intersection(*opened) if len(opened) > 1 else set()
     if not records:
         return []
@@ -287,15 +287,15 @@ def _has_target(entry: Case | Rejected) -> bool:
 def _funnel(part: Results) -> list[Stage]:
     """From all clips to those whose return was judged; the stages are WRBench's six situations."""
     readable = part.readable.only(lambda entry: bool(part.of(entry.id)))
-    stages = [stage("all clips", part.cases), stage("readable", readable.cases)]
+    stages = [make_stage("all clips", part.cases), make_stage("readable", readable.cases)]
     remaining: Sequence[Case] = readable.cases
     path = (VIEW[0], *TARGET) if any(map(_has_target, remaining)) else VIEW
     for name, gate, labels in path:
         if part.was_asked(gate):
-            remaining = passing(part, remaining, gate, labels)
-            stages.append(stage(name, remaining))
+            remaining = cases_passing(part, remaining, gate, labels)
+            stages.append(make_stage(name, remaining))
     if any(record.status != "unscored" for record in readable.records_for(JUDGED)):
-        stages.append(stage("return judgeable", passing(part, readable.cases, JUDGED)))
+        stages.append(make_stage("return judgeable", cases_passing(part, readable.cases, JUDGED)))
     return stages
 
 
@@ -314,7 +314,7 @@ def _situation_table(counts: Mapping[str, Mapping[str, int]]) -> Table:
         shares = [Cell(n, clips, n / clips if clips else None) for n in (model_counts.get(name, 0) for name in names)]
         rows.append((model, shares))
     note = "shares; from the diagnosis if there is a reference, otherwise from the judge"
-    return table("Where clips end", note, names, rows if names else [])
+    return make_table("Where clips end", note, names, rows if names else [])
 
 
 def _events(by_model: ByModel) -> list[EventContrast]:
