@@ -20,9 +20,9 @@ from revisit.suites.mbench.check import artifact_problem, check
 from revisit.suites.mbench.dataset import open_dataset
 from revisit.suites.mbench.evidence import ProgressRatings
 from revisit.suites.mbench.names import dimensions_of, upstream_names
-from revisit.suites.mbench.package import package
+from revisit.suites.mbench.package import package_model
 from revisit.suites.mbench.read import Filter, read, recognises
-from revisit.suites.mbench.submission import problems as submission_problems
+from revisit.suites.mbench.submission import submission_problems as submission_problems
 from revisit.suites.mbench.world import LAYOUT
 from revisit.worlds import make_world, play
 from revisit.worlds.layouts.common import Model
@@ -775,7 +775,7 @@ def test_import_says_what_is_wrong(tmp_path: Path, make_clip):
         ((data, "m", tmp_path, rows, "move"), "unknown mode 'move'"),
     ):
         with pytest.raises(UsageError, match=says):
-            package(*arguments)
+            package_model(*arguments)
 
 
 def test_submission(judged, tmp_path: Path):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from revisit.core.text import pluralize
 from revisit.suites.folder.clip_names import ClipName, TruthName
-from revisit.suites.folder.first_frames import alike_by
+from revisit.suites.folder.first_frames import first_half_is_scene
 from revisit.suites.folder.pairing import pair_with_truth
 from revisit.suites.folder.pattern import ClipFacts, pattern_for
 from revisit.suites.folder.words import is_generic, is_number, is_step, name_models, name_scenes, splits
@@ -106,7 +106,7 @@ def _without_truth(clips: Sequence[ClipName], root: str) -> list[list[ClipFacts]
     usual = [_first_folder(clip, root) for clip in short]
     depth = {len(one) for one in words}
     if depth == {1}:
-        return _flat(short, usual, lambda model, scene, clip: ClipFacts(model, scene, clip.seed))
+        return _read_flat(short, usual, lambda model, scene, clip: ClipFacts(model, scene, clip.seed))
     if min(depth) == 1:
         return [usual]  # some lie in the source itself
     if len({one[0] for one in words}) == 1:
@@ -117,10 +117,10 @@ def _without_truth(clips: Sequence[ClipName], root: str) -> list[list[ClipFacts]
 Facts = Callable[[str, str, ClipName], ClipFacts]
 
 
-def _flat(clips: Sequence[ClipName], usual: list[ClipFacts], facts: Facts) -> list[list[ClipFacts]]:
+def _read_flat(clips: Sequence[ClipName], usual: list[ClipFacts], facts: Facts) -> list[list[ClipFacts]]:
     """Names in one folder: Real_020_wan is a scene and a model where such names form a grid."""
     stems = [clip.words[-1] for clip in clips]
-    last, first = _factor(stems, model_last=True), _factor(stems, model_last=False)
+    last, first = _split_stems(stems, model_last=True), _split_stems(stems, model_last=False)
     by_last = [facts(model, scene, clip) for (scene, model), clip in zip(last, clips, strict=True)] if last else None
     by_first = [facts(model, scene, clip) for (model, scene), clip in zip(first, clips, strict=True)] if first else None
     if not by_last and not by_first:
@@ -134,7 +134,7 @@ def _flat(clips: Sequence[ClipName], usual: list[ClipFacts], facts: Facts) -> li
     return [one for one in (by_last, *((by_first, usual) if by_last else (usual, by_first))) if one]
 
 
-def _factor(stems: Sequence[str], *, model_last: bool) -> list[Pair] | None:
+def _split_stems(stems: Sequence[str], *, model_last: bool) -> list[Pair] | None:
     """(left, right) of every name so that both repeat and fill a grid; None where they do not.
 
     Names have several separators: the split is taken whose halves stand in most other names, and of those with the
@@ -167,7 +167,7 @@ def _in_one_folder(clips: Sequence[ClipName], usual: list[ClipFacts]) -> list[li
     model = clips[0].words[0]
     inside = [ClipName(clip.path, clip.name, clip.words[1:], clip.seed) for clip in clips]
     if all(len(clip.words) == 1 for clip in inside):
-        grids = _flat(inside, usual, lambda model, scene, clip: ClipFacts(model, scene, clip.seed))
+        grids = _read_flat(inside, usual, lambda model, scene, clip: ClipFacts(model, scene, clip.seed))
         return [usual, *(facts for facts in grids if facts != usual)][:2]
     below = [_first_folder(clip, model) for clip in inside]
     if min(len(clip.words) for clip in inside) < 2 or not _is_grid([(one.model, one.scene) for one in below]):
@@ -236,4 +236,4 @@ def _second_is_model(pairs: Sequence[Pair], paths: Sequence[Path], counted_first
         return False
     if counted_first and name_scenes(first) and not name_scenes(second):
         return True
-    return alike_by(pairs, paths)
+    return first_half_is_scene(pairs, paths)

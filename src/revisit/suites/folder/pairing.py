@@ -82,7 +82,7 @@ def _match(clip: ClipName, index: Mapping[str, list[Words]]) -> Match | None:
                 is_seed = after.isdigit() and len(after) < 10
                 affix = [part for part in (before, "" if is_seed else after) if part]
                 rest = [*others, *affix, *clip.words[k + 1 :]]
-                plain = tuple(part for part in (_strip(word, name) for word in rest) if part)
+                plain = tuple(part for part in (_strip_scene(word, name) for word in rest) if part)
                 seed = int(after) if is_seed else clip.seed
                 matches.append(((name == word, len(scene), len(name)), Match(scene, plain, seed)))
     return max(matches, key=lambda one: one[0])[1] if matches else None
@@ -100,7 +100,7 @@ def _without(words: Words, scene: Words) -> list[str] | None:
     return rest
 
 
-def _strip(word: str, scene: str) -> str:
+def _strip_scene(word: str, scene: str) -> str:
     """A word without the name of the scene at one of its ends, where names say it twice (kitchen/kitchen_wan)."""
     if word == scene:
         return ""

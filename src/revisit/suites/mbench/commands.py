@@ -290,12 +290,18 @@ def submit(
     from revisit.results.run import Run as RunFolder
     from revisit.results.stand_ins import stand_ins
     from revisit.suites.mbench.dataset import open_dataset
-    from revisit.suites.mbench.submission import content_of, maker_lines, partial_reason, problems, write_submission
+    from revisit.suites.mbench.submission import (
+        maker_lines,
+        partial_reason,
+        submission_content,
+        submission_problems,
+        write_submission,
+    )
 
     path = out or Path(f"{model}.zip")
     finished_run = RunFolder(run)
     if finished_run.facts["suite"] != "mbench" or model not in finished_run.summary["models"]:
-        content_of(finished_run.summary, model, name, link)  # says what is wrong
+        submission_content(finished_run.summary, model, name, link)  # says what is wrong
     source = dataset or Path(str((finished_run.facts.get("request") or {}).get("source")))
     if not source.is_dir():
         raise UsageError(
@@ -307,12 +313,12 @@ def submit(
     )
     if partial:
         raise UsageError(f"{model} cannot be submitted, because the run is partial: {partial}")
-    content = content_of(finished_run.summary, model, name, link)
+    content = submission_content(finished_run.summary, model, name, link)
     if replacements := stand_ins(finished_run.results.where(model=model)):
         sentences = "; ".join(one.sentence for one in replacements)
         raise UsageError(f"{model} cannot be submitted, because the leaderboard takes no stand-ins: {sentences}")
     write_submission(run, path, content, model, finished_run.summary["mbench"]["setting"])
-    faults = problems(path)
+    faults = submission_problems(path)
     if faults:
         path.unlink()
         raise UsageError(faults[0])
@@ -327,9 +333,9 @@ def submit(
 @app.command("check-submission")
 def check_submission(path: Path = typer.Argument(help="The submission's zip file."), json: bool = JSON) -> None:
     """List what is wrong with a submission. Exit code 1 if there is anything."""
-    from revisit.suites.mbench.submission import problems
+    from revisit.suites.mbench.submission import submission_problems
 
-    faults = problems(path)
+    faults = submission_problems(path)
     if json:
         console.print_json({"file": str(path), "valid": not faults, "problems": list(faults)})
     for problem in faults if not json else ():
@@ -426,7 +432,7 @@ def import_videos(
 
     from revisit.core import UsageError
     from revisit.suites.mbench.dataset import LIST, open_dataset
-    from revisit.suites.mbench.package import package
+    from revisit.suites.mbench.package import package_model
 
     data = open_dataset(dataset)
     if assignments is None:
@@ -434,7 +440,7 @@ def import_videos(
         if len(other_models) != 1:
             raise UsageError(f"{dataset} has {len(other_models)} other models; name a list with --assignments")
         assignments = data.root / "models" / other_models[0] / LIST
-    outcome = package(data, model, videos, assignments, mode, pattern)
+    outcome = package_model(data, model, videos, assignments, mode, pattern)
     if json:
         console.print_json(asdict(outcome))
         return
@@ -460,7 +466,7 @@ def build(
     """Choose and caption videos with a judge; write MBench-A and MBench-T."""
     from revisit.core import RevisitError, UsageError
     from revisit.suites.authoring import empty_folder, videos_in
-    from revisit.suites.mbench.build import ask, write
+    from revisit.suites.mbench.build import ask_about_video, write_datasets
 
     files = videos_in(videos)
     empty_folder(out)
@@ -468,7 +474,7 @@ def build(
     with judging.open_judge(judge) as asker:
         for video in files:
             try:
-                answer = ask(asker, video, lambda path: judging.sample_frames(path, frames))
+                answer = ask_about_video(asker, video, lambda path: judging.sample_frames(path, frames))
             except RevisitError as error:
                 answer = str(error)
             if isinstance(answer, str):
@@ -478,7 +484,7 @@ def build(
                 console.message(f"{video.name}: {answer.subset}, {answer.name}")
     if not descriptions:
         raise UsageError("no video was chosen; the reasons are above")
-    places = write(out, descriptions, licence=licence, source=source)
+    places = write_datasets(out, descriptions, licence=licence, source=source)
     console.message(f"{len(descriptions)} of {len(files)} videos chosen")
     if json:
         console.print_json(

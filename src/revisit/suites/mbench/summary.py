@@ -16,7 +16,7 @@ from revisit.results.file_types import Stage
 from revisit.results.funnel import make_stage
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
-from revisit.suites.mbench.ranking import RankRow, contribution, ranking
+from revisit.suites.mbench.ranking import RankRow, ranked_value, ranking
 from revisit.suites.mbench.records import Answers, answers_of
 from revisit.suites.mbench.scoring import Interval, Standing
 
@@ -119,7 +119,9 @@ def _tables(
     if dimensions and answers.rule == "trigger":
         for title, which in (("Reliability S", "reliability_interval"), ("Coverage C", "coverage")):
             by_model = [(m, [standings[d.id][m] for d in dimensions]) for m in order]
-            rows = [(m, [_percent(one, getattr(one, which)) for one in own_standings]) for m, own_standings in by_model]
+            rows = [
+                (m, [_percent_cell(one, getattr(one, which)) for one in own_standings]) for m, own_standings in by_model
+            ]
             tables.append(
                 make_table(title, "x 100; intervals come from unknown triggers", [d.short for d in dimensions], rows)
             )
@@ -127,7 +129,7 @@ def _tables(
         rows = []
         for row in ranked:
             own_standings = [standings[d.id][row["model"]] for d in dimensions]
-            cells = [_percent(one, contribution(one, answers.rule)) for one in own_standings]
+            cells = [_percent_cell(one, ranked_value(one, answers.rule)) for one in own_standings]
             counts = [_dimension_counts(axis, answers.setting, dimensions, row["left_out"]) for axis in AXES]
             sums = [_cell_of(*count, row[axis]) for count, axis in zip(counts, AXES, strict=True)]
             sums.append(_cell_of(sum(n for n, _ in counts), sum(of for _, of in counts), row["total"]))
@@ -175,7 +177,7 @@ def _dimension_counts(
     return len(averaged), sum(d.axis == axis and setting in d.averaged for d in DIMENSIONS)
 
 
-def _percent(standing: Standing, interval: Interval | None) -> TableCell:
+def _percent_cell(standing: Standing, interval: Interval | None) -> TableCell:
     return _cell_of(standing.n, standing.of, None if interval is None else [100 * end for end in interval])
 
 

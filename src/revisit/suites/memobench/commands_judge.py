@@ -106,11 +106,11 @@ def _write_bank(asker: Any, task: Any, frames: int, out: Path, words: Mapping[st
         console.message(f"{bank.key}: no failure clip was given: the questions were filtered on the true clip only")
     for name, count in thin_dimensions(bank.final).items():
         console.message(f"{bank.key}: {name} has only {count} questions left")
-    for sentence in _asked_twice({one.id: one.text for one in bank.final}):
+    for sentence in _near_duplicates({one.id: one.text for one in bank.final}):
         console.message(f"{bank.key}: {sentence}")
 
 
-def _asked_twice(texts: Mapping[int, str]) -> list[str]:
+def _near_duplicates(texts: Mapping[int, str]) -> list[str]:
     """A sentence for each pair of questions that ask about the same; none where MiniLM is not at hand.
 
     Of the 12420 pairs within the published banks three are above the limit; each asks one thing and its contrary.

@@ -53,7 +53,7 @@ def read(
     """Cases of all models in `source`, and what is missing or cannot be used; `only` of some clips or scenes."""
     names = None if only is None else {_plain_name(part) for part in only.split(",") if part.strip()}
     any_entry = False
-    for entry in _entries(source, **options):
+    for entry in _all_cases(source, **options):
         if names is None or _is_wanted(entry, names):
             any_entry = True
             yield entry
@@ -72,7 +72,7 @@ def _is_wanted(entry: Case | Rejected, names: set[str]) -> bool:
     return clip in names or (bool(entry.condition) and entry.condition in names)
 
 
-def _entries(
+def _all_cases(
     source: Path,
     *,
     gt: str | None = None,

@@ -19,7 +19,7 @@ from revisit.results import Results
 from revisit.results.cells import cell_of
 from revisit.results.clip_answers import Entry
 from revisit.results.tables import Table, make_table
-from revisit.suites.memobench.metadata import rows_of
+from revisit.suites.memobench.metadata import table_rows
 from revisit.suites.memobench.names import REAL, ClipName, parse_clip, scene_name
 
 KINDS = ("trajectory", "process", "environment")
@@ -54,7 +54,7 @@ def read_categories(path: Path) -> Categories:
     if not path.is_file():
         raise UsageError(f"--option categories={path}: there is no such file; expected a CSV with the column clip")
     categories: dict[str, dict[str, str]] = {}
-    for _, row in rows_of(path, [("clip",), KINDS], f"clip and some of {', '.join(KINDS)}"):
+    for _, row in table_rows(path, [("clip",), KINDS], f"clip and some of {', '.join(KINDS)}"):
         name = parse_clip(row["clip"])
         key = name.id if name is not None else scene_name(row["clip"])
         categories.setdefault(key, {}).update({kind: row[kind] for kind in KINDS if row.get(kind)})
@@ -116,7 +116,7 @@ def ors_tables(results: Results) -> list[Table]:
     ):  # fmt: skip
         rows = []
         for model, mine in results.groups().items():
-            parts = [_between(mine, metric_id, fact, low, high) for _, low, high in strata]
+            parts = [_clips_between(mine, metric_id, fact, low, high) for _, low, high in strata]
             if any(part.scores(ORS) for part in parts):
                 rows.append((model, [part.cell(ORS) for part in parts]))
         if rows:
@@ -124,7 +124,7 @@ def ors_tables(results: Results) -> list[Table]:
     return tables
 
 
-def _between(results: Results, metric_id: str, fact: str, low: float, high: float) -> Results:
+def _clips_between(results: Results, metric_id: str, fact: str, low: float, high: float) -> Results:
     """The clips of which a fact lies in a span."""
 
     def inside(entry: Entry) -> bool:

@@ -91,7 +91,7 @@ def caption_question() -> Question:
     return Question("mind.caption", text, JsonObject({"caption": Text(900), "kind": Text(40)}))
 
 
-def write(
+def write_dataset(
     root: Path, videos: Iterable[Path], *, perspective: str, mark: float, steps: KeySteps, licence: str, source: str,
     captions: Mapping[str, str] | None = None, kinds: Mapping[str, str] | None = None,
 ) -> tuple[Path, list[str]]:  # fmt: skip

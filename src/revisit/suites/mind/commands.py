@@ -171,14 +171,14 @@ def build(
     Writes action.json and images.txt, and the ten go-and-return tests from the first frames.
     """
     from revisit.suites.authoring import videos_in
-    from revisit.suites.mind.build import write
+    from revisit.suites.mind.build import write_dataset
     from revisit.suites.mind.read import scene_kinds
     from revisit.suites.mind.world_keys import KeySteps
 
     videos = videos_in(recordings)
     kinds_by_name = {name: kind for (_, name), kind in scene_kinds(None, scenes).items()} if scenes is not None else {}
     captions, kinds, trouble = _describe_recordings(videos, judge, frames) if judge else ({}, {}, [])
-    data, left_out = write(
+    data, left_out = write_dataset(
         out, videos, perspective=perspective, mark=mark, steps=KeySteps(metres, degrees), licence=licence,
         source=source, captions=captions, kinds={**kinds, **kinds_by_name},
     )  # fmt: skip

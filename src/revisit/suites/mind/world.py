@@ -83,7 +83,7 @@ class Studio:
         return self.seen[key]
 
 
-def takes(context: int, future: int, clips: int, spaces: Sequence[Space] = (SPACE,)) -> list[RecordingPlan]:
+def recording_plans(context: int, future: int, clips: int, spaces: Sequence[Space] = (SPACE,)) -> list[RecordingPlan]:
     """The recordings of one perspective: look around and back, then walk and look again."""
     half = context // 2
     before = ("r",) * half + ("l",) * (context - half)
@@ -133,7 +133,7 @@ def render_mind(
     Clips are rendered side by side; `progress(done, total, what)` is told of each.
     """
     truth, predictions = Path(folder) / "MIND-Data", Path(folder) / "predictions"
-    recordings = takes(context, future, clips, spaces)
+    recordings = recording_plans(context, future, clips, spaces)
     worlds = {seed: make_room(seed) for seed in sorted({take.room for take in recordings})}
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
         jobs = []

@@ -51,7 +51,7 @@ class TurnOrder(Order):
         return f"{self.name}__{','.join(actions)}", film
 
 
-def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
+def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the case and the videos of one film that are not there, and return what turns.json says of it."""
     case_id, _, actions = name.partition("__")
     turns = actions.split(",")
@@ -113,7 +113,7 @@ def _geometry(path: Path, film: Film) -> None:
     )
 
 
-def index(folder: Path, rows: Sequence[Row]) -> None:
+def write_lists(folder: Path, rows: Sequence[Row]) -> None:
     """Write turns.json of every model."""
     for model in dict.fromkeys(model for row in rows for model in row["models"]):
         cases = {row["id"]: {"turn_frames": row["frames"]} for row in rows if model in row["models"]}
@@ -134,5 +134,5 @@ def films(seed: int) -> list[TurnOrder]:
 
 MODELS = ("perfect", "frozen_camera", "opposite_camera", "partial_return", "state_reset", "vanish", "background")
 LAYOUT = layout(
-    Layout("wbench", films, MODELS, shoot, index, "work_dirs", "--suite wbench --option data={folder}/data")
+    Layout("wbench", films, MODELS, write_film, write_lists, "work_dirs", "--suite wbench --option data={folder}/data")
 )

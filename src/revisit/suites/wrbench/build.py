@@ -37,7 +37,7 @@ GUIDANCE = {
 }  # fmt: skip
 
 
-def read(path: Path) -> dict[str, Scene]:
+def read_scenes(path: Path) -> dict[str, Scene]:
     """The families of a file of scenes."""
     try:
         families = parse_yaml(path.read_text(encoding="utf-8"))["families"]
@@ -94,7 +94,7 @@ def _shared_run(end: str, prompt: str) -> str:
     return next((run for run in runs if f" {run} " in text), "")
 
 
-def write(
+def write_dataset(
     root: Path, families: Mapping[str, Scene], *, licence: str, source: str, draw: Draw | None = None,
 ) -> tuple[Path, list[str]]:  # fmt: skip
     """The files of some families, and what could not be drawn. Prompts that leak are refused.

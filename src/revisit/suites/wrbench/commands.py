@@ -10,7 +10,7 @@ import typer
 from revisit.cli import console
 from revisit.cli.help import Commands
 from revisit.cli.options import JSON, OWN_GENERATORS, out_option
-from revisit.suites.wrbench.commands_writing import IMAGES, SIZE, drawn_by, first_frames, prompts, scenes
+from revisit.suites.wrbench.commands_writing import IMAGES, SIZE, draw_pictures, first_frames, prompts, scenes
 
 app = Commands("WRBench: records to generate, and published results.")
 
@@ -184,13 +184,13 @@ def build(
     For image- and text-to-video; what tells the end is refused.
     """
     from revisit.core import UsageError
-    from revisit.suites.wrbench.build import Draw, read, write
+    from revisit.suites.wrbench.build import Draw, read_scenes, write_dataset
 
     if t2i and images:
         raise UsageError("first frames are drawn by --t2i, a command, or by --images, a server; give one of them")
-    families = read(scenes)
-    draw: Draw | None = _by_command(t2i, timeout) if t2i else _by_server(images, size) if images else None
-    place, problems = write(out, families, licence=licence, source=source, draw=draw)
+    families = read_scenes(scenes)
+    draw: Draw | None = _draw_by_command(t2i, timeout) if t2i else _draw_by_server(images, size) if images else None
+    place, problems = write_dataset(out, families, licence=licence, source=source, draw=draw)
     for sentence in problems:
         console.message(sentence)
     console.message(f"{len(families)} families, {4 * len(families)} events")
@@ -201,7 +201,7 @@ def build(
     raise typer.Exit(1 if problems else 0)
 
 
-def _by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
+def _draw_by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
     """Draws with a command for each picture."""
     from revisit.control.generator_backends import CommandBackend
     from revisit.control.jobs import Job
@@ -223,11 +223,11 @@ def _by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Pa
     return draw
 
 
-def _by_server(images: str, size: str) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
+def _draw_by_server(images: str, size: str) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
     """Draws with a text-to-image server."""
 
     def draw(prompts: Mapping[str, str], folder: Path) -> dict[str, str]:
-        ended = drawn_by(images, prompts, folder, size)
+        ended = draw_pictures(images, prompts, folder, size)
         return {one.id: f"{one.status}: {one.reason}" for one in ended if not one.good}
 
     return draw

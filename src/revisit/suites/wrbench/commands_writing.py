@@ -53,7 +53,7 @@ def first_frames(
     if dry_run:
         _plan(images, selection, out, size, each, json)
         return
-    ended = drawn_by(images, selection, out, size, each=each, replace=replace)
+    ended = draw_pictures(images, selection, out, size, each=each, replace=replace)
     counts = {status: sum(one.status == status for one in ended) for status in dict.fromkeys(o.status for o in ended)}
     if json:
         console.print_json({"counts": counts, "folder": str(out), "pictures": [_row(one) for one in ended]})
@@ -77,7 +77,7 @@ def scenes(
         families, trouble = write_scenes(asker, count, about)
         if families:
             save(out, families)
-    _tell(out, len(families), "scenes", trouble, asker, json)
+    _print_written(out, len(families), "scenes", trouble, asker, json)
 
 
 def prompts(
@@ -87,16 +87,16 @@ def prompts(
     json: bool = JSON,
 ) -> None:
     """Let a language model write the prompts of scenes. One for the first picture, and one for each event."""
-    from revisit.suites.wrbench.build import read
+    from revisit.suites.wrbench.build import read_scenes
     from revisit.suites.wrbench.generated_text import save, write_prompts
 
-    families = read(source)
+    families = read_scenes(source)
     with _writing(writer, out) as asker:
         prompts_by_scene, trouble = write_prompts(asker, families)
         complete = {name: facts for name, facts in prompts_by_scene.items() if "picture" in facts}
         if complete:
             save(out, complete)
-    _tell(out, len(complete), "scenes with prompts", trouble, asker, json)
+    _print_written(out, len(complete), "scenes with prompts", trouble, asker, json)
 
 
 def picture_prompts(source: Path | None) -> dict[str, str]:
@@ -105,22 +105,22 @@ def picture_prompts(source: Path | None) -> dict[str, str]:
 
     from revisit.control.jobs import is_folder_name
     from revisit.core import UsageError
-    from revisit.suites.wrbench.build import first_frame_prompt, read
-    from revisit.suites.wrbench.prompts import lines
+    from revisit.suites.wrbench.build import first_frame_prompt, read_scenes
+    from revisit.suites.wrbench.prompts import read_lines
 
     if source is None:
         with as_file(files("revisit.suites.wrbench") / "scenes.yaml") as own:
-            return {name: first_frame_prompt(facts) for name, facts in read(own).items()}
+            return {name: first_frame_prompt(facts) for name, facts in read_scenes(own).items()}
     if source.is_dir():
-        texts = {row["family_id"]: str(row["t2i_scene"]) for row in lines(source / "families.jsonl", "t2i_scene")}
+        texts = {row["family_id"]: str(row["t2i_scene"]) for row in read_lines(source / "families.jsonl", "t2i_scene")}
     elif source.suffix == ".jsonl":
-        rows = lines(source, "id")
+        rows = read_lines(source, "id")
         without = next((row["id"] for row in rows if not (row.get("image_prompt") or row.get("prompt"))), None)
         if without is not None:
             raise UsageError(f"{source}: {without!r} has neither image_prompt nor prompt")
         texts = {str(row["id"]): str(row.get("image_prompt") or row["prompt"]) for row in rows}
     else:
-        texts = {name: first_frame_prompt(facts) for name, facts in read(source).items()}
+        texts = {name: first_frame_prompt(facts) for name, facts in read_scenes(source).items()}
     wrong = next((name for name in texts if not is_folder_name(name)), None)
     if wrong is not None:
         raise UsageError(f"{source}: {wrong!r} cannot be the name of a picture; use letters, digits, _, ., @ and -")
@@ -129,7 +129,7 @@ def picture_prompts(source: Path | None) -> dict[str, str]:
     return texts
 
 
-def drawn_by(
+def draw_pictures(
     images: str, prompts: Mapping[str, str], folder: Path, size: str = "", *, each: int = 1, replace: bool = False
 ) -> list[ImageResult]:
     """Draw pictures with the server that --images names, and say what became of each."""
@@ -194,7 +194,7 @@ def _writing(writer: str, out: Path) -> JudgeClient:
     return selection.client(AnswerStore(shared_store(cache_root(), selection.judge.facts), copy))
 
 
-def _tell(out: Path, count: int, what: str, trouble: Sequence[str], asker: JudgeClient, json: bool) -> None:
+def _print_written(out: Path, count: int, what: str, trouble: Sequence[str], asker: JudgeClient, json: bool) -> None:
     spent = asker.budget.spent
     for sentence in trouble:
         console.message(sentence)

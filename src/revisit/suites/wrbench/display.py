@@ -66,7 +66,7 @@ def main_table(
     def cells(row: ModelRow) -> list[str]:
         texts = [(row.condition.replace("_", " ") or "unknown") if row.model else "", str(row.outputs)]
         texts += [*_numbers(row, BEFORE_SUPPORT, counts), f"{row.support:.1%}" if row.judged else NONE]
-        return [*texts, *_numbers(row, after, counts), plain(row.average) if row.model else ""]
+        return [*texts, *_numbers(row, after, counts), plain_number(row.average) if row.model else ""]
 
     note = SPARSE_NOTE + ("; (n) where a mean is not over all clips" if counts else "")
     note += f"; {made_by}" if made_by else ""
@@ -209,7 +209,10 @@ def series_table(series: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, 
 def sensitivity_table(sensitivities: Mapping[str, Sensitivity]) -> Table:
     """How far integrity depends on which descriptor of a whole frame is taken."""
     rows = [
-        (model, [str(facts["n"]), *map(plain, (facts["integrity"], facts["patch_mean"], facts["largest_change"]))])
+        (
+            model,
+            [str(facts["n"]), *map(plain_number, (facts["integrity"], facts["patch_mean"], facts["largest_change"]))],
+        )
         for model, facts in sensitivities.items()
     ]
     note = "a check, not the measure: the mean of a frame's patches instead of its own token, first frame to last"
@@ -243,7 +246,7 @@ def number(cell: Cell, outputs: int | None = None, mark: str = "") -> str:
     return f"{cell.mean:.3f}{mark}" + (f" ({cell.n})" if outputs is not None and cell.n != outputs else "")
 
 
-def plain(value: float | None) -> str:
+def plain_number(value: float | None) -> str:
     return NONE if value is None else f"{value:.3f}"
 
 

@@ -18,7 +18,7 @@ from revisit.core import Case, Rejected, RevisitError
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.read import read
 from revisit.suites.wrbench.records import CAMERAS, record_of
-from revisit.suites.wrbench.sidecars import ADAPTER, CameraTarget, target_of_script, write_sidecars, written_by
+from revisit.suites.wrbench.sidecars import ADAPTER, CameraTarget, sidecar_adapter, target_of_script, write_sidecars
 from revisit.suites.wrbench.upstream import safe_name
 
 WORDS_ONLY = "their camera was put into words, so they have no path to compare with"
@@ -91,7 +91,7 @@ def target_of(case: Case) -> CameraTarget | str:
     clip = case.clip.path
     if case.annotations.get("viewpoint_condition") == "prompt_only":
         return WORDS_ONLY
-    if written_by(clip) not in (None, ADAPTER):
+    if sidecar_adapter(clip) not in (None, ADAPTER):
         return THEIRS
     provenance = read_provenance(clip) or {}
     output = provenance.get("output") or {}

@@ -57,7 +57,7 @@ def probes(
     """A judge's answers to ten probes about the event of the case, with the probability of yes."""
     asking, preamble = PROBES, context(prompt, annotations)
     if questions is not None:
-        places = {**pieces(prompt, annotations), **_seconds_of(frames)}
+        places = {**prompt_parts(prompt, annotations), **_seconds_of(frames)}
         preamble = fill_template(questions.get("context") or "", places)
         asking = number_questions([{**one, "text": fill_template(one["text"], places)} for one in questions["probes"]])
     answers = yield bank_questions(asking, preamble)
@@ -80,7 +80,7 @@ def judgeability(
     preamble, count = context(prompt, annotations), int(_seconds_of(frames)["seconds"])
     looks = [first_look(preamble, count), second_look(preamble, count)]
     if questions is not None:
-        places = {**pieces(prompt, annotations), **_seconds_of(frames)}
+        places = {**prompt_parts(prompt, annotations), **_seconds_of(frames)}
         preamble = fill_template(questions.get("context") or "", places)
         for k, name in enumerate(("first_look", "second_look")):
             if questions.get(name):
@@ -106,7 +106,7 @@ def judgeability(
     )
 
 
-def pieces(prompt: str, annotations: Mapping[str, object]) -> dict[str, str]:
+def prompt_parts(prompt: str, annotations: Mapping[str, object]) -> dict[str, str]:
     """What is known of the event of a case, piece by piece; empty where the dataset does not tell it."""
     event_pieces = {name: str(annotations.get(name) or "").strip() for name in ("event", "scene", "subject", "acts_on")}
     judge_pieces = {name: str(annotations.get(f"told_{name}") or "").strip() for name in ("camera", "visible", "ends")}
@@ -119,7 +119,7 @@ def context(prompt: str, annotations: Mapping[str, object]) -> str:
         "event": "Event", "scene": "Scene", "subject": "Subject", "acts_on": "It deals with", "camera": "Camera",
         "visible": "In view", "ends": "In the end",
     }  # fmt: skip
-    known_pieces = pieces(prompt, annotations)
+    known_pieces = prompt_parts(prompt, annotations)
     lines = [f"{title}: {known_pieces[name]}" for name, title in titles.items() if known_pieces[name]]
     return "\n".join(["The video was asked to show this.", *lines]) + "\n"
 

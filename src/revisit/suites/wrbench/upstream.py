@@ -58,7 +58,7 @@ def read_manifests(paths: Sequence[Path], roots: Sequence[Path]) -> Iterator[Cas
                 yield _case(where, row, path.parent, roots)
 
 
-def beside(clip: Path) -> tuple[str, dict[str, object], dict[str, Path]]:
+def read_sidecars(clip: Path) -> tuple[str, dict[str, object], dict[str, Path]]:
     """(script, what is known, files) of the files that WRBench's tools wrote beside a video; all empty without them.
 
     Raises UsageError for a file that is there and cannot be read: its clip was perhaps never finished.

@@ -39,7 +39,7 @@ def twists(c2w: np.ndarray, depth: float, literal: bool = False) -> np.ndarray:
     return np.hstack([step, np.array(turns).reshape(-1, 3)])
 
 
-def ideal(direction: str, literal: bool = False) -> np.ndarray:
+def ideal_motion(direction: str, literal: bool = False) -> np.ndarray:
     """The unit motion of a direction; world-to-camera matrices tell it the other way round."""
     component, sign = IDEAL[direction]
     motion = np.zeros(6)
@@ -47,7 +47,7 @@ def ideal(direction: str, literal: bool = False) -> np.ndarray:
     return motion
 
 
-def boundaries(motion: RequestedMotion, count: int) -> np.ndarray:
+def phase_boundaries(motion: RequestedMotion, count: int) -> np.ndarray:
     """The frames, not whole numbers, at which each phase but the first begins."""
     return np.cumsum([share for _, share in motion.phases])[:-1] * (count - 1)
 
@@ -122,10 +122,10 @@ def camera_interaction(
     unit = motion / np.maximum(size, 1e-12)[:, None]
     pace = float(np.median(size[moves]))
     still = 1 - np.minimum(size / pace, 1)
-    values = np.stack([still if word == WAIT else unit @ ideal(word, literal) for word in words], axis=1)
+    values = np.stack([still if word == WAIT else unit @ ideal_motion(word, literal) for word in words], axis=1)
     rests = np.array([word == WAIT for word in words])
     scored_steps = (moves[:, None] & ~rests) | (rests & (not literal))
-    switches = best_switches(np.where(scored_steps, values, 0), at, boundaries(requested, count), tolerance)
+    switches = best_switches(np.where(scored_steps, values, 0), at, phase_boundaries(requested, count), tolerance)
     phase = np.searchsorted(switches, at, side="right")
     value, counts = values[np.arange(len(at)), phase], scored_steps[np.arange(len(at)), phase]
     if not counts.any():

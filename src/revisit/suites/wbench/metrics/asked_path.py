@@ -25,8 +25,8 @@ from revisit.suites.wbench.metrics.published_path import (
     Bounds,
     NavigationScore,
     pair_error,
+    path_length,
     resample,
-    way_of,
 )
 
 SHARES = np.linspace(0, 1, SAMPLES)
@@ -47,7 +47,7 @@ class TurnMotion:
     @property
     def went(self) -> bool:
         """Whether the camera moved at all in the way it was asked to."""
-        walked = way_of(self.poses) > STILL_WAY and np.linalg.norm(self.way, axis=1).max() > STILL_WAY
+        walked = path_length(self.poses) > STILL_WAY and np.linalg.norm(self.way, axis=1).max() > STILL_WAY
         turned = geodesic(np.eye(3), self.poses[:, :3, :3]).max() > STILL_TURN
         return (self.action.walk is not None and bool(walked)) or (self.action.turn is not None and bool(turned))
 

@@ -69,7 +69,10 @@ def precision(target: np.ndarray, rotation: np.ndarray, centre: np.ndarray | Non
         if min(abs(target_peak), abs(peak_value)) < WEAK_YAW or target_peak * peak_value < 0:
             return 0.0
     if kind == "sideways" and centre is not None:
-        target_peak, peak_value = peak(_across(target[:, :3, :3], target[:, :3, 3])), peak(_across(rotation, centre))
+        target_peak, peak_value = (
+            peak(_motion_to_the_right(target[:, :3, :3], target[:, :3, 3])),
+            peak(_motion_to_the_right(rotation, centre)),
+        )
         if min(abs(target_peak), abs(peak_value)) < WEAK_WAY or target_peak * peak_value < 0:
             return 0.0
     turned = float(rotation_errors(target[:, :3, :3], rotation, rule).mean())
@@ -87,7 +90,7 @@ def alignment(yaw: float, target_yaw: float, requested: float) -> float:
     return float(np.clip((abs(yaw) - WEAK_YAW) / (requested - WEAK_YAW), 0, 1))
 
 
-def hold(rotation: np.ndarray, centre: np.ndarray | None) -> float:
+def hold_score(rotation: np.ndarray, centre: np.ndarray | None) -> float:
     """Static hold: 1 for a camera that rests, 0 from 5 degrees or a tenth of a unit on."""
     turned = float(geodesic(rotation[0], rotation).max()) / HOLD_DEGREES
     moved = 0.0 if centre is None else float(np.linalg.norm(centre - centre[0], axis=1).max()) / HOLD_WAY
@@ -246,7 +249,7 @@ def static_hold(
     rotation, centre = estimate.rotation, estimate.centre
     turns = geodesic(rotation[0], rotation)
     facts = {"largest_turn_deg": float(turns.max()), "way_judged": centre is not None, "poses_from": estimate.source}
-    return Score(hold(rotation, centre), units=Series(frame=estimate.index, value=turns), facts=facts)
+    return Score(hold_score(rotation, centre), units=Series(frame=estimate.index, value=turns), facts=facts)
 
 
 def on_frames(estimate: ObservedCamera, count: int) -> ObservedCamera:
@@ -271,6 +274,6 @@ def too_few(estimate: ObservedCamera, target: np.ndarray) -> Unscored:
     )
 
 
-def _across(rotation: np.ndarray, centre: np.ndarray) -> np.ndarray:
+def _motion_to_the_right(rotation: np.ndarray, centre: np.ndarray) -> np.ndarray:
     """Way to the right of the first view, frame by frame."""
     return (centre - centre[0]) @ rotation[0][:, 0]
