@@ -48,7 +48,7 @@ class Unavailable(RevisitError):
         self, sentence: str, status: int = 0, *, url: str = "", again: bool = False, wait: float | None = None
     ):
         super().__init__(f"{printable_url(url)}: {sentence}" if url else sentence)
-        self.said, self.status, self.again, self.wait = sentence, status, again, wait
+        self.sentence, self.status, self.again, self.wait = sentence, status, again, wait
 
 
 def no_progress(what: str, done: int, total: int | None) -> None:
@@ -177,14 +177,14 @@ def open_response(
             response.stream = httpx.ByteStream(b"")
 
 
-def read_body(response: httpx.Response, most: int, within: float, begun: float) -> bytes:
+def read_body(response: httpx.Response, most: int, within: float, started: float) -> bytes:
     """The body of an answer, of at most so many bytes and within so many seconds since it was `begun`."""
     body = bytearray()
     for piece in response.iter_bytes():
         body += piece
         if len(body) > most:
             raise Unavailable(f"the answer is larger than {most >> 20} MiB", url=str(response.url))
-        if time.monotonic() - begun > within:  # a server that sends a byte now and then
+        if time.monotonic() - started > within:  # a server that sends a byte now and then
             raise Unavailable(f"no whole answer within {within:g} s", url=str(response.url), again=True)
     return bytes(body)
 
@@ -240,10 +240,10 @@ def read(url: str, headers: Mapping[str, str] | None = None) -> tuple[bytes, str
         return path.read_bytes(), url
 
     def attempt() -> tuple[bytes, str]:
-        begun = time.monotonic()
+        started = time.monotonic()
         with connect() as client, _open_get(client, url, headers or {}) as response:
             _require_success(response, url)
-            return read_body(response, LARGEST_PAGE, PAGE, begun), str(response.url)
+            return read_body(response, LARGEST_PAGE, PAGE, started), str(response.url)
 
     return _retry(attempt)
 

@@ -135,7 +135,7 @@ def test_probabilities_are_those_of_the_model_itself(checkpoint, transformers):
     reply = judge.reply(frames, QUESTIONS[1:2], [""])[0]
     model = judge._loaded
     shown, turn = (
-        model.shown(frames),
+        model.prompt_start(frames),
         model.turn(f"{QUESTIONS[1].text}\nAnswer with yes or no, and nothing else."),
     )
     ids = torch.tensor([shown.ids + turn])
@@ -194,7 +194,7 @@ def test_words_go_on_as_the_model_itself_goes_on(checkpoint, transformers):
         found.append([reply.text for reply in judge.reply(frames, QUESTIONS[:3], [""] * 3)])
     model, texts = judge._loaded, []
     for question in QUESTIONS[:3]:
-        shown, turn = model.shown(frames), model.turn(f"{question.text}\nAnswer with yes or no, and nothing else.")
+        shown, turn = model.prompt_start(frames), model.turn(f"{question.text}\nAnswer with yes or no, and nothing else.")
         ids = shown.ids + turn
         for _ in range(WORD_ROOM + 1):
             row = torch.tensor([ids])

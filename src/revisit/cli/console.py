@@ -107,7 +107,7 @@ class ProgressLines:
         self.every = every
 
     def start(self, clips: int, cases: int, observed: int) -> None:
-        self.clips, self.done, self.begun, self.printed_at = clips, observed, time.monotonic(), 0.0
+        self.clips, self.done, self.started_at, self.printed_at = clips, observed, time.monotonic(), 0.0
         self.first = observed
         message(f"{pluralize(cases, 'case')}, {pluralize(clips, 'clip')}, {observed} already observed")
         self.waiting = threading.Timer(FIRST_WORD, self._waits)
@@ -118,7 +118,9 @@ class ProgressLines:
     def _waits(self) -> None:
         """A word while the first clip takes its time, so that nobody takes the silence for a hang."""
         if self.done == self.first:
-            message(f"first clip: {time.monotonic() - self.begun:.0f} s so far; the time left is known once it is done")
+            message(
+                f"first clip: {time.monotonic() - self.started_at:.0f} s so far; the time left is known once it is done"
+            )
 
     def advance(self, what: str, failed: int) -> None:
         self.waiting.cancel()
@@ -127,7 +129,7 @@ class ProgressLines:
         if now - self.printed_at < self.every and self.done < self.clips:
             return
         self.printed_at = now
-        rate = (now - self.begun) / max(self.done - self.first, 1)
+        rate = (now - self.started_at) / max(self.done - self.first, 1)
         remaining = f", about {_duration(rate * (self.clips - self.done))} left" if self.done < self.clips else ""
         message(f"observed {self.done} of {self.clips} clips{remaining}" + (f", {failed} failed" if failed else ""))
 
@@ -347,12 +349,12 @@ def _print_all_scores(content: Mapping[str, Any]) -> None:
 
     models, truth = list(content["models"]), content.get("truth")
     for start in range(0, len(models), MODELS_PER_TABLE):
-        shown = models[start : start + MODELS_PER_TABLE]
-        counts = [count_testable(content["models"][model]["funnel"]) for model in shown]
+        models_of_table = models[start : start + MODELS_PER_TABLE]
+        counts = [count_testable(content["models"][model]["funnel"]) for model in models_of_table]
         shares = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
         rows = [["testable clips", *shares]] if any(counts) else []
-        heads = [_model_heading(model, content["models"][model]) for model in shown]
-        entries = {model: content["models"][model] for model in shown}
+        heads = [_model_heading(model, content["models"][model]) for model in models_of_table]
+        entries = {model: content["models"][model] for model in models_of_table}
         if truth and start + MODELS_PER_TABLE >= len(models):
             heads.append(_ceiling(truth))
             entries[heads[-1]] = truth
@@ -407,9 +409,9 @@ def print_parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
     for name, part in tables.items():
         columns = {id: metrics[id] for id in part["metrics"]}
         for start in range(0, len(part["models"]), MODELS_PER_TABLE):
-            shown = list(part["models"])[start : start + MODELS_PER_TABLE]
-            entries = {model: part["models"][model] for model in shown}
-            print_table([name, *shown], _score_rows(columns, entries), numbers=True)
+            models_of_table = list(part["models"])[start : start + MODELS_PER_TABLE]
+            entries = {model: part["models"][model] for model in models_of_table}
+            print_table([name, *models_of_table], _score_rows(columns, entries), numbers=True)
 
 
 def _score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -> list[list[str]]:

@@ -149,7 +149,7 @@ def _print_board(board: Board, sort: str) -> None:
     filled = [column for column in board.columns if any(row.cell(column).mean is not None for row in rows)]
     for start in range(0, max(len(filled), 1), COLUMNS_PER_TABLE):
         part = filled[start : start + COLUMNS_PER_TABLE]
-        cells = [[row.shown, row.source, *(row.cell(c).shown(c.decimals) for c in part)] for row in rows]
+        cells = [[row.label, row.source, *(row.cell(c).to_text(c.decimals) for c in part)] for row in rows]
         console.print_table(["model", "source", *map(head, part)], cells, numbers=True)
     for column in board.columns:
         if column not in filled:

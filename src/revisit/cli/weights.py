@@ -136,7 +136,7 @@ def pull(
         console.message(total_text(rows))
         return
     bar = Transfer()
-    begun = time.monotonic()
+    started = time.monotonic()
     with console.resumable(), closing(bar):
         outcomes = fetch(names, offline=offline, again=again, progress=bar, say=bar.say)
     if json:
@@ -149,7 +149,7 @@ def pull(
         count = sum(outcome.state == "pulled" for outcome in outcomes)
         console.message(
             f"{count} pulled, {len(outcomes) - count - len(failed)} already installed, {len(failed)} failed in "
-            f"{time.monotonic() - begun:.0f} s"
+            f"{time.monotonic() - started:.0f} s"
         )
     if replaced := [outcome.id for outcome in outcomes if outcome.mended]:
         console.message(f"replaced damaged files: {', '.join(replaced)}; {STALE_EVIDENCE}")
@@ -221,13 +221,13 @@ class Transfer:
     """Progress of downloads: one line that is written over on a terminal, a line every few seconds elsewhere."""
 
     def __init__(self, every: float = 5.0) -> None:
-        self.every, self.said, self.terminal, self.open = every, time.monotonic(), sys.stderr.isatty(), False
+        self.every, self.printed_at, self.terminal, self.open = every, time.monotonic(), sys.stderr.isatty(), False
 
     def __call__(self, what: str, received: int, total: int | None) -> None:
         now = time.monotonic()
-        if now - self.said < (0.1 if self.terminal else self.every):
+        if now - self.printed_at < (0.1 if self.terminal else self.every):
             return
-        self.said = now
+        self.printed_at = now
         of = f" of {total / 1e6:.1f}" if total else ""
         line = console.clean_text(f"{what}: {received / 1e6:.1f}{of} MB")
         if self.terminal:

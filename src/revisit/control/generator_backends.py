@@ -67,7 +67,7 @@ class CommandBackend:
         """Run the command."""
         words = fill_command(self.command, placeholder_values(request, file))
         meter = Meter(self.env)
-        self.cost, begun = None, time.monotonic()
+        self.cost, started = None, time.monotonic()
         with tempfile.TemporaryFile() as output:
             try:
                 self.running = process = subprocess.Popen(
@@ -87,7 +87,7 @@ class CommandBackend:
             tail = _output_tail(output)
         if code:
             return "crashed", _exit_sentence(code, tail)
-        self.cost = meter.cost(time.monotonic() - begun, loading=None)
+        self.cost = meter.cost(time.monotonic() - started, loading=None)
         return "", f"its last output: {tail}" if tail else "it printed nothing"
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ class ProcessBackend:
 
     def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Hand the job over and wait for the answer."""
-        self.cost, begun = None, time.monotonic()
+        self.cost, started = None, time.monotonic()
         new, loading = self.process is None, 0.0
         if self.process is None:
             try:
@@ -136,7 +136,7 @@ class ProcessBackend:
             answer = _parse_answer(line)
             if answer.get("ready") and not self.ready:
                 now = time.monotonic()
-                self.ready, deadline, loading, begun = True, now + timeout, now - begun, now
+                self.ready, deadline, loading, started = True, now + timeout, now - started, now
             elif answer.get("id") == request["id"]:
                 # A process that does not say when it is ready loads within its first clip.
                 inside = new and not self.ready
@@ -144,7 +144,7 @@ class ProcessBackend:
                 if answer.get("error") or answer.get("status") not in (None, "done"):
                     return "failed", str(answer.get("error") or answer.get("status"))
                 self.meter.look(last=True)
-                self.cost = self.meter.cost(time.monotonic() - begun, None if inside else loading)
+                self.cost = self.meter.cost(time.monotonic() - started, None if inside else loading)
                 return "", " ".join(self.chatter)[-TAIL:] or "it printed nothing"
             else:
                 self.chatter.append(line.decode(errors="replace").strip())
@@ -211,14 +211,14 @@ class FunctionBackend:
 
     def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Call the function; frames that it returns are encoded."""
-        self.cost, begun = None, time.monotonic()
+        self.cost, started = None, time.monotonic()
         try:
             result = self.function(request)
             if result is not None and not isinstance(result, str | Path):
                 encode_mp4(Path(request["out"]), (np.asarray(frame) for frame in _to_numpy(result)), request["fps"])
         except Exception as error:  # whatever the user's function does, the other jobs go on
             return "crashed", f"{type(error).__name__}: {error}"
-        self.cost = Cost(time.monotonic() - begun)  # its memory is that of this process, whatever else it holds
+        self.cost = Cost(time.monotonic() - started)  # its memory is that of this process, whatever else it holds
         return "", "the function returned"
 
     def close(self) -> None:

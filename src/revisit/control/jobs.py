@@ -196,14 +196,14 @@ class BatchRequest:
         """An option of the suite."""
         return self.options.get(name, usual)
 
-    def known(self, *names: str) -> None:
+    def refuse_unknown_options(self, *names: str) -> None:
         """Raise UsageError where an option was given that the suite does not have."""
         unknown = sorted(set(self.options) - set(names))
         if unknown:
             options = f"it has {', '.join(names)}" if names else "it has none"
             raise UsageError(f"jobs of this suite have no option {unknown[0]!r}; {options}")
 
-    def chosen(self, jobs: Iterable[Job]) -> list[Job]:
+    def select(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs that are asked for: those named, at most `limit`, spread evenly over subsets and conditions."""
         all_ = list(jobs)
         names = [{job.id, job.sample, job.subset, job.condition, *job.id.split("/")} for job in all_]

@@ -55,8 +55,8 @@ class Meter:
     _by_process: int = 0  # peak on GPUs of processes that nvidia-smi names
     _by_device: int | None = None  # peak of what the GPUs hold more than before; None before the first look
     _members: list[int] = field(default_factory=list)
-    _searched: float = -FAMILY_PAUSE
-    _asked: float = -GPU_PAUSE
+    _last_search: float = -FAMILY_PAUSE
+    _last_query: float = -GPU_PAUSE
     _before: dict[str, int] | None = None
 
     def __post_init__(self) -> None:
@@ -64,14 +64,14 @@ class Meter:
 
     def look(self, *, last: bool = False) -> None:
         """Look once; cheap enough to be called many times a second."""
-        if last or time.monotonic() - self._searched >= FAMILY_PAUSE:
-            self._searched = time.monotonic()
+        if last or time.monotonic() - self._last_search >= FAMILY_PAUSE:
+            self._last_search = time.monotonic()
             self._members = session_members(self.session)
         usage = [memory_of(pid) for pid in self._members]
         now, peaks = sum(now for now, _ in usage), [peak for _, peak in usage]
         self.memory = max(self.memory, now, *peaks, 0)
-        if self._before is not None and (last or time.monotonic() - self._asked >= GPU_PAUSE):
-            self._asked = time.monotonic()
+        if self._before is not None and (last or time.monotonic() - self._last_query >= GPU_PAUSE):
+            self._last_query = time.monotonic()
             self._look_at_gpus()
 
     @property

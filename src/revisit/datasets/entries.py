@@ -59,16 +59,16 @@ class ClipStore:
         place = self.folder / f"{digest(name, 8)}-{plain}"
         if isinstance(content, bytes):
             path = place / f"clip{_video_kind(content)}"
-            return Clip(self._written(place, path, lambda at: (at / path.name).write_bytes(content)))
+            return Clip(self._write_once(place, path, lambda at: (at / path.name).write_bytes(content)))
         if isinstance(content, np.ndarray):
             try:
                 frames = as_pixel_array(content, name)
             except UsageError as error:
                 raise Unusable(str(error)) from None
-            return Clip(self._written(place, place, lambda at: _write_pngs(at, frames)), fps)
-        return Clip(self._written(place, place, lambda at: _write_pictures(at, content)), fps)
+            return Clip(self._write_once(place, place, lambda at: _write_pngs(at, frames)), fps)
+        return Clip(self._write_once(place, place, lambda at: _write_pictures(at, content)), fps)
 
-    def _written(self, place: Path, path: Path, write: Callable[[Path], object]) -> Path:
+    def _write_once(self, place: Path, path: Path, write: Callable[[Path], object]) -> Path:
         if place.is_dir():
             return path
         temporary = place.with_name(f".{place.name}-{os.getpid()}-{os.urandom(4).hex()}")

@@ -53,9 +53,9 @@ class FrameReading:
     """What one frame shows."""
 
     time: float
-    seen: bool  # the target is in sight
-    place_seen: bool  # the place where it stood at first is in sight
-    well: bool  # the target is in sight well enough to tell its place and state
+    in_sight: bool  # the target
+    place_in_sight: bool  # where it stood at first
+    clear: bool  # the target is in sight well enough to tell its place and state
     place: int = UNKNOWN  # the state whose place it is in, or ELSEWHERE
     state: int = UNKNOWN  # the state that it looks like, or ELSEWHERE where it looks like none
 
@@ -115,22 +115,22 @@ class SceneDescription:
         if unlike > UNLIKE:
             return None
         frame, empty = _resize(picture, self.views.shape[1:3]), self.views[view]
-        place_seen = bool(self.sizes[0, view] >= LEAST)
+        place_in_sight = bool(self.sizes[0, view] >= LEAST)
         foreign = _large_components(_grey_difference(frame, empty) > NOISE)
         if self.lit[view] < DARK or foreign.mean() < LEAST:
-            return FrameReading(time, False, place_seen, False)
-        well = bool(foreign.mean() >= WHOLE * self.usual)
+            return FrameReading(time, False, place_in_sight, False)
+        clear = bool(foreign.mean() >= WHOLE * self.usual)
         states = zip(self.pictures[:, view], self.outlines[:, view], strict=True)
         explained = [_explained_share(frame, empty, picture, foreign | outline) for picture, outline in states]
         best = int(np.argmax(explained))
         if explained[best] >= KNOWN:
-            return FrameReading(time, True, place_seen, well, best, best)
+            return FrameReading(time, True, place_in_sight, clear, best, best)
         there = self.outlines[:, view]
         overlaps = [(foreign & outline).sum() / max((foreign | outline).sum(), 1) for outline in there]
         near = int(np.argmax(overlaps))
         if overlaps[near] >= OVERLAP:
-            return FrameReading(time, True, place_seen, well, self._on_the_way(near), ELSEWHERE)
-        return FrameReading(time, True, place_seen, well, ELSEWHERE, self._elsewhere(frame, view, foreign))
+            return FrameReading(time, True, place_in_sight, clear, self._on_the_way(near), ELSEWHERE)
+        return FrameReading(time, True, place_in_sight, clear, ELSEWHERE, self._elsewhere(frame, view, foreign))
 
     def same_place(self, one: int, other: int) -> bool:
         """Whether the target is in the same place in two states."""
@@ -160,31 +160,35 @@ class ClipStory:
     readings: tuple[FrameReading | None, ...]
 
     @cached_property
-    def known(self) -> list[FrameReading]:
+    def valid_readings(self) -> list[FrameReading]:
         return [reading for reading in self.readings if reading is not None]
 
     @cached_property
-    def seen(self) -> list[bool]:
-        return [reading.seen for reading in self.known]
+    def in_sight(self) -> list[bool]:
+        return [reading.in_sight for reading in self.valid_readings]
 
     @cached_property
-    def left(self) -> int | None:
+    def left_at(self) -> int | None:
         """The first frame without the target after one with it."""
-        first = self.seen.index(True) if True in self.seen else None
-        return next((k for k in range(first, len(self.seen)) if not self.seen[k]), None) if first is not None else None
+        first = self.in_sight.index(True) if True in self.in_sight else None
+        return (
+            next((k for k in range(first, len(self.in_sight)) if not self.in_sight[k]), None)
+            if first is not None
+            else None
+        )
 
     @property
     def hidden(self) -> bool:
-        return self.left is not None
+        return self.left_at is not None
 
     @property
     def returned(self) -> bool:
-        return self.left is not None and any(self.seen[self.left :])
+        return self.left_at is not None and any(self.in_sight[self.left_at :])
 
     @property
     def posed(self) -> bool:
         """Whether the target's place goes out of sight, or the target does, and the place comes into sight again."""
-        there = [reading.place_seen for reading in self.known]
+        there = [reading.place_in_sight for reading in self.valid_readings]
         if True not in there or False not in there[there.index(True) :]:
             return False
         hidden_from = there.index(False, there.index(True))
@@ -193,16 +197,16 @@ class ClipStory:
     @cached_property
     def before(self) -> FrameReading | None:
         """The last good look before the target left."""
-        looks = [reading for reading in self.known[: self.left] if reading.well]
+        looks = [reading for reading in self.valid_readings[: self.left_at] if reading.clear]
         return looks[-1] if looks else None
 
     @cached_property
     def after(self) -> FrameReading | None:
         """The last good look after it came back; any look where there is no good one."""
-        if self.left is None:
+        if self.left_at is None:
             return None
-        looks = [reading for reading in self.known[self.left :] if reading.seen]
-        good = [reading for reading in looks if reading.well]
+        looks = [reading for reading in self.valid_readings[self.left_at :] if reading.in_sight]
+        good = [reading for reading in looks if reading.clear]
         return (good or looks or [None])[-1]  # type: ignore[list-item]
 
     def _went_on(self, now: FrameReading, state: int) -> bool:
@@ -298,7 +302,7 @@ class InstrumentedJudge:
             return yes_or_no(uniform_colour(pictures[-1]) == colour)
         tell = find_story_answer(question, self.scenes)
         story = self._story(frames, pictures, question) if tell is not None else None
-        return tell(story) if tell is not None and story is not None and len(story.known) >= 2 else ""
+        return tell(story) if tell is not None and story is not None and len(story.valid_readings) >= 2 else ""
 
     def _story(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> ClipStory | None:
         """The frames as a story of the scene they show; None where they show none that is described."""
@@ -362,7 +366,7 @@ FACTS: dict[str, Callable[[ClipStory], bool]] = {
     "returned": lambda story: story.returned,
     "spatial": lambda story: story.spatial,
     "state": lambda story: story.state,
-    "in_view": lambda story: story.known[-1].seen,
+    "in_view": lambda story: story.valid_readings[-1].in_sight,
 }
 
 

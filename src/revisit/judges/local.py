@@ -68,12 +68,12 @@ class _Word:
     """How a model begins to answer a yes-or-no question."""
 
     values: Any  # log-probabilities of the first token
-    written: list[int]  # the likeliest tokens; none where the first is neither a yes nor a no
+    tokens: list[int]  # the likeliest ones; none where the first is neither a yes nor a no
     ended: bool  # whether the model ended there by itself
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _PromptStart:
     """The beginning of a prompt: its tokens, their places, and its pictures as patches."""
 
     ids: list[int]
@@ -144,11 +144,11 @@ class LocalJudge:
         yes, no = (log_sum_exp(word.values[ids].tolist()) for ids in (model.yes, model.no))
         share = math.exp(min(log_sum_exp([yes, no]), 0.0))
         source = f"{len(model.yes)} spellings of yes and {len(model.no)} of no, with {share:.4f} of the probability"
-        usage = Usage(0, tokens, max(1, len(word.written)))
-        text = model.tokenizer.decode(word.written, skip_special_tokens=True)
+        usage = Usage(0, tokens, max(1, len(word.tokens)))
+        text = model.tokenizer.decode(word.tokens, skip_special_tokens=True)
         p_yes = round(1 / (1 + math.exp(min(no - yes, 700.0))), 6)
         fault = "" if word.ended else CUT_OFF
-        if share < self.settings.least_share or not word.written:
+        if share < self.settings.least_share or not word.tokens:
             fault = "expected yes or no, and the model was about to say something else"
         return Reply(text, p_yes, source, usage, self._name, fault)
 
@@ -197,7 +197,7 @@ class LocalJudge:
 
     def _alone(self, frames: Frames, turn: list[int]) -> _Word:
         """The same for one turn, with the frames read for it alone."""
-        model, prompt = self._model(), self._model().shown(frames)
+        model, prompt = self._model(), self._model().prompt_start(frames)
         ids = prompt.ids + turn
 
         def next_token() -> Any:
@@ -219,8 +219,8 @@ class LocalJudge:
         """
         model = self._model()
         tokens = [int(row.argmax()) for row in values]
-        written: list[list[int]] = [[token] if token in {*model.yes, *model.no} else [] for token in tokens]
-        open_ = {k for k, begun in enumerate(written) if begun}
+        tokens_of_answers: list[list[int]] = [[token] if token in {*model.yes, *model.no} else [] for token in tokens]
+        open_ = {k for k, answer in enumerate(tokens_of_answers) if answer}
         ended: set[int] = set()
         for step in range(WORD_ROOM):
             if not open_:
@@ -229,14 +229,14 @@ class LocalJudge:
             ended |= {k for k in open_ if tokens[k] in model.ends}
             open_ -= ended
             for k in open_:
-                written[k].append(tokens[k])
-        return [_Word(row, written[k], k in ended) for k, row in enumerate(values)]
+                tokens_of_answers[k].append(tokens[k])
+        return [_Word(row, tokens_of_answers[k], k in ended) for k, row in enumerate(values)]
 
     def _prefix(self, frames: Frames) -> tuple[Any, int, int]:
         """A copy of what the model keeps of the frames, the number of their tokens, and the next place."""
         if frames.digest not in self._read:
             model = self._model()
-            prompt = model.shown(frames)
+            prompt = model.prompt_start(frames)
             options = {"use_cache": True, "logits_to_keep": 1, **model.pixels(prompt)}
             out = model.run([prompt.ids], prompt.places[:, None], [[1] * len(prompt.ids)], **options)
             self._read[frames.digest] = out.past_key_values, len(prompt.ids), prompt.next
@@ -286,7 +286,7 @@ class _Loaded:
         start, end = self.special["start"], self.special["end"]
         return [*self.text(words), end, *self.text("\n"), start, *self.text("assistant\n")]
 
-    def shown(self, frames: Frames) -> _Shown:
+    def prompt_start(self, frames: Frames) -> _PromptStart:
         """The beginning of the prompt: the rules and the pictures."""
         start, end = self.special["start"], self.special["end"]
         head = [start, *self.text(f"system\n{RULES}"), end, *self.text("\n"), start, *self.text("user\n")]
@@ -305,9 +305,9 @@ class _Loaded:
             ids += [self.special["patch"]] * int(rows * columns) + between
             places.append(np.broadcast_to(np.arange(place, place + len(between)), (3, len(between))))
             place += len(between)
-        return _Shown(ids, np.concatenate(places, axis=1).astype(np.int64), place, patches, grid)
+        return _PromptStart(ids, np.concatenate(places, axis=1).astype(np.int64), place, patches, grid)
 
-    def pixels(self, prompt: _Shown) -> dict[str, Tensor]:
+    def pixels(self, prompt: _PromptStart) -> dict[str, Tensor]:
         """The pictures as the model takes them."""
         import torch
 

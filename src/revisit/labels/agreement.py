@@ -139,7 +139,7 @@ def _row(task: str, dimension: str, labels: Sequence[Label]) -> AgreementRow:
     agreeing = _share_alike(ratings)
     most = [majority(row) for row in rated if row]
 
-    def told(coefficient: Any) -> Agreement:
+    def measure(coefficient: Any) -> Agreement:
         agreement = with_interval(coefficient, ratings, clusters)
         return agreement if agreement.things >= FEWEST else replace(agreement, value=None, interval=None)
 
@@ -148,10 +148,10 @@ def _row(task: str, dimension: str, labels: Sequence[Label]) -> AgreementRow:
         task, dimension, sum(bool(row) for row in rated), sum(len(row) > 1 for row in rated), sum(map(len, rated)),
         sum(label.answer in (CANNOT, "cannot tell") for label in labels), sum(one is not None for one in most),
         sum(one is None for one in most), None if agreeing is None else agreeing[0],
-        told(partial(gwet_ac, categories=categories)),
-        told(partial(gwet_ac, scale="ordinal", categories=categories)) if ordered else None,
-        told(light_kappa), told(fleiss_kappa), told(krippendorff_alpha),
-        told(partial(krippendorff_alpha, scale="ordinal")) if ordered else None,
+        measure(partial(gwet_ac, categories=categories)),
+        measure(partial(gwet_ac, scale="ordinal", categories=categories)) if ordered else None,
+        measure(light_kappa), measure(fleiss_kappa), measure(krippendorff_alpha),
+        measure(partial(krippendorff_alpha, scale="ordinal")) if ordered else None,
     )  # fmt: skip
 
 

@@ -113,14 +113,14 @@ class RaterPages:
         task = request.query_params.get("task", "")
         item = self.queue.next(rater, task if task in self.project.settings.tasks else "")
         if item is None:
-            return self._page(request, "done.html", rater=rater, done=len(self.store.answered(rater.id)))
+            return self._page(request, "done.html", rater=rater, done=len(self.store.answered_items(rater.id)))
         return self._redirect(f"/item/{item.id}")
 
     def item(self, request: Any, fields: forms.Fields, problem: str = "", status: int = 200) -> Any:
         rater = self._rater(request)
         item = self._own_item(rater, request.path_params["id"])
         turned = is_swapped(self.project, item, rater.id)
-        draft = self.store.drafted(item.id, rater.id)
+        draft = self.store.draft_of(item.id, rater.id)
         values = dict(fields) if problem else forms.form_values(item, draft, turned)
         cases = [self.project.cases[case_id] for case_id in (reversed(item.cases) if turned else item.cases)]
         shots = [self.project.shots[case.id] for case in cases]
@@ -136,7 +136,7 @@ class RaterPages:
             "words": _item_texts(item), "title": TITLES[item.task],
             "progress": self.queue.progress(rater, item.task), "target": target,
             "aspect": [shots[0].width, shots[0].height], "judgeable": JUDGEABLE, "gone": GONE, "back": BACK,
-            "guide": self.project.guide, "can_undo": bool(self.store.answered(rater.id)),
+            "guide": self.project.guide, "can_undo": bool(self.store.answered_items(rater.id)),
         }  # fmt: skip
         return self._page(request, "item.html", status=status, **context)
 
@@ -169,11 +169,11 @@ class RaterPages:
         swap = is_swapped(self.project, item, rater.id)
         words = _item_texts(item)
 
-        def shown(answer: str) -> str:
+        def as_shown(answer: str) -> str:
             return words.get(forms.shown_answer(item, answer, swap), answer)
 
         rows = [
-            (q.text, shown(answer_of_rater.answers.get(q.id, "")), shown(item.gold[q.id]))
+            (q.text, as_shown(answer_of_rater.answers.get(q.id, "")), as_shown(item.gold[q.id]))
             for q in item.questions
             if q.id in item.gold
         ]
@@ -354,7 +354,7 @@ class RaterPages:
         """An item that is shown to this rater, or that they have answered."""
         item = self.project.item(item_id)
         mine = item is not None and (
-            self.store.held_since(item_id, rater.id) is not None or item_id in self.store.answered(rater.id)
+            self.store.held_since(item_id, rater.id) is not None or item_id in self.store.answered_items(rater.id)
         )
         if item is None or not mine:
             raise http_error(404, "This is not one of your items. Continue from the first page.")

@@ -152,11 +152,11 @@ def _marks_and_boxes(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]
 
 
 def _check_marks(verdict: str, parts: AnswerParts) -> None:
-    gone, back = parts["frames"].get(GONE), parts["frames"].get(BACK)
+    gone_frame, back = parts["frames"].get(GONE), parts["frames"].get(BACK)
     expected = {"never hidden": (False, False), "hidden, returned": (True, True), "hidden, not returned": (True, False)}
-    if verdict in expected and (gone is not None, back is not None) != expected[verdict]:
+    if verdict in expected and (gone_frame is not None, back is not None) != expected[verdict]:
         raise UsageError(f"“{verdict}” does not fit the marked frames")
-    if gone is not None and back is not None and gone >= back:
+    if gone_frame is not None and back is not None and gone_frame >= back:
         raise UsageError("the target must disappear before it returns")
     if verdict in expected and not parts["boxes"]:
         raise UsageError("draw a box around the target in the first frame")

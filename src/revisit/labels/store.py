@@ -183,12 +183,12 @@ class Store:
             if not run("SELECT 1 FROM answers WHERE item = ? AND rater = ?", (item, rater)):
                 _upsert(run, "drafts", item, rater, ("content", "stamp"), (content, time.time()))
 
-    def drafted(self, item: str, rater: str) -> dict[str, Any]:
+    def draft_of(self, item: str, rater: str) -> dict[str, Any]:
         """What a rater has chosen and not yet sent."""
         rows = self._rows("SELECT content FROM drafts WHERE item = ? AND rater = ?", (item, rater))
         return dict(json.loads(rows[0][0])) if rows else {}
 
-    def answered(self, rater: str) -> list[str]:
+    def answered_items(self, rater: str) -> list[str]:
         """The items that a rater has answered, the newest last."""
         return [row[0] for row in self._rows("SELECT item FROM answers WHERE rater = ? ORDER BY stamp", (rater,))]
 

@@ -74,7 +74,7 @@ class ClipScorer:
         results = score_cases(plan, self.seen)
         truths = {plan.digests[truth.id] for truth in results.truths}
         self._of_truth |= {key for key, (owner, _, _) in plan.tasks.items() if owner in truths}
-        shown = {
+        evidence_by_key = {
             key: cache.load(object, key)
             for evidence in plan.wanted.values()
             for kind, key in [*evidence.keys.items(), *evidence.reference.items()]
@@ -98,7 +98,7 @@ class ClipScorer:
             dict(plan.wanted),
             dict(plan.references),
             {key: (owner, replace(clip, frames=None), task) for key, (owner, clip, task) in plan.tasks.items()},
-            shown,
+            evidence_by_key,
             lacking,
             Spent(0.0, networks, sum(self.seen.seconds.values()) - networks),
         )

@@ -103,7 +103,7 @@ def _pairs(sides: Sequence[Side], first: Run) -> list[tuple[Side, Side]]:
 def _differing_settings(first: Run, second: Run) -> list[tuple[str, str, str]]:
     """What two runs say differently of how they were made."""
 
-    def said(run: Run) -> dict[str, str]:
+    def settings_of(run: Run) -> dict[str, str]:
         facts, request = run.facts, run.facts.get("request") or {}
         judge = facts["protocol"].get("judge") or {}
         return {
@@ -118,7 +118,7 @@ def _differing_settings(first: Run, second: Run) -> list[tuple[str, str, str]]:
             "Started": str(facts["invocations"][0]["started"])[:16].replace("T", " ") if facts["invocations"] else "",
         }
 
-    one, other = said(first), said(second)
+    one, other = settings_of(first), settings_of(second)
     return [(name, printable_text(one[name]), printable_text(other[name])) for name in one if one[name] != other[name]]
 
 

@@ -51,7 +51,7 @@ class BoardCell(Cell):
     text: str = ""
     reason: str = ""
 
-    def shown(self, decimals: int | None = None, interval: bool = False) -> str:
+    def to_text(self, decimals: int | None = None, interval: bool = False) -> str:
         """`14.41`, with ` (3/4)` where it is known; a dash where there is no value."""
         text = number(self.mean)
         if self.mean is not None:
@@ -77,7 +77,7 @@ class BoardRow:
     role: str = ""  # FLOOR or CEILING: outside the contest
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The name on a board; what is no model says so."""
         return f"{self.model} ({self.role})" if self.role else self.model
 

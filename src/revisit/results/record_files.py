@@ -120,7 +120,7 @@ class RecordLines:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.newest: dict[str, dict[str, RecordLine]] = {}  # case -> metric or gate -> its line
-        self._told: dict[str, hashlib._Hash] = {}  # case -> the running digest of its lines
+        self._digests: dict[str, hashlib._Hash] = {}  # case -> the running digest of its lines
         self.read, self._file = 0, -1  # bytes taken in, of which file
         self.refresh()
 
@@ -136,7 +136,7 @@ class RecordLines:
         with self.path.open("rb") as file:
             now = os.fstat(file.fileno())
             if now.st_ino != self._file or now.st_size < self.read:
-                self.newest, self._told, self.read = {}, {}, 0
+                self.newest, self._digests, self.read = {}, {}, 0
             self._file = now.st_ino
             file.seek(self.read)
             new = file.read()
@@ -151,12 +151,12 @@ class RecordLines:
                 mine[answer.metric or answer.gate or ""] = answer
                 done += 1
             text = memoryview(new)[ends[before] : ends[done]]
-            self._told.setdefault(case, hashlib.sha256()).update(text)
+            self._digests.setdefault(case, hashlib.sha256()).update(text)
         return self
 
     def stamp(self, case: str) -> str:
         """Of all lines about a case: another one when there are others by now."""
-        return self._told[case].hexdigest() if case in self._told else ""
+        return self._digests[case].hexdigest() if case in self._digests else ""
 
 
 def parse_lines(text: bytes) -> tuple[bytes, list[RecordLine], list[int]]:

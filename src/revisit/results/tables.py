@@ -193,6 +193,6 @@ def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str
             missing.setdefault((entry.model, place), []).append(name)
     for (model, place), names in missing.items():
         count = f"1 {noun} is missing" if len(names) == 1 else f"{len(names)} {noun}s are missing"
-        shown = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
-        rows.append({"id": f"{place}@{model}" if place else model, "reason": f"{count}: {shown}"})
+        listed_names = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
+        rows.append({"id": f"{place}@{model}" if place else model, "reason": f"{count}: {listed_names}"})
     return rows

@@ -77,8 +77,8 @@ def _vanished_targets(results: Results) -> Iterator[_Candidate]:
         away = results.answer(record.case, "look_away")
         truth = results.truth_of(record.case)
         in_truth = None if truth is None else results.answer(truth, "target_return")
-        gone = record.label == "hidden, not returned" and away is not None and away.label == "never looks away"
-        if gone and in_truth is not None and in_truth.label in ("never hidden", "hidden, returned"):
+        vanished = record.label == "hidden, not returned" and away is not None and away.label == "never looks away"
+        if vanished and in_truth is not None and in_truth.label in ("never hidden", "hidden, returned"):
             yield _Candidate(AT_SIGHT, 1.0, 0, record)
 
 

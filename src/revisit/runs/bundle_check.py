@@ -115,7 +115,7 @@ class _Check:
     def _planned_questions(self) -> dict[str, list[str]]:
         """Case -> what was to be answered of it; of a suite that is not installed here, what the bundle says."""
         if self.bundle.plan["suite"] in SUITES:
-            return {id: self.planned.asked(entry) for id, entry in self.entries.items()}
+            return {id: self.planned.questions_for(entry) for id, entry in self.entries.items()}
         if self.bundle.promises is not None:
             return {id: list(self.bundle.promises["asked"].get(id, ())) for id in self.entries}
         answered: dict[str, list[str]] = {id: [] for id in self.entries}

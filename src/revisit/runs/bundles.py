@@ -121,7 +121,7 @@ def write_bundle(run: Run, out: Path) -> Path:
         )
     files = {case["id"]: _digests(case["artifacts"]) for case in plan["cases"] if case["artifacts"]}
     planned = PlannedAnswers(plan, facts, files)
-    questions = {case["id"]: planned.asked(case) for case in plan["cases"]}
+    questions = {case["id"]: planned.questions_for(case) for case in plan["cases"]}
     missing = [(case, id) for case, ids in questions.items() for id in ids if (case, id) not in records]
     if missing:
         raise UsageError(

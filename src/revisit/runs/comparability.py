@@ -233,7 +233,7 @@ def order_sides(sides: Sequence[Side], by: str) -> list[tuple[str, Side]]:
     if by == "order":
         return [(side.entry.name, side) for side in sides]
     if by == "date":
-        return [(begun[:16], side) for begun, side in sorted(((_date(s), s) for s in sides), key=lambda one: one[0])]
+        return [(date[:16], side) for date, side in sorted(((_date(s), s) for s in sides), key=lambda one: one[0])]
     steps = []
     for side in sides:
         step = _step(side)
@@ -255,5 +255,5 @@ def _step(side: Side) -> int | None:
 
 def _date(side: Side) -> str:
     """When a run was begun."""
-    begun = [str(call["started"]) for call in side.facts.get("invocations", ()) if call.get("started")]
-    return min(begun, default="")
+    started = [str(call["started"]) for call in side.facts.get("invocations", ()) if call.get("started")]
+    return min(started, default="")

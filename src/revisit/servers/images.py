@@ -179,7 +179,7 @@ class ImageServer(Endpoint):
         try:
             return http_client.read(url)[0]
         except http_client.Unavailable as error:
-            raise NoReply(f"the picture that the server names cannot be fetched: {error.said[:200]}") from None
+            raise NoReply(f"the picture that the server names cannot be fetched: {error.sentence[:200]}") from None
 
 
 class RecordedImages:

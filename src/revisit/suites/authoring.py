@@ -118,10 +118,10 @@ def empty_folder(root: Path) -> Path:
 def read_frame(video: Path, number: int) -> np.ndarray:
     """One frame of a video; -1 is the last one."""
 
-    def wanted(count: int, fps: float) -> np.ndarray:
+    def frame_numbers(count: int, fps: float) -> np.ndarray:
         return np.array([number if number >= 0 else count + number])
 
-    with open_clip(Clip(video), wanted=wanted) as stream:
+    with open_clip(Clip(video), wanted=frame_numbers) as stream:
         return next(iter(stream)).rgb
 
 

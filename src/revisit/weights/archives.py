@@ -27,7 +27,7 @@ SMALL = 1 << 28  # bytes that any archive may unpack to
 PIECE = 1 << 20
 
 
-def extract_members(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[str, int | None]) -> dict[str, str]:
+def extract_members(archive: Path, targets: Mapping[str, Path], sizes: Mapping[str, int | None]) -> dict[str, str]:
     """SHA-256 of each wanted member, whose bytes are written to the file that `wanted` names for it."""
     name = archive.name
     digests: dict[str, str] = {}
@@ -44,7 +44,7 @@ def extract_members(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[st
                     raise RevisitError(
                         f"{name}: its member {member!r} has a path outside the archive; nothing was extracted"
                     )
-                if member not in wanted:
+                if member not in targets:
                     continue
                 if member in digests:
                     raise RevisitError(f"{name}: {member} occurs twice; nothing was extracted")
@@ -57,11 +57,11 @@ def extract_members(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[st
                 source = open_member()
                 assert source is not None  # it is a plain file
                 with source:
-                    digests[member] = _copy_and_hash(source, wanted[member], limit, f"{name}: {member}")
+                    digests[member] = _copy_and_hash(source, targets[member], limit, f"{name}: {member}")
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         cause = " ".join(str(error).split())[:200]
         raise RevisitError(f"{name}: this archive is damaged ({type(error).__name__}: {cause})") from error
-    if missing := [member for member in wanted if member not in digests]:
+    if missing := [member for member in targets if member not in digests]:
         raise RevisitError(f"{name}: it does not contain {missing[0]}")
     return digests
 

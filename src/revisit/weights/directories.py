@@ -98,8 +98,8 @@ class WeightsProblem(str):
     state: str  # missing, damaged, or outdated where the lock names something else now
     again: bool  # whether only the bytes tell it, which a plain pull need not read
 
-    def __new__(cls, said: object, state: str = MISSING, again: bool = False) -> WeightsProblem:
-        trouble = super().__new__(cls, said)
+    def __new__(cls, sentence: object, state: str = MISSING, again: bool = False) -> WeightsProblem:
+        trouble = super().__new__(cls, sentence)
         trouble.state, trouble.again = state, again
         return trouble
 

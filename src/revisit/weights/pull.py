@@ -124,12 +124,12 @@ def _pull_one(locked: LockedWeights, batch: Pull, again: bool) -> PullResult:
     if not isinstance(local, str) and (local.by_hand or not again):
         return _installed_result(locked)
     was_damaged = isinstance(local, WeightsProblem) and local.state == DAMAGED
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         source = fetch(locked, batch)
     except RevisitError as error:
-        return PullResult(locked.id, "failed", str(error), time.monotonic() - begun, error.exit_code)
-    return PullResult(locked.id, "pulled", source, time.monotonic() - begun, mended=was_damaged)
+        return PullResult(locked.id, "failed", str(error), time.monotonic() - started, error.exit_code)
+    return PullResult(locked.id, "pulled", source, time.monotonic() - started, mended=was_damaged)
 
 
 def fetch(locked: LockedWeights, batch: Pull) -> str:
@@ -249,14 +249,14 @@ def _fetch_archive(source: Source, batch: Pull) -> tuple[Path, str]:
 def _download(remote: registries.RemoteFile, to: Path, pin: str, size: int | None, batch: Pull, what: str) -> str:
     """SHA-256 of a file that was fetched and is what the lock says."""
     part = _partial_file(batch.work, what, pin)
-    begun = part.exists()
+    is_resumed = part.exists()
 
     def fetched() -> str:
         download(remote.url, part, headers=remote.headers, most=size, progress=batch.progress, what=what)
         return sha256(part)
 
     digest = fetched()
-    if begun and not digest.startswith(pin):  # what an earlier pull left may not belong to this file
+    if is_resumed and not digest.startswith(pin):  # what an earlier pull left may not belong to this file
         part.unlink()
         digest = fetched()
     _require_digest(digest, pin, what, part)

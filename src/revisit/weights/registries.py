@@ -143,7 +143,7 @@ def _index_links(page: str) -> dict[str, str]:
             raise Unavailable(f"{printable_url(page)}: this is not a package index page") from error
     parser = Anchors()
     parser.feed(text)
-    addresses = [urllib.parse.urljoin(parser.base or base, href).partition("#")[0] for href in parser.found]
+    addresses = [urllib.parse.urljoin(parser.base or base, href).partition("#")[0] for href in parser.addresses]
     return {urllib.parse.unquote(urllib.parse.urlsplit(url).path.rpartition("/")[2]): url for url in addresses}
 
 
@@ -152,13 +152,13 @@ class Anchors(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.addresses: list[str] = []
         self.base = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         href = dict(attrs).get("href")
         if tag == "a" and href:
-            self.found.append(href)
+            self.addresses.append(href)
         elif tag == "base" and href:
             self.base = href
 

@@ -122,7 +122,7 @@ def make_bank(
     scene: str,
     number: int,
     prompt: str,
-    shown: JudgeViews,
+    views: JudgeViews,
     *,
     rounds: int = 3,
     wording: Mapping[str, str] | None = None,
@@ -133,14 +133,14 @@ def make_bank(
         missing = thin_dimensions(bank.final)
         if not missing:
             break
-        new = _write_questions(asker, prompt, shown.first, bank, missing, wording)
-        truth = judge_questions(asker, shown.truth, new, wording=wording)
+        new = _write_questions(asker, prompt, views.first, bank, missing, wording)
+        truth = judge_questions(asker, views.truth, new, wording=wording)
         passed = ground_truth_filter(new, truth)
         failure = second = ()  # type: tuple[Judgement, ...]
         final = passed
-        if shown.failure is not None:
-            failure = judge_questions(asker, shown.failure, passed, wording=wording)
-            second = judge_questions(asker, shown.failure, passed, shown.hint, wording=wording)
+        if views.failure is not None:
+            failure = judge_questions(asker, views.failure, passed, wording=wording)
+            second = judge_questions(asker, views.failure, passed, views.hint, wording=wording)
             final = failure_filter(passed, failure, second)
         bank = Bank(
             scene,

@@ -73,14 +73,14 @@ class Studio:
 
     def __init__(self, world: World, size: tuple[int, int]) -> None:
         self.world, self.size, self.K = world, size, intrinsics(size, world.fov)
-        self.seen: dict[bytes, np.ndarray] = {}
+        self.pictures: dict[bytes, np.ndarray] = {}
 
     def picture(self, pose: np.ndarray) -> np.ndarray:
         key = (np.round(pose, 9) + 0.0).tobytes()
-        if key not in self.seen:
+        if key not in self.pictures:
             state = self.world.first_state
-            self.seen[key] = WorldView(self.world, Camera(self.K, pose, self.size)).shot(state).rgb
-        return self.seen[key]
+            self.pictures[key] = WorldView(self.world, Camera(self.K, pose, self.size)).shot(state).rgb
+        return self.pictures[key]
 
 
 def recording_plans(context: int, future: int, clips: int, spaces: Sequence[Space] = (SPACE,)) -> list[RecordingPlan]:

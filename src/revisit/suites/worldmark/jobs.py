@@ -15,7 +15,7 @@ from revisit.suites.worldmark.evidence import DEGREES, METRES, key_script
 
 def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of the inputs; clips are laid out as a delivery in `out`."""
-    request.known("metres", "degrees", "seconds")
+    request.refuse_unknown_options("metres", "degrees", "seconds")
     defaults = {"metres": METRES, "degrees": DEGREES, "seconds": SECONDS}
     amounts = {name: positive_option(name, request.option(name, str(usual))) for name, usual in defaults.items()}
     seconds = amounts.pop("seconds")
@@ -24,7 +24,7 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     places = {one.id: home / one.domain / one.view / request.model / f"{one.name}.mp4" for one in questions}
     candidates = [_job(one, places[one.id], request, amounts, seconds) for one in questions]
     left_out = [f"{one.id}: there is no picture {one.image:03d}" for one in questions if one.picture is None]
-    chosen = [job for job in request.chosen(candidates) if job.image is not None or not request.first_frame]
+    chosen = [job for job in request.select(candidates) if job.image is not None or not request.first_frame]
     words = [str(home), "--suite", "worldmark", "--option", f"arena={arena}"]
     return JobBatch(chosen, home, words, left_out=left_out if request.first_frame else (), allowed=[*places.values()])
 

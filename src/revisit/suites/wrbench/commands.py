@@ -113,12 +113,12 @@ def export(
     else:
         write_text(out, json_.dumps(handover.rows, indent=1, ensure_ascii=False) + "\n")
     if json:
-        facts = {"rows": len(handover.rows), "sidecars": handover.written, "without": dict(handover.without)}
+        facts = {"rows": len(handover.rows), "sidecars": handover.sidecars, "without": dict(handover.without)}
         console.print_json(
             {**facts, "profiles": dict(handover.profiles), "missing": handover.missing, "manifest": str(out)}
         )
         return
-    typer.echo(f"{len(handover.rows)} rows in {out}; {handover.written} clips have sidecars")
+    typer.echo(f"{len(handover.rows)} rows in {out}; {handover.sidecars} clips have sidecars")
     for sentence in handover.sentences():
         console.message(sentence)
 

@@ -30,7 +30,7 @@ class Handover:
     """What was written for WRBench's evaluator."""
 
     rows: list[dict[str, object]] = field(default_factory=list)  # of its manifest
-    written: int = 0  # clips that got sidecars
+    sidecars: int = 0  # clips that got sidecars
     without: Counter[str] = field(default_factory=Counter)  # why clips got none -> how many
     profiles: Counter[str] = field(default_factory=Counter)  # control profile -> clips
     missing: int = 0  # clips that nobody made
@@ -74,7 +74,7 @@ def prepare_for_evaluator(source: Path, roots: Sequence[Path] = (), *, records: 
             handover.without[target] += 1
         else:
             write_sidecars(entry.clip.path, target)
-            handover.written += 1
+            handover.sidecars += 1
             handover.profiles[target.profile] += 1
         handover.rows.append(row_of(entry, None if isinstance(target, str) else target))
     return handover
@@ -83,7 +83,7 @@ def prepare_for_evaluator(source: Path, roots: Sequence[Path] = (), *, records: 
 def accompany(manifest: Path) -> list[str]:
     """Write the sidecars of the clips of a manifest that was made here; what a user must know of them."""
     handover = prepare_for_evaluator(manifest)
-    return [f"{handover.written} clips got the sidecars that WRBench's evaluator reads", *handover.sentences()]
+    return [f"{handover.sidecars} clips got the sidecars that WRBench's evaluator reads", *handover.sentences()]
 
 
 def target_of(case: Case) -> CameraTarget | str:

@@ -46,7 +46,7 @@ PROMPTS: Mapping[str, Schema] = {"picture": Text(1200), **dict.fromkeys(EVENTS, 
 class SceneForm(JsonObject):
     """A scene in the form of scenes.yaml, under a name that is not taken."""
 
-    taken: tuple[str, ...] = ()
+    scene_names: tuple[str, ...] = ()
 
     def check(self, value: object) -> dict[str, Any]:
         """The scene, without a leak; Malformed with the sentence of what is wrong."""
@@ -54,7 +54,7 @@ class SceneForm(JsonObject):
         name = scene["name"]
         if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", name):
             raise Malformed(f"name: expected two or more lower-case words joined by underscores, got {name!r}")
-        if name in self.taken:
+        if name in self.scene_names:
             raise Malformed(f"name: {name!r} is taken by another scene")
         problems = leaks({name: scene})
         if problems:

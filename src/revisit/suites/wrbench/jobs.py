@@ -26,13 +26,13 @@ RENDERED = "rendered"  # the model that stands for the truth, which nobody filme
 
 def jobs(data: Path | None, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a folder of prompts, or of our own scenes where none is given; `out` gets a folder per model."""
-    request.known("interface", "cameras", "first_frames", "source_videos", "wrbench")
+    request.refuse_unknown_options("interface", "cameras", "first_frames", "source_videos", "wrbench")
     folder = (out or Path("generated/wrbench")) / request.model
     if data is not None and data.is_file():
         candidates = [_job_of_record(record, folder, request) for record in read_records(data)]
     else:
         candidates = [_job_of_line(line, folder, request) for line in _lines(data, request)]
-    selected = request.chosen(candidates)
+    selected = request.select(candidates)
     without = [job for job in selected if job.image is None]
     count = f"{len(without)} of {len(selected)} records"
     notes = [

@@ -198,9 +198,11 @@ def simulated_answer(question: Question) -> StoryAnswer | None:
 
 
 TRUTHS: dict[str, Callable[[ClipStory], bool]] = {
-    "visible_spatial": lambda story: all(reading.place != ELSEWHERE for reading in story.known if reading.well),
+    "visible_spatial": lambda story: all(
+        reading.place != ELSEWHERE for reading in story.valid_readings if reading.clear
+    ),
     "visible_state": lambda story: (
-        story.progress > 0 and all(reading.state != ELSEWHERE for reading in story.known if reading.well)
+        story.progress > 0 and all(reading.state != ELSEWHERE for reading in story.valid_readings if reading.clear)
     ),
     "returned_spatial": lambda story: story.spatial,
     "returned_state": lambda story: story.state,
@@ -214,9 +216,9 @@ def _judgeable(story: ClipStory, question: Question) -> str:
     assert isinstance(many, Many)
     seconds = []
     for second in range(many.at_least):
-        inside = [reading for reading in story.known if second <= reading.time < second + 1]
-        near = min(story.known, key=lambda reading: abs(reading.time - second - 0.5))
-        seconds.append(yes_or_no(any(reading.seen for reading in inside) if inside else near.seen))
+        inside = [reading for reading in story.valid_readings if second <= reading.time < second + 1]
+        near = min(story.valid_readings, key=lambda reading: abs(reading.time - second - 0.5))
+        seconds.append(yes_or_no(any(reading.in_sight for reading in inside) if inside else near.in_sight))
     answer: dict[str, object] = {"seconds": seconds}
     if "subject" in question.schema.fields:
         answer["subject"] = f"the {story.scene.kind}"

@@ -37,7 +37,7 @@ class ChosenPairs:
     note: str
 
     @property
-    def wanted(self) -> set[int]:
+    def frame_numbers(self) -> set[int]:
         """Numbers of the frames that are looked at."""
         rows = np.concatenate([self.pairs.row, self.pairs.other])
         return set(self.frame[rows].tolist())
@@ -131,7 +131,7 @@ def collect_frames(choice: ChosenPairs) -> Any:
 
     pictures: dict[int, np.ndarray] = {}
     size = choice.geometry.width, choice.geometry.height
-    frame_numbers = choice.wanted
+    frame_numbers = choice.frame_numbers
     while (frame := (yield)) is not None:
         if frame.index in frame_numbers:
             grey = cv2.cvtColor(frame.rgb, cv2.COLOR_RGB2GRAY)
