@@ -219,7 +219,7 @@ def test_the_best_is_marked_where_pairs_and_coverage_allow_it() -> None:
 
 def test_numbers_follow_the_common_rule_unless_a_benchmark_prints_its_own() -> None:
     assert BoardCell(3, 4, 0.00042).to_text() == "0.00042 (3/4)" and BoardCell(3, 4, 0.4).to_text(3) == "0.400 (3/4)"
-    assert BoardCell(0, 4, reason="none").to_text(3) == "– (0/4)" and printed_cell(0.49, "0.490").shown() == "0.490"
+    assert BoardCell(0, 4, reason="none").to_text(3) == "– (0/4)" and printed_cell(0.49, "0.490").to_text() == "0.490"
 
 
 def test_a_run_becomes_a_board_with_counts() -> None:

@@ -106,7 +106,7 @@ def unscored_lines(cell: Cell) -> list[str]:
 
 
 def reason_title(kind: str) -> str:
-    """The name of a kind of reason; runs from before there were kinds have other words there."""
+    """The name of a kind of reason; one that this version does not have is called as it is."""
     return KINDS[kind].title if kind in KINDS else kind
 
 

@@ -1,6 +1,6 @@
 """Files of a run: records.jsonl, append-only, a line per answer, of which the last for a question counts; and cases.
 
-Every line has a schema number. Lines without one are from before reasons had kinds; they are read, too.
+Every line has a schema number.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class RecordLine(msgspec.Struct, gc=False):
     key: str
     metric: str | None = None
     gate: str | None = None
-    schema: int = 1
+    schema: int = SCHEMA
     score: float | int | None = None
     raw: float | int | None = None
     label: str = ""
-    reason: ReasonLine | str | None = None
+    reason: ReasonLine | None = None
     facts: Details = msgspec.field(default_factory=dict)
     version: int = 0
     protocol: str = ""
@@ -94,11 +94,7 @@ def from_line(line: RecordLine, case: Case) -> Record:
         raise UsageError(
             f"the run was written by a newer Revisit (records of schema {line.schema}); this one reads {SCHEMA}"
         )
-    reason_line = line.reason or None
-    if isinstance(reason_line, ReasonLine):
-        reason: Reason | None = _reason(reason_line.kind, reason_line.sentence)
-    else:
-        reason = None if reason_line is None else Reason(_OF_STATE.get(line.status, "unsorted"), reason_line)
+    reason = _reason(line.reason.kind, line.reason.sentence) if line.reason is not None else None
     return Record(
         case, line.question, line.gate is not None, line.status, line.score, line.raw, line.label,
         reason, line.facts, line.version, line.protocol, line.key, line.units, line.n_units, line.seconds,
@@ -109,9 +105,6 @@ def from_line(line: RecordLine, case: Case) -> Record:
 def _reason(kind: str, sentence: str) -> Reason:
     """A reason; thousands of clips share a few."""
     return Reason(kind, sentence)
-
-
-_OF_STATE = {"closed": "gate_closed", "unsure": "undecided", "failed": "failed"}
 
 
 class RecordLines:
