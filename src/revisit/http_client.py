@@ -178,7 +178,7 @@ def open_response(
 
 
 def read_body(response: httpx.Response, most: int, within: float, started: float) -> bytes:
-    """The body of an answer, of at most so many bytes and within so many seconds since it was `begun`."""
+    """The body of an answer, of at most so many bytes and within so many seconds since it was `started`."""
     body = bytearray()
     for piece in response.iter_bytes():
         body += piece

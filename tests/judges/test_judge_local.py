@@ -194,7 +194,10 @@ def test_words_go_on_as_the_model_itself_goes_on(checkpoint, transformers):
         found.append([reply.text for reply in judge.reply(frames, QUESTIONS[:3], [""] * 3)])
     model, texts = judge._loaded, []
     for question in QUESTIONS[:3]:
-        shown, turn = model.prompt_start(frames), model.turn(f"{question.text}\nAnswer with yes or no, and nothing else.")
+        shown, turn = (
+            model.prompt_start(frames),
+            model.turn(f"{question.text}\nAnswer with yes or no, and nothing else."),
+        )
         ids = shown.ids + turn
         for _ in range(WORD_ROOM + 1):
             row = torch.tensor([ids])

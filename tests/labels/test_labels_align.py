@@ -18,7 +18,7 @@ from revisit.labels.alignment import alignment, votes_of
 from revisit.labels.export import files_of, preferences, reviews, targets_json
 from revisit.labels.items import dimensions_of, items_of
 from revisit.labels.label import Box, Label, label_lines, read_labels
-from revisit.labels.sampling import least_certain, sample, survey_sample
+from revisit.labels.sampling import least_certain, sample_items, survey_sample
 from revisit.labels.tables import agreement_tables, alignment_tables
 from revisit.results import Results
 
@@ -353,12 +353,12 @@ def test_samples_are_balanced_over_models_and_conditions():
     cases = [case(f"s{k}", m, condition="left" if k % 2 else "right") for k in range(12) for m in MODELS]
     items = items_of("pairwise", cases)
     assert len(items) == 120
-    chosen = sample(items, "balanced", 40, seed=3)
+    chosen = sample_items(items, "balanced", 40, seed=3)
     strata = {s: sum(item.stratum == s for item in chosen) for s in {item.stratum for item in items}}
     assert set(strata.values()) == {2}  # ten pairs of models, two conditions
     assert len({item.id for item in chosen}) == 40
-    assert sample(items, "balanced", 40, seed=3) == chosen != sample(items, "balanced", 40, seed=4)
-    scenes = sample(items, "scenes", 24)
+    assert sample_items(items, "balanced", 40, seed=3) == chosen != sample_items(items, "balanced", 40, seed=4)
+    scenes = sample_items(items, "scenes", 24)
     assert all(sum(item.scene == f"s{k}" for item in scenes) == 2 for k in range(12))
     run: Any = study(1, 12)[0]
     doubtful = least_certain(items_of("pairwise", list(run.cases)), [run], METRIC, 10)
@@ -369,7 +369,7 @@ def test_samples_are_balanced_over_models_and_conditions():
     ]
     assert gaps == sorted(every)[:10]
     with pytest.raises(UsageError, match="unknown sampling rule"):
-        sample(items, "best", 3)
+        sample_items(items, "best", 3)
 
 
 def test_a_survey_has_so_many_questions_a_scene_over_interleaved_forms():

@@ -174,7 +174,7 @@ def test_a_closed_tab_loses_nothing_and_raters_see_only_their_own(tmp_path):
 @pytest.mark.slow
 def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
     """Drawn with the mouse and marked by key; then read by MemoBench's reader, `import scan` and as labels."""
-    from revisit.suites.folder.scan import scan
+    from revisit.suites.folder.scan import scan_folder
     from revisit.suites.memobench.metadata import read_marks
 
     path = tmp_path / "videos" / "wan" / "Barnyard_001.mp4"
@@ -236,7 +236,7 @@ def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
     sheet = read_marks(folder / "marks.csv")
     assert [(name.id, found.exits, found.returns) for name, found in sheet.marks.items()] == [("Barnyard_001", 9, 19)]
     targets = json.loads((folder / "targets.json").read_text())
-    entry = next(iter(scan(tmp_path / "videos", targets=targets)))
+    entry = next(iter(scan_folder(tmp_path / "videos", targets=targets)))
     assert entry["target"]["name"] == "brown cow"
     assert entry["target"]["box"] == pytest.approx([0.25, 0.40, 0.65, 0.85], abs=0.01)
     (tmp_path / "videos/manifest.jsonl").write_text(json.dumps(entry) + "\n")

@@ -17,7 +17,7 @@ from revisit.labels.export import labels_of, project_files, write_files
 from revisit.labels.label import Label, read_labels
 from revisit.labels.project import ProjectSettings, make_project, open_project
 from revisit.labels.queue import ItemQueue
-from revisit.labels.start import ProjectRequest, open_or_make_project, start_annotation
+from revisit.labels.start_project import ProjectRequest, open_or_make_project, start_annotation
 from revisit.labels.store import RaterAnswer, Store
 from revisit.web.server import ListenAddress
 from tests.browsing import serving

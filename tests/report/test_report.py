@@ -100,9 +100,9 @@ def make_run(
     cases = [{**case, "id": f"{name}@{model}#0"}, {**case, "id": "still@other#0", "model": "other", "clip": gone}]
     phases = [["visible", 0, 9], ["away", 10, 19], ["returned", 20, 29]]
     save_npz(path / "units/aa/one.npz", {"frame": index[20:], "other": index[:10], "value": np.linspace(0.9, 0.3, 10)})
-    frozen = "frozen camera: the view never moves"
+    frozen = {"kind": "gate_closed", "sentence": "frozen camera: the view never moves"}
     records: list[dict[str, Any]] = [
-        {"case": cases[0]["id"], "gate": "view_return", "status": "open", "label": "left, returned", "reason": "",
+        {"case": cases[0]["id"], "gate": "view_return", "status": "open", "label": "left, returned",
          "facts": {"phases": phases, "away_seconds": 1.0}},
         {"case": cases[0]["id"], "metric": "return_consistency", "status": "scored", "score": 0.61, "raw": 0.6,
          "facts": {}, "n_units": 10, "units": "units/aa/one.npz"},

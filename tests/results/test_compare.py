@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Record, load_all
-from revisit.report.trend import as_svg
+from revisit.report.trend import trend_svg
 from revisit.results import Results
 from revisit.results.compare import Contender, compare
 from revisit.results.trend import score_trends
@@ -86,7 +86,9 @@ def test_a_trend_is_told_with_its_certainty_and_drawn() -> None:
     table = np.array([[record.value for record in point.results.scores("event_outcome")] for point in points])
     slopes = np.polyfit(range(5), table, 1)[0]
     assert made[0].slope.p == pytest.approx(by_scipy(slopes)[1])
-    drawn = ElementTree.fromstring(as_svg(made, ["<b>", "\x1b[31m", "2", "3", "\u202e4"]))  # well-formed, and only text
+    drawn = ElementTree.fromstring(
+        trend_svg(made, ["<b>", "\x1b[31m", "2", "3", "\u202e4"])
+    )  # well-formed, and only text
     texts = [node.text for node in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert "<b>" in texts and not any("\x1b" in (text or "") or "\u202e" in (text or "") for text in texts)
     assert len(list(drawn.iter("{http://www.w3.org/2000/svg}circle"))) == 5

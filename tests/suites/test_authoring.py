@@ -25,7 +25,7 @@ from revisit.media import encode_mp4
 from revisit.suites.authoring import CARD
 from revisit.suites.memobench.question_bank import read_bank
 from revisit.suites.mind.build import MIRRORS, KeySteps, keys_of, out_and_back, path_of_keys
-from revisit.suites.wrbench.build import leaks, read_scenes
+from revisit.suites.wrbench.build import prompt_problems, read_scenes
 from tests.datasets import film, picture
 from tests.judging import question_of, serving
 from tests.suites.memobench.test_memo_judging import judge as bank_judge
@@ -198,13 +198,13 @@ def test_wrbench_files_have_the_keys_of_the_published_ones(tmp_path: Path, revis
 
 def test_the_end_may_not_be_told(tmp_path: Path) -> None:
     families = read_scenes(SCENES)
-    assert not leaks(families) and len(families) == 25
+    assert not prompt_problems(families) and len(families) == 25
     name, facts = next(iter(families.items()))
     ends = facts["moves"]["ends"]
     spoilt = {name: {**facts, "moves": {"told": f"walks until {ends}", "ends": ends}}}
-    assert any("tells how it ends" in sentence for sentence in leaks(spoilt))
+    assert any("tells how it ends" in sentence for sentence in prompt_problems(spoilt))
     filmed = {name: {**facts, "rests": {**facts["rests"], "told": "stands still while the camera pans"}}}
-    assert any("speaks of the camera: 'camera'" in sentence for sentence in leaks(filmed))
+    assert any("speaks of the camera: 'camera'" in sentence for sentence in prompt_problems(filmed))
     (tmp_path / "x.yaml").write_text("families: {a_scene: {place: a room}}")
     with pytest.raises(UsageError, match="lacks subject"):
         read_scenes(tmp_path / "x.yaml")

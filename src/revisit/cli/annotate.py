@@ -48,7 +48,7 @@ def annotate(
 ) -> None:
     """Collect labels from people in the browser. Starts a web application for raters on this machine."""
     from revisit.labels.project import RATERS, ProjectSettings
-    from revisit.labels.start import ProjectRequest, start_annotation
+    from revisit.labels.start_project import ProjectRequest, start_annotation
     from revisit.web.server import ListenAddress
 
     settings = ProjectSettings(

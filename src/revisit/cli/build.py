@@ -45,7 +45,7 @@ def describe(
     json: bool = JSON,
 ) -> None:
     """Count what a dataset holds, as tables and figures. Categories, lengths, trajectories and gaps."""
-    from revisit.report.histogram import as_svg
+    from revisit.report.histogram import histogram_svg
 
     name, tools = _dataset(data, suite)
     contents = tools.describe(data)
@@ -54,7 +54,7 @@ def describe(
         for title, values in contents.histograms.items():
             if len(values):
                 file = figures / f"{title.replace(' ', '_').replace(',', '')}.svg"
-                file.write_text(as_svg(title, list(values)), encoding="utf-8")
+                file.write_text(histogram_svg(title, list(values)), encoding="utf-8")
                 console.message(f"figure: {file}")
     if json:
         tables = [{"title": title, "columns": list(columns), "rows": rows} for title, columns, rows in contents.tables]

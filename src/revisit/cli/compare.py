@@ -208,7 +208,7 @@ def trend(
     from dataclasses import asdict
 
     from revisit.core import UsageError, load_all
-    from revisit.report.trend import as_svg
+    from revisit.report.trend import trend_svg
     from revisit.results.checkpoints import choose_checkpoints
     from revisit.results.display import metric_title
     from revisit.results.trend import coverages, has_progress, score_trends
@@ -240,7 +240,7 @@ def trend(
             + (f"; {out} was not written" if out else "")
         )
     if out is not None:
-        out.write_text(as_svg(curves, labels, coverage), encoding="utf-8")
+        out.write_text(trend_svg(curves, labels, coverage), encoding="utf-8")
         console.message(f"plot: {out}")
 
 

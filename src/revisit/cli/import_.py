@@ -28,7 +28,7 @@ def scan(
     """Write a manifest for a folder of videos, to be completed by hand."""
     from revisit.core import UsageError
     from revisit.suites.clips import read_targets
-    from revisit.suites.folder.scan import scan as entries_of
+    from revisit.suites.folder.scan import scan_folder as entries_of
 
     entries = list(
         entries_of(folder, pattern=pattern, reference=reference, targets=read_targets(targets) if targets else None)

@@ -23,7 +23,7 @@ def export(
     json: bool = JSON,
 ) -> None:
     """Write labels.jsonl, and files for other tools. Parquet, Label Studio, WRBench, MBench, targets, key frames."""
-    from revisit.labels.load import export_files
+    from revisit.labels.label_files import export_files
 
     paths = [str(path) for path in export_files(source, out, store)]
     console.print_json({"files": paths}) if json else typer.echo("\n".join(paths))
@@ -37,7 +37,7 @@ def import_(
     json: bool = JSON,
 ) -> None:
     """Convert labels of another tool into labels.jsonl."""
-    from revisit.labels.load import import_labels
+    from revisit.labels.label_files import import_labels
 
     count = import_labels(source, shape, out)
     console.print_json({"file": str(out), "labels": count}) if json else typer.echo(f"{count} labels: {out}")
@@ -56,7 +56,7 @@ def agree(
     from dataclasses import asdict
 
     from revisit.labels.agreement import agreement
-    from revisit.labels.load import load_labels
+    from revisit.labels.label_files import load_labels
     from revisit.labels.tables import agreement_tables, heat_table
     from revisit.results.record_files import write_json
 
@@ -82,7 +82,7 @@ def align(
     store: str = STORE,
 ) -> None:
     """Compare the metrics of a run with people's labels. Tables are in the papers' layout."""
-    from revisit.labels.load import align_run
+    from revisit.labels.label_files import align_run
 
     report, page = align_run(run, labels, metric, seed, store)
     if json:

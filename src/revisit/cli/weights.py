@@ -85,8 +85,8 @@ def list_(
 
 def weights_row(name: str, users: dict[str, list[str]]) -> dict[str, Any]:
     """What there is to say about an entry of the lock."""
-    from revisit.weights.directories import find_local, root, source_digest
     from revisit.weights.lock import entry
+    from revisit.weights.weights_folder import find_local, root, source_digest
 
     one, local = entry(name), find_local(entry(name))
     return {
@@ -161,10 +161,10 @@ def verify(
     ids: list[str] = IDS, observer_set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
 ) -> None:
     """Compare installed weights with their digests."""
-    from revisit.weights.directories import root
     from revisit.weights.lock import entries
     from revisit.weights.verify import installed_ids
     from revisit.weights.verify import verify as check
+    from revisit.weights.weights_folder import root
 
     selected = bool(ids or observer_set or suite or metric)
     names = select_ids(ids, observer_set, suite, metric, everything=False) if selected else installed_ids()
@@ -188,9 +188,9 @@ def path(
     json: bool = JSON,
 ) -> None:
     """Print the folder of the weights."""
-    from revisit.weights.directories import root
     from revisit.weights.local_files import file
     from revisit.weights.lock import entry
+    from revisit.weights.weights_folder import root
 
     folder = file(entry(name).id) if name else root()
     console.print_json({"path": str(folder)}) if json else typer.echo(str(folder))

@@ -137,9 +137,9 @@ def suggest_names(name: str, names: Iterable[str], most: int = 12) -> str:
 
     Examples
     --------
-    >>> alternatives("psnrr", ["ssim", "psnr"])
+    >>> suggest_names("psnrr", ["ssim", "psnr"])
     'did you mean psnr?'
-    >>> alternatives("x", ["ssim", "psnr"])
+    >>> suggest_names("x", ["ssim", "psnr"])
     'there are ssim, psnr'
     """
     names = list(names)

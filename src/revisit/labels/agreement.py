@@ -101,12 +101,12 @@ def ratings_table(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
     for label in labels:
         key = (label.item, label.question)
         row = rows.setdefault(key, [None] * len(raters))
-        row[raters[label.rater]] = rating(label)
+        row[raters[label.rater]] = rating_of(label)
         scenes[key] = label.scene
     return list(rows.values()), list(scenes.values())
 
 
-def rating(label: Label) -> Any:
+def rating_of(label: Label) -> Any:
     """A label as a rating: preferences as numbers, "cannot judge" as none."""
     if label.answer in (CANNOT, "cannot tell"):
         return None

@@ -22,7 +22,7 @@ from revisit.core.grouping import group_items
 from revisit.core.text import parse_json
 from revisit.labels.items import LabelItem, items_of, reference_cases
 from revisit.labels.label import TASKS, Label
-from revisit.labels.sampling import least_certain, sample, survey_sample
+from revisit.labels.sampling import least_certain, sample_items, survey_sample
 from revisit.results.record_files import case_from_json, case_to_json, write_json
 from revisit.results.run import Run
 from revisit.web.media import playable_file
@@ -227,7 +227,7 @@ def _items(settings: ProjectSettings, cases: Sequence[Case], results: Sequence[A
             gates = list(dict.fromkeys(gate for one in results for gate in one.gates))
             items_of_tasks += least_certain(items, results, settings.metric, settings.count, gates)
         else:
-            items_of_tasks += sample(items, settings.sampling, settings.count, settings.seed)
+            items_of_tasks += sample_items(items, settings.sampling, settings.count, settings.seed)
     return items_of_tasks
 
 

@@ -21,7 +21,7 @@ from revisit.results import Results
 RULES = ("balanced", "scenes", "uncertain")
 
 
-def sample(items: Sequence[LabelItem], rule: str, count: int | None, seed: int = 0) -> list[LabelItem]:
+def sample_items(items: Sequence[LabelItem], rule: str, count: int | None, seed: int = 0) -> list[LabelItem]:
     """So many items by a rule that looks at no score; all of them, in the order of the rule, without a count."""
     if rule not in RULES:
         raise UsageError(f"unknown sampling rule {rule!r}; choose one of {', '.join(RULES)}")

@@ -49,9 +49,9 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
 def _rater_row(one: Quality) -> list[str]:
     gold = NONE if one.gold_right is None else f"{share_text(one.gold_right)} of {one.gold}"
     figures = [
-        number(one.seconds, 0),
+        number_text(one.seconds, 0),
         share_text(one.agrees),
-        number(one.kappa),
+        number_text(one.kappa),
         gold,
         share_text(one.left),
         share_text(one.cannot),
@@ -151,13 +151,13 @@ def _comparison_table(alignment: PeopleAlignment) -> Table:
         judged: Mapping[str, Any] = {**bridge.judgeable} if bridge.judgeable else {}
         cells = [
             metric_title(bridge.metric),
-            number(bridge.agreement),
+            number_text(bridge.agreement),
             f"{bridge.bridged} of {bridge.pairs}",
-            number(bridge.rho),
-            number(bridge.holdout_rho),
-            number(holdout.get("tau"), 3),
-            number(holdout.get("kappa")),
-            number(holdout.get("weighted_kappa")),
+            number_text(bridge.rho),
+            number_text(bridge.holdout_rho),
+            number_text(holdout.get("tau"), 3),
+            number_text(holdout.get("kappa")),
+            number_text(holdout.get("weighted_kappa")),
             _join_by_slashes(holdout, "exact", "strict", "tie"),
             f"{holdout['reversals']} of {holdout['preferred']}" if holdout else NONE,
             _join_by_slashes(judged, "judgeable", "not_judgeable", "balanced"),
@@ -175,7 +175,7 @@ def _comparison_table(alignment: PeopleAlignment) -> Table:
 
 
 def _join_by_slashes(facts: Mapping[str, float | None], *names: str) -> str:
-    return "/".join(number(facts.get(name)) for name in names) if facts else NONE
+    return "/".join(number_text(facts.get(name)) for name in names) if facts else NONE
 
 
 def _ratios(alignment: PeopleAlignment) -> Table:
@@ -185,7 +185,7 @@ def _ratios(alignment: PeopleAlignment) -> Table:
     for bridge in alignment.bridges:
         shares = (bridge.win_ratios.people, bridge.win_ratios.metric) if bridge.win_ratios else ({}, {})
         for name, won in zip(("people", metric_title(bridge.metric)), shares, strict=True):
-            rows.append((f"{bridge.dimension}: {name}", [number(won.get(model)) for model in models]))
+            rows.append((f"{bridge.dimension}: {name}", [number_text(won.get(model)) for model in models]))
     note = (
         "share of comparisons won, a tie half; people's are over the pairs for which the metric below them has scores"
     )
@@ -200,7 +200,10 @@ def _triggers(alignment: PeopleAlignment) -> Table:
         "as MBench's table 6: the majority of raters is right"
         + (f"; {undecided} clips that the gate could not decide are left out" if undecided else ""),
         ["clips", "accuracy", "precision", "recall", "F1", "κ"],
-        [(name, [f"{one['n']:g}", *(number(one[key]) for key in keys)]) for name, one in alignment.triggers.items()],
+        [
+            (name, [f"{one['n']:g}", *(number_text(one[key]) for key in keys)])
+            for name, one in alignment.triggers.items()
+        ],
     )
 
 
@@ -209,7 +212,7 @@ def _answers(answers: BankAgreement) -> Table:
     return make_table(
         "Questions of the bank: people and the bank's own answers",
         f"as MemoBench's figure 4, on the truth: {share_text(answers['agreement'])} of {answers['questions']} "
-        f"questions alike, κ {number(answers['kappa'])}; {answers['left_out']} with no majority left out",
+        f"questions alike, κ {number_text(answers['kappa'])}; {answers['left_out']} with no majority left out",
         heat["columns"],
         [
             (scene, [NONE if cell is None else f"{cell[0]:.0%} of {cell[1]}" for cell in cells])
@@ -244,10 +247,12 @@ def with_interval_text(value: float | None, interval: Sequence[float | None] | N
     """0.71 (0.52 to 0.84)."""
     if value is None:
         return NONE
-    return number(value) + ("" if interval is None else f" ({number(interval[0])} to {number(interval[1])})")
+    return number_text(value) + (
+        "" if interval is None else f" ({number_text(interval[0])} to {number_text(interval[1])})"
+    )
 
 
-def number(value: float | None, digits: int = 2) -> str:
+def number_text(value: float | None, digits: int = 2) -> str:
     return NONE if value is None else f"{value:.{digits}f}"
 
 

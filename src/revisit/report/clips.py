@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from revisit.core import METRICS, Case, Series, digest
-from revisit.report.film import GONE, Clock, FilmStrip, clip_clock, file_clock
+from revisit.report.film_strips import GONE, Clock, FilmStrip, clip_clock, file_clock
 from revisit.report.metric_cards import MetricCard, gate_name
 from revisit.report.overlays import judge_overlays, overlays
-from revisit.report.phases import Phase, first_frames, from_starts, phases_of
+from revisit.report.phases import Phase, first_frames, phases_from_starts, phases_of
 from revisit.report.series import read_series, thinned_series
 from revisit.report.tables import finding_text
 from revisit.results.ceilings import measured_text
@@ -177,7 +177,9 @@ class ClipEntry:
         """Phases by who says so; the same phases are shown once."""
         lanes: list[Lane] = []
         case_phases = self.case.phases
-        phases_by_name = [("Given", from_starts(case_phases[0], case_phases[1], self._last()))] if case_phases else []
+        phases_by_name = (
+            [("Given", phases_from_starts(case_phases[0], case_phases[1], self._last()))] if case_phases else []
+        )
         phases_by_name += [
             (gate_name(gate, title), phases_of(self._facts(gate), self._one_series(gate), self._last()))
             for gate, title in self.pages.gates.items()

@@ -15,7 +15,7 @@ from typing import Any
 
 from revisit.core import EVIDENCE, Clip, MediaError, RevisitError, UsageError, digest, load_all
 from revisit.engine.run_summary import current_results
-from revisit.report.film import evidence_key
+from revisit.report.film_strips import evidence_key
 from revisit.report.pages import Rows, RunPages
 from revisit.report.run_list import diff_page, list_page
 from revisit.report.videos import Placed, Videos

@@ -17,7 +17,7 @@ import numpy as np
 from revisit.core import EVIDENCE
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.answers import NO, YES, JudgeAnswers
-from revisit.report.film import evidence_key
+from revisit.report.film_strips import evidence_key
 from revisit.report.videos import Videos
 from revisit.web.templates import Context
 

@@ -15,7 +15,7 @@ from revisit.core.cases import FLOOR
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.run_summary import CurrentResults
 from revisit.report.clips import ClipEntry, Truth
-from revisit.report.film import FilmStrips
+from revisit.report.film_strips import FilmStrips
 from revisit.report.metric_cards import gate_name, gate_titles, metric_cards
 from revisit.report.videos import Videos
 from revisit.results.ceilings import held_metrics, held_to_truth

@@ -27,7 +27,7 @@ LOOKS_AWAY = (
 
 def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collection[str] = ()) -> Context:
     """The first screen and the table below it; `floors` are baselines without memory."""
-    verdict = replace(verdict, answers=tuple(_ties_broken(answer, verdict.answers) for answer in verdict.answers))
+    verdict = replace(verdict, answers=tuple(_break_ties(answer, verdict.answers) for answer in verdict.answers))
     answered = [answer for answer in verdict.answers if answer.metric]
     low = [
         f"{metric_title(metric)} ({n} {'clip' if n == 1 else 'clips'})" for metric, n in verdict.low_ceilings.items()
@@ -50,7 +50,7 @@ def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collectio
     }
 
 
-def _ties_broken(answer: QuestionRanking, answers: Sequence[QuestionRanking]) -> QuestionRanking:
+def _break_ties(answer: QuestionRanking, answers: Sequence[QuestionRanking]) -> QuestionRanking:
     """The same answer; models that share a rank stand as the other questions of memory rank them."""
     memory_answers = [other for other in answers if other is not answer and other.question.memory]
 

@@ -27,7 +27,7 @@ from revisit.results.file_types import Details, PlanFile, RunFile
 from revisit.results.funnel import count_testable
 from revisit.results.results import Results
 from revisit.results.score_names import measured_id, metric_of
-from revisit.results.stand_ins import SUFFIX, set_apart, stand_ins
+from revisit.results.stand_ins import SUFFIX, separate_stand_ins, stand_ins
 from revisit.results.verdict import headline_metrics
 
 ROLES = ("", FLOOR, CEILING)  # in the order of a board
@@ -207,7 +207,7 @@ def _metric_id(column: BoardColumn) -> str:
 
 def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subset: str = "") -> Board:
     """Means over the clips of each model in a run, or of one part of the dataset; stand-ins in columns of their own."""
-    run = replace(run, results=set_apart(run.results))
+    run = replace(run, results=separate_stand_ins(run.results))
     part = run.results.only(
         lambda entry: not subset or subset.lower() in (entry.subset.lower(), entry.condition.lower())
     )

@@ -129,7 +129,9 @@ def _part_tables(
     for name, part in filled.items() if len(filled) > 1 else ():
         if ids := [id for id in metrics if any(part.asks(id, entry) for entry in part.entries)]:
             tables[name] = part_summary(part, ids, cell)
-    coverages = {model: coverage({name: part.where(model=model) for name, part in filled.items()}) for model in models}
+    coverages = {
+        model: coverage_by_part({name: part.where(model=model) for name, part in filled.items()}) for model in models
+    }
     return {"parts": tables, "coverage": coverages}
 
 
@@ -171,7 +173,7 @@ def metric_head(id: str, results: Results) -> ColumnHead:
     }
 
 
-def coverage(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
+def coverage_by_part(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
     """Per part of the dataset: clips that it expects, those found, and those missing or refused."""
     counts_by_part = {}
     for name, part in parts.items():

@@ -65,7 +65,7 @@ class BundleFinding(NamedTuple):
 SAME = BundleFinding("same")
 
 
-def difference(sentence: str) -> BundleFinding:
+def difference_finding(sentence: str) -> BundleFinding:
     """The finding that an answer is not what it is claimed to be."""
     return BundleFinding("changed", sentence)
 
@@ -181,9 +181,9 @@ class _Check:
                 self.unchecked[f"{id}: {self.questions.unknown[id]}"] += 1
                 continue
             if wrong := strange & set(kinds[id]):
-                finding = difference(f"{id} rests on {sorted(wrong)[0]} that was not made of this clip")
+                finding = difference_finding(f"{id} rests on {sorted(wrong)[0]} that was not made of this clip")
             elif line["key"] != keys[id] and not self.bundle.run.get("adds"):
-                finding = difference(f"{id} was not answered from this clip, its evidence and its protocol")
+                finding = difference_finding(f"{id} was not answered from this clip, its evidence and its protocol")
             else:
                 finding = compare_answer(bench, id, line, is_gate=self.planned.is_gate(id))
             if finding.kind == "same":
@@ -304,32 +304,36 @@ def compare_answer(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> 
     except Exception as error:  # as a run takes it: a fault in one metric costs the others nothing
         if status == "failed":
             return BundleFinding("unknown", FAILED) if isinstance(error, CheckFailed) else SAME
-        return difference(f"{id} cannot be made from the evidence ({error})")
+        return difference_finding(f"{id} cannot be made from the evidence ({error})")
     if isinstance(answer, Unscored):
         if status != "unscored":
-            return difference(f"{id} is claimed as {status}, and has no score")
+            return difference_finding(f"{id} is claimed as {status}, and has no score")
         return _same_reason(id, answer.reason, line)
     if isinstance(answer, GateResult):
         if status != answer.state or line.get("label", "") != answer.label:
-            return difference(f"{id} is claimed as {status}, and is {answer.state}")
+            return difference_finding(f"{id} is claimed as {status}, and is {answer.state}")
         return SAME
     assert isinstance(answer, Score)
     if status != "scored":
-        return difference(f"{id} is claimed as {status}, and scores {answer.value:.6g}")
+        return difference_finding(f"{id} is claimed as {status}, and scores {answer.value:.6g}")
     for name, claimed, value in (("", line["score"], answer.value), (" (raw)", line.get("raw"), answer.raw)):
         if not _is_close(claimed, value):
-            return difference(f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}")
+            return difference_finding(
+                f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}"
+            )
     facts, facts_here = line.get("facts") or {}, to_plain(answer.facts)
     for name in MAKERS:
         if facts.get(name) != facts_here.get(name):
-            return difference(f"{id} is claimed as made by {facts.get(name)}, and was by {facts_here.get(name)}")
+            return difference_finding(
+                f"{id} is claimed as made by {facts.get(name)}, and was by {facts_here.get(name)}"
+            )
     return SAME
 
 
 def _same_reason(id: str, reason: Reason, line: Line) -> BundleFinding:
     claimed = line.get("reason")
     if isinstance(claimed, Mapping) and claimed.get("kind") != reason.kind:
-        return difference(f"{id} is claimed as unscored for {claimed.get('kind')}, and is for {reason.kind}")
+        return difference_finding(f"{id} is claimed as unscored for {claimed.get('kind')}, and is for {reason.kind}")
     return SAME
 
 

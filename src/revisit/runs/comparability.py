@@ -20,7 +20,7 @@ from revisit.results.leaderboards import makers_of
 from revisit.results.question_ranking import questions_of
 from revisit.results.run import Run
 from revisit.results.score_names import held_id, measured_id
-from revisit.runs.group_by import grouping
+from revisit.runs.group_by import group_function
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def compare_sides(
         names = metrics or ranked_ids([first, second], asked_ids)
         refused = refusals(first, second, names)
         comparable = tuple(name for name in names if name not in refused)
-        deltas = compare(first.entry, [second.entry], comparable, groups(first, by))
+        deltas = compare(first.entry, [second.entry], comparable, group_functions(first, by))
         comparisons.append(SideComparison(first, second, comparable, refused, tuple(deltas)))
     corrected = iter(correct_for_all([delta for one in comparisons for delta in one.deltas]))
     return [replace(one, deltas=tuple(next(corrected) for _ in one.deltas)) for one in comparisons]
@@ -218,9 +218,9 @@ def _other_truth(one: Side, other: Side) -> str:
     return next((name for name in sorted(mine.keys() & yours.keys()) if mine[name] != yours[name]), "")
 
 
-def groups(side: Side, expressions: Sequence[str]) -> dict[str, Callable[[Case], str]]:
+def group_functions(side: Side, expressions: Sequence[str]) -> dict[str, Callable[[Case], str]]:
     """Expression of --by -> the group of a clip."""
-    return {text: grouping(side.entry.results, side.facts["suite"], text) for text in expressions}
+    return {text: group_function(side.entry.results, side.facts["suite"], text) for text in expressions}
 
 
 _NUMBER = re.compile(r"\d+")

@@ -67,7 +67,7 @@ def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[st
     results, suite, all_metrics = run.results, run.facts["suite"], list(run.summary["metrics"])
     metrics = metrics_named(metrics, all_metrics, run.path, suite) or all_metrics
     keys = _group_keys(results, suite, expression)
-    name: Callable[[Any], str] = grouping(results, suite, expression)
+    name: Callable[[Any], str] = group_function(results, suite, expression)
 
     def place(case: Case) -> list[Any]:
         return [_sort_key(key, value(case)) for key, value in keys]
@@ -84,7 +84,7 @@ def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[st
     }
 
 
-def grouping(results: Results, suite: str, expression: str) -> Callable[[Case], str]:
+def group_function(results: Results, suite: str, expression: str) -> Callable[[Case], str]:
     """A function from a case to the name of its group."""
     keys = _group_keys(results, suite, expression)
     return lambda case: ", ".join(key.group(value(case)) for key, value in keys)

@@ -44,7 +44,7 @@ class DatasetTools:
     """How a suite tells its dataset from others, describes it, and finds what it could not score."""
 
     recognises: Any  # (folder) -> bool
-    describe: Any  # (folder) -> Described
+    describe: Any  # (folder) -> DatasetDescription
     problems: Any  # (folder) -> sentences
 
 

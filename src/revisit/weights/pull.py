@@ -19,7 +19,8 @@ from typing import Any
 from revisit.core import MissingPrerequisite, RevisitError, UsageError
 from revisit.http_client import Progress, Unavailable, download, no_progress, printable_url
 from revisit.weights import archives, convert, hub, registries
-from revisit.weights.directories import (
+from revisit.weights.lock import LockedFile, LockedWeights, Source, entry
+from revisit.weights.weights_folder import (
     DAMAGED,
     MISSING,
     RECEIPT,
@@ -33,7 +34,6 @@ from revisit.weights.directories import (
     root,
     sha256,
 )
-from revisit.weights.lock import LockedFile, LockedWeights, Source, entry
 
 MIRROR, OFFLINE = "REVISIT_MIRROR", "REVISIT_OFFLINE"
 WORK = ".pulling"  # downloads and unfinished folders, below the root

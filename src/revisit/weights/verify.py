@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from revisit.weights.directories import digest_of, find_local, problem_text, root
 from revisit.weights.lock import LockedWeights, entries, entry
+from revisit.weights.weights_folder import digest_of, find_local, problem_text, root
 
 
 @dataclass(frozen=True)

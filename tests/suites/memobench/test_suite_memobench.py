@@ -724,17 +724,17 @@ def scores_of(**models) -> Results:
 
 
 def test_an_order_needs_differences_that_hold_clip_by_clip():
-    from revisit.suites.memobench.summary import order, sentences
+    from revisit.suites.memobench.summary import order_sentence, sentences
 
     # Two models that are equally far apart on every clip, though the clips themselves differ by far more.
     clips = np.array([10.0, 20, 30, 40, 50, 60])
     results = scores_of(high=clips + 2, low=clips + 0.01 * np.arange(6), other=clips[::-1])
-    said = order("memo_psnr", results) or ""
+    said = order_sentence("memo_psnr", results) or ""
     assert said.startswith("PSNR against the true video, best mean first: high 37 (")
     assert said.endswith("Clip by clip, over all pairs together: high is ahead of low.")
     few = scores_of(a=[10, 30], b=[12, 33])
-    assert (order("memo_psnr", few) or "").endswith("these clips do not give a ranking.")
-    assert order("memo_psnr", scores_of(a=[10.0])) is None
+    assert (order_sentence("memo_psnr", few) or "").endswith("these clips do not give a ranking.")
+    assert order_sentence("memo_psnr", scores_of(a=[10.0])) is None
     told = sentences(results)
     assert told[0] == "The first view never left the frame: low 1 of 6, other 1 of 6."
     assert "in between: high 0.37 (6 clips)" in told[1] and len(told) == 3

@@ -25,7 +25,7 @@ from revisit.runs.group_by import tables_by
 from revisit.suites.mind.read import action_space, read
 from revisit.suites.mind.suite import boards_of
 from revisit.suites.mind.world import render_mind
-from revisit.weights.directories import variable_of
+from revisit.weights.weights_folder import variable_of
 from tests.registry import sha256, write_lock
 from tests.suites.mind.test_suite_mind import ACTION, ROW, TIMES, rows_of
 

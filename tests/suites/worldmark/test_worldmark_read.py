@@ -16,7 +16,7 @@ from revisit.preflight.check import check
 from revisit.preflight.expected import of_jobs, strangers
 from revisit.suites.worldmark.arena import read_questions
 from revisit.suites.worldmark.describe import describe, problems
-from revisit.suites.worldmark.evidence import ACTIONS, returns
+from revisit.suites.worldmark.evidence import ACTIONS, is_return
 from revisit.suites.worldmark.jobs import jobs
 from revisit.suites.worldmark.read import read, recognises
 
@@ -59,7 +59,7 @@ def test_the_benchmarks_own_inputs_are_counted(shared: Path) -> None:
     assert len({(one.domain, one.image) for one in questions}) == 50
     keys = {domain: Counter(len(one.keys) for one in questions if one.domain == domain) for domain in ("real", "style")}
     assert keys == {"real": {1: 114, 2: 90, 3: 46}, "style": {1: 118, 2: 92, 3: 40}}
-    back = Counter((one.domain, one.keys[0] in "LR") for one in questions if returns(tuple(one.keys)))
+    back = Counter((one.domain, one.keys[0] in "LR") for one in questions if is_return(tuple(one.keys)))
     assert back == {("real", False): 44, ("real", True): 62, ("style", False): 44, ("style", True): 60}
     assert {one.action: one.keys for one in questions} == dict(ACTIONS)
     lens = next(one.focal for one in questions if one.image == 0 and one.focal is not None)

@@ -12,8 +12,8 @@ import yaml
 
 from revisit.judges.chat import ChatJudge, ChatSettings
 from revisit.judges.questions import Malformed
-from revisit.suites.wrbench.build import leaks, read_scenes
-from revisit.suites.wrbench.generated_text import NOTHING, RULES, prompt_question, save, scene_question
+from revisit.suites.wrbench.build import prompt_problems, read_scenes
+from revisit.suites.wrbench.generated_text import NOTHING, RULES, prompt_question, scene_question, write_scenes_file
 from revisit.suites.wrbench.prompts import EVENTS, task_of
 from tests.judges.test_judge_wire import real  # noqa: F401 - a fixture
 from tests.judging import MODEL, completion, question_of, serving, status
@@ -112,7 +112,7 @@ def test_scenes_are_written_one_after_the_other_checked_and_recorded(tmp_path, r
         assert "about this: gardens" in question_of(server.requests[0])
         assert "yard_keeper_1: yard number 1" in question_of(server.requests[-1])
         found = read_scenes(tmp_path / "s.yaml")
-        assert list(found) == ["yard_keeper_1", "yard_keeper_2", "yard_keeper_3"] and not leaks(found)
+        assert list(found) == ["yard_keeper_1", "yard_keeper_2", "yard_keeper_3"] and not prompt_problems(found)
         more = json.loads(revisit(*words, "--count", 4, "--about", "gardens", "--json").stdout)
         assert (more["recorded"], more["calls"]) == (3, 1) and len(read_scenes(tmp_path / "s.yaml")) == 4
     # Without the server, and without the cache: the answers beside the file.
@@ -146,7 +146,7 @@ def test_a_file_of_somebody_else_stays(tmp_path, revisit):
         said = revisit(*words, tmp_path / "s.yaml", check=2)
         assert "holds no scenes; choose another --out" in said.stderr
         assert (tmp_path / "s.yaml").read_text() == "notes: mine\n"
-        save(tmp_path / "t.yaml", {"yard_keeper_1": {"place": "elsewhere"}})
+        write_scenes_file(tmp_path / "t.yaml", {"yard_keeper_1": {"place": "elsewhere"}})
         said = revisit(*words, tmp_path / "t.yaml", check=2)
         assert "another scene called 'yard_keeper_1'" in said.stderr
 

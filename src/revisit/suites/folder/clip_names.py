@@ -10,7 +10,7 @@ from pathlib import Path
 
 from revisit.core import UsageError
 from revisit.suites.clips import find_clip_files
-from revisit.suites.folder.words import is_generic, is_truth, split_seed, without_truth
+from revisit.suites.folder.path_words import is_generic, is_truth, split_seed, without_truth
 
 Words = tuple[str, ...]
 

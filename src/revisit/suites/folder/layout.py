@@ -16,8 +16,15 @@ from revisit.core.text import pluralize
 from revisit.suites.folder.clip_names import ClipName, TruthName
 from revisit.suites.folder.first_frames import first_half_is_scene
 from revisit.suites.folder.pairing import pair_with_truth
-from revisit.suites.folder.pattern import ClipFacts, pattern_for
-from revisit.suites.folder.words import is_generic, is_number, is_step, name_models, name_scenes, splits
+from revisit.suites.folder.path_patterns import ClipFacts, pattern_for
+from revisit.suites.folder.path_words import (
+    are_model_names,
+    are_scene_names,
+    is_generic,
+    is_number,
+    is_step,
+    split_at_separators,
+)
 
 FULL = 0.7  # of the grid of scenes and models must be there
 Pair = tuple[str, str]
@@ -80,7 +87,7 @@ def _by_known_models(clip: ClipName, models: set[str], root: str) -> ClipFacts:
         if word in models and len(clip.words) > 1:
             rest = [other for j, other in enumerate(clip.words) if j != k and not is_generic(other)]
             return ClipFacts(word, "/".join(rest) or clip.words[-1], clip.seed)
-    for left, _, right in splits(clip.words[-1]):
+    for left, _, right in split_at_separators(clip.words[-1]):
         if left in models or right in models:
             model, scene = (right, left) if right in models else (left, right)
             return ClipFacts(model, "/".join((*clip.words[:-1], scene)), clip.seed)
@@ -140,7 +147,7 @@ def _split_stems(stems: Sequence[str], *, model_last: bool) -> list[Pair] | None
     Names have several separators: the split is taken whose halves stand in most other names, and of those with the
     shortest model.
     """
-    halves = [[(left, right) for left, _, right in splits(stem)] for stem in stems]
+    halves = [[(left, right) for left, _, right in split_at_separators(stem)] for stem in stems]
     lefts = Counter(left for some in halves for left, _ in some)
     rights = Counter(right for some in halves for _, right in some)
     pairs = []
@@ -172,7 +179,7 @@ def _in_one_folder(clips: Sequence[ClipName], usual: list[ClipFacts]) -> list[li
     below = [_first_folder(clip, model) for clip in inside]
     if min(len(clip.words) for clip in inside) < 2 or not _is_grid([(one.model, one.scene) for one in below]):
         return [usual]
-    return [below] if name_models({one.model for one in below}) else [usual, below]
+    return [below] if are_model_names({one.model for one in below}) else [usual, below]
 
 
 def _in_folders(clips: Sequence[ClipName], usual: list[ClipFacts], root: str) -> list[list[ClipFacts]]:
@@ -184,12 +191,12 @@ def _in_folders(clips: Sequence[ClipName], usual: list[ClipFacts], root: str) ->
     one_model = [ClipFacts(root, "/".join(clip.words), clip.seed) for clip in clips]
     if len(rest) == 1 or rest == folders:  # kitchen/video.mp4, or kitchen/seed0.mp4
         scenes = [ClipFacts(root, folder, clip.seed) for (folder, _), clip in zip(pairs, clips, strict=True)]
-        return [usual] if name_models(folders) else [usual, scenes]
+        return [usual] if are_model_names(folders) else [usual, scenes]
     models_first = [_with_steps(folder, name, clip.seed) for (folder, name), clip in zip(pairs, clips, strict=True)]
     depth = {len(clip.words) for clip in clips}
     if not _is_grid([(folder, name) for folder, name in dict.fromkeys(pairs)]):
         repeats = len(rest) < len(set(pairs))
-        return [models_first] if repeats or name_models(folders) else [models_first, one_model]
+        return [models_first] if repeats or are_model_names(folders) else [models_first, one_model]
     if depth == {3} and (inner := _inner_models(clips)):
         return [inner]
     if depth != {2}:
@@ -204,7 +211,7 @@ def _in_folders(clips: Sequence[ClipName], usual: list[ClipFacts], root: str) ->
 def _without_folder(clip: ClipName) -> list[str]:
     """The rest of a path, without the folder's name where the file repeats it (wan/wan_kitchen.mp4)."""
     folder, *between, stem = clip.words
-    for left, _, right in splits(stem):
+    for left, _, right in split_at_separators(stem):
         if folder in (left, right):
             return [*between, right if left == folder else left]
     return [*between, stem]
@@ -219,7 +226,7 @@ def _with_steps(folder: str, name: str, seed: int) -> ClipFacts:
 def _inner_models(clips: Sequence[ClipName]) -> list[ClipFacts] | None:
     """kitchen/wan/01.mp4: the second folder is the model's where its names say so and those of the first do not."""
     outer, inner = ({clip.words[k] for clip in clips} for k in (0, 1))
-    if not name_models(inner) or name_models(outer) or any(map(is_step, inner)):
+    if not are_model_names(inner) or are_model_names(outer) or any(map(is_step, inner)):
         return None
     return [ClipFacts(clip.words[1], f"{clip.words[0]}/{clip.words[2]}", clip.seed) for clip in clips]
 
@@ -230,10 +237,10 @@ def _second_is_model(pairs: Sequence[Pair], paths: Sequence[Path], counted_first
     With `counted_first`, first halves that end in numbers are scenes (Real_020_wan); of folders that is not enough.
     """
     first, second = {left for left, _ in pairs}, {right for _, right in pairs}
-    if name_models(first) != name_models(second):
-        return name_models(second)
-    if name_scenes(second) and not name_scenes(first) and not all(map(is_number, second)):
+    if are_model_names(first) != are_model_names(second):
+        return are_model_names(second)
+    if are_scene_names(second) and not are_scene_names(first) and not all(map(is_number, second)):
         return False
-    if counted_first and name_scenes(first) and not name_scenes(second):
+    if counted_first and are_scene_names(first) and not are_scene_names(second):
         return True
     return first_half_is_scene(pairs, paths)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from revisit.media import file_digest
 from revisit.suites.folder.clip_names import ClipName, TruthName, Words, scene_names
-from revisit.suites.folder.pattern import ClipFacts
-from revisit.suites.folder.words import is_generic, is_step, splits
+from revisit.suites.folder.path_patterns import ClipFacts
+from revisit.suites.folder.path_words import is_generic, is_step, split_at_separators
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _match(clip: ClipName, index: Mapping[str, list[Words]]) -> Match | None:
     matches: list[tuple[tuple[bool, int, int], Match]] = []
     for k, word in enumerate(clip.words):
         candidates = [(word, "", "")]
-        for left, _, right in splits(word):
+        for left, _, right in split_at_separators(word):
             candidates += [(left, "", right), (right, left, "")]
         for name, before, after in candidates:
             for scene in index.get(name, ()):
@@ -104,7 +104,10 @@ def _strip_scene(word: str, scene: str) -> str:
     """A word without the name of the scene at one of its ends, where names say it twice (kitchen/kitchen_wan)."""
     if word == scene:
         return ""
-    return next((right if left == scene else left for left, _, right in splits(word) if scene in (left, right)), word)
+    return next(
+        (right if left == scene else left for left, _, right in split_at_separators(word) if scene in (left, right)),
+        word,
+    )
 
 
 def _folders_are_models(matches: Mapping[ClipName, Match], truths: Mapping[Words, TruthName]) -> bool:

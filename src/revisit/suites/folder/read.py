@@ -14,7 +14,7 @@ from revisit.suites.clips import MANIFEST, TargetRow, read_manifest, read_target
 from revisit.suites.folder.clip_names import ClipName, TruthName, clip_names, split_truth, truth_of_folder
 from revisit.suites.folder.layout import Reading, name_few, readings
 from revisit.suites.folder.pairing import pair_with_truth
-from revisit.suites.folder.pattern import ClipFacts, parse_pattern
+from revisit.suites.folder.path_patterns import ClipFacts, parse_pattern
 from revisit.suites.folder.scan import target_of
 
 TARGETS = "targets.json"

@@ -39,7 +39,7 @@ def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, object]
         mine = results.records_for(dimension.id)
         files[f"{FOLDER}/{name}/units.jsonl"] = _lines(unit for record in mine for unit in unit_rows(answers, record))
         files[f"{FOLDER}/{name}/items.jsonl"] = _lines(item_row(answers, record) for record in mine)
-        files[f"{FOLDER}/{name}/summary.json"] = summary(name, facts, answers, dimension)
+        files[f"{FOLDER}/{name}/summary.json"] = summary_content(name, facts, answers, dimension)
     return files
 
 
@@ -91,7 +91,7 @@ def unit_rows(answers: Answers, record: Record) -> Iterator[dict[str, object]]:
         }
 
 
-def summary(name: str, facts: ExportFacts, answers: Answers, dimension: MemoryDimension) -> dict[str, object]:
+def summary_content(name: str, facts: ExportFacts, answers: Answers, dimension: MemoryDimension) -> dict[str, object]:
     """The content of summary.json: the canonical scores by model, and beside them what they rest on."""
     groups = {model: answers.standing(model, dimension) for model in answers.models}
     return {

@@ -124,7 +124,7 @@ def case_of(data: MBenchDataset, item: ListItem) -> Case | Rejected:
         "motion": data.motion(item) if data.setting == "A" else None,
         "length": item.length,
         "object_card": card if isinstance(card, Mapping) else None,
-        "object": words_of(facts),
+        "object": object_words(facts),
     }
     caption = facts.get("caption")
     return Case(
@@ -139,7 +139,7 @@ def case_of(data: MBenchDataset, item: ListItem) -> Case | Rejected:
         prompt=caption.strip() if isinstance(caption, str) else " ".join(segments),
         camera=item.action if data.setting == "A" else "",
         target=target,
-        target_name="" if target else words_of(facts),
+        target_name="" if target else object_words(facts),
         annotations=annotations,
         artifacts=item.artifacts,
     )
@@ -188,7 +188,7 @@ def target_of(
     """
     if anchor is None:
         return None, None
-    called = words_of(item.facts) or "target"
+    called = object_words(item.facts) or "target"
     frame = png_size(data.root / "samples" / item.subset / item.sample / "first_frame.png")
     x, y = (float(value) for name in ("center_x", "center_y") if _number(value := anchor[name]))
     sides = [float(value) for name in ("width", "height") if _number(value := anchor.get(name))]
@@ -219,7 +219,7 @@ def _number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
 
 
-def words_of(facts: Mapping[str, object]) -> str:
+def object_words(facts: Mapping[str, object]) -> str:
     """What the object is called, as a detector is asked for it: core attributes, then the name; empty if nobody says.
 
     An object card is a mapping with a name and attributes (a list, a text, or a mapping of texts), or the words.

@@ -93,7 +93,7 @@ def mind(
 def _dino(folder: Path | None) -> None:
     """Take DINOv3's weights from this folder, or from the public evaluator's own where there is one."""
     from revisit.core import UsageError
-    from revisit.weights.directories import variable_of
+    from revisit.weights.weights_folder import variable_of
 
     weights_folder = folder or DINO_PATH
     if weights_folder.is_dir():
@@ -106,9 +106,9 @@ def _cached_weights(cache: Path) -> None:
     """Install the weights that the public evaluator has fetched before, where they are not installed yet."""
     import tempfile
 
-    from revisit.weights.directories import find_local
     from revisit.weights.lock import entry
     from revisit.weights.pull import MIRROR, pull
+    from revisit.weights.weights_folder import find_local
 
     files = {
         id: cache / place

@@ -13,7 +13,7 @@ from typing import Any
 from revisit.results import Cell, Results
 from revisit.results.file_types import Stage
 from revisit.results.funnel import make_stage, memory_stage
-from revisit.results.stand_ins import set_apart
+from revisit.results.stand_ins import separate_stand_ins
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.wbench.metrics import DIMENSIONS
 
@@ -45,8 +45,11 @@ def _funnel(results: Results, metrics: list[str]) -> list[Stage]:
 def dimension_tables(results: Results) -> list[Table]:
     """The five dimensions of each model as published, and with stand-ins where there are some."""
     names = [*DIMENSIONS, AVERAGE]
-    published = {model: dimensions(means(part)) for model, part in set_apart(results).groups("model").items()}
-    mixed = {model: partial_dimensions(means(part)) for model, part in results.groups("model").items()}
+    published = {
+        model: dimension_means(metric_means(part))
+        for model, part in separate_stand_ins(results).groups("model").items()
+    }
+    mixed = {model: partial_dimensions(metric_means(part)) for model, part in results.groups("model").items()}
     tables = [
         make_table(
             "Dimensions",
@@ -64,13 +67,13 @@ def dimension_tables(results: Results) -> list[Table]:
     return tables
 
 
-def means(results: Results) -> dict[str, float]:
+def metric_means(results: Results) -> dict[str, float]:
     """Metric -> mean over the clips that have a score, from 0 to 1."""
     cells = {metric: results.cell(metric) for ids in DIMENSIONS.values() for metric in ids if metric in results.metrics}
     return {metric: cell.mean for metric, cell in cells.items() if cell.mean is not None}
 
 
-def dimensions(columns: Mapping[str, float]) -> dict[str, float]:
+def dimension_means(columns: Mapping[str, float]) -> dict[str, float]:
     """Dimension -> mean of its columns in percent, where all of them are there; the average where all dimensions are.
 
     >>> dimensions({metric: 0.5 for ids in DIMENSIONS.values() for metric in ids})["Average"]

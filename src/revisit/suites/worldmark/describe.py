@@ -6,7 +6,7 @@ from pathlib import Path
 
 from revisit.suites.authoring import DatasetDescription, DatasetTools, count_table
 from revisit.suites.worldmark.arena import SECONDS, arena_root, find_arena, read_questions
-from revisit.suites.worldmark.evidence import KEYS, returns
+from revisit.suites.worldmark.evidence import KEYS, is_return
 
 
 def recognises(folder: Path) -> bool:
@@ -17,7 +17,7 @@ def recognises(folder: Path) -> bool:
 def describe(folder: Path) -> DatasetDescription:
     """Counts by split, action and number of keys, and how many lead back."""
     questions = list(read_questions(arena_root(folder)))
-    back = [one for one in questions if returns(tuple(one.keys))]
+    back = [one for one in questions if is_return(tuple(one.keys))]
     facts = {
         "cases": len(questions),
         "scenes": len({(one.domain, one.image) for one in questions}),

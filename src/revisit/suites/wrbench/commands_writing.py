@@ -71,12 +71,12 @@ def scenes(
     json: bool = JSON,
 ) -> None:
     """Let a language model write scenes with four events each. What gives away the end is asked for again."""
-    from revisit.suites.wrbench.generated_text import save, write_scenes
+    from revisit.suites.wrbench.generated_text import write_scenes, write_scenes_file
 
     with _writing(writer, out) as asker:
         families, trouble = write_scenes(asker, count, about)
         if families:
-            save(out, families)
+            write_scenes_file(out, families)
     _print_written(out, len(families), "scenes", trouble, asker, json)
 
 
@@ -88,14 +88,14 @@ def prompts(
 ) -> None:
     """Let a language model write the prompts of scenes. One for the first picture, and one for each event."""
     from revisit.suites.wrbench.build import read_scenes
-    from revisit.suites.wrbench.generated_text import save, write_prompts
+    from revisit.suites.wrbench.generated_text import write_prompts, write_scenes_file
 
     families = read_scenes(source)
     with _writing(writer, out) as asker:
         prompts_by_scene, trouble = write_prompts(asker, families)
         complete = {name: facts for name, facts in prompts_by_scene.items() if "picture" in facts}
         if complete:
-            save(out, complete)
+            write_scenes_file(out, complete)
     _print_written(out, len(complete), "scenes with prompts", trouble, asker, json)
 
 

@@ -106,7 +106,7 @@ def _texts(
     extra_rows: Sequence[ModelRow] = (),
 ) -> list[tuple[str, list[str]]]:
     """Rows by viewpoint condition and, where there are several models, all clips at the end."""
-    ordered = sorted(rows, key=lambda row: (_place(row.condition), row.title.lower()))
+    ordered = sorted(rows, key=lambda row: (_condition_order(row.condition), row.title.lower()))
     if total is not None and len(rows) > 1:
         outputs, judged = sum(row.outputs for row in rows), any(row.judged for row in rows)
         ordered.append(ModelRow("", "all clips", "", outputs, total, judged))
@@ -175,7 +175,7 @@ def frontier_table(best: Mapping[str, Mapping[str, tuple[str, float]]]) -> Table
             condition.replace("_", " ") or "unknown",
             [f"{leaders[name][0]} {leaders[name][1]:.3f}" if name in leaders else NONE for name in names],
         )
-        for condition, leaders in sorted(best.items(), key=lambda item: _place(item[0]))
+        for condition, leaders in sorted(best.items(), key=lambda item: _condition_order(item[0]))
     ]
     note = "the best model of each viewpoint condition; sparse rows cannot lead in returned measures"
     return make_table("Frontier", note, _titles(names), rows)
@@ -186,7 +186,11 @@ def event_tests(contrasts: Sequence[EventContrast]) -> Table:
     rows = [
         (
             f"{contrast['factor']}: {TITLES[contrast['measure']]}",
-            [f"{contrast['mean']:+.3f}", str(contrast["models"]), *map(_p, (contrast["p"], contrast["p_holm"]))],
+            [
+                f"{contrast['mean']:+.3f}",
+                str(contrast["models"]),
+                *map(_p_value_text, (contrast["p"], contrast["p_holm"])),
+            ],
         )
         for contrast in contrasts
     ]
@@ -258,9 +262,9 @@ def _share(support: Support | None) -> str:
     return NONE if support is None else f"{support['open']}/{support['of']} {support['share']:.1%}"
 
 
-def _p(value: float | None) -> str:
+def _p_value_text(value: float | None) -> str:
     return NONE if value is None else f"{value:.2g}"
 
 
-def _place(condition: str) -> int:
+def _condition_order(condition: str) -> int:
     return CONDITIONS.index(condition) if condition in CONDITIONS else len(CONDITIONS)

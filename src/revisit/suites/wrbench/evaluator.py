@@ -80,7 +80,7 @@ def prepare_for_evaluator(source: Path, roots: Sequence[Path] = (), *, records: 
     return handover
 
 
-def accompany(manifest: Path) -> list[str]:
+def write_manifest_sidecars(manifest: Path) -> list[str]:
     """Write the sidecars of the clips of a manifest that was made here; what a user must know of them."""
     handover = prepare_for_evaluator(manifest)
     return [f"{handover.sidecars} clips got the sidecars that WRBench's evaluator reads", *handover.sentences()]

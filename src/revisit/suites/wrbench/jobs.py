@@ -84,10 +84,10 @@ def _lines(data: Path | None, request: BatchRequest) -> list[EventRecordLine]:
     images, videos = (
         Path(name) if (name := request.option(option)) else None for option in ("first_frames", "source_videos")
     )
-    return [record_line(view, images, videos, request.frames or _usual(request), request.seed) for view in views]
+    return [record_line(view, images, videos, request.frames or _usual_frames(request), request.seed) for view in views]
 
 
-def _usual(request: BatchRequest) -> int:
+def _usual_frames(request: BatchRequest) -> int:
     return request.to.frames if request.to else FRAMES
 
 
@@ -101,7 +101,7 @@ def _job_of_line(line: EventRecordLine, folder: Path, request: BatchRequest) -> 
 
 
 def _job_of_record(record: GenerationRecord, folder: Path, request: BatchRequest) -> Job:
-    usual = request.frames or (_usual(request) if request.to else None)
+    usual = request.frames or (_usual_frames(request) if request.to else None)
     path = compile_script(record.camera, frames=usual).path.c2w
     notes = record.annotations
     return Job(

@@ -55,7 +55,7 @@ def probes(
     questions: QuestionSet | None = None,
 ) -> JudgeDialogue:
     """A judge's answers to ten probes about the event of the case, with the probability of yes."""
-    asking, preamble = PROBES, context(prompt, annotations)
+    asking, preamble = PROBES, context_text(prompt, annotations)
     if questions is not None:
         places = {**prompt_parts(prompt, annotations), **_seconds_of(frames)}
         preamble = fill_template(questions.get("context") or "", places)
@@ -77,7 +77,7 @@ def judgeability(
     questions: QuestionSet | None = None,
 ) -> JudgeDialogue:
     """The seconds in which the subject can be judged and, where they show no return, a second look."""
-    preamble, count = context(prompt, annotations), int(_seconds_of(frames)["seconds"])
+    preamble, count = context_text(prompt, annotations), int(_seconds_of(frames)["seconds"])
     looks = [first_look(preamble, count), second_look(preamble, count)]
     if questions is not None:
         places = {**prompt_parts(prompt, annotations), **_seconds_of(frames)}
@@ -113,7 +113,7 @@ def prompt_parts(prompt: str, annotations: Mapping[str, object]) -> dict[str, st
     return {**event_pieces, **judge_pieces, "event": event_pieces["event"] or prompt.strip()}
 
 
-def context(prompt: str, annotations: Mapping[str, object]) -> str:
+def context_text(prompt: str, annotations: Mapping[str, object]) -> str:
     """What stands before a question: what the video was asked to show, a line each for what is known of it."""
     titles = {
         "event": "Event", "scene": "Scene", "subject": "Subject", "acts_on": "It deals with", "camera": "Camera",
@@ -124,7 +124,7 @@ def context(prompt: str, annotations: Mapping[str, object]) -> str:
     return "\n".join(["The video was asked to show this.", *lines]) + "\n"
 
 
-def wording(path: Path) -> QuestionSet:
+def read_wording(path: Path) -> QuestionSet:
     """The questions in a file: YAML or JSON with `probes` and, where they differ, the two looks and `context`.
 
     A probe has a `dimension`, the right `answer` (yes or no) and a `text`. Texts may name {event}, {scene} and so on.

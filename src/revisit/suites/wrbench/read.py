@@ -28,7 +28,7 @@ from revisit.suites.wrbench import upstream
 from revisit.suites.wrbench.judge_context import judge_annotations
 from revisit.suites.wrbench.metrics.camera import PROFILES
 from revisit.suites.wrbench.prompts import read_lines
-from revisit.suites.wrbench.questions import wording
+from revisit.suites.wrbench.questions import read_wording
 from revisit.suites.wrbench.records import EventRecordLine, case_of, condition_of, input_of, plain_record, record_of
 from revisit.suites.wrbench.tables import CONDITIONS
 
@@ -101,7 +101,7 @@ def settings(questions: str | None = None, profile: str | None = None, **_: str)
     parameters: dict[str, dict[str, object]] = {} if profile is None else {"wr_camera_precision": {"profile": profile}}
     if questions is None:
         return parameters
-    read_ = wording(Path(questions).expanduser())
+    read_ = read_wording(Path(questions).expanduser())
     name = f"{Path(questions).name} {digest(read_, 12)}"
     return parameters | {
         observer: {"wording": name, "questions": read_} for observer in ("judge.probes", "judge.judgeability")

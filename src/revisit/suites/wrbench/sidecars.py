@@ -122,7 +122,7 @@ def profile_of(camera_type: str, yaw: float) -> str:
     return {"translation": "canonical_pan", "static": "canonical_static"}.get(family or "", "unknown")
 
 
-def against_main_profile(facts: Mapping[str, Any]) -> str:
+def why_not_main_profile(facts: Mapping[str, Any]) -> str:
     """Why a sidecar has no place in WRBench's main table, in a sentence; empty where it has one.
 
     The rules are those of the public evaluator with `--sidecar-profile-gate main`.
@@ -207,7 +207,7 @@ def sidecar(clip: Path, target: CameraTarget) -> dict[str, object]:
 
 def _control_facts(target: CameraTarget) -> dict[str, object]:
     """The path that was asked for: its camera, profile, script and peaks."""
-    camera_type, yaw, profile, script = target.camera_type, target.yaw, target.profile, their_script(target.script)
+    camera_type, yaw, profile, script = target.camera_type, target.yaw, target.profile, to_wrbench_script(target.script)
     motion = (target.c2w[:, :3, 3] - target.c2w[0, :3, 3]) @ target.c2w[0, :3, :3]
     sideways = peak(motion[:, 0])
     return {
@@ -251,7 +251,7 @@ def _payload_facts(target: CameraTarget) -> dict[str, object]:
     }  # fmt: skip
 
 
-def their_script(script: str) -> str:
+def to_wrbench_script(script: str) -> str:
     """A script in the words of WRBench's grammar; as it is where a move has none there, such as an orbit."""
     try:
         steps = parse_script(script)
@@ -259,10 +259,10 @@ def their_script(script: str) -> str:
         return script
     if any(move.kind == "orbit" for step in steps for move in step.moves):
         return script
-    return ",".join(_their_step(step) for step in steps)
+    return ",".join(_to_wrbench_step(step) for step in steps)
 
 
-def _their_step(step: Step) -> str:
+def _to_wrbench_step(step: Step) -> str:
     moves = [f"{WORDS.get(move.kind, move.kind)}:{move.direction}:{move.amount:.12g}" for move in step.moves]
     return f"{'+'.join(moves) or 'static'}@{step.frames}"
 

@@ -19,7 +19,7 @@ from revisit.results.file_types import Stage
 from revisit.results.funnel import TARGET, VIEW, cases_passing, make_stage
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.wrbench import display
-from revisit.suites.wrbench.measures import by_measure, leaks
+from revisit.suites.wrbench.measures import by_measure, may_show_return
 from revisit.suites.wrbench.metrics import COLUMNS
 from revisit.suites.wrbench.preference_pairs import count_pairs
 from revisit.suites.wrbench.records import record_of
@@ -38,9 +38,9 @@ from revisit.suites.wrbench.tables import (
     correlations,
     event_contrasts,
     frontiers,
+    means_over_models,
     published,
     retention,
-    totals,
 )
 
 RETURNED = (COLUMNS["returned_spatial"], COLUMNS["returned_state"])
@@ -66,12 +66,12 @@ def summarise(results: Results) -> dict[str, Any]:
     directions = {model: _directions(mine) for model, mine in models.items()}
     events = _events(by_model)
     series = _series(rows, models)
-    sums = {name: totals(members) for name, members in series.items()}
+    sums = {name: means_over_models(members) for name, members in series.items()}
     matched = _match_support(measured)
     sensitivity = {model: facts for model, mine in models.items() if (facts := _sensitivity(mine))}
     situations = {model: _situations(mine) for model, mine in models.items()}
     pairs, left_out = count_pairs(measured)
-    overall = totals(rows)
+    overall = means_over_models(rows)
     pixels = {model: _pixel_support(mine) for model, mine in models.items()}
     if truth:
         pixels[truth.model] = _pixel_support(results.truth)
@@ -114,7 +114,9 @@ def summarise(results: Results) -> dict[str, Any]:
             "patch_mean": sensitivity,
             "situations": situations,
             "pairs": {"counts": pairs, "left_out": left_out},
-            "left_out": {model: count for model, mine in models.items() if (count := sum(map(leaks, mine.cases)))},
+            "left_out": {
+                model: count for model, mine in models.items() if (count := sum(map(may_show_return, mine.cases)))
+            },
             "published": {"source": published()[0], "note": "another protocol: other poses, features and judges"},
         },
     }
@@ -141,7 +143,7 @@ def _models(results: Results) -> dict[str, Results]:
 
 def _cell(part: Results, metric_id: str) -> Cell:
     """Clips whose inputs may have shown the return do not count for it."""
-    return (part.only(lambda entry: not leaks(entry)) if metric_id in RETURNED else part).cell(metric_id)
+    return (part.only(lambda entry: not may_show_return(entry)) if metric_id in RETURNED else part).cell(metric_id)
 
 
 def _sensitivity(mine: Results) -> Sensitivity | None:
@@ -174,7 +176,7 @@ def _pool_models(values: dict[str, dict[str, ModelRow]]) -> dict[str, ModelRow]:
     """A row per value, over the clips of all models."""
     return {
         value: ModelRow(
-            value, value, "", sum(row.outputs for row in rows.values()), totals(rows.values()),
+            value, value, "", sum(row.outputs for row in rows.values()), means_over_models(rows.values()),
             any(row.judged for row in rows.values()),
         )
         for value, rows in values.items()
@@ -186,13 +188,13 @@ def _match_support(measured: Results) -> dict[str, dict[str, ModelRow]]:
     matched = {}
     for side, words in DIRECTIONS.items():
         for name, factors in (("moves", MOVED), ("in place", IN_PLACE)):
-            mine = _towards(measured, f"_{side}").where(subset=factors)
+            mine = _with_camera_ending(measured, f"_{side}").where(subset=factors)
             if mine.cases:
                 matched[f"{words}, {name}"] = _rows(mine)
     return matched
 
 
-def _towards(results: Results, ending: str) -> Results:
+def _with_camera_ending(results: Results, ending: str) -> Results:
     """The clips under cameras whose names end so."""
     return results.only(lambda entry: entry.condition.endswith(ending))
 
@@ -350,7 +352,7 @@ def _directions(mine: Results) -> DirectionSummary:
 
 
 def _first_turn(mine: Results, ending: str) -> DirectionSupport | None:
-    part = _towards(mine, ending)
+    part = _with_camera_ending(mine, ending)
     return {"judged": _support(part, JUDGED), "pixels": _pixel_support(part)} if part.cases else None
 
 

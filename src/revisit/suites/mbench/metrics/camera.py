@@ -25,7 +25,7 @@ FAST = 90  # percentile of the steps of a clip that is told to wait: how fast it
 RESTS = 0.1  # radians or depths from the first pose, over which a camera that should rest loses 1/e: about 5 degrees
 
 
-def twists(c2w: np.ndarray, depth: float, literal: bool = False) -> np.ndarray:
+def motion_between_poses(c2w: np.ndarray, depth: float, literal: bool = False) -> np.ndarray:
     """(N-1, 6) motion from each pose to the next: translation, then rotation in radians."""
     poses = invert(c2w) if literal else c2w
     rotation, at = poses[:, :3, :3], poses[:, :3, 3]
@@ -104,13 +104,13 @@ def camera_interaction(
         apart = distance[0] + np.radians(turn[0])
         units = Series(frame=numbers, value=np.exp(-apart / RESTS), raw=apart)
         return Score(float(np.exp(-apart.max() / RESTS)), raw=float(apart.max()), units=units, facts=facts)
-    motion = twists(track.c2w, depth, literal)
+    motion = motion_between_poses(track.c2w, depth, literal)
     size = np.linalg.norm(motion, axis=1)
     words = [word for word, _ in requested.phases]
     usual = float(np.percentile(size, FAST) if requested.waits or WAIT in words else np.median(size))
     # The paper counts every step; where it waits for a time that nobody tells, no step of the wait can be counted.
     moves = size > (0 if literal and not requested.waits else max(AT_REST, SHORT * usual))
-    own = twists(track.c2w, depth)
+    own = motion_between_poses(track.c2w, depth)
     facts |= {
         "response_rate": float(moves.mean()),
         "total_turn_degrees": float(np.degrees(own[:, 4].sum())),

@@ -21,7 +21,7 @@ from revisit.suites.memobench.metrics.rules import PAPER, ClipPhases, check_rule
 NETS = {"upstream": "lpips_alex", "paper": "lpips_vgg"}
 
 
-def over_phases(
+def score_phases(
     case: Case,
     frames: FrameFacts,
     fidelity: FrameFidelity | PerceptualDistance,
@@ -80,7 +80,7 @@ def fidelity_metric(measure: Measure, *also: str) -> Metric:
             return values
         if measure is LPIPS and fidelity.net != (net := NETS.get(check_rule(rule), fidelity.net)):
             return Unscored("other_settings", f"the rule {rule} needs {net}, but {fidelity.net} was used")
-        return over_phases(case, frames, fidelity, values, rule, measure)
+        return score_phases(case, frames, fidelity, values, rule, measure)
 
     return metric(
         id=f"memo_{measure.id}", version=1, title=f"{measure.called} against the true video",

@@ -17,7 +17,13 @@ from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, 
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.metrics.camera import TRUE_STILL, paths, step_errors
 from revisit.suites.mind.evidence import ActionTrack
-from revisit.suites.mind.metrics.selection import ACTION_FRAMES, LEAST_STEPS, check_rule, group_statistics, labels
+from revisit.suites.mind.metrics.selection import (
+    ACTION_FRAMES,
+    LEAST_STEPS,
+    action_labels,
+    check_rule,
+    group_statistics,
+)
 
 FAMILY = "action"  # the group of these metrics, by which users name it
 
@@ -61,7 +67,7 @@ def action_errors(
             return Unscored(
                 "too_short", f"upstream needs at least {LEAST_STEPS} steps; there are {counted_steps.sum()}"
             )
-    names = labels(actions, (errors.frame[counted_steps] + mark).tolist())
+    names = action_labels(actions, (errors.frame[counted_steps] + mark).tolist())
     translation = None if errors.translation is None else errors.translation[counted_steps]
     facts = {**errors.facts, "poses_from": track.source, "true_poses": truth.source, "steps": int(counted_steps.sum())}
     return ActionErrors(errors.frame[counted_steps], names, translation, errors.rotation[counted_steps], facts)

@@ -17,7 +17,7 @@ from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, MSE, PSNR, Measure
 from revisit.suites.mind.evidence import DistanceFromStart
-from revisit.suites.mind.metrics.lcm import PAPER, SSIM, measured, psnr_score
+from revisit.suites.mind.metrics.lcm import PAPER, SSIM, psnr_score, values_of_measure
 from revisit.suites.mind.metrics.selection import BATCH, MIRROR, check_rule
 
 FAMILY = "gsc"  # the group of these metrics, by which users name it
@@ -25,7 +25,7 @@ FAMILY = "gsc"  # the group of these metrics, by which users name it
 DOES_NOT_APPLY = Reason("does_not_apply", "only the clips of mirror_test go out and come back the same way")
 
 
-def over_pairs(
+def score_pairs(
     case: Case,
     frames: FrameFacts,
     departure: DistanceFromStart,
@@ -87,10 +87,10 @@ def gsc(measure: Measure) -> Metric:
         moving: float = 1e-3,
         **params: Any,
     ) -> Score | Unscored:
-        values = measured(measure, comparison, rule, params)
+        values = values_of_measure(measure, comparison, rule, params)
         if isinstance(values, Unscored):
             return values
-        score = over_pairs(case, frames, departure, comparison, values, rule, static, moving)
+        score = score_pairs(case, frames, departure, comparison, values, rule, static, moving)
         return psnr_score(score, rule) if measure is PSNR else score
 
     return metric(

@@ -101,7 +101,7 @@ def hold_score(rotation: np.ndarray, centre: np.ndarray | None) -> float:
 VGGT = (PublishedMaker("VGGT-Omega", "poses_from", others=("odometry", "mapanything", "vipe", "da3")),)
 
 
-def outside_profile(case: Case, reference: RequestedCamera, profile: str) -> str:
+def why_outside_profile(case: Case, reference: RequestedCamera, profile: str) -> str:
     """Why a target has no place in a profile of the public evaluator, in a sentence; empty where it has one.
 
     What a sidecar of WRBench says of the target counts; without one, the requested path does.
@@ -148,7 +148,7 @@ def camera_precision(
         return Unscored(
             "does_not_apply", "the generator got the camera motion as text, so there is no exact path to compare with"
         )
-    if outside := outside_profile(case, reference, profile):
+    if outside := why_outside_profile(case, reference, profile):
         return Unscored("mismatch", outside)
     if reference.kind == "sideways" and estimate.centre is None:
         return Unscored("no_camera", "a sideways motion needs a pose file, because odometry measures only rotations")
@@ -162,9 +162,9 @@ def camera_precision(
             target = reference.c2w if isinstance(request, Unscored) else request.path(len(target), rule)
         else:
             target = reference.written
-    estimate = on_frames(estimate, len(target))
+    estimate = poses_of_frames(estimate, len(target))
     if len(estimate.index) < 2:
-        return too_few(estimate, target)
+        return unscored_too_few(estimate, target)
     target, rotation, centre = target[estimate.index], estimate.rotation, estimate.centre
     value = precision(target, rotation, centre, reference.kind, rule)
     errors = rotation_errors(target[:, :3, :3], rotation, rule)
@@ -204,9 +204,9 @@ def camera_alignment(
     check_rule(rule)
     if reference.kind != "yaw":
         return Unscored("does_not_apply", f"alignment is only defined for turns, and the request is {reference.kind}")
-    estimate = on_frames(estimate, len(reference.c2w))
+    estimate = poses_of_frames(estimate, len(reference.c2w))
     if len(estimate.index) < 2:
-        return too_few(estimate, reference.c2w)
+        return unscored_too_few(estimate, reference.c2w)
     target_yaw = peak(relative_yaw(reference.c2w[:, :3, :3]))
     in_words = case.annotations.get("viewpoint_condition") == "prompt_only"
     requested = UPSTREAM_YAW if rule == "upstream" else PROMPTED_YAW if in_words else abs(target_yaw)
@@ -243,16 +243,16 @@ def static_hold(
         return Unscored(
             "does_not_apply", "static hold is only for cameras that should stay still, and this one should move"
         )
-    estimate = on_frames(estimate, len(reference.c2w))
+    estimate = poses_of_frames(estimate, len(reference.c2w))
     if len(estimate.index) < 2:
-        return too_few(estimate, reference.c2w)
+        return unscored_too_few(estimate, reference.c2w)
     rotation, centre = estimate.rotation, estimate.centre
     turns = geodesic(rotation[0], rotation)
     facts = {"largest_turn_deg": float(turns.max()), "way_judged": centre is not None, "poses_from": estimate.source}
     return Score(hold_score(rotation, centre), units=Series(frame=estimate.index, value=turns), facts=facts)
 
 
-def on_frames(estimate: ObservedCamera, count: int) -> ObservedCamera:
+def poses_of_frames(estimate: ObservedCamera, count: int) -> ObservedCamera:
     """The poses that belong to frames of a clip of `count` frames.
 
     A file that numbers no frames, and whose poses fit the clip at a whole step (21 poses beside 81 frames), has one
@@ -267,7 +267,7 @@ def on_frames(estimate: ObservedCamera, count: int) -> ObservedCamera:
     return replace(estimate, index=estimate.index[rows], rotation=estimate.rotation[rows], centre=centre)
 
 
-def too_few(estimate: ObservedCamera, target: np.ndarray) -> Unscored:
+def unscored_too_few(estimate: ObservedCamera, target: np.ndarray) -> Unscored:
     """Why so few poses say nothing."""
     return Unscored(
         "too_short", f"a path needs at least two poses; {len(estimate.index)} of {len(target)} frames have one"

@@ -62,7 +62,9 @@ class Fit:
     tilt: float  # degrees by which the camera looks down on its level way; up below 0
 
 
-def asked_score(c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], perspective: str) -> NavigationScore:
+def requested_path_score(
+    c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], perspective: str
+) -> NavigationScore:
     """Mean over turns of how much of the motion is the asked one, and likeness of turns that mirror each other.
 
     Consistency is asked of turns that went as asked; with no pair of these, it is None although pairs were asked for.
@@ -108,7 +110,7 @@ def _axis(action: CameraAction, level: np.ndarray) -> np.ndarray | None:
     return None if action.turn is None else level @ action.turn
 
 
-def pairs_asked(actions: Sequence[CameraAction]) -> int:
+def count_requested_pairs(actions: Sequence[CameraAction]) -> int:
     """How many pairs of turns the case asks to be alike."""
     return sum(first.group == second.group for first, second in combinations(actions, 2))
 

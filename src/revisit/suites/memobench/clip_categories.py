@@ -63,14 +63,14 @@ def read_categories(path: Path) -> Categories:
 
 def kinds_of(name: ClipName, prompt: str, categories: Categories) -> dict[str, str]:
     """The kinds of a clip that are known, by the file or by the words of its prompt."""
-    by_words = {"trajectory": trajectory(prompt, name.subset)}
+    by_words = {"trajectory": trajectory_in_prompt(prompt, name.subset)}
     if name.subset == REAL:
-        by_words["process"] = process(prompt)
+        by_words["process"] = process_in_prompt(prompt)
     declared = {**categories.get(name.scene, {}), **categories.get(name.id, {})}
     return {kind: value for kind, value in {**by_words, **declared}.items() if value}
 
 
-def trajectory(prompt: str, subset: str) -> str:
+def trajectory_in_prompt(prompt: str, subset: str) -> str:
     """How the camera goes; nothing where the prompt does not say."""
     words = prompt.lower()
     if subset == REAL:
@@ -82,7 +82,7 @@ def trajectory(prompt: str, subset: str) -> str:
     return "vertical" if VERTICAL.search(words) else "head turn" if HEAD.search(words) else "forward"
 
 
-def process(prompt: str) -> str:
+def process_in_prompt(prompt: str) -> str:
     """The category whose words alone occur in the prompt; nothing where there is none, or more than one."""
     matching = [name for name, words in PROCESSES.items() if re.search(words, prompt.lower())]
     return matching[0] if len(matching) == 1 else ""

@@ -1,4 +1,4 @@
-"""Places: the folder of weights on this machine (docs/weights.md).
+"""The folder of weights on this machine (docs/weights.md).
 
 <root>/<id>/<file>          pulled; receipt.json beside it says from where, and what its bytes were
 <root>/<id>/<file>          put there by hand, without a receipt
