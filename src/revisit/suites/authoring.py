@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,9 @@ class DatasetDescription:
 class DatasetTools:
     """How a suite tells its dataset from others, describes it, and finds what it could not score."""
 
-    recognises: Any  # (folder) -> bool
-    describe: Any  # (folder) -> DatasetDescription
-    problems: Any  # (folder) -> sentences
+    recognises: Callable[[Path], bool]
+    describe: Callable[[Path], DatasetDescription]
+    problems: Callable[[Path], list[str]]
 
 
 def write_card(root: Path, suite: str, *, title: str, licence: str, source: str, counts: Mapping[str, int]) -> Path:

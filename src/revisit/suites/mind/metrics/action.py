@@ -21,8 +21,8 @@ from revisit.suites.mind.metrics.selection import (
     ACTION_FRAMES,
     LEAST_STEPS,
     action_labels,
-    check_rule,
     group_statistics,
+    is_upstream,
 )
 
 FAMILY = "action"  # the group of these metrics, by which users name it
@@ -43,7 +43,7 @@ def action_errors(
     case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, rule: str
 ) -> ActionErrors | Unscored:
     """The errors of all steps with keys and poses; upstream of the first 97 frames."""
-    upstream = check_rule(rule)
+    upstream = is_upstream(rule)
     if upstream and (truth.source != "colmap" or len(truth.frame) < ACTION_FRAMES):
         return Unscored(
             "refused",

@@ -18,7 +18,7 @@ from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, MSE, PSNR, Measure
 from revisit.suites.mind.evidence import DistanceFromStart
 from revisit.suites.mind.metrics.lcm import PAPER, SSIM, psnr_score, values_of_measure
-from revisit.suites.mind.metrics.selection import BATCH, MIRROR, check_rule
+from revisit.suites.mind.metrics.selection import BATCH, MIRROR, is_upstream
 
 FAMILY = "gsc"  # the group of these metrics, by which users name it
 
@@ -38,7 +38,7 @@ def score_pairs(
     """Mean over the pairs of the way out and the way back, in the order of the way out."""
     if case.condition != MIRROR:
         return Unscored(DOES_NOT_APPLY)
-    upstream = check_rule(rule)
+    upstream = is_upstream(rule)
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
     motion = float(departure.mse[len(departure.mse) // 2]) if len(departure.mse) else 0.0
     facts = {"sample_frames": count, "length": count // 2, "motion_mse": motion, "fps": float(frames.fps)}

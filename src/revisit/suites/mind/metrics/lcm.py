@@ -15,7 +15,7 @@ import numpy as np
 from revisit.core import Case, InvalidEvidence, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import IDENTICAL_DB, LPIPS, MSE, PSNR, Measure, ssim_of
-from revisit.suites.mind.metrics.selection import CHUNK, MIRROR, check_rule, count_scored_frames, network_refusal
+from revisit.suites.mind.metrics.selection import CHUNK, MIRROR, count_scored_frames, is_upstream, network_refusal
 
 FAMILY = "lcm"  # the group of these metrics, by which users name it
 
@@ -69,7 +69,7 @@ def psnr_score(score: Score | Unscored, rule: str) -> Score | Unscored:
         return score
     identical = int((score.units["value"] >= IDENTICAL_DB).sum())
     facts = {**score.facts, "psnr_is_capped": identical}
-    if identical and check_rule(rule):
+    if identical and is_upstream(rule):
         return Unscored(INFINITE, facts=facts)
     return Score(score.value, units=score.units, facts=facts)
 

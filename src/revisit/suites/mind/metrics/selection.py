@@ -27,7 +27,7 @@ NO_OP = "no_op"
 MOVE_NAMES = {name for axis in MOVES for name in axis.values()}
 
 
-def check_rule(rule: str) -> bool:
+def is_upstream(rule: str) -> bool:
     """Whether the rule is `upstream`."""
     if rule not in RULES:
         raise UsageError(f"unknown rule {rule!r}; a protocol of the suite mind sets one of {', '.join(RULES)}")
@@ -36,12 +36,12 @@ def check_rule(rule: str) -> bool:
 
 def count_scored_frames(count: int, rule: str) -> int:
     """How many of `count` compared frames count, from the first."""
-    return max(count - 1, 0) // CHUNK * CHUNK if check_rule(rule) else count
+    return max(count - 1, 0) // CHUNK * CHUNK if is_upstream(rule) else count
 
 
 def network_refusal(made_by: str, required: str, rule: str) -> Unscored | None:
     """Why evidence of a network is not scored: upstream has one network, and another's numbers are no substitute."""
-    if not check_rule(rule) or made_by.startswith(required):
+    if not is_upstream(rule) or made_by.startswith(required):
         return None
     return Unscored("other_settings", f"upstream needs {required}, but {made_by} was used", {"described_by": made_by})
 
@@ -60,7 +60,7 @@ def action_labels(actions: ActionTrack, frames: Sequence[int]) -> list[str]:
 def group_of_label(label: str, rule: str) -> str:
     """The group of a label: translation, rotation, mixed or no_op; upstream knows translation and other only."""
     parts = label.split("+")
-    if check_rule(rule):
+    if is_upstream(rule):
         return "translation" if len(parts) == 1 and parts[0] in MOVE_NAMES else "other"
     if label == NO_OP:
         return NO_OP

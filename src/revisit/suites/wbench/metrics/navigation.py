@@ -7,7 +7,7 @@ from revisit.evidence.poses import PoseTrack
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON
 from revisit.suites.wbench.metrics.published_path import NavigationScore, published_score
 from revisit.suites.wbench.metrics.requested_path import count_requested_pairs, requested_path_score
-from revisit.suites.wbench.metrics.rules import PAPER, check_rule, requested_turns
+from revisit.suites.wbench.metrics.rules import PAPER, is_upstream, requested_turns
 
 # Files that name no estimator are taken for MegaSAM's, whose files do not name it either.
 MEGASAM = PublishedMaker("MegaSAM", "poses_from", others=("odometry", "mapanything-", "vggt", "da3"))
@@ -17,7 +17,7 @@ DID_NOT_GO = "no two turns that mirror or repeat each other went as asked, so th
 
 def _navigation(case: Case, track: PoseTrack, rule: str) -> tuple[NavigationScore, int, dict[str, object]] | Unscored:
     """The scores of a clip, how many pairs of turns were asked for, and what the record says of it."""
-    upstream = check_rule(rule)
+    upstream = is_upstream(rule)
     turns = requested_turns(case, track, upstream)
     if isinstance(turns, Unscored):
         return turns

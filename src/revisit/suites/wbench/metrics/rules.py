@@ -17,7 +17,7 @@ PAPER = "WBench (arXiv 2605.25874)"
 LEAST = 2  # poses of a turn
 
 
-def check_rule(rule: str) -> bool:
+def is_upstream(rule: str) -> bool:
     """Whether the rule is upstream's."""
     if rule not in RULES:
         raise UsageError(f"unknown rule {rule!r}; a protocol of the suite wbench sets one of {', '.join(RULES)}")

@@ -24,7 +24,7 @@ from revisit.evidence.motion import ShotChanges
 from revisit.metrics.frame_index import nearest_rows, runs
 from revisit.suites.worldmark.evidence import FLOW_SIZE, FrameVectors, KeyFlow, SmallFrameVectors, is_return
 from revisit.suites.worldmark.metrics.control import PAPER, SEA_RAFT
-from revisit.suites.worldmark.metrics.signal import AT_REST, RATE, Signal, check_rule, make_signal
+from revisit.suites.worldmark.metrics.signal import AT_REST, RATE, Signal, is_upstream, make_signal
 
 DINO = PublishedMaker("DINOv2-B", "described_by", ("dinov2-base",))
 HALF_SECOND = 8  # samples
@@ -90,7 +90,7 @@ def local_metric(kind: type, id: str, title: str, published: tuple[PublishedMake
         signal = make_signal(case.condition, frames, flow, rule)
         if isinstance(signal, Unscored):
             return signal
-        upstream, own = check_rule(rule), mean_step(signal)
+        upstream, own = is_upstream(rule), mean_step(signal)
         facts: dict[str, object] = {"flow": flow.maker, "described_by": vectors.maker, "own_step": own, "step": step}
         if upstream and step is None:
             sentence = (
@@ -144,7 +144,7 @@ def degree_pixels(width: int, focal: float | None, rule: str) -> float:
     Upstream takes the clip's own width over 70 degrees. Here it is the mean over the picture of what a turn moves,
     f (1 + x² / f²) per radian, at the size of the flow.
     """
-    if check_rule(rule):
+    if is_upstream(rule):
         return width / FIELD_OF_VIEW
     across = float(FLOW_SIZE[0])
     length = across * (focal or 0.5 / np.tan(np.radians(FIELD_OF_VIEW / 2)))
@@ -153,7 +153,7 @@ def degree_pixels(width: int, focal: float | None, rule: str) -> float:
 
 def find_returns(signal: Signal, degree: float, rule: str) -> Returns:
     """Pairs of samples of all turning points of a clip that pass the gates."""
-    upstream, turns = check_rule(rule), signal.keys[0].family == "rotation"
+    upstream, turns = is_upstream(rule), signal.keys[0].family == "rotation"
     way = np.abs(signal.horizontal) if turns else signal.speed
     way = way if upstream else way / 2  # every eighth of a second is there twice
     count, n = len(signal.keys), len(way)
@@ -262,7 +262,7 @@ def revisit_metric(kind: type, id: str, title: str, published: tuple[PublishedMa
         score = 100 / (1 + max(float(apart.mean()), 0.0) / scale)
         each = 100 / (1 + np.maximum(apart, 0) / scale)
         units = Series(frame=later, other=earlier, value=each, distance=apart)
-        return Score(round(score, 3) if check_rule(rule) else score, units=units, facts=facts)
+        return Score(round(score, 3) if is_upstream(rule) else score, units=units, facts=facts)
 
     return metric(
         id=id, version=1, title=title, unit="percent", range=(0, 100), higher_is_better=True,
