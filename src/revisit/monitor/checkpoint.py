@@ -26,7 +26,7 @@ RANGE = (0.0, 1.0)  # of memory
 
 
 @dataclass(frozen=True)
-class Picture:
+class MomentPicture:
     """A moment to look at: the first view, the worst frame, and the truth at that frame where there is one.
 
     Attributes
@@ -132,7 +132,7 @@ class Checkpoint:
                     scalars[f"{name}_low"], scalars[f"{name}_high"] = cell.interval
         return {PREFIX + name: float(value) for name, value in scalars.items()}
 
-    def pictures(self, count: int = 3) -> list[Picture]:
+    def pictures(self, count: int = 3) -> list[MomentPicture]:
         """The worst moments as pictures.
 
         Parameters
@@ -175,7 +175,7 @@ class Checkpoint:
 
         write_log(self, logger, step)
 
-    def _picture(self, name: str, record: Record) -> Picture:
+    def _picture(self, name: str, record: Record) -> MomentPicture:
         case, film = record.case, self.shown[record.case.id]
         frame = worst_frame(self.results, case, self.metric)
         frame = int(film.index[-1]) if frame is None else frame
@@ -185,7 +185,7 @@ class Checkpoint:
             parts["truth"] = _decoded(self.shown[truth.id], frame)
         score_text = f"{METRICS[self.metric].title} {number(record.value)}, frame {frame}"
         why = record.sentence if record.value is None else score_text
-        return Picture(name, _side_by_side(parts), f"{case.clip_name}: {why}")
+        return MomentPicture(name, _side_by_side(parts), f"{case.clip_name}: {why}")
 
 
 def memory_scores(results: Results, metric: str) -> Iterator[tuple[Record, float]]:

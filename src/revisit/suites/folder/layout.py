@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from revisit.core.text import pluralize
-from revisit.suites.folder.clip_names import ClipName, TruthName
+from revisit.suites.folder.clip_paths import ClipPath, TruthPath
 from revisit.suites.folder.first_frames import first_half_is_scene
 from revisit.suites.folder.pairing import pair_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, pattern_for
@@ -36,7 +36,7 @@ class Reading:
 
     facts: Mapping[Path, ClipFacts]
     layout: str
-    truth: Mapping[Path, TruthName] = field(default_factory=dict)
+    truth: Mapping[Path, TruthPath] = field(default_factory=dict)
 
     @property
     def models(self) -> list[str]:
@@ -58,7 +58,7 @@ def name_few(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
-def readings(clips: Sequence[ClipName], truths: Sequence[TruthName], root: str) -> list[Reading]:
+def readings(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) -> list[Reading]:
     """The reading to take, then others that fit as well; `root` is the model where paths name none."""
     paired = pair_with_truth(clips, truths, root)
     if not paired.facts:
@@ -73,15 +73,15 @@ def readings(clips: Sequence[ClipName], truths: Sequence[TruthName], root: str) 
     ]
 
 
-def _reading(clips: Sequence[ClipName], facts: Sequence[ClipFacts], root: str) -> Reading:
+def _reading(clips: Sequence[ClipPath], facts: Sequence[ClipFacts], root: str) -> Reading:
     return Reading({clip.path: one for clip, one in zip(clips, facts, strict=True)}, _pattern(clips, facts, root))
 
 
-def _pattern(clips: Sequence[ClipName], facts: Sequence[ClipFacts], root: str) -> str:
+def _pattern(clips: Sequence[ClipPath], facts: Sequence[ClipFacts], root: str) -> str:
     return pattern_for([clip.name for clip in clips], facts, root)
 
 
-def _by_known_models(clip: ClipName, models: set[str], root: str) -> ClipFacts:
+def _by_known_models(clip: ClipPath, models: set[str], root: str) -> ClipFacts:
     """A clip of a scene without truth, by the models of the others."""
     for k, word in enumerate(clip.words):
         if word in models and len(clip.words) > 1:
@@ -97,19 +97,19 @@ def _by_known_models(clip: ClipName, models: set[str], root: str) -> ClipFacts:
     return _first_folder(replace(clip, words=words), root)
 
 
-def _first_folder(clip: ClipName, root: str) -> ClipFacts:
+def _first_folder(clip: ClipPath, root: str) -> ClipFacts:
     """The first folder is the model, and the rest of the path the scene."""
     if len(clip.words) == 1:
         return ClipFacts(root, clip.words[0], clip.seed)
     return ClipFacts(clip.words[0], "/".join(clip.words[1:]), clip.seed)
 
 
-def _without_truth(clips: Sequence[ClipName], root: str) -> list[list[ClipFacts]]:
+def _without_truth(clips: Sequence[ClipPath], root: str) -> list[list[ClipFacts]]:
     """Readings of clips without truth, the one to take first."""
     words = [clip.words for clip in clips]
     while min(map(len, words)) > 1 and len({one[0] for one in words}) == 1 and is_generic(words[0][0]):
         words = [one[1:] for one in words]  # results/wan/a.mp4 is wan/a
-    short = [ClipName(clip.path, clip.name, some, clip.seed) for clip, some in zip(clips, words, strict=True)]
+    short = [ClipPath(clip.path, clip.name, some, clip.seed) for clip, some in zip(clips, words, strict=True)]
     usual = [_first_folder(clip, root) for clip in short]
     depth = {len(one) for one in words}
     if depth == {1}:
@@ -121,10 +121,10 @@ def _without_truth(clips: Sequence[ClipName], root: str) -> list[list[ClipFacts]
     return _in_folders(short, usual, root)
 
 
-Facts = Callable[[str, str, ClipName], ClipFacts]
+Facts = Callable[[str, str, ClipPath], ClipFacts]
 
 
-def _read_flat(clips: Sequence[ClipName], usual: list[ClipFacts], facts: Facts) -> list[list[ClipFacts]]:
+def _read_flat(clips: Sequence[ClipPath], usual: list[ClipFacts], facts: Facts) -> list[list[ClipFacts]]:
     """Names in one folder: Real_020_wan is a scene and a model where such names form a grid."""
     stems = [clip.words[-1] for clip in clips]
     last, first = _split_stems(stems, model_last=True), _split_stems(stems, model_last=False)
@@ -169,10 +169,10 @@ def _is_grid(pairs: Sequence[Pair]) -> bool:
     return len(pairs) >= FULL * len(one) * len(other)
 
 
-def _in_one_folder(clips: Sequence[ClipName], usual: list[ClipFacts]) -> list[list[ClipFacts]]:
+def _in_one_folder(clips: Sequence[ClipPath], usual: list[ClipFacts]) -> list[list[ClipFacts]]:
     """Clips below one folder, which may be the model's, or hold folders or names of several models."""
     model = clips[0].words[0]
-    inside = [ClipName(clip.path, clip.name, clip.words[1:], clip.seed) for clip in clips]
+    inside = [ClipPath(clip.path, clip.name, clip.words[1:], clip.seed) for clip in clips]
     if all(len(clip.words) == 1 for clip in inside):
         grids = _read_flat(inside, usual, lambda model, scene, clip: ClipFacts(model, scene, clip.seed))
         return [usual, *(facts for facts in grids if facts != usual)][:2]
@@ -182,7 +182,7 @@ def _in_one_folder(clips: Sequence[ClipName], usual: list[ClipFacts]) -> list[li
     return [below] if are_model_names({one.model for one in below}) else [usual, below]
 
 
-def _in_folders(clips: Sequence[ClipName], usual: list[ClipFacts], root: str) -> list[list[ClipFacts]]:
+def _in_folders(clips: Sequence[ClipPath], usual: list[ClipFacts], root: str) -> list[list[ClipFacts]]:
     """Clips in several folders: those of models, or of scenes."""
     pairs = [(clip.words[0], "/".join(_without_folder(clip)) or clip.words[0]) for clip in clips]
     paths = [clip.path for clip in clips]
@@ -208,7 +208,7 @@ def _in_folders(clips: Sequence[ClipName], usual: list[ClipFacts], root: str) ->
     return [scenes_first] if verdict else [models_first]
 
 
-def _without_folder(clip: ClipName) -> list[str]:
+def _without_folder(clip: ClipPath) -> list[str]:
     """The rest of a path, without the folder's name where the file repeats it (wan/wan_kitchen.mp4)."""
     folder, *between, stem = clip.words
     for left, _, right in split_at_separators(stem):
@@ -223,7 +223,7 @@ def _with_steps(folder: str, name: str, seed: int) -> ClipFacts:
     return ClipFacts(f"{folder}-{first}", rest, seed) if rest and is_step(first) else ClipFacts(folder, name, seed)
 
 
-def _inner_models(clips: Sequence[ClipName]) -> list[ClipFacts] | None:
+def _inner_models(clips: Sequence[ClipPath]) -> list[ClipFacts] | None:
     """kitchen/wan/01.mp4: the second folder is the model's where its names say so and those of the first do not."""
     outer, inner = ({clip.words[k] for clip in clips} for k in (0, 1))
     if not are_model_names(inner) or are_model_names(outer) or any(map(is_step, inner)):
