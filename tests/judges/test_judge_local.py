@@ -136,7 +136,7 @@ def test_probabilities_are_those_of_the_model_itself(checkpoint, transformers):
     model = judge._loaded
     shown, turn = (
         model.prompt_start(frames),
-        model.turn(f"{QUESTIONS[1].text}\nAnswer with yes or no, and nothing else."),
+        model.encode_turn(f"{QUESTIONS[1].text}\nAnswer with yes or no, and nothing else."),
     )
     ids = torch.tensor([shown.ids + turn])
     more = types(model, ids)
@@ -196,7 +196,7 @@ def test_words_go_on_as_the_model_itself_goes_on(checkpoint, transformers):
     for question in QUESTIONS[:3]:
         shown, turn = (
             model.prompt_start(frames),
-            model.turn(f"{question.text}\nAnswer with yes or no, and nothing else."),
+            model.encode_turn(f"{question.text}\nAnswer with yes or no, and nothing else."),
         )
         ids = shown.ids + turn
         for _ in range(WORD_ROOM + 1):

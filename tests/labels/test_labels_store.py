@@ -58,7 +58,7 @@ def test_one_answer_per_rater_and_item_with_undo_and_history(store):
     assert store.undo(ann.id) == "i2"
     assert store.draft_of("i2", ann.id)["answers"] == {"q": "b"}
     assert store.answered_items(ann.id) == ["i1"]
-    store.draft("i1", ann.id, "{}")  # comes after the answer was sent: too late
+    store.save_draft("i1", ann.id, "{}")  # comes after the answer was sent: too late
     assert store.draft_of("i1", ann.id) == {}
     assert len(store._rows("SELECT * FROM history", ())) == 4
     assert store.undo(ann.id) == "i1" and store.undo(ann.id) is None

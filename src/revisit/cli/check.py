@@ -105,12 +105,12 @@ def _with_models(expected: list[Expected], folder: Path, layout: str) -> list[Ex
 
     from revisit.core import UsageError
     from revisit.suites.clips import MANIFEST
-    from revisit.suites.folder.read import understand
+    from revisit.suites.folder.read import understand_layout
 
     if all(one.model for one in expected) or ((folder / MANIFEST).is_file() and not layout):
         return expected
     try:
-        understood = understand(folder, layout)
+        understood = understand_layout(folder, layout)
     except UsageError:
         if layout:
             raise

@@ -126,12 +126,12 @@ class LocalJudge:
         replies: dict[int, Reply] = {}
         with self._lock, torch.inference_mode():
             model = self._model()
-            turns = [model.turn(prompts[k]) for k in plain]
+            turns = [model.encode_turn(prompts[k]) for k in plain]
             for k, turn, word in zip(plain, turns, self._after_prefix(frames, turns), strict=True):
                 replies[k] = self._yes_no(word, len(turn))
             for k in set(range(len(questions))) - set(plain):
                 room = (16 + 3 * expected_answer_tokens(questions[k].schema)) * (4 if notes[k] else 1)
-                replies[k] = self._write(frames, model.turn(prompts[k]), room)
+                replies[k] = self._write(frames, model.encode_turn(prompts[k]), room)
         # One pass over a batch is one call.
         return [replace(replies[k], usage=replace(replies[k].usage, calls=int(k == 0))) for k in range(len(questions))]
 
@@ -277,23 +277,30 @@ class _Loaded:
         rows, mask, at = (torch.tensor(values, device=self.device) for values in (ids, attention, places))
         return self.net(input_ids=rows, attention_mask=mask, position_ids=at, **options)
 
-    def text(self, words: str) -> list[int]:
+    def encode_text(self, words: str) -> list[int]:
         """Tokens of plain words: what looks like a control token in them is none."""
         return list(self.tokenizer.encode(words.replace("<|", "< |"), add_special_tokens=False))
 
-    def turn(self, words: str) -> list[int]:
+    def encode_turn(self, words: str) -> list[int]:
         """Tokens from the end of the pictures up to the beginning of the answer."""
         start, end = self.special["start"], self.special["end"]
-        return [*self.text(words), end, *self.text("\n"), start, *self.text("assistant\n")]
+        return [*self.encode_text(words), end, *self.encode_text("\n"), start, *self.encode_text("assistant\n")]
 
     def prompt_start(self, frames: Frames) -> _PromptStart:
         """The beginning of the prompt: the rules and the pictures."""
         start, end = self.special["start"], self.special["end"]
-        head = [start, *self.text(f"system\n{RULES}"), end, *self.text("\n"), start, *self.text("user\n")]
+        head = [
+            start,
+            *self.encode_text(f"system\n{RULES}"),
+            end,
+            *self.encode_text("\n"),
+            start,
+            *self.encode_text("user\n"),
+        ]
         if not frames.jpegs:
             raise Refused("a local judge needs at least one frame")
         patches, grid = cut_patches([decode_jpeg(jpeg) for jpeg in frames.jpegs], self.rule)
-        ids, places = [*head, *self.text(frames_intro(frames.times)), self.special["picture"]], []
+        ids, places = [*head, *self.encode_text(frames_intro(frames.times)), self.special["picture"]], []
         places.append(np.broadcast_to(np.arange(len(ids)), (3, len(ids))))
         place = len(ids)
         for number, (_, rows, columns) in enumerate(grid // (1, self.rule.merge, self.rule.merge)):

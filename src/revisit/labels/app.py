@@ -185,7 +185,7 @@ class RaterPages:
         rater = self._rater(request)
         self._check_signature(request, fields)
         item = self._own_item(rater, request.path_params["id"])
-        self.store.draft(item.id, rater.id, forms.draft_of(item, fields))
+        self.store.save_draft(item.id, rater.id, forms.draft_of(item, fields))
         return Response(status_code=204)
 
     def undo(self, request: Any, fields: forms.Fields) -> Any:

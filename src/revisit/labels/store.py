@@ -177,7 +177,7 @@ class Store:
             _upsert(run, "holds", item, rater, ("since",), (time.time(),))
         return str(item)
 
-    def draft(self, item: str, rater: str, content: str) -> None:
+    def save_draft(self, item: str, rater: str, content: str) -> None:
         """Keep what a rater has chosen and not yet sent, unless it was sent meanwhile."""
         with self._change() as run:
             if not run("SELECT 1 FROM answers WHERE item = ? AND rater = ?", (item, rater)):

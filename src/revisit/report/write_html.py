@@ -76,7 +76,7 @@ def _write_files(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]
             (folder / "scenes" / f"{key}.js").write_bytes(content)
             rows = {case.id: pages.row(case) for case in scene.cases}  # while its pictures are in memory
             part = ScenePart(made_from, len(content), rows, tuple(videos.used))
-        pages.rows.update({case.id: (pages.answers(case), part.rows[case.id]) for case in scene.cases})
+        pages.rows.update({case.id: (pages.count_answers(case), part.rows[case.id]) for case in scene.cases})
         parts[key] = part
     videos.used.clear()
     html, _ = render_page(pages, by)

@@ -139,7 +139,7 @@ def _held_answer(results: ClipAnswers, record: Record) -> Iterable[Record]:
 
 def _hold_ceiling(record: Record) -> Record:
     """What the truth scores beside itself: of a metric by nearness to it, the best there is."""
-    metric = _metric(record)
+    metric = _metric_of(record)
     if not record.scored or metric is None or not metric.rewards_unchanged:
         return record
     return record.changed(value=_range_ends(metric)[1], facts={**record.facts, "own": record.value})
@@ -181,7 +181,7 @@ def low_ceilings(results: ClipAnswers) -> dict[str, int]:
 
 
 def _hold_to_truth(results: ClipAnswers, record: Record) -> Record:
-    metric = _metric(record)
+    metric = _metric_of(record)
     if not record.scored or record.value is None or metric is None:
         return record
     if reason := _untestable_reason(results, record, metric):
@@ -213,7 +213,7 @@ def _hold_to_truth(results: ClipAnswers, record: Record) -> Record:
     return _cap_by_outcome(record.changed(value=high - abs(own - truth)), metric, outcome)
 
 
-def _metric(record: Record) -> Metric | None:
+def _metric_of(record: Record) -> Metric | None:
     """The metric of an answer, also of a stand-in that is set apart."""
     return metric_of(record.question.removesuffix(SUFFIX))
 

@@ -285,13 +285,13 @@ class BundleQuestions:
             return
         before = None if promised is None else promised["facts"]
         places = changed_facts(before, facts) if before is not None and facts is not None else []
-        edited = [place for place in places if not _version(place)]
+        edited = [place for place in places if not _is_version(place)]
         if edited:
             self.problems.append(f"{edited[0]} of {id} in run.json is not what its protocol {tag} was made with")
         self.unknown[id] = f"its protocol {tag} cannot be made again from its parameters and observers here"
 
 
-def _version(place: str) -> bool:
+def _is_version(place: str) -> bool:
     """Whether a fact of a protocol is of the code that is installed, and not of the run."""
     return place.rpartition(".")[2] in ("version", "decoding")
 

@@ -69,7 +69,7 @@ def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[st
     keys = _group_keys(results, suite, expression)
     name: Callable[[Any], str] = group_function(results, suite, expression)
 
-    def place(case: Case) -> list[Any]:
+    def sort_keys(case: Case) -> list[Any]:
         return [_sort_key(key, value(case)) for key, value in keys]
 
     groups = results.only(lambda entry: isinstance(entry, Case)).groups(name)
@@ -80,7 +80,7 @@ def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[st
         )
     return {
         f"{group} ({pluralize(len(part.cases), 'clip')})": part_summary(part, metrics)
-        for group, part in sorted(groups.items(), key=lambda item: place(item[1].cases[0]))
+        for group, part in sorted(groups.items(), key=lambda item: sort_keys(item[1].cases[0]))
     }
 
 

@@ -189,7 +189,7 @@ def draw_all(
             except queue.Empty:
                 return
             try:
-                ended.put(worker.one(request))
+                ended.put(worker.result_of(request))
             except BaseException as error:
                 ended.put(error)
                 return
@@ -213,7 +213,7 @@ class _Worker:
         self.painter, self.album, self.replace, self.spending = painter, album, replace, spending
         self.caller = PatientCaller(painter.check, painter.settings.tries, painter.settings.pause)
 
-    def one(self, request: ImageRequest) -> ImageResult:
+    def result_of(self, request: ImageRequest) -> ImageResult:
         """What became of one request."""
         key = picture_key(self.painter.facts, request)
         state = self.album.state(request, key)

@@ -44,7 +44,7 @@ def read(
         entries = read_manifest(manifest, roots)
         yield from _with_references(list(entries), Path(reference)) if reference else entries
     else:
-        yield from _folder_cases(source, understand(source, layout, reference))
+        yield from _folder_cases(source, understand_layout(source, layout, reference))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Understanding:
 
 
 def _unpaired_sentence(truths: Sequence[TruthPath], reading: Reading) -> str:
-    names = _scenes(truths)
+    names = _scenes_text(truths)
     if reading.truth:
         return f"no model has a clip of {pluralize(len(truths), 'scene')} of the truth: {names}"
     return (
@@ -111,11 +111,11 @@ def _unpaired_sentence(truths: Sequence[TruthPath], reading: Reading) -> str:
     )
 
 
-def _scenes(truths: Sequence[TruthPath]) -> str:
+def _scenes_text(truths: Sequence[TruthPath]) -> str:
     return name_few(["/".join(one.scene) for one in truths])
 
 
-def understand(source: Path, layout: str = "", reference: str = "") -> Understanding:
+def understand_layout(source: Path, layout: str = "", reference: str = "") -> Understanding:
     """How the clips of a folder are read, by the user's layout or by what repeats in their paths."""
     place = Path(reference).resolve() if reference else None
     clips = find_clip_paths(source, outside=place if place and place != source.resolve() else None)
@@ -135,8 +135,8 @@ def understand(source: Path, layout: str = "", reference: str = "") -> Understan
     layouts = tuple(readings(others, truths, root))
     if place and not layouts[0].truth:
         raise UsageError(
-            f"no clip of {source} has the name of a true video in {reference}: the truth has {_scenes(truths)}, the "
-            f"clips are {name_few([one.name for one in others])}; "
+            f"no clip of {source} has the name of a true video in {reference}: the truth has {_scenes_text(truths)}, "
+            f"the clips are {name_few([one.name for one in others])}; "
             "--layout says which part of a path is the scene, such as '{model}/{scene}.mp4'"
         )
     return Understanding(tuple(others), layouts, tuple(truths), reference)
@@ -214,8 +214,8 @@ def _with_references(entries: list[Case | Rejected], folder: Path) -> Iterator[C
                 references[id] = pairs[name.path].path
     if cases and not references:
         raise UsageError(
-            f"no clip of the manifest has the name of a true video in {folder}: the truth has {_scenes(truths)}, the "
-            f"clips are {name_few([case.id for case in cases])}"
+            f"no clip of the manifest has the name of a true video in {folder}: the truth has {_scenes_text(truths)}, "
+            f"the clips are {name_few([case.id for case in cases])}"
         )
     yield Remark(
         f"truth of {len(references)} of {pluralize(len(cases), 'clip')} without a reference from {folder.name}/"

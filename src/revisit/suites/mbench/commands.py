@@ -187,13 +187,13 @@ def eval_(
         request,
         output,
         quiet=quiet or no_progress_bar,
-        command=_command(vlm_api_key),
+        command=_command_without_key(vlm_api_key),
         fresh=fresh,
         workers=workers,
         adds=data.ids(),
     )
     if not no_log_file:
-        _log(run, log_file or output / "eval.log")
+        _write_log(run, log_file or output / "eval.log")
     _print_outcome(run, report, json, quiet)
     valid = ("scored", "open", "closed") if not dimensions else ("scored",)
     scored = any(record.status in valid for record in run.results.records)
@@ -395,12 +395,12 @@ def _write_judge_file(path: Path, url: str, model: str, key: str, retries: int, 
     write_text(path, yaml.safe_dump(settings, sort_keys=True))
 
 
-def _command(key: str) -> str:
+def _command_without_key(key: str) -> str:
     """The command line, without the key."""
     return shlex.join(["revisit", *(part.replace(key, "[key]") if key else part for part in sys.argv[1:])])
 
 
-def _log(run: Run, path: Path) -> None:
+def _write_log(run: Run, path: Path) -> None:
     """Write what came of every item, one line each."""
     from revisit.media.files import write_text
 

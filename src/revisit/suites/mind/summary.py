@@ -103,7 +103,10 @@ def space_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
             "Varied minus shared action spaces",
             "action_space_test minus mem_test, with Welch's 95 % interval and the numbers of clips",
             titles,
-            [(model, [_gap(mine, metric_id) for metric_id in metric_ids]) for model, mine in models.items()],
+            [
+                (model, [_action_space_gap(mine, metric_id) for metric_id in metric_ids])
+                for model, mine in models.items()
+            ],
         ),
     ]
 
@@ -143,7 +146,7 @@ def _space_name(varied: bool, speed: float, angle: float) -> str:
     return " ".join(filter(None, ["varied" if varied else "shared", text]))
 
 
-def _gap(results: Results, metric_id: str) -> Cell:
+def _action_space_gap(results: Results, metric_id: str) -> Cell:
     shared, varied = (
         [
             record.value

@@ -67,7 +67,7 @@ def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], see
             poses = model.poses(film, seed)
             common.video(video, model.frames(film, seed), film.fps)
             common.arrays(place / "megasam" / f"case_{case_id}_combined.npz", cam_c2w=poses)
-            _geometry(geometry, seen_from(film, poses))
+            _write_geometry(geometry, seen_from(film, poses))
     return {
         "id": case_id,
         "frames": [0, *(1 + each * (k + 1) for k in range(len(turns)))],
@@ -99,7 +99,7 @@ def _case(data: Path, case_id: str, turns: Sequence[str], film: Film) -> None:
     write_text(data / "cases" / f"case_{case_id}.json", json.dumps(content, indent=1))
 
 
-def _geometry(path: Path, film: Film) -> None:
+def _write_geometry(path: Path, film: Film) -> None:
     """Write exact depth and poses of every fourth frame, on the grid of the video."""
     numbers = np.arange(0, len(film), EVERY)
     common.arrays(

@@ -120,7 +120,7 @@ def _titles(measures: Iterable[str]) -> list[str]:
 def _numbers(row: ModelRow, measures: Sequence[str], counts: bool = True) -> list[str]:
     def one(measure: str) -> str:
         mark = DAGGER if measure.startswith("returned") and row.sparse and row.model else ""
-        return number(row.cells.get(measure, Cell(0, 0)), row.outputs if counts else None, mark)
+        return cell_number(row.cells.get(measure, Cell(0, 0)), row.outputs if counts else None, mark)
 
     return [one(measure) for measure in measures]
 
@@ -205,7 +205,7 @@ def series_table(series: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, 
     for name, members in series.items():
         outputs = sum(row.outputs for row in members)
         cells = [", ".join(row.model for row in members), str(outputs)]
-        rows.append((name, cells + [number(totals[name][measure], outputs) for measure in names]))
+        rows.append((name, cells + [cell_number(totals[name][measure], outputs) for measure in names]))
     columns = ["models", "clips", *_titles(names)]
     return make_table("By series of models", "means over all clips of a series", columns, rows)
 
@@ -243,7 +243,7 @@ def measured_names(rows: Sequence[ModelRow]) -> list[str]:
     return [name for name in ALL if any(row.value(name) is not None for row in rows)]
 
 
-def number(cell: Cell, outputs: int | None = None, mark: str = "") -> str:
+def cell_number(cell: Cell, outputs: int | None = None, mark: str = "") -> str:
     """`0.764 (400)`: a mean and, where it is not over all clips, how many it rests on; a dash without one."""
     if cell.mean is None:
         return NONE

@@ -346,8 +346,12 @@ def _directions(mine: Results) -> DirectionSummary:
     return {
         "LR": left,
         "RL": right,
-        "retention_judged": retention(_share(left and left["judged"]), _share(right and right["judged"])),
-        "retention_pixels": retention(_share(left and left["pixels"]), _share(right and right["pixels"])),
+        "retention_judged": retention(
+            _support_share(left and left["judged"]), _support_share(right and right["judged"])
+        ),
+        "retention_pixels": retention(
+            _support_share(left and left["pixels"]), _support_share(right and right["pixels"])
+        ),
     }
 
 
@@ -356,5 +360,5 @@ def _first_turn(mine: Results, ending: str) -> DirectionSupport | None:
     return {"judged": _support(part, JUDGED), "pixels": _pixel_support(part)} if part.cases else None
 
 
-def _share(support: Support | None) -> float | None:
+def _support_share(support: Support | None) -> float | None:
     return None if support is None else support["share"]

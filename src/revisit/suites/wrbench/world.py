@@ -102,7 +102,7 @@ def write_lists(folder: Path, rows: Sequence[Row]) -> None:
     ]  # fmt: skip
     write_text(suite / "first_frames_manifest.json", json.dumps(frames, indent=1))
     models = list(dict.fromkeys(model for row in rows for model in row["models"]))
-    videos = [_video(row, model) for model in models for row in rows if model in row["models"]]
+    videos = [_video_row(row, model) for model in models for row in rows if model in row["models"]]
     write_text(folder / "manifest.json", json.dumps(videos, indent=1))
     boxes = {row["id"]: {"target": row["target"], "box": row["box"]} for row in rows}
     write_text(folder / "targets.json", json.dumps(boxes, indent=1))
@@ -148,7 +148,7 @@ def _events(number: int, row: Row) -> Row:
     return facts | {f"event_delta_{tier}": delta for tier, (_, delta, _) in TIERS.items()}
 
 
-def _video(row: Row, model: str) -> Row:
+def _video_row(row: Row, model: str) -> Row:
     sentence = _sentence(row, row["tier"])
     return {
         "video_id": row["id"], "video_path": f"videos/{model}/{row['id']}.mp4", "world_state_prompt": sentence,

@@ -77,7 +77,7 @@ def action_errors(
 VIPE = PublishedMaker("ViPE", "poses_from", others=("odometry", "mapanything", "vggt", "da3"))
 
 
-def action(part: str, component: str, called: str, **card: Any) -> Metric:
+def action_metric(part: str, component: str, called: str, **card: Any) -> Metric:
     """The metric of one part of a step's error: its way or its turn."""
 
     def scored(
@@ -100,11 +100,11 @@ def action(part: str, component: str, called: str, **card: Any) -> Metric:
     )(scored)  # fmt: skip
 
 
-action_translation = action(
+action_translation = action_metric(
     "translation", "way", "step", unit="metres", range=(0, None), upstream="action.__overall__.rpe_trans_mean",
     responds_to=("disobeyed keys", "frozen camera"), blind_to=("content", "scale of the path"),
 )  # fmt: skip
-action_rotation = action(
+action_rotation = action_metric(
     "rotation", "turn", "turn", unit="degrees", range=(0, 180), upstream="action.__overall__.rpe_rot_mean_deg",
     responds_to=("disobeyed keys", "frozen camera", "turn cut short"), blind_to=("content",),
 )  # fmt: skip
