@@ -10,10 +10,10 @@ import pytest
 from revisit.core import ClipInfo, Frame, UsageError
 from revisit.core.phase_pairs import (
     first_rows,
+    pair_rows,
     phase_maps,
     phase_rule,
     read_phase_rule,
-    rows_of,
     spread_evenly,
 )
 from revisit.engine.observe import partner_numbers, used_frames
@@ -80,9 +80,9 @@ def test_a_return_marked_at_the_very_end_stays_inside_the_reference():
 def test_rows_of_pairs():
     index, reference = np.array([0, 0, 1, 2, 2]), np.array([0, 1, 3, 6, 5])
     assert first_rows(index).tolist() == [0, 2, 3] and first_rows(np.zeros(0, int)).tolist() == []
-    assert rows_of(index, reference, (np.array([0, 2]), np.array([1, 6]))).tolist() == [1, 3]
-    assert rows_of(index, reference, (np.array([0, 9]), np.array([1, 6]))).tolist() == [1]  # no row of frame 9
-    assert rows_of(index, reference, (np.array([1]), np.array([4]))).tolist() == [2]  # the nearest
+    assert pair_rows(index, reference, (np.array([0, 2]), np.array([1, 6]))).tolist() == [1, 3]
+    assert pair_rows(index, reference, (np.array([0, 9]), np.array([1, 6]))).tolist() == [1]  # no row of frame 9
+    assert pair_rows(index, reference, (np.array([1]), np.array([4]))).tolist() == [2]  # the nearest
 
 
 def test_the_rule_as_a_case_names_it():

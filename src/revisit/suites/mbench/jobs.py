@@ -38,7 +38,7 @@ NUMBER = re.compile(r"_(\d+)$")
 
 def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a dataset."""
-    request.known("assignments", "degrees", "metres")
+    request.refuse_unknown_options("assignments", "degrees", "metres")
     opened = open_dataset(data)
     root = opened.root if out is None else out
     place = MBenchDataset(root, opened.card, opened.setting)
@@ -53,7 +53,7 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
             _copy_card(opened, root)
         _write_list(model_folder, opened.setting, finished_jobs)
 
-    return JobBatch(request.chosen(all_jobs), model_folder, [str(root), "--suite", "mbench"], index, left_out)
+    return JobBatch(request.select(all_jobs), model_folder, [str(root), "--suite", "mbench"], index, left_out)
 
 
 def _jobs(data: MBenchDataset, place: MBenchDataset, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:

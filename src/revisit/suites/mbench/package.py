@@ -44,7 +44,7 @@ class PackageCounts:
     missing: tuple[str, ...]  # items without a video
 
 
-def package(
+def package_model(
     data: MBenchDataset, model: str, videos: Path, assignments: Path, mode: str = "link", pattern: str = ""
 ) -> PackageCounts:
     """Make or complete the entry of a model."""
@@ -67,7 +67,7 @@ def package(
         item_id = ":".join(row[name] for name in NEEDED)
         place = data.place("output_video", **names)
         single = len(conditions[row["subset"], row["sample_id"]]) == 1
-        source = _find(videos, row, [pattern] if pattern else [*PATTERNS, *(ALONE if single else ())])
+        source = _find_video(videos, row, [pattern] if pattern else [*PATTERNS, *(ALONE if single else ())])
         if source is not None and place_video(source, place, mode):
             placed += 1
         elif source is not None or place.is_file():
@@ -123,7 +123,7 @@ def place_video(source: Path, place: Path, mode: str) -> bool:
     return True
 
 
-def _find(videos: Path, row: Mapping[str, str], patterns: Sequence[str]) -> Path | None:
+def _find_video(videos: Path, row: Mapping[str, str], patterns: Sequence[str]) -> Path | None:
     for pattern in patterns:
         try:
             path = videos / pattern.format(**row)
