@@ -151,6 +151,6 @@ def test_a_residual_is_added_and_normalised(device, dtype):
 def test_upsampling_adds_a_number_for_each_channel(device, channels):
     torch.manual_seed(0)
     maps, bias = torch.randn(2, channels, 5, 7, device=device), torch.randn(channels, device=device)
-    tables = [gpu_layers.corner_taps(*sides, maps.device) for sides in ((5, 11), (7, 150))]
+    down, across = (gpu_layers.corner_taps(*sides, maps.device) for sides in ((5, 11), (7, 150)))
     expected = functional.interpolate(maps, (11, 150), mode="bilinear", align_corners=True) + bias[:, None, None]
-    assert torch.allclose(gpu_layers.upsampled(maps, *tables, bias), expected, atol=1e-5)
+    assert torch.allclose(gpu_layers.upsampled(maps, down, across, bias), expected, atol=1e-5)

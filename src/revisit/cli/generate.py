@@ -109,12 +109,12 @@ def generate(
 
 def _print_plans(batches: Sequence[JobBatch], maker: GeneratorChoice, settings: GenerationSettings, json: bool) -> None:
     """Print what would be made, and the space it needs."""
-    from revisit.control.generation import disk_free, plan_rows, with_ceilings
+    from revisit.control.generation import count_jobs_by_condition, disk_free, with_ceilings
 
     columns = ["subset", "condition", "jobs", "there", "frames", "fps", "size", "seconds"]
     for batch, _, _ in with_ceilings(batches, maker, settings):
         _print_left_out(batch)
-        rows: Sequence[Mapping[str, Any]] = plan_rows(batch.jobs)
+        rows: Sequence[Mapping[str, Any]] = count_jobs_by_condition(batch.jobs)
         need, free = sum(row["bytes"] for row in rows), disk_free(batch.home)
         if json:
             console.print_json({"home": str(batch.home), "plan": rows, "bytes": need, "free": free})
@@ -129,7 +129,7 @@ def _generate_batches(
     batches: Sequence[JobBatch], maker: GeneratorChoice, settings: GenerationSettings, json: bool
 ) -> NoReturn:
     """Make the clips, and print what became of them and the command that scores them."""
-    from revisit.control.generation import cost_of, disk_free, generate_batch, plan_rows, with_ceilings
+    from revisit.control.generation import cost_of, count_jobs_by_condition, disk_free, generate_batch, with_ceilings
     from revisit.core import UsageError
     from revisit.worlds.on_demand import world
 
@@ -138,7 +138,7 @@ def _generate_batches(
     total = sum(len(batch.jobs) for batch, _, _ in work)
     for batch, batch_maker, batch_settings in work:
         _print_left_out(batch)
-        need, free = sum(row["bytes"] for row in plan_rows(batch.jobs)), disk_free(batch.home)
+        need, free = sum(row["bytes"] for row in count_jobs_by_condition(batch.jobs)), disk_free(batch.home)
         if need > free:
             raise UsageError(
                 f"the clips need about {need / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free in {batch.home}; "

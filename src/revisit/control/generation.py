@@ -210,7 +210,7 @@ def settings_for(by: GeneratorChoice, **facts: Any) -> GenerationSettings:
     return GenerationSettings(command=by.words, category=FLOOR if by.baseline else "", **facts)
 
 
-def plan_rows(jobs: Sequence[Job]) -> list[PlanRow]:
+def count_jobs_by_condition(jobs: Sequence[Job]) -> list[PlanRow]:
     """The plan, a row for each subset and condition."""
     rows: list[PlanRow] = []
     for (subset, condition), mine in group_items(jobs, lambda job: (job.subset, job.condition)).items():

@@ -154,7 +154,7 @@ class _ObservedClip:
         if self.stored is None:
             return np.zeros(0, np.int64)
         first_half = np.arange(count // 2 if self.backwards else 0)
-        return np.unique(np.concatenate([first_half, *(used_frames(use, count) for use in self.uses)]))
+        return np.unique(np.concatenate([first_half, *(reference_frames_for(use, count) for use in self.uses)]))
 
     def choose(self, count: int, fps: float) -> np.ndarray:
         """Frame numbers that somebody wants; the rest is decoded but never converted to RGB."""
@@ -279,7 +279,7 @@ def _reference_uses(job: ObservingJob, limits: Limits) -> dict[str, set[Referenc
     return uses
 
 
-def used_frames(use: ReferenceUse, count: int) -> np.ndarray:
+def reference_frames_for(use: ReferenceUse, count: int) -> np.ndarray:
     """Numbers of the frames, of `count` in a reference, that a clip is compared with; all where only clocks tell."""
     rule, length = use
     if rule in WHOLE:

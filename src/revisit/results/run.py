@@ -92,10 +92,10 @@ def results_of(out: Path, plan: PlanFile, at_hand: Iterable[Case] = (), lines: R
     for case in cases:
         mine = newest.get(case.id, {})
         answers[case.id] = {id: from_line(mine[id], case) for id in questions if id in mine}
-    return planned_results(plan, cases, answers, out, out.resolve().name)
+    return assemble_results(plan, cases, answers, out, out.resolve().name)
 
 
-def planned_results(
+def assemble_results(
     plan: PlanFile,
     cases: Sequence[Case],
     answers: Iterable[Record] | Answers,

@@ -29,7 +29,7 @@ from revisit.results import Results
 from revisit.results.ceilings import held_metrics, held_to_truth
 from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
 from revisit.results.record_files import Line, case_from_json, decode_line, from_line, to_line
-from revisit.results.run import Run, planned_results
+from revisit.results.run import Run, assemble_results
 from revisit.results.score_names import held_id
 from revisit.runs.expected_answers import PlannedAnswers, evidence_slots
 
@@ -97,7 +97,7 @@ class Bundle:
     def results(self) -> Results:
         cases = {entry["id"]: case_from_json(entry) for entry in self.plan["cases"]}
         records = [from_line(decode_line(line), cases[line["case"]]) for line in self.lines if line["case"] in cases]
-        return planned_results(self.plan, list(cases.values()), records, name=self.name)
+        return assemble_results(self.plan, list(cases.values()), records, name=self.name)
 
 
 def dataset_fingerprint(plan: PlanFile) -> str:

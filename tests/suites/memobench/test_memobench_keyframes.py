@@ -16,7 +16,7 @@ from revisit.core.phase_pairs import (
     read_phase_rule,
     spread_evenly,
 )
-from revisit.engine.observe import partner_numbers, used_frames
+from revisit.engine.observe import partner_numbers, reference_frames_for
 from revisit.suites.memobench.metadata import Marks
 
 
@@ -102,7 +102,9 @@ def test_the_engine_hands_out_every_pair_once_and_keeps_what_it_needs():
     assert found == {(int(a), int(b)) for pairs in maps.values() for a, b in zip(*pairs, strict=True)}
     assert all(partners(frames[k])[0] == maps["all"][1][k] for k in range(81))
     assert all(len(set(partners(frames[k]))) == len(partners(frames[k])) for k in range(81))
-    kept = used_frames((rule, 81), 300)
+    kept = reference_frames_for((rule, 81), 300)
     assert {other for _, other in found} == set(kept.tolist()) and len(kept) < 200  # of 300 frames
-    assert used_frames(("index", 5), 3).tolist() == [0, 1, 2] and used_frames(("stretch", 3), 9).tolist() == [0, 4, 8]
-    assert len(used_frames(("time", 3), 9)) == len(used_frames(("auto", 3), 9)) == 9
+    assert reference_frames_for(("index", 5), 3).tolist() == [0, 1, 2] and reference_frames_for(
+        ("stretch", 3), 9
+    ).tolist() == [0, 4, 8]
+    assert len(reference_frames_for(("time", 3), 9)) == len(reference_frames_for(("auto", 3), 9)) == 9

@@ -31,7 +31,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Reading:
+class LayoutReading:
     """What each clip is, and the layout that says so; no layout where no pattern does."""
 
     facts: Mapping[Path, ClipFacts]
@@ -58,7 +58,7 @@ def name_few(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
-def readings(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) -> list[Reading]:
+def possible_layouts(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) -> list[LayoutReading]:
     """The reading to take, then others that fit as well; `root` is the model where paths name none."""
     paired = pair_with_truth(clips, truths, root)
     if not paired.facts:
@@ -69,12 +69,14 @@ def readings(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) 
     facts.update({clip.path: _by_known_models(clip, models, root) for clip in rest})
     ordered = [facts[clip.path] for clip in clips]
     return [
-        Reading(dict(zip((c.path for c in clips), ordered, strict=True)), _pattern(clips, ordered, root), paired.truth)
+        LayoutReading(
+            dict(zip((c.path for c in clips), ordered, strict=True)), _pattern(clips, ordered, root), paired.truth
+        )
     ]
 
 
-def _reading(clips: Sequence[ClipPath], facts: Sequence[ClipFacts], root: str) -> Reading:
-    return Reading({clip.path: one for clip, one in zip(clips, facts, strict=True)}, _pattern(clips, facts, root))
+def _reading(clips: Sequence[ClipPath], facts: Sequence[ClipFacts], root: str) -> LayoutReading:
+    return LayoutReading({clip.path: one for clip, one in zip(clips, facts, strict=True)}, _pattern(clips, facts, root))
 
 
 def _pattern(clips: Sequence[ClipPath], facts: Sequence[ClipFacts], root: str) -> str:

@@ -12,7 +12,7 @@ from revisit.core.text import pluralize
 from revisit.media import CLIP_SUFFIXES
 from revisit.suites.clips import MANIFEST, TargetRow, read_manifest, read_targets, unread_files
 from revisit.suites.folder.clip_paths import ClipPath, TruthPath, find_clip_paths, split_truth, truth_of_folder
-from revisit.suites.folder.layout import Reading, name_few, readings
+from revisit.suites.folder.layout import LayoutReading, name_few, possible_layouts
 from revisit.suites.folder.pairing import pair_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, parse_pattern
 from revisit.suites.folder.scan import target_of
@@ -52,7 +52,7 @@ class Understanding:
     """How a folder is read: the clips with their readings, and what is the truth of what."""
 
     clips: tuple[ClipPath, ...]
-    readings: tuple[Reading, ...]  # the one that is taken, then others that fit
+    readings: tuple[LayoutReading, ...]  # the one that is taken, then others that fit
     truths: tuple[TruthPath, ...]
     reference: str = ""  # the folder of truth that the user named
     unfitting: tuple[str, ...] = ()  # clips that the user's layout does not fit
@@ -71,7 +71,7 @@ class Understanding:
             warnings.append(self._choice())
         return [self._counts(reading), self._example(reading), *(["; ".join(warnings)] if warnings else [])]
 
-    def _counts(self, reading: Reading) -> str:
+    def _counts(self, reading: LayoutReading) -> str:
         facts = [reading.size]
         if reading.truth:
             with_truth = {reading.facts[path].scene for path in reading.truth}
@@ -81,14 +81,14 @@ class Understanding:
             facts.append(f"{pluralize(len(seeds), 'seed')} from names")
         return ", ".join(facts)
 
-    def _example(self, reading: Reading) -> str:
+    def _example(self, reading: LayoutReading) -> str:
         clip = self.clips[0]
         facts = reading.facts[clip.path]
         seed = f", seed {facts.seed}" if any(one.seed for one in reading.facts.values()) else ""
         layout = f"read as {reading.layout}" if reading.layout else "read by names"
         return f"{layout}; for example {clip.name} is model {facts.model}, scene {facts.scene}{seed}"
 
-    def _truth_place(self, reading: Reading) -> str:
+    def _truth_place(self, reading: LayoutReading) -> str:
         if self.reference:
             return f"{Path(self.reference).name}/"
         used = next(iter(reading.truth.values()))
@@ -101,7 +101,7 @@ class Understanding:
         return f"other readings fit as well: {'; or '.join(ways)}; {this} keeps this one"
 
 
-def _unpaired_sentence(truths: Sequence[TruthPath], reading: Reading) -> str:
+def _unpaired_sentence(truths: Sequence[TruthPath], reading: LayoutReading) -> str:
     names = _scenes_text(truths)
     if reading.truth:
         return f"no model has a clip of {pluralize(len(truths), 'scene')} of the truth: {names}"
@@ -132,7 +132,7 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Un
     truths = elsewhere or inside
     if layout:
         return _as_the_user_says(others, truths, root, layout, reference)
-    layouts = tuple(readings(others, truths, root))
+    layouts = tuple(possible_layouts(others, truths, root))
     if place and not layouts[0].truth:
         raise UsageError(
             f"no clip of {source} has the name of a true video in {reference}: the truth has {_scenes_text(truths)}, "
@@ -156,7 +156,7 @@ def _as_the_user_says(
     unmatched = [clip for clip in facts if clip.path not in truth_by_clip]
     truth_by_clip.update(pair_with_truth(unmatched, truths, root).truth)
     return Understanding(
-        tuple(facts), (Reading(facts_by_path, layout, truth_by_clip),), tuple(truths), reference, unfitting
+        tuple(facts), (LayoutReading(facts_by_path, layout, truth_by_clip),), tuple(truths), reference, unfitting
     )
 
 

@@ -20,7 +20,7 @@ from revisit.geometry.script_path import timed_path
 from revisit.media.files import write_lines
 from revisit.suites.mbench.dataset import ANCHORS, CARD, LIST, NEEDED, ListItem, MBenchDataset, is_name, open_dataset
 from revisit.suites.mbench.metrics.actions import WAIT, requested_motion
-from revisit.suites.mbench.package import list_row, read_assignments, read_list
+from revisit.suites.mbench.package import list_row, read_assigned_samples, read_list
 from revisit.suites.mbench.read import segments_of
 
 ASSIGNMENTS = "assignments.jsonl"
@@ -89,9 +89,9 @@ def _assignments(data: MBenchDataset, file: str) -> list[dict[str, str]]:
     """Subset, sample and condition of every clip to make."""
     path = Path(file) if file else data.root / ASSIGNMENTS
     if file or path.is_file():
-        return list(read_assignments(path, data))
+        return list(read_assigned_samples(path, data))
     lists = [data.root / "models" / model / LIST for model in data.models]
-    rows = {tuple(row.values()): row for path in lists for row in read_assignments(path, data)}
+    rows = {tuple(row.values()): row for path in lists for row in read_assigned_samples(path, data)}
     if not rows:
         raise UsageError(
             f"{data.root}: nothing says which samples go with which conditions; expected {ASSIGNMENTS}, the list of a "

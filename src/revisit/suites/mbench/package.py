@@ -54,7 +54,7 @@ def package_model(
         raise UsageError(f"{model!r} cannot be a model's name, because it becomes a folder's name")
     if not videos.is_dir():
         raise UsageError(f"{videos}: there is no such folder of videos")
-    rows = list(read_assignments(assignments, data))
+    rows = list(read_assigned_samples(assignments, data))
     conditions: dict[tuple[str, str], set[str]] = {}
     for row in rows:
         conditions.setdefault((row["subset"], row["sample_id"]), set()).add(row["condition_id"])
@@ -82,7 +82,7 @@ def package_model(
     return PackageCounts(placed, unchanged, tuple(missing))
 
 
-def read_assignments(path: Path, data: MBenchDataset) -> Iterator[dict[str, str]]:
+def read_assigned_samples(path: Path, data: MBenchDataset) -> Iterator[dict[str, str]]:
     """Subset, sample and condition of every line, each item once."""
     if not path.is_file():
         raise UsageError(f"{path}: there is no such list of assignments")
