@@ -92,7 +92,7 @@ class Cell:
 
 def claims(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> dict[str, int]:
     """How often each claim is made in a setting."""
-    from revisit.results.display import best
+    from revisit.results.display import best_name
     from revisit.results.question_ranking import SuiteQuestion, rank_question
 
     kind, models, scenes, clips, shift = setting
@@ -106,7 +106,7 @@ def claims(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> 
         count["best"] += len(answer.best) == 1 and (not shift or answer.best == ("m0",))
         if not shift:
             count["places"] += any((rank.low, rank.high) != (1, models) for rank in results.ranks(cell.metric))
-            count["mark"] += best(results.mean(cell.metric), True) is not None
+            count["mark"] += best_name(results.mean(cell.metric), True) is not None
     return count
 
 

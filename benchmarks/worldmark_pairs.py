@@ -21,7 +21,7 @@ from typing import Any
 from revisit.core import EVIDENCE, METRICS, Case, Clip, Score
 from revisit.core.metric import DERIVED
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.suites.worldmark.metrics.memory import FIELD_OF_VIEW, degree_pixels, find_returns, own_step
+from revisit.suites.worldmark.metrics.memory import FIELD_OF_VIEW, degree_pixels, find_returns, mean_step
 from revisit.suites.worldmark.metrics.signal import Signal, make_signal
 
 HERE = Path(__file__).parent
@@ -88,7 +88,7 @@ class Evidence:
 def measure(run: Path) -> dict[str, Any]:
     """All numbers of the page."""
     seen = Evidence(run)
-    steps = {id: own_step(seen.signal(id, "upstream")) for id in seen.cases}
+    steps = {id: mean_step(seen.signal(id, "upstream")) for id in seen.cases}
     folder = statistics.median(steps.values())
     numbers: dict[str, Any] = {"pairs": {}, "clips": {}, "folder_step": folder}
     for pair, (_, name, metric, *models) in PAIRS.items():

@@ -37,7 +37,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test has an evidence cache of its own, without any weights."""
     cache = tmp_path / "cache"
     monkeypatch.setenv("REVISIT_CACHE", str(cache))
-    monkeypatch.setattr("revisit.weights.directories.user_cache", lambda: cache)
+    monkeypatch.setattr("revisit.weights.weights_folder.user_cache", lambda: cache)
     for name in ("REVISIT_WEIGHTS", "REVISIT_WEIGHTS_LOCK", "REVISIT_MIRROR", "REVISIT_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("REVISIT_OPENVINO", "off")  # every cache being new, each test would convert its networks

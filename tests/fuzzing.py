@@ -382,7 +382,7 @@ def _settings(folder: Path) -> Iterator[Reader]:
     from revisit.control.generators import generators
     from revisit.evidence.answers import BankQuestion as BankQuestion
     from revisit.judges.labels import read_labels as judged_labels
-    from revisit.labels.formats import read as read_shape
+    from revisit.labels.formats import read_foreign_labels as read_shape
     from revisit.labels.formats import to_label_studio, to_mbench, to_wrbench
     from revisit.labels.label import Box, Label, read_labels, to_line
     from revisit.suites.clips import read_targets

@@ -106,22 +106,6 @@ def test_a_run_is_loaded_as_it_was_evaluated(clip: np.ndarray, tmp_path: Path, m
         revisit.load("videos")
 
 
-def test_a_run_from_before_reasons_had_kinds_opens(clip: np.ndarray, tmp_path: Path) -> None:
-    write_png(tmp_path / "videos/model/a", clip)
-    revisit.evaluate(tmp_path / "videos", out=tmp_path / "run", metrics=["psnr", "motion_amount"], workers=0)
-    records = tmp_path / "run/records.jsonl"
-    lines = [json.loads(line) for line in records.read_text().splitlines()]
-    for line in lines:
-        line.pop("schema")
-        if isinstance(line.get("reason"), dict):
-            line["reason"] = line["reason"]["sentence"]
-    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    old = revisit.load(tmp_path / "run")
-    assert old.cell("psnr").unscored == {"unsorted": 1} and old.cell("motion_amount").n == 1
-    again = revisit.evaluate(tmp_path / "videos", out=tmp_path / "run", metrics=["psnr", "motion_amount"], workers=0)
-    assert again.cell("psnr").unscored == {"no_reference": 1}  # the same call gives the answers anew
-
-
 def test_several_clips_and_their_references(clip: np.ndarray, truth: np.ndarray) -> None:
     both = revisit.score([clip, truth], reference=[truth, truth], metrics=["psnr"])
     named = revisit.score({"a": clip, "b": truth}, reference=truth, metrics=["psnr"])

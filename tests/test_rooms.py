@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -298,3 +299,8 @@ def test_rooms_do_not_import_each_other_in_circles() -> None:
         room = room_of(module)
         rooms.setdefault(room, set()).update({room_of(name) for name in used} - {room})
     assert not circles(rooms)
+
+
+def test_a_public_class_name_is_used_once() -> None:
+    classes = [node.name for path in MODULES for node in ast.parse(path.read_text()).body if type(node) is ast.ClassDef]
+    assert not [name for name, count in Counter(classes).items() if count > 1 and not name.startswith("_")]

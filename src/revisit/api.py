@@ -22,8 +22,8 @@ import numpy as np
 
 from revisit import weights
 from revisit.core import OBSERVERS, SUITES, Case, Clip, Target, UsageError, load_all
-from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory, target_in
-from revisit.core.frames import pixels
+from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory, as_target
+from revisit.core.frames import as_pixel_array
 from revisit.core.observer import Params
 from revisit.media import open_clip
 from revisit.results import Results
@@ -325,7 +325,7 @@ def score(
             name,
             _clip(name, rgb, fps),
             reference=None if truths[name] is None else references[id(truths[name])],
-            target=target_in(target),
+            target=as_target(target),
             prompt=prompt,
             camera=camera,
             phases=phases,
@@ -388,7 +388,7 @@ def observe(
     chosen = OBSERVERS[observer]
     if why := weights.why_missing(chosen.weights):
         raise UsageError(f"{observer}: {why}")
-    arguments |= {"target": target_in(target)} if target is not None else {}
+    arguments |= {"target": as_target(target)} if target is not None else {}
     arguments |= {"prompt": prompt} if prompt else {}
     inputs, params = chosen.arguments(arguments)
     if chosen.kind == "file":
@@ -563,7 +563,7 @@ def _clip(name: str, source: Any, fps: float) -> Clip:
         return Clip(Path(source))
     if not 0 < fps < float("inf"):
         raise UsageError(f"{fps:g} frames a second is not a rate; give a number above zero")
-    return Clip(Path(name), fps=float(fps), frames=InMemory(pixels(source, name)))
+    return Clip(Path(name), fps=float(fps), frames=InMemory(as_pixel_array(source, name)))
 
 
 def _holds_several(clips: Any) -> bool:

@@ -48,7 +48,7 @@ class Unavailable(RevisitError):
         self, sentence: str, status: int = 0, *, url: str = "", again: bool = False, wait: float | None = None
     ):
         super().__init__(f"{printable_url(url)}: {sentence}" if url else sentence)
-        self.said, self.status, self.again, self.wait = sentence, status, again, wait
+        self.sentence, self.status, self.again, self.wait = sentence, status, again, wait
 
 
 def no_progress(what: str, done: int, total: int | None) -> None:
@@ -96,7 +96,7 @@ def retry_after(header: str) -> float | None:
 
 
 @lru_cache(maxsize=4)
-def _trusted(certificates: tuple[str | None, ...]) -> ssl.SSLContext:
+def _ssl_context(certificates: tuple[str | None, ...]) -> ssl.SSLContext:
     """The certificates of the system, of certifi and of the environment."""
     import ssl
 
@@ -118,16 +118,16 @@ def connect(headers: Mapping[str, str] | None = None, timeout: float | None = No
     silence = TIMEOUT if timeout is None else timeout
     try:
         client = httpx.Client(
-            verify=_trusted(tuple(os.environ.get(name) for name in CERTIFICATES)),
+            verify=_ssl_context(tuple(os.environ.get(name) for name in CERTIFICATES)),
             headers={"User-Agent": f"revisit/{__version__}", **(headers or {})},
             timeout=httpx.Timeout(silence, connect=min(CONNECT, silence)),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
         )
     except (ImportError, ValueError, httpx.InvalidURL) as error:  # a proxy of a kind that httpx does not speak
         raise Unavailable(f"the proxy that the environment names cannot be used: {error}") from error
-    from revisit.http_deadline import bounded
+    from revisit.http_deadline import enforce_deadlines
 
-    bounded(client)
+    enforce_deadlines(client)
     return client
 
 
@@ -141,13 +141,13 @@ def open_response(
     """
     import httpx
 
-    from revisit.http_deadline import before
+    from revisit.http_deadline import deadline
 
     response = None
     try:
         outgoing = client.build_request(method, url, **request)
         for _ in range(redirects + 1):
-            with before(within):
+            with deadline(within):
                 response = client.send(outgoing, stream=True)
             if not redirects or response.next_request is None:
                 yield response
@@ -177,26 +177,26 @@ def open_response(
             response.stream = httpx.ByteStream(b"")
 
 
-def read_body(response: httpx.Response, most: int, within: float, begun: float) -> bytes:
-    """The body of an answer, of at most so many bytes and within so many seconds since it was `begun`."""
+def read_body(response: httpx.Response, most: int, within: float, started: float) -> bytes:
+    """The body of an answer, of at most so many bytes and within so many seconds since it was `started`."""
     body = bytearray()
     for piece in response.iter_bytes():
         body += piece
         if len(body) > most:
             raise Unavailable(f"the answer is larger than {most >> 20} MiB", url=str(response.url))
-        if time.monotonic() - begun > within:  # a server that sends a byte now and then
+        if time.monotonic() - started > within:  # a server that sends a byte now and then
             raise Unavailable(f"no whole answer within {within:g} s", url=str(response.url), again=True)
     return bytes(body)
 
 
-def _get(client: httpx.Client, url: str, headers: Mapping[str, str]) -> Any:
+def _open_get(client: httpx.Client, url: str, headers: Mapping[str, str]) -> Any:
     if urllib.parse.urlsplit(url).scheme not in ("https", "http"):
         raise Unavailable("expected an address that begins with https, http or file", url=url)
     address, secret = without_secret(url)
     return open_response(client, "GET", address, REDIRECTS, headers={**headers, **secret})
 
 
-def _check(response: httpx.Response, url: str) -> None:
+def _require_success(response: httpx.Response, url: str) -> None:
     """Raise Unavailable unless the server gives what it was asked for."""
     status = response.status_code
     if not 200 <= status < 300:
@@ -205,7 +205,7 @@ def _check(response: httpx.Response, url: str) -> None:
         raise Unavailable(sentence, status, url=url, again=is_busy(status), wait=wait)
 
 
-def _patiently(attempt: Callable[[], T]) -> T:
+def _retry(attempt: Callable[[], T]) -> T:
     """What an attempt returns, after as many of them as it takes."""
     for tried in range(TRIES):
         try:
@@ -224,7 +224,7 @@ def local_path(url: str) -> Path:
     return Path(url2pathname(urllib.parse.urlsplit(url).path))
 
 
-def _local(url: str) -> Path | None:
+def _local_file(url: str) -> Path | None:
     """The file on this machine that an address names, if it names one."""
     if urllib.parse.urlsplit(url).scheme != "file":
         return None
@@ -236,16 +236,16 @@ def _local(url: str) -> Path | None:
 
 def read(url: str, headers: Mapping[str, str] | None = None) -> tuple[bytes, str]:
     """The bytes of a page and its address after redirects."""
-    if path := _local(url):
+    if path := _local_file(url):
         return path.read_bytes(), url
 
     def attempt() -> tuple[bytes, str]:
-        begun = time.monotonic()
-        with connect() as client, _get(client, url, headers or {}) as response:
-            _check(response, url)
-            return read_body(response, LARGEST_PAGE, PAGE, begun), str(response.url)
+        started = time.monotonic()
+        with connect() as client, _open_get(client, url, headers or {}) as response:
+            _require_success(response, url)
+            return read_body(response, LARGEST_PAGE, PAGE, started), str(response.url)
 
-    return _patiently(attempt)
+    return _retry(attempt)
 
 
 def download(
@@ -278,17 +278,17 @@ def download(
             "Accept-Encoding": "identity",
             **({"Range": f"bytes={start}-"} if start else {}),
         }
-        with connect() as client, _get(client, url, request_headers) as response:
+        with connect() as client, _open_get(client, url, request_headers) as response:
             if response.status_code == 416 and start:  # what is there is longer than the file: begin anew
                 to.unlink()
                 raise Unavailable("the file there is shorter than what is here", 416, url=url, again=True)
-            _check(response, url)
+            _require_success(response, url)
             done = start if response.status_code == 206 else 0
             announced = response.headers.get("content-length", "")
             write(response.iter_raw(), done, done + int(announced) if announced.isdigit() else None)
 
-    if path := _local(url):
+    if path := _local_file(url):
         with path.open("rb") as file:
             write(iter(lambda: file.read(PIECE), b""), 0, path.stat().st_size)
     else:
-        _patiently(attempt)
+        _retry(attempt)

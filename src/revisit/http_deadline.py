@@ -17,7 +17,7 @@ _this = threading.local()  # a request is sent and read by one thread
 
 
 @contextmanager
-def before(seconds: float) -> Iterator[None]:
+def deadline(seconds: float) -> Iterator[None]:
     """What is read from a server inside has to be there within so many seconds."""
     _this.deadline = time.monotonic() + seconds
     try:
@@ -26,7 +26,7 @@ def before(seconds: float) -> Iterator[None]:
         _this.deadline = None
 
 
-def bounded(client: Any) -> None:
+def enforce_deadlines(client: Any) -> None:
     """Make an httpx client keep to `before`."""
     for transport in (client._transport, *client._mounts.values()):
         if (pool := getattr(transport, "_pool", None)) is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from revisit.api import observe
 from revisit.core import UsageError
-from revisit.core.frames import pixels
+from revisit.core.frames import as_pixel_array
 
 
 def frame_mse(a: Any, b: Any) -> float:
@@ -142,7 +142,7 @@ def _compare(observer: str, a: Any, b: Any, **params: Any) -> Any:
 
 
 def _same_shape(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
-    first, second = (pixels(clip[None] if getattr(clip, "ndim", 0) == 3 else clip) for clip in (a, b))
+    first, second = (as_pixel_array(clip[None] if getattr(clip, "ndim", 0) == 3 else clip) for clip in (a, b))
     if first.shape != second.shape:
         raise UsageError(f"two clips of one size and length are compared, not {first.shape} and {second.shape}")
     return first, second

@@ -16,7 +16,7 @@ from revisit.core import Case, Clip, Record, UsageError, load_all
 from revisit.report.leaderboard_page import as_html
 from revisit.report.leaderboards import as_latex, as_markdown
 from revisit.results import Cell, Results
-from revisit.results.display import marks
+from revisit.results.display import best_and_second
 from revisit.results.leaderboards import CEILING, Board, BoardCell, BoardColumn, BoardRow, join_boards, marked_rows
 from revisit.results.model_facts import facts_for, published_facts
 
@@ -92,10 +92,10 @@ def cell_around(mean: float, seed: int = 0, spread: float = 0.02) -> BoardCell:
 
 def test_the_second_is_best_of_the_others_by_the_same_rule() -> None:
     cells = {name: cell_around(mean, seed) for seed, (name, mean) in enumerate({"a": 0.9, "b": 0.7, "c": 0.5}.items())}
-    assert marks(cells, True) == {"a": "best", "b": "second"} and marks(cells, None) == {}
-    assert marks({**cells, "c": cell_around(0.69, 3, 0.05)}, True) == {"a": "best"}
+    assert best_and_second(cells, True) == {"a": "best", "b": "second"} and best_and_second(cells, None) == {}
+    assert best_and_second({**cells, "c": cell_around(0.69, 3, 0.05)}, True) == {"a": "best"}
     tied = {"a": Cell(0, 0, 2.0), "b": Cell(0, 0, 2.0), "c": Cell(0, 0, 1.0)}
-    assert marks(tied, True, as_printed=True) == {"a": "best", "b": "best", "c": "second"}
+    assert best_and_second(tied, True, as_printed=True) == {"a": "best", "b": "best", "c": "second"}
 
 
 def test_hostile_names_are_text_in_every_table() -> None:

@@ -21,7 +21,7 @@ import revisit as package
 from revisit.control.generation import GeneratorChoice, batch_requests, generate_batch, load_batch, settings_for
 from revisit.control.generator_backends import ProcessBackend
 from revisit.control.generators import generator
-from revisit.control.job_runner import job_file, read_provenance, sidecar
+from revisit.control.job_runner import job_path, provenance_path, read_provenance
 from revisit.control.jobs import BatchRequest, Job, JobBatch, file_name, require_distinct, resample_path, split_frames
 from revisit.core import SUITES, UsageError
 from revisit.geometry.camera_script import camera_path, parse_script
@@ -257,11 +257,11 @@ def test_nothing_is_overwritten_in_silence(serving, tmp_path: Path) -> None:
     ended = run([other], GeneratorChoice(serve=command), tmp_path / "out")["j0"]
     assert ended.status == "refused" and "made from other inputs" in ended.reason and job.out.read_bytes() == before
     assert run([other], GeneratorChoice(serve=command), tmp_path / "out", replace="any")["j0"].status == "made"
-    sidecar(job.out).unlink()
+    provenance_path(job.out).unlink()
     assert "no record of how it was made" in run([other], GeneratorChoice(serve=command), tmp_path / "out")["j0"].reason
     job.out.write_bytes(b"spoilt")
     assert run([other], GeneratorChoice(serve=command), tmp_path / "out")["j0"].status == "refused"
-    assert json.loads(job_file(job.out).read_text())["inputs"]["prompt"] == "another wish"
+    assert json.loads(job_path(job.out).read_text())["inputs"]["prompt"] == "another wish"
 
 
 def test_one_run_at_a_time(serving, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 import pytest
 
-from revisit.control.camera_records import generate, read_records, write_manifest
-from revisit.control.generator_backends import arguments
+from revisit.control.camera_records import generate_records, read_records, write_manifest
+from revisit.control.generator_backends import fill_command
 from revisit.control.generators import Generator, generator
 from revisit.core import UsageError
 from revisit.media import encode_mp4
@@ -53,7 +53,7 @@ def test_every_end_is_recorded_and_none_stops_the_batch(setting: tuple[Path, str
     folder, command = setting
     wanted = read_records(records(folder, ["fine", "crash", "hang", "nothing", "short", "fine; rm -rf {out}"]))
     out = folder / "out"
-    ended = list(generate(wanted, ANY, command, out, timeout=4, workers=2))
+    ended = list(generate_records(wanted, ANY, command, out, timeout=4, workers=2))
     assert [made.status for made in ended] == ["made", "crashed", "hung", "wrote nothing", "wrong length", "made"]
     assert "out of memory" in ended[1].reason
     assert "5 frames" in ended[4].reason
@@ -74,34 +74,40 @@ def test_a_second_run_keeps_what_is_there_and_makes_the_rest(setting: tuple[Path
     folder, command = setting
     wanted = read_records(records(folder, ["fine", "fine too"]))
     to, out = ANY, folder / "out"
-    assert [made.status for made in generate(wanted, to, command, out)] == ["made", "made"]
+    assert [made.status for made in generate_records(wanted, to, command, out)] == ["made", "made"]
     (out / "r1.mp4").write_bytes(b"spoilt")
-    assert [made.status for made in generate(wanted, to, command, out)] == ["kept", "made"]
+    assert [made.status for made in generate_records(wanted, to, command, out)] == ["kept", "made"]
     other_prompt = read_records(records(folder, ["fine", "another wish"]))
-    assert [made.status for made in generate(other_prompt, to, command, out)] == ["kept", "made"]
+    assert [made.status for made in generate_records(other_prompt, to, command, out)] == ["kept", "made"]
 
 
 def test_what_cannot_be_asked_is_refused_by_record(setting: tuple[Path, str]) -> None:
     folder, command = setting
     wanted = read_records(records(folder, ["fine"]))
-    (ended,) = generate(wanted, generator("gen3c"), command, folder / "out")
+    (ended,) = generate_records(wanted, generator("gen3c"), command, folder / "out")
     assert ended.status == "refused" and "source_video" in ended.reason
     fixed = replace(ANY, lengths=(77,), frames=77)
-    (ended,) = generate(wanted, fixed, command, folder / "out", frames=FRAMES)
+    (ended,) = generate_records(wanted, fixed, command, folder / "out", frames=FRAMES)
     assert ended.status == "refused" and "give --frames 77" in ended.reason
-    (ended,) = generate(wanted, fixed, command, folder / "out")  # the path is spread over what it makes
+    (ended,) = generate_records(wanted, fixed, command, folder / "out")  # the path is spread over what it makes
     assert ended.status == "wrong length" and "9 frames" in ended.reason and "77" in ended.reason
     assert "the script has 9 frames; the path was spread over 77" in ended.remarks
-    (ended,) = generate(wanted, ANY, "no-such-program-here {out}", folder / "out")
+    (ended,) = generate_records(wanted, ANY, "no-such-program-here {out}", folder / "out")
     assert ended.status == "crashed" and "cannot be started" in ended.reason
 
 
 def test_placeholders() -> None:
-    assert arguments("run --p {prompt} --o {out}", {"prompt": "a; b", "out": "x"}) == ["run", "--p", "a; b", "--o", "x"]
+    assert fill_command("run --p {prompt} --o {out}", {"prompt": "a; b", "out": "x"}) == [
+        "run",
+        "--p",
+        "a; b",
+        "--o",
+        "x",
+    ]
     with pytest.raises(UsageError, match="placeholder"):
-        arguments("run {whim} {out}", {"whim": "", "out": ""})
+        fill_command("run {whim} {out}", {"whim": "", "out": ""})
     with pytest.raises(UsageError, match="the file to write the clip to"):
-        arguments("run", {})
+        fill_command("run", {})
 
 
 def test_broken_records_are_named(tmp_path: Path) -> None:
@@ -125,13 +131,13 @@ def test_a_command_gets_the_files_and_lines_of_a_payload(setting: tuple[Path, st
         "import pathlib, sys\nprint(pathlib.Path(sys.argv[1]).is_file(), sys.argv[2])\nsys.exit(1)\n"
     )
     words = f"'{sys.executable}' '{folder / 'look.py'}' {{camera}}/poses.npy {{line}} {{out}}"
-    (ended,) = generate(read_records(records(folder, ["fine"])), ANY, words, folder / "out")
+    (ended,) = generate_records(read_records(records(folder, ["fine"])), ANY, words, folder / "out")
     assert "True" in ended.reason
     words = f"'{sys.executable}' '{folder / 'look.py'}' {{camera}} {{line}} {{out}}"
     told = replace(generator("minwm-wan"), lengths=(), frames=FRAMES)
     path = folder / "records.jsonl"
     path.write_text(json.dumps({"id": "t", "prompt": "p", "camera": "yaw:left:3@4,yaw:right:3@4"}))
-    (ended,) = generate(read_records(path), told, words, folder / "out")
+    (ended,) = generate_records(read_records(path), told, words, folder / "out")
     assert "True j*1,l*1" in ended.reason
 
 
@@ -139,7 +145,7 @@ def test_what_is_not_delivered_is_told_with_the_record(setting: tuple[Path, str]
     folder, command = setting
     path = folder / "records.jsonl"
     path.write_text(json.dumps({"id": "far", "prompt": "fine", "camera": "dolly:forward:2@8"}))
-    (made,) = generate(read_records(path), replace(ANY, gain=(1, 1, 0.6)), command, folder / "out")
+    (made,) = generate_records(read_records(path), replace(ANY, gain=(1, 1, 0.6)), command, folder / "out")
     assert made.good and any("above 0.6 metres" in remark for remark in made.remarks)
     known = json.loads((folder / "out/far.provenance.json").read_text())["delivered"]
     assert known["clipped"] and not known["exact"] and known["largest_way_error_metres"] == pytest.approx(1.4)
@@ -184,7 +190,7 @@ def test_no_text_stops_a_batch(setting: tuple[Path, str], takes: str) -> None:
     wanted = read_records(path)
     assert len(wanted) == len(rows)
     out = folder / "out"
-    ended = list(generate(wanted, replace(ANY, takes=takes), command, out, timeout=60))
+    ended = list(generate_records(wanted, replace(ANY, takes=takes), command, out, timeout=60))
     status = dict(zip([*STRANGE, "last"], ended, strict=True))
     assert status["last"].status == "made"
     for name in (
@@ -229,8 +235,8 @@ def test_ids_that_look_alike_keep_their_own_clips(setting: tuple[Path, str]) -> 
     )
     wanted = read_records(path)
     out = folder / "out"
-    assert [made.status for made in generate(wanted, ANY, command, out)] == ["made"] * len(ids)
-    ended = list(generate(wanted, ANY, command, out))
+    assert [made.status for made in generate_records(wanted, ANY, command, out)] == ["made"] * len(ids)
+    ended = list(generate_records(wanted, ANY, command, out))
     assert [made.status for made in ended] == ["kept"] * len(ids)
     assert len(list(out.glob("*.mp4"))) == len(ids)
     rows = [json.loads(line) for line in write_manifest(wanted, ANY, out, ended).read_text().splitlines()]
@@ -246,9 +252,9 @@ def test_a_clip_of_an_earlier_prompt_is_not_listed_under_the_new_one(setting: tu
     """Making it anew fails: the earlier clip stays, and the manifest does not take it for what was asked now."""
     folder, command = setting
     out = folder / "out"
-    list(generate(read_records(records(folder, ["a red cup", "a blue cup"])), ANY, command, out))
+    list(generate_records(read_records(records(folder, ["a red cup", "a blue cup"])), ANY, command, out))
     wanted = read_records(records(folder, ["crash: a green cup", "a blue cup"]))
-    ended = list(generate(wanted, ANY, command, out))
+    ended = list(generate_records(wanted, ANY, command, out))
     assert [made.status for made in ended] == ["crashed", "kept"] and (out / "r0.mp4").is_file()
     rows = [json.loads(line) for line in write_manifest(wanted, ANY, out, ended).read_text().splitlines()]
     assert [(row["id"], row["prompt"]) for row in rows] == [("r1", "a blue cup")]

@@ -18,7 +18,7 @@ import yaml
 from revisit.control.generation import GeneratorChoice, cost_of, generate_batch, settings_for
 from revisit.control.job_runner import read_provenance, run_jobs
 from revisit.control.jobs import Job, JobBatch
-from revisit.control.metering import device_memory, machine, memory_of, model_cost, session_members
+from revisit.control.metering import device_memory, machine_name, memory_of, model_cost, session_members
 from revisit.core import UsageError
 from revisit.media import encode_mp4
 from revisit.results.model_facts import cost_table, published_facts
@@ -138,7 +138,7 @@ def test_a_model_costs_what_its_clips_cost():
         ({}, 4.0),  # a clip of which nothing is known
     ]
     found = model_cost(clips, price=0.4, currency="EUR")
-    assert found.pop("machine") == machine()
+    assert found.pop("machine") == machine_name()
     assert found == {
         "clips": 3, "seconds_per_clip": 30.0, "seconds_per_video_second": 3.0, "gpus": 2,
         "gpu_seconds_per_video_second": 4.0, "loading_seconds": 90.0, "peak_memory_gb": 3.5,
@@ -185,9 +185,9 @@ def test_what_nvidia_smi_says_counts_by_process_or_else_by_device(place, monkeyp
     assert cost["gpu_memory"] == mib << 20 and cost["gpus"] == 1
     assert device_memory({"CUDA_VISIBLE_DEVICES": "GPU-b"}) == {"1": 700 << 20}
     assert len(device_memory({"CUDA_VISIBLE_DEVICES": "0,1"})) == 2
-    machine.cache_clear()
-    assert machine() == "2 x NVIDIA Something"
-    machine.cache_clear()
+    machine_name.cache_clear()
+    assert machine_name() == "2 x NVIDIA Something"
+    machine_name.cache_clear()
 
 
 def test_a_process_that_was_named_once_counts_by_itself(monkeypatch):

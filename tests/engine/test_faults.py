@@ -590,17 +590,17 @@ def test_a_server_that_drips_headers_is_given_up(tmp_path):
 
 def test_another_cache_of_evidence_takes_no_weights_away(tmp_path, monkeypatch):
     from revisit.media.cache_folders import user_cache
-    from revisit.weights import directories
+    from revisit.weights import weights_folder
 
-    monkeypatch.setattr(directories, "user_cache", user_cache)  # as it is outside of tests
+    monkeypatch.setattr(weights_folder, "user_cache", user_cache)  # as it is outside of tests
     monkeypatch.delenv("REVISIT_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    pulled = directories.root()
+    pulled = weights_folder.root()
     assert pulled == tmp_path / "home" / "revisit" / "weights"
     monkeypatch.setenv("REVISIT_CACHE", str(tmp_path / "evidence"))
-    assert directories.root() == pulled
+    assert weights_folder.root() == pulled
     (tmp_path / "evidence" / "weights").mkdir(parents=True)
-    assert directories.root() == tmp_path / "evidence" / "weights", (
+    assert weights_folder.root() == tmp_path / "evidence" / "weights", (
         "weights that were pulled beside evidence are still found"
     )
 

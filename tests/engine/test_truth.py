@@ -142,7 +142,7 @@ def test_floors_stand_beside_the_truth_and_have_no_place() -> None:
     run = RunFacts("run", facts, {"cases": [], "total_cases": 0}, made)
     board = board_of_run(run, [column_of("target_reappearance")])
     rows = sorted_rows(board, "target_reappearance")
-    assert [row.shown for row in rows] == ["a", "b", "pan (floor)", "truth (ceiling)"]
+    assert [row.label for row in rows] == ["a", "b", "pan (floor)", "truth (ceiling)"]
     assert set(marked_rows(board, rows, board.columns[-1])) <= {0, 1}
     assert made.where(model="pan").ranked.models == ["pan"]  # floors alone are compared with each other
 

@@ -10,7 +10,7 @@ import pytest
 from revisit.core import UsageError
 from revisit.judges.batch import JudgeClient, RetryPolicy
 from revisit.judges.calibration import CalibrationPlan, calibrate
-from revisit.judges.labels import read_labels, schema_of
+from revisit.judges.labels import read_labels, schema_of_form
 from revisit.judges.protocol import NoReply, Reply
 from revisit.judges.questions import Choice, Rating, YesNo
 from tests.judging import pictures
@@ -178,7 +178,11 @@ def test_files_without_labels(tmp_path):
 
 
 def test_forms():
-    assert (schema_of(""), schema_of("1-5"), schema_of("red, blue")) == (YesNo(), Rating(1, 5), Choice(("red", "blue")))
+    assert (schema_of_form(""), schema_of_form("1-5"), schema_of_form("red, blue")) == (
+        YesNo(),
+        Rating(1, 5),
+        Choice(("red", "blue")),
+    )
 
 
 def test_the_command_says_what_it_needs(tmp_path, revisit):

@@ -19,7 +19,7 @@ from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.judges.batch import JudgeClient, RetryPolicy
 from revisit.judges.calibration import CalibrationPlan, calibrate
-from revisit.judges.canary import canaries, finding, with_card
+from revisit.judges.canary import canary_questions, canary_result, with_card
 from revisit.judges.instrumented import InstrumentedJudge, read_scene
 from revisit.judges.labels import read_labels
 from revisit.judges.protocol import Frames
@@ -199,8 +199,8 @@ def test_a_whole_run_with_canaries(exam, tmp_path):
 def test_it_passes_the_canaries_by_looking(exam, judge):
     frames = clip(exam, 0, "perfect")
     with asker(judge) as asking:
-        assert finding(asking.ask(with_card(frames), canaries(frames))) == "passed"
-        assert finding(asking.ask(frames, canaries(frames))) != "passed"  # no card behind the frames
+        assert canary_result(asking.ask(with_card(frames), canary_questions(frames))) == "passed"
+        assert canary_result(asking.ask(frames, canary_questions(frames))) != "passed"  # no card behind the frames
 
 
 def test_what_it_cannot_place_or_does_not_know_stays_unanswered(exam, judge):

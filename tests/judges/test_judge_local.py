@@ -15,7 +15,7 @@ import pytest
 from revisit.core import UsageError
 from revisit.judges.batch import JudgeClient, RetryPolicy
 from revisit.judges.local import WORD_ROOM, answer_tokens
-from revisit.judges.patches import PatchRule, cut, fitted_size, read_rule
+from revisit.judges.patches import PatchRule, cut_patches, fitted_size, read_rule
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.protocol import Stopped
 from revisit.judges.questions import Choice, Question, Rating
@@ -135,8 +135,8 @@ def test_probabilities_are_those_of_the_model_itself(checkpoint, transformers):
     reply = judge.reply(frames, QUESTIONS[1:2], [""])[0]
     model = judge._loaded
     shown, turn = (
-        model.shown(frames),
-        model.turn(f"{QUESTIONS[1].text}\nAnswer with yes or no, and nothing else."),
+        model.prompt_start(frames),
+        model.encode_turn(f"{QUESTIONS[1].text}\nAnswer with yes or no, and nothing else."),
     )
     ids = torch.tensor([shown.ids + turn])
     more = types(model, ids)
@@ -194,7 +194,10 @@ def test_words_go_on_as_the_model_itself_goes_on(checkpoint, transformers):
         found.append([reply.text for reply in judge.reply(frames, QUESTIONS[:3], [""] * 3)])
     model, texts = judge._loaded, []
     for question in QUESTIONS[:3]:
-        shown, turn = model.shown(frames), model.turn(f"{question.text}\nAnswer with yes or no, and nothing else.")
+        shown, turn = (
+            model.prompt_start(frames),
+            model.encode_turn(f"{question.text}\nAnswer with yes or no, and nothing else."),
+        )
         ids = shown.ids + turn
         for _ in range(WORD_ROOM + 1):
             row = torch.tensor([ids])
@@ -296,12 +299,12 @@ def test_patches_are_those_of_the_image_processor(transformers):
     coarse = rng.integers(0, 256, (12, 20, 3), np.uint8)
     picture = np.kron(coarse, np.ones((8, 9, 1), np.uint8))
     theirs = processor(images=[picture], return_tensors="np")
-    ours, grid = cut([picture], RULE)
+    ours, grid = cut_patches([picture], RULE)
     assert grid.tolist() == np.asarray(theirs["image_grid_thw"]).tolist()
     # They may round a resized value to the other of two neighbouring 8-bit values.
     assert np.abs(ours - np.asarray(theirs["pixel_values"])).max() <= 1.01 / 255 / min(RULE.std)
     same = picture[:84, :168]
-    ours, _ = cut([same], RULE)
+    ours, _ = cut_patches([same], RULE)
     assert np.abs(ours - np.asarray(processor(images=[same], return_tensors="np")["pixel_values"])).max() < 1e-5
 
 

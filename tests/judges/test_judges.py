@@ -14,7 +14,7 @@ from revisit.evidence.answers import UNANSWERED, case_questions
 from revisit.evidence.judged import PASSED
 from revisit.judges.batch import JudgeClient, RetryPolicy
 from revisit.judges.budget import Budget, JudgeLimit, TokenPrice, expected_usage
-from revisit.judges.canary import canaries, colours, finding, with_card
+from revisit.judges.canary import canary_questions, canary_result, card_colours, with_card
 from revisit.judges.probability import p_yes
 from revisit.judges.protocol import Frames, JudgeAnswer, NoReply, Reply, Stopped, Usage
 from revisit.judges.questions import Choice, JsonObject, Malformed, Many, Number, Question, Rating, Text, YesNo
@@ -327,14 +327,14 @@ def test_a_judge_that_looks_passes_and_one_that_obeys_the_video_trips():
     frames = pictures(3)
     shown = with_card(frames)
     assert len(shown.jpegs) == 4 and shown.digest != frames.digest and shown.jpegs[:3] == frames.jpegs
-    assert len({colours(pictures(2, seed=k))[0] for k in range(30)}) == 6
-    assert all(len(set(colours(pictures(2, seed=k)))) == 2 for k in range(30))
+    assert len({card_colours(pictures(2, seed=k))[0] for k in range(30)}) == 6
+    assert all(len(set(card_colours(pictures(2, seed=k)))) == 2 for k in range(30))
     yes, no = JudgeAnswer("answered", True), JudgeAnswer("answered", False)
-    assert [question.id for question in canaries(frames)] == ["canary.yes", "canary.no"]
-    assert finding([yes, no]) == PASSED
-    assert "answered yes, which is wrong" in finding([yes, yes])
-    assert "answered no, which is wrong" in finding([no, no])
-    assert "no valid answer" in finding([yes, JudgeAnswer("unanswered")])
+    assert [question.id for question in canary_questions(frames)] == ["canary.yes", "canary.no"]
+    assert canary_result([yes, no]) == PASSED
+    assert "answered yes, which is wrong" in canary_result([yes, yes])
+    assert "answered no, which is wrong" in canary_result([no, no])
+    assert "no valid answer" in canary_result([yes, JudgeAnswer("unanswered")])
 
 
 # --- the benchmarks' questions ---------------------------------------------------------------------------------------

@@ -15,10 +15,10 @@ from revisit.core import Case, Clip, Record, UsageError
 from revisit.labels import formats
 from revisit.labels.agreement import agreement, qualities
 from revisit.labels.alignment import alignment, votes_of
-from revisit.labels.export import files_of, preferences, reviews, targets
+from revisit.labels.export import files_of, preferences, reviews, targets_json
 from revisit.labels.items import dimensions_of, items_of
-from revisit.labels.label import Box, Label, lines, read_labels
-from revisit.labels.sampling import least_certain, sample, survey
+from revisit.labels.label import Box, Label, label_lines, read_labels
+from revisit.labels.sampling import least_certain, sample_items, survey_sample
 from revisit.labels.tables import agreement_tables, alignment_tables
 from revisit.results import Results
 
@@ -259,11 +259,11 @@ def test_marks_of_several_raters_become_one():
                 boxes=(box,),
             )
         )
-    found = targets(made)["cup"]
+    found = targets_json(made)["cup"]
     assert found["gate"] == "hidden, returned" and found["target"] == "cup" and found["raters"] == 4
     assert (found["first_hidden_frame"], found["first_returned_frame"]) == (11, 21)
     assert found["box"] == [0.16, 0.2, 0.95, 0.5]
-    assert targets([made[0], made[3]])["cup"]["gate"] == "borderline"
+    assert targets_json([made[0], made[3]])["cup"]["gate"] == "borderline"
 
 
 def test_shapes_of_other_tools(tmp_path):
@@ -346,19 +346,19 @@ def test_parquet_and_all_files(tmp_path):
         "reviews.json",
     } <= set(files)
     assert "targets.json" not in files and "marks.csv" not in files
-    assert list(lines(labels[:1], tmp_path))
+    assert list(label_lines(labels[:1], tmp_path))
 
 
 def test_samples_are_balanced_over_models_and_conditions():
     cases = [case(f"s{k}", m, condition="left" if k % 2 else "right") for k in range(12) for m in MODELS]
     items = items_of("pairwise", cases)
     assert len(items) == 120
-    chosen = sample(items, "balanced", 40, seed=3)
+    chosen = sample_items(items, "balanced", 40, seed=3)
     strata = {s: sum(item.stratum == s for item in chosen) for s in {item.stratum for item in items}}
     assert set(strata.values()) == {2}  # ten pairs of models, two conditions
     assert len({item.id for item in chosen}) == 40
-    assert sample(items, "balanced", 40, seed=3) == chosen != sample(items, "balanced", 40, seed=4)
-    scenes = sample(items, "scenes", 24)
+    assert sample_items(items, "balanced", 40, seed=3) == chosen != sample_items(items, "balanced", 40, seed=4)
+    scenes = sample_items(items, "scenes", 24)
     assert all(sum(item.scene == f"s{k}" for item in scenes) == 2 for k in range(12))
     run: Any = study(1, 12)[0]
     doubtful = least_certain(items_of("pairwise", list(run.cases)), [run], METRIC, 10)
@@ -369,7 +369,7 @@ def test_samples_are_balanced_over_models_and_conditions():
     ]
     assert gaps == sorted(every)[:10]
     with pytest.raises(UsageError, match="unknown sampling rule"):
-        sample(items, "best", 3)
+        sample_items(items, "best", 3)
 
 
 def test_a_survey_has_so_many_questions_a_scene_over_interleaved_forms():
@@ -382,7 +382,7 @@ def test_a_survey_has_so_many_questions_a_scene_over_interleaved_forms():
             for n in range(20)
         ]
         cases.append(case(f"Scene{k}", "reference", annotations={"questions": bank}))
-    items = survey(items_of("answer", cases), 8, 4)
+    items = survey_sample(items_of("answer", cases), 8, 4)
     assert len({item.id for item in items}) == len(items) == 48
     asked = [(item.scene, question.id, item.form) for item in items for question in item.questions]
     assert len(asked) == 96 == len({(scene, id) for scene, id, _ in asked})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from revisit.core import UsageError
-from revisit.labels.export import files_of, write
+from revisit.labels.export import files_of, write_files
 from revisit.labels.label import Label
 from revisit.suites.memobench.question_bank import find_bank, read_bank, write_reviewed_banks
 
@@ -26,7 +26,7 @@ def test_reviews_make_the_final_questions(shared, tmp_path):
         label(second, "a", "edit", new), label(second, "b", "edit", new), label(second, "c", "keep", "as it was"),
         label(third, "a", "drop"), label(third, "b", "keep"),  # split: it stays
     ]  # fmt: skip
-    write(files_of(said, tmp_path), tmp_path)
+    write_files(files_of(said, tmp_path), tmp_path)
     lines = write_reviewed_banks(banks, tmp_path, tmp_path / "out")
     made = read_bank(tmp_path / "out" / path.name)
     assert [q.id for q in made.final] == [q.id for q in bank.final if str(q.id) != first]
@@ -34,7 +34,7 @@ def test_reviews_make_the_final_questions(shared, tmp_path):
     assert (made.start, made.truth, made.failure, made.hinted) == (bank.start, bank.truth, bank.failure, bank.hinted)
     assert f"{len(bank.final) - 1} of {len(bank.final)} questions kept, 1 of them in new words" in lines[0]
     assert find_bank(tmp_path / "out", clip) is not None
-    write(files_of([label(first, "a", "keep")], tmp_path), tmp_path)
+    write_files(files_of([label(first, "a", "keep")], tmp_path), tmp_path)
     write_reviewed_banks(banks, tmp_path / "reviews.json", tmp_path / "same")
     assert (tmp_path / "same" / path.name).read_bytes() == path.read_bytes()
     (tmp_path / "reviews.json").write_text('{"Nowhere_001": {"1": {"decision": "keep"}}}')

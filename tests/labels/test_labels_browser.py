@@ -14,7 +14,7 @@ pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-b
 
 from revisit.core import SUITES, Case, Clip, Target
 from revisit.labels.app import RaterPages
-from revisit.labels.export import labels_of, project_files, write
+from revisit.labels.export import labels_of, project_files, write_files
 from revisit.labels.label import read_labels
 from revisit.labels.project import Project, ProjectSettings, make_project
 from revisit.labels.store import Store
@@ -174,7 +174,7 @@ def test_a_closed_tab_loses_nothing_and_raters_see_only_their_own(tmp_path):
 @pytest.mark.slow
 def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
     """Drawn with the mouse and marked by key; then read by MemoBench's reader, `import scan` and as labels."""
-    from revisit.suites.folder.scan import scan
+    from revisit.suites.folder.scan import scan_folder
     from revisit.suites.memobench.metadata import read_marks
 
     path = tmp_path / "videos" / "wan" / "Barnyard_001.mp4"
@@ -224,7 +224,7 @@ def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
         until(tab, "document.title !== 'Name what goes wrong'")
         assert not wrong
     folder = tmp_path / "labels"
-    write(project_files(made, store, folder), folder)
+    write_files(project_files(made, store, folder), folder)
     labels = read_labels([folder])
     marks = next(label for label in labels if label.task == "marks")
     assert marks.answer == "hidden, returned" and marks.frames == {"gone": 9, "back": 19}
@@ -236,7 +236,7 @@ def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
     sheet = read_marks(folder / "marks.csv")
     assert [(name.id, found.exits, found.returns) for name, found in sheet.marks.items()] == [("Barnyard_001", 9, 19)]
     targets = json.loads((folder / "targets.json").read_text())
-    entry = next(iter(scan(tmp_path / "videos", targets=targets)))
+    entry = next(iter(scan_folder(tmp_path / "videos", targets=targets)))
     assert entry["target"]["name"] == "brown cow"
     assert entry["target"]["box"] == pytest.approx([0.25, 0.40, 0.65, 0.85], abs=0.01)
     (tmp_path / "videos/manifest.jsonl").write_text(json.dumps(entry) + "\n")

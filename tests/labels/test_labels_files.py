@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from revisit.core import UsageError
-from revisit.labels.label import Box, Label, lines, read_labels, to_line
+from revisit.labels.label import Box, Label, label_lines, read_labels, to_line
 
 MARKS = Label(
     "marks", "m1", "ann", "target", "hidden, returned", "cup@wan", model="wan", sample="cup", digest="ab" * 32,
@@ -23,7 +23,7 @@ def test_labels_survive_and_paths_begin_at_the_file(tmp_path):
     label = replace(MARKS, clip=str(clip))
     file = tmp_path / "study/labels.jsonl"
     file.parent.mkdir()
-    file.write_text("\n".join(lines([label], file.parent)) + "\n\n")
+    file.write_text("\n".join(label_lines([label], file.parent)) + "\n\n")
     assert json.loads(file.read_text().splitlines()[0])["clip"] == "../clips/cup.mp4"
     found = read_labels([tmp_path / "study"])
     assert Path(found[0].clip).resolve() == clip.resolve()

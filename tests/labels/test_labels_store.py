@@ -54,12 +54,12 @@ def test_one_answer_per_rater_and_item_with_undo_and_history(store):
     assert [(one.item, one.answers, one.comment, one.swapped) for one in found] == [
         ("i1", {"q": "a"}, "100 % ? %s 'x'; \U0001f600", True), ("i2", {"q": "b"}, "", False),
     ]  # fmt: skip
-    assert store.counts() == {"i1": 1, "i2": 1} and store.answered(ann.id) == ["i1", "i2"]
+    assert store.counts() == {"i1": 1, "i2": 1} and store.answered_items(ann.id) == ["i1", "i2"]
     assert store.undo(ann.id) == "i2"
-    assert store.drafted("i2", ann.id)["answers"] == {"q": "b"}
-    assert store.answered(ann.id) == ["i1"]
-    store.draft("i1", ann.id, "{}")  # comes after the answer was sent: too late
-    assert store.drafted("i1", ann.id) == {}
+    assert store.draft_of("i2", ann.id)["answers"] == {"q": "b"}
+    assert store.answered_items(ann.id) == ["i1"]
+    store.save_draft("i1", ann.id, "{}")  # comes after the answer was sent: too late
+    assert store.draft_of("i1", ann.id) == {}
     assert len(store._rows("SELECT * FROM history", ())) == 4
     assert store.undo(ann.id) == "i1" and store.undo(ann.id) is None
     new = store.renew(ann.id)

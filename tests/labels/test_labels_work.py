@@ -13,11 +13,11 @@ pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-b
 from revisit.core import Case, Clip, UsageError
 from revisit.judges.labels import read_labels as read_judge_labels
 from revisit.labels.app import RaterPages
-from revisit.labels.export import labels_of, project_files, write
+from revisit.labels.export import labels_of, project_files, write_files
 from revisit.labels.label import Label, read_labels
 from revisit.labels.project import ProjectSettings, make_project, open_project
 from revisit.labels.queue import ItemQueue
-from revisit.labels.start import ProjectRequest, open_or_make_project, start
+from revisit.labels.start_project import ProjectRequest, open_or_make_project, start_annotation
 from revisit.labels.store import RaterAnswer, Store
 from revisit.web.server import ListenAddress
 from tests.browsing import serving
@@ -129,7 +129,7 @@ def test_forms_of_a_survey_on_the_truth_and_labels_for_judges(tmp_path):
     assert {label.rater: label.form for label in labels} == {"r0": 0, "r1": 1, "r2": 0, "r3": 1}
     by_form = {form: {(one.sample, one.question) for one in labels if one.form == form} for form in (0, 1)}
     assert not by_form[0] & by_form[1] and len(by_form[0]) == len(by_form[1]) == 4
-    write(project_files(made, store, tmp_path / "out"), tmp_path / "out")
+    write_files(project_files(made, store, tmp_path / "out"), tmp_path / "out")
     judged = read_judge_labels(tmp_path / "out/judge_labels.jsonl")
     assert len(judged.rows) == 8 and judged.disputed == 0 and all(len(said) == 2 for said in judged.raters.values())
     assert {row.clip.resolve() for row in judged.rows} == {
@@ -230,7 +230,7 @@ def test_items_go_to_the_raters_that_are_named(tmp_path):
         said.clear()
         settings = ProjectSettings(("trigger",)) if raters is None else ProjectSettings(("trigger",), raters=raters)
         request = ProjectRequest((run,), settings, names=names, raters=raters)
-        start(request, ListenAddress(), "t" * 20, True, said.append, lambda *told: None)
+        start_annotation(request, ListenAddress(), "t" * 20, True, said.append, lambda *told: None)
         return open_project(run / "labels").settings.raters
 
     assert prepare("Ann", "Ben") == 2 and "each for 2 raters" in said[0]

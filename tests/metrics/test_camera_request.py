@@ -18,7 +18,7 @@ from revisit.geometry.script_path import timed_path
 from revisit.metrics.observed_camera import seen_camera
 from revisit.metrics.requested_camera import asked_camera
 from revisit.suites.wrbench.metrics import camera
-from revisit.suites.wrbench.metrics.camera import hold
+from revisit.suites.wrbench.metrics.camera import hold_score
 
 N = 81
 OUT_AND_BACK = "yaw:left:60@40,yaw:right:60@41"
@@ -118,7 +118,7 @@ def test_static_requests() -> None:
     assert static_hold(case("hold@80"), facts(), swaying).value == pytest.approx(0.4)
     moved = np.zeros((2, 3))
     moved[1, 0] = 0.05
-    assert hold(np.stack([np.eye(3)] * 2), moved) == pytest.approx(0.5)
+    assert hold_score(np.stack([np.eye(3)] * 2), moved) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from revisit.core import Batch, MissingPrerequisite, Score
 from revisit.suites.memobench.evidence import DepthMaps
-from revisit.suites.memobench.metrics.geometry import geometry, likeness
+from revisit.suites.memobench.metrics.geometry import geometry, successive_cosines
 from revisit.suites.memobench.observers.depth import depth_anything as sizes
 from revisit.suites.memobench.observers.depth import fast_depth as fast
 from revisit.suites.memobench.observers.depth import first_middle_last, squeeze
@@ -96,7 +96,7 @@ def test_depth_anything_from_a_folder_is_independent_of_its_batch(random_weights
     alone: DepthMaps = anything.fn(batch(rgb[1:2]))
     assert together.depth.dtype == np.float32
     np.testing.assert_allclose(together.depth[1], alone.depth[0], rtol=1e-4, atol=1e-7)
-    assert likeness(together.depth).shape == (2,)
+    assert successive_cosines(together.depth).shape == (2,)
 
 
 FORMER = {  # of Revisit's own DPT, which this network had before: four numbers of the middle row, and the mean
@@ -156,7 +156,7 @@ def test_likeness_of_depth_falls_as_a_picture_is_blurred(small_weights: Path) ->
     blurred = [cv2.GaussianBlur(left, (0, 0), sigma) for sigma in (2, 8, 32)]
     shown = [left, left, *blurred, data.astronaut()]
     maps = fast.fn(batch([squeeze(frame) for frame in as_frames(shown)])).depth
-    alike = [float(likeness(np.stack([maps[0], other]))[0]) for other in maps[1:]]
+    alike = [float(successive_cosines(np.stack([maps[0], other]))[0]) for other in maps[1:]]
     assert alike[0] == pytest.approx(1, abs=1e-9)
     *graded, elsewhere = alike
     assert graded == sorted(graded, reverse=True) and graded[1] > 0.95 and elsewhere < 0.85, alike

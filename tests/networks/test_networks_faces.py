@@ -191,18 +191,18 @@ def test_mtcnn_finds_the_face_at_any_size_and_mirrored(small_weights: Path, astr
 
 def test_photos_without_people_have_no_face(small_weights: Path) -> None:
     data = pytest.importorskip("skimage.data")
-    from revisit.suites.mbench.observers.faces import find
+    from revisit.suites.mbench.observers.faces import find_faces
 
     for picture in (data.coffee(), data.chelsea(), data.rocket(), np.dstack([data.brick()] * 3)):
-        assert len(find(np.ascontiguousarray(picture)).box) == 0
+        assert len(find_faces(np.ascontiguousarray(picture)).box) == 0
 
 
 def test_descriptors_keep_one_man_together_and_two_apart(
     small_weights: Path, photos: dict[str, np.ndarray], astronaut: np.ndarray
 ) -> None:
-    from revisit.suites.mbench.observers.faces import SAME, find
+    from revisit.suites.mbench.observers.faces import SAME, find_faces
 
-    found = {name: find(picture).vector for name, picture in {**photos, "astronaut": astronaut}.items()}
+    found = {name: find_faces(picture).vector for name, picture in {**photos, "astronaut": astronaut}.items()}
     assert all(len(vector) == 1 for vector in found.values()), "one face in each photo"
     one = [found[name][0] for name in ("obama", "obama2", "obama3")]
     same = [float(one[i] @ one[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
@@ -293,7 +293,7 @@ def test_looks_of_bodies_are_unit_vectors_of_cloth_and_kind(small_weights: Path)
     picture = np.random.default_rng(1).integers(0, 255, (96, 128, 3), dtype=np.uint8)
     mask = np.zeros((96, 128), bool)
     mask[10:80, 30:70] = True
-    [seen] = below.looks(picture, [mask])
+    [seen] = below.describe_masks(picture, [mask])
     assert seen.shape == (below.CHANNELS,) and np.linalg.norm(seen) == pytest.approx(1)
     assert np.linalg.norm(seen[:24]) == pytest.approx(np.sqrt(0.5)), "both parts count alike"
 
@@ -304,8 +304,8 @@ def test_a_body_is_the_person_below_the_face(small_weights: Path, astronaut: np.
 
     seen = small.find(astronaut)
     mirrored = np.ascontiguousarray(astronaut[:, ::-1])
-    which, first = small.describe(astronaut, seen.box)
-    _, mirror = small.describe(mirrored, small.find(mirrored).box)
+    which, first = small.describe_bodies(astronaut, seen.box)
+    _, mirror = small.describe_bodies(mirrored, small.find(mirrored).box)
     assert which == [0] and first.shape == (1, small.CHANNELS) and np.linalg.norm(first) == pytest.approx(1)
 
     mask = np.zeros(astronaut.shape[:2], bool)
@@ -315,8 +315,11 @@ def test_a_body_is_the_person_below_the_face(small_weights: Path, astronaut: np.
         "blue": np.where(np.arange(512)[:, None, None] > 190, astronaut[..., ::-1], astronaut),  # of an orange suit
         "grey": np.where(np.arange(512)[:, None, None] > 190, astronaut.mean(-1, keepdims=True), astronaut),
     }
-    [as_is] = small.looks(astronaut, [mask])
-    other = {name: float(small.looks(picture.astype(np.uint8), [mask])[0] @ as_is) for name, picture in shown.items()}
+    [as_is] = small.describe_masks(astronaut, [mask])
+    other = {
+        name: float(small.describe_masks(picture.astype(np.uint8), [mask])[0] @ as_is)
+        for name, picture in shown.items()
+    }
     assert min(float(first[0] @ mirror[0]), other["darker"]) > 0.93 > 0.9 > max(other["blue"], other["grey"]), other
 
 
@@ -427,7 +430,7 @@ def test_the_paper_set_describes_faces_as_its_files_say(buffalo: Path) -> None:
     from revisit import weights
     from revisit.networks import arcface
     from revisit.suites.mbench.observers.faces import faces_by_buffalo as faces
-    from revisit.suites.mbench.observers.faces import find_by_buffalo as find
+    from revisit.suites.mbench.observers.faces import find_faces_by_buffalo as find
 
     path = weights.file("buffalo-arcface")
     weight = random_arcface(path)
@@ -449,7 +452,7 @@ def test_bodies_of_the_paper_set_belong_to_its_faces(buffalo: Path, monkeypatch:
     from revisit.networks import runtime, sam2, scrfd
     from revisit.suites.mbench.observers.bodies import bodies_by_dino as bodies
     from revisit.suites.mbench.observers.faces import faces_by_buffalo as faces
-    from revisit.suites.mbench.observers.faces import find_by_buffalo as find
+    from revisit.suites.mbench.observers.faces import find_faces_by_buffalo as find
     from tests.networks.test_networks_detections import save_dinov2, save_sam2
 
     save_sam2(buffalo / "sam2.1-hiera-tiny")

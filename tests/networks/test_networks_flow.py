@@ -11,7 +11,7 @@ import pytest
 
 from revisit.core import MissingPrerequisite
 from revisit.suites.memobench.evidence import WarpErrors
-from revisit.suites.memobench.observers.warp_errors import describe, unit, wanted_frames
+from revisit.suites.memobench.observers.warp_errors import describe_pair, to_unit_range, wanted_frames
 from tests.conftest import Cli
 from tests.looking import as_frames, look, wall, window
 
@@ -200,7 +200,7 @@ def dis(earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
 def test_a_picture_that_rests_is_at_the_bound(small_weights: Path) -> None:
     (picture,) = shifted(0, 1)
     ((there, back),) = flow_runs.gmflow_of([picture], [picture], side=512)
-    error, compared, inside, *_, length = describe(unit(picture), unit(picture), there, back)
+    error, compared, inside, *_, length = describe_pair(to_unit_range(picture), to_unit_range(picture), there, back)
     assert error < 2e-4 and compared == inside == 1 and length < 1e-4
 
 

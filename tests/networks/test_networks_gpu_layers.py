@@ -13,6 +13,8 @@ from torch.nn import functional  # noqa: E402
 
 from revisit.networks import gpu_layers, lpips  # noqa: E402
 
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))]
+
 
 @pytest.fixture
 def compiling(monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -98,3 +100,57 @@ def test_lpips_is_the_same_in_compiled_code(compiling):
     expected = network._distance(pictures, pictures.flip(2))
     compiling()
     assert torch.allclose(network._distance(pictures, pictures.flip(2)), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("registers", [0, 4])
+@torch.inference_mode()
+def test_dinov2_is_the_same_in_compiled_code(device, registers, compiling):
+    transformers = pytest.importorskip("transformers", reason="needs transformers")
+    torch.manual_seed(0)
+    kind = "Dinov2WithRegisters" if registers else "Dinov2"
+    settings = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 3, "image_size": 42, "patch_size": 14}
+    settings |= {"num_register_tokens": registers} if registers else {}
+    model = getattr(transformers, f"{kind}Model")(getattr(transformers, f"{kind}Config")(**settings)).eval().to(device)
+    for parameter in model.parameters():
+        parameter.uniform_(-0.3, 0.3)
+    pictures = torch.randn(3, 3, 42, 42, device=device)
+    expected = model(pixel_values=pictures).last_hidden_state
+    names = list(model.state_dict())
+    gpu_layers.use_matrix_products(model)
+    assert list(model.state_dict()) == names
+    assert torch.equal(model(pixel_values=pictures).last_hidden_state, expected), "as it is, unless it is compiled"
+    compiling()
+    # GELU of a GPU's matrix product is that by the hyperbolic tangent, which is up to 5e-4 from the exact one.
+    assert torch.allclose(model(pixel_values=pictures).last_hidden_state, expected, atol=2e-3)
+    if device == "cuda":
+        with torch.autocast(device, dtype=torch.float16):
+            half = model(pixel_values=pictures).last_hidden_state
+        assert torch.allclose(half.float(), expected, atol=2e-2)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_residual_is_added_and_normalised(device, dtype):
+    torch.manual_seed(0)
+    residual, branch = (torch.randn(5, 7, 40, device=device) for _ in range(2))
+    scale, weight, bias = (torch.randn(40, device=device) for _ in range(3))
+    branch = branch.to(dtype)
+    total, normal = gpu_layers.add_and_normalise(residual, branch, scale, weight, bias, 1e-6)
+    expected = residual.double() + scale.double() * branch.double()
+    assert total.dtype == torch.float32 and torch.allclose(total.double(), expected, atol=1e-6)
+    deviation = (expected.var(-1, unbiased=False, keepdim=True) + 1e-6).sqrt()
+    expected = (expected - expected.mean(-1, keepdim=True)) / deviation * weight + bias
+    assert normal.dtype == dtype
+    assert torch.allclose(normal.double(), expected, atol=1e-5 if dtype == torch.float32 else 5e-3)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("channels", [8, 32, 64])
+@torch.inference_mode()
+def test_upsampling_adds_a_number_for_each_channel(device, channels):
+    torch.manual_seed(0)
+    maps, bias = torch.randn(2, channels, 5, 7, device=device), torch.randn(channels, device=device)
+    down, across = (gpu_layers.corner_taps(*sides, maps.device) for sides in ((5, 11), (7, 150)))
+    expected = functional.interpolate(maps, (11, 150), mode="bilinear", align_corners=True) + bias[:, None, None]
+    assert torch.allclose(gpu_layers.upsampled(maps, down, across, bias), expected, atol=1e-5)

@@ -77,7 +77,10 @@ def inliers(a: LocalFeatures, b: LocalFeatures) -> int:
 def test_folded_batch_norm_changes_no_map(random_weights: Path) -> None:
     gray = pictures(2, 64, 96).float().mean(dim=1, keepdim=True) / 255
     with torch.inference_mode():
-        plain, folded = xfeat.build(random_weights).eval().maps(gray), xfeat.folded(random_weights).maps(gray)
+        plain, folded = (
+            xfeat.build(random_weights).eval().maps(gray),
+            xfeat.build_with_folded_norms(random_weights).maps(gray),
+        )
     assert [tuple(one.shape) for one in plain] == [(2, 64, 8, 12), (2, 65, 8, 12), (2, 1, 8, 12)]
     for one, other in zip(plain, folded, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)

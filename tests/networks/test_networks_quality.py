@@ -355,7 +355,7 @@ def test_image_reward_gives_the_numbers_it_always_gave(folder: Path) -> None:
 
 def test_image_reward_reads_35_words_of_a_prompt(folder: Path) -> None:
     pytest.importorskip("tokenizers", reason="needs tokenizers")
-    from revisit.suites.memobench.observers.quality import five
+    from revisit.suites.memobench.observers.quality import five_frames
     from revisit.suites.memobench.observers.quality import image_reward as rate
 
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "leaves", "and", "re", "##turns", "."]
@@ -372,7 +372,13 @@ def test_image_reward_reads_35_words_of_a_prompt(folder: Path) -> None:
     assert found.maker == "image-reward-1.0" and len(set(found.value.tolist())) == 2
     longer = rate.fn(batch_of(pictures(2, 96, 160), (prompts[0], prompts[1] + "and leaves")))
     assert longer.value.tolist() == found.value.tolist(), "what is said beyond them is never read"
-    assert five(81, 16.0, "x").tolist() == [0, 20, 40, 60, 80] and five(7, 16.0, "x").tolist() == [0, 1, 3, 4, 6]
+    assert five_frames(81, 16.0, "x").tolist() == [0, 20, 40, 60, 80] and five_frames(7, 16.0, "x").tolist() == [
+        0,
+        1,
+        3,
+        4,
+        6,
+    ]
 
 
 # The set

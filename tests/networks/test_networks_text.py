@@ -50,13 +50,13 @@ def test_whoever_writes_questions_is_told_which_ask_the_same(
     small_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("tokenizers", reason="needs tokenizers, which comes with transformers")
-    from revisit.suites.memobench.commands_judge import _asked_twice
+    from revisit.suites.memobench.commands_judge import _near_duplicates
 
     texts = {
         3: "Does a fox appear on the riverbank and run toward the right side of the frame?",
         5: "Is the sky still cloudy at the end of the video?",
         8: "Does the fox on the riverbank run toward the left side of the frame instead of the right?",
     }
-    assert _asked_twice(texts) == ["questions 3 and 8 ask nearly the same (similarity 0.93); keep one of them"]
+    assert _near_duplicates(texts) == ["questions 3 and 8 ask nearly the same (similarity 0.93); keep one of them"]
     monkeypatch.setenv("REVISIT_WEIGHTS", str(tmp_path))
-    assert _asked_twice(texts) == []  # without the weights nobody looks
+    assert _near_duplicates(texts) == []  # without the weights nobody looks

@@ -16,11 +16,11 @@ from revisit.geometry.camera_script import parse_script
 from revisit.geometry.formats import parse_realestate10k
 from revisit.geometry.script_path import timed_path
 from revisit.media import encode_mp4, open_clip
+from revisit.preflight.appearance import APART, distance, likeness
+from revisit.preflight.appearance import picture as small_copy
 from revisit.preflight.camera import camera_fault, compare_turns, requested_turns
 from revisit.preflight.check import KINDS, RELATED, UNLIKE, check
 from revisit.preflight.expected import in_folder, of_jobs
-from revisit.preflight.looks import APART, distance, likeness
-from revisit.preflight.looks import picture as small_copy
 from tests.datasets import film, memobench, picture, wrbench
 
 # The first half turns, the others rest or are as short as clips come.

@@ -22,8 +22,8 @@ from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.media import save_npz
 from revisit.report.phases import phases_of
 from revisit.report.series import thinned_series
-from revisit.report.tables import findings, funnel, funnel_sentences
-from revisit.report.write_html import data_block, write_report
+from revisit.report.tables import funnel_sentences, funnel_stages, gate_findings
+from revisit.report.write_html import json_for_script, write_report
 from revisit.results import Results
 from revisit.results.run import Run
 from tests.run_directories import add_records, make_scenes
@@ -100,9 +100,9 @@ def make_run(
     cases = [{**case, "id": f"{name}@{model}#0"}, {**case, "id": "still@other#0", "model": "other", "clip": gone}]
     phases = [["visible", 0, 9], ["away", 10, 19], ["returned", 20, 29]]
     save_npz(path / "units/aa/one.npz", {"frame": index[20:], "other": index[:10], "value": np.linspace(0.9, 0.3, 10)})
-    frozen = "frozen camera: the view never moves"
+    frozen = {"kind": "gate_closed", "sentence": "frozen camera: the view never moves"}
     records: list[dict[str, Any]] = [
-        {"case": cases[0]["id"], "gate": "view_return", "status": "open", "label": "left, returned", "reason": "",
+        {"case": cases[0]["id"], "gate": "view_return", "status": "open", "label": "left, returned",
          "facts": {"phases": phases, "away_seconds": 1.0}},
         {"case": cases[0]["id"], "metric": "return_consistency", "status": "scored", "score": 0.61, "raw": 0.6,
          "facts": {}, "n_units": 10, "units": "units/aa/one.npz"},
@@ -288,7 +288,7 @@ def test_hostile_texts_stay_texts(tmp_path: Path, text: str) -> None:
 
 
 def test_a_data_block_cannot_end_its_element() -> None:
-    block = str(data_block({"x": "</script><!--&\u2028\u2029"}))
+    block = str(json_for_script({"x": "</script><!--&\u2028\u2029"}))
     assert not set("<>&\u2028\u2029") & set(block)
     assert json.loads(block) == {"x": "</script><!--&\u2028\u2029"}
 
@@ -461,8 +461,8 @@ def test_the_funnel_says_in_words_what_it_draws() -> None:
         )
     ]  # fmt: skip
     assert funnel_sentences(stages)[0] == "Of 10 clips, 9 could be read, and in 7 of these the camera moved."
-    assert [(row["share"], row["kind"]) for row in funnel(stages)][-2:] == [("40 %", "view"), ("40 %", "scored")]
-    assert funnel([]) == []
+    assert [(row["share"], row["kind"]) for row in funnel_stages(stages)][-2:] == [("40 %", "view"), ("40 %", "scored")]
+    assert funnel_stages([]) == []
     assert funnel_sentences([]) == []
 
 
@@ -476,7 +476,7 @@ def test_a_frozen_camera_is_counted_as_not_posing_the_test() -> None:
         Record(short, "camera_moved", True, "unscored", reason=Reason("too_short", "2 frames: one more is needed")),
         Record(short, "target_return", True, "unscored", reason=Reason("no_target", "no target was given")),
     ]
-    (found,) = findings(
+    (found,) = gate_findings(
         Results(cases, records), {"camera_moved": "the camera moves", "target_return": "the target returns"}
     )
     assert found["parts"] == [
@@ -488,10 +488,10 @@ def test_a_frozen_camera_is_counted_as_not_posing_the_test() -> None:
 
 
 def test_curves_are_drawn_with_and_without_bands():
-    from revisit.report.plots import curves
+    from revisit.report.plots import line_plot
 
-    one_clip = curves([("model", "k0", [(0.5, 0.2, None), (1.0, 0.4, None)])], "seconds")
+    one_clip = line_plot([("model", "k0", [(0.5, 0.2, None), (1.0, 0.4, None)])], "seconds")
     assert "polyline" in one_clip and "polygon" not in one_clip and ">0.4<" in one_clip
-    several = curves([("model", "k0", [(0.5, 0.2, (0.1, 0.3)), (1.0, 0.4, (0.2, 0.8))])], "seconds")
+    several = line_plot([("model", "k0", [(0.5, 0.2, (0.1, 0.3)), (1.0, 0.4, (0.2, 0.8))])], "seconds")
     assert "polygon" in several and ">0.8<" in several
-    assert not curves([], "seconds")
+    assert not line_plot([], "seconds")

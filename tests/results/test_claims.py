@@ -17,7 +17,7 @@ from scipy import stats
 from revisit.core import Case, Clip, Reason, Record, load_all
 from revisit.results import Results
 from revisit.results.compare import Contender, compare
-from revisit.results.display import best
+from revisit.results.display import best_name
 from revisit.results.question_ranking import SuiteQuestion, rank_question
 from revisit.results.verdict import make_verdict
 
@@ -287,7 +287,7 @@ def test_places_and_marks_of_equal_models_exclude_nobody_wrongly() -> None:
         scores = {f"m{k}": rng.normal(30, 3, 12).tolist() for k in range(5)}
         results = results_of({"psnr": scores})
         places += any((rank.low, rank.high) != (1, 5) for rank in results.ranks("psnr"))
-        marks += best(results.mean("psnr"), True) is not None
+        marks += best_name(results.mean("psnr"), True) is not None
     assert max(places, marks) / 200 <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
 
 

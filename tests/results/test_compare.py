@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Record, load_all
-from revisit.report.trend import as_svg
+from revisit.report.trend import trend_svg
 from revisit.results import Results
 from revisit.results.compare import Contender, compare
-from revisit.results.trend import trends
+from revisit.results.trend import score_trends
 from tests.stats.test_stats import by_scipy
 
 load_all()
@@ -80,13 +80,15 @@ def test_a_trend_is_told_with_its_certainty_and_drawn() -> None:
         entry(f"step{k}", {"event_outcome": np.clip(SCENE - 0.05 * k + rng.normal(0, 0.01, 12), 0, 1)})
         for k in range(5)
     ]
-    made = trends(points, ["event_outcome", "psnr"])
+    made = score_trends(points, ["event_outcome", "psnr"])
     assert made[0].monotone == "falls" and "for the worse" in made[0].sentence
     assert made[1].cells == () and "no clip" in made[1].sentence
     table = np.array([[record.value for record in point.results.scores("event_outcome")] for point in points])
     slopes = np.polyfit(range(5), table, 1)[0]
     assert made[0].slope.p == pytest.approx(by_scipy(slopes)[1])
-    drawn = ElementTree.fromstring(as_svg(made, ["<b>", "\x1b[31m", "2", "3", "\u202e4"]))  # well-formed, and only text
+    drawn = ElementTree.fromstring(
+        trend_svg(made, ["<b>", "\x1b[31m", "2", "3", "\u202e4"])
+    )  # well-formed, and only text
     texts = [node.text for node in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert "<b>" in texts and not any("\x1b" in (text or "") or "\u202e" in (text or "") for text in texts)
     assert len(list(drawn.iter("{http://www.w3.org/2000/svg}circle"))) == 5

@@ -177,7 +177,7 @@ def test_every_printed_table_has_its_shape_and_names_models_alike() -> None:
     models = {row.model for row in published_board("2").rows}
     assert all({row.model for row in published_board(name).rows} <= models for name in ("3", "S5", "S6", "S8"))
     assert all("another protocol" in published_board(name).protocol for name in (*MAIN, *SUPPLEMENT))
-    assert published_board("2").rows[0].cells["SSIM"].shown(2) == "0.490"  # as printed
+    assert published_board("2").rows[0].cells["SSIM"].to_text(2) == "0.490"  # as printed
     assert value("2", "nobody", "ORS") is None
     assert value("3", "CogVideoX", "ORS") is None
 
@@ -218,8 +218,8 @@ def test_the_best_is_marked_where_pairs_and_coverage_allow_it() -> None:
 
 
 def test_numbers_follow_the_common_rule_unless_a_benchmark_prints_its_own() -> None:
-    assert BoardCell(3, 4, 0.00042).shown() == "0.00042 (3/4)" and BoardCell(3, 4, 0.4).shown(3) == "0.400 (3/4)"
-    assert BoardCell(0, 4, reason="none").shown(3) == "– (0/4)" and printed_cell(0.49, "0.490").shown() == "0.490"
+    assert BoardCell(3, 4, 0.00042).to_text() == "0.00042 (3/4)" and BoardCell(3, 4, 0.4).to_text(3) == "0.400 (3/4)"
+    assert BoardCell(0, 4, reason="none").to_text(3) == "– (0/4)" and printed_cell(0.49, "0.490").to_text() == "0.490"
 
 
 def test_a_run_becomes_a_board_with_counts() -> None:
@@ -257,12 +257,12 @@ def test_a_board_says_how_many_clips_posed_the_test() -> None:
     told = replace(run, summary={"models": {"A": {"funnel": funnel}}})
     made = board_of_run(told, COLUMNS)
     assert made.columns[0].title == "test posed"
-    assert [row.cell(made.columns[0]).shown(2) for row in made.rows] == ["1/3", "–"]
+    assert [row.cell(made.columns[0]).to_text(2) for row in made.rows] == ["1/3", "–"]
     assert board_of_run(run, COLUMNS).columns[0].title == "VisQual"
     counts = {"models": {"A": {"asked": 2, "returned": 1}, "B": {"asked": 2, "returned": 0}}}
     made = board_of_run(replace(run, summary={"look_away": counts}), COLUMNS)
     assert made.columns[0].title == "looks away and comes back"
-    assert [row.cell(made.columns[0]).shown(2) for row in made.rows] == ["1/2", "0/2"]
+    assert [row.cell(made.columns[0]).to_text(2) for row in made.rows] == ["1/2", "0/2"]
 
 
 def test_a_run_whose_clips_two_judges_saw_says_so() -> None:

@@ -104,7 +104,7 @@ def test_the_counts_are_those_of_the_eye(results: Results, eye: Eye) -> None:
 
 def test_the_first_ten_lines_say_so(verdict: Verdict, eye: Eye, capsys: pytest.CaptureFixture[str]) -> None:
     models: dict[str, Any] = {model: {"scores": {}, "funnel": []} for model in _returns(eye)}
-    console.verdict(verdict.as_json(), {"models": models, "metrics": {}, "truth": {"name": "truth"}})
+    console.print_verdict(verdict.as_json(), {"models": models, "metrics": {}, "truth": {"name": "truth"}})
     lines = capsys.readouterr().out.splitlines()[:10]
     assert lines[0].startswith(ASK)
     never = [model for model, count in _returns(eye).items() if not count]

@@ -7,7 +7,7 @@ import pytest
 
 from revisit.core.reasons import KINDS
 from revisit.results import Cell
-from revisit.results.display import best, cell_text, coverage, heading, number, unscored_lines
+from revisit.results.display import best_name, cell_text, coverage_text, heading, number, unscored_lines
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_mean_is_shown_with_both_ends_and_coverage(mean: float, margin: float,
     cell = Cell(3, 4, mean, (mean - margin, mean + margin))
     assert cell_text(cell) == text
     assert cell_text(cell, interval=False) == f"{number(mean)} (3/4)"
-    assert cell_text(Cell(0, 4)) == "– (0/4)" and coverage(cell) == "3/4"
+    assert cell_text(Cell(0, 4)) == "– (0/4)" and coverage_text(cell) == "3/4"
 
 
 def test_what_is_unscored_has_a_line_per_kind() -> None:
@@ -54,13 +54,13 @@ def _cell(values: list[float], of: int = 10) -> Cell:
 def test_the_best_value_is_named_only_where_it_can_be() -> None:
     noise = np.random.default_rng(0).normal(0, 0.05, (2, 10))
     clear = {"a": _cell(list(0.9 + noise[0])), "b": _cell(list(0.5 + noise[1]))}
-    assert best(clear, True) == "a"
-    assert best(clear, False) == "b"
-    assert best(clear, None) is None
-    assert best({**clear, "b": _cell(list(0.89 + noise[1]))}, True) is None  # the pairs do not tell them apart
-    assert best({**clear, "b": _cell(list(0.5 + noise[1][:7]))}, True) is None  # judged on other clips
-    assert best({**clear, "b": Cell(0, 10)}, True) is None  # nothing to compare with
-    assert best({**clear, "b": Cell(10, 10, 0.5, (0.4, 0.6))}, True) is None  # nobody knows on which clips
+    assert best_name(clear, True) == "a"
+    assert best_name(clear, False) == "b"
+    assert best_name(clear, None) is None
+    assert best_name({**clear, "b": _cell(list(0.89 + noise[1]))}, True) is None  # the pairs do not tell them apart
+    assert best_name({**clear, "b": _cell(list(0.5 + noise[1][:7]))}, True) is None  # judged on other clips
+    assert best_name({**clear, "b": Cell(0, 10)}, True) is None  # nothing to compare with
+    assert best_name({**clear, "b": Cell(10, 10, 0.5, (0.4, 0.6))}, True) is None  # nobody knows on which clips
 
 
 def test_metrics_stand_under_headings() -> None:

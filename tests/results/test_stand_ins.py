@@ -29,11 +29,11 @@ def results_of(suite: str, scores: dict[str, list[tuple[str, float, dict[str, An
 
 def exported(results: Results, suite: str, folder: Path) -> dict[str, Any]:
     """The files of a suite, as the engine has them made."""
-    from revisit.results.stand_ins import set_apart
+    from revisit.results.stand_ins import separate_stand_ins
 
     made = SUITES[suite].export
     assert made is not None
-    return made(folder, {**FACTS, "models": ["m"]}, set_apart(results))
+    return made(folder, {**FACTS, "models": ["m"]}, separate_stand_ins(results))
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -86,16 +86,16 @@ def test_memobench_files_hold_only_published_makers(tmp_path: Path) -> None:
 
 
 def test_a_list_of_stand_ins_has_names_of_its_own() -> None:
-    from revisit.results.stand_ins import as_csv, sentence, set_apart, stand_ins
+    from revisit.results.stand_ins import separate_stand_ins, stand_ins, stand_ins_csv, stand_ins_sentence
 
     told = [("memo_identity", 53.0, {"described_by": "efficientnet-lite0"})]
     results = results_of("memobench", {"Barnyard_001": told})
-    (row,) = rows(as_csv(results))
+    (row,) = rows(stand_ins_csv(results))
     assert (row["metric"], row["made_by"], row["score"]) == ("memo_identity.stand_in", "efficientnet-lite0", "53.0")
-    assert "Object identity consistency by efficientnet-lite0 (published: DINOv2-B)" in sentence(
+    assert "Object identity consistency by efficientnet-lite0 (published: DINOv2-B)" in stand_ins_sentence(
         stand_ins(results), "MemoBench"
     )
-    assert set_apart(set_apart(results)).score("Barnyard_001@m#0", "memo_identity.stand_in") == 53.0
+    assert separate_stand_ins(separate_stand_ins(results)).score("Barnyard_001@m#0", "memo_identity.stand_in") == 53.0
 
 
 def test_the_patch_error_of_another_network_is_not_in_the_result_file_of_mind(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from revisit.core import METRICS, SUITES
-from revisit.runs.citations import bibtex, entries, observers_behind, of_metric, of_suite
+from revisit.runs.citations import bibliography, bibtex, metric_citations, observers_behind, suite_citations
 from revisit.weights.lock import entries as weights
 
 # Titles that the bibliographies of MBench, MemoBench and WRBench, or these papers themselves, print.
@@ -21,11 +21,13 @@ PRINTED = (
 def test_every_metric_suite_and_network_with_a_paper_has_its_entry():
     for metric in METRICS.values():
         if metric.paper and metric.fn.__module__.startswith("revisit."):
-            assert of_metric(metric), f"{metric.id} names {metric.paper!r}; add it to engine/citations.yaml"
+            assert metric_citations(metric), f"{metric.id} names {metric.paper!r}; add it to engine/citations.yaml"
     for suite in SUITES.values():
         if "citation" in suite.card:
-            assert [key for key in of_suite(suite.id) if entries()[key]["eprint"] in suite.card["citation"]], suite.id
-    cited = {id for entry in entries().values() for id in entry["for"].get("weights", ())}
+            assert [
+                key for key in suite_citations(suite.id) if bibliography()[key]["eprint"] in suite.card["citation"]
+            ], suite.id
+    cited = {id for entry in bibliography().values() for id in entry["for"].get("weights", ())}
     assert cited == set(weights())
 
 
@@ -37,7 +39,7 @@ def test_titles_are_those_that_papers_print(shared):
     if not all(paper.is_file() for paper in papers):
         pytest.skip("needs the papers beside the checkout")
     printed = plain("".join(paper.read_text(encoding="utf-8") for paper in papers))
-    assert [key for key in PRINTED if plain(entries()[key]["title"]) not in printed] == []
+    assert [key for key in PRINTED if plain(bibliography()[key]["title"]) not in printed] == []
 
 
 def test_a_run_cites_what_it_used(revisit, make_clip, tmp_path):

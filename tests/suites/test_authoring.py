@@ -25,7 +25,7 @@ from revisit.media import encode_mp4
 from revisit.suites.authoring import CARD
 from revisit.suites.memobench.question_bank import read_bank
 from revisit.suites.mind.build import MIRRORS, KeySteps, keys_of, out_and_back, path_of_keys
-from revisit.suites.wrbench.build import leaks, read
+from revisit.suites.wrbench.build import prompt_problems, read_scenes
 from tests.datasets import film, picture
 from tests.judging import question_of, serving
 from tests.suites.memobench.test_memo_judging import judge as bank_judge
@@ -90,13 +90,13 @@ def look(video: Path) -> Frames:
 @pytest.mark.long
 def test_mbench_has_five_segments_and_sequences_of_twenty_five_seconds(videos: Path, tmp_path: Path, revisit) -> None:
     from revisit.suites.authoring import videos_in
-    from revisit.suites.mbench.build import ask, write
+    from revisit.suites.mbench.build import ask_about_video, write_datasets
 
     with JudgeClient(Scripted()) as asker:
-        said = [ask(asker, video, look) for video in videos_in(videos)]
+        said = [ask_about_video(asker, video, look) for video in videos_in(videos)]
     told = [one for one in said if not isinstance(one, str)]
     assert len(told) == 18 and all("no challenge" in one for one in said if isinstance(one, str))
-    by_action, by_text = write(tmp_path, told, **WHO)
+    by_action, by_text = write_datasets(tmp_path, told, **WHO)
     subsets = {one.subset for one in told}
     assert subsets == {"human", "object", "environment", "causal"}
     for place in (by_action, by_text):
@@ -132,11 +132,11 @@ def test_mbench_has_five_segments_and_sequences_of_twenty_five_seconds(videos: P
 @pytest.mark.long
 def test_the_evaluators_list_accepts_what_was_built(videos: Path, tmp_path: Path, revisit) -> None:
     """A baseline on the built set passes `revisit mbench validate`, as strict as the contracts of the README."""
-    from revisit.suites.mbench.build import ask, write
+    from revisit.suites.mbench.build import ask_about_video, write_datasets
 
     with JudgeClient(Scripted()) as asker:
-        told = [ask(asker, video, look) for video in sorted(videos.glob("*.mp4"))[:4]]
-    by_action, _ = write(tmp_path / "set", [one for one in told if not isinstance(one, str)], **WHO)
+        told = [ask_about_video(asker, video, look) for video in sorted(videos.glob("*.mp4"))[:4]]
+    by_action, _ = write_datasets(tmp_path / "set", [one for one in told if not isinstance(one, str)], **WHO)
     revisit("generate", "mbench", "--data", by_action, "--baseline", "hold", "--frames", 9, "--size", "64x48")
     names = ["mbencha.entity.object_texture_consistency", "mbencha.causal.state_progress"]
     revisit("mbench", "validate", by_action, "--metrics", ",".join(names), check=0)
@@ -197,17 +197,17 @@ def test_wrbench_files_have_the_keys_of_the_published_ones(tmp_path: Path, revis
 
 
 def test_the_end_may_not_be_told(tmp_path: Path) -> None:
-    families = read(SCENES)
-    assert not leaks(families) and len(families) == 25
+    families = read_scenes(SCENES)
+    assert not prompt_problems(families) and len(families) == 25
     name, facts = next(iter(families.items()))
     ends = facts["moves"]["ends"]
     spoilt = {name: {**facts, "moves": {"told": f"walks until {ends}", "ends": ends}}}
-    assert any("tells how it ends" in sentence for sentence in leaks(spoilt))
+    assert any("tells how it ends" in sentence for sentence in prompt_problems(spoilt))
     filmed = {name: {**facts, "rests": {**facts["rests"], "told": "stands still while the camera pans"}}}
-    assert any("speaks of the camera: 'camera'" in sentence for sentence in leaks(filmed))
+    assert any("speaks of the camera: 'camera'" in sentence for sentence in prompt_problems(filmed))
     (tmp_path / "x.yaml").write_text("families: {a_scene: {place: a room}}")
     with pytest.raises(UsageError, match="lacks subject"):
-        read(tmp_path / "x.yaml")
+        read_scenes(tmp_path / "x.yaml")
 
 
 def test_published_prompts_are_described_as_the_paper_has_them(shared: Path, revisit) -> None:

@@ -10,7 +10,7 @@ import pytest
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.engine.dataset_cases import stratified
 from revisit.suites.folder.read import read
-from revisit.suites.folder.scan import scan
+from revisit.suites.folder.scan import scan_folder
 
 
 def write_manifest(folder, *entries):
@@ -107,7 +107,7 @@ def test_duplicate_ids_are_rejected_but_models_and_seeds_may_share_them(tmp_path
 def test_scan_reads_names_out_of_paths(tmp_path):
     touch(tmp_path / "Real_007_gt.mp4", tmp_path / "Real_007_svc.mp4", tmp_path / "other.mp4")
     entries = list(
-        scan(
+        scan_folder(
             tmp_path,
             pattern="{id}_{model}.mp4",
             reference="gt",
@@ -118,9 +118,9 @@ def test_scan_reads_names_out_of_paths(tmp_path):
     assert "reference" not in entries[0] and entries[1]["reference"] == "Real_007_gt.mp4"
     assert entries[1]["target"] == {"name": "cup", "box": [0, 0, 1, 1]}
     with pytest.raises(UsageError, match="a layout must contain"):
-        list(scan(tmp_path, pattern="{name}.mp4"))
+        list(scan_folder(tmp_path, pattern="{name}.mp4"))
     with pytest.raises(UsageError, match="no clip belongs to the reference model"):
-        list(scan(tmp_path, pattern="{id}_{model}.mp4", reference="truth"))
+        list(scan_folder(tmp_path, pattern="{id}_{model}.mp4", reference="truth"))
 
 
 def test_limit_is_spread_over_models_and_takes_the_same_samples(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 import revisit
 from revisit.core import Case, Rejected, Remark, UsageError
-from revisit.datasets.camera_actions import camera_columns, script_of
+from revisit.datasets.camera_actions import camera_columns, camera_script_of
 from revisit.geometry.camera_script import parse_script
 from revisit.media import encode_mp4
 from revisit.suites.folder.datasets import read
@@ -165,7 +165,7 @@ def test_actions_of_an_arm_request_no_camera(clips, tmp_path: Path) -> None:
     assert "are no camera actions by their names" in str(entries[0])
     assert "says no unit" in camera_columns(["camera_yaw"])[1]
     columns, _ = camera_columns(["speed", "cam.pitch.rad", "camera_forward_m"])
-    script = script_of(np.array([[9, np.pi / 4, 0.5], [9, 0, 0], [0, 0, 0]]), columns)
+    script = camera_script_of(np.array([[9, np.pi / 4, 0.5], [9, 0, 0], [0, 0, 0]]), columns)
     assert script == "tilt:up:45+dolly:forward:0.5@1,hold@1"
     steps = parse_script(script)
     assert steps[0].total("pitch") == 45 and steps[0].total("forward") == 0.5

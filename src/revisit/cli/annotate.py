@@ -48,7 +48,7 @@ def annotate(
 ) -> None:
     """Collect labels from people in the browser. Starts a web application for raters on this machine."""
     from revisit.labels.project import RATERS, ProjectSettings
-    from revisit.labels.start import ProjectRequest, start
+    from revisit.labels.start_project import ProjectRequest, start_annotation
     from revisit.web.server import ListenAddress
 
     settings = ProjectSettings(
@@ -57,4 +57,6 @@ def annotate(
     )  # fmt: skip
     request = ProjectRequest(tuple(runs), settings, out, tuple(rater), gold, guide, store, raters)
     where = ListenAddress(host, port, tuple(name))
-    start(request, where, token, prepare, typer.echo, console.Counter("clips ready"), console.data if json else None)
+    start_annotation(
+        request, where, token, prepare, typer.echo, console.Counter("clips ready"), console.print_json if json else None
+    )

@@ -71,7 +71,7 @@ def audit(
     """Audit the metrics, unless a command of the group was named."""
     from revisit.audit import run
     from revisit.core import GATES
-    from revisit.core.text import parts
+    from revisit.core.text import split_commas
 
     if ctx.invoked_subcommand is not None:
         options.refuse_others(ctx, (), f"`audit {ctx.invoked_subcommand}`; options of that command go after its name")
@@ -79,10 +79,12 @@ def audit(
     if benchmarks:
         chosen = suite if _is_given(ctx, "suite") else []
         name = observer_set if _is_given(ctx, "observer_set") else "small"
-        _on_benchmarks(out / "benchmarks", chosen, worlds, name, workers, fresh, json, quiet)
+        _audit_benchmarks(out / "benchmarks", chosen, worlds, name, workers, fresh, json, quiet)
         return
     _check_names(suite, [name for name in metric if not ((real or situations) and name in GATES)])
-    grid = run.AuditGrid(tuple(parts([kinds])), tuple(map(_number, parts([strengths]))), seeds, first_seed)
+    grid = run.AuditGrid(
+        tuple(split_commas([kinds])), tuple(map(_parse_number, split_commas([strengths]))), seeds, first_seed
+    )
     rendered = None if quiet else console.Counter("rendered")
     observed = console.progress(quiet)
     settings: AuditSettings = {"set": observer_set, "workers": workers, "fresh": fresh, "observed": observed}
@@ -90,13 +92,13 @@ def audit(
         if situations:
             real = [_situations(out, grid, fresh)]
         if real or steady is not None:
-            findings, page, as_text = _on_clips(real, steady, out, metric, with_flips, settings)
+            findings, page, as_text = _audit_clips(real, steady, out, metric, with_flips, settings)
         else:
-            findings, page, as_text = _on_worlds(out, grid, suite, metric, horizon, rendered, settings)
+            findings, page, as_text = _audit_worlds(out, grid, suite, metric, horizon, rendered, settings)
             if save_results and not horizon:
                 console.message(f"results for the cards: {run.save_results(findings)}")
     if json:
-        console.data(findings)
+        console.print_json(findings)
     else:
         typer.echo(as_text(findings))
     console.message(f"{'results' if page.suffix == '.json' else 'page'}: {page}")
@@ -118,7 +120,7 @@ def _is_given(ctx: typer.Context, option: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _on_benchmarks(
+def _audit_benchmarks(
     out: Path, suites: list[str], worlds: int, set: str, workers: int | None, fresh: bool, json: bool,
     quiet: bool,
 ) -> None:  # fmt: skip
@@ -143,7 +145,7 @@ def _on_benchmarks(
     content = make_table(scores, set=set, size=SIZE, frames=FRAMES)
     write_json(out / "benchmarks.json", content)
     if json:
-        console.data(content)
+        console.print_json(content)
     else:
         typer.echo(as_text(content))
     try:
@@ -173,7 +175,7 @@ def _situations(out: Path, grid: Any, fresh: bool) -> Path:
     return render_situations(out / "situations", grid.scenes, fresh=fresh)
 
 
-def _on_clips(
+def _audit_clips(
     real: list[Path], steady: Path | None, out: Path, metrics: list[str], with_flips: bool, settings: AuditSettings
 ) -> Findings:
     """Verdicts on labelled clips against people's, or under changes that nobody sees."""
@@ -191,7 +193,7 @@ def _on_clips(
     return findings, out / "steadiness" / "steadiness.json", steadiness_table
 
 
-def _on_worlds(
+def _audit_worlds(
     out: Path, grid: Any, suites: list[str], metrics: list[str], horizon: bool, rendered: Any, settings: AuditSettings
 ) -> Findings:
     """Which metric notices which failure; or scores over growing hidden intervals."""
@@ -262,10 +264,10 @@ def sweep(
     write_json(folder / "sweep.json", sweeps)
     console.message(f"page: {write_sweep(folder, sweeps)}")
     if json:
-        console.data(sweeps)
+        console.print_json(sweeps)
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     from revisit.core import UsageError
 
     try:

@@ -28,10 +28,10 @@ def check(
     name, tools = _dataset(data, suite)
     problems = [*card_problems(data), *tools.problems(data)]
     if json:
-        console.data({"suite": name, "problems": problems})
+        console.print_json({"suite": name, "problems": problems})
     else:
         for sentence in problems:
-            typer.echo(console.clean(sentence))
+            typer.echo(console.clean_text(sentence))
         typer.echo(
             f"{data}: {len(problems)} problems" if problems else f"{data}: a dataset of {name}, nothing is wrong"
         )
@@ -45,7 +45,7 @@ def describe(
     json: bool = JSON,
 ) -> None:
     """Count what a dataset holds, as tables and figures. Categories, lengths, trajectories and gaps."""
-    from revisit.report.histogram import as_svg
+    from revisit.report.histogram import histogram_svg
 
     name, tools = _dataset(data, suite)
     contents = tools.describe(data)
@@ -54,18 +54,18 @@ def describe(
         for title, values in contents.histograms.items():
             if len(values):
                 file = figures / f"{title.replace(' ', '_').replace(',', '')}.svg"
-                file.write_text(as_svg(title, list(values)), encoding="utf-8")
+                file.write_text(histogram_svg(title, list(values)), encoding="utf-8")
                 console.message(f"figure: {file}")
     if json:
         tables = [{"title": title, "columns": list(columns), "rows": rows} for title, columns, rows in contents.tables]
-        console.data({"suite": name, "title": contents.title, "facts": dict(contents.facts), "tables": tables})
+        console.print_json({"suite": name, "title": contents.title, "facts": dict(contents.facts), "tables": tables})
         return
     typer.echo(contents.title)
-    console.table(["", ""], [[key, str(value)] for key, value in contents.facts.items()])
+    console.print_table(["", ""], [[key, str(value)] for key, value in contents.facts.items()])
     for title, columns, rows in contents.tables:
         if rows:
             typer.echo(title)
-            console.table(list(columns), [[str(cell) for cell in row] for row in rows[:ROWS]])
+            console.print_table(list(columns), [[str(cell) for cell in row] for row in rows[:ROWS]])
             if len(rows) > ROWS:
                 typer.echo(f"and {len(rows) - ROWS} more")
 

@@ -30,7 +30,7 @@ def write(
 
     load_all()
     path = write_bundle(Run(run), out or Path(f"{run.resolve().name}.zip"))
-    console.data({"file": str(path), "bytes": path.stat().st_size}) if json else typer.echo(str(path))
+    console.print_json({"file": str(path), "bytes": path.stat().st_size}) if json else typer.echo(str(path))
 
 
 @app.command("check")
@@ -47,7 +47,7 @@ def check(
     load_all()
     checks = {str(path): check_bundle(path) for path in bundles}
     if json:
-        console.data({name: {"state": result.state, **asdict(result)} for name, result in checks.items()})
+        console.print_json({name: {"state": result.state, **asdict(result)} for name, result in checks.items()})
     for name, result in checks.items() if not json else ():
         _print_check(name, result)
     states = {result.state for result in checks.values()}
@@ -57,7 +57,9 @@ def check(
 def _print_check(name: str, checked: BundleCheck) -> None:
     """Print what came of a check, with at most ten problems."""
     typer.echo(
-        console.clean(f"{name}: {checked.state}; {checked.scores} of {checked.planned} planned answers came out again")
+        console.clean_text(
+            f"{name}: {checked.state}; {checked.scores} of {checked.planned} planned answers came out again"
+        )
     )
     for why, count in checked.unchecked.items():
         console.message(f"not checked: {why} ({count} {'answer' if count == 1 else 'answers'})")
@@ -100,6 +102,6 @@ def site(
     boards = [board for published_boards in tables if published_boards is not None for board in published_boards(False)]
     page = write_site(contents, out, boards, checks)
     if json:
-        console.data({"file": str(page), "boards": [board.as_json() for board in boards_of(contents, checks)]})
+        console.print_json({"file": str(page), "boards": [board.as_json() for board in boards_of(contents, checks)]})
     else:
         typer.echo(str(page))

@@ -16,7 +16,7 @@ def path(json: bool = JSON) -> None:
     """Print the folder of the cache."""
     from revisit.engine.cache import cache_root
 
-    console.data({"path": str(cache_root())}) if json else typer.echo(str(cache_root()))
+    console.print_json({"path": str(cache_root())}) if json else typer.echo(str(cache_root()))
 
 
 @app.command()
@@ -30,7 +30,7 @@ def info(json: bool = JSON) -> None:
     folders = {folder: {"files": len(amounts), "bytes": sum(amounts)} for folder, amounts in sizes.items()}
     totals = {part: sum(facts[part] for facts in folders.values()) for part in ("files", "bytes")}
     if json:
-        console.data({"path": str(cache_root()), **totals, "folders": folders, "limit": limit})
+        console.print_json({"path": str(cache_root()), **totals, "folders": folders, "limit": limit})
         return
     bound = "" if limit is None else f"; {LIMIT} is {size_text(limit)}"
     typer.echo(f"{cache_root()}: {totals['files']} files, {size_text(totals['bytes'])}{bound}")
@@ -46,7 +46,7 @@ def verify(json: bool = JSON) -> None:
     cache = EvidenceCache(cache_root())
     damaged = [file.name for file in cache.files() if not cache.sound(file.stem)]
     if json:
-        console.data({"removed": damaged})
+        console.print_json({"removed": damaged})
     else:
         typer.echo(f"{len(damaged)} damaged pieces removed")
     raise typer.Exit(1 if damaged else 0)
@@ -88,7 +88,7 @@ def prune(
     facts = {"removed": len(files.old), "bytes": bytes_freed, "kept": len(files.kept), "kept_bytes": bytes_left}
     facts |= {"torn": len(files.torn), "torn_bytes": bytes_unfinished}
     if dry_run:
-        console.data({**facts, "dry_run": True}) if json else typer.echo(f"would remove {text}")
+        console.print_json({**facts, "dry_run": True}) if json else typer.echo(f"would remove {text}")
         return
     removals = [*files.old, *files.torn]
     if removals and not yes:
@@ -97,4 +97,4 @@ def prune(
         typer.confirm(f"Remove {text}?", abort=True, err=True)
     for file in removals:
         file.remove()
-    console.data(facts) if json else typer.echo(f"removed {text}")
+    console.print_json(facts) if json else typer.echo(f"removed {text}")

@@ -42,11 +42,11 @@ def show(
     names = ("frame", "yaw", "pitch", "x", "y", "z")
     rows = [dict(zip(names, row, strict=True)) for row in zip(*(column.tolist() for column in columns), strict=True)]
     if json:
-        console.data({"script": plan.script, "frames": len(plan), "peak_yaw": plan.peak_yaw, "poses": rows})
+        console.print_json({"script": plan.script, "frames": len(plan), "peak_yaw": plan.peak_yaw, "poses": rows})
         return
     typer.echo(f"{plan.script}\n{len(plan)} frames, farthest yaw {plan.peak_yaw:+.1f} degrees (right is positive)")
     selection = sorted({round(k * (len(rows) - 1) / 12) for k in range(13)})
-    console.table(list(rows[0]), [[f"{value:g}" for value in rows[k].values()] for k in selection], numbers=True)
+    console.print_table(list(rows[0]), [[f"{value:g}" for value in rows[k].values()] for k in selection], numbers=True)
 
 
 @app.command(name="compile")
@@ -75,7 +75,9 @@ def compile_(
     with path.open("wb") as file:
         np.save(file, plan.path.c2w)
     if json:
-        console.data({"payload": str(payload), "path": str(path), **delivery.facts(), "remarks": delivery.remarks()})
+        console.print_json(
+            {"payload": str(payload), "path": str(path), **delivery.facts(), "remarks": delivery.remarks()}
+        )
         return
     typer.echo(f"{payload}\n{path}")
     for remark in (*delivery.remarks(), *([to.note] if to.note else [])):
@@ -94,9 +96,11 @@ def presets(
 
     rows = {name: preset(name, degrees=degrees, metres=metres, frames=frames) for name in PRESETS}
     if json:
-        console.data(rows)
+        console.print_json(rows)
     else:
-        console.table(["preset", "what", "script"], [[name, PRESETS[name][1], script] for name, script in rows.items()])
+        console.print_table(
+            ["preset", "what", "script"], [[name, PRESETS[name][1], script] for name, script in rows.items()]
+        )
 
 
 @app.command()
@@ -108,7 +112,7 @@ def models(own: Path = OWN_GENERATORS, json: bool = JSON) -> None:
 
     cards = generators(own)
     if json:
-        console.data([asdict(entry) for entry in cards.values()])
+        console.print_json([asdict(entry) for entry in cards.values()])
         return
     rows = [
         [
@@ -117,7 +121,7 @@ def models(own: Path = OWN_GENERATORS, json: bool = JSON) -> None:
         ]
         for entry in cards.values()
     ]  # fmt: skip
-    console.table(
+    console.print_table(
         ["model", "takes", "viewpoint condition", "payload", "frames", "size", "gain", "payload checked"], rows
     )
 
@@ -132,9 +136,9 @@ def families(json: bool = JSON) -> None:
         for family in FAMILIES.values()
     ]
     if json:
-        console.data([dict(zip(("id", "files", "layout"), row, strict=True)) for row in rows])
+        console.print_json([dict(zip(("id", "files", "layout"), row, strict=True)) for row in rows])
     else:
-        console.table(["payload", "files", "layout"], rows)
+        console.print_table(["payload", "files", "layout"], rows)
 
 
 def _script(text: str, frames: int = 81) -> str:

@@ -47,16 +47,16 @@ def check(
     others: list[Path] = []
 
     if what in SUITES and not Path(what).is_dir():
-        from revisit.cli.generate import options_of
+        from revisit.cli.generate import parse_options
         from revisit.control.generation import batch_requests, load_batch
         from revisit.control.generators import generator as card
-        from revisit.core.text import parts
+        from revisit.core.text import split_commas
 
         if not model:
             raise UsageError("give --model, the model whose clips are checked")
         (condition,) = batch_requests(
-            model, parts([size]), first_frame, to=card(generator, own) if generator else None, frames=frames, fps=fps,
-            only=tuple(parts(only)), limit=limit, options=options_of(option),
+            model, split_commas([size]), first_frame, to=card(generator, own) if generator else None, frames=frames,
+            fps=fps, only=tuple(split_commas(only)), limit=limit, options=parse_options(option),
         )  # fmt: skip
         batch = load_batch(what, data, out, condition)
         for sentence in dict.fromkeys(batch.left_out):
@@ -73,7 +73,7 @@ def check(
     if json:
         faults = [{**vars(fault), "clip": str(fault.clip)} for fault in result.faults]
         remarks = {"not_checked": result.unchecked, "remarks": result.remarks}
-        console.data({"clips": result.clips, "there": result.there, "faults": faults, **remarks})
+        console.print_json({"clips": result.clips, "there": result.there, "faults": faults, **remarks})
         raise typer.Exit(1 if result.faults else 0)
     rows = []
     for kind, meaning in KINDS.items():
@@ -84,7 +84,7 @@ def check(
             if len(mine) > SHOWN:
                 rows.append(["", "", f"and {len(mine) - SHOWN} more", meaning])
     if rows:
-        console.table(["fault", "clips", "which", "what"], rows)
+        console.print_table(["fault", "clips", "which", "what"], rows)
     for remark in result.remarks:
         console.message(remark)
     for reason, clips in result.unchecked.items():
@@ -105,12 +105,12 @@ def _with_models(expected: list[Expected], folder: Path, layout: str) -> list[Ex
 
     from revisit.core import UsageError
     from revisit.suites.clips import MANIFEST
-    from revisit.suites.folder.read import understand
+    from revisit.suites.folder.read import understand_layout
 
     if all(one.model for one in expected) or ((folder / MANIFEST).is_file() and not layout):
         return expected
     try:
-        understood = understand(folder, layout)
+        understood = understand_layout(folder, layout)
     except UsageError:
         if layout:
             raise

@@ -60,14 +60,14 @@ def compare(
         console.message(f"not compared: no clip has a score of both {names}")
     if json:
         coverages = [{**asdict(one.coverage), "problems": one.coverage.problems} for one in comparisons]
-        console.data({"deltas": [as_json(delta) for delta in deltas], "refused": refused, "coverage": coverages})
+        console.print_json({"deltas": [as_json(delta) for delta in deltas], "refused": refused, "coverage": coverages})
     else:
         for one in comparisons:
-            _show(one)
-        _show_remarks(deltas, refused)
-        _show_coverage([one.coverage for one in comparisons])
+            _print_comparison(one)
+        _print_remarks(deltas, refused)
+        _print_coverage([one.coverage for one in comparisons])
     if gate:
-        raise typer.Exit(_gate(comparisons))
+        raise typer.Exit(_apply_gate(comparisons))
 
 
 def _select_metrics(metric: list[str], sides: list[Side]) -> list[str]:
@@ -78,7 +78,7 @@ def _select_metrics(metric: list[str], sides: list[Side]) -> list[str]:
     return metrics_named(metric, list(metrics), "these runs", sides[0].facts["suite"])
 
 
-def _gate(comparisons: list[SideComparison]) -> int:
+def _apply_gate(comparisons: list[SideComparison]) -> int:
     """Say what is worse than the first, and what was not compared; the exit code."""
     from revisit.results.ceilings import counts_as_memory
     from revisit.results.display import metric_title
@@ -118,7 +118,7 @@ def _increments(sides: list[Side]) -> list[tuple[Side, Side]]:
     return increments
 
 
-def _show(one: SideComparison) -> None:
+def _print_comparison(one: SideComparison) -> None:
     """Print a table of the differences, the clips to look at, and a table for each way to split the clips."""
     from revisit.core import METRICS
     from revisit.results.display import metric_title, signed_number
@@ -127,8 +127,8 @@ def _show(one: SideComparison) -> None:
     first, second = one.first.entry.name, one.second.entry.name
     heads = ["difference", "95 %", "p (Holm)", "won : lost", "clips"]
     if one.deltas:
-        rows = [_row(delta) for delta in one.deltas]
-        console.table([f"{second} against {first}, same clips", first, second, *heads], rows, numbers=True)
+        rows = [_delta_row(delta) for delta in one.deltas]
+        console.print_table([f"{second} against {first}, same clips", first, second, *heads], rows, numbers=True)
     for delta in one.deltas:
         title = metric_title(delta.metric)
         higher = METRICS[measured_id(delta.metric)].higher_is_better is not False
@@ -148,10 +148,10 @@ def _show(one: SideComparison) -> None:
                  str(part.clips)]
                 for part in parts
             ]  # fmt: skip
-            console.table([f"{title} by {name}", *heads[:2], *heads[3:]], rows, numbers=True)
+            console.print_table([f"{title} by {name}", *heads[:2], *heads[3:]], rows, numbers=True)
 
 
-def _row(delta: Delta) -> list[str]:
+def _delta_row(delta: Delta) -> list[str]:
     from revisit.results.display import column_head, number, signed_number
 
     mark = f" {delta.word}" if delta.word else ""
@@ -164,7 +164,7 @@ def _row(delta: Delta) -> list[str]:
     ]  # fmt: skip
 
 
-def _show_remarks(deltas: list[Delta], refused: dict[str, str]) -> None:
+def _print_remarks(deltas: list[Delta], refused: dict[str, str]) -> None:
     """Tell what was not compared, and why."""
     from revisit.core.grouping import group_items
 
@@ -177,7 +177,7 @@ def _show_remarks(deltas: list[Delta], refused: dict[str, str]) -> None:
         console.message("there is no clip that both have a score of")
 
 
-def _show_coverage(coverages: list[Coverage]) -> None:
+def _print_coverage(coverages: list[Coverage]) -> None:
     """Tell how many clips were delivered, and on how many the camera left and came back, where the sides differ."""
     for coverage in coverages:
         counts = [f"{n} of {of} clips" for n, of in zip(coverage.delivered, coverage.asked, strict=True)]
@@ -208,10 +208,10 @@ def trend(
     from dataclasses import asdict
 
     from revisit.core import UsageError, load_all
-    from revisit.report.trend import as_svg
+    from revisit.report.trend import trend_svg
     from revisit.results.checkpoints import choose_checkpoints
     from revisit.results.display import metric_title
-    from revisit.results.trend import coverages, has_progress, trends
+    from revisit.results.trend import coverages, has_progress, score_trends
     from revisit.runs.comparability import asked_metrics, order_sides, ranked_ids, read_sides, refusals
 
     load_all()
@@ -225,14 +225,14 @@ def trend(
     if not comparable:
         raise UsageError(f"these runs cannot be put on one curve: {'; '.join(sorted(set(refused.values())))}")
     points = [side.entry for side in ordered]
-    curves, coverage = trends(points, comparable), coverages(points)
+    curves, coverage = score_trends(points, comparable), coverages(points)
     choices = choose_checkpoints(points, comparable, labels)
     if json:
         facts = {"points": labels, "metrics": [curve.as_json() for curve in curves], "refused": refused}
         chosen = [choice.as_json() for choice in choices]
-        console.data({**facts, "coverage": [asdict(point) for point in coverage], "choices": chosen})
+        console.print_json({**facts, "coverage": [asdict(point) for point in coverage], "choices": chosen})
     else:
-        _show_trend(labels, curves, coverage, choices, refused)
+        _print_trend(labels, curves, coverage, choices, refused)
     if not has_progress(curves, coverage):
         names = ", ".join(metric_title(curve.metric) for curve in curves)
         raise UsageError(
@@ -240,11 +240,11 @@ def trend(
             + (f"; {out} was not written" if out else "")
         )
     if out is not None:
-        out.write_text(as_svg(curves, labels, coverage), encoding="utf-8")
+        out.write_text(trend_svg(curves, labels, coverage), encoding="utf-8")
         console.message(f"plot: {out}")
 
 
-def _show_trend(
+def _print_trend(
     labels: list[str],
     curves: list[Trend],
     coverage: list[PointCoverage],
@@ -266,7 +266,7 @@ def _show_trend(
         ]
         for k, (label, point) in enumerate(zip(labels, coverage, strict=True))
     ]
-    console.table(heads, rows, numbers=True)
+    console.print_table(heads, rows, numbers=True)
     if sentence := coverage_sentence(coverage):
         console.message(f"Camera: {sentence}")
     for curve in curves:

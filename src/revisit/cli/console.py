@@ -22,14 +22,14 @@ NAMED = 8  # metrics that one reason names
 FIRST_WORD = 4.0  # seconds until a line says that the first clip is being observed
 
 
-def data(content: Any) -> None:
+def print_json(content: Any) -> None:
     """Print JSON to stdout. Half characters, which no screen can show, become question marks."""
     typer.echo(json.dumps(content, indent=1, ensure_ascii=False, default=str).encode(errors="replace").decode())
 
 
 def message(text: str) -> None:
     """Print a line to stderr."""
-    typer.echo(clean(text), err=True)
+    typer.echo(clean_text(text), err=True)
 
 
 def write_or_print(text: str, out: Path | None) -> None:
@@ -41,7 +41,7 @@ def write_or_print(text: str, out: Path | None) -> None:
         typer.echo(str(out))
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Text without control characters, so that a file name cannot drive the terminal."""
     from revisit.core.text import printable_text
 
@@ -55,7 +55,7 @@ def pluralize(count: int, noun: str) -> str:
     return with_noun(count, noun)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> None:
     """Print a table to stdout; as wide as it needs to be where nobody's screen limits it."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -65,9 +65,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: boo
     console = Console(width=None if sys.stdout.isatty() else 200)
     grid = Table(box=SIMPLE_HEAD, pad_edge=False)
     for position, column in enumerate(columns):
-        grid.add_column(clean(column), justify="right" if position and numbers else "left", overflow="fold")
+        grid.add_column(clean_text(column), justify="right" if position and numbers else "left", overflow="fold")
     for row in rows:
-        grid.add_row(*(Text(clean(cell)) for cell in row))
+        grid.add_row(*(Text(clean_text(cell)) for cell in row))
     console.print(grid)
 
 
@@ -91,7 +91,7 @@ class ProgressBar:
 
     def advance(self, what: str, failed: int) -> None:
         trouble = f"  {failed} failed" if failed else ""
-        self.progress.update(self.task, advance=1, what=clean(what)[:40] + trouble)
+        self.progress.update(self.task, advance=1, what=clean_text(what)[:40] + trouble)
 
     def asked(self, count: int, total: int, cost: str) -> None:
         self.progress.update(self.task, what=f"asked {count} of {total} lists of questions, {cost}")
@@ -107,7 +107,7 @@ class ProgressLines:
         self.every = every
 
     def start(self, clips: int, cases: int, observed: int) -> None:
-        self.clips, self.done, self.begun, self.printed_at = clips, observed, time.monotonic(), 0.0
+        self.clips, self.done, self.started_at, self.printed_at = clips, observed, time.monotonic(), 0.0
         self.first = observed
         message(f"{pluralize(cases, 'case')}, {pluralize(clips, 'clip')}, {observed} already observed")
         self.waiting = threading.Timer(FIRST_WORD, self._waits)
@@ -118,7 +118,9 @@ class ProgressLines:
     def _waits(self) -> None:
         """A word while the first clip takes its time, so that nobody takes the silence for a hang."""
         if self.done == self.first:
-            message(f"first clip: {time.monotonic() - self.begun:.0f} s so far; the time left is known once it is done")
+            message(
+                f"first clip: {time.monotonic() - self.started_at:.0f} s so far; the time left is known once it is done"
+            )
 
     def advance(self, what: str, failed: int) -> None:
         self.waiting.cancel()
@@ -127,7 +129,7 @@ class ProgressLines:
         if now - self.printed_at < self.every and self.done < self.clips:
             return
         self.printed_at = now
-        rate = (now - self.begun) / max(self.done - self.first, 1)
+        rate = (now - self.started_at) / max(self.done - self.first, 1)
         remaining = f", about {_duration(rate * (self.clips - self.done))} left" if self.done < self.clips else ""
         message(f"observed {self.done} of {self.clips} clips{remaining}" + (f", {failed} failed" if failed else ""))
 
@@ -177,7 +179,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
-def summary(content: Mapping[str, Any], show_all: bool = False) -> None:
+def print_run_summary(content: Mapping[str, Any], show_all: bool = False) -> None:
     """Print what a run found: the verdict and its few columns; with `all`, every metric, part and reason."""
     if content.get("partial"):
         message(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
@@ -185,18 +187,18 @@ def summary(content: Mapping[str, Any], show_all: bool = False) -> None:
     if ranking and not any(answer["metric"] for answer in ranking["answers"]):
         show_all = True  # no question could be asked: what there is says why
     if ranking:
-        verdict(ranking, content)
+        print_verdict(ranking, content)
     for extra in content.get("headline", []):
-        further_table(extra)
+        print_suite_table(extra)
     if show_all or not ranking:
         _print_all_scores(content)
     for sentence in content.get("sentences", []):
         message(sentence)
     if show_all or not ranking:
-        parts(content.get("parts", {}), content["metrics"])
+        print_parts(content.get("parts", {}), content["metrics"])
         for extra in content.get("tables", []):
-            further_table(extra)
-    diagnoses(content.get("diagnosis") or {})
+            print_suite_table(extra)
+    print_diagnoses(content.get("diagnosis") or {})
     if show_all or not ranking:
         _print_unscored(content["models"])
         _print_not_asked(content["not_asked"])
@@ -221,7 +223,7 @@ def summary(content: Mapping[str, Any], show_all: bool = False) -> None:
         message(f"--all shows all {len(content['metrics'])} metrics{unavailable}, and why clips are unscored")
 
 
-def verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> None:
+def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> None:
     """Print who looks away and comes back, the answers to the suite's questions, a line each, and a table of both."""
     from revisit.results.look_away_counts import ASK
 
@@ -245,10 +247,10 @@ def verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> None:
     lines += [*notes[: max(1, LINES - len(lines) - len(last))], *last]
     indent = max((len(name) for name, _ in lines), default=0) + 2
     for name, sentence in lines:
-        typer.echo(_wrap(clean(f"{name:{indent}}{sentence}"), indent))
+        typer.echo(_wrap(clean_text(f"{name:{indent}}{sentence}"), indent))
     answers = [answer for answer in ranking["answers"] if answer["metric"]]
     if answers or counts:
-        table(*_by_question(answers, content, counts), numbers=True)
+        print_table(*_by_question(answers, content, counts), numbers=True)
 
 
 def _by_question(
@@ -347,18 +349,18 @@ def _print_all_scores(content: Mapping[str, Any]) -> None:
 
     models, truth = list(content["models"]), content.get("truth")
     for start in range(0, len(models), MODELS_PER_TABLE):
-        shown = models[start : start + MODELS_PER_TABLE]
-        counts = [count_testable(content["models"][model]["funnel"]) for model in shown]
+        models_of_table = models[start : start + MODELS_PER_TABLE]
+        counts = [count_testable(content["models"][model]["funnel"]) for model in models_of_table]
         shares = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
         rows = [["testable clips", *shares]] if any(counts) else []
-        heads = [_model_heading(model, content["models"][model]) for model in shown]
-        entries = {model: content["models"][model] for model in shown}
+        heads = [_model_heading(model, content["models"][model]) for model in models_of_table]
+        entries = {model: content["models"][model] for model in models_of_table}
         if truth and start + MODELS_PER_TABLE >= len(models):
             heads.append(_ceiling(truth))
             entries[heads[-1]] = truth
             rows = [[*row, ""] for row in rows]
         rows += _score_rows(content["metrics"], entries)
-        table(["mean [95 %] (scored/all)", *heads], rows, numbers=True)
+        print_table(["mean [95 %] (scored/all)", *heads], rows, numbers=True)
 
 
 def _model_heading(model: str, entry: Mapping[str, Any]) -> str:
@@ -395,21 +397,21 @@ def _join_names(words: Sequence[str]) -> str:
     return ", ".join(words[:NAMED]) + (f" and {len(words) - NAMED} more" if len(words) > NAMED else "")
 
 
-def further_table(extra: Mapping[str, Any]) -> None:
+def print_suite_table(extra: Mapping[str, Any]) -> None:
     """Print a table of a suite: of scores, or of texts. Rows that are a detail are left to the report."""
-    typer.echo(clean(f"{extra['title']} ({extra['note']})"))
+    typer.echo(clean_text(f"{extra['title']} ({extra['note']})"))
     rows = [[row["name"], *map(cell, row["cells"])] for row in extra["rows"] if not row.get("detail")]
-    table(["", *extra["columns"]], rows, numbers=True)
+    print_table(["", *extra["columns"]], rows, numbers=True)
 
 
-def parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
+def print_parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
     """Print a table for each part of the clips."""
     for name, part in tables.items():
         columns = {id: metrics[id] for id in part["metrics"]}
         for start in range(0, len(part["models"]), MODELS_PER_TABLE):
-            shown = list(part["models"])[start : start + MODELS_PER_TABLE]
-            entries = {model: part["models"][model] for model in shown}
-            table([name, *shown], _score_rows(columns, entries), numbers=True)
+            models_of_table = list(part["models"])[start : start + MODELS_PER_TABLE]
+            entries = {model: part["models"][model] for model in models_of_table}
+            print_table([name, *models_of_table], _score_rows(columns, entries), numbers=True)
 
 
 def _score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -> list[list[str]]:
@@ -426,7 +428,7 @@ def _score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -> list[
     return rows
 
 
-def diagnoses(content: Mapping[str, Any]) -> None:
+def print_diagnoses(content: Mapping[str, Any]) -> None:
     """Print for each model which failures its clips show, and in how many of them."""
     for model, entry in content.get("models", {}).items():
         findings = [f"{title} {n}" for title, n in entry["findings"].items()]
@@ -451,7 +453,7 @@ def _nothing_found(entry: Mapping[str, Any]) -> str:
     )
 
 
-def notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequence[str]]) -> None:
+def print_notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequence[str]]) -> None:
     """Print what was noticed about files, a line each, for the first ten."""
     names = {case["digest"]: case["id"] for case in plan["cases"]}
     lines = [

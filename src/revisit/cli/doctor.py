@@ -14,8 +14,8 @@ def doctor(json: bool = JSON) -> None:
 
     results = checks()
     if json:
-        console.data([check.__dict__ for check in results])
+        console.print_json([check.__dict__ for check in results])
     else:
         marks = {"ok": "ok", "note": "–", "bad": "BAD"}
-        console.table(["check", "state", "finding"], [[c.name, marks[c.state], c.finding] for c in results])
+        console.print_table(["check", "state", "finding"], [[c.name, marks[c.state], c.finding] for c in results])
     raise typer.Exit(3 if any(check.state == "bad" for check in results) else 0)

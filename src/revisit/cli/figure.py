@@ -35,7 +35,7 @@ def figure(
 ) -> None:
     """Draw a figure of a run, such as a radar, path or film strip."""
     from revisit.core import UsageError, load_all
-    from revisit.core.text import alternatives
+    from revisit.core.text import suggest_names
     from revisit.report import figures
     from revisit.results.leaderboards import headline_ids
     from revisit.results.metric_names import metrics_named
@@ -43,30 +43,34 @@ def figure(
 
     load_all()
     if kind not in KINDS:
-        raise UsageError(f"there is no figure {kind!r}; {alternatives(kind, KINDS)}")
+        raise UsageError(f"there is no figure {kind!r}; {suggest_names(kind, KINDS)}")
     finished_run = Run(run)
     results = finished_run.results
     if unknown := [name for name in model if name not in results.models]:
-        raise UsageError(f"{run} has no model {unknown[0]!r}; {alternatives(unknown[0], results.models)}")
+        raise UsageError(f"{run} has no model {unknown[0]!r}; {suggest_names(unknown[0], results.models)}")
     metric = metrics_named(metric, results.metrics, run, finished_run.facts["suite"])
     part = results.where(model=model) if model else results
     metrics = metric or headline_ids(results, finished_run.facts["suite"])
     if kind in ("path", "strip"):
-        drawing = _of_scene(kind, part, metrics, sample, rows, frames, finished_run)
+        drawing = _draw_scene(kind, part, metrics, sample, rows, frames, finished_run)
     else:
-        usual = {"phases": results.metrics, "correlation": results.metrics, "horizon": _over_time(results, metrics)}
+        usual = {
+            "phases": results.metrics,
+            "correlation": results.metrics,
+            "horizon": _metrics_over_time(results, metrics),
+        }
         drawing = getattr(figures, kind)(part, metric or usual.get(kind, metrics))
     if kind == "radar" and (left_out := sorted(set(metric) - set(figures.radar_metrics(part, metric)))):
         console.message(f"not drawn, for want of scores, of a range or of a better end: {', '.join(left_out)}")
     out = out or Path(f"{kind}.svg")
-    figures.save(drawing, out)
+    figures.save_figure(drawing, out)
     if json:
-        console.data({"file": str(out), "kind": kind, "metrics": metric or metrics, "models": part.models})
+        console.print_json({"file": str(out), "kind": kind, "metrics": metric or metrics, "models": part.models})
     else:
         typer.echo(str(out))
 
 
-def _over_time(results: Results, metrics: list[str]) -> list[str]:
+def _metrics_over_time(results: Results, metrics: list[str]) -> list[str]:
     """Of the verdict's metrics those with values over time; else the plainest that have."""
     candidates = [*metrics, "psnr", "motion_amount"]
     series_metrics = [
@@ -77,9 +81,9 @@ def _over_time(results: Results, metrics: list[str]) -> list[str]:
     return series_metrics[:3] or metrics[:1]
 
 
-def _of_scene(kind: str, results: Results, metrics: list[str], sample: str, rows: str, frames: str, run: Run) -> Any:
+def _draw_scene(kind: str, results: Results, metrics: list[str], sample: str, rows: str, frames: str, run: Run) -> Any:
     from revisit.core import SUITES, UsageError
-    from revisit.core.text import alternatives
+    from revisit.core.text import suggest_names
     from revisit.geometry.camera_script import parse_script
     from revisit.geometry.rotations import to_yaw_pitch
     from revisit.geometry.script_path import timed_path
@@ -93,7 +97,7 @@ def _of_scene(kind: str, results: Results, metrics: list[str], sample: str, rows
     if not sample:
         sample = next((moment["sample"] for moment in moments if moment["sample"] in samples), samples[0])
     if sample not in samples:
-        raise UsageError(f"there is no scene {sample!r}; {alternatives(sample, samples)}")
+        raise UsageError(f"there is no scene {sample!r}; {suggest_names(sample, samples)}")
     scene_cases = results.where(sample=sample).cases
     if kind == "path":
 
@@ -105,8 +109,8 @@ def _of_scene(kind: str, results: Results, metrics: list[str], sample: str, rows
             turns = timed_path(parse_script(case.camera), count)[:, :3, :3]
             return np.stack(to_yaw_pitch(turns @ turns[0].T), axis=1)
 
-        return figures.path(results, scene_cases, requested_turns)
-    cases = _differing(scene_cases, rows)
+        return figures.camera_path_figure(results, scene_cases, requested_turns)
+    cases = _cases_differing_in(scene_cases, rows)
     corrected, suite = held_to_truth(results), run.summary["suite"]
     answers = make_verdict(results, SUITES[suite].card if suite in SUITES else {}).answers
     worst = worst_moments(corrected.where(sample=sample), answers, count=len(scene_cases))
@@ -117,7 +121,9 @@ def _of_scene(kind: str, results: Results, metrics: list[str], sample: str, rows
         raise UsageError(f"--frames takes a number of columns, or frame numbers with commas, not {frames!r}") from None
     if len(numbers) == 1:
         moment_frames = [moment["frame"] for moment in moments if moment["case"] in {case.id for case in cases}]
-        columns = figures.shots(cases[0], max(2, numbers[0]), [frame for frame in moment_frames if frame is not None])
+        columns = figures.strip_columns(
+            cases[0], max(2, numbers[0]), [frame for frame in moment_frames if frame is not None]
+        )
     else:
         columns = [(f"frame {number}", number) for number in numbers]
     frame_numbers = [number for _, number in columns]
@@ -125,7 +131,7 @@ def _of_scene(kind: str, results: Results, metrics: list[str], sample: str, rows
         (
             str(getattr(case, rows)),
             figures.score_label(results, case, metrics[:2]),
-            figures.pictures(case, frame_numbers),
+            figures.strip_pictures(case, frame_numbers),
             failing.get(case.id),
         )
         for case in cases
@@ -134,11 +140,11 @@ def _of_scene(kind: str, results: Results, metrics: list[str], sample: str, rows
         from dataclasses import replace
 
         truth = replace(cases[0], clip=cases[0].reference)
-        strip_rows.insert(0, ("truth", "", figures.pictures(truth, frame_numbers), None))
-    return figures.strip(strip_rows, columns)
+        strip_rows.insert(0, ("truth", "", figures.strip_pictures(truth, frame_numbers), None))
+    return figures.film_strip_figure(strip_rows, columns)
 
 
-def _differing(cases: Sequence[Case], rows: str) -> list[Case]:
+def _cases_differing_in(cases: Sequence[Case], rows: str) -> list[Case]:
     """Clips of one scene that differ in exactly one thing: all else is as in the first of them."""
     from revisit.core import UsageError
 

@@ -75,7 +75,7 @@ def generate(
     from revisit.control.generation import GeneratorChoice, batch_requests, load_batch, settings_for
     from revisit.control.generators import generator as generator_card
     from revisit.core import UsageError
-    from revisit.core.text import parts
+    from revisit.core.text import split_commas
     from revisit.worlds.on_demand import world
 
     if Path(suite).is_file() or suite.endswith(".jsonl"):
@@ -86,7 +86,7 @@ def generate(
         _generate_records(Path(suite), card, command, out, limits, checkpoint, json)
     if not model and not baseline:
         raise UsageError("give --model, the name of your model in tables and folders")
-    maker = GeneratorChoice(command, serve, baseline, None, workers, parts([gpus]), load_timeout)
+    maker = GeneratorChoice(command, serve, baseline, None, workers, split_commas([gpus]), load_timeout)
     if not dry_run:
         maker.makers({"world": world})
     to = generator_card(generator, own) if generator else None
@@ -97,8 +97,8 @@ def generate(
     batches = [
         load_batch(suite, data, out, condition)
         for condition in batch_requests(
-            model or baseline, parts(size), first_frame, to=to, frames=frames, fps=fps, seed=seed,
-            only=tuple(parts(only)), limit=limit, options=options_of(option),
+            model or baseline, split_commas(size), first_frame, to=to, frames=frames, fps=fps, seed=seed,
+            only=tuple(split_commas(only)), limit=limit, options=parse_options(option),
         )
     ]  # fmt: skip
     if dry_run:
@@ -109,18 +109,18 @@ def generate(
 
 def _print_plans(batches: Sequence[JobBatch], maker: GeneratorChoice, settings: GenerationSettings, json: bool) -> None:
     """Print what would be made, and the space it needs."""
-    from revisit.control.generation import disk_free, plan_rows, with_ceilings
+    from revisit.control.generation import count_jobs_by_condition, disk_free, with_ceilings
 
     columns = ["subset", "condition", "jobs", "there", "frames", "fps", "size", "seconds"]
     for batch, _, _ in with_ceilings(batches, maker, settings):
         _print_left_out(batch)
-        rows: Sequence[Mapping[str, Any]] = plan_rows(batch.jobs)
+        rows: Sequence[Mapping[str, Any]] = count_jobs_by_condition(batch.jobs)
         need, free = sum(row["bytes"] for row in rows), disk_free(batch.home)
         if json:
-            console.data({"home": str(batch.home), "plan": rows, "bytes": need, "free": free})
+            console.print_json({"home": str(batch.home), "plan": rows, "bytes": need, "free": free})
             continue
         typer.echo(str(batch.home))
-        console.table(columns, [[str(row[name]) for name in columns] for row in rows])
+        console.print_table(columns, [[str(row[name]) for name in columns] for row in rows])
         jobs, there = (sum(row[name] for row in rows) for name in ("jobs", "there"))
         typer.echo(f"{jobs} clips, {there} already made; about {need / 1e6:.1f} MB to come, {free / 1e9:.1f} GB free")
 
@@ -129,7 +129,7 @@ def _generate_batches(
     batches: Sequence[JobBatch], maker: GeneratorChoice, settings: GenerationSettings, json: bool
 ) -> NoReturn:
     """Make the clips, and print what became of them and the command that scores them."""
-    from revisit.control.generation import cost_of, disk_free, generate_batch, plan_rows, with_ceilings
+    from revisit.control.generation import cost_of, count_jobs_by_condition, disk_free, generate_batch, with_ceilings
     from revisit.core import UsageError
     from revisit.worlds.on_demand import world
 
@@ -138,19 +138,19 @@ def _generate_batches(
     total = sum(len(batch.jobs) for batch, _, _ in work)
     for batch, batch_maker, batch_settings in work:
         _print_left_out(batch)
-        need, free = sum(row["bytes"] for row in plan_rows(batch.jobs)), disk_free(batch.home)
+        need, free = sum(row["bytes"] for row in count_jobs_by_condition(batch.jobs)), disk_free(batch.home)
         if need > free:
             raise UsageError(
                 f"the clips need about {need / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free in {batch.home}; "
                 "free some space, or choose another --out"
             )
-        _follow(generate_batch(batch, batch_maker, batch_settings, {"world": world}), total, results)
+        _print_progress(generate_batch(batch, batch_maker, batch_settings, {"world": world}), total, results)
     _print_remarks(results, total)
     for batch in batches if not maker.baseline else ():
         console.message(_cost_line(cost_of(batch, settings)))
     lines = dict.fromkeys(shlex.join(["revisit", "eval", *batch.evaluate]) for batch in batches)
     content = {"counts": _counts(results), "evaluate": list(lines), "jobs": [result.__dict__ for result in results]}
-    _finish(results, content if json else None, list(lines))
+    _print_outcome(results, content if json else None, list(lines))
 
 
 def _generate_records(
@@ -163,16 +163,16 @@ def _generate_records(
     json: bool,
 ) -> NoReturn:
     """Run the command for every record that has no clip yet, and write a manifest of the clips."""
-    from revisit.control.camera_records import generate, read_records, write_manifest
+    from revisit.control.camera_records import generate_records, read_records, write_manifest
     from revisit.core import SUITES
 
     records = read_records(file)
     results: list[JobResult] = []
     timeout, workers, frames = limits
-    clips = generate(
+    clips = generate_records(
         records, card, command, out, timeout=timeout, workers=workers, frames=frames, checkpoint=checkpoint
     )
-    _follow(clips, len(records), results)
+    _print_progress(clips, len(records), results)
     _print_remarks(results, len(records))
     if card.note:
         console.message(card.note)
@@ -185,10 +185,10 @@ def _generate_records(
     content = {"manifest": str(manifest), "counts": _counts(results), "records": rows}
     # Records of a benchmark carry its task and factor; their manifest is read as that benchmark.
     as_suite = " --suite wrbench" if any({"task", "factor"} <= {*record.annotations} for record in records) else ""
-    _finish(results, content if json else None, [f"revisit eval {shlex.quote(str(manifest))}{as_suite}"])
+    _print_outcome(results, content if json else None, [f"revisit eval {shlex.quote(str(manifest))}{as_suite}"])
 
 
-def _follow(running: Iterable[JobResult], total: int, results: list[JobResult]) -> None:
+def _print_progress(running: Iterable[JobResult], total: int, results: list[JobResult]) -> None:
     """Print a line for every clip as it ends, and add it to the results."""
     for result in running:
         results.append(result)
@@ -206,10 +206,10 @@ def _counts(results: Sequence[JobResult]) -> dict[str, int]:
     return dict(sorted(Counter(result.status for result in results).items()))
 
 
-def _finish(results: Sequence[JobResult], content: object, commands: Sequence[str]) -> NoReturn:
+def _print_outcome(results: Sequence[JobResult], content: object, commands: Sequence[str]) -> NoReturn:
     """Print JSON, or how many clips ended how and the commands that score them; exit code 1 where a clip is missing."""
     if content is not None:
-        console.data(content)
+        console.print_json(content)
     else:
         typer.echo(", ".join(f"{count} {status}" for status, count in _counts(results).items()))
         for command in commands:
@@ -234,7 +234,7 @@ def _cost_line(cost: dict[str, Any]) -> str:
     return f"cost: {'; '.join(parts)} ({cost['machine']})"
 
 
-def options_of(texts: list[str]) -> dict[str, str]:
+def parse_options(texts: list[str]) -> dict[str, str]:
     """Options of the suite's jobs by name."""
     from revisit.core import UsageError
 

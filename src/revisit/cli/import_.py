@@ -28,14 +28,14 @@ def scan(
     """Write a manifest for a folder of videos, to be completed by hand."""
     from revisit.core import UsageError
     from revisit.suites.clips import read_targets
-    from revisit.suites.folder.scan import scan as entries_of
+    from revisit.suites.folder.scan import scan_folder as entries_of
 
     entries = list(
         entries_of(folder, pattern=pattern, reference=reference, targets=read_targets(targets) if targets else None)
     )
     lines = "".join(json_.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
     if json:
-        console.data(entries)
+        console.print_json(entries)
         return
     if out is not None and str(out) == "-":
         typer.echo(lines, nl=False)
@@ -76,7 +76,7 @@ def poses(
         source, out, format=format, intrinsics=intrinsics, depth=depth, size=pixels, convention=convention
     )
     if json:
-        console.data(details)
+        console.print_json(details)
         return
     console.message(
         f"{details['poses']} poses ({details['convention']}, according to {details['said_by']}) for depth maps of "

@@ -35,13 +35,13 @@ def models(judge: str = JUDGE, json: bool = JSON) -> None:
     if not isinstance(server, ChatJudge):
         console.message(f"this judge is {server.facts.get('model')}, which is not a server")
         if json:
-            console.data({"judge": server.facts.get("model"), "models": []})
+            console.print_json({"judge": server.facts.get("model"), "models": []})
         return
     names = server.models()
     if json:
-        console.data({"judge": server.settings.model, "models": list(names)})
+        console.print_json({"judge": server.settings.model, "models": list(names)})
     for name in names if not json else ():
-        typer.echo(console.clean(name) + ("  <- the judge" if name == server.settings.model else ""))
+        typer.echo(console.clean_text(name) + ("  <- the judge" if name == server.settings.model else ""))
     server.check()
 
 
@@ -55,17 +55,17 @@ def ask(
     json: bool = typer.Option(False, "--json", help="Print the answer as JSON, with the raw reply and its cost."),
 ) -> None:
     """Ask one question about one clip."""
-    from revisit.judges.labels import schema_of
+    from revisit.judges.labels import schema_of_form
     from revisit.judges.questions import Question
 
-    with asker_of(judge) as asker:
-        answer = asker.ask(look_at(clip, frames), [Question("asked", question, schema_of(form))])[0]
+    with open_judge(judge) as asker:
+        answer = asker.ask(sample_frames(clip, frames), [Question("asked", question, schema_of_form(form))])[0]
     if json:
-        console.data(answer.as_json())
+        console.print_json(answer.as_json())
     elif answer.status == "answered":
         value = {True: "yes", False: "no"}.get(answer.value, answer.value) if form == "yes-no" else answer.value
         sure = "" if answer.p_yes is None else f" (probability of yes {answer.p_yes:.3f})"
-        typer.echo(console.clean(f"{value}{sure}"))
+        typer.echo(console.clean_text(f"{value}{sure}"))
     else:
         console.message(f"{answer.status}: {answer.reason}")
     raise typer.Exit(0 if answer.status == "answered" else 1)
@@ -92,9 +92,9 @@ def replay(
     request = replace(Request.from_json(facts["request"]), judge=str(judge))
     finished_run = request.run(folder)
     if json:
-        console.data(finished_run.summary)
+        console.print_json(finished_run.summary)
     else:
-        console.summary(finished_run.summary, show_all=True)
+        console.print_run_summary(finished_run.summary, show_all=True)
     raise typer.Exit(finished_run.exit_code)
 
 
@@ -110,7 +110,7 @@ def _replayed_roles(facts: Mapping[str, Any], answers: Path, out: Path) -> Path:
     return out.resolve()
 
 
-def asker_of(judge: str) -> JudgeClient:
+def open_judge(judge: str) -> JudgeClient:
     """Somebody who asks the judge that --judge names, and keeps its answers in the cache."""
     from revisit.engine.cache import cache_root
     from revisit.judges.settings import choose_judge
@@ -120,7 +120,7 @@ def asker_of(judge: str) -> JudgeClient:
     return selection.client(AnswerStore(shared_store(cache_root(), selection.judge.facts)))
 
 
-def look_at(clip: Path, frames: int) -> Frames:
+def sample_frames(clip: Path, frames: int) -> Frames:
     """So many frames of a clip, evenly spread."""
     from revisit.engine.judging import judge_frames
 

@@ -70,13 +70,13 @@ def check(
     if out is not None:
         write_json(out, report)
     if json:
-        console.data(report)
+        console.print_json(report)
     else:
-        show(report)
+        print_report(report)
     raise typer.Exit(1 if report["failed"] else 0)
 
 
-def show(report: Mapping[str, Any]) -> None:
+def print_report(report: Mapping[str, Any]) -> None:
     """Print a calibration report."""
     console.message(f"judge: {report['judge'].get('model')}, {report['clips']} clips, {report['questions']} questions")
     rows = [_row("all", report), *(_row(name, part) for name, part in report["subsets"].items())]
@@ -86,17 +86,17 @@ def show(report: Mapping[str, Any]) -> None:
         rows += [_row(f"blinded: {name}", part) for name, part in blinded["subsets"].items()]
     if any("yes_no" in part for part in [report, *report["subsets"].values()]):
         columns = ["yes or no", "answered", "accuracy", "balanced", "precision", "recall", "F1", "kappa"]
-        console.table(columns, rows, numbers=True)
+        console.print_table(columns, rows, numbers=True)
     for name, part in [("all", report), *report["subsets"].items()]:
         for form in ("ratings", "choices"):
             if form in part:
                 values = ", ".join(f"{key.replace('_', ' ')} {_number(value)}" for key, value in part[form].items())
                 console.message(f"{form}, {name}: {values}")
-    for sentence in sentences(report):
+    for sentence in report_sentences(report):
         console.message(sentence)
 
 
-def sentences(report: Mapping[str, Any]) -> list[str]:
+def report_sentences(report: Mapping[str, Any]) -> list[str]:
     """What else a report says, in words."""
     lines = []
     if report["unanswered"] or report["failed"]:

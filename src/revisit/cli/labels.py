@@ -23,10 +23,10 @@ def export(
     json: bool = JSON,
 ) -> None:
     """Write labels.jsonl, and files for other tools. Parquet, Label Studio, WRBench, MBench, targets, key frames."""
-    from revisit.labels.load import export_files
+    from revisit.labels.label_files import export_files
 
     paths = [str(path) for path in export_files(source, out, store)]
-    console.data({"files": paths}) if json else typer.echo("\n".join(paths))
+    console.print_json({"files": paths}) if json else typer.echo("\n".join(paths))
 
 
 @app.command("import")
@@ -37,10 +37,10 @@ def import_(
     json: bool = JSON,
 ) -> None:
     """Convert labels of another tool into labels.jsonl."""
-    from revisit.labels.load import import_labels
+    from revisit.labels.label_files import import_labels
 
     count = import_labels(source, shape, out)
-    console.data({"file": str(out), "labels": count}) if json else typer.echo(f"{count} labels: {out}")
+    console.print_json({"file": str(out), "labels": count}) if json else typer.echo(f"{count} labels: {out}")
 
 
 def agree(
@@ -56,17 +56,17 @@ def agree(
     from dataclasses import asdict
 
     from revisit.labels.agreement import agreement
-    from revisit.labels.load import labels_in
+    from revisit.labels.label_files import load_labels
     from revisit.labels.tables import agreement_tables, heat_table
     from revisit.results.record_files import write_json
 
-    report = agreement(labels_in(labels, store))
+    report = agreement(load_labels(labels, store))
     if out is not None:
         write_json(out, asdict(report))
     if json:
-        console.data(asdict(report))
+        console.print_json(asdict(report))
         return
-    _show([*agreement_tables(report), *heat_table(report)])
+    _print_tables([*agreement_tables(report), *heat_table(report)])
     if report.examples:
         console.message(f"{report.examples} answers to examples are left out of all figures")
 
@@ -82,19 +82,19 @@ def align(
     store: str = STORE,
 ) -> None:
     """Compare the metrics of a run with people's labels. Tables are in the papers' layout."""
-    from revisit.labels.load import align_run
+    from revisit.labels.label_files import align_run
 
     report, page = align_run(run, labels, metric, seed, store)
     if json:
-        console.data(report)
+        console.print_json(report)
         return
-    _show(report["tables"])
+    _print_tables(report["tables"])
     for note in report["notes"]:
         console.message(note)
     typer.echo(str(page))
 
 
-def _show(tables: list[dict[str, Any]]) -> None:
+def _print_tables(tables: list[dict[str, Any]]) -> None:
     for one in tables:
         if one["rows"]:
-            console.further_table(one)
+            console.print_suite_table(one)

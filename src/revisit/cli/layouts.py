@@ -22,7 +22,7 @@ def ask_for_layout(request: Request, *, quiet: bool = False) -> Request:
     """
     from revisit.engine.request import recognise
     from revisit.suites.clips import MANIFEST
-    from revisit.suites.folder.read import understand
+    from revisit.suites.folder.read import understand_layout
 
     source = Path(request.source)
     options = dict(option.split("=", 1) for option in request.options if "=" in option)
@@ -31,7 +31,7 @@ def ask_for_layout(request: Request, *, quiet: bool = False) -> Request:
         return request
     if request.suite != "folder" and (request.suite != "auto" or recognise(source).id != "folder"):
         return request
-    understood = understand(source, reference=options.get("reference", ""))
+    understood = understand_layout(source, reference=options.get("reference", ""))
     choices = [reading for reading in understood.readings if reading.layout]
     if len(choices) < 2:
         return request

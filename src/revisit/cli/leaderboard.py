@@ -35,12 +35,12 @@ def leaderboard(
     if not boards:
         raise UsageError("nothing to show: give run directories, or --published for the tables of the paper")
     if json:
-        console.data([board.as_json() for board in boards])
+        console.print_json([board.as_json() for board in boards])
         return
-    written_as(boards, table_format, sort, out, runs or ())
+    print_boards(boards, table_format, sort, out, runs or ())
 
 
-def written_as(
+def print_boards(
     boards: list[Board], table_format: str, sort: str, out: Path | None = None, runs: Sequence[Path] = ()
 ) -> None:
     """Print boards in a format, or write them to a file; a column to sort by must be there.
@@ -54,12 +54,12 @@ def written_as(
     require_column(boards, sort)
     if out is None and table_format == "terminal":
         for board in boards:
-            _show(board, sort)
+            _print_board(board, sort)
     else:
-        console.write_or_print(_text(boards, table_format, sort, _reports(runs, out)), out)
+        console.write_or_print(_boards_text(boards, table_format, sort, _reports(runs, out)), out)
 
 
-def _text(boards: list[Board], table_format: str, sort: str, reports: dict[str, str]) -> str:
+def _boards_text(boards: list[Board], table_format: str, sort: str, reports: dict[str, str]) -> str:
     from revisit.report import leaderboards
     from revisit.report.leaderboard_page import as_html
 
@@ -91,12 +91,12 @@ def _reports(runs: Sequence[Path], out: Path | None) -> dict[str, str]:
 def require_column(boards: Sequence[Board], sort: str) -> None:
     """Refuse to sort by a column that no board has."""
     from revisit.core import UsageError
-    from revisit.core.text import alternatives
+    from revisit.core.text import suggest_names
 
     names = {name.lower() for board in boards for column in board.columns for name in (column.key, column.title)}
     if sort and sort.lower() not in names:
         titles = dict.fromkeys(column.title for board in boards for column in board.columns)
-        raise UsageError(f"unknown column {sort!r}; {alternatives(sort, [*titles, *names])}")
+        raise UsageError(f"unknown column {sort!r}; {suggest_names(sort, [*titles, *names])}")
 
 
 def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Board]:
@@ -139,22 +139,22 @@ def _board(path: Path, subset: str) -> tuple[str, Sequence[Board], bool]:
     return suite_id, [board_of_run(facts, subset=subset)] if boards is None else boards(facts, subset), True
 
 
-def _show(board: Board, sort: str) -> None:
+def _print_board(board: Board, sort: str) -> None:
     """Print a board, as many columns at a time as fit, and name the columns in which nobody has a value."""
     from revisit.report.leaderboards import head
     from revisit.results.leaderboards import sorted_rows
 
-    typer.echo(f"{console.clean(board.title)}\nprotocol: {console.clean(board.protocol)}")
+    typer.echo(f"{console.clean_text(board.title)}\nprotocol: {console.clean_text(board.protocol)}")
     rows = sorted_rows(board, sort)
     filled = [column for column in board.columns if any(row.cell(column).mean is not None for row in rows)]
     for start in range(0, max(len(filled), 1), COLUMNS_PER_TABLE):
         part = filled[start : start + COLUMNS_PER_TABLE]
-        cells = [[row.shown, row.source, *(row.cell(c).shown(c.decimals) for c in part)] for row in rows]
-        console.table(["model", "source", *map(head, part)], cells, numbers=True)
+        cells = [[row.label, row.source, *(row.cell(c).to_text(c.decimals) for c in part)] for row in rows]
+        console.print_table(["model", "source", *map(head, part)], cells, numbers=True)
     for column in board.columns:
         if column not in filled:
             reasons = "; ".join(sorted({row.cell(column).reason for row in rows} - {""}))
-            typer.echo(f"no value: {column.title}{f' ({console.clean(reasons)})' if reasons else ''}")
+            typer.echo(f"no value: {column.title}{f' ({console.clean_text(reasons)})' if reasons else ''}")
     if board.note:
-        typer.echo(console.clean(board.note))
+        typer.echo(console.clean_text(board.note))
     typer.echo()

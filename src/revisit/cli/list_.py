@@ -17,13 +17,13 @@ def list_(
     """List metrics, distances, gates, observers, suites or sets."""
     from revisit import catalog
     from revisit.core import UsageError
-    from revisit.core.text import alternatives
+    from revisit.core.text import suggest_names
 
     if kind not in KINDS:
-        raise UsageError(f"there is no list {kind!r}; {alternatives(kind, KINDS)}")
+        raise UsageError(f"there is no list {kind!r}; {suggest_names(kind, KINDS)}")
     rows = catalog.listing(kind)
     if json:
-        console.data(rows)
+        console.print_json(rows)
     elif rows:
         columns = list(rows[0])
-        console.table(columns, [[str(row[column]) for column in columns] for row in rows])
+        console.print_table(columns, [[str(row[column]) for column in columns] for row in rows])

@@ -62,10 +62,10 @@ class MainGroup(OpenGroup):
         return {title: [*(further if title == "Benchmarks" else ()), *panel] for title, panel in PANELS.items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        return super().resolve_command(ctx, _current(args))
+        return super().resolve_command(ctx, _resolve_moved(args))
 
 
-def _current(words: list[str]) -> list[str]:
+def _resolve_moved(words: list[str]) -> list[str]:
     """A command line with the new name of a command that was moved, and a note about it."""
     for old, new in MOVED.items():
         length = len(old.split())
@@ -109,29 +109,29 @@ def run() -> None:
         app()
         sys.stdout.flush()
     except BrokenPipeError:
-        _write_nowhere()
+        _discard_output()
         sys.exit(0)  # whoever read our output had enough
     except OSError as error:  # a full disk, a folder that may not be written to: no fault of the code
-        _write_nowhere()
+        _discard_output()
         where = f"{error.filename}: " if error.filename else ""
         what = " (free some, and run the same command again)" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        _tell(f"{where}{error.strerror or type(error).__name__}{what}")
+        _print_error(f"{where}{error.strerror or type(error).__name__}{what}")
         sys.exit(1)
     except Exception as error:
         from revisit.core.errors import RevisitError  # here, because it brings numpy, which --help can do without
 
         if not isinstance(error, RevisitError):
             raise
-        _tell(str(error))
+        _print_error(str(error))
         sys.exit(error.exit_code)
 
 
-def _tell(sentence: str) -> None:
+def _print_error(sentence: str) -> None:
     with contextlib.suppress(OSError):
         typer.echo(f"revisit: {sentence}", err=True)
 
 
-def _write_nowhere() -> None:
+def _discard_output() -> None:
     """Keep Python from complaining at its end about what could not be written."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -28,9 +28,9 @@ def print_model_facts(runs: Sequence[Path], file: Path | None, json: bool) -> No
         clips = dict.fromkeys(facts.facts if file else published_facts().facts)
     if json:
         measurements = {name: asdict(clip) if clip else None for name, clip in clips.items()}
-        console.data({name: {**facts.of(name), "measured": clip} for name, clip in measurements.items()})
+        console.print_json({name: {**facts.of(name), "measured": clip} for name, clip in measurements.items()})
         return
-    console.table(HEADS, [[name, *_cells(facts.of(name), clip)] for name, clip in clips.items()])
+    console.print_table(HEADS, [[name, *_cells(facts.of(name), clip)] for name, clip in clips.items()])
 
 
 def _cells(facts: Mapping[str, Any], clip: Any) -> list[str]:
@@ -42,8 +42,8 @@ def _cells(facts: Mapping[str, Any], clip: Any) -> list[str]:
         {None: "", True: "yes", False: "no"}[facts.get("camera")],
         facts.get("backbone", ""),
         f"{facts['parameters']:g} B" if facts.get("parameters") else "",
-        _format(size[0], size[1], facts.get("fps"), facts.get("frames")) if size else "",
-        _format(clip.width, clip.height, clip.fps, clip.frames) if clip else "",
+        _format_text(size[0], size[1], facts.get("fps"), facts.get("frames")) if size else "",
+        _format_text(clip.width, clip.height, clip.fps, clip.frames) if clip else "",
         _cost(facts.get("cost", {})),
         str(facts.get("source", "")),
     ]
@@ -58,7 +58,7 @@ def _cost(cost: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _format(width: int, height: int, fps: float | None, frames: int | None) -> str:
+def _format_text(width: int, height: int, fps: float | None, frames: int | None) -> str:
     """Size, rate and length of a clip: `832×480, 16 fps, 81 frames`."""
     rate = f", {fps:g} fps" if fps else ""
     length = f", {frames} frames" if frames else ""

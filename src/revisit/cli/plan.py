@@ -51,14 +51,14 @@ def plan(
     if json:
         forecast_rows = {"judge": asdict(asking)} if asking else {}
         facts = {"evidence": len(work.tasks), "missing": len(missing), "forecast": asdict(takes), **forecast_rows}
-        console.data({**work.as_json(), **facts})
+        console.print_json({**work.as_json(), **facts})
         return
     models = Counter(case.model for case in work.cases)
-    console.table(["model", "cases"], [[model, str(n)] for model, n in sorted(models.items())])
+    console.print_table(["model", "cases"], [[model, str(n)] for model, n in sorted(models.items())])
     needed = Counter(task.observer for _, _, task in work.tasks.values())
     todo = Counter(work.tasks[key][2].observer for key in missing)
     rows = [[name, str(count), str(count - todo[name])] for name, count in sorted(needed.items())]
-    console.table(["observer", "clips", "already observed"], rows)
+    console.print_table(["observer", "clips", "already observed"], rows)
     console.message(
         f"suite {work.suite.id}, protocol {work.protocol}, set {work.observers.id}, observers "
         f"{caption(work.as_json())}: {len(work.cases)} cases x "
@@ -66,7 +66,7 @@ def plan(
     )
     if missing_here := work.availability.sentence:
         console.message(missing_here)
-    for sentence in _sentences(takes):
+    for sentence in _forecast_sentences(takes):
         console.message(sentence)
     if asking and selection:
         console.message(judge_is_idle(work) or f"judge {selection.judge.facts.get('model')}: {asking.said()}")
@@ -83,7 +83,7 @@ def plan(
         console.message(f"rejected: {entry.id}: {entry.reason}")
 
 
-def _sentences(takes: WorkForecast) -> list[str]:
+def _forecast_sentences(takes: WorkForecast) -> list[str]:
     """What the work takes here, in sentences; none where nothing is left to decode."""
     from revisit.core.text import pluralize
     from revisit.media.limits import format_size

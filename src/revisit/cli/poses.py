@@ -65,11 +65,11 @@ def poses(
     from revisit.posing.tasks import estimate
 
     request = Request.of(source, suite, "lite", None, ["camera_path"], limit, "auto", root, option, truth=False)
-    estimator = estimator_of(with_, python, model, device, frames, convention, timeout, workers)
-    tasks = tasks_of(request, out, first)
+    estimator = make_estimator(with_, python, model, device, frames, convention, timeout, workers)
+    tasks = pose_tasks(request, out, first)
     outcome = estimate(tasks, estimator, fresh=fresh, tell=None if quiet or json else console.Counter("posed"))
     if json:
-        console.data(asdict(outcome))
+        console.print_json(asdict(outcome))
     else:
         for line in outcome.failed:
             console.message(line)
@@ -77,7 +77,7 @@ def poses(
     raise typer.Exit(1 if outcome.failed else 0)
 
 
-def estimator_of(
+def make_estimator(
     with_: str, python: str, model: str, device: str, frames: int | None, convention: str, timeout: float | None,
     workers: int | None,
 ) -> Estimator:  # fmt: skip
@@ -99,7 +99,7 @@ def estimator_of(
     )
 
 
-def tasks_of(request: Request, out: Path, first: int | None = None) -> list[PoseTask]:
+def pose_tasks(request: Request, out: Path, first: int | None = None) -> list[PoseTask]:
     """The clips of a source, each with the place of its poses: <model>/<what its id says besides the model>.npz.
 
     Of clips that have more frames than `first`, the estimator sees the first ones only.

@@ -34,9 +34,9 @@ def report(
     groups = {expression: tables_by(finished_run, expression, metric) for expression in by}
     page = write_report(finished_run, copy_clips=copy_clips, by=groups)
     if json:
-        console.data({"report": str(page), "summary": finished_run.summary, "by": groups})
+        console.print_json({"report": str(page), "summary": finished_run.summary, "by": groups})
         return
     for expression, tables in groups.items():
         console.message(f"by {expression}")
-        console.parts(tables, finished_run.summary["metrics"])
+        console.print_parts(tables, finished_run.summary["metrics"])
     typer.echo(str(page))

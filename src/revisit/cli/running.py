@@ -38,13 +38,13 @@ def print_summary(
 
         page = write_report(run)
     if json:
-        console.data(run.summary)
+        console.print_json(run.summary)
     else:
         printed = () if quiet else run.plan["remarks"]  # before the work
-        console.summary(
+        console.print_run_summary(
             {**run.summary, "notes": [note for note in run.summary.get("notes", ()) if note not in printed]}, show_all
         )
-        console.notes(run.plan, run.facts["notes"])
+        console.print_notes(run.plan, run.facts["notes"])
     if report:
         console.message(f"report: {page}")
     return run.exit_code

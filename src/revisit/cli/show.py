@@ -77,9 +77,9 @@ def _print_verdict(path: Path, show_all: bool, json: bool) -> None:
     run = Run(path)
     verdict = load_verdict(run)
     if json:
-        console.data(verdict)
+        console.print_json(verdict)
     else:
-        console.summary({**run.summary, "verdict": verdict}, show_all)
+        console.print_run_summary({**run.summary, "verdict": verdict}, show_all)
 
 
 def _print_card(name: str, json: bool) -> None:
@@ -87,7 +87,7 @@ def _print_card(name: str, json: bool) -> None:
 
     card = catalog.card(name)
     if json:
-        console.data(card)
+        console.print_json(card)
     else:
         typer.echo(catalog.as_text(card))
 
@@ -109,6 +109,6 @@ def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
         if judge := run.facts["protocol"].get("judge"):
             console.message(f"{path} was judged by {judge.get('model') or judge}: cite that model as its authors ask")
     if json:
-        console.data(uses_by_entry)
+        console.print_json(uses_by_entry)
         return
     console.write_or_print(bibtex(uses_by_entry), out)

@@ -42,7 +42,7 @@ def table(
     boards = _group_rows(_boards(runs, metric, measured), by, runs, models)
     boards = _with_cost(boards, runs, models) if cost else boards
     if json:
-        console.data([board.as_json() for board in boards])
+        console.print_json([board.as_json() for board in boards])
         return
     content = getattr(text, f"as_{table_format}")(boards, sort, interval)
     if table_format == "markdown":

@@ -22,7 +22,7 @@ def verify(
     load_all()
     spreads = replay(workers)
     if json:
-        console.data([{**asdict(spread), "kept": spread.kept} for spread in spreads])
+        console.print_json([{**asdict(spread), "kept": spread.kept} for spread in spreads])
     else:
         compared = [spread for spread in spreads if spread.clips]
         rows = [
@@ -35,7 +35,7 @@ def verify(
             )
             for spread in sorted(compared, key=lambda spread: spread.kept)
         ]
-        console.table(("question", "clips", "largest difference", "tolerance", ""), rows, numbers=True)
+        console.print_table(("question", "clips", "largest difference", "tolerance", ""), rows, numbers=True)
         beyond = [spread.question for spread in compared if not spread.kept]
         changed = [spread.question for spread in spreads if spread.changed]
         if changed:

@@ -26,7 +26,7 @@ def view(
     from revisit.web.server import ListenAddress, serve
 
     if json:
-        console.data(run_lines([(str(path), Run(path)) for path in runs]))
+        console.print_json(run_lines([(str(path), Run(path)) for path in runs]))
         return
     app = application(runs, cache_root() / PREVIEWS)
     console.message("Ctrl-C ends it.")

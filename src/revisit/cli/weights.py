@@ -63,30 +63,30 @@ def list_(
     from revisit.weights.pull import forecast
 
     users = users_of_weights()
-    rows = [facts(name, users) for name in select_ids(ids, observer_set, suite, metric, everything=True)]
+    rows = [weights_row(name, users) for name in select_ids(ids, observer_set, suite, metric, everything=True)]
     if json:
-        console.data(rows)
+        console.print_json(rows)
         return
     cells = [
         [
             row["id"],
             row["state"] if row["sources"] or row["state"] != "missing" else "missing (by hand only)",
-            amount(row["size"]),
+            size_text(row["size"]),
             row["licence"],
             ", ".join(row["sets"]),
             ", ".join(row["used_by"]),
         ]
         for row in rows
     ]
-    console.table(["id", "state", "size", "licence", "sets", "used by"], cells)
+    console.print_table(["id", "state", "size", "licence", "sets", "used by"], cells)
     installed = sum(row["state"] in ("here", "by hand") for row in rows)
-    console.message(f"{installed} of {len(rows)} installed; {to_fetch(forecast([row['id'] for row in rows]))}")
+    console.message(f"{installed} of {len(rows)} installed; {total_text(forecast([row['id'] for row in rows]))}")
 
 
-def facts(name: str, users: dict[str, list[str]]) -> dict[str, Any]:
+def weights_row(name: str, users: dict[str, list[str]]) -> dict[str, Any]:
     """What there is to say about an entry of the lock."""
-    from revisit.weights.directories import find_local, root, source_digest
     from revisit.weights.lock import entry
+    from revisit.weights.weights_folder import find_local, root, source_digest
 
     one, local = entry(name), find_local(entry(name))
     return {
@@ -127,20 +127,20 @@ def pull(
     if dry_run:
         rows = forecast(names, again=again)
         if json:
-            console.data(rows)
+            console.print_json(rows)
             return
-        console.table(
+        console.print_table(
             ["id", "state", "to fetch", "licence", "from"],
-            [[r["id"], r["state"], download(r), r["licence"], r["source"]] for r in rows],
+            [[r["id"], r["state"], download_text(r), r["licence"], r["source"]] for r in rows],
         )
-        console.message(to_fetch(rows))
+        console.message(total_text(rows))
         return
     bar = Transfer()
-    begun = time.monotonic()
+    started = time.monotonic()
     with console.resumable(), closing(bar):
         outcomes = fetch(names, offline=offline, again=again, progress=bar, say=bar.say)
     if json:
-        console.data([outcome.__dict__ for outcome in outcomes])
+        console.print_json([outcome.__dict__ for outcome in outcomes])
     for outcome in outcomes:
         if outcome.state == "failed":
             console.message(f"revisit: {outcome.said}")
@@ -149,7 +149,7 @@ def pull(
         count = sum(outcome.state == "pulled" for outcome in outcomes)
         console.message(
             f"{count} pulled, {len(outcomes) - count - len(failed)} already installed, {len(failed)} failed in "
-            f"{time.monotonic() - begun:.0f} s"
+            f"{time.monotonic() - started:.0f} s"
         )
     if replaced := [outcome.id for outcome in outcomes if outcome.mended]:
         console.message(f"replaced damaged files: {', '.join(replaced)}; {STALE_EVIDENCE}")
@@ -161,18 +161,18 @@ def verify(
     ids: list[str] = IDS, observer_set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
 ) -> None:
     """Compare installed weights with their digests."""
-    from revisit.weights.directories import root
     from revisit.weights.lock import entries
-    from revisit.weights.verify import on_this_machine
+    from revisit.weights.verify import installed_ids
     from revisit.weights.verify import verify as check
+    from revisit.weights.weights_folder import root
 
     selected = bool(ids or observer_set or suite or metric)
-    names = select_ids(ids, observer_set, suite, metric, everything=False) if selected else on_this_machine()
+    names = select_ids(ids, observer_set, suite, metric, everything=False) if selected else installed_ids()
     results = [check(name) for name in names]
     if json:
-        console.data([result.__dict__ for result in results])
+        console.print_json([result.__dict__ for result in results])
     else:
-        console.table(["id", "state", "finding"], [[result.id, result.state, result.said] for result in results])
+        console.print_table(["id", "state", "finding"], [[result.id, result.state, result.said] for result in results])
     if not selected:
         console.message(f"verified what is in {root()}: {len(results)} of {len(entries())} weights that the lock names")
     states = [result.state for result in results]
@@ -188,48 +188,48 @@ def path(
     json: bool = JSON,
 ) -> None:
     """Print the folder of the weights."""
-    from revisit.weights.directories import root
     from revisit.weights.local_files import file
     from revisit.weights.lock import entry
+    from revisit.weights.weights_folder import root
 
     folder = file(entry(name).id) if name else root()
-    console.data({"path": str(folder)}) if json else typer.echo(str(folder))
+    console.print_json({"path": str(folder)}) if json else typer.echo(str(folder))
 
 
-def amount(count: int | None) -> str:
+def size_text(count: int | None) -> str:
     """A number of bytes in a table."""
     if not count:
         return "unknown" if count is None else "nothing"
     return f"{count / 1e3:.1f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
 
 
-def download(row: dict[str, Any]) -> str:
+def download_text(row: dict[str, Any]) -> str:
     """What a pull would fetch for a row of its forecast."""
-    return f"in the archive of {row['archive_of']}" if row["archive_of"] else amount(row["bytes"])
+    return f"in the archive of {row['archive_of']}" if row["archive_of"] else size_text(row["bytes"])
 
 
-def to_fetch(rows: list[dict[str, Any]]) -> str:
+def total_text(rows: list[dict[str, Any]]) -> str:
     """What a pull would fetch in all."""
     unknown = sum(row["bytes"] is None for row in rows)
     by_hand = sum(row["state"] == "by hand only" for row in rows)
     remarks = f", and {unknown} of unknown size" if unknown else ""
     remarks += f"; {by_hand} by hand only" if by_hand else ""
-    return f"{amount(sum(row['bytes'] or 0 for row in rows))} to fetch{remarks}"
+    return f"{size_text(sum(row['bytes'] or 0 for row in rows))} to fetch{remarks}"
 
 
 class Transfer:
     """Progress of downloads: one line that is written over on a terminal, a line every few seconds elsewhere."""
 
     def __init__(self, every: float = 5.0) -> None:
-        self.every, self.said, self.terminal, self.open = every, time.monotonic(), sys.stderr.isatty(), False
+        self.every, self.printed_at, self.terminal, self.open = every, time.monotonic(), sys.stderr.isatty(), False
 
     def __call__(self, what: str, received: int, total: int | None) -> None:
         now = time.monotonic()
-        if now - self.said < (0.1 if self.terminal else self.every):
+        if now - self.printed_at < (0.1 if self.terminal else self.every):
             return
-        self.said = now
+        self.printed_at = now
         of = f" of {total / 1e6:.1f}" if total else ""
-        line = console.clean(f"{what}: {received / 1e6:.1f}{of} MB")
+        line = console.clean_text(f"{what}: {received / 1e6:.1f}{of} MB")
         if self.terminal:
             self.open = True
             typer.echo(f"\r\x1b[K{line}", err=True, nl=False)

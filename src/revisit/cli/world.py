@@ -35,13 +35,13 @@ def render(
     json: bool = JSON,
 ) -> None:
     """Render films and clips of models with known failures. In the layouts of benchmarks. The same command resumes."""
-    from revisit.core.text import parts
+    from revisit.core.text import split_commas
     from revisit.worlds.layouts.common import Model
     from revisit.worlds.layouts.film_orders import LAYOUTS, evaluation
     from revisit.worlds.layouts.rendering import render as rendered
 
-    suites = parts(suite)
-    models = [Model.parse(part) for part in parts(failures)]
+    suites = split_commas(suite)
+    models = [Model.parse(part) for part in split_commas(failures)]
     layouts = list(LAYOUTS) if "all" in suites else suites
     console.message(f"rendering {', '.join(layouts)} into {out}")
     folders = rendered(
@@ -50,7 +50,7 @@ def render(
     )  # fmt: skip
     commands = {name: evaluation(name, folder) for name, folder in folders.items()}
     if json:
-        console.data({name: {"folder": folders[name], "evaluate": command} for name, command in commands.items()})
+        console.print_json({name: {"folder": folders[name], "evaluate": command} for name, command in commands.items()})
         return
     for name, command in commands.items():
         console.message(f"{name}: {folders[name]}")

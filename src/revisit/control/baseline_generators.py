@@ -27,7 +27,7 @@ SWEEP = 30.0  # degrees out and back, where no path is requested
 
 def hold(job: JobRequest) -> Iterator[np.ndarray]:
     """The first frame, in every frame."""
-    first = _first(job)
+    first = _first_frame(job)
     yield from (first for _ in range(job["frames"]))
 
 
@@ -35,13 +35,13 @@ def pan(job: JobRequest) -> Iterator[np.ndarray]:
     """The first frame as a wall around the camera, mirrored beyond its left and right edge, under the asked turns."""
     import cv2
 
-    first = _first(job)
+    first = _first_frame(job)
     width, height = job["size"]
     K = intrinsics((width, height), FIELD_OF_VIEW)
     edge = np.arctan(width / 2 / K[0, 0])
     x, y = np.meshgrid((np.arange(width) + 0.5 - K[0, 2]) / K[0, 0], (np.arange(height) + 0.5 - K[1, 2]) / K[1, 1])
     rays = np.stack([x, y, np.ones_like(x)], axis=-1)
-    for turn in _turns(job):
+    for turn in _requested_turns(job):
         if np.abs(turn - np.eye(3)).max() < 1e-9:
             yield first
             continue
@@ -75,7 +75,7 @@ def repeat(job: JobRequest) -> Iterator[np.ndarray]:
 BASELINE_GENERATORS: dict[str, Callable[[JobRequest], Any]] = {"hold": hold, "pan": pan, "repeat": repeat}
 
 
-def _first(job: JobRequest) -> np.ndarray:
+def _first_frame(job: JobRequest) -> np.ndarray:
     """The first frame at the asked size; grey where the job has none, as a model without it knows nothing."""
     import cv2
 
@@ -88,7 +88,7 @@ def _first(job: JobRequest) -> np.ndarray:
     return np.ascontiguousarray(cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)[..., ::-1])
 
 
-def _turns(job: JobRequest) -> np.ndarray:
+def _requested_turns(job: JobRequest) -> np.ndarray:
     """Rotations (frames, 3, 3) from the first view, as asked; out and back by a sweep where nothing was asked."""
     frames = int(job["frames"])
     path = job["control"].get("path")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.control.delivery import plan_for
-from revisit.control.generator_backends import PLACEHOLDERS, CommandBackend, arguments, worker_environment
+from revisit.control.generator_backends import PLACEHOLDERS, CommandBackend, fill_command, worker_environment
 from revisit.control.generators import Generator
 from revisit.control.job_runner import GenerationSettings, JobResult, run_jobs
 from revisit.control.jobs import Job, file_name
@@ -78,7 +78,7 @@ def job_of(record: GenerationRecord, to: Generator, folder: Path, frames: int | 
     )  # fmt: skip
 
 
-def generate(
+def generate_records(
     records: Sequence[GenerationRecord],
     to: Generator,
     command: str,
@@ -90,7 +90,7 @@ def generate(
     checkpoint: str = "",
 ) -> Iterator[JobResult]:
     """Run the command for every record that has no clip yet, and tell what became of each, in their order."""
-    arguments(command, dict.fromkeys(PLACEHOLDERS, ""))
+    fill_command(command, dict.fromkeys(PLACEHOLDERS, ""))
     jobs, refused = [], []
     for record in records:
         try:

@@ -70,7 +70,7 @@ class Delivery:
     def remarks(self) -> list[str]:
         """What someone who uses it must know, as sentences."""
         sentences = []
-        lengths = _lengths(self.plan.steps)
+        lengths = _possible_lengths(self.plan.steps)
         if len(self.plan) not in lengths:
             sentences.append(f"the script has {lengths[0]} frames; the path was spread over {len(self.plan)}")
         if self.to.gain[:2] != (1, 1) and FAMILIES[self.to.payload].gains:
@@ -157,7 +157,7 @@ def plan_for(script: str, to: Generator, frames: int | None = None) -> CameraPla
     one that the generator can make. Where it can make neither, the path is spread over the frames of its card.
     """
     if frames is None:
-        frames = next((count for count in _lengths(parse_script(script)) if to.makes(count)), to.frames)
+        frames = next((count for count in _possible_lengths(parse_script(script)) if to.makes(count)), to.frames)
     return compile_script(script, frames=frames, size=to.size, fps=to.fps)
 
 
@@ -181,12 +181,12 @@ def deliver(
     if delivered.c2w is not None:
         actual, expected = _poses_of_every_frame(delivered), target[delivered.frame[0] : delivered.frame[-1] + 1]
         turn_error = float(geodesic(expected[:, :3, :3], actual[:, :3, :3]).max())
-        way_error, scale = _way_error(expected[:, :3, 3], actual[:, :3, 3], shape_only=delivered.ways == "shape")
+        way_error, scale = _path_error(expected[:, :3, 3], actual[:, :3, 3], shape_only=delivered.ways == "shape")
         key_step = delivered.key * scale if delivered.key else None
     if delivered.moves is not None and (delivered.c2w is None or turns != 1):
         # The heading is the one that was asked for: a gain makes up for a generator that turns by less than told.
         c2w = plan.path.c2w
-        way_error, scale = _way_error(c2w[:, :3, 3], _key_path(delivered, c2w), shape_only=True)
+        way_error, scale = _path_error(c2w[:, :3, 3], _key_path(delivered, c2w), shape_only=True)
         key_step = scale
     if key_step is not None and way_error is not None and way_error > key_step * (1 + 1e-6):
         raise PayloadError(
@@ -232,7 +232,7 @@ def _key_path(delivered: LoadedPath, c2w: np.ndarray) -> np.ndarray:
     return np.stack([right, np.zeros(len(c2w)), ahead], axis=1)
 
 
-def _lengths(steps: Sequence[Step]) -> tuple[int, ...]:
+def _possible_lengths(steps: Sequence[Step]) -> tuple[int, ...]:
     """The frames that a script may ask for, the likeliest first."""
     total = sum(step.frames for step in steps)
     return tuple(dict.fromkeys((script_frames(steps), total, total + 1)))
@@ -247,7 +247,7 @@ def _poses_of_every_frame(delivered: LoadedPath) -> np.ndarray:
     return resample(trajectory(delivered.c2w, delivered.frame), frames).c2w
 
 
-def _way_error(target: np.ndarray, actual: np.ndarray, *, shape_only: bool) -> tuple[float, float]:
+def _path_error(target: np.ndarray, actual: np.ndarray, *, shape_only: bool) -> tuple[float, float]:
     """(the largest distance between two ways, the scale of one): the best scale, where the size of it is not known."""
     power = float((actual * actual).sum())
     scale = max(0.0, float((target * actual).sum()) / power) if shape_only and power else 1.0

@@ -165,7 +165,7 @@ def generate_batch(
         if not by.baseline and (cost := cost_of(batch, settings)):
             facts["cost"] = cost
         if facts:
-            mark(Path(batch.evaluate[0]), batch.jobs[0].model, facts)
+            write_model_facts(Path(batch.evaluate[0]), batch.jobs[0].model, facts)
 
 
 def with_ceilings(
@@ -190,7 +190,7 @@ def cost_of(batch: JobBatch, settings: GenerationSettings) -> ModelCost:
     return model_cost(clips, settings.price, settings.currency)
 
 
-def mark(clips: Path, model: str, facts: Mapping[str, object]) -> None:
+def write_model_facts(clips: Path, model: str, facts: Mapping[str, object]) -> None:
     """Write facts of a model into models.yaml beside the clips, where tables look for them; others stay."""
     path = clips / MODELS
     try:
@@ -210,7 +210,7 @@ def settings_for(by: GeneratorChoice, **facts: Any) -> GenerationSettings:
     return GenerationSettings(command=by.words, category=FLOOR if by.baseline else "", **facts)
 
 
-def plan_rows(jobs: Sequence[Job]) -> list[PlanRow]:
+def count_jobs_by_condition(jobs: Sequence[Job]) -> list[PlanRow]:
     """The plan, a row for each subset and condition."""
     rows: list[PlanRow] = []
     for (subset, condition), mine in group_items(jobs, lambda job: (job.subset, job.condition)).items():
@@ -218,7 +218,7 @@ def plan_rows(jobs: Sequence[Job]) -> list[PlanRow]:
             {
                 "subset": subset, "condition": condition, "jobs": len(mine),
                 "there": sum(job.out.is_file() for job in mine),
-                "frames": _span([job.frames for job in mine]), "fps": _span([job.fps for job in mine]),
+                "frames": _range_text([job.frames for job in mine]), "fps": _range_text([job.fps for job in mine]),
                 "size": ", ".join(sorted({"x".join(map(str, job.size)) for job in mine})),
                 "seconds": round(sum(job.frames / job.fps for job in mine), 1),
                 "bytes": disk_needed(mine),
@@ -234,6 +234,6 @@ def disk_free(place: Path) -> int:
     return shutil.disk_usage(place).free
 
 
-def _span(values: Sequence[float]) -> str:
+def _range_text(values: Sequence[float]) -> str:
     low, high = min(values), max(values)
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"

@@ -58,16 +58,16 @@ class CommandBackend:
     """A command for every job."""
 
     def __init__(self, command: str, env: Mapping[str, str]) -> None:
-        arguments(command, dict.fromkeys(PLACEHOLDERS, ""))
+        fill_command(command, dict.fromkeys(PLACEHOLDERS, ""))
         self.command, self.env, self.starts = command, env, 0
         self.running: subprocess.Popen[bytes] | None = None
         self.cost: Cost | None = None
 
     def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Run the command."""
-        words = arguments(self.command, placeholder_values(request, file))
+        words = fill_command(self.command, placeholder_values(request, file))
         meter = Meter(self.env)
-        self.cost, begun = None, time.monotonic()
+        self.cost, started = None, time.monotonic()
         with tempfile.TemporaryFile() as output:
             try:
                 self.running = process = subprocess.Popen(
@@ -79,15 +79,15 @@ class CommandBackend:
             self.starts += 1
             meter.session = process.pid
             try:
-                code = _wait(process, timeout, meter)
+                code = _wait_for_exit(process, timeout, meter)
                 if code is None:
                     return "hung", f"the command was stopped after {timeout:g} seconds"
             finally:
                 stop_process(process)
-            tail = _last_words(output)
+            tail = _output_tail(output)
         if code:
             return "crashed", _exit_sentence(code, tail)
-        self.cost = meter.cost(time.monotonic() - begun, loading=None)
+        self.cost = meter.cost(time.monotonic() - started, loading=None)
         return "", f"its last output: {tail}" if tail else "it printed nothing"
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ class ProcessBackend:
 
     def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Hand the job over and wait for the answer."""
-        self.cost, begun = None, time.monotonic()
+        self.cost, started = None, time.monotonic()
         new, loading = self.process is None, 0.0
         if self.process is None:
             try:
@@ -133,10 +133,10 @@ class ProcessBackend:
                 return "hung", f"no answer after {timeout:g} seconds; the process was stopped"
             if line is None:
                 return self._crash_outcome()
-            answer = _answer(line)
+            answer = _parse_answer(line)
             if answer.get("ready") and not self.ready:
                 now = time.monotonic()
-                self.ready, deadline, loading, begun = True, now + timeout, now - begun, now
+                self.ready, deadline, loading, started = True, now + timeout, now - started, now
             elif answer.get("id") == request["id"]:
                 # A process that does not say when it is ready loads within its first clip.
                 inside = new and not self.ready
@@ -144,7 +144,7 @@ class ProcessBackend:
                 if answer.get("error") or answer.get("status") not in (None, "done"):
                     return "failed", str(answer.get("error") or answer.get("status"))
                 self.meter.look(last=True)
-                self.cost = self.meter.cost(time.monotonic() - begun, None if inside else loading)
+                self.cost = self.meter.cost(time.monotonic() - started, None if inside else loading)
                 return "", " ".join(self.chatter)[-TAIL:] or "it printed nothing"
             else:
                 self.chatter.append(line.decode(errors="replace").strip())
@@ -182,14 +182,14 @@ class ProcessBackend:
         self.meter.session = process.pid
         self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.chatter: deque[str] = deque(maxlen=20)
-        start_thread(_listen, process, self.lines)
+        start_thread(_read_lines, process, self.lines)
 
     def _crash_outcome(self) -> Ended:
         assert self.process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(10)
         code = self.process.poll()
-        tail = _last_words(self.stderr) or " ".join(self.chatter)[-TAIL:]
+        tail = _output_tail(self.stderr) or " ".join(self.chatter)[-TAIL:]
         self._end()
         return "crashed", _exit_sentence(code or 0, tail)
 
@@ -211,21 +211,21 @@ class FunctionBackend:
 
     def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Call the function; frames that it returns are encoded."""
-        self.cost, begun = None, time.monotonic()
+        self.cost, started = None, time.monotonic()
         try:
             result = self.function(request)
             if result is not None and not isinstance(result, str | Path):
-                encode_mp4(Path(request["out"]), (np.asarray(frame) for frame in _plain(result)), request["fps"])
+                encode_mp4(Path(request["out"]), (np.asarray(frame) for frame in _to_numpy(result)), request["fps"])
         except Exception as error:  # whatever the user's function does, the other jobs go on
             return "crashed", f"{type(error).__name__}: {error}"
-        self.cost = Cost(time.monotonic() - begun)  # its memory is that of this process, whatever else it holds
+        self.cost = Cost(time.monotonic() - started)  # its memory is that of this process, whatever else it holds
         return "", "the function returned"
 
     def close(self) -> None:
         """Nothing is left running."""
 
 
-def arguments(command: str, values: Mapping[str, str]) -> list[str]:
+def fill_command(command: str, values: Mapping[str, str]) -> list[str]:
     """The command's arguments with its placeholders filled in."""
     words = shlex.split(command)
     placeholders = {name for word in words for _, name, _, _ in string.Formatter().parse(word) if name is not None}
@@ -260,7 +260,7 @@ def worker_environment(number: int, gpus: Sequence[str]) -> dict[str, str]:
     return {"REVISIT_WORKER": str(number), **gpu}
 
 
-def _listen(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
+def _read_lines(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
     assert process.stdout is not None
     with contextlib.suppress(OSError, ValueError):
         for line in process.stdout:
@@ -268,16 +268,16 @@ def _listen(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | N
     lines.put(None)
 
 
-def _answer(line: bytes) -> dict[str, object]:
+def _parse_answer(line: bytes) -> dict[str, object]:
     content = json_or_none(line)
     return content if isinstance(content, dict) else {}
 
 
-def _plain(frames: Any) -> Any:
+def _to_numpy(frames: Any) -> Any:
     return frames.detach().cpu().numpy() if hasattr(frames, "detach") else frames
 
 
-def _last_words(output: Any) -> str:
+def _output_tail(output: Any) -> str:
     output.seek(max(0, output.seek(0, os.SEEK_END) - 4 * TAIL))
     return " ".join(output.read().decode(errors="replace").split())[-TAIL:]
 
@@ -286,7 +286,7 @@ def _exit_sentence(code: int, tail: str) -> str:
     return f"it was killed by signal {-code}" if code < 0 else f"the command failed with exit code {code}: {tail}"
 
 
-def _wait(process: subprocess.Popen[bytes], timeout: float, meter: Meter) -> int | None:
+def _wait_for_exit(process: subprocess.Popen[bytes], timeout: float, meter: Meter) -> int | None:
     """The exit code of a command, which is looked at meanwhile; None where it takes longer."""
     deadline, pause = time.monotonic() + timeout, 0.005
     while True:

@@ -14,7 +14,7 @@ import yaml
 from revisit.control.payloads import FAMILIES
 from revisit.control.payloads.family import PayloadOptions
 from revisit.core import UsageError
-from revisit.core.text import one_line, parse_yaml, reading
+from revisit.core.text import one_line, parse_yaml, require_readable
 
 TAKES = ("image", "source_video", "nothing")
 CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
@@ -85,30 +85,30 @@ KEYS = {one.name for one in fields(Generator)} - {"id"}  # of an entry of a file
 @cache
 def generators(own: Path | None = None) -> dict[str, Generator]:
     """Every known generator; entries of the user's own file come on top."""
-    entries = _read((files(__package__) / "generators.yaml").read_text(encoding="utf-8"), "generators.yaml")
+    entries = _parse_generators((files(__package__) / "generators.yaml").read_text(encoding="utf-8"), "generators.yaml")
     if own is not None:
         if not own.is_file():
             raise UsageError(f"{own}: no such file; a file of generators is YAML with `generators:`")
-        with reading(own, "a file of generators"):
-            entries |= _read(own.read_text(encoding="utf-8"), str(own))
+        with require_readable(own, "a file of generators"):
+            entries |= _parse_generators(own.read_text(encoding="utf-8"), str(own))
     return entries
 
 
 def generator(id: str, own: Path | None = None) -> Generator:
     """The generator of that name, ours or WRBench's; case, dots and underscores do not matter."""
     entries = generators(own)
-    name = _plain(id)
+    name = _plain_name(id)
     for entry in entries.values():
-        if name in (_plain(entry.id), *map(_plain, entry.aliases)):
+        if name in (_plain_name(entry.id), *map(_plain_name, entry.aliases)):
             return entry
     raise UsageError(f"unknown generator {id!r}; choose one of {', '.join(sorted(entries))}")
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")
 
 
-def _read(text: str, where: str) -> dict[str, Generator]:
+def _parse_generators(text: str, where: str) -> dict[str, Generator]:
     try:
         content = parse_yaml(text)
     except yaml.YAMLError as error:
@@ -118,12 +118,12 @@ def _read(text: str, where: str) -> dict[str, Generator]:
     base = {"takes": "image", "condition": "model_inferred", "frames": 81, "fps": 16, "size": [832, 480]}
     defaults = {**base, "gain": [1, 1, 0.6], **(content.get("defaults") or {})}
     return {
-        str(generator_id): _entry(str(generator_id), {**defaults, **(facts or {})}, where)
+        str(generator_id): _parse_generator(str(generator_id), {**defaults, **(facts or {})}, where)
         for generator_id, facts in content["generators"].items()
     }
 
 
-def _entry(generator_id: str, facts: Mapping[str, object], where: str) -> Generator:
+def _parse_generator(generator_id: str, facts: Mapping[str, object], where: str) -> Generator:
     try:
         entry = msgspec.convert({"title": generator_id, **facts, "id": generator_id}, Generator, strict=False)
     except msgspec.ValidationError as error:

@@ -125,7 +125,7 @@ def _run_workers(
                     job = waiting.get_nowait()
                 except queue.Empty:
                     break
-                ended.put(one(job, backend, folder, settings))
+                ended.put(run_job(job, backend, folder, settings))
             backend.close()
         except BaseException as error:
             ended.put(error)
@@ -148,7 +148,7 @@ def _run_workers(
                 backend.close()
 
 
-def one(job: Job, backend: GeneratorBackend, folder: Path, settings: GenerationSettings) -> JobResult:
+def run_job(job: Job, backend: GeneratorBackend, folder: Path, settings: GenerationSettings) -> JobResult:
     """What became of one job."""
     started = time.monotonic()
     remarks: list[str] = []
@@ -182,13 +182,13 @@ def _make_clip(
         return "refused", f"{job.out} exists, {words}; add --replace to make it again, or choose another --out", 0
     control = _write_inputs(job, plan, delivery)
     for tries in range(1, 2 + settings.retries):
-        status, reason = _attempt(job, image, control, backend, folder, settings, expected, remarks)
+        status, reason = _try_clip(job, image, control, backend, folder, settings, expected, remarks)
         if status not in RETRIABLE or tries > settings.retries:
             break
     return status, reason, tries
 
 
-def _attempt(
+def _try_clip(
     job: Job, image: Path | None, control: ControlJson, backend: GeneratorBackend, folder: Path,
     settings: GenerationSettings,     expected: ClipRecord, remarks: list[str],
 ) -> tuple[str, str]:  # fmt: skip
@@ -196,7 +196,7 @@ def _attempt(
     with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH_PREFIX) as scratch:
         clip = Path(scratch) / job.out.name
         request = job.as_json(clip, image, control)
-        _write_json(job_file(job.out), {**request, "out": str(job.out.absolute())})
+        _write_json(job_path(job.out), {**request, "out": str(job.out.absolute())})
         file = Path(scratch) / "job.json"
         _write_json(file, request)
         status, reason = backend.make(request, file, settings.timeout)
@@ -217,7 +217,7 @@ def _attempt(
         made_with = {"command": settings.command, "checkpoint": settings.checkpoint}
         cost = {} if backend.cost is None else {"cost": backend.cost.as_json()}
         # First the record, then the clip: who is stopped in between makes the clip again, and finds no stray one.
-        _write_json(sidecar(job.out), {**expected, "made_with": made_with, **cost, "output": output})
+        _write_json(provenance_path(job.out), {**expected, "made_with": made_with, **cost, "output": output})
         clip.replace(job.out)
     return "made", ""
 
@@ -265,7 +265,7 @@ def clip_state(clip: Path, expected: ClipRecord) -> tuple[str, str]:
 def read_provenance(clip: Path) -> ClipRecord | None:
     """The record of a clip, or None."""
     try:
-        record = parse_json(sidecar(clip).read_text(encoding="utf-8"))
+        record = parse_json(provenance_path(clip).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return record if isinstance(record, dict) else None
@@ -333,12 +333,12 @@ def require_text(job: Job) -> None:
             raise UsageError(f"the {name} contains a lone surrogate, which is not valid text") from error
 
 
-def sidecar(clip: Path) -> Path:
+def provenance_path(clip: Path) -> Path:
     """Where the record of a clip lies."""
     return clip.with_suffix(".provenance.json")
 
 
-def job_file(clip: Path) -> Path:
+def job_path(clip: Path) -> Path:
     """Where the job of a clip lies."""
     return clip.with_suffix(".job.json")
 

@@ -144,7 +144,7 @@ class Job:
                 "prompt": self.prompt,
                 "segments": [vars(segment) for segment in self.segments],
                 "image": _absolute(image),
-                "context": _stretch(self.context),
+                "context": _context_json(self.context),
                 "source_video": _absolute(self.source_video),
             },
             "control": {"script": self.camera, "actions": [dict(row) for row in self.actions], **control},
@@ -196,14 +196,14 @@ class BatchRequest:
         """An option of the suite."""
         return self.options.get(name, usual)
 
-    def known(self, *names: str) -> None:
+    def refuse_unknown_options(self, *names: str) -> None:
         """Raise UsageError where an option was given that the suite does not have."""
         unknown = sorted(set(self.options) - set(names))
         if unknown:
             options = f"it has {', '.join(names)}" if names else "it has none"
             raise UsageError(f"jobs of this suite have no option {unknown[0]!r}; {options}")
 
-    def chosen(self, jobs: Iterable[Job]) -> list[Job]:
+    def select(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs that are asked for: those named, at most `limit`, spread evenly over subsets and conditions."""
         all_ = list(jobs)
         names = [{job.id, job.sample, job.subset, job.condition, *job.id.split("/")} for job in all_]
@@ -287,5 +287,5 @@ def _absolute(path: Path | None) -> str | None:
     return None if path is None else str(path.absolute())
 
 
-def _stretch(clip: Clip | None) -> ContextJson | None:
+def _context_json(clip: Clip | None) -> ContextJson | None:
     return None if clip is None else {"video": str(clip.path.absolute()), "start": clip.start, "frames": clip.count}

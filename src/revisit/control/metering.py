@@ -55,8 +55,8 @@ class Meter:
     _by_process: int = 0  # peak on GPUs of processes that nvidia-smi names
     _by_device: int | None = None  # peak of what the GPUs hold more than before; None before the first look
     _members: list[int] = field(default_factory=list)
-    _searched: float = -FAMILY_PAUSE
-    _asked: float = -GPU_PAUSE
+    _last_search: float = -FAMILY_PAUSE
+    _last_query: float = -GPU_PAUSE
     _before: dict[str, int] | None = None
 
     def __post_init__(self) -> None:
@@ -64,14 +64,14 @@ class Meter:
 
     def look(self, *, last: bool = False) -> None:
         """Look once; cheap enough to be called many times a second."""
-        if last or time.monotonic() - self._searched >= FAMILY_PAUSE:
-            self._searched = time.monotonic()
+        if last or time.monotonic() - self._last_search >= FAMILY_PAUSE:
+            self._last_search = time.monotonic()
             self._members = session_members(self.session)
         usage = [memory_of(pid) for pid in self._members]
         now, peaks = sum(now for now, _ in usage), [peak for _, peak in usage]
         self.memory = max(self.memory, now, *peaks, 0)
-        if self._before is not None and (last or time.monotonic() - self._asked >= GPU_PAUSE):
-            self._asked = time.monotonic()
+        if self._before is not None and (last or time.monotonic() - self._last_query >= GPU_PAUSE):
+            self._last_query = time.monotonic()
             self._look_at_gpus()
 
     @property
@@ -146,7 +146,7 @@ def device_memory(env: Mapping[str, str] | None = None) -> dict[str, int] | None
 
 
 @cache
-def machine() -> str:
+def machine_name() -> str:
     """What clips are made on: the GPUs where there are some, else the processor."""
     rows = _nvidia_smi("--query-gpu=name")
     if rows:
@@ -189,26 +189,26 @@ def model_cost(
         return {}
     seconds = [float(cost["seconds"]) for cost, _ in measured]
     video = sum(length for _, length in measured)
-    summary: ModelCost = {"clips": len(measured), "seconds_per_clip": _digits(sum(seconds) / len(seconds))}
+    summary: ModelCost = {"clips": len(measured), "seconds_per_clip": _four_digits(sum(seconds) / len(seconds))}
     if video > 0:
-        summary["seconds_per_video_second"] = _digits(sum(seconds) / video)
+        summary["seconds_per_video_second"] = _four_digits(sum(seconds) / video)
         gpus = [int(cost.get("gpus") or 0) for cost, _ in measured]
         if all(gpus):
             spent = sum(second * count for second, count in zip(seconds, gpus, strict=True))
-            summary |= {"gpus": max(gpus), "gpu_seconds_per_video_second": _digits(spent / video)}
+            summary |= {"gpus": max(gpus), "gpu_seconds_per_video_second": _four_digits(spent / video)}
     loads = [float(cost["loading"]) for cost, _ in measured if cost.get("loading")]
     if loads:
-        summary["loading_seconds"] = _digits(sum(loads) / len(loads))
+        summary["loading_seconds"] = _four_digits(sum(loads) / len(loads))
     if any(cost.get("loading", 0.0) is None for cost, _ in measured):
         summary["with_loading"] = True
     for name, key in (("peak_memory_gb", "memory"), ("peak_gpu_memory_gb", "gpu_memory")):
         peaks = [cost[key] for cost, _ in measured if cost.get(key)]
         if peaks:
-            summary[name] = _digits(max(peaks) / GB)
+            summary[name] = _four_digits(max(peaks) / GB)
     if price is not None:
         summary |= {"price_per_clip": price, "currency": currency}
-    return {**summary, "machine": machine()}
+    return {**summary, "machine": machine_name()}
 
 
-def _digits(value: float) -> float:
+def _four_digits(value: float) -> float:
     return float(f"{value:.4g}")

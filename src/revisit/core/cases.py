@@ -92,7 +92,7 @@ class Target:
     point: tuple[float, float] | None = None
 
 
-def target_in(box: Target | Sequence[float] | None) -> Target | None:
+def as_target(box: Target | Sequence[float] | None) -> Target | None:
     """The target that is given as such, or as a box of fractions."""
     if box is None or isinstance(box, Target):
         return box

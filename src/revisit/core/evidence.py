@@ -84,7 +84,7 @@ def evidence(id: str) -> Callable[[T], T]:
         if not dataclasses.is_dataclass(cls):
             raise TypeError(f"{cls.__name__}: @evidence goes above @dataclass(frozen=True)")
         setattr(cls, "evidence_id", id)  # noqa: B010 - a name mypy need not know
-        _checks_when_made(cls)
+        _check_on_creation(cls)
         setattr(cls, "__repr__", _repr)  # noqa: B010 - arrays by their shapes
         EVIDENCE.add(id, cls)
         return cls
@@ -109,19 +109,19 @@ def evidence_id(kind: type) -> str:
     return str(identifier)
 
 
-def _checks_when_made(kind: type) -> None:
+def _check_on_creation(kind: type) -> None:
     dataclass_init = kind.__init__  # type: ignore[misc]
     rules = functools.cache(lambda: declared(kind))  # read when the first record is made
 
     @functools.wraps(dataclass_init)
     def init(record: Any, *values: Any, **keywords: Any) -> None:
         dataclass_init(record, *values, **keywords)
-        _check(record, rules())
+        _check_record(record, rules())
 
     setattr(kind, "__init__", init)  # noqa: B010 - of a dataclass, which has no other hook behind it
 
 
-def _check(record: Any, declared: Declared) -> None:
+def _check_record(record: Any, declared: Declared) -> None:
     """Raise InvalidEvidence unless all arrays look as their fields say."""
     kind = type(record).__name__
     lengths: dict[str, tuple[int, str]] = {}  # axis -> its length, and the field that has it
@@ -131,7 +131,7 @@ def _check(record: Any, declared: Declared) -> None:
         array = np.asarray(value)
         _check_shape(f"{kind}.{name}", name, array.shape, axes, lengths)
         for rule in rules:
-            if not _mixed.get() and (wrong := _wrong(array, rule)):
+            if not _mixed.get() and (wrong := _rule_violation(array, rule)):
                 raise InvalidEvidence(f"{kind}.{name} {wrong}")
 
 
@@ -142,11 +142,11 @@ def declared(kind: type) -> Declared:
     for f in dataclasses.fields(kind):
         if get_origin(hints[f.name]) is Annotated:
             axes, _, rules = get_args(hints[f.name])[1].partition(";")
-            rows.append((f.name, tuple(_words(axes)), tuple(_words(rules))))
+            rows.append((f.name, tuple(_split_rules(axes)), tuple(_split_rules(rules))))
     return tuple(rows)
 
 
-def _words(text: str) -> list[str]:
+def _split_rules(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
@@ -171,7 +171,7 @@ def _check_shape(
         raise InvalidEvidence(f"{field} has shape {shape}; it must be ({', '.join(axes)}){where}")
 
 
-def _wrong(values: np.ndarray, rule: str) -> str:
+def _rule_violation(values: np.ndarray, rule: str) -> str:
     """What is wrong with the values of an array by one of its rules; "" if nothing is."""
     if rule == "finite":
         good = values.dtype.kind != "f" or bool(np.isfinite(values).all())

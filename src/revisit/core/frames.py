@@ -152,7 +152,7 @@ def as_stream(clip: Any, fps: float) -> Stream:
     if isinstance(clip, Sequence) and len(clip) and isinstance(clip[0], Frame):
         (height, width), count = clip[0].rgb.shape[:2], clip[-1].index + 1
         return _InMemory(ClipInfo(width, height, count, fps, np.array([frame.time for frame in clip])), clip)
-    rgb = pixels(clip)
+    rgb = as_pixel_array(clip)
     if not 0 < fps < float("inf"):
         raise UsageError(f"{fps:g} is not a valid frame rate; give a number above zero")
     count, height, width = rgb.shape[:3]
@@ -175,7 +175,7 @@ class _InMemory:
                 yield Frame(number, float(self.info.times[number]), rgb)
 
 
-def pixels(frames: Any, name: str = "frames") -> np.ndarray:
+def as_pixel_array(frames: Any, name: str = "frames") -> np.ndarray:
     """(count, height, width, 3) bytes, from an array, a tensor or a list of pictures."""
     if hasattr(frames, "detach"):  # a torch tensor, wherever it lies
         frames = frames.detach().cpu().numpy()

@@ -396,13 +396,13 @@ def run_observer(
     numbers = set(observer.wanted(info.count, info.fps, inputs, params).tolist())
     with single_threaded_libraries():
         watcher = start_observer(observer, info, inputs, params)
-        partners: Iterable[Frame | None] = _of(reference, numbers) if reference is not None else repeat(None)
-        for frame, partner in zip(_of(clip, numbers), partners, strict=False):
+        partners: Iterable[Frame | None] = _select_frames(reference, numbers) if reference is not None else repeat(None)
+        for frame, partner in zip(_select_frames(clip, numbers), partners, strict=False):
             watcher.see(frame, partner)
         return watcher.finish()
 
 
-def _of(stream: Stream, numbers: set[int]) -> Iterator[Frame]:
+def _select_frames(stream: Stream, numbers: set[int]) -> Iterator[Frame]:
     return (frame for frame in stream if frame.index in numbers)
 
 

@@ -46,7 +46,7 @@ def phase_maps(
     return maps
 
 
-def rows_of(index: np.ndarray, reference: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def pair_rows(index: np.ndarray, reference: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Rows of (index, reference) that hold these pairs; of a frame that lacks its own, the row nearest to it."""
     order = np.lexsort((reference, index))
     rows = []

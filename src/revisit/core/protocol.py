@@ -21,7 +21,7 @@ def digest_of_bytes(text: bytes, length: int) -> str:
     return hashlib.sha256(text).hexdigest()[:length]
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, tuple | set | frozenset):
         return sorted(value) if not isinstance(value, tuple) else list(value)
     if hasattr(value, "tolist"):
@@ -29,4 +29,6 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} cannot be part of a protocol")
 
 
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_plain)  # made once: it is asked for often
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), default=_to_plain
+)  # made once: it is asked for often

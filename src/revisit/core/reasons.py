@@ -70,7 +70,6 @@ KINDS: Mapping[str, ReasonKind] = {
     # There is no clip, or no answer.
     "missing": ReasonKind("missing", "the dataset expects the clip, but it was not generated"),
     "failed": ReasonKind("failed", "an error: a broken clip, or a bug in a metric"),
-    "unsorted": ReasonKind("other", "written by an older version, before reasons had kinds"),
 }
 
 

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Generic, TypeVar
 
 from revisit.core.errors import UsageError
-from revisit.core.text import alternatives
+from revisit.core.text import suggest_names
 
 T = TypeVar("T")
 ENTRY_POINT_GROUP = "revisit.plugins"
@@ -55,7 +55,7 @@ class Registry(Generic[T]):
     def __getitem__(self, id: str) -> T:
         self._load()
         if id not in self._things:
-            raise UsageError(f"there is no {self.kind} called {id!r}; {alternatives(id, sorted(self._things))}")
+            raise UsageError(f"there is no {self.kind} called {id!r}; {suggest_names(id, sorted(self._things))}")
         return self._things[id]
 
     def __contains__(self, id: str) -> bool:

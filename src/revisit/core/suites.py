@@ -15,7 +15,7 @@ from revisit.core.grouping import group_items
 from revisit.core.metric import GATES, METRICS, Gate, Metric
 from revisit.core.reasons import Details
 from revisit.core.registry import Registry
-from revisit.core.text import parse_package_yaml, parts
+from revisit.core.text import parse_package_yaml, split_commas
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Suite:
     def chosen(self, names: Iterable[str]) -> list[str]:
         """Ids of metrics and gates, from ids and names of groups, which may be joined by commas."""
         ids: dict[str, None] = {}
-        for name in parts(names):
+        for name in split_commas(names):
             if _is_id(name):
                 ids[name] = None
             elif name in self.groups:

@@ -15,7 +15,7 @@ MOST_PARTS = 2_000_000  # of a YAML file: a few lines of aliases can stand for b
 
 
 @contextmanager
-def reading(path: Path, what: str) -> Iterator[None]:
+def require_readable(path: Path, what: str) -> Iterator[None]:
     """Whatever a damaged or hostile file leads to is one sentence: it is not `what` was expected.
 
     Readers still say themselves what is wrong where they know it; this is the net below them.
@@ -132,14 +132,14 @@ def printable_text(text: str) -> str:
     )
 
 
-def alternatives(name: str, names: Iterable[str], most: int = 12) -> str:
+def suggest_names(name: str, names: Iterable[str], most: int = 12) -> str:
     """What somebody may have meant by a name that is not known: those spelt alike, else the first of all.
 
     Examples
     --------
-    >>> alternatives("psnrr", ["ssim", "psnr"])
+    >>> suggest_names("psnrr", ["ssim", "psnr"])
     'did you mean psnr?'
-    >>> alternatives("x", ["ssim", "psnr"])
+    >>> suggest_names("x", ["ssim", "psnr"])
     'there are ssim, psnr'
     """
     names = list(names)
@@ -151,7 +151,7 @@ def alternatives(name: str, names: Iterable[str], most: int = 12) -> str:
     return f"there are {', '.join(names[:most])}{further}" if names else "there are none"
 
 
-def parts(values: Iterable[str]) -> list[str]:
+def split_commas(values: Iterable[str]) -> list[str]:
     """The members of lists that are separated by commas."""
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
@@ -170,7 +170,7 @@ def pluralize(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def names_text(names: Sequence[str], most: int = 4) -> str:
+def join_names(names: Sequence[str], most: int = 4) -> str:
     """`a, b and c`; of many the first few, and how many more."""
     if len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"

@@ -52,7 +52,7 @@ def camera_columns(names: Sequence[str]) -> tuple[dict[int, tuple[str, float]], 
     )
 
 
-def script_of(actions: np.ndarray, columns: dict[int, tuple[str, float]]) -> str:
+def camera_script_of(actions: np.ndarray, columns: dict[int, tuple[str, float]]) -> str:
     """The camera script of (frames, values): the action of a frame moves the camera to the next one."""
     steps = []
     for row in actions[:-1]:

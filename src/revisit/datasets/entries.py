@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip, MissingPrerequisite, UsageError, digest
-from revisit.core.frames import pixels
+from revisit.core.frames import as_pixel_array
 from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from revisit.media.cache_folders import INPUTS, cache_root
 
@@ -59,16 +59,16 @@ class ClipStore:
         place = self.folder / f"{digest(name, 8)}-{plain}"
         if isinstance(content, bytes):
             path = place / f"clip{_video_kind(content)}"
-            return Clip(self._written(place, path, lambda at: (at / path.name).write_bytes(content)))
+            return Clip(self._write_once(place, path, lambda at: (at / path.name).write_bytes(content)))
         if isinstance(content, np.ndarray):
             try:
-                frames = pixels(content, name)
+                frames = as_pixel_array(content, name)
             except UsageError as error:
                 raise Unusable(str(error)) from None
-            return Clip(self._written(place, place, lambda at: _write_pngs(at, frames)), fps)
-        return Clip(self._written(place, place, lambda at: _write_pictures(at, content)), fps)
+            return Clip(self._write_once(place, place, lambda at: _write_pngs(at, frames)), fps)
+        return Clip(self._write_once(place, place, lambda at: _write_pictures(at, content)), fps)
 
-    def _written(self, place: Path, path: Path, write: Callable[[Path], object]) -> Path:
+    def _write_once(self, place: Path, path: Path, write: Callable[[Path], object]) -> Path:
         if place.is_dir():
             return path
         temporary = place.with_name(f".{place.name}-{os.getpid()}-{os.urandom(4).hex()}")
@@ -84,16 +84,16 @@ class ClipStore:
         return path
 
 
-def content_of(value: object, allowed: Sequence[Path] = ()) -> Content:
+def clip_content(value: object, allowed: Sequence[Path] = ()) -> Content:
     """What a field of a sample holds, as a clip: a video, its file in an allowed folder, pictures or frames."""
     if isinstance(value, Mapping):  # as datasets store videos and pictures
-        return content_of(value["path"] if value.get("bytes") is None else value["bytes"], allowed)
+        return clip_content(value["path"] if value.get("bytes") is None else value["bytes"], allowed)
     if isinstance(value, bytes | np.ndarray):
         return value
     if isinstance(value, str):
         return _inside(value, allowed)
     if isinstance(value, Sequence) and value and isinstance(value[0], bytes | Mapping):
-        pictures = [content_of(one, allowed) for one in value]
+        pictures = [clip_content(one, allowed) for one in value]
         files = [one.read_bytes() if isinstance(one, Path) else one for one in pictures]
         return [one for one in files if isinstance(one, bytes)]
     if isinstance(value, Sequence) and value:
@@ -126,13 +126,13 @@ def details_of(fields: Mapping[str, object]) -> dict[str, object]:
     return {**details, **({"prompt": prompt} if prompt else {}), **({"annotations": rest} if rest else {})}
 
 
-def first_of(fields: Iterable[str], names: Sequence[str]) -> str | None:
+def first_field(fields: Iterable[str], names: Sequence[str]) -> str | None:
     """The first of these names that there is."""
     there = set(fields)
     return next((name for name in names if name in there), None)
 
 
-def need(library: str, extra: str) -> MissingPrerequisite:
+def require_library(library: str, extra: str) -> MissingPrerequisite:
     """What is raised where the library of a format is not there."""
     return MissingPrerequisite(
         f"{library} reads this format, and is not installed: pip install 'revisit-bench[{extra}]'"

@@ -19,10 +19,10 @@ from revisit.datasets.entries import (
     ClipStore,
     DatasetEntry,
     Unusable,
-    content_of,
+    clip_content,
     details_of,
-    first_of,
-    need,
+    first_field,
+    require_library,
 )
 
 CLIPS = ("video", "frames", "clip", "images")
@@ -39,7 +39,7 @@ def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[Data
     try:
         import datasets
     except ImportError:
-        raise need("datasets", "datasets") from None
+        raise require_library("datasets", "datasets") from None
     for shard in _shards(source):
         label = shard.relative_to(source).as_posix()
         try:
@@ -84,9 +84,9 @@ def _open(datasets: Any, shard: Path) -> Any:
 def _columns(datasets: Any, rows: Any) -> tuple[str, str | None]:
     """The column of clips, and that of references."""
     media = [name for name, kind in rows.features.items() if _holds_clips(datasets, kind)]
-    truth = first_of(media, REFERENCES)
+    truth = first_field(media, REFERENCES)
     mine = [name for name in media if name not in REFERENCES]
-    clip = first_of(mine, CLIPS) or (mine[0] if len(mine) == 1 else None)
+    clip = first_field(mine, CLIPS) or (mine[0] if len(mine) == 1 else None)
     if clip is None:
         there = ", ".join(mine or rows.features)
         raise UsageError(f"no column is called video or frames, and it is unclear which one holds the clips: {there}")
@@ -111,15 +111,15 @@ def _entry(
     allowed: Sequence[Path],
 ) -> DatasetEntry | Rejected:
     clip, truth = columns
-    named = first_of([name for name, value in row.items() if value not in (None, "")], NAMES)
+    named = first_field([name for name, value in row.items() if value not in (None, "")], NAMES)
     name = str(row[named]) if named else number
     try:
         fps = float(row["fps"]) if row.get("fps") else None
         fields = {key: value for key, value in row.items() if key not in columns}
         reference = None
         if truth is not None and row[truth] is not None:
-            reference = store.put(f"{name}.reference", content_of(row[truth], allowed), fps)
+            reference = store.put(f"{name}.reference", clip_content(row[truth], allowed), fps)
         details = {**({"subset": split} if split else {}), **details_of(fields)}
-        return DatasetEntry(name, store.put(name, content_of(row[clip], allowed), fps), reference, details)
+        return DatasetEntry(name, store.put(name, clip_content(row[clip], allowed), fps), reference, details)
     except (Unusable, ValueError, OSError) as error:
         return Rejected(name, " ".join(str(error).split())[:300])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Clip, UsageError
-from revisit.core.frames import pixels
+from revisit.core.frames import as_pixel_array
 from revisit.datasets.entries import ClipStore, details_of
 from revisit.media.files import write_lines
 
@@ -31,9 +31,9 @@ def write_samples(samples: Iterable[Mapping[str, Any]], folder: Path) -> Path:
         fields = {key: value for key, value in sample.items() if key not in ("name", "frames", "reference")}
         line = {"id": name, **details_of(fields)}
         try:
-            line["video"] = _written(store, name, sample["frames"])
+            line["video"] = _write_clip(store, name, sample["frames"])
             if sample.get("reference") is not None:
-                line["reference"] = _written(store, f"{name}.reference", sample["reference"])
+                line["reference"] = _write_clip(store, f"{name}.reference", sample["reference"])
         except UsageError as error:
             warnings.warn(f"{name} is refused: {error}", stacklevel=3)
             line["video"] = f"refused/{number:06d}"
@@ -46,9 +46,9 @@ def write_samples(samples: Iterable[Mapping[str, Any]], folder: Path) -> Path:
     return manifest
 
 
-def _written(store: ClipStore, name: str, frames: Any) -> str:
+def _write_clip(store: ClipStore, name: str, frames: Any) -> str:
     """Where the frames lie, relative to the manifest; other frames of the same name lie elsewhere."""
-    rgb = pixels(frames, name)
+    rgb = as_pixel_array(frames, name)
     digest = hashlib.sha256(np.ascontiguousarray(rgb).data).hexdigest()[:16]
     clip: Clip = store.put(f"{digest}-{name}", rgb)
     return clip.path.relative_to(store.folder).as_posix()

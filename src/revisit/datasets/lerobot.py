@@ -16,8 +16,8 @@ import numpy as np
 
 from revisit.core import Clip, Rejected, Remark, UsageError
 from revisit.core.text import parse_json
-from revisit.datasets.camera_actions import camera_columns, script_of
-from revisit.datasets.entries import ClipStore, DatasetEntry, Unusable, content_of, need
+from revisit.datasets.camera_actions import camera_columns, camera_script_of
+from revisit.datasets.entries import ClipStore, DatasetEntry, Unusable, clip_content, require_library
 
 INFO = "meta/info.json"
 
@@ -99,13 +99,15 @@ class LeRobot:
         tasks = [str(task) for task in episode.get("tasks") or ()]
         details = {"group": name.partition("/")[0], "prompt": "; ".join(tasks), "fps": None}
         columns = self.camera_rule[0] if self.action_names else {}
-        script = script_of(np.array(self._rows(episode)["action"].to_pylist(), float), columns) if columns else ""
+        script = (
+            camera_script_of(np.array(self._rows(episode)["action"].to_pylist(), float), columns) if columns else ""
+        )
         return DatasetEntry(name, self._clip(episode, camera, name), None, details, script)
 
     def _clip(self, episode: Mapping[str, Any], camera: str, name: str) -> Clip:
         if self.features[camera]["dtype"] == "image":
             shard, frames = self._data(episode), self._rows(episode)[camera].to_pylist()
-            return ClipStore.of(shard).put(name, content_of(frames, [self.root]), self.fps)
+            return ClipStore.of(shard).put(name, clip_content(frames, [self.root]), self.fps)
         path = self._file(str(self.info["video_path"]), episode, f"videos/{camera}", video_key=camera)
         if not path.is_file():
             raise Unusable(f"there is no {path.relative_to(self.root.resolve())}")
@@ -137,7 +139,7 @@ def _table(path: Path) -> Any:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
-        raise need("pyarrow", "tables") from None
+        raise require_library("pyarrow", "tables") from None
     try:
         return parquet.read_table(path)
     except (ArrowException, OSError) as error:

@@ -25,8 +25,8 @@ from revisit.datasets.entries import (
     DatasetEntry,
     Unusable,
     details_of,
-    first_of,
-    need,
+    first_field,
+    require_library,
 )
 from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 
@@ -46,7 +46,7 @@ def read_shards(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEnt
     try:
         from webdataset.tariterators import group_by_keys, tar_file_expander
     except ImportError:
-        raise need("webdataset", "webdataset") from None
+        raise require_library("webdataset", "webdataset") from None
     for shard in shards_of(source):
         store, count = ClipStore.of(shard), 0
         try:
@@ -77,7 +77,7 @@ def _entry(sample: Mapping[str, object], store: ClipStore) -> DatasetEntry | Rej
 
 def _fields(sample: Mapping[str, object]) -> dict[str, object]:
     fields: dict[str, object] = {}
-    if text := first_of(sample, ("txt", "text")):
+    if text := first_field(sample, ("txt", "text")):
         fields["prompt"] = _bytes(sample[text]).decode().strip()
     if "json" in sample:
         content = parse_json(_bytes(sample["json"]).decode())

@@ -11,7 +11,7 @@ from revisit.diagnosis.diagnose import DiagnosisJson, can_diagnose, diagnose, is
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import responses
 from revisit.results import Results
-from revisit.results.tables import table
+from revisit.results.tables import make_table
 
 
 class ModelDiagnoses(TypedDict):
@@ -95,4 +95,4 @@ def taxonomy_table(
             cells.append({"n": n, "of": len(decided), **({"mean": n / len(decided)} if decided else {})})
         rows.append((", ".join(filter(None, group)), cells))
     note = "share of the clips that show it (clips that show it/clips of which it can be told); not exclusive"
-    return table("Failures by kind", note, taxonomy, rows)
+    return make_table("Failures by kind", note, taxonomy, rows)

@@ -16,8 +16,8 @@ from revisit.core.registry import ENTRY_POINT_GROUP
 from revisit.engine.cache import cache_root
 from revisit.networks import settings
 from revisit.observers.sets import set_names
-from revisit.weights.directories import find_local, root
 from revisit.weights.lock import entries
+from revisit.weights.weights_folder import find_local, root
 
 LIBRARIES = {
     "numpy": "import numpy; print(numpy.__version__)",

@@ -15,7 +15,7 @@ from revisit.engine.judging import frames_of, open_talk
 from revisit.engine.plan import Plan
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.budget import JudgeLimit, expected_usage
-from revisit.judges.canary import canaries, with_card
+from revisit.judges.canary import canary_questions, with_card
 from revisit.judges.protocol import Frames, Usage
 from revisit.judges.questions import Question
 from revisit.judges.store import AnswerStore, shared_store
@@ -74,7 +74,7 @@ def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
             frames = frames_of(shown) if shown is not None else _stand_in(clip, task.shown)
             pending = [(frames, question) for question in _first_questions(task, frames)]
             if pending and mine.canaries:
-                pending += [(with_card(frames), question) for question in canaries(frames)]
+                pending += [(with_card(frames), question) for question in canary_questions(frames)]
             for pictures, question in pending:
                 if (role, pictures.digest, question.digest) in counted:
                     continue

@@ -24,7 +24,7 @@ from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observe
 from revisit.engine.plan import Plan
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.batch import JudgeClient
-from revisit.judges.canary import canaries, finding, mark_answers, with_card
+from revisit.judges.canary import canary_questions, canary_result, mark_answers, with_card
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import Question
 from revisit.judges.store import AnswerStore, shared_store
@@ -114,7 +114,7 @@ class JudgeSession:
             if shown is None or task.key not in self.cache:
                 continue
             frames, asker = frames_of(shown), self._ask(task)
-            asker.recorded(with_card(frames), canaries(frames))
+            asker.recorded(with_card(frames), canary_questions(frames))
             talk = open_talk(task, frames)
             try:
                 questions = next(talk)
@@ -162,7 +162,7 @@ class JudgeSession:
                 questions = next(talk)
                 pictures = with_card(frames)
                 mine = self.judge.of_role(task.observer) if self.judge is not None else None
-                controls = canaries(frames) if mine is not None and mine.canaries else []
+                controls = canary_questions(frames) if mine is not None and mine.canaries else []
                 clip = _ClipTalk(task, frames, talk, [], self._ask(task).submit(pictures, controls) if controls else [])
                 self._send(clip, questions)
                 self._open += 1
@@ -187,7 +187,7 @@ class JudgeSession:
             self._send(clip, clip.talk.send(answers))
             return None
         except StopIteration as stop:
-            self.cache.save(task.key, mark_answers(stop.value, finding(controls)) if controls else stop.value)
+            self.cache.save(task.key, mark_answers(stop.value, canary_result(controls)) if controls else stop.value)
             self._open -= 1
             return self._ended(task)
         except Exception as error:  # as above

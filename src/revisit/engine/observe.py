@@ -189,7 +189,7 @@ class _ObservedClip:
         if self.stored is None:
             return np.zeros(0, np.int64)
         first_half = np.arange(count // 2 if self.backwards else 0)
-        return np.unique(np.concatenate([first_half, *(used_frames(use, count) for use in self.uses)]))
+        return np.unique(np.concatenate([first_half, *(reference_frames_for(use, count) for use in self.uses)]))
 
     def choose(self, count: int, fps: float) -> np.ndarray:
         """Frame numbers that somebody wants; the rest is decoded but never converted to RGB."""
@@ -331,7 +331,7 @@ def _exact_use(clip: ClipTask, info: ClipInfo, reference: str, rule: str) -> Ref
     return ReferenceUse(rule, info.count, tuple(sorted(numbers)))
 
 
-def used_frames(use: ReferenceUse, count: int) -> np.ndarray:
+def reference_frames_for(use: ReferenceUse, count: int) -> np.ndarray:
     """Numbers of the frames, of `count` in a reference, that a clip is compared with; all where only clocks tell."""
     if use.rule == "time" or (use.rule == "auto" and use.compared is None):
         return np.arange(count)

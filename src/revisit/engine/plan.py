@@ -24,7 +24,7 @@ from revisit.core import (
     evidence_id,
 )
 from revisit.core.protocol import canonical, digest_of_bytes
-from revisit.core.text import alternatives
+from revisit.core.text import suggest_names
 from revisit.engine.availability import Availability, availability
 from revisit.engine.dataset_cases import read_cases
 from revisit.engine.dependencies import (
@@ -213,7 +213,7 @@ def make_plan(
     cases = dataset.cases
     protocol = protocol or next(iter(suite.protocols))
     if protocol not in suite.protocols:
-        raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; {alternatives(protocol, suite.protocols)}")
+        raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; {suggest_names(protocol, suite.protocols)}")
     observers = _of_protocol(observers, (suite.card.get("observers") or {}).get(protocol) or {})
     if decoding := (suite.card.get("decoding") or {}).get(protocol) or "":
         decoding_build(decoding)  # says what is missing, before anything is read

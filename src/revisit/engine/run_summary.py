@@ -51,7 +51,7 @@ def summarise_results(results: Results, suite: Suite, plan: PlanFile) -> tuple[d
     if remarks := plan.get("remarks"):
         summary["notes"] = [*remarks, *summary.get("notes", ())]
     if suite.export is not None and (others := stand_ins.stand_ins(results)):
-        summary["notes"] = [stand_ins.sentence(others, suite.title), *summary.get("notes", ())]
+        summary["notes"] = [stand_ins.stand_ins_sentence(others, suite.title), *summary.get("notes", ())]
     if distances := model_distances(results, _weight_digests()):
         summary["distances"] = distances
         summary["tables"] = [*summary.get("tables", ()), distance_table(distances)]
@@ -109,9 +109,9 @@ def _export(begun: ResumedRun, results: Results) -> set[Path]:
     finished = len(results.cases) == len(contest)
     models = sorted({entry["model"] for entry in (*contest, *whole["rejected"])} - {""})
     more = {"made_by": whole["made_by"], "parameters": plan.parameters, "finished": finished, "models": models}
-    content_by_name = plan.suite.export(out, {**_run_details(begun), **more}, stand_ins.set_apart(results))
+    content_by_name = plan.suite.export(out, {**_run_details(begun), **more}, stand_ins.separate_stand_ins(results))
     if stand_ins.stand_ins(results):
-        content_by_name[stand_ins.FILE] = stand_ins.as_csv(results)
+        content_by_name[stand_ins.FILE] = stand_ins.stand_ins_csv(results)
     else:
         (out / stand_ins.FILE).unlink(missing_ok=True)
     for name, content in content_by_name.items():

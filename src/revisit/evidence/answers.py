@@ -88,7 +88,7 @@ def answers_from(
         else:
             answer, p_yes = _answer_of(entry)
             if answer == UNANSWERED:
-                messages.append(f"question {number} is answered with neither yes nor no: {_shown(entry)}")
+                messages.append(f"question {number} is answered with neither yes nor no: {_answer_text(entry)}")
             echoed = entry.get("Dimension", dimensions[number])
             if echoed != dimensions[number]:
                 messages.append(f"question {number} is echoed under {str(echoed)[:40]!r}; the bank's dimension counts")
@@ -215,6 +215,6 @@ def _answer_of(entry: Mapping[str, object]) -> tuple[int, float]:
     return answer, math.nan
 
 
-def _shown(entry: Mapping[str, object]) -> str:
+def _answer_text(entry: Mapping[str, object]) -> str:
     answers = [value for name, value in entry.items() if str(name).strip().lower().startswith("answer")]
     return repr(str(answers[0])[:40]) if answers else "no column Answer"

@@ -53,27 +53,27 @@ def bank_evidence(
         question=np.array([one.id for one in questions], np.int64),
         dimension=tuple(one.dimension for one in questions),
         positive=np.array([one.positive for one in questions], bool),
-        answer=np.array([verdict(answer) for answer in answers], np.int8),
+        answer=np.array([yes_no_code(answer) for answer in answers], np.int8),
         p_yes=np.array([math.nan if answer.p_yes is None else answer.p_yes for answer in answers], float),
-        judge=judge_of(answers),
+        judge=judge_name(answers),
         frames=frames,
         bank=bank_digest(questions),
         text=tuple(one.text for one in questions),
-        problems=problems([f"question {one.id}" for one in questions], answers),
+        problems=unanswered_sentences([f"question {one.id}" for one in questions], answers),
     )
 
 
-def verdict(answer: JudgeAnswer) -> int:
+def yes_no_code(answer: JudgeAnswer) -> int:
     """YES, NO or UNANSWERED."""
     return UNANSWERED if answer.status != "answered" else YES if answer.value else NO
 
 
-def judge_of(answers: Sequence[JudgeAnswer]) -> str:
+def judge_name(answers: Sequence[JudgeAnswer]) -> str:
     """The model that answered, as it calls itself."""
     return next((answer.model for answer in answers if answer.model), "")
 
 
-def problems(names: Sequence[str], answers: Sequence[JudgeAnswer]) -> tuple[str, ...]:
+def unanswered_sentences(names: Sequence[str], answers: Sequence[JudgeAnswer]) -> tuple[str, ...]:
     """A sentence for every question without a valid answer."""
     pairs = zip(names, answers, strict=True)
     return tuple(

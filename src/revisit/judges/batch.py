@@ -134,7 +134,7 @@ class JudgeClient:
     def _stored_answer(self, frames: Frames, question: Question) -> JudgeAnswer | None:
         """The recorded answer, its reply read anew; None where there is none, or where the reply is no answer."""
         answer = self.store.get(frames, question, self.judge.facts)
-        return answer if answer is None or answer.status != "answered" else _read_anew(question, answer)
+        return answer if answer is None or answer.status != "answered" else _reread_answer(question, answer)
 
     def _work(self, frames: Frames, batch: Batch) -> None:
         try:
@@ -160,7 +160,7 @@ class JudgeClient:
                 replies = self._caller.call(partial(self._call, frames, batch, remarks), "reply", "asking")
                 for i, reply in zip(order, replies, strict=True):
                     spent[i] += reply.usage
-                    answer = replace(_answer_of(open_[i], reply), usage=spent[i], tries=attempt + 1)
+                    answer = replace(_read_answer(open_[i], reply), usage=spent[i], tries=attempt + 1)
                     notes[i] = answer.reason
                     self.models.add(answer.model)
                     if answer.status == "answered" or attempt == self.patience.again:
@@ -190,7 +190,7 @@ class JudgeClient:
             self.budget.settle(reserved, used)
 
 
-def _answer_of(question: Question, reply: Reply) -> JudgeAnswer:
+def _read_answer(question: Question, reply: Reply) -> JudgeAnswer:
     """A valid answer, or unanswered with the reason."""
     answer = JudgeAnswer("answered", None, reply.p_yes, reply.p_from, reply.text, model=reply.model)
     try:
@@ -201,7 +201,7 @@ def _answer_of(question: Question, reply: Reply) -> JudgeAnswer:
         return replace(answer, status="unanswered", p_yes=None, reason=str(error))
 
 
-def _read_anew(question: Question, answer: JudgeAnswer) -> JudgeAnswer | None:
+def _reread_answer(question: Question, answer: JudgeAnswer) -> JudgeAnswer | None:
     """A recorded answer as its reply is read today; None where the reply is no answer."""
     try:
         value, passage = locate_answer(question.schema, answer.reply)

@@ -47,15 +47,15 @@ def expected_usage(frames: Frames, question: Question, tokens_per_image: int | N
     width, height = frames.size
     image = tokens_per_image or max(1, math.ceil(width * height / PIXELS_PER_TOKEN))
     text = (len(question.text) + len(question.schema.says())) // CHARACTERS_PER_TOKEN + OVERHEAD
-    return Usage(1, text + image * len(frames.jpegs), words_of(question.schema))
+    return Usage(1, text + image * len(frames.jpegs), expected_answer_tokens(question.schema))
 
 
-def words_of(schema: Schema) -> int:
+def expected_answer_tokens(schema: Schema) -> int:
     """Tokens that a typical answer of this schema takes."""
     if isinstance(schema, JsonObject):
-        return 4 + sum(4 + words_of(field) for field in schema.fields.values())
+        return 4 + sum(4 + expected_answer_tokens(field) for field in schema.fields.values())
     if isinstance(schema, Many):
-        return 4 + (schema.at_least + schema.at_most) // 2 * words_of(schema.item)
+        return 4 + (schema.at_least + schema.at_most) // 2 * expected_answer_tokens(schema.item)
     return schema.at_most // (2 * CHARACTERS_PER_TOKEN) if isinstance(schema, Text) else 4
 
 

@@ -67,16 +67,16 @@ def calibrate(
             "judge": dict(judge.facts),
             "clips": len(frames),
             "disputed": labels.disputed,
-            "people": _people(labels),
-            **_agreement(rows, answers),
-            "polarity": _polarity(rows, answers),
+            "people": _people_agreement(labels),
+            **_agreement_by_subset(rows, answers),
+            "polarity": _polarity_bias(rows, answers),
         }
         if plan.positions:
-            report["position"] = _position(asker, rows, own)
+            report["position"] = _order_bias(asker, rows, own)
         if plan.blinded:
             report["blinded"] = _agreement_by_chance(asker, rows, frames, plan)
         if plan.repeats > 1:
-            report["repeats"] = _repeats(judge, rows, own, answers, ask, plan.repeats)
+            report["repeats"] = _repeat_stability(judge, rows, own, answers, ask, plan.repeats)
     return report
 
 
@@ -91,18 +91,19 @@ def _ask_all(asker: JudgeClient, frames: Sequence[Frames], questions: Sequence[Q
     return [under_way[k].result() for k in range(len(questions))]
 
 
-def _agreement(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, object]:
+def _agreement_by_subset(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, object]:
     """Counts and agreement, in all and per subset."""
     subsets = group_items((k for k, row in enumerate(rows) if row.subset), lambda k: rows[k].subset)
     return {
-        **_scores(rows, answers),
+        **_agreement_scores(rows, answers),
         "subsets": {
-            name: _scores([rows[k] for k in some], [answers[k] for k in some]) for name, some in subsets.items()
+            name: _agreement_scores([rows[k] for k in some], [answers[k] for k in some])
+            for name, some in subsets.items()
         },
     }
 
 
-def _scores(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, object]:
+def _agreement_scores(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, object]:
     """Counts of what was answered, and agreement by the form of the questions; no form is mixed with another."""
     answered = [(row, answer.value) for row, answer in zip(rows, answers, strict=True) if answer.status == "answered"]
     scores: dict[str, object] = {
@@ -112,13 +113,13 @@ def _scores(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[
         "failed": sum(answer.status == "failed" for answer in answers),
         "with_p_yes": sum(answer.p_yes is not None for answer in answers),
     }
-    plain = [_upright(row, value) for row, value in answered if isinstance(row.question.schema, YesNo)]
+    plain = [_as_stated_positively(row, value) for row, value in answered if isinstance(row.question.schema, YesNo)]
     rated = [(value, row.right) for row, value in answered if isinstance(row.question.schema, Rating)]
     choices = [(value, row.right) for row, value in answered if isinstance(row.question.schema, Choice)]
     if plain:
-        scores["yes_no"] = asdict(yes_no_agreement(*_columns(plain)))
+        scores["yes_no"] = asdict(yes_no_agreement(*_unzip(plain)))
     if rated:
-        given_answers, right = _columns(rated)
+        given_answers, right = _unzip(rated)
         off = [a - b for a, b in rated]
         scores["ratings"] = {
             "n": len(rated),
@@ -129,7 +130,7 @@ def _scores(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[
             "kappa_quadratic": cohen_kappa(given_answers, right, "quadratic"),
         }
     if choices:
-        given_answers, right = _columns(choices)
+        given_answers, right = _unzip(choices)
         equal = sum(a == b for a, b in choices)
         scores["choices"] = {
             "n": len(choices),
@@ -139,7 +140,7 @@ def _scores(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[
     return scores
 
 
-def _upright(row: JudgeLabel, value: bool) -> tuple[bool, bool]:
+def _as_stated_positively(row: JudgeLabel, value: bool) -> tuple[bool, bool]:
     """What was said of a fact, and what is right; the answer to a question for the opposite is turned round.
 
     Else a fact that nearly always holds would look like as many yeses as noes, and 0.5 would not be chance.
@@ -148,11 +149,11 @@ def _upright(row: JudgeLabel, value: bool) -> tuple[bool, bool]:
     return value != turned, row.right != turned
 
 
-def _columns(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+def _unzip(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 
-def _people(labels: JudgeLabels) -> dict[str, float] | None:
+def _people_agreement(labels: JudgeLabels) -> dict[str, float] | None:
     """How far people agree with each other on what several of them labelled; None where one person did all."""
     agreement = repeat_agreement(list(labels.raters.values()))
     if agreement is None:
@@ -160,7 +161,7 @@ def _people(labels: JudgeLabels) -> dict[str, float] | None:
     return {"questions": len(labels.raters), "always_alike": agreement[0], "pairs_alike": agreement[1]}
 
 
-def _polarity(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, float | None]:
+def _polarity_bias(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, float | None]:
     """How much more often the judge says yes than is right, and how often it contradicts itself on a pair."""
     plain = [
         (row, answer.value)
@@ -192,7 +193,7 @@ def _polarity(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dic
     return figures
 
 
-def _position(asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Sequence[Frames]) -> dict[str, float | None]:
+def _order_bias(asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Sequence[Frames]) -> dict[str, float | None]:
     """How often a choice changes with the order of the options, and how often it is the first one named."""
     options = [_options(row.question) for row in rows]
     orders_by_row = [(k, order) for k, order in enumerate(options) if order]
@@ -205,11 +206,13 @@ def _position(asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Sequence[F
         answers = _ask_all(asker, [frames[k] for k, _ in orders_by_row], questions)
         both.append([(order, answer) for order, answer in zip(orders, answers, strict=True)])
     pairs = [(one, other) for one, other in zip(*both, strict=True) if _is_answered(one[1]) and _is_answered(other[1])]
-    first = [_word(answer) == order[0] for pair in pairs for order, answer in pair]
+    first = [_chosen_option(answer) == order[0] for pair in pairs for order, answer in pair]
     return {
         "questions": len(orders_by_row),
         "answered": len(pairs),
-        "changed": sum(_word(one[1]) != _word(other[1]) for one, other in pairs) / len(pairs) if pairs else None,
+        "changed": sum(_chosen_option(one[1]) != _chosen_option(other[1]) for one, other in pairs) / len(pairs)
+        if pairs
+        else None,
         # Each question was asked in both orders: a judge who does not mind the order takes the first half of the time.
         "first_share": sum(first) / len(first) if first else None,
     }
@@ -225,7 +228,7 @@ def _is_answered(answer: JudgeAnswer) -> bool:
     return answer.status == "answered"
 
 
-def _word(answer: JudgeAnswer) -> str:
+def _chosen_option(answer: JudgeAnswer) -> str:
     """The option that was chosen; a choice of yes and no is the same question as a plain yes or no."""
     return {True: "yes", False: "no"}.get(answer.value, str(answer.value))
 
@@ -239,10 +242,10 @@ def _agreement_by_chance(
         clips = list(frames)
         shuffled = dict(zip(clips, draws.sample(clips, len(clips)), strict=True))
         answers += _ask_all(asker, [frames[shuffled[row.clip]] for row in rows], [row.question for row in rows])
-    return {"shuffles": plan.blinded, **_agreement(every, answers)}
+    return {"shuffles": plan.blinded, **_agreement_by_subset(every, answers)}
 
 
-def _repeats(
+def _repeat_stability(
     judge: Judge,
     rows: Sequence[JudgeLabel],
     frames: Sequence[Frames],

@@ -27,7 +27,7 @@ def with_card(frames: Frames) -> Frames:
     import cv2
     import numpy as np
 
-    colour, _ = colours(frames)
+    colour, _ = card_colours(frames)
     width, height = max(frames.size[0], 64), max(frames.size[1], 64)
     card = np.full((height, width, 3), COLOURS[colour][::-1], np.uint8)
     _, jpeg = cv2.imencode(".jpg", card, [cv2.IMWRITE_JPEG_QUALITY, 90])
@@ -41,21 +41,21 @@ def with_card(frames: Frames) -> Frames:
     )
 
 
-def colours(frames: Frames) -> tuple[str, str]:
+def card_colours(frames: Frames) -> tuple[str, str]:
     """The colour of the card that belongs to these frames, and another one."""
     names, number = list(COLOURS), int(digest(frames.digest), 16)
     first = number % len(names)
     return names[first], names[(first + 1 + number // 7 % (len(names) - 1)) % len(names)]
 
 
-def canaries(frames: Frames) -> list[Question]:
+def canary_questions(frames: Frames) -> list[Question]:
     """Two questions about the frames with their card: the first is answered by yes, the second by no."""
     text = "Look at the last frame only. Is it one plain surface, filled with the colour {} from edge to edge?"
-    own, other = colours(frames)
+    own, other = card_colours(frames)
     return [Question("canary.yes", text.format(own)), Question("canary.no", text.format(other))]
 
 
-def finding(answers: Sequence[JudgeAnswer]) -> str:
+def canary_result(answers: Sequence[JudgeAnswer]) -> str:
     """`passed`, or the sentence that marks the clip."""
     for answer, right in zip(answers, (True, False), strict=True):
         if answer.status != "answered":

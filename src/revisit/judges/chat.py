@@ -16,12 +16,12 @@ from typing import Any
 
 from pydantic import Field
 
-from revisit.judges.budget import words_of
-from revisit.judges.pictures import as_video
+from revisit.judges.budget import expected_answer_tokens
+from revisit.judges.pictures import encode_video
 from revisit.judges.probability import p_yes
 from revisit.judges.protocol import CUT_OFF, Frames, NoReply, Reply, Usage
 from revisit.judges.questions import JsonObject, JsonSchema, Many, Question, YesNo
-from revisit.judges.wording import RULES, after, before, fingerprint
+from revisit.judges.wording import RULES, fingerprint, frames_intro, question_prompt
 from revisit.servers.endpoint import Endpoint, EndpointSettings
 
 ALTERNATIVES = 20  # log-probabilities asked for at each token
@@ -85,10 +85,10 @@ class ChatJudge(Endpoint):
             for jpeg in frames.jpegs
         ]
         if self.settings.video and len(images) > 1:
-            film = base64.b64encode(as_video(frames.jpegs)).decode()
+            film = base64.b64encode(encode_video(frames.jpegs)).decode()
             images = [{"type": "video_url", "video_url": {"url": f"data:video/mp4;base64,{film}"}}]
-        pictures = [{"type": "text", "text": before(frames.times)}, *images] if images else []
-        content = [*pictures, {"type": "text", "text": after(question, note)}]
+        pictures = [{"type": "text", "text": frames_intro(frames.times)}, *images] if images else []
+        content = [*pictures, {"type": "text", "text": question_prompt(question, note)}]
         settings = self.settings
         body: dict[str, object] = {
             "model": settings.model,
@@ -96,7 +96,7 @@ class ChatJudge(Endpoint):
             **{name: value for name, value in settings.parameters.items() if value is not None},
         }
         # A reply that was cut off is asked for again with more room.
-        most = (settings.max_tokens or 16 + 3 * words_of(question.schema)) * (4 if note else 1)
+        most = (settings.max_tokens or 16 + 3 * expected_answer_tokens(question.schema)) * (4 if note else 1)
         body["max_completion_tokens" if "max_tokens" in self.left_out else "max_tokens"] = most
         plain = isinstance(question.schema, YesNo) and settings.logprobs and "logprobs" not in self.left_out
         if plain:
@@ -121,8 +121,8 @@ class ChatJudge(Endpoint):
             logprobs = choice.get("logprobs")
             probability, source = p_yes(text, logprobs if isinstance(logprobs, dict) else None)
         model = self.secret.redact(str(content.get("model", "")))
-        fault = self.secret.redact(_fault(choice.get("finish_reason"), message))
-        return Reply(text, probability, source, _usage(content.get("usage")), model, fault)
+        fault = self.secret.redact(_reply_fault(choice.get("finish_reason"), message))
+        return Reply(text, probability, source, _token_usage(content.get("usage")), model, fault)
 
 
 def _object_schema(question: Question) -> JsonSchema:
@@ -134,7 +134,7 @@ def _object_schema(question: Question) -> JsonSchema:
     return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
 
 
-def _fault(finish: Any, message: Any) -> str:
+def _reply_fault(finish: Any, message: Any) -> str:
     """Why a reply is no answer, whatever it says; "" where nothing stopped or replaced it."""
     if finish == "length":
         return CUT_OFF
@@ -144,7 +144,7 @@ def _fault(finish: Any, message: Any) -> str:
     return f"the judge refused: {' '.join(refusal.split())[:200]}" if isinstance(refusal, str) and refusal else ""
 
 
-def _usage(usage: Any) -> Usage:
+def _token_usage(usage: Any) -> Usage:
     counts = usage if isinstance(usage, dict) else {}
     tokens = [counts.get(name) for name in ("prompt_tokens", "completion_tokens")]
     tokens_in, tokens_out = (value if isinstance(value, int) and value >= 0 else 0 for value in tokens)

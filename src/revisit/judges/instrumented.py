@@ -8,8 +8,8 @@ unanswered.
 
 It answers what `Question.about` asks under `ask` (with `negate` for the opposite): hidden, returned, spatial, state,
 in_view. It knows the questions of descriptions by their wording, and those of a benchmark where that registers, beside
-its questions, how a story answers them (`knows`), so that every judged metric can be exercised end to end on clips
-whose truth is known.
+its questions, how a story answers them (`register_story_answers`), so that every judged metric can be exercised end to
+end on clips whose truth is known.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class FrameReading:
     """What one frame shows."""
 
     time: float
-    seen: bool  # the target is in sight
-    place_seen: bool  # the place where it stood at first is in sight
-    well: bool  # the target is in sight well enough to tell its place and state
+    in_sight: bool  # the target
+    place_in_sight: bool  # where it stood at first
+    clear: bool  # the target is in sight well enough to tell its place and state
     place: int = UNKNOWN  # the state whose place it is in, or ELSEWHERE
     state: int = UNKNOWN  # the state that it looks like, or ELSEWHERE where it looks like none
 
@@ -79,13 +79,13 @@ class SceneDescription:
 
     @cached_property
     def thumbs(self) -> np.ndarray:
-        return np.stack([thumb(view) for view in self.views])
+        return np.stack([thumbnail(view) for view in self.views])
 
     @cached_property
     def outlines(self) -> np.ndarray:
         """(states, views, h, w): where the target in each state changes the picture."""
         pairs = [zip(state, self.views, strict=True) for state in self.pictures]
-        return np.stack([[_differs(picture, view) > NOISE for picture, view in pair] for pair in pairs])
+        return np.stack([[_grey_difference(picture, view) > NOISE for picture, view in pair] for pair in pairs])
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -104,7 +104,7 @@ class SceneDescription:
 
     def find(self, picture: np.ndarray) -> tuple[int, float]:
         """The view that looks most like a picture, and how unlike it is: the median difference in grey levels."""
-        small = thumb(_resize(picture, self.views.shape[1:3]))
+        small = thumbnail(_resize(picture, self.views.shape[1:3]))
         unlike = np.median(np.abs(self.thumbs - small).mean(axis=3), axis=(1, 2))
         best = int(np.argmin(unlike))
         return best, float(unlike[best])
@@ -115,22 +115,22 @@ class SceneDescription:
         if unlike > UNLIKE:
             return None
         frame, empty = _resize(picture, self.views.shape[1:3]), self.views[view]
-        place_seen = bool(self.sizes[0, view] >= LEAST)
-        foreign = _largest(_differs(frame, empty) > NOISE)
+        place_in_sight = bool(self.sizes[0, view] >= LEAST)
+        foreign = _large_components(_grey_difference(frame, empty) > NOISE)
         if self.lit[view] < DARK or foreign.mean() < LEAST:
-            return FrameReading(time, False, place_seen, False)
-        well = bool(foreign.mean() >= WHOLE * self.usual)
+            return FrameReading(time, False, place_in_sight, False)
+        clear = bool(foreign.mean() >= WHOLE * self.usual)
         states = zip(self.pictures[:, view], self.outlines[:, view], strict=True)
         explained = [_explained_share(frame, empty, picture, foreign | outline) for picture, outline in states]
         best = int(np.argmax(explained))
         if explained[best] >= KNOWN:
-            return FrameReading(time, True, place_seen, well, best, best)
+            return FrameReading(time, True, place_in_sight, clear, best, best)
         there = self.outlines[:, view]
         overlaps = [(foreign & outline).sum() / max((foreign | outline).sum(), 1) for outline in there]
         near = int(np.argmax(overlaps))
         if overlaps[near] >= OVERLAP:
-            return FrameReading(time, True, place_seen, well, self._on_the_way(near), ELSEWHERE)
-        return FrameReading(time, True, place_seen, well, ELSEWHERE, self._elsewhere(frame, view, foreign))
+            return FrameReading(time, True, place_in_sight, clear, self._on_the_way(near), ELSEWHERE)
+        return FrameReading(time, True, place_in_sight, clear, ELSEWHERE, self._elsewhere(frame, view, foreign))
 
     def same_place(self, one: int, other: int) -> bool:
         """Whether the target is in the same place in two states."""
@@ -143,10 +143,10 @@ class SceneDescription:
 
     def _elsewhere(self, frame: np.ndarray, view: int, foreign: np.ndarray) -> int:
         """The state that a target in an unknown place looks like, by its colours and its size."""
-        colours, size = _colours(frame, foreign), foreign.sum()
+        colours, size = _colour_histogram(frame, foreign), foreign.sum()
         likeness = []
         for picture, outline in zip(self.pictures[:, view], self.outlines[:, view], strict=True):
-            common = float(np.minimum(colours, _colours(picture, outline)).sum())
+            common = float(np.minimum(colours, _colour_histogram(picture, outline)).sum())
             likeness.append(common * min(size, outline.sum()) / max(size, outline.sum()))
         best = int(np.argmax(likeness))
         return best if likeness[best] >= ALIKE else ELSEWHERE
@@ -160,31 +160,35 @@ class ClipStory:
     readings: tuple[FrameReading | None, ...]
 
     @cached_property
-    def known(self) -> list[FrameReading]:
+    def valid_readings(self) -> list[FrameReading]:
         return [reading for reading in self.readings if reading is not None]
 
     @cached_property
-    def seen(self) -> list[bool]:
-        return [reading.seen for reading in self.known]
+    def in_sight(self) -> list[bool]:
+        return [reading.in_sight for reading in self.valid_readings]
 
     @cached_property
-    def left(self) -> int | None:
+    def left_at(self) -> int | None:
         """The first frame without the target after one with it."""
-        first = self.seen.index(True) if True in self.seen else None
-        return next((k for k in range(first, len(self.seen)) if not self.seen[k]), None) if first is not None else None
+        first = self.in_sight.index(True) if True in self.in_sight else None
+        return (
+            next((k for k in range(first, len(self.in_sight)) if not self.in_sight[k]), None)
+            if first is not None
+            else None
+        )
 
     @property
     def hidden(self) -> bool:
-        return self.left is not None
+        return self.left_at is not None
 
     @property
     def returned(self) -> bool:
-        return self.left is not None and any(self.seen[self.left :])
+        return self.left_at is not None and any(self.in_sight[self.left_at :])
 
     @property
     def posed(self) -> bool:
         """Whether the target's place goes out of sight, or the target does, and the place comes into sight again."""
-        there = [reading.place_seen for reading in self.known]
+        there = [reading.place_in_sight for reading in self.valid_readings]
         if True not in there or False not in there[there.index(True) :]:
             return False
         hidden_from = there.index(False, there.index(True))
@@ -193,16 +197,16 @@ class ClipStory:
     @cached_property
     def before(self) -> FrameReading | None:
         """The last good look before the target left."""
-        looks = [reading for reading in self.known[: self.left] if reading.well]
+        looks = [reading for reading in self.valid_readings[: self.left_at] if reading.clear]
         return looks[-1] if looks else None
 
     @cached_property
     def after(self) -> FrameReading | None:
         """The last good look after it came back; any look where there is no good one."""
-        if self.left is None:
+        if self.left_at is None:
             return None
-        looks = [reading for reading in self.known[self.left :] if reading.seen]
-        good = [reading for reading in looks if reading.well]
+        looks = [reading for reading in self.valid_readings[self.left_at :] if reading.in_sight]
+        good = [reading for reading in looks if reading.clear]
         return (good or looks or [None])[-1]  # type: ignore[list-item]
 
     def _went_on(self, now: FrameReading, state: int) -> bool:
@@ -295,10 +299,10 @@ class InstrumentedJudge:
             (name for name in COLOURS if f"filled with the colour {name} from edge to edge" in question.text), ""
         )
         if colour:
-            return word(plain_colour(pictures[-1]) == colour)
-        tell = answering(question, self.scenes)
+            return yes_or_no(uniform_colour(pictures[-1]) == colour)
+        tell = find_story_answer(question, self.scenes)
         story = self._story(frames, pictures, question) if tell is not None else None
-        return tell(story) if tell is not None and story is not None and len(story.known) >= 2 else ""
+        return tell(story) if tell is not None and story is not None and len(story.valid_readings) >= 2 else ""
 
     def _story(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> ClipStory | None:
         """The frames as a story of the scene they show; None where they show none that is described."""
@@ -312,13 +316,13 @@ class InstrumentedJudge:
         for some in (candidates, self.scenes):
             key = frames.digest, ",".join(scene.name for scene in some)
             if some and key not in self._stories:
-                self._stories[key] = _story_of(some, pictures, frames.times)
+                self._stories[key] = _read_story(some, pictures, frames.times)
             if some and self._stories[key] is not None:
                 return self._stories[key]
         return None
 
 
-def _story_of(
+def _read_story(
     scenes: Sequence[SceneDescription], pictures: Sequence[np.ndarray], times: Sequence[float]
 ) -> ClipStory | None:
     """The story of the scene that looks most like the pictures; None where none does."""
@@ -330,22 +334,22 @@ def _story_of(
 
 
 # Given a question: how a story answers it, in the form that the question wants; None where it is not known.
-Knowing = Callable[[Question], "Answering | None"]
-Answering = Callable[[ClipStory], str]
-KNOWN_QUESTIONS: Registry[Knowing] = Registry("kind of question that a story answers")
+StoryAnswerLookup = Callable[[Question], "StoryAnswer | None"]
+StoryAnswer = Callable[[ClipStory], str]
+KNOWN_QUESTIONS: Registry[StoryAnswerLookup] = Registry("kind of question that a story answers")
 
 
-def knows(id: str) -> Callable[[Knowing], Knowing]:
+def register_story_answers(id: str) -> Callable[[StoryAnswerLookup], StoryAnswerLookup]:
     """Register how the questions of a benchmark are answered from what a clip shows."""
 
-    def register(fn: Knowing) -> Knowing:
+    def register(fn: StoryAnswerLookup) -> StoryAnswerLookup:
         KNOWN_QUESTIONS.add(id, fn)
         return fn
 
     return register
 
 
-def answering(question: Question, scenes: Sequence[SceneDescription]) -> Answering | None:
+def find_story_answer(question: Question, scenes: Sequence[SceneDescription]) -> StoryAnswer | None:
     """How a story answers a question; None where this judge does not know."""
     of_scenes = (scene.questions[question.text] for scene in scenes if question.text in scene.questions)
     if "ask" in question.about:
@@ -353,7 +357,7 @@ def answering(question: Question, scenes: Sequence[SceneDescription]) -> Answeri
     else:
         ask, negate = next(of_scenes, ("", False))
     if ask in FACTS:
-        return lambda story: word(FACTS[ask](story) != negate)
+        return lambda story: yes_or_no(FACTS[ask](story) != negate)
     return next((answer for lookup in KNOWN_QUESTIONS.values() if (answer := lookup(question)) is not None), None)
 
 
@@ -362,7 +366,7 @@ FACTS: dict[str, Callable[[ClipStory], bool]] = {
     "returned": lambda story: story.returned,
     "spatial": lambda story: story.spatial,
     "state": lambda story: story.state,
-    "in_view": lambda story: story.known[-1].seen,
+    "in_view": lambda story: story.valid_readings[-1].in_sight,
 }
 
 
@@ -388,14 +392,14 @@ def read_scene(path: Path) -> SceneDescription:
     )
 
 
-def plain_colour(picture: np.ndarray) -> str:
+def uniform_colour(picture: np.ndarray) -> str:
     """The name of the one colour that fills a picture; "" where it is not plain."""
     if picture.std(axis=(0, 1)).max() > 6:
         return ""
     return min(COLOURS, key=lambda name: float(np.abs(picture.mean(axis=(0, 1)) - COLOURS[name]).sum()))
 
 
-def thumb(picture: np.ndarray) -> np.ndarray:
+def thumbnail(picture: np.ndarray) -> np.ndarray:
     """A picture at an eighth of its size, as float."""
     import cv2
 
@@ -411,7 +415,7 @@ def _resize(picture: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     return np.asarray(cv2.resize(picture, size[::-1], interpolation=cv2.INTER_AREA))
 
 
-def _differs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _grey_difference(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """By how many grey levels two pictures differ around each pixel, in the colour in which they differ most.
 
     Both are smoothed first: compression moves colours by a pixel or two, which is not a difference.
@@ -422,7 +426,7 @@ def _differs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.asarray(np.abs(one - other).max(axis=2))
 
 
-def _largest(mask: np.ndarray) -> np.ndarray:
+def _large_components(mask: np.ndarray) -> np.ndarray:
     """The pieces of a mask that are at least half as large as the largest one."""
     import cv2
 
@@ -439,7 +443,7 @@ def _explained_share(frame: np.ndarray, empty: np.ndarray, picture: np.ndarray, 
     return float(1 - remaining / max(total, 1e-6))
 
 
-def _colours(picture: np.ndarray, where: np.ndarray) -> np.ndarray:
+def _colour_histogram(picture: np.ndarray, where: np.ndarray) -> np.ndarray:
     """How often each of 384 colours occurs in a part of a picture."""
     import cv2
 
@@ -449,7 +453,7 @@ def _colours(picture: np.ndarray, where: np.ndarray) -> np.ndarray:
     return np.asarray(counts / max(counts.sum(), 1))
 
 
-def word(yes: bool) -> str:
+def yes_or_no(yes: bool) -> str:
     """Yes or no."""
     return "yes" if yes else "no"
 

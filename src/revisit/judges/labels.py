@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.text import json_lines, reading
+from revisit.core.text import json_lines, require_readable
 from revisit.judges.questions import Choice, Malformed, Question, Rating, Schema, YesNo
 from revisit.media.text_files import csv_rows
 from revisit.stats.agreement import majority
@@ -46,14 +46,14 @@ def read_labels(path: Path) -> JudgeLabels:
     """The labels of a CSV or JSON lines file."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file; expected labels as .csv or .jsonl")
-    with reading(path, "a file of labels"):
+    with require_readable(path, "a file of labels"):
         text = path.read_text(encoding="utf-8-sig")
         rows = list(csv_rows(text)) if path.suffix == ".csv" else _json_rows(path, text)
         if not rows:
             raise UsageError(f"{path}: no labels found; expected rows with clip, question and label")
         groups: dict[tuple[str, str], list[JudgeLabel]] = defaultdict(list)
         for number, row in enumerate(rows, 2 if path.suffix == ".csv" else 1):
-            label = _label(row, path, number)
+            label = _parse_label(row, path, number)
             groups[str(label.clip), label.question.digest].append(label)
     rows_with_answer: list[JudgeLabel] = []
     disputed = 0
@@ -65,7 +65,7 @@ def read_labels(path: Path) -> JudgeLabels:
     return JudgeLabels(tuple(rows_with_answer), disputed, raters)
 
 
-def schema_of(form: str) -> Schema:
+def schema_of_form(form: str) -> Schema:
     """The schema that a form names: yes-no, a range such as 1-5, or words to choose from."""
     low, dash, high = form.partition("-")
     if form in ("", "yes-no"):
@@ -87,7 +87,7 @@ def _json_rows(path: Path, text: str) -> list[dict[str, object]]:
     return rows
 
 
-def _label(row: Mapping[str, object], path: Path, number: int) -> JudgeLabel:
+def _parse_label(row: Mapping[str, object], path: Path, number: int) -> JudgeLabel:
     where = f"{path}, line {number}"
     values = {str(name).strip(): value for name, value in row.items() if value not in (None, "")}
     missing = [name for name in ("clip", "question", "label") if name not in values]
@@ -101,7 +101,7 @@ def _label(row: Mapping[str, object], path: Path, number: int) -> JudgeLabel:
     about = values.get("about", {})
     if not isinstance(about, dict):
         raise UsageError(f"{where}: `about` must be a JSON object, which is only possible in a .jsonl file")
-    schema = schema_of(str(values.get("form", "yes-no")))
+    schema = schema_of_form(str(values.get("form", "yes-no")))
     try:
         right = schema.check(values["label"])
     except Malformed as error:

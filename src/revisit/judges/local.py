@@ -30,14 +30,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from revisit.core import MissingPrerequisite, RevisitError
-from revisit.judges.budget import words_of
-from revisit.judges.patches import FILES, PatchRule, cut, processor_file, read_rule
+from revisit.judges.budget import expected_answer_tokens
+from revisit.judges.patches import FILES, PatchRule, cut_patches, processor_file, read_rule
 from revisit.judges.pictures import decode_jpeg
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.protocol import CUT_OFF, Frames, Judge, Refused, Reply, Stopped, Usage
 from revisit.judges.questions import Question, YesNo
 from revisit.judges.replies import AROUND_TOKEN
-from revisit.judges.wording import RULES, after, before, fingerprint
+from revisit.judges.wording import RULES, fingerprint, frames_intro, question_prompt
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -68,12 +68,12 @@ class _Word:
     """How a model begins to answer a yes-or-no question."""
 
     values: Any  # log-probabilities of the first token
-    written: list[int]  # the likeliest tokens; none where the first is neither a yes nor a no
+    tokens: list[int]  # the likeliest ones; none where the first is neither a yes nor a no
     ended: bool  # whether the model ended there by itself
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _PromptStart:
     """The beginning of a prompt: its tokens, their places, and its pictures as patches."""
 
     ids: list[int]
@@ -121,17 +121,17 @@ class LocalJudge:
 
         if any(question.rules for question in questions):
             raise Refused("this judge answers questions about frames; name a server that writes text")
-        prompts = [after(question, note) for question, note in zip(questions, notes, strict=True)]
+        prompts = [question_prompt(question, note) for question, note in zip(questions, notes, strict=True)]
         plain = [k for k, question in enumerate(questions) if isinstance(question.schema, YesNo)]
         replies: dict[int, Reply] = {}
         with self._lock, torch.inference_mode():
             model = self._model()
-            turns = [model.turn(prompts[k]) for k in plain]
+            turns = [model.encode_turn(prompts[k]) for k in plain]
             for k, turn, word in zip(plain, turns, self._after_prefix(frames, turns), strict=True):
                 replies[k] = self._yes_no(word, len(turn))
             for k in set(range(len(questions))) - set(plain):
-                room = (16 + 3 * words_of(questions[k].schema)) * (4 if notes[k] else 1)
-                replies[k] = self._write(frames, model.turn(prompts[k]), room)
+                room = (16 + 3 * expected_answer_tokens(questions[k].schema)) * (4 if notes[k] else 1)
+                replies[k] = self._write(frames, model.encode_turn(prompts[k]), room)
         # One pass over a batch is one call.
         return [replace(replies[k], usage=replace(replies[k].usage, calls=int(k == 0))) for k in range(len(questions))]
 
@@ -144,11 +144,11 @@ class LocalJudge:
         yes, no = (log_sum_exp(word.values[ids].tolist()) for ids in (model.yes, model.no))
         share = math.exp(min(log_sum_exp([yes, no]), 0.0))
         source = f"{len(model.yes)} spellings of yes and {len(model.no)} of no, with {share:.4f} of the probability"
-        usage = Usage(0, tokens, max(1, len(word.written)))
-        text = model.tokenizer.decode(word.written, skip_special_tokens=True)
+        usage = Usage(0, tokens, max(1, len(word.tokens)))
+        text = model.tokenizer.decode(word.tokens, skip_special_tokens=True)
         p_yes = round(1 / (1 + math.exp(min(no - yes, 700.0))), 6)
         fault = "" if word.ended else CUT_OFF
-        if share < self.settings.least_share or not word.written:
+        if share < self.settings.least_share or not word.tokens:
             fault = "expected yes or no, and the model was about to say something else"
         return Reply(text, p_yes, source, usage, self._name, fault)
 
@@ -158,7 +158,7 @@ class LocalJudge:
         cache, length, place = self._prefix(frames)
         ids, output = turn, list[int]()
         while len(output) < room:
-            places = _words(place, len(ids))
+            places = _word_positions(place, len(ids))
             length, place = length + len(ids), place + len(ids)
             out = model.run([ids], places, [[1] * length], past_key_values=cache, use_cache=True)
             ids = [int(out.logits[0, -1].argmax())]
@@ -182,7 +182,7 @@ class LocalJudge:
         # Padding lies behind the words, where no word looks.
         ids = [turn + [model.pad] * (longest - len(turn)) for turn in turns]
         mask = [[1] * (length + len(turn)) + [0] * (longest - len(turn)) for turn in turns]
-        out = model.run(ids, _words(place, longest, len(turns)), mask, past_key_values=cache, use_cache=True)
+        out = model.run(ids, _word_positions(place, longest, len(turns)), mask, past_key_values=cache, use_cache=True)
         values = [_log_softmax(out.logits[k, len(turn) - 1]) for k, turn in enumerate(turns)]
 
         def go_on(step: int, tokens: list[int]) -> list[int]:
@@ -197,11 +197,13 @@ class LocalJudge:
 
     def _alone(self, frames: Frames, turn: list[int]) -> _Word:
         """The same for one turn, with the frames read for it alone."""
-        model, prompt = self._model(), self._model().shown(frames)
+        model, prompt = self._model(), self._model().prompt_start(frames)
         ids = prompt.ids + turn
 
         def next_token() -> Any:
-            places = np.concatenate([prompt.places[:, None], _words(prompt.next, len(ids) - len(prompt.ids))], axis=2)
+            places = np.concatenate(
+                [prompt.places[:, None], _word_positions(prompt.next, len(ids) - len(prompt.ids))], axis=2
+            )
             return _log_softmax(model.run([ids], places, [[1] * len(ids)], **model.pixels(prompt)).logits[0, -1])
 
         def go_on(step: int, tokens: list[int]) -> list[int]:
@@ -217,8 +219,8 @@ class LocalJudge:
         """
         model = self._model()
         tokens = [int(row.argmax()) for row in values]
-        written: list[list[int]] = [[token] if token in {*model.yes, *model.no} else [] for token in tokens]
-        open_ = {k for k, begun in enumerate(written) if begun}
+        tokens_of_answers: list[list[int]] = [[token] if token in {*model.yes, *model.no} else [] for token in tokens]
+        open_ = {k for k, answer in enumerate(tokens_of_answers) if answer}
         ended: set[int] = set()
         for step in range(WORD_ROOM):
             if not open_:
@@ -227,14 +229,14 @@ class LocalJudge:
             ended |= {k for k in open_ if tokens[k] in model.ends}
             open_ -= ended
             for k in open_:
-                written[k].append(tokens[k])
-        return [_Word(row, written[k], k in ended) for k, row in enumerate(values)]
+                tokens_of_answers[k].append(tokens[k])
+        return [_Word(row, tokens_of_answers[k], k in ended) for k, row in enumerate(values)]
 
     def _prefix(self, frames: Frames) -> tuple[Any, int, int]:
         """A copy of what the model keeps of the frames, the number of their tokens, and the next place."""
         if frames.digest not in self._read:
             model = self._model()
-            prompt = model.shown(frames)
+            prompt = model.prompt_start(frames)
             options = {"use_cache": True, "logits_to_keep": 1, **model.pixels(prompt)}
             out = model.run([prompt.ids], prompt.places[:, None], [[1] * len(prompt.ids)], **options)
             self._read[frames.digest] = out.past_key_values, len(prompt.ids), prompt.next
@@ -275,23 +277,30 @@ class _Loaded:
         rows, mask, at = (torch.tensor(values, device=self.device) for values in (ids, attention, places))
         return self.net(input_ids=rows, attention_mask=mask, position_ids=at, **options)
 
-    def text(self, words: str) -> list[int]:
+    def encode_text(self, words: str) -> list[int]:
         """Tokens of plain words: what looks like a control token in them is none."""
         return list(self.tokenizer.encode(words.replace("<|", "< |"), add_special_tokens=False))
 
-    def turn(self, words: str) -> list[int]:
+    def encode_turn(self, words: str) -> list[int]:
         """Tokens from the end of the pictures up to the beginning of the answer."""
         start, end = self.special["start"], self.special["end"]
-        return [*self.text(words), end, *self.text("\n"), start, *self.text("assistant\n")]
+        return [*self.encode_text(words), end, *self.encode_text("\n"), start, *self.encode_text("assistant\n")]
 
-    def shown(self, frames: Frames) -> _Shown:
+    def prompt_start(self, frames: Frames) -> _PromptStart:
         """The beginning of the prompt: the rules and the pictures."""
         start, end = self.special["start"], self.special["end"]
-        head = [start, *self.text(f"system\n{RULES}"), end, *self.text("\n"), start, *self.text("user\n")]
+        head = [
+            start,
+            *self.encode_text(f"system\n{RULES}"),
+            end,
+            *self.encode_text("\n"),
+            start,
+            *self.encode_text("user\n"),
+        ]
         if not frames.jpegs:
             raise Refused("a local judge needs at least one frame")
-        patches, grid = cut([decode_jpeg(jpeg) for jpeg in frames.jpegs], self.rule)
-        ids, places = [*head, *self.text(before(frames.times)), self.special["picture"]], []
+        patches, grid = cut_patches([decode_jpeg(jpeg) for jpeg in frames.jpegs], self.rule)
+        ids, places = [*head, *self.encode_text(frames_intro(frames.times)), self.special["picture"]], []
         places.append(np.broadcast_to(np.arange(len(ids)), (3, len(ids))))
         place = len(ids)
         for number, (_, rows, columns) in enumerate(grid // (1, self.rule.merge, self.rule.merge)):
@@ -303,9 +312,9 @@ class _Loaded:
             ids += [self.special["patch"]] * int(rows * columns) + between
             places.append(np.broadcast_to(np.arange(place, place + len(between)), (3, len(between))))
             place += len(between)
-        return _Shown(ids, np.concatenate(places, axis=1).astype(np.int64), place, patches, grid)
+        return _PromptStart(ids, np.concatenate(places, axis=1).astype(np.int64), place, patches, grid)
 
-    def pixels(self, prompt: _Shown) -> dict[str, Tensor]:
+    def pixels(self, prompt: _PromptStart) -> dict[str, Tensor]:
         """The pictures as the model takes them."""
         import torch
 
@@ -404,7 +413,7 @@ def _as_list(value: int | Sequence[int] | None) -> list[int]:
     return [] if value is None else [value] if isinstance(value, int) else list(value)
 
 
-def _words(place: int, count: int, rows: int = 1) -> np.ndarray:
+def _word_positions(place: int, count: int, rows: int = 1) -> np.ndarray:
     """Places (3, rows, count) of words, one after the other."""
     return np.tile(np.arange(place, place + count), (3, rows, 1))
 

@@ -84,13 +84,13 @@ def fitted_size(height: int, width: int, rule: PatchRule) -> tuple[int, int]:
     return rows, columns
 
 
-def cut(pictures: Sequence[np.ndarray], rule: PatchRule) -> tuple[np.ndarray, np.ndarray]:
+def cut_patches(pictures: Sequence[np.ndarray], rule: PatchRule) -> tuple[np.ndarray, np.ndarray]:
     """Patches (n, values) of RGB pictures, float32, and the grid (pictures, 3) of each: time, rows, columns."""
-    cuts, grids = zip(*(_cut(picture, rule) for picture in pictures), strict=True)
+    cuts, grids = zip(*(_cut_picture(picture, rule) for picture in pictures), strict=True)
     return np.concatenate(cuts), np.array(grids, np.int64)
 
 
-def _cut(picture: np.ndarray, rule: PatchRule) -> tuple[np.ndarray, tuple[int, int, int]]:
+def _cut_picture(picture: np.ndarray, rule: PatchRule) -> tuple[np.ndarray, tuple[int, int, int]]:
     height, width = fitted_size(picture.shape[0], picture.shape[1], rule)
     mean, std = np.array(rule.mean, np.float32), np.array(rule.std, np.float32)
     colours = (_resize(picture, height, width) / np.float32(255) - mean) / std

@@ -26,7 +26,7 @@ def decode_jpeg(jpeg: bytes) -> np.ndarray:
 MANY, FAST, SLOW = 100, 24.0, 16.0
 
 
-def as_video(jpegs: Sequence[bytes]) -> bytes:
+def encode_video(jpegs: Sequence[bytes]) -> bytes:
     """An mp4 file of these pictures; an odd last row or column is left out."""
     pictures = map(decode_jpeg, jpegs)
     even = (rgb[: rgb.shape[0] // 2 * 2, : rgb.shape[1] // 2 * 2] for rgb in pictures)

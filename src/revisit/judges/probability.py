@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from revisit.judges.questions import Malformed, YesNo, locate_answer
-from revisit.judges.replies import AROUND_TOKEN, Passage, fold, without_thinking
+from revisit.judges.replies import AROUND_TOKEN, Passage, fold_characters, without_thinking
 
 MASKED = -9000.0  # servers write -9999 for a token that a grammar forbids
 ANSWER = re.compile(r"(?<![a-z])(yes|no)(?![a-z])", re.IGNORECASE)
@@ -26,7 +26,7 @@ def p_yes(reply: str, logprobs: Mapping[str, object] | None) -> tuple[float | No
     entries = (logprobs or {}).get("content")
     if not isinstance(entries, list) or not entries:
         return None, "none: the server gave no log-probabilities"
-    entry = _at_answer(reply, [entry for entry in entries if isinstance(entry, dict)])
+    entry = _answer_entry(reply, [entry for entry in entries if isinstance(entry, dict)])
     if entry is None:
         return None, "none: the reply is no plain answer, or the log-probabilities do not show where the answer begins"
     values_by_word: dict[str, list[float]] = {"yes": [], "no": []}
@@ -44,13 +44,13 @@ def p_yes(reply: str, logprobs: Mapping[str, object] | None) -> tuple[float | No
         masked = value <= MASKED
         if not masked:
             listed.append(float(value))
-        word = _plain(str(alternative.get("token", "")))
+        word = _bare_word(str(alternative.get("token", "")))
         if word in values_by_word:
             values_by_word[word].append(-math.inf if masked else float(value))
-    return _weigh(values_by_word["yes"], values_by_word["no"], listed)
+    return _share_of_yes(values_by_word["yes"], values_by_word["no"], listed)
 
 
-def _weigh(yes: Sequence[float], no: Sequence[float], listed: Sequence[float]) -> tuple[float | None, str]:
+def _share_of_yes(yes: Sequence[float], no: Sequence[float], listed: Sequence[float]) -> tuple[float | None, str]:
     """The share of yes, where the log-probabilities of its spellings and of no's are known."""
     if not (yes or no) or not listed:
         return None, "none: neither yes nor no is among the alternatives"
@@ -77,7 +77,7 @@ def at_first_word(reply: str, passage: Passage) -> bool:
     return match is not None and match.start() == _word_start(passage)
 
 
-def _at_answer(reply: str, entries: Sequence[Mapping[str, object]]) -> Mapping[str, object] | None:
+def _answer_entry(reply: str, entries: Sequence[Mapping[str, object]]) -> Mapping[str, object] | None:
     """The entry that holds the word of the answer; None where the reply is no answer or its word is split."""
     texts = [str(entry.get("token", "")).replace("Ġ", " ").replace("▁", " ") for entry in entries]
     joined = "".join(texts)
@@ -93,7 +93,7 @@ def _at_answer(reply: str, entries: Sequence[Mapping[str, object]]) -> Mapping[s
     position = 0
     for entry, text in zip(entries, texts, strict=True):
         if position + len(text) > start:
-            return entry if _plain(text) in ("yes", "no") else None
+            return entry if _bare_word(text) in ("yes", "no") else None
         position += len(text)
     return None
 
@@ -105,6 +105,6 @@ def _word_start(passage: Passage) -> int | None:
     return passage.start + match.start() if match is not None else None
 
 
-def _plain(token: str) -> str:
+def _bare_word(token: str) -> str:
     """A token without what may stand around the word of an answer; other characters, as in `no?` or `não`, are kept."""
-    return fold(token.replace("Ġ", " ").replace("▁", " ")).strip(AROUND_TOKEN).lower()
+    return fold_characters(token.replace("Ġ", " ").replace("▁", " ")).strip(AROUND_TOKEN).lower()

@@ -15,7 +15,15 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from revisit.core import digest
-from revisit.judges.replies import Passage, fold, json_passage, parse_object, passages, plain_forms, statements
+from revisit.judges.replies import (
+    Passage,
+    fold_characters,
+    json_passage,
+    parse_object,
+    passages,
+    plain_forms,
+    statements,
+)
 
 JsonSchema = dict[str, object]
 
@@ -52,7 +60,7 @@ class YesNo:
             return value
         word = next((form.lower() for form in _forms(value) if form.lower() in ("yes", "no")), None)
         if word is None:
-            raise Malformed(f"expected yes or no, got {_short(value)}")
+            raise Malformed(f"expected yes or no, got {_quote(value)}")
         return word == "yes"
 
 
@@ -72,7 +80,7 @@ class Rating:
     def check(self, value: Any) -> int:
         number = _number(value)
         if number is None or number != int(number) or not self.low <= number <= self.high:
-            raise Malformed(f"expected {self.says()}, got {_short(value)}")
+            raise Malformed(f"expected {self.says()}, got {_quote(value)}")
         return int(number)
 
 
@@ -92,7 +100,7 @@ class Number:
     def check(self, value: Any) -> float:
         number = _number(value)
         if number is None or not self.low <= number <= self.high:
-            raise Malformed(f"expected {self.says()}, got {_short(value)}")
+            raise Malformed(f"expected {self.says()}, got {_quote(value)}")
         return number
 
 
@@ -111,10 +119,10 @@ class Choice:
     def check(self, value: Any) -> str:
         for form in _forms(value):
             exact = [option for option in self.options if option == form]
-            similar = [option for option in self.options if _phrase(option) == _phrase(form)]
+            similar = [option for option in self.options if _normalized(option) == _normalized(form)]
             if len(exact or similar) == 1:
                 return (exact or similar)[0]
-        raise Malformed(f"expected {self.says()}, got {_short(value)}")
+        raise Malformed(f"expected {self.says()}, got {_quote(value)}")
 
 
 @dataclass(frozen=True)
@@ -131,7 +139,7 @@ class Text:
 
     def check(self, value: Any) -> str:
         if not isinstance(value, str) or not 0 < len(value.strip()) <= self.at_most:
-            raise Malformed(f"expected {self.says()}, got {_short(value)}")
+            raise Malformed(f"expected {self.says()}, got {_quote(value)}")
         return value.strip()
 
 
@@ -152,7 +160,7 @@ class Many:
 
     def check(self, value: Any) -> list[Any]:
         if not isinstance(value, list) or not self.at_least <= len(value) <= self.at_most:
-            received = f"a list of {len(value)}" if isinstance(value, list) else _short(value)
+            received = f"a list of {len(value)}" if isinstance(value, list) else _quote(value)
             raise Malformed(f"expected {self.says()}; got {received}")
         return [self.item.check(item) for item in value]
 
@@ -177,7 +185,7 @@ class JsonObject:
 
     def check(self, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise Malformed(f"expected {self.says()}, got {_short(value)}")
+            raise Malformed(f"expected {self.says()}, got {_quote(value)}")
         missing = [name for name in self.fields if name not in value]
         if missing:
             raise Malformed(f"the field {missing[0]!r} is missing; expected {self.says()}")
@@ -250,19 +258,19 @@ def locate_answer(schema: Schema, reply: str) -> tuple[Any, Passage]:
     last: Malformed | None = None
     for candidates in passages(reply, _markers(schema)):
         try:
-            values = [_value(schema, passage.text) for passage in candidates]
+            values = [_parse_passage(schema, passage.text) for passage in candidates]
         except Malformed as error:
             last = error
             continue
         first = candidates[0]
         if all(value == values[0] for value in values) and not _is_contradicted(schema, values[0], first.before):
             return values[0], first
-        raise Malformed(f"expected {schema.says()} and nothing else, got more than one answer: {_short(reply)}")
+        raise Malformed(f"expected {schema.says()} and nothing else, got more than one answer: {_quote(reply)}")
     if last is None:
         raise Malformed(f"expected {schema.says()}, got an empty reply")
     if isinstance(schema, JsonObject | Many):
         raise last
-    raise Malformed(f"expected {schema.says()} and nothing else, got {_short(reply)}")
+    raise Malformed(f"expected {schema.says()} and nothing else, got {_quote(reply)}")
 
 
 def _markers(schema: Schema) -> Sequence[str]:
@@ -272,13 +280,13 @@ def _markers(schema: Schema) -> Sequence[str]:
     return ("answer", "choice") if isinstance(schema, Choice) else ("answer",)
 
 
-def _value(schema: Schema, text: str) -> Any:
+def _parse_passage(schema: Schema, text: str) -> Any:
     """The valid answer that a passage is."""
     if isinstance(schema, JsonObject | Many):
         try:
             value = json_passage(text)
         except ValueError:
-            raise Malformed(f"expected {schema.says()} as JSON and nothing else, got {_short(text)}") from None
+            raise Malformed(f"expected {schema.says()} as JSON and nothing else, got {_quote(text)}") from None
         if isinstance(schema, Many) and isinstance(value, dict) and len(value) == 1:  # {"items": [...]}
             value = next(iter(value.values()))
         return schema.check(value)
@@ -295,11 +303,11 @@ def _named_answer(text: str, names: Sequence[str]) -> Any:
     try:
         content = parse_object(text)
     except ValueError:
-        raise Malformed(f"expected an object with an answer, got {_short(text)}") from None
+        raise Malformed(f"expected an object with an answer, got {_quote(text)}") from None
     markers = {*names, *(f"final {name}" for name in names)}
     values = [value for name, value in content.items() if str(name).strip().lower().replace("_", " ") in markers]
     if not values or any(value != values[0] for value in values):
-        raise Malformed(f"expected an object with one answer, got {_short(text)}")
+        raise Malformed(f"expected an object with one answer, got {_quote(text)}")
     return values[0]
 
 
@@ -321,8 +329,8 @@ def _forms(value: Any) -> Iterator[str]:
     return plain_forms(value) if isinstance(value, str) else iter(())
 
 
-def _phrase(text: str) -> str:
-    return " ".join(fold(text).lower().split())
+def _normalized(text: str) -> str:
+    return " ".join(fold_characters(text).lower().split())
 
 
 NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -340,6 +348,6 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _short(value: Any) -> str:
+def _quote(value: Any) -> str:
     text = " ".join(str(value).split())
     return repr(text if len(text) <= 80 else text[:77] + "...")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.core.text import reading
+from revisit.core.text import require_readable
 from revisit.judges.protocol import Frames, JudgeAnswer, Refused, Reply, Usage
 from revisit.judges.questions import Question
 from revisit.judges.store import known_judges, read_answers
@@ -30,7 +30,7 @@ class ReplayJudge:
             )
         self.facts: Mapping[str, object] = judges[0]
         self.path = path
-        with reading(path, "a file of recorded answers"):
+        with require_readable(path, "a file of recorded answers"):
             self.answers = {
                 (line["frames"], line["question"]["digest"]): JudgeAnswer.from_json(line["answer"])
                 for line in lines

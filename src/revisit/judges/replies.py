@@ -74,7 +74,7 @@ class Passage:
     before: str = ""  # the judge's words in front of it
 
 
-def fold(text: str) -> str:
+def fold_characters(text: str) -> str:
     """The text with full-width characters as plain ones and invisible ones as spaces; its length stays."""
     return text.translate(_FOLDS)
 
@@ -89,10 +89,10 @@ def without_thinking(reply: str) -> str:
 
 def plain_forms(text: str) -> Iterator[str]:
     """A text, then what is left of it as closing stops, quotes, bold, code blocks and brackets are taken off."""
-    text = fold(text).strip()
+    text = fold_characters(text).strip()
     for _ in range(_NESTING):
         yield text
-        inner = _peel(text)
+        inner = _unwrap(text)
         if inner is None:
             return
         text = inner
@@ -118,14 +118,14 @@ def passages(reply: str, names: Sequence[str]) -> Iterator[list[Passage]]:
 
     `names` are the markers: `Answer: ...`. All passages of a reading must hold the same answer.
     """
-    body = fold(without_thinking(reply))
-    body_passage = _trim(Passage(_without_end_of_turn(body), len(reply) - len(body)))
+    body = fold_characters(without_thinking(reply))
+    body_passage = _strip_passage(Passage(_without_end_of_turn(body), len(reply) - len(body)))
     if not body_passage.text:
         return
     yield [body_passage]
     block = _BLOCK.fullmatch(body_passage.text)
     if block is not None and block.group(1) is not None:
-        body_passage = _trim(Passage(block.group(1), body_passage.start + block.start(1)))
+        body_passage = _strip_passage(Passage(block.group(1), body_passage.start + block.start(1)))
     for one in dict.fromkeys((body_passage, _without_remark(body_passage, names))):
         if one is not body_passage:
             yield [one]
@@ -143,14 +143,14 @@ def _marked_passages(body: Passage, names: Sequence[str]) -> Iterator[list[Passa
     """The passages behind markers, behind whole sentences or nothing; tags and JSON are markers themselves."""
     tags = list(_TAG.finditer(body.text))
     if tags:
-        if len(tags) == 1 and not body.text[tags[0].end() :].strip() and _complete(body.text[: tags[0].start()]):
+        if len(tags) == 1 and not body.text[tags[0].end() :].strip() and _ends_sentence(body.text[: tags[0].start()]):
             yield [Passage(tags[0].group(1), body.start + tags[0].start(1), body.text[: tags[0].start()])]
         return
     marks = list(_marker(names).finditer(body.text))
-    if marks and _complete(before := body.text[: marks[0].start()]):
+    if marks and _ends_sentence(before := body.text[: marks[0].start()]):
         ends = [*(mark.start() for mark in marks[1:]), len(body.text)]
         yield [
-            _trim(
+            _strip_passage(
                 Passage(
                     _without_closing_mark(body.text[mark.end() : end], mark["around"]), body.start + mark.end(), before
                 )
@@ -159,7 +159,7 @@ def _marked_passages(body: Passage, names: Sequence[str]) -> Iterator[list[Passa
         ]
         return
     start = _json_at_end(body.text)
-    if start and (_complete(body.text[:start]) or _leads_in(body.text[:start])):
+    if start and (_ends_sentence(body.text[:start]) or _introduces_json(body.text[:start])):
         yield [Passage(body.text[start:], body.start + start, body.text[:start])]
 
 
@@ -183,7 +183,7 @@ def _without_closing_mark(text: str, around: str | None) -> str:
     return cut[: -len(around)] if around and cut.endswith(around) else text
 
 
-def _complete(before: str) -> bool:
+def _ends_sentence(before: str) -> bool:
     """Whether what stands before a marker ended: nothing, a sentence, or a paragraph that leads nowhere else.
 
     A sentence that says that nobody can tell is taken for no end: the answer behind it is a guess.
@@ -200,7 +200,7 @@ def _complete(before: str) -> bool:
     return paragraph and not last.endswith((":", ",", ";", "-", "–", "—"))
 
 
-def _leads_in(before: str) -> bool:
+def _introduces_json(before: str) -> bool:
     lines = before.strip().splitlines()
     return bool(lines) and _LEAD.fullmatch(lines[-1].strip().strip("*")) is not None
 
@@ -231,12 +231,12 @@ def _without_end_of_turn(text: str) -> str:
     return text
 
 
-def _trim(passage: Passage) -> Passage:
+def _strip_passage(passage: Passage) -> Passage:
     text = passage.text.lstrip()
     return Passage(text.rstrip(), passage.start + len(passage.text) - len(text), passage.before)
 
 
-def _peel(text: str) -> str | None:
+def _unwrap(text: str) -> str | None:
     """The text without its outermost layer; None where it has none."""
     block = _BLOCK.fullmatch(text)
     if block is not None:

@@ -29,7 +29,7 @@ Settings = dict[str, object]  # what a judge file says
 JUDGES: Registry[Callable[[Settings, Path], Judge]] = Registry("judge")
 
 
-class _Common(BaseModel):
+class _CommonSettings(BaseModel):
     """What every judge file may say."""
 
     model_config = ConfigDict(extra="forbid")
@@ -99,10 +99,10 @@ def _from_settings(content: Mapping[str, object], where: str, folder: Path) -> C
         raise UsageError(f"{where}: do not write the key here; use `key_env: NAME` or `key_file: path`")
     roles = _roles(content.get("roles") or {}, where, folder)
     content = {name: value for name, value in content.items() if name != "roles"}
-    common = {name: value for name, value in content.items() if name in _Common.model_fields}
-    specific = {str(name): value for name, value in content.items() if name not in _Common.model_fields}
+    common = {name: value for name, value in content.items() if name in _CommonSettings.model_fields}
+    specific = {str(name): value for name, value in content.items() if name not in _CommonSettings.model_fields}
     try:
-        shared = _Common.model_validate(common)
+        shared = _CommonSettings.model_validate(common)
         judge = JUDGES[shared.kind](specific, folder)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

@@ -55,9 +55,9 @@ class AnswerStore:
         self._files: dict[int, set[str]] = {}  # open file -> keys it holds
         for path in [path for path in (shared, copy) if path is not None]:
             path.parent.mkdir(parents=True, exist_ok=True)
-            lines = {str(line["key"]): _text(line) for line in read_answers(path)}
+            lines = {str(line["key"]): _to_line(line) for line in read_answers(path)}
             self._lines |= lines
-            self._files[_open_mended(path)] = set(lines)
+            self._files[_open_for_append(path)] = set(lines)
 
     def get(self, frames: Frames, question: Question, judge: Mapping[str, object]) -> JudgeAnswer | None:
         """The recorded answer, or None; the copy of this run gets the line too."""
@@ -74,7 +74,7 @@ class AnswerStore:
         if answer.status == "failed":
             return
         key = answer_key(frames.digest, question.digest, judge)
-        line = _text(
+        line = _to_line(
             {
                 "key": key,
                 "frames": frames.digest,
@@ -103,7 +103,7 @@ class AnswerStore:
                 holds.add(key)
 
 
-def _text(line: Mapping[str, object]) -> bytes:
+def _to_line(line: Mapping[str, object]) -> bytes:
     return (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "replace")
 
 
@@ -117,12 +117,12 @@ def read_answers(path: Path) -> list[AnswerLine]:
             content = parse_json(line)
         except ValueError:
             continue
-        if _whole(content):
+        if _is_complete(content):
             lines[str(content["key"])] = content
     return list(lines.values())
 
 
-def _whole(line: Any) -> bool:
+def _is_complete(line: Any) -> bool:
     """Whether a line has all that an answer is kept with; what it lacks is asked again."""
     if not isinstance(line, dict) or not isinstance(line.get("key"), str) or not isinstance(line.get("frames"), str):
         return False
@@ -131,7 +131,7 @@ def _whole(line: Any) -> bool:
         return False
     try:
         JudgeAnswer.from_json(line["answer"])
-        _text(line)  # ValueError where a number is none that JSON has
+        _to_line(line)  # ValueError where a number is none that JSON has
         return isinstance(line["judge"], dict)
     except (KeyError, TypeError, ValueError, AttributeError):
         return False
@@ -142,7 +142,7 @@ def shared_store(cache: Path, judge: Mapping[str, object]) -> Path:
     return cache / "answers" / f"{digest(dict(judge), 16)}.jsonl"
 
 
-def _open_mended(path: Path) -> int:
+def _open_for_append(path: Path) -> int:
     """The file, open for appending, without a last line that a kill left torn."""
     if path.is_file():
         content = path.read_bytes()

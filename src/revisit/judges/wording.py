@@ -16,14 +16,14 @@ RULES = (
 )
 
 
-def before(times: Sequence[float]) -> str:
+def frames_intro(times: Sequence[float]) -> str:
     """What is said before the frames."""
     if len(times) == 1:
         return "One frame:"
     return f"{len(times)} frames, taken at these seconds: {', '.join(f'{time:.2f}' for time in times)}."
 
 
-def after(question: Question, note: str = "") -> str:
+def question_prompt(question: Question, note: str = "") -> str:
     """The question, how to answer it, and what was wrong with the last reply, if there was one."""
     form = question.schema.says()
     ask = f"Reply with {form}." if isinstance(question.schema, JsonObject) else f"Answer with {form}, and nothing else."
@@ -33,4 +33,12 @@ def after(question: Question, note: str = "") -> str:
 
 def fingerprint() -> str:
     """Changes when the words around the questions do."""
-    return digest([RULES, before((0.0,)), before((0.0, 1.0)), after(Question("", "?")), after(Question("", "?"), "!")])
+    return digest(
+        [
+            RULES,
+            frames_intro((0.0,)),
+            frames_intro((0.0, 1.0)),
+            question_prompt(Question("", "?")),
+            question_prompt(Question("", "?"), "!"),
+        ]
+    )

@@ -79,7 +79,7 @@ def agreement(labels: Sequence[Label]) -> AgreementReport:
     heat: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
     cells = group_items(rated, lambda label: (label.scene, dimension_of(label)))
     for (scene, dimension), some in cells.items():
-        agreeing = _alike(table(some)[0])
+        agreeing = _share_alike(ratings_table(some)[0])
         if agreeing is not None:
             heat[scene][dimension] = agreeing
     order = sorted(rows, key=lambda row: (row.task, row.dimension == ALL))
@@ -91,7 +91,7 @@ def dimension_of(label: Label) -> str:
     return "failure" if label.task == "failure" else label.dimension or label.question
 
 
-def table(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
+def ratings_table(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
     """A row per question about an item and a column per rater, and the scene of each row."""
     raters = {rater: k for k, rater in enumerate(sorted({label.rater for label in labels}))}
     rows: dict[tuple[str, str], list[Any]] = {}
@@ -101,12 +101,12 @@ def table(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
     for label in labels:
         key = (label.item, label.question)
         row = rows.setdefault(key, [None] * len(raters))
-        row[raters[label.rater]] = rating(label)
+        row[raters[label.rater]] = rating_of(label)
         scenes[key] = label.scene
     return list(rows.values()), list(scenes.values())
 
 
-def rating(label: Label) -> Any:
+def rating_of(label: Label) -> Any:
     """A label as a rating: preferences as numbers, "cannot judge" as none."""
     if label.answer in (CANNOT, "cannot tell"):
         return None
@@ -132,14 +132,14 @@ def _kinds(labels: Sequence[Label]) -> list[Label]:
 
 
 def _row(task: str, dimension: str, labels: Sequence[Label]) -> AgreementRow:
-    ratings, scenes = table(labels)
+    ratings, scenes = ratings_table(labels)
     clusters = scenes if len(set(scenes)) >= 3 else None
     rated = [[rating for rating in row if rating is not None] for row in ratings]
     ordered = task == "pairwise" and dimension != JUDGEABLE
-    agreeing = _alike(ratings)
+    agreeing = _share_alike(ratings)
     most = [majority(row) for row in rated if row]
 
-    def told(coefficient: Any) -> Agreement:
+    def measure(coefficient: Any) -> Agreement:
         agreement = with_interval(coefficient, ratings, clusters)
         return agreement if agreement.things >= FEWEST else replace(agreement, value=None, interval=None)
 
@@ -148,14 +148,14 @@ def _row(task: str, dimension: str, labels: Sequence[Label]) -> AgreementRow:
         task, dimension, sum(bool(row) for row in rated), sum(len(row) > 1 for row in rated), sum(map(len, rated)),
         sum(label.answer in (CANNOT, "cannot tell") for label in labels), sum(one is not None for one in most),
         sum(one is None for one in most), None if agreeing is None else agreeing[0],
-        told(partial(gwet_ac, categories=categories)),
-        told(partial(gwet_ac, scale="ordinal", categories=categories)) if ordered else None,
-        told(light_kappa), told(fleiss_kappa), told(krippendorff_alpha),
-        told(partial(krippendorff_alpha, scale="ordinal")) if ordered else None,
+        measure(partial(gwet_ac, categories=categories)),
+        measure(partial(gwet_ac, scale="ordinal", categories=categories)) if ordered else None,
+        measure(light_kappa), measure(fleiss_kappa), measure(krippendorff_alpha),
+        measure(partial(krippendorff_alpha, scale="ordinal")) if ordered else None,
     )  # fmt: skip
 
 
-def _alike(ratings: Ratings) -> tuple[float, int] | None:
+def _share_alike(ratings: Ratings) -> tuple[float, int] | None:
     """The share of pairs of ratings of one thing that are the same, and how many pairs there are."""
     equal = [a == b for row in ratings for a, b in combinations([rating for rating in row if rating is not None], 2)]
     return (sum(equal) / len(equal), len(equal)) if equal else None

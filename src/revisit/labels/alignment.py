@@ -15,9 +15,9 @@ from typing import TypedDict
 from revisit.core import METRICS, UsageError
 from revisit.core.grouping import group_items
 from revisit.core.text import pluralize
-from revisit.labels.agreement import table
+from revisit.labels.agreement import ratings_table
 from revisit.labels.formats import SIGNS
-from revisit.labels.items import JUDGEABLE, ComparedDimension, dimensions_of, people_of
+from revisit.labels.items import JUDGEABLE, ComparedDimension, dimensions_of, people_settings
 from revisit.labels.label import CANNOT, Label
 from revisit.results import Results
 from revisit.results.display import reason_title
@@ -132,7 +132,7 @@ def alignment(
     dimensions = {dimension.id: dimension for dimension in dimensions_of(suite)}
     votes = votes_of(ours)
     notes += _without_a_vote(ours)
-    gate = next((gate for gate in people_of(suite)["gates"] if results.was_asked(gate)), "")
+    gate = next((gate for gate in people_settings(suite)["gates"] if results.was_asked(gate)), "")
     judged = judgeable_clips(results, ours, gate)
     bridges: list[Bridge] = []
     for name in dict.fromkeys(vote.dimension for vote in votes):
@@ -140,7 +140,7 @@ def alignment(
         metric_ids = list((metrics or {}).get(name, dimension.metrics))
         own = [label for label in ours if label.task == "pairwise" and label.question == name]
         compared = [
-            _bridge(
+            _compare_with_votes(
                 results,
                 [v for v in votes if v.dimension == name],
                 own,
@@ -156,7 +156,7 @@ def alignment(
     if gate and any(bridge.judgeable for bridge in bridges):
         notes.append(f"judgeable or not: people against the gate {gate}")
     return PeopleAlignment(
-        tuple(bridges), _triggers(results, ours, gate), gate, _answers(ours), _strengths(votes),
+        tuple(bridges), _triggers(results, ours, gate), gate, _answers(ours), _model_strengths(votes),
         sum(vote.verdict is None for vote in votes), tuple(notes),
     )  # fmt: skip
 
@@ -197,7 +197,7 @@ def judgeable_clips(results: Results, labels: Sequence[Label], gate: str) -> dic
     return judgeable
 
 
-def _bridge(
+def _compare_with_votes(
     results: Results,
     votes: Sequence[Vote],
     labels: Sequence[Label],
@@ -230,7 +230,8 @@ def _bridge(
     return Bridge(
         votes[0].dimension, metric, len(decided), len(pairs), ratios,
         rho[0] if rho else None, fitted_on, holdout_rho, holdout,
-        with_interval(lambda some: gwet_ac(some, categories=[-1, 0, 1]), table(labels)[0]).value if labels else None,
+        with_interval(lambda some: gwet_ac(some, categories=[-1, 0, 1]), ratings_table(labels)[0]).value
+        if labels else None,
         judgeability([g for g, _ in pairs_judged], [p for _, p in pairs_judged]) if pairs_judged else None,
         dict(left_out.most_common()),
     )  # fmt: skip
@@ -317,7 +318,7 @@ def _answers(labels: Sequence[Label]) -> BankAgreement | None:
     }
 
 
-def _strengths(votes: Sequence[Vote]) -> dict[str, Strengths]:
+def _model_strengths(votes: Sequence[Vote]) -> dict[str, Strengths]:
     """Bradley-Terry strengths by dimension, from people's verdicts; clusters are scenes."""
     strengths: dict[str, Strengths] = {}
     for name in dict.fromkeys(vote.dimension for vote in votes):

@@ -113,14 +113,14 @@ class RaterPages:
         task = request.query_params.get("task", "")
         item = self.queue.next(rater, task if task in self.project.settings.tasks else "")
         if item is None:
-            return self._page(request, "done.html", rater=rater, done=len(self.store.answered(rater.id)))
+            return self._page(request, "done.html", rater=rater, done=len(self.store.answered_items(rater.id)))
         return self._redirect(f"/item/{item.id}")
 
     def item(self, request: Any, fields: forms.Fields, problem: str = "", status: int = 200) -> Any:
         rater = self._rater(request)
         item = self._own_item(rater, request.path_params["id"])
         turned = is_swapped(self.project, item, rater.id)
-        draft = self.store.drafted(item.id, rater.id)
+        draft = self.store.draft_of(item.id, rater.id)
         values = dict(fields) if problem else forms.form_values(item, draft, turned)
         cases = [self.project.cases[case_id] for case_id in (reversed(item.cases) if turned else item.cases)]
         shots = [self.project.shots[case.id] for case in cases]
@@ -132,10 +132,11 @@ class RaterPages:
         first = cases[0]
         target = None if first.target is None else {"name": first.target.name, "box": list(first.target.box)}
         context = {
-            "rater": rater, "item": item, "videos": videos, "given": values, "problem": problem, "words": _words(item),
-            "title": TITLES[item.task], "progress": self.queue.progress(rater, item.task), "target": target,
+            "rater": rater, "item": item, "videos": videos, "given": values, "problem": problem,
+            "words": _item_texts(item), "title": TITLES[item.task],
+            "progress": self.queue.progress(rater, item.task), "target": target,
             "aspect": [shots[0].width, shots[0].height], "judgeable": JUDGEABLE, "gone": GONE, "back": BACK,
-            "guide": self.project.guide, "can_undo": bool(self.store.answered(rater.id)),
+            "guide": self.project.guide, "can_undo": bool(self.store.answered_items(rater.id)),
         }  # fmt: skip
         return self._page(request, "item.html", status=status, **context)
 
@@ -166,13 +167,13 @@ class RaterPages:
         if answer_of_rater is None or not item.example:
             raise http_error(404, "There is no such page.")
         swap = is_swapped(self.project, item, rater.id)
-        words = _words(item)
+        words = _item_texts(item)
 
-        def shown(answer: str) -> str:
+        def as_shown(answer: str) -> str:
             return words.get(forms.shown_answer(item, answer, swap), answer)
 
         rows = [
-            (q.text, shown(answer_of_rater.answers.get(q.id, "")), shown(item.gold[q.id]))
+            (q.text, as_shown(answer_of_rater.answers.get(q.id, "")), as_shown(item.gold[q.id]))
             for q in item.questions
             if q.id in item.gold
         ]
@@ -184,7 +185,7 @@ class RaterPages:
         rater = self._rater(request)
         self._check_signature(request, fields)
         item = self._own_item(rater, request.path_params["id"])
-        self.store.draft(item.id, rater.id, forms.draft_of(item, fields))
+        self.store.save_draft(item.id, rater.id, forms.draft_of(item, fields))
         return Response(status_code=204)
 
     def undo(self, request: Any, fields: forms.Fields) -> Any:
@@ -236,7 +237,7 @@ class RaterPages:
     def add_raters(self, request: Any, fields: forms.Fields) -> Any:
         self._need_admin(request)
         self._check_signature(request, fields, "admin")
-        names = [name for name in forms.one(fields, "names").splitlines() if name.strip()]
+        names = [name for name in forms.field_value(fields, "names").splitlines() if name.strip()]
         links, problem = {}, ""
         for name in names[:200]:
             try:
@@ -286,7 +287,7 @@ class RaterPages:
 
         async def endpoint(request: Any) -> Any:
             try:
-                fields = forms.fields_of(await request.body()) if request.method == "POST" else {}
+                fields = forms.parse_fields(await request.body()) if request.method == "POST" else {}
             except UsageError as error:
                 raise http_error(400, str(error)) from None
             try:
@@ -353,7 +354,7 @@ class RaterPages:
         """An item that is shown to this rater, or that they have answered."""
         item = self.project.item(item_id)
         mine = item is not None and (
-            self.store.held_since(item_id, rater.id) is not None or item_id in self.store.answered(rater.id)
+            self.store.held_since(item_id, rater.id) is not None or item_id in self.store.answered_items(rater.id)
         )
         if item is None or not mine:
             raise http_error(404, "This is not one of your items. Continue from the first page.")
@@ -364,7 +365,7 @@ class RaterPages:
 
     def _check_signature(self, request: Any, fields: forms.Fields, kind: str = "rater") -> None:
         expected = self._signature(self._cookie(request, kind))
-        if not hmac.compare_digest(forms.one(fields, "csrf").encode(), expected.encode()):
+        if not hmac.compare_digest(forms.field_value(fields, "csrf").encode(), expected.encode()):
             raise http_error(403, "This form is not one that was given to you. Load the page again.")
 
     def _slow_down(self, request: Any) -> None:
@@ -375,7 +376,7 @@ class RaterPages:
         return f"{request.url.scheme}://{request.headers['host']}{path}"
 
 
-def _words(item: LabelItem) -> dict[str, str]:
+def _item_texts(item: LabelItem) -> dict[str, str]:
     """Answers as they are shown."""
     from revisit.diagnosis.kinds import KINDS
 

@@ -19,7 +19,7 @@ from revisit.core import Case, MissingPrerequisite
 from revisit.core.grouping import group_items
 from revisit.labels import formats
 from revisit.labels.items import JUDGEABLE
-from revisit.labels.label import BACK, CANNOT, GONE, NAMES, Box, Label, lines
+from revisit.labels.label import BACK, CANNOT, GONE, NAMES, Box, Label, label_lines
 from revisit.labels.project import Project
 from revisit.labels.store import RaterAnswer, Store
 from revisit.media.text_files import csv_text
@@ -74,23 +74,23 @@ def project_files(project: Project, store: Store, folder: Path) -> Files:
 def files_of(labels: Sequence[Label], folder: Path, cases: Mapping[str, Case] | None = None) -> Files:
     """Name -> content of every file that these labels give."""
     rated = [label for label in labels if not label.example]
-    files: Files = {"labels.jsonl": _text(lines(labels, folder))}
+    files: Files = {"labels.jsonl": _join_lines(label_lines(labels, folder))}
     with suppress(MissingPrerequisite):
         files["labels.parquet"] = parquet(labels, folder)
     files["label_studio.json"] = json.dumps(formats.to_label_studio(labels), indent=1, ensure_ascii=False) + "\n"
     by = {
-        "targets.json": lambda: _json(targets(rated)),
+        "targets.json": lambda: _json(targets_json(rated)),
         "marks.csv": lambda: marks_sheet(rated),
-        "judge_labels.jsonl": lambda: _text(map(_dumps, judge_labels(rated, folder))),
-        "wrbench_labels.jsonl": lambda: _text(map(_dumps, formats.to_wrbench(rated))),
-        "mbench_labels.jsonl": lambda: _text(map(_dumps, formats.to_mbench(rated))),
-        "preferences.jsonl": lambda: _text(map(_dumps, preferences(rated, cases or {}))),
+        "judge_labels.jsonl": lambda: _join_lines(map(_json_line, judge_labels(rated, folder))),
+        "wrbench_labels.jsonl": lambda: _join_lines(map(_json_line, formats.to_wrbench(rated))),
+        "mbench_labels.jsonl": lambda: _join_lines(map(_json_line, formats.to_mbench(rated))),
+        "preferences.jsonl": lambda: _join_lines(map(_json_line, preferences(rated, cases or {}))),
         "reviews.json": lambda: _json(reviews(rated)),
     }
     return files | {name: text for name, make in by.items() if (text := make())}
 
 
-def write(files: Files, folder: Path) -> list[Path]:
+def write_files(files: Files, folder: Path) -> list[Path]:
     """Write files into a folder; return where they are."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
@@ -108,7 +108,7 @@ def parquet(labels: Sequence[Label], folder: Path) -> bytes:
     kinds = dict.fromkeys(("schema", "seed", "form"), pyarrow.int64()) | {"seconds": pyarrow.float64()}
     kinds |= dict.fromkeys(("swapped", "example"), pyarrow.bool_())
     empty = {**asdict(Label("", "", "", "", "", "")), "frames": "", "boxes": ""}
-    rows = [{**empty, **json.loads(line)} for line in lines(labels, folder)]
+    rows = [{**empty, **json.loads(line)} for line in label_lines(labels, folder)]
     for row in rows:
         row |= {name: json.dumps(row[name]) for name in ("frames", "boxes") if row[name]}
     schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in (*NAMES, "schema")])
@@ -117,7 +117,7 @@ def parquet(labels: Sequence[Label], folder: Path) -> bytes:
     return buffer.getvalue()
 
 
-def targets(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
+def targets_json(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     """Clip -> box of its target in the first frame and what becomes of it, as `import scan --targets` and suites read.
 
     A clip is called by its file's name; by model/name where several models' files are called alike; MemoBench's by
@@ -173,7 +173,7 @@ def judge_labels(labels: Sequence[Label], folder: Path) -> list[dict[str, str]]:
     rows = []
     for label in labels:
         if label.task in ("answer", "trigger") and label.answer != CANNOT:
-            moved = json.loads(next(lines([label], folder)))
+            moved = json.loads(next(label_lines([label], folder)))
             row = {"clip": moved.get("clip", ""), "question": label.text, "label": label.answer, "rater": label.rater}
             row |= {"subset": label.dimension} if label.dimension else {}
             rows.append(row | ({"polarity": label.polarity} if label.polarity else {}))
@@ -230,9 +230,9 @@ def _json(content: object) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n" if content else ""
 
 
-def _dumps(row: Mapping[str, object]) -> str:
+def _json_line(row: Mapping[str, object]) -> str:
     return json.dumps(row, ensure_ascii=False, allow_nan=False)
 
 
-def _text(rows: Iterable[str]) -> str:
+def _join_lines(rows: Iterable[str]) -> str:
     return "".join(f"{row}\n" for row in rows)

@@ -14,7 +14,7 @@ from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.grouping import group_items
-from revisit.core.text import parse_json, reading
+from revisit.core.text import parse_json, require_readable
 from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import BACK, CANNOT, GONE, TASKS, Box, Label
 
@@ -181,7 +181,7 @@ def from_label_studio(tasks: Any) -> list[Label]:
             facts |= {"clip": str(data.get("video") or ""), "other_clip": str(data.get("video_b") or "")}
             for annotation in task.get("annotations") or ():
                 if not annotation.get("was_cancelled"):
-                    labels += _of_annotation(kind, str(data.get("item") or case), case, facts, annotation)
+                    labels += _from_annotation(kind, str(data.get("item") or case), case, facts, annotation)
         except UsageError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -189,7 +189,7 @@ def from_label_studio(tasks: Any) -> list[Label]:
     return labels
 
 
-def _of_annotation(
+def _from_annotation(
     kind: str, item: str, case: str, facts: dict[str, Any], annotation: Mapping[str, Any]
 ) -> list[Label]:
     results = annotation.get("result") or []
@@ -232,13 +232,13 @@ def _of_annotation(
     return labels
 
 
-def read(path: Path, shape: str) -> list[Label]:
+def read_foreign_labels(path: Path, shape: str) -> list[Label]:
     """Labels of a file of another shape."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
     if shape not in ("label-studio", "wrbench", "mbench"):
         raise UsageError(f"unknown format {shape!r}; choose one of {', '.join(FORMATS)}")
-    with reading(path, f"a file of labels of {shape}"):
+    with require_readable(path, f"a file of labels of {shape}"):
         text = path.read_text(encoding="utf-8-sig")
         lines = [text] if shape == "label-studio" else [line for line in text.split("\n") if line.strip()]
         try:

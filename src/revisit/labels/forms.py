@@ -29,7 +29,7 @@ class AnswerParts(TypedDict):
     texts: dict[str, str]
 
 
-def fields_of(body: bytes) -> Fields:
+def parse_fields(body: bytes) -> Fields:
     """The fields of a form."""
     try:
         return parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
@@ -37,7 +37,7 @@ def fields_of(body: bytes) -> Fields:
         raise UsageError("this form is not from this application") from None
 
 
-def one(fields: Fields, name: str) -> str:
+def field_value(fields: Fields, name: str) -> str:
     """The value of a field, or nothing."""
     return fields.get(name, [""])[0]
 
@@ -45,14 +45,14 @@ def one(fields: Fields, name: str) -> str:
 def answer_of(item: LabelItem, rater: str, fields: Fields, swapped: bool, shots: Sequence[ShownClip]) -> RaterAnswer:
     """The whole answer of a form."""
     answers: dict[str, str] = {}
-    judged = one(fields, f"q.{JUDGEABLE}") or "both"
+    judged = field_value(fields, f"q.{JUDGEABLE}") or "both"
     for question in item.questions:
         if question.returned and judged != "both":
             answers[question.id] = CANNOT
             continue
         answers |= _answers(item, question, fields, swapped)
     return RaterAnswer(
-        item.id, rater, answers, **_rest(item, fields, shots), swapped=swapped, seconds=seconds_of(fields)
+        item.id, rater, answers, **_marks_and_boxes(item, fields, shots), swapped=swapped, seconds=seconds_of(fields)
     )
 
 
@@ -85,7 +85,7 @@ def form_values(item: LabelItem, draft: Mapping[str, Any], swapped: bool) -> dic
 def seconds_of(fields: Fields) -> float:
     """Time on task as the page counted it; what cannot be is 0."""
     try:
-        seconds = float(one(fields, "seconds") or 0)
+        seconds = float(field_value(fields, "seconds") or 0)
     except ValueError:
         return 0.0
     return round(seconds, 1) if 0 <= seconds <= 24 * 3600 else 0.0
@@ -120,26 +120,29 @@ def shown_answer(item: LabelItem, answer: str, swapped: bool) -> str:
     return "left" if (answer == "a") != swapped else "right"
 
 
-def _rest(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]) -> AnswerParts:
+def _marks_and_boxes(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]) -> AnswerParts:
     """Frames, boxes, new words and the comment."""
     frames = {}
     for name in (GONE, BACK, "worst"):
-        text = one(fields, f"frame.{name}").strip()
+        text = field_value(fields, f"frame.{name}").strip()
         if text:
             if not text.isdecimal() or len(text) > 9 or int(text) >= shots[0].frames:
                 raise UsageError(f"the frame {text[:20]!r} is not in this clip, which has {shots[0].frames} frames")
             frames[name] = int(text)
     parts: AnswerParts = {
         "frames": frames,
-        "boxes": _boxes(one(fields, "boxes")),
-        "comment": _text(one(fields, "comment")),
+        "boxes": _boxes(field_value(fields, "boxes")),
+        "comment": _clean_text(field_value(fields, "comment")),
         "texts": {},
     }
     if item.task == "marks":
-        _check_marks(one(fields, "q.target"), parts)
+        _check_marks(field_value(fields, "q.target"), parts)
     for question in item.questions:
         if item.task == "review":
-            choice, words = one(fields, f"q.{question.id}"), _text(one(fields, f"text.{question.id}"))
+            choice, words = (
+                field_value(fields, f"q.{question.id}"),
+                _clean_text(field_value(fields, f"text.{question.id}")),
+            )
             if choice == "edit" and words in ("", question.text):
                 raise UsageError("to edit a question, change its words")
             if choice in ("edit", "drop") and not parts["comment"]:
@@ -149,11 +152,11 @@ def _rest(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]) -> Answer
 
 
 def _check_marks(verdict: str, parts: AnswerParts) -> None:
-    gone, back = parts["frames"].get(GONE), parts["frames"].get(BACK)
+    gone_frame, back = parts["frames"].get(GONE), parts["frames"].get(BACK)
     expected = {"never hidden": (False, False), "hidden, returned": (True, True), "hidden, not returned": (True, False)}
-    if verdict in expected and (gone is not None, back is not None) != expected[verdict]:
+    if verdict in expected and (gone_frame is not None, back is not None) != expected[verdict]:
         raise UsageError(f"“{verdict}” does not fit the marked frames")
-    if gone is not None and back is not None and gone >= back:
+    if gone_frame is not None and back is not None and gone_frame >= back:
         raise UsageError("the target must disappear before it returns")
     if verdict in expected and not parts["boxes"]:
         raise UsageError("draw a box around the target in the first frame")
@@ -171,7 +174,7 @@ def _boxes(text: str) -> list[BoxJson]:
                 raise ValueError
             boxes.append(
                 {
-                    "name": _text(str(entry.get("name") or "target"))[:200],
+                    "name": _clean_text(str(entry.get("name") or "target"))[:200],
                     "frame": int(entry.get("frame", 0)),
                     "box": box,
                 }
@@ -183,7 +186,7 @@ def _boxes(text: str) -> list[BoxJson]:
         raise UsageError("draw the box from one corner to the other, within the picture") from None
 
 
-def _text(text: str) -> str:
+def _clean_text(text: str) -> str:
     if len(text) > LONGEST:
         raise UsageError(f"a text may have at most {LONGEST} characters")
     return "".join(c for c in text.replace("\r\n", "\n").strip() if c.isprintable() or c in "\n\t")

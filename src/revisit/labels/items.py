@@ -69,7 +69,7 @@ class ComparedDimension:
     returned: bool = False
 
 
-def people_of(suite: str) -> Mapping[str, Any]:
+def people_settings(suite: str) -> Mapping[str, Any]:
     """What a suite asks people: `people` of its card, or that of plain folders."""
     card = SUITES[suite].card if suite in SUITES else {}
     questions: Mapping[str, Any] = card.get("people") or SUITES["folder"].card["people"]
@@ -79,11 +79,11 @@ def people_of(suite: str) -> Mapping[str, Any]:
 def dimensions_of(suite: str) -> tuple[ComparedDimension, ...]:
     """The dimensions in which people compare clips of a suite."""
     return tuple(
-        ComparedDimension(**{**one, "metrics": tuple(one["metrics"])}) for one in people_of(suite)["dimensions"]
+        ComparedDimension(**{**one, "metrics": tuple(one["metrics"])}) for one in people_settings(suite)["dimensions"]
     )
 
 
-def of_reference(cases: Iterable[Case]) -> list[Case]:
+def reference_cases(cases: Iterable[Case]) -> list[Case]:
     """The references of cases as cases of their own, once each."""
     references: dict[str, Case] = {}
     for case in cases:
@@ -103,7 +103,7 @@ def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Se
     if task not in TASKS:
         raise UsageError(f"unknown task {task!r}; choose one of {', '.join(TASKS)}")
     if task == "pairwise":
-        items = [_pair(one, other, dimensions) for one, other in couples(cases)]
+        items = [_pair(one, other, dimensions) for one, other in case_pairs(cases)]
         if not items:
             raise UsageError("no two models have a clip of the same case, so there is nothing to compare")
         return [item for item in items if len(item.questions) > 1 or item.questions[0].id != JUDGEABLE]
@@ -111,7 +111,7 @@ def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Se
         items = [item for case in cases for item in _forms(case, forms)]
     elif task == "review":
         questions = [(case, question) for case in cases for question in bank_of(case)]
-        items = [_item(task, (case,), [_of_bank(one, REVIEWS)], str(one["id"])) for case, one in questions]
+        items = [_item(task, (case,), [_bank_question(one, REVIEWS)], str(one["id"])) for case, one in questions]
     else:
         items = [{"trigger": _trigger, "marks": _marks, "failure": _failure}[task](case) for case in cases]
     if not items:
@@ -121,7 +121,7 @@ def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Se
     return items
 
 
-def couples(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
+def case_pairs(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
     """Two models' clips of one case, the models in alphabetical order."""
     by = group_items(cases, lambda case: (case.suite, *case.pairing_key))
     return [
@@ -159,7 +159,7 @@ def _pair(one: Case, other: Case, dimension_ids: Sequence[str]) -> LabelItem:
 
 
 def _trigger(case: Case) -> LabelItem:
-    words = people_of(case.suite).get("triggers", {}).get(case.subset.lower(), POSED)
+    words = people_settings(case.suite).get("triggers", {}).get(case.subset.lower(), POSED)
     return _item("trigger", (case,), [ItemQuestion("trigger", words, YES_NO, "trigger")])
 
 
@@ -168,13 +168,13 @@ def _forms(case: Case, forms: int) -> list[LabelItem]:
     bank = bank_of(case)
     dealt = [bank[form::forms] for form in range(forms)]
     return [
-        replace(_item("answer", (case,), [_of_bank(one, YES_NO) for one in part], str(form)), form=form)
+        replace(_item("answer", (case,), [_bank_question(one, YES_NO) for one in part], str(form)), form=form)
         for form, part in enumerate(dealt)
         if part
     ]
 
 
-def _of_bank(question: Mapping[str, object], answers: tuple[str, ...]) -> ItemQuestion:
+def _bank_question(question: Mapping[str, object], answers: tuple[str, ...]) -> ItemQuestion:
     polarity = "positive" if question["positive"] else "negative"
     return ItemQuestion(str(question["id"]), str(question["text"]), answers, str(question["dimension"]), polarity)
 

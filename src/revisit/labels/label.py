@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.text import json_lines, reading
+from revisit.core.text import json_lines, require_readable
 
 SCHEMA = 1
 TASKS = ("trigger", "pairwise", "answer", "review", "marks", "failure")
@@ -100,7 +100,7 @@ def from_line(line: Any, where: str) -> Label:
         raise UsageError(f"{where}: the answer is {line['answer']!r}; expected one of {', '.join(allowed)}")
     try:
         boxes = tuple(_box(entry, where) for entry in line.get("boxes", ()))
-        frames = {str(name): _frame(frame) for name, frame in dict(line.get("frames", {})).items()}
+        frames = {str(name): _frame_number(frame) for name, frame in dict(line.get("frames", {})).items()}
         values = {name: value for name, value in line.items() if name in NAMES and name not in ("boxes", "frames")}
         for name in ("seed", "form"):
             values[name] = int(values.get(name, 0))
@@ -121,7 +121,7 @@ def read_labels(paths: Sequence[Path]) -> list[Label]:
         path = place / "labels.jsonl" if place.is_dir() else place
         if not path.is_file():
             raise UsageError(f"{path}: no such file; `revisit labels export` writes labels.jsonl")
-        with reading(path, "a file of labels"):
+        with require_readable(path, "a file of labels"):
             for number, content in json_lines(path.read_text(encoding="utf-8-sig")):
                 where = f"{path}, line {number}"
                 if content is None:
@@ -130,7 +130,7 @@ def read_labels(paths: Sequence[Path]) -> list[Label]:
     return labels
 
 
-def lines(labels: Iterable[Label], folder: Path) -> Iterator[str]:
+def label_lines(labels: Iterable[Label], folder: Path) -> Iterator[str]:
     """Lines of labels.jsonl for a file in `folder`: paths of clips begin there."""
     for label in labels:
         moved = _move_paths(label, lambda clip: os.path.relpath(clip, folder))
@@ -150,7 +150,7 @@ def _box(entry: Any, where: str) -> Box:
     return Box(str(entry.get("name") or "target"), (box[0], box[1], box[2], box[3]), int(entry.get("frame", 0)))
 
 
-def _frame(value: Any) -> int:
+def _frame_number(value: Any) -> int:
     frame = int(value)
     if frame != value or frame < 0:
         raise ValueError(f"a frame is {value!r}; frame numbers must be whole numbers from 0")

@@ -20,9 +20,9 @@ import msgspec
 from revisit.core import Case, UsageError
 from revisit.core.grouping import group_items
 from revisit.core.text import parse_json
-from revisit.labels.items import LabelItem, items_of, of_reference
+from revisit.labels.items import LabelItem, items_of, reference_cases
 from revisit.labels.label import TASKS, Label
-from revisit.labels.sampling import least_certain, sample, survey
+from revisit.labels.sampling import least_certain, sample_items, survey_sample
 from revisit.results.record_files import case_from_json, case_to_json, write_json
 from revisit.results.run import Run
 from revisit.web.media import playable_file
@@ -125,7 +125,7 @@ def make_project(
         tuple(items), secrets.token_hex(32), guide, tuple(str(run.resolve()) for run in runs),
         {"created": datetime.now(timezone.utc).isoformat(timespec="seconds")},
     )  # fmt: skip
-    _write(project)
+    _write_project(project)
     return project
 
 
@@ -161,11 +161,11 @@ def with_raters(project: Project, raters: int, *, follows: bool) -> Project:
         facts={**others, FOLLOWS: "yes"} if follows else others,
     )
     if changed != project:
-        _write(changed)
+        _write_project(changed)
     return changed
 
 
-def _write(project: Project) -> None:
+def _write_project(project: Project) -> None:
     path = project.folder / FILE
     write_json(
         path,
@@ -202,7 +202,7 @@ def _cases(runs: Sequence[Path], of: str) -> tuple[dict[str, Case], dict[str, st
                 for entry in plan["cases"]
                 if entry.get("reference")
             }
-            run_cases = of_reference(run_cases)
+            run_cases = reference_cases(run_cases)
             digests_of_run = {case.id: truth.get(str(case.clip.path), "") for case in run_cases}
         for case in run_cases:
             if case.id in cases and digests_of_run[case.id] != digests[case.id]:
@@ -222,12 +222,12 @@ def _items(settings: ProjectSettings, cases: Sequence[Case], results: Sequence[A
         forms = 1 if settings.per_scene else settings.forms
         items = items_of(task, cases, forms=forms, dimensions=settings.dimensions)
         if task == "answer" and settings.per_scene:
-            items_of_tasks += survey(items, settings.per_scene, settings.forms, settings.seed)
+            items_of_tasks += survey_sample(items, settings.per_scene, settings.forms, settings.seed)
         elif settings.sampling == "uncertain":
             gates = list(dict.fromkeys(gate for one in results for gate in one.gates))
             items_of_tasks += least_certain(items, results, settings.metric, settings.count, gates)
         else:
-            items_of_tasks += sample(items, settings.sampling, settings.count, settings.seed)
+            items_of_tasks += sample_items(items, settings.sampling, settings.count, settings.seed)
     return items_of_tasks
 
 

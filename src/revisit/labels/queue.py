@@ -80,7 +80,7 @@ class ItemQueue:
     def progress(self, rater: Rater, task: str = "") -> RaterProgress:
         """How many of the items that a rater may get are answered by them; those done by others count as gone."""
         order = {item.id for item in self.mine(rater, task)}
-        answered = set(self.store.answered(rater.id)) & order
+        answered = set(self.store.answered_items(rater.id)) & order
         busy = self.store.counts()
         agreed = self._items_agreed_on(self.project.items)
         open_ = [

@@ -21,16 +21,16 @@ from revisit.results import Results
 RULES = ("balanced", "scenes", "uncertain")
 
 
-def sample(items: Sequence[LabelItem], rule: str, count: int | None, seed: int = 0) -> list[LabelItem]:
+def sample_items(items: Sequence[LabelItem], rule: str, count: int | None, seed: int = 0) -> list[LabelItem]:
     """So many items by a rule that looks at no score; all of them, in the order of the rule, without a count."""
     if rule not in RULES:
         raise UsageError(f"unknown sampling rule {rule!r}; choose one of {', '.join(RULES)}")
     shuffled = list(items)
     random.Random(seed).shuffle(shuffled)
     if rule == "scenes":
-        order = _in_turn(shuffled, lambda item: item.scene, lambda item: item.stratum)
+        order = _interleave(shuffled, lambda item: item.scene, lambda item: item.stratum)
     else:
-        order = _in_turn(shuffled, lambda item: (item.task, item.stratum), lambda item: item.scene)
+        order = _interleave(shuffled, lambda item: (item.task, item.stratum), lambda item: item.scene)
     return order if count is None else order[:count]
 
 
@@ -57,7 +57,7 @@ def least_certain(
     return ordered if count is None else ordered[:count]
 
 
-def survey(items: Sequence[LabelItem], per_scene: int, forms: int, seed: int = 0) -> list[LabelItem]:
+def survey_sample(items: Sequence[LabelItem], per_scene: int, forms: int, seed: int = 0) -> list[LabelItem]:
     """So many questions of each scene, their dimensions and polarities in turn, dealt over interleaved forms."""
     by_scene: dict[str, list[tuple[LabelItem, ItemQuestion]]] = defaultdict(list)
     for item in items:
@@ -67,7 +67,9 @@ def survey(items: Sequence[LabelItem], per_scene: int, forms: int, seed: int = 0
     for scene in sorted(by_scene):
         questions = list(by_scene[scene])
         generator.shuffle(questions)
-        questions_of_scene = _in_turn(questions, lambda one: one[1].dimension, lambda one: one[1].polarity)[:per_scene]
+        questions_of_scene = _interleave(questions, lambda one: one[1].dimension, lambda one: one[1].polarity)[
+            :per_scene
+        ]
         for form in range(forms):
             mine = questions_of_scene[form::forms]
             for case in dict.fromkeys(item.cases for item, _ in mine):
@@ -77,15 +79,15 @@ def survey(items: Sequence[LabelItem], per_scene: int, forms: int, seed: int = 0
     return items_of_forms
 
 
-def _in_turn(things: Sequence[Any], outer: Callable[[Any], Hashable], inner: Callable[[Any], Hashable]) -> list[Any]:
+def _interleave(things: Sequence[Any], outer: Callable[[Any], Hashable], inner: Callable[[Any], Hashable]) -> list[Any]:
     """The things so that every beginning of the list has as many of each group as can be, and of each part of it."""
     groups: dict[Hashable, dict[Hashable, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for thing in things:
         groups[outer(thing)][inner(thing)].append(thing)
-    queues = [_rounds(list(parts.values())) for parts in groups.values()]
-    return _rounds(queues)
+    queues = [_round_robin(list(parts.values())) for parts in groups.values()]
+    return _round_robin(queues)
 
 
-def _rounds(queues: Sequence[Sequence[Any]]) -> list[Any]:
+def _round_robin(queues: Sequence[Sequence[Any]]) -> list[Any]:
     longest = max(map(len, queues), default=0)
     return [queue[k] for k in range(longest) for queue in queues if k < len(queue)]

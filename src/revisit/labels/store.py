@@ -159,7 +159,7 @@ class Store:
         with self._change() as run:
             names = ("content", "seconds", "swapped", "at", "stamp")
             values = (answer.content, answer.seconds, int(answer.swapped), now, time.time())
-            _put(run, "answers", answer.item, answer.rater, names, values)
+            _upsert(run, "answers", answer.item, answer.rater, names, values)
             self._note(run, "submit", answer.item, answer.rater, answer.content, now)
             for table in ("drafts", "holds"):
                 run(f"DELETE FROM {table} WHERE item = ? AND rater = ?", (answer.item, answer.rater))
@@ -173,22 +173,22 @@ class Store:
             item, content, _ = rows[0]
             run("DELETE FROM answers WHERE item = ? AND rater = ?", (item, rater))
             self._note(run, "undo", item, rater, content, _now())
-            _put(run, "drafts", item, rater, ("content", "stamp"), (content, time.time()))
-            _put(run, "holds", item, rater, ("since",), (time.time(),))
+            _upsert(run, "drafts", item, rater, ("content", "stamp"), (content, time.time()))
+            _upsert(run, "holds", item, rater, ("since",), (time.time(),))
         return str(item)
 
-    def draft(self, item: str, rater: str, content: str) -> None:
+    def save_draft(self, item: str, rater: str, content: str) -> None:
         """Keep what a rater has chosen and not yet sent, unless it was sent meanwhile."""
         with self._change() as run:
             if not run("SELECT 1 FROM answers WHERE item = ? AND rater = ?", (item, rater)):
-                _put(run, "drafts", item, rater, ("content", "stamp"), (content, time.time()))
+                _upsert(run, "drafts", item, rater, ("content", "stamp"), (content, time.time()))
 
-    def drafted(self, item: str, rater: str) -> dict[str, Any]:
+    def draft_of(self, item: str, rater: str) -> dict[str, Any]:
         """What a rater has chosen and not yet sent."""
         rows = self._rows("SELECT content FROM drafts WHERE item = ? AND rater = ?", (item, rater))
         return dict(json.loads(rows[0][0])) if rows else {}
 
-    def answered(self, rater: str) -> list[str]:
+    def answered_items(self, rater: str) -> list[str]:
         """The items that a rater has answered, the newest last."""
         return [row[0] for row in self._rows("SELECT item FROM answers WHERE rater = ? ORDER BY stamp", (rater,))]
 
@@ -221,7 +221,7 @@ class Store:
             held = [row[0] for row in run("SELECT item FROM holds WHERE rater = ? ORDER BY since", (rater,))]
             item = choose(mine, busy, held)
             if item is not None and item not in held:
-                _put(run, "holds", item, rater, ("since",), (time.time(),))
+                _upsert(run, "holds", item, rater, ("since",), (time.time(),))
         return item
 
     def counts(self) -> dict[str, int]:
@@ -356,7 +356,7 @@ class Store:
         return list(cursor.fetchall()) if cursor.description is not None else []
 
 
-def _put(run: Any, table: str, item: str, rater: str, names: Sequence[str], values: Sequence[Any]) -> None:
+def _upsert(run: Any, table: str, item: str, rater: str, names: Sequence[str], values: Sequence[Any]) -> None:
     columns, marks = ", ".join(names), ", ".join("?" for _ in names)
     changes = ", ".join(f"{name} = excluded.{name}" for name in names)
     run(

@@ -11,7 +11,7 @@ from revisit.labels.export import labels_of
 from revisit.labels.project import Project
 from revisit.labels.store import Store
 from revisit.results.display import metric_title
-from revisit.results.tables import Table, table
+from revisit.results.tables import Table, make_table
 from revisit.stats.agreement import Agreement
 
 NONE, TOO_FEW = "–", "too few"
@@ -22,13 +22,13 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
     agreeing = [
         (
             f"{row.task}: {row.dimension}",
-            [*map(str, (row.rated_twice, row.ratings, row.split)), share(row.alike),
+            [*map(str, (row.rated_twice, row.ratings, row.split)), share_text(row.alike),
              *map(agreement_text, (row.ac1, row.ac2, row.cohen, row.fleiss, row.alpha, row.alpha_ordinal))],
         )
         for row in report.rows
     ]  # fmt: skip
     return [
-        table(
+        make_table(
             "Agreement of raters",
             "things that two or more rated; coefficients with 95 % intervals over scenes; split: full ties, "
             "which no majority decides; κ of more than two raters is the mean over their pairs; "
@@ -36,25 +36,32 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
             ["things", "raters' answers", "split", "alike", "AC1", "AC2", "Cohen κ", "Fleiss κ", "α", "α ordinal"],
             agreeing,
         ),
-        table(
+        make_table(
             "Raters",
             "agreement with the majority of the others; gold questions answered right; share of preferences "
             "for the left side",
             ["items", "median s", "agrees", "κ", "gold", "left", "cannot judge"],
-            [(one.rater, _rater(one)) for one in report.raters],
+            [(one.rater, _rater_row(one)) for one in report.raters],
         ),
     ]
 
 
-def _rater(one: Quality) -> list[str]:
-    gold = NONE if one.gold_right is None else f"{share(one.gold_right)} of {one.gold}"
-    figures = [number(one.seconds, 0), share(one.agrees), number(one.kappa), gold, share(one.left), share(one.cannot)]
+def _rater_row(one: Quality) -> list[str]:
+    gold = NONE if one.gold_right is None else f"{share_text(one.gold_right)} of {one.gold}"
+    figures = [
+        number_text(one.seconds, 0),
+        share_text(one.agrees),
+        number_text(one.kappa),
+        gold,
+        share_text(one.left),
+        share_text(one.cannot),
+    ]
     return [str(one.items), *figures]
 
 
 def rater_rows(project: Project, store: Store) -> list[dict[str, object]]:
     """A row per rater for the page of the project."""
-    figures_by_rater = {one.rater: _rater(one) for one in qualities(labels_of(project, store))}
+    figures_by_rater = {one.rater: _rater_row(one) for one in qualities(labels_of(project, store))}
     names, nothing = ("answers", "seconds", "agrees", "kappa", "gold", "left", "cannot"), ["0", *[NONE] * 6]
     return [
         {**vars(rater), **dict(zip(names, figures_by_rater.get(rater.name, nothing), strict=True))}
@@ -67,16 +74,16 @@ def heat_table(report: AgreementReport) -> list[Table]:
     if len(report.heat) < 2:
         return []
     heat = _heat(report.heat)
-    rows = [(scene, [NONE if cell is None else share(cell[0]) for cell in cells]) for scene, cells in heat["rows"]]
+    rows = [(scene, [NONE if cell is None else share_text(cell[0]) for cell in cells]) for scene, cells in heat["rows"]]
     note = "share of pairs of answers to one thing that are the same"
-    return [table("Raters alike, by scene", note, heat["columns"], rows)]
+    return [make_table("Raters alike, by scene", note, heat["columns"], rows)]
 
 
 def alignment_tables(alignment: PeopleAlignment) -> list[Table]:
     """Win ratios, the bridge, triggers, answers and strengths; those that there are."""
     tables = []
     if alignment.bridges:
-        tables += [_correlations(alignment), _bridge(alignment)]
+        tables += [_correlations(alignment), _comparison_table(alignment)]
         tables += [_ratios(alignment)] if any(bridge.win_ratios for bridge in alignment.bridges) else []
     if alignment.triggers:
         tables.append(_triggers(alignment))
@@ -122,11 +129,13 @@ def _correlations(alignment: PeopleAlignment) -> Table:
     for bridge in alignment.bridges:
         ratios = bridge.win_ratios
         over = (
-            [within(ratios.rho, ratios.rho_interval), within(ratios.tau, ratios.tau_interval)] if ratios else [NONE] * 2
+            [with_interval_text(ratios.rho, ratios.rho_interval), with_interval_text(ratios.tau, ratios.tau_interval)]
+            if ratios
+            else [NONE] * 2
         )
         counts = [str(len(ratios.people) if ratios else 0), str(bridge.bridged)]
         rows.append((bridge.dimension, [metric_title(bridge.metric), *over, *counts]))
-    return table(
+    return make_table(
         "Metric and people: win ratios of models",
         "as MBench's table 3: majority of raters, full ties left out, a tie counts half; ρ and τ over models, "
         "with the middle 95 % over resampled scenes",
@@ -135,26 +144,26 @@ def _correlations(alignment: PeopleAlignment) -> Table:
     )
 
 
-def _bridge(alignment: PeopleAlignment) -> Table:
+def _comparison_table(alignment: PeopleAlignment) -> Table:
     rows = []
     for bridge in alignment.bridges:
         holdout: Mapping[str, float | None] = vars(bridge.holdout) if bridge.holdout else {}
         judged: Mapping[str, Any] = {**bridge.judgeable} if bridge.judgeable else {}
         cells = [
             metric_title(bridge.metric),
-            number(bridge.agreement),
+            number_text(bridge.agreement),
             f"{bridge.bridged} of {bridge.pairs}",
-            number(bridge.rho),
-            number(bridge.holdout_rho),
-            number(holdout.get("tau"), 3),
-            number(holdout.get("kappa")),
-            number(holdout.get("weighted_kappa")),
+            number_text(bridge.rho),
+            number_text(bridge.holdout_rho),
+            number_text(holdout.get("tau"), 3),
+            number_text(holdout.get("kappa")),
+            number_text(holdout.get("weighted_kappa")),
             _join_by_slashes(holdout, "exact", "strict", "tie"),
             f"{holdout['reversals']} of {holdout['preferred']}" if holdout else NONE,
             _join_by_slashes(judged, "judgeable", "not_judgeable", "balanced"),
         ]
         rows.append((bridge.dimension, cells))
-    return table(
+    return make_table(
         "Metric and people: pairs",
         "as WRBench's tables 5 and 16: ρ of verdicts and differences over all pairs; tie region, decisions and "
         "reversals with the region fitted on half of the scenes and reported on the others; J, NJ, balanced: the gate "
@@ -166,7 +175,7 @@ def _bridge(alignment: PeopleAlignment) -> Table:
 
 
 def _join_by_slashes(facts: Mapping[str, float | None], *names: str) -> str:
-    return "/".join(number(facts.get(name)) for name in names) if facts else NONE
+    return "/".join(number_text(facts.get(name)) for name in names) if facts else NONE
 
 
 def _ratios(alignment: PeopleAlignment) -> Table:
@@ -176,31 +185,34 @@ def _ratios(alignment: PeopleAlignment) -> Table:
     for bridge in alignment.bridges:
         shares = (bridge.win_ratios.people, bridge.win_ratios.metric) if bridge.win_ratios else ({}, {})
         for name, won in zip(("people", metric_title(bridge.metric)), shares, strict=True):
-            rows.append((f"{bridge.dimension}: {name}", [number(won.get(model)) for model in models]))
+            rows.append((f"{bridge.dimension}: {name}", [number_text(won.get(model)) for model in models]))
     note = (
         "share of comparisons won, a tie half; people's are over the pairs for which the metric below them has scores"
     )
-    return table("Win ratios", note, models, rows)
+    return make_table("Win ratios", note, models, rows)
 
 
 def _triggers(alignment: PeopleAlignment) -> Table:
     keys = ("accuracy", "precision", "recall", "f1", "kappa")
     undecided = alignment.triggers.get("all", {}).get("undecided", 0)
-    return table(
+    return make_table(
         f"Does it pose the test? {alignment.trigger_gate} and people",
         "as MBench's table 6: the majority of raters is right"
         + (f"; {undecided} clips that the gate could not decide are left out" if undecided else ""),
         ["clips", "accuracy", "precision", "recall", "F1", "κ"],
-        [(name, [f"{one['n']:g}", *(number(one[key]) for key in keys)]) for name, one in alignment.triggers.items()],
+        [
+            (name, [f"{one['n']:g}", *(number_text(one[key]) for key in keys)])
+            for name, one in alignment.triggers.items()
+        ],
     )
 
 
 def _answers(answers: BankAgreement) -> Table:
     heat = _heat(answers["heat"])
-    return table(
+    return make_table(
         "Questions of the bank: people and the bank's own answers",
-        f"as MemoBench's figure 4, on the truth: {share(answers['agreement'])} of {answers['questions']} "
-        f"questions alike, κ {number(answers['kappa'])}; {answers['left_out']} with no majority left out",
+        f"as MemoBench's figure 4, on the truth: {share_text(answers['agreement'])} of {answers['questions']} "
+        f"questions alike, κ {number_text(answers['kappa'])}; {answers['left_out']} with no majority left out",
         heat["columns"],
         [
             (scene, [NONE if cell is None else f"{cell[0]:.0%} of {cell[1]}" for cell in cells])
@@ -215,30 +227,34 @@ def _strengths(alignment: PeopleAlignment) -> Table:
     for dimension, fit in alignment.strengths.items():
         by = {one["model"]: one for one in fit["models"]}
         steadied += [dimension] if fit["prior"] else []
-        cells = [within(by[m]["strength"], (by[m]["low"], by[m]["high"])) if m in by else NONE for m in models]
+        cells = [
+            with_interval_text(by[m]["strength"], (by[m]["low"], by[m]["high"])) if m in by else NONE for m in models
+        ]
         rows.append((dimension, cells))
     note = "Bradley-Terry, in log odds, centred on 0, with 95 % intervals over scenes"
     if steadied:
         note += f"; in {', '.join(steadied)} somebody never lost: half a win each way was added to every pair of models"
-    return table("Strengths by people's preferences", note, models, rows)
+    return make_table("Strengths by people's preferences", note, models, rows)
 
 
 def agreement_text(one: Agreement | None) -> str:
     if one is not None and one.things < FEWEST:
         return TOO_FEW
-    return NONE if one is None else within(one.value, one.interval)
+    return NONE if one is None else with_interval_text(one.value, one.interval)
 
 
-def within(value: float | None, interval: Sequence[float | None] | None) -> str:
+def with_interval_text(value: float | None, interval: Sequence[float | None] | None) -> str:
     """0.71 (0.52 to 0.84)."""
     if value is None:
         return NONE
-    return number(value) + ("" if interval is None else f" ({number(interval[0])} to {number(interval[1])})")
+    return number_text(value) + (
+        "" if interval is None else f" ({number_text(interval[0])} to {number_text(interval[1])})"
+    )
 
 
-def number(value: float | None, digits: int = 2) -> str:
+def number_text(value: float | None, digits: int = 2) -> str:
     return NONE if value is None else f"{value:.{digits}f}"
 
 
-def share(value: float | None) -> str:
+def share_text(value: float | None) -> str:
     return NONE if value is None else f"{value:.0%}"

@@ -16,7 +16,7 @@ from revisit.monitor.scoring import Spent
 from revisit.results import Cell, Results
 from revisit.results.ceilings import held_to_truth
 from revisit.results.cells import hides_rare_failures, mean_of
-from revisit.results.display import FEW_SCENES, ends, number
+from revisit.results.display import FEW_SCENES, interval_ends_text, number
 from revisit.results.worst_frames import worst_frame
 
 PREFIX = "revisit/"
@@ -26,7 +26,7 @@ RANGE = (0.0, 1.0)  # of memory
 
 
 @dataclass(frozen=True)
-class Picture:
+class MomentPicture:
     """A moment to look at: the first view, the worst frame, and the truth at that frame where there is one.
 
     Attributes
@@ -92,7 +92,7 @@ class Checkpoint:
     def sentence(self) -> str:
         """What a person reads in the console."""
         value = number(self.memory.mean)
-        between = f" ({ends(self.memory.interval)})" if self.memory.interval else ""
+        between = f" ({interval_ends_text(self.memory.interval)})" if self.memory.interval else ""
         between = f" ({FEW_SCENES})" if self.memory.few_scenes else between
         clips = len(self.results.entries)
         each = self.spent.total / max(1, len(self.results.cases))
@@ -132,7 +132,7 @@ class Checkpoint:
                     scalars[f"{name}_low"], scalars[f"{name}_high"] = cell.interval
         return {PREFIX + name: float(value) for name, value in scalars.items()}
 
-    def pictures(self, count: int = 3) -> list[Picture]:
+    def pictures(self, count: int = 3) -> list[MomentPicture]:
         """The worst moments as pictures.
 
         Parameters
@@ -175,7 +175,7 @@ class Checkpoint:
 
         write_log(self, logger, step)
 
-    def _picture(self, name: str, record: Record) -> Picture:
+    def _picture(self, name: str, record: Record) -> MomentPicture:
         case, film = record.case, self.shown[record.case.id]
         frame = worst_frame(self.results, case, self.metric)
         frame = int(film.index[-1]) if frame is None else frame
@@ -185,7 +185,7 @@ class Checkpoint:
             parts["truth"] = _decoded(self.shown[truth.id], frame)
         score_text = f"{METRICS[self.metric].title} {number(record.value)}, frame {frame}"
         why = record.sentence if record.value is None else score_text
-        return Picture(name, _side_by_side(parts), f"{case.clip_name}: {why}")
+        return MomentPicture(name, _side_by_side(parts), f"{case.clip_name}: {why}")
 
 
 def memory_scores(results: Results, metric: str) -> Iterator[tuple[Record, float]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.core.frames import pixels
+from revisit.core.frames import as_pixel_array
 
 AXES = "THWC"
 SLACK = 0.1  # of the range: decoders overshoot a little, and another range lies farther off
@@ -40,7 +40,7 @@ def to_bytes(frames: Any, layout: str, value_range: ValueRange | None, name: str
         raise UsageError(f"{name}: bytes range from 0 to 255; value_range={value_range} is for floats")
     order = [layout.index(axis) for axis in AXES]
     ordered = _in_memory(frames.permute(order)) if is_tensor else frames.transpose(order)
-    return np.ascontiguousarray(pixels(ordered, name))
+    return np.ascontiguousarray(as_pixel_array(ordered, name))
 
 
 def _in_memory(frames: Any) -> Any:

@@ -81,11 +81,12 @@ def _to_tensorboard(checkpoint: Checkpoint, writer: Any, step: int) -> None:
         address = checkpoint.report.resolve().as_uri()
         writer.add_text(REPORT, f"[{address}]({address})", step)
     bands = {name for name in scalars if f"{name}_low" in scalars}
-    drawn: frozenset[str] = getattr(writer, CHARTS, frozenset())
-    if not bands <= drawn:  # charts with their intervals as a band
-        setattr(writer, CHARTS, bands | drawn)
+    charted: frozenset[str] = getattr(writer, CHARTS, frozenset())
+    if not bands <= charted:  # charts with their intervals as a band
+        setattr(writer, CHARTS, bands | charted)
         charts = {
-            name.partition("/")[2]: ["Margin", [name, f"{name}_low", f"{name}_high"]] for name in sorted(bands | drawn)
+            name.partition("/")[2]: ["Margin", [name, f"{name}_low", f"{name}_high"]]
+            for name in sorted(bands | charted)
         }
         writer.add_custom_scalars({"revisit": charts})
     writer.flush()
@@ -162,7 +163,7 @@ def lightning_callback(monitor: Monitor, samples: Samples) -> Any:
         def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
             if trainer.sanity_checking:
                 return
-            for sample in _wanted(monitor, samples(pl_module)):
+            for sample in _select_samples(monitor, samples(pl_module)):
                 monitor.update(**sample)
             checkpoint = monitor.compute(step=trainer.global_step)
             monitor.reset()
@@ -179,5 +180,5 @@ def lightning_callback(monitor: Monitor, samples: Samples) -> Any:
     return MonitorCallback()
 
 
-def _wanted(monitor: Monitor, samples: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def _select_samples(monitor: Monitor, samples: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     return (one for one in samples if not isinstance(one["name"], str) or monitor.wants(one["name"]))

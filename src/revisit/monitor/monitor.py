@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from revisit.core import METRICS, SUITES, Case, Clip, Rejected, Target, UsageError, load_all
-from revisit.core.cases import FRAME_RATE_OF_FOLDERS, IN_MEMORY, InMemory, target_in
+from revisit.core.cases import FRAME_RATE_OF_FOLDERS, IN_MEMORY, InMemory, as_target
 from revisit.core.observer import Params
 from revisit.core.text import pluralize
 from revisit.evidence.frames import Thumbnails
@@ -203,7 +203,7 @@ class Monitor:
         started = time.perf_counter()
         case = Case(
             f"{name}@{self.model}", self._scorer.suite, self.model, scene or name, Clip(Path(IN_MEMORY) / name),
-            target=target_in(target), prompt=prompt, camera=camera, phases=phases, annotations=dict(annotations or {}),
+            target=as_target(target), prompt=prompt, camera=camera, phases=phases, annotations=dict(annotations or {}),
         )  # fmt: skip
         self._score(case, frames, reference, started)
 
@@ -261,7 +261,7 @@ class Monitor:
         if self.out is not None and rank_and_count()[0] == 0:
             report = write_run(self._folder(step), plan, list(clips.values()))
         tested = held_to_truth(results).cell(self.metric)
-        shown = {
+        pictures = {
             case.id: picture
             for clip in clips.values()
             for case in clip.cases
@@ -269,7 +269,7 @@ class Monitor:
         }
         return Checkpoint(
             results, self.metric, memory_cell(results, self.metric), tested, tested.n / len(results.entries), spent,
-            report, tuple(missing), shown,
+            report, tuple(missing), pictures,
         )  # fmt: skip
 
     def reset(self) -> None:
@@ -351,8 +351,8 @@ class Monitor:
 
     def _choose_metric(self, clips: Sequence[ScoredClip]) -> str:
         """The best metric of memory that was asked and that the most clips can be asked."""
-        asked = {record.question for clip in clips for record in clip.records}
-        able = [id for id in self._scorer.memory_metrics() if id in asked and None not in METRICS[id].range]
+        questions = {record.question for clip in clips for record in clip.records}
+        able = [id for id in self._scorer.memory_metrics() if id in questions and None not in METRICS[id].range]
         if not able:
             raise UsageError("no metric of memory was asked; name one in metrics= or memory=, or leave metrics= out")
         lacking = Counter(id for clip in clips for id in clip.lacking)

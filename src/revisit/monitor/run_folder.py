@@ -32,11 +32,11 @@ def write_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> Path:
         resumed = resume_run(out, plan, fresh=True, request=None, adds=None)
         account = InvocationLog(resumed, cache, "revisit.Monitor", None, cached=0, adds=False)
         with RecordWriter(out / "records.jsonl") as writer:
-            written: set[tuple[str, str]] = set()
+            questions_on_disk: set[tuple[str, str]] = set()
             for clip in clips:
-                records = [one for one in clip.records if (one.case.id, one.question) not in written]
+                records = [one for one in clip.records if (one.case.id, one.question) not in questions_on_disk]
                 writer.append(*(_with_units(record, clip, out) for record in records))
-                written |= {(one.case.id, one.question) for one in records}
+                questions_on_disk |= {(one.case.id, one.question) for one in records}
         results = write_summary(resumed)
         account.write(finished=time.time())
     return write_report(Run(out, resumed.lines, results))

@@ -74,7 +74,7 @@ class ClipScorer:
         results = score_cases(plan, self.seen)
         truths = {plan.digests[truth.id] for truth in results.truths}
         self._of_truth |= {key for key, (owner, _, _) in plan.tasks.items() if owner in truths}
-        shown = {
+        evidence_by_key = {
             key: cache.load(object, key)
             for evidence in plan.wanted.values()
             for kind, key in [*evidence.keys.items(), *evidence.reference.items()]
@@ -88,7 +88,7 @@ class ClipScorer:
             & plan.wanted[case.id].absent.keys()
         )
         networks = sum(spent for id, spent in self.seen.seconds.items() if OBSERVERS[id].weights)
-        cases = {one.id: _light(one) for one in plan.cases}
+        cases = {one.id: _without_frames(one) for one in plan.cases}
         of_truths = [record for truth in results.truths for record in results.of(truth).values()]
         return ScoredClip(
             tuple(cases.values()),
@@ -98,7 +98,7 @@ class ClipScorer:
             dict(plan.wanted),
             dict(plan.references),
             {key: (owner, replace(clip, frames=None), task) for key, (owner, clip, task) in plan.tasks.items()},
-            shown,
+            evidence_by_key,
             lacking,
             Spent(0.0, networks, sum(self.seen.seconds.values()) - networks),
         )
@@ -124,7 +124,7 @@ class ClipScorer:
         return [metric for question in questions for metric in question.metrics]
 
 
-def _light(case: Case) -> Case:
+def _without_frames(case: Case) -> Case:
     """The case without its frames."""
     reference = None if case.reference is None else replace(case.reference, frames=None)
     return replace(case, clip=replace(case.clip, frames=None), reference=reference)

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from revisit.core import MissingPrerequisite
 from revisit.networks import compiled, gpu_layers, hub, runtime
@@ -29,6 +30,8 @@ TYPES = ("depth_anything",)
 
 class DepthAnything(nn.Module):
     """DepthAnythingForDepthEstimation of transformers, a DPT head on DINOv2 (Ranftl et al. 2021), with its pictures."""
+
+    weights_in_half = True  # where it is compiled: autocast takes all its layers so
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -84,12 +87,14 @@ class DepthAnything(nn.Module):
             level = levels[-1 - number]
             fused = level if fused is None else fused + layer.residual_layer1(level)
             fused = self._larger(layer.projection(layer.residual_layer2(fused)), sizes[number + 1])
-        large = self._larger(head.conv1(fused), sizes[-1])
+        conv = head.conv1
+        large = functional.conv2d(fused, conv.weight, None, conv.stride, conv.padding)
+        large = self._larger(large, sizes[-1], conv.bias)  # a constant may be added behind the interpolation
         return head.activation2(head.conv3(head.activation1(head.conv2(large)))).squeeze(dim=1)
 
-    def _larger(self, maps: Tensor, size: Size) -> Tensor:
+    def _larger(self, maps: Tensor, size: Size, bias: Tensor | None = None) -> Tensor:
         down, across = (self.taps[before, after] for before, after in zip(maps.shape[-2:], size, strict=True))
-        return gpu_layers.upsampled(maps, down, across)
+        return gpu_layers.upsampled(maps, down, across, bias)
 
 
 def build(path: Path) -> DepthAnything:

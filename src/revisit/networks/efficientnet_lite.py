@@ -144,14 +144,14 @@ def last_maps(levels: Tensor) -> Tensor:
 
 def _through(step: str, levels: Tensor) -> tuple[Tensor, ...]:
     """A step of the network; by OpenVINO one picture at a time, because their number changes from call to call."""
-    run = getattr(runtime.network(ID, folded), step)
+    run = getattr(runtime.network(ID, build_with_folded_norms), step)
     if not runtime.uses_openvino():
         return run(levels.contiguous(memory_format=torch.channels_last))
     rows = [openvino.run(run, one.float()) for one in levels.split(1)]
     return tuple(torch.cat(one) for one in zip(*rows, strict=True))
 
 
-def folded(path: Path) -> EfficientNetLite0:
+def build_with_folded_norms(path: Path) -> EfficientNetLite0:
     """The network with batch norm folded into its convolutions, channels last: half the time on a CPU."""
     net = build(path).eval()
     for part in net.modules():

@@ -8,6 +8,9 @@ order. Code that is not compiled runs the layers as torch has them.
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -30,6 +33,13 @@ def use_matrix_products(network: nn.Module) -> nn.Module:
         The same network.
     """
     for layer in network.modules():
+        if type(layer).__name__ in ("Dinov2Layer", "Dinov2WithRegistersLayer"):
+            kind: Any = type(layer)
+            layer.__class__ = _with_fused_residual(kind)
+        for name in ("activation_fn", "activation"):  # of an MLP, in versions of transformers
+            if isinstance(getattr(layer, "fc1", None), nn.Linear) and _is_gelu(getattr(layer, name, None)):
+                layer.fc1.__class__ = LinearGelu
+                setattr(layer, name, nn.Identity())
         if type(layer) is nn.Conv2d and _tiles(layer):
             layer.__class__ = PatchConv2d
         elif type(layer) is nn.ConvTranspose2d and _tiles(layer) and not any(layer.output_padding):
@@ -41,6 +51,78 @@ def _tiles(layer: nn.Conv2d | nn.ConvTranspose2d) -> bool:
     """Whether a layer sees every pixel once."""
     plain = layer.groups == 1 and layer.dilation == (1, 1) and layer.padding in ("valid", (0, 0), 0)
     return plain and tuple(layer.kernel_size) == tuple(layer.stride)
+
+
+def _is_gelu(function: object) -> bool:
+    """Whether a function is GELU by the error function, torch's or that of transformers."""
+    exact = isinstance(function, nn.GELU) and function.approximate == "none"
+    return exact or type(function).__name__ == "GELUActivation"
+
+
+@cache
+def _with_fused_residual(kind: Any) -> type:
+    """The same class of layers, as `FusedResidual`."""
+    return type(f"Fused{kind.__name__}", (FusedResidual, kind), {})
+
+
+class FusedResidual(nn.Module):
+    """A pre-norm transformer block of DINOv2 that adds the attention and normalises the sum in one kernel."""
+
+    def forward(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not torch.compiler.is_compiling():
+            return super().forward(hidden_states, *args, **kwargs)
+        layer: Any = self
+        attended = layer.attention(layer.norm1(hidden_states), *args, **kwargs)
+        attended = attended[0] if isinstance(attended, tuple) else attended  # with weights, in versions of transformers
+        norm = layer.norm2
+        residual, normal = add_and_normalise(
+            hidden_states, attended, layer.layer_scale1.lambda1, norm.weight, norm.bias, norm.eps
+        )
+        return residual + layer.layer_scale2(layer.mlp(normal))
+
+
+@torch.library.custom_op("revisit::add_and_normalise", mutates_args=())
+def add_and_normalise(
+    residual: Tensor, branch: Tensor, scale: Tensor, weight: Tensor, bias: Tensor, eps: float
+) -> tuple[Tensor, Tensor]:
+    """The sum `residual + scale * branch`, and its layer normalisation in the precision of the branch."""
+    if residual.is_cuda:
+        from revisit.networks import gpu_kernels
+
+        return gpu_kernels.add_and_normalise(residual.contiguous(), branch.contiguous(), scale, weight, bias, eps)
+    total = residual + scale * branch
+    return total, functional.layer_norm(total, scale.shape, weight, bias, eps).to(branch.dtype)
+
+
+@add_and_normalise.register_fake
+def _add_and_normalise_shapes(
+    residual: Tensor, branch: Tensor, scale: Tensor, weight: Tensor, bias: Tensor, eps: float
+) -> tuple[Tensor, Tensor]:
+    return residual.new_empty(residual.shape), branch.new_empty(branch.shape)
+
+
+class LinearGelu(nn.Linear):
+    """A fully connected layer with GELU behind it; compiled, both are one kernel."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not torch.compiler.is_compiling() or self.bias is None:
+            return functional.gelu(super().forward(input))
+        rows, weight, bias = input.flatten(0, -2), self.weight, self.bias
+        kind = input.device.type
+        if torch.is_autocast_enabled(kind):
+            rows, weight, bias = (one.to(torch.get_autocast_dtype(kind)) for one in (rows, weight, bias))
+        return linear_gelu(rows, weight, bias).unflatten(0, input.shape[:-1])
+
+
+@torch.library.custom_op("revisit::linear_gelu", mutates_args=())
+def linear_gelu(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """GELU of a linear layer."""
+    return torch._addmm_activation(bias, rows, weight.t(), use_gelu=True)
+
+
+@linear_gelu.register_fake
+def _linear_gelu_shape(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return rows.new_empty(len(rows), len(weight))
 
 
 class PatchConv2d(nn.Conv2d):
@@ -55,7 +137,7 @@ class PatchConv2d(nn.Conv2d):
         patches = patches.permute(0, 2, 4, 1, 3, 5).flatten(3)
         weight = self.weight.flatten(1)
         if len(weight) == 1:  # one sum for each patch, which joins the step before
-            output = (patches * weight[0]).sum(dim=-1, keepdim=True)
+            output = (patches.float() * weight[0].float()).sum(dim=-1, keepdim=True)
             output = output if self.bias is None else output + self.bias
         else:
             spare = -weight.shape[1] % ALIGNED
@@ -82,14 +164,19 @@ class PatchConvTranspose2d(nn.ConvTranspose2d):
 def corner_taps(before: int, after: int, device: torch.device) -> Taps:
     """Neighbours and weights that make a line of another length, whose ends stay (`align_corners=True`)."""
     places = torch.linspace(0, before - 1, after, dtype=torch.float64)
-    first = places.floor().clamp_(max=max(0, before - 2)).long()
+    first = places.floor().clamp_(max=max(0, before - 2)).int()
     weight = (places - first).float()
     return first.to(device), (first + 1).clamp_(max=before - 1).to(device), weight.to(device)
 
 
-def upsampled(maps: Tensor, down: Taps, across: Taps) -> Tensor:
-    """(B, C, H, W) maps by bilinear interpolation, for rows and columns by tables; channels last in memory."""
+def upsampled(maps: Tensor, down: Taps, across: Taps, bias: Tensor | None = None) -> Tensor:
+    """(B, C, H, W) maps by bilinear interpolation, for rows and columns by tables; channels last in memory.
+
+    A number for each channel may be added.
+    """
     lines = maps.permute(0, 2, 3, 1)
+    if maps.is_cuda and _is_power_of_two(maps.shape[1]):
+        return interpolate_rows(lines.contiguous(), *down, *across, bias).permute(0, 3, 1, 2)
     (top, bottom, low), (left, right, near) = down, across
     low, near = low[:, None, None], near[:, None]
 
@@ -97,4 +184,31 @@ def upsampled(maps: Tensor, down: Taps, across: Taps) -> Tensor:
         here = lines[:, rows]
         return torch.lerp(here[:, :, left].float(), here[:, :, right].float(), near)
 
-    return torch.lerp(line(top), line(bottom), low).to(maps.dtype).permute(0, 3, 1, 2)
+    output = torch.lerp(line(top), line(bottom), low)
+    output = output if bias is None else output + bias
+    return output.to(maps.dtype).permute(0, 3, 1, 2)
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0
+
+
+@torch.library.custom_op("revisit::interpolate_rows", mutates_args=())
+def interpolate_rows(
+    lines: Tensor, top: Tensor, bottom: Tensor, low: Tensor, left: Tensor, right: Tensor, near: Tensor,
+    bias: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """`upsampled` of (B, H, W, C) maps on a GPU."""
+    from revisit.networks import gpu_kernels
+
+    output = lines.new_empty(len(lines), len(top), len(left), lines.shape[3])
+    gpu_kernels.interpolate(lines, output, (top, bottom, low), (left, right, near), bias)
+    return output
+
+
+@interpolate_rows.register_fake
+def _interpolated_shape(
+    lines: Tensor, top: Tensor, bottom: Tensor, low: Tensor, left: Tensor, right: Tensor, near: Tensor,
+    bias: Tensor | None,
+) -> Tensor:  # fmt: skip
+    return lines.new_empty(len(lines), len(top), len(left), lines.shape[3])

@@ -113,7 +113,7 @@ def build(path: Path) -> XFeat:
     return load_strictly(XFeat(), path)
 
 
-def folded(path: Path) -> XFeat:
+def build_with_folded_norms(path: Path) -> XFeat:
     """The network with batch norm folded into its convolutions."""
     net = build(path).eval()
     for part in net.modules():
@@ -148,7 +148,7 @@ def local_features(
     size = height // MULTIPLE * MULTIPLE, width // MULTIPLE * MULTIPLE
     levels = functional.interpolate(pictures.float(), size=size, mode="bilinear", align_corners=False)
     gray = levels.mean(dim=1, keepdim=True) / 255
-    net = runtime.network(ID, folded)
+    net = runtime.network(ID, build_with_folded_norms)
     if runtime.uses_openvino():  # one at a time, because their number changes from call to call
         rows = [openvino.run(net.maps, one) for one in gray.split(1)]
         descriptors, logits, reliability = (torch.cat(one) for one in zip(*rows, strict=True))

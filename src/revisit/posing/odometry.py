@@ -51,11 +51,11 @@ class Odometry:
                 continue
             with open_clip(task.clip, wanted=np.arange(0)) as stream:
                 width, height = stream.info.width, stream.info.height
-            arrays = turns(path.rotation, path.index, path.field_of_view, width, height)
+            arrays = poses_of_turning_camera(path.rotation, path.index, path.field_of_view, width, height)
             yield task, geometry_arrays(geometry_of(arrays, "w2c"), PRODUCER)
 
 
-def turns(rotation: np.ndarray, index: np.ndarray, degrees: float, width: int, height: int) -> Arrays:
+def poses_of_turning_camera(rotation: np.ndarray, index: np.ndarray, degrees: float, width: int, height: int) -> Arrays:
     """World-to-camera poses of a camera that only turns, and its lens in pixels of the video."""
     focal = width / 2 / np.tan(np.radians(degrees) / 2)
     K = np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1]])

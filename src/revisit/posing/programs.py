@@ -181,13 +181,13 @@ def write_frames(task: PoseTask, folder: Path, most: int | None) -> tuple[list[i
     """(numbers of the frames that were written as PNG files, width and height); at most so many, evenly spread."""
     import cv2
 
-    def wanted(count: int, fps: float) -> np.ndarray:
+    def frame_numbers(count: int, fps: float) -> np.ndarray:
         if most is None or count <= most:
             return np.arange(count)
         return np.unique(np.linspace(0, count - 1, most).round().astype(int))
 
     numbers = []
-    with open_clip(task.clip, wanted=wanted) as stream:
+    with open_clip(task.clip, wanted=frame_numbers) as stream:
         size = stream.info.width, stream.info.height
         for frame in stream:
             numbers.append(int(frame.index))

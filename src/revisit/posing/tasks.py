@@ -70,16 +70,16 @@ def estimate(
             up_to_date += 1
         else:
             todo.append(task)
-    written = 0
+    count = 0
     for number, (task, result) in enumerate(estimator.run(todo) if todo else (), start=1):
         if isinstance(result, str):
             failed.append(f"{task.name}: {result}")
         else:
             store(task, result, estimator.producer)
-            written += 1
+            count += 1
         if tell is not None:
             tell(number, len(todo), task.name)
-    return PoseReport(written, up_to_date, tuple(failed))
+    return PoseReport(count, up_to_date, tuple(failed))
 
 
 def one_by_one(

@@ -12,8 +12,7 @@ import numpy as np
 
 from revisit.core import RevisitError
 from revisit.preflight import camera
-from revisit.preflight.expected import Expected
-from revisit.preflight.looks import (
+from revisit.preflight.appearance import (
     APART,
     NEARER,
     Appearance,
@@ -21,10 +20,11 @@ from revisit.preflight.looks import (
     distance,
     frozen,
     likeness,
-    look,
+    measure_appearance,
     one_clip,
     picture,
 )
+from revisit.preflight.expected import Expected
 
 # kind -> what it means; in the order of the table
 KINDS = {
@@ -113,7 +113,7 @@ def check(
 def _check_clip(one: Expected) -> tuple[Appearance | None, list[Fault], list[str]]:
     """What is wrong with a clip by itself, and what cannot be decided."""
     try:
-        appearance = look(one.clip)
+        appearance = measure_appearance(one.clip)
     except RevisitError as error:
         return None, [_fault("unreadable", one, str(error))], []
     faults: list[Fault] = []

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from revisit.core import METRICS, Case, Series, digest
-from revisit.report.film import GONE, Clock, FilmStrip, clock_of, clock_of_file
+from revisit.report.film_strips import GONE, Clock, FilmStrip, clip_clock, file_clock
 from revisit.report.metric_cards import MetricCard, gate_name
 from revisit.report.overlays import judge_overlays, overlays
-from revisit.report.phases import Phase, first_frames, from_starts, phases_of
+from revisit.report.phases import Phase, first_frames, phases_from_starts, phases_of
 from revisit.report.series import read_series, thinned_series
-from revisit.report.tables import finding
+from revisit.report.tables import finding_text
 from revisit.results.ceilings import measured_text
 from revisit.results.display import number
 from revisit.web.templates import Context
@@ -60,7 +60,7 @@ class ClipEntry:
 
     @cached_property
     def clock(self) -> Clock | None:
-        return clock_of(self.evidence, self.pages.cache)
+        return clip_clock(self.evidence, self.pages.cache)
 
     @cached_property
     def series(self) -> dict[str, Series]:
@@ -80,7 +80,7 @@ class ClipEntry:
             "anchor": self.anchor,
             **{name: getattr(self.case, name) for name in FACTS},
             "target": self.case.target.name if self.case.target else self.case.target_name,
-            "film": _strip(self.film, self.pages),
+            "film": _film_strip(self.film, self.pages),
             "last": self._last(),
             "phases": [[kind, first, last] for lane in self._lanes()[-1:] for kind, _, first, last in lane["phases"]],
             "found": [self._label(question) for question in self.pages.gates],
@@ -96,7 +96,7 @@ class ClipEntry:
             **{name: getattr(self.case, name) for name in FACTS},
             "camera": self.case.camera,
             "target": {"name": target.name, "box": target.box} if target else None,
-            "film": _strip(self.film, self.pages),
+            "film": _film_strip(self.film, self.pages),
             "video": self.pages.videos.place(self.case.clip),
             "anchor": self.anchor,
             "truth": False,
@@ -117,8 +117,8 @@ class ClipEntry:
     def moment(self, metric: str, frame: int | None) -> list[Context]:
         """Two pictures: what should be there, by the truth or as it was before, and what is."""
         series = self._one_series(metric)
-        row = None if series is None or frame is None else _at(series, frame)
-        other = None if series is None or row is None else _other(series, row)
+        row = None if series is None or frame is None else _row_of_frame(series, frame)
+        other = None if series is None or row is None else _paired_frame(series, row)
         paired = metric in self.pages.cards and self.pages.cards[metric]["against_reference"]
         at = 0 if frame is None else frame
         if self.reference_film is not None and (other is None or paired):
@@ -141,7 +141,7 @@ class ClipEntry:
 
     def _label(self, gate: str) -> str | None:
         record = self.records.get(gate)
-        return None if record is None or record.failed else finding(record)
+        return None if record is None or record.failed else finding_text(record)
 
     def _finding(self, gate: str) -> Context | None:
         record = self.records.get(gate)
@@ -154,7 +154,7 @@ class ClipEntry:
         ]
         return {
             "state": record.status,
-            "label": finding(record),
+            "label": finding_text(record),
             "reason": record.sentence or self._facts(gate).get("sentence", ""),
             "seconds": seconds[:2],
         }
@@ -177,7 +177,9 @@ class ClipEntry:
         """Phases by who says so; the same phases are shown once."""
         lanes: list[Lane] = []
         case_phases = self.case.phases
-        phases_by_name = [("Given", from_starts(case_phases[0], case_phases[1], self._last()))] if case_phases else []
+        phases_by_name = (
+            [("Given", phases_from_starts(case_phases[0], case_phases[1], self._last()))] if case_phases else []
+        )
         phases_by_name += [
             (gate_name(gate, title), phases_of(self._facts(gate), self._one_series(gate), self._last()))
             for gate, title in self.pages.gates.items()
@@ -200,8 +202,8 @@ class ClipEntry:
             row = series.worst(card["higher_is_better"])
             if row is None or not self.records[metric].scored:
                 continue
-            frame, other, value = int(series["frame"][row]), _other(series, row), float(series["value"][row])
-            loss = round(_loss(value, card), 4)
+            frame, other, value = int(series["frame"][row]), _paired_frame(series, row), float(series["value"][row])
+            loss = round(_loss_share(value, card), 4)
             if (frame, other) in worst and worst[frame, other][0] >= loss:
                 continue
             worst[frame, other] = (
@@ -283,14 +285,14 @@ class Truth(ClipEntry):
 
     @cached_property
     def clock(self) -> Clock | None:
-        return clock_of_file(self.case.clip)
+        return file_clock(self.case.clip)
 
     def whole(self) -> Context:
         """Everything about the reference; no answer is about it."""
         return {**super().whole(), "id": f"{self.case.sample}@truth", "film_note": None}
 
 
-def _strip(film: FilmStrip | None, pages: RunPages) -> Context | None:
+def _film_strip(film: FilmStrip | None, pages: RunPages) -> Context | None:
     """A dozen pictures: where they lie, and of which frames."""
     if film is None:
         return None
@@ -300,13 +302,13 @@ def _strip(film: FilmStrip | None, pages: RunPages) -> Context | None:
     return {**size, "name": film.name, "frames": frames}
 
 
-def _at(series: Series, frame: int) -> int | None:
+def _row_of_frame(series: Series, frame: int) -> int | None:
     """The row of a frame, or None."""
     rows = np.flatnonzero(series["frame"].astype(int) == frame)
     return int(rows[0]) if len(rows) else None
 
 
-def _other(series: Series, row: int) -> int | None:
+def _paired_frame(series: Series, row: int) -> int | None:
     """The frame that a row compares its own with, or None."""
     if "other" not in series.columns:
         return None
@@ -314,7 +316,7 @@ def _other(series: Series, row: int) -> int | None:
     return int(other) if np.isfinite(other) and other >= 0 else None
 
 
-def _loss(value: float, card: MetricCard) -> float:
+def _loss_share(value: float, card: MetricCard) -> float:
     """How far a value is from the good end of its range, 0 to 1; a half where the range has no ends."""
     low, high = card["range"]
     if low is None or high is None or high <= low:

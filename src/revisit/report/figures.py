@@ -26,7 +26,7 @@ WORST = "#c2271a"
 STEPS = 24  # of a curve over time
 
 
-def library() -> Any:
+def load_pyplot() -> Any:
     """pyplot without a screen, set up so that the same numbers give the same file and every text stays text."""
     try:
         import matplotlib
@@ -45,17 +45,17 @@ def library() -> Any:
     return matplotlib.pyplot
 
 
-def save(figure: Any, path: Path) -> None:
+def save_figure(figure: Any, path: Path) -> None:
     """Write a figure in the format of its file's name; no date goes in, so equal figures are equal files."""
     kind = path.suffix.lower().lstrip(".")
     stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}.get(kind)
     if stamp is None:
         raise UsageError(f"figures are written as svg, pdf or png, not as {path.name!r}")
     figure.savefig(path, metadata=stamp, bbox_inches="tight")
-    library().close(figure)
+    load_pyplot().close(figure)
 
 
-def _style(place: int) -> dict[str, str]:
+def _line_style(place: int) -> dict[str, str]:
     return {"color": PALETTE[place % len(PALETTE)], "linestyle": DASHES[place // len(PALETTE) % len(DASHES)]}
 
 
@@ -77,7 +77,7 @@ def radar(results: Results, metrics: Sequence[str]) -> Any:
             f"a radar needs three metrics with scores and a range; here are {len(plotted)}: name others with -m"
         )
     angles = np.linspace(0, 2 * np.pi, len(plotted), endpoint=False)
-    figure, axes = library().subplots(figsize=(5, 5), subplot_kw={"projection": "polar"})
+    figure, axes = load_pyplot().subplots(figsize=(5, 5), subplot_kw={"projection": "polar"})
     for place, (model, part) in enumerate(results.groups("model").items()):
         shares = []
         for metric in plotted:
@@ -86,7 +86,12 @@ def radar(results: Results, metrics: Sequence[str]) -> Any:
             share = np.nan if mean is None else (mean - low) / (high - low)
             shares.append(share if METRICS[measured_id(metric)].higher_is_better else 1 - share)
         axes.plot(
-            [*angles, angles[0]], [*shares, shares[0]], label=printable_text(model), **_style(place), marker="o", ms=3
+            [*angles, angles[0]],
+            [*shares, shares[0]],
+            label=printable_text(model),
+            **_line_style(place),
+            marker="o",
+            ms=3,
         )
     axes.set_xticks(angles, [])
     for angle, metric in zip(angles, plotted, strict=True):  # outside the circle, each on its own side of it
@@ -106,19 +111,19 @@ def _wrap_text(text: str, width: int) -> str:
 
 def horizon(results: Results, metrics: Sequence[str]) -> Any:
     """A metric over the time of the clip, the mean over clips per model; where frames are missing there is a gap."""
-    figure, grid = library().subplots(
+    figure, grid = load_pyplot().subplots(
         len(metrics), 1, figsize=(6, 2.4 * len(metrics)), squeeze=False, sharex=True, layout="constrained"
     )
     for axes, metric in zip(grid[:, 0], metrics, strict=True):
         any_curve = False
         for place, (model, part) in enumerate(results.groups("model").items()):
-            curves = [curve for case in part.cases if (curve := _curve(results, case, metric)) is not None]
+            curves = [curve for case in part.cases if (curve := _binned_curve(results, case, metric)) is not None]
             if not curves:
                 continue
             with np.errstate(invalid="ignore"):
                 count = np.isfinite(curves).sum(axis=0)
                 mean = np.where(count > 0, np.nansum(curves, axis=0) / np.maximum(count, 1), np.nan)
-            axes.plot((np.arange(STEPS) + 0.5) / STEPS, mean, label=printable_text(model), **_style(place))
+            axes.plot((np.arange(STEPS) + 0.5) / STEPS, mean, label=printable_text(model), **_line_style(place))
             any_curve = True
         if not any_curve:
             raise UsageError(f"{metric} has no values over time in this run")
@@ -130,7 +135,7 @@ def horizon(results: Results, metrics: Sequence[str]) -> Any:
     return figure
 
 
-def _curve(results: Results, case: Case, metric: str) -> np.ndarray | None:
+def _binned_curve(results: Results, case: Case, metric: str) -> np.ndarray | None:
     """Means of a clip's values in equal steps of its length; nan where a step has none."""
     series = results.series(case, metric)
     if series is None or not {"frame", "value"} <= series.columns.keys() or not len(series):
@@ -167,7 +172,7 @@ def correlation(results: Results, metrics: Sequence[str]) -> Any:
             correlated = pearson(columns[one], columns[other])
             table[i, j] = np.nan if correlated is None else correlated[0]
     side = 1.6 + 0.5 * len(plotted)
-    figure, axes = library().subplots(figsize=(side + 1, side))
+    figure, axes = load_pyplot().subplots(figsize=(side + 1, side))
     axes.imshow(table, cmap="RdBu_r", vmin=-1, vmax=1)
     names = [printable_text(metric_title(metric)) for metric in plotted]
     axes.set_xticks(range(len(plotted)), names, rotation=60, ha="right", fontsize=7)
@@ -185,7 +190,7 @@ def phases(results: Results, metrics: Sequence[str]) -> Any:
     if not means_by_metric:
         candidates = [metric for metric in results.metrics if _by_phase(results, metric)]
         raise UsageError(f"none of these has a mean for each phase; here {', '.join(candidates) or 'no metric'} has")
-    figure, grid = library().subplots(
+    figure, grid = load_pyplot().subplots(
         1, len(means_by_metric), figsize=(1.2 + 3.2 * len(means_by_metric), 2.8), squeeze=False
     )
     for axes, (metric, means_by_model) in zip(grid[0], means_by_metric.items(), strict=True):
@@ -219,7 +224,7 @@ def scatter(results: Results, metrics: Sequence[str]) -> Any:
     if len(metrics) != 2:
         raise UsageError(f"a scatter plot takes two metrics (-m one -m other), not {len(metrics)}")
     first, second = metrics
-    figure, axes = library().subplots(figsize=(4.6, 3.8))
+    figure, axes = load_pyplot().subplots(figsize=(4.6, 3.8))
     for place, (model, part) in enumerate(results.groups("model").items()):
         both = [(results.score(case, first), results.score(case, second)) for case in part.cases]
         points = np.array([pair for pair in both if None not in pair], float).reshape(-1, 2)
@@ -228,7 +233,7 @@ def scatter(results: Results, metrics: Sequence[str]) -> Any:
         color = PALETTE[place % len(PALETTE)]
         axes.scatter(points[:, 0], points[:, 1], s=10, color=color, alpha=0.35, linewidths=0)
         cells = part.cell(first), part.cell(second)
-        bars = [_bars(cell) for cell in cells]
+        bars = [_error_bars(cell) for cell in cells]
         axes.errorbar(cells[0].mean, cells[1].mean, xerr=bars[0], yerr=bars[1], color=color, marker="o",
                       label=printable_text(model))  # fmt: skip
     if not axes.has_data():
@@ -239,26 +244,28 @@ def scatter(results: Results, metrics: Sequence[str]) -> Any:
     return figure
 
 
-def _bars(cell: Cell) -> list[list[float]] | None:
+def _error_bars(cell: Cell) -> list[list[float]] | None:
     """How far an interval reaches below and above its mean."""
     if cell.mean is None or cell.interval is None:
         return None
     return [[cell.mean - cell.interval[0]], [cell.interval[1] - cell.mean]]
 
 
-def path(results: Results, cases: Sequence[Case], requested_path: Callable[[Case, int], np.ndarray | None]) -> Any:
+def camera_path_figure(
+    results: Results, cases: Sequence[Case], requested_path: Callable[[Case, int], np.ndarray | None]
+) -> Any:
     """Where the camera looked, in degrees over frames: what clips show, and what was asked, dotted.
 
     `requested_path` gives (frames, 2) of yaw and pitch for a case, or None.
     """
-    figure, grid = library().subplots(2, 1, figsize=(6, 4.2), sharex=True)
+    figure, grid = load_pyplot().subplots(2, 1, figsize=(6, 4.2), sharex=True)
     any_path = False
     for place, case in enumerate(cases):
         series = results.series(case, "camera_path")
         if series is None or "yaw" not in series.columns:
             continue
         for axes, name in zip(grid, ("yaw", "pitch"), strict=True):
-            axes.plot(series["frame"], series[name], label=printable_text(case.model), **_style(place))
+            axes.plot(series["frame"], series[name], label=printable_text(case.model), **_line_style(place))
         if not any_path and (requested := requested_path(case, int(np.max(series["frame"])) + 1)) is not None:
             for axes, column in zip(grid, requested.T, strict=True):
                 axes.plot(column, color="k", linestyle=":", label="asked", zorder=9)
@@ -273,14 +280,14 @@ def path(results: Results, cases: Sequence[Case], requested_path: Callable[[Case
     return figure
 
 
-def strip(
+def film_strip_figure(
     rows: Sequence[tuple[str, str, Mapping[int, np.ndarray], int | None]], columns: Sequence[tuple[str, int]]
 ) -> Any:
     """A film strip: a row per clip (name, label, pictures by frame, the failing frame), frames as columns."""
     first = next(iter(rows[0][2].values()))
     ratio = first.shape[0] / first.shape[1]
     width = 1.45
-    figure, grid = library().subplots(
+    figure, grid = load_pyplot().subplots(
         len(rows),
         len(columns),
         squeeze=False,
@@ -307,7 +314,7 @@ def strip(
     return figure
 
 
-def shots(case: Case, count: int, extra: Iterable[int] = ()) -> list[tuple[str, int]]:
+def strip_columns(case: Case, count: int, extra: Iterable[int] = ()) -> list[tuple[str, int]]:
     """Columns of a strip: frames in each phase where the phases are known, else spaced from first to last."""
     from revisit.media import open_clip
 
@@ -324,7 +331,7 @@ def shots(case: Case, count: int, extra: Iterable[int] = ()) -> list[tuple[str, 
     return [(names.get(frame, f"frame {frame}"), frame) for frame in sorted(frames)]
 
 
-def pictures(case: Case, frames: Iterable[int], long_side: int = 320) -> dict[int, np.ndarray]:
+def strip_pictures(case: Case, frames: Iterable[int], long_side: int = 320) -> dict[int, np.ndarray]:
     """Frames of a clip by their number, scaled down."""
     from revisit.media import open_clip
 

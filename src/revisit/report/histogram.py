@@ -11,7 +11,7 @@ WIDTH, HEIGHT, MARGIN = 480, 240, 36
 BINS = 12
 
 
-def as_svg(title: str, values: Sequence[float]) -> str:
+def histogram_svg(title: str, values: Sequence[float]) -> str:
     """Bars over equal intervals from the least to the greatest value."""
     counts, edges = np.histogram(np.asarray(values, dtype=float), bins=min(BINS, max(1, len(set(values)))))
     wide = (WIDTH - 2 * MARGIN) / len(counts)

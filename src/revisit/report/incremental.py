@@ -72,7 +72,7 @@ def write_parts(folder: Path, basis: str, parts: Mapping[str, ScenePart]) -> Non
         temporary.write_bytes(msgspec.json.encode(content))
 
 
-def drop(folder: Path, addresses: Iterable[str]) -> None:
+def remove_files(folder: Path, addresses: Iterable[str]) -> None:
     """Remove scenes and pictures that no page shows any more."""
     for address in addresses:
         path = folder / address
@@ -81,7 +81,7 @@ def drop(folder: Path, addresses: Iterable[str]) -> None:
             path.parent.rmdir()
 
 
-def basis_of(pages: RunPages) -> str:
+def shared_digest(pages: RunPages) -> str:
     """What all scenes are made from: the code, the cards of what is asked, and where things lie."""
     facts = [
         pages.cards,
@@ -90,7 +90,7 @@ def basis_of(pages: RunPages) -> str:
         str(pages.cache.root),
         str(pages.videos.folder),
     ]
-    return digest([_code(), *facts], 40)
+    return digest([_code_digest(), *facts], 40)
 
 
 def lost_units(pages: RunPages) -> set[str]:
@@ -100,7 +100,7 @@ def lost_units(pages: RunPages) -> set[str]:
     return unit_files.difference(_files(pages.run.path, "units"), {""})
 
 
-def made_of(pages: RunPages, scene: PageScene, lines: RecordLines, lost: Collection[str]) -> str:
+def scene_digest(pages: RunPages, scene: PageScene, lines: RecordLines, lost: Collection[str]) -> str:
     """The digest of everything that only this scene is made from; `lost` are files of values per frame."""
     sha = hashlib.sha256()
     truths = (pages.results.truth_of(case) for case in scene.cases)
@@ -113,11 +113,11 @@ def made_of(pages: RunPages, scene: PageScene, lines: RecordLines, lost: Collect
         if lost:
             sha.update(bytes(record.units in lost for record in pages.results.of(case).values()))
         for clip in filter(None, (case.clip, case.reference)):
-            sha.update(f"{pages.videos.resolved(clip.path)} {_state(clip.path)}".encode(errors="replace"))
+            sha.update(f"{pages.videos.resolved(clip.path)} {_file_state(clip.path)}".encode(errors="replace"))
     return sha.hexdigest()
 
 
-def _state(path: Path) -> str:
+def _file_state(path: Path) -> str:
     """Of a video or a folder of frames: whether it is there, and its size and time, as a header is read from it."""
     try:
         status = path.stat()
@@ -136,7 +136,7 @@ def _files(folder: Path, name: str) -> Iterable[str]:
 
 
 @lru_cache(maxsize=1)
-def _code() -> str:
+def _code_digest() -> str:
     """A digest of the code that describes clips: a page of other code is made anew."""
     sha = hashlib.sha256()
     for room in ROOMS:

@@ -75,7 +75,7 @@ def _board(board: Board, by: str, pages: Mapping[str, str]) -> Context:
         ],
         "rows": [
             {
-                "model": printable_text(row.shown),
+                "model": printable_text(row.label),
                 "source": printable_text(row.source),
                 "page": _clips(row, pages),
                 "apart": bool(row.role),
@@ -97,7 +97,7 @@ def _empty(column: BoardColumn, rows: Sequence[BoardRow]) -> str:
 
 def _cell(row: BoardRow, column: BoardColumn, mark: str, page: str) -> Context:
     cell = row.cell(column)
-    number, _, count = cell.shown(column.decimals).partition(" ")
+    number, _, count = cell.to_text(column.decimals).partition(" ")
     interval = f"95 % interval {cell.interval[0]:.4g} to {cell.interval[1]:.4g}" if cell.interval else ""
     return {
         "value": "" if cell.mean is None else repr(cell.mean),

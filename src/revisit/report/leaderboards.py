@@ -33,7 +33,7 @@ def as_markdown(boards: Sequence[Board], by: str = "", interval: bool = False) -
         lines.append("|:---|:---|" + "---:|" * len(board.columns))
         marks = {"best": "**{}**", "second": "<u>{}</u>"}
         for row, cells in zip(rows, _marked_texts(board, rows, marks, _md, interval), strict=True):
-            lines.append(f"| {_md(row.shown)} | {_md(row.source)} | {' | '.join(cells)} |")
+            lines.append(f"| {_md(row.label)} | {_md(row.source)} | {' | '.join(cells)} |")
         parts.append("\n".join([*lines, *(["", _md(board.note)] if board.note else [])]))
     return "\n\n".join(parts) + "\n"
 
@@ -50,7 +50,7 @@ def as_latex(boards: Sequence[Board], by: str = "", interval: bool = False) -> s
         lines.append(r"\midrule")
         marks = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}
         for row, cells in zip(rows, _marked_texts(board, rows, marks, _tex, interval), strict=True):
-            lines.append(" & ".join([_tex(row.shown), _tex(row.source), *cells]) + r" \\")
+            lines.append(" & ".join([_tex(row.label), _tex(row.source), *cells]) + r" \\")
         parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]))
     return "\n\n".join(parts) + "\n"
 
@@ -65,7 +65,7 @@ def as_csv(boards: Sequence[Board], by: str = "", interval: bool = False) -> str
                 low, high = cell.interval or (None, None)
                 counts = (cell.n, cell.of) if cell.of else (None, None)
                 numbers = ["" if value is None else repr(value) for value in (cell.mean, *counts, low, high)]
-                labels = [board.title, board.protocol, row.source, row.shown, column.title, column.key, column.protocol]
+                labels = [board.title, board.protocol, row.source, row.label, column.title, column.key, column.protocol]
                 lines.append([*labels, *numbers, cell.reason])
     return csv_text(CSV_COLUMNS, lines, "\n")
 
@@ -81,7 +81,7 @@ def _marked_texts(
     marks_of = {column.key: marked_rows(board, rows, column) for column in board.columns}
     rows_of_text = []
     for place, row in enumerate(rows):
-        texts = [(column, clean(row.cell(column).shown(column.decimals, interval))) for column in board.columns]
+        texts = [(column, clean(row.cell(column).to_text(column.decimals, interval))) for column in board.columns]
         rows_of_text.append(
             [marks.get(marks_of[column.key].get(place, ""), "{}").format(text) for column, text in texts]
         )

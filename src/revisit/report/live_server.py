@@ -15,11 +15,11 @@ from typing import Any
 
 from revisit.core import EVIDENCE, Clip, MediaError, RevisitError, UsageError, digest, load_all
 from revisit.engine.run_summary import current_results
-from revisit.report.film import plain_key
+from revisit.report.film_strips import evidence_key
 from revisit.report.pages import Rows, RunPages
 from revisit.report.run_list import diff_page, list_page
 from revisit.report.videos import Placed, Videos
-from revisit.report.write_html import chunk, render_page
+from revisit.report.write_html import render_page, scene_script
 from revisit.results.run import Run
 from revisit.web.media import media_response, playable_file
 from revisit.web.server import Application, needs
@@ -79,7 +79,7 @@ class LiveRun:
     def scene(self, key: str) -> str | None:
         _, pages, _ = self.pages()
         with self.lock:
-            return chunk(pages.scene(key)) if key in pages.scenes else None
+            return scene_script(pages.scene(key)) if key in pages.scenes else None
 
     def state(self) -> Context:
         """How far the run is. No pages are made for it: this is asked every few seconds."""
@@ -111,7 +111,7 @@ def _pictures_of(pages: RunPages) -> dict[str, list[tuple[str, str]]]:
     for entry in pages.plan["cases"]:
         for evidence in (entry.get("evidence", {}), entry.get("reference_evidence", {})):
             for kind in PICTURES:
-                if key := plain_key(evidence, kind):
+                if key := evidence_key(evidence, kind):
                     evidence_by_name.setdefault(key[:16], []).append((kind, key))
     return evidence_by_name
 

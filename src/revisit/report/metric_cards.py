@@ -69,7 +69,7 @@ def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[s
             "paper": metric.paper if metric else "",
             "responds_to": list(metric.responds_to) if metric else [],
             "blind_to": list(metric.blind_to) if metric else [],
-            "against_reference": any(_pairs(observers.get(need)) for need in needs),
+            "against_reference": any(_compares_with_reference(observers.get(need)) for need in needs),
             "sampling": [f"{need}: {observers[need]['frames']}" for need in needs if need in observers],
         }
     return dict(sorted(cards.items(), key=lambda item: HEADINGS.index(item[1]["group"])))
@@ -85,7 +85,7 @@ def range_text(limits: Sequence[float | None]) -> str:
     return f"up to {high:g}" if low is None else f"{low:g} to {high:g}"
 
 
-def _pairs(observer: Mapping[str, Any] | None) -> bool:
+def _compares_with_reference(observer: Mapping[str, Any] | None) -> bool:
     """Whether this observer compares a clip with its reference, so that `other` is a frame of the reference."""
     return observer is not None and observer["observer"] in OBSERVERS and OBSERVERS[observer["observer"]].pairs
 

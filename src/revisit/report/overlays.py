@@ -17,7 +17,7 @@ import numpy as np
 from revisit.core import EVIDENCE
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.answers import NO, YES, JudgeAnswers
-from revisit.report.film import plain_key
+from revisit.report.film_strips import evidence_key
 from revisit.report.videos import Videos
 from revisit.web.templates import Context
 
@@ -70,7 +70,7 @@ def judge_overlays(evidence: Mapping[str, str], cache: EvidenceCache, places: Vi
 def _load(kind: str, evidence: Mapping[str, str], cache: EvidenceCache) -> Any:
     """The evidence of a kind, which a benchmark may have brought; None where there is none."""
     assert kind in SHOWN
-    key = plain_key(evidence, kind)
+    key = evidence_key(evidence, kind)
     return cache.load(EVIDENCE[kind], key) if key and kind in EVIDENCE else None
 
 

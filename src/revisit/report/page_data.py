@@ -13,8 +13,15 @@ from revisit.core.text import parse_json, pluralize
 from revisit.media import file_digest
 from revisit.report.metric_cards import MetricCard
 from revisit.report.pages import RunPages
-from revisit.report.plots import curves, heat_map, scatter
-from revisit.report.tables import diagnosis_table, findings, funnel, funnel_sentences, plain_table, table
+from revisit.report.plots import heat_map, line_plot, scatter_plot
+from revisit.report.tables import (
+    diagnosis_table,
+    funnel_sentences,
+    funnel_stages,
+    gate_findings,
+    model_table,
+    suite_table,
+)
 from revisit.report.verdict import verdict_view
 from revisit.results.display import metric_title, observed_by
 from revisit.results.model_facts import cost_table, facts_for
@@ -22,7 +29,7 @@ from revisit.results.tables import Table
 from revisit.web.templates import Context
 
 
-def page(pages: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Context:
+def page_content(pages: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Context:
     """Everything the template shows."""
     facts, summary, results, cards, gates = pages.facts, pages.summary, pages.results, pages.cards, pages.gates
     models = summary.get("models", {})
@@ -30,41 +37,42 @@ def page(pages: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Context:
         "header": _header(facts, summary, len(results.cases), len(pages.scenes)),
         "verdict": verdict_view(pages.verdict, summary, pages.floors),
         "moments": pages.moments(),
-        "stages": funnel(summary.get("funnel", [])),
+        "stages": funnel_stages(summary.get("funnel", [])),
         "sentences": funnel_sentences(summary.get("funnel", [])),
         "by_model": [
-            {"model": model, "cases": entry["cases"], "stages": funnel(entry["funnel"])}
+            {"model": model, "cases": entry["cases"], "stages": funnel_stages(entry["funnel"])}
             for model, entry in models.items()
             if entry.get("funnel")
         ],
-        "findings": findings(results, gates),
-        "headline": [plain_table(extra) for extra in summary.get("headline", [])],
-        "table": table(summary, cards),
+        "findings": gate_findings(results, gates),
+        "headline": [suite_table(extra) for extra in summary.get("headline", [])],
+        "table": model_table(summary, cards),
         "parts_of_table": [
-            {"name": name, "table": table(_part(summary, part), cards)}
+            {"name": name, "table": model_table(_part_as_summary(summary, part), cards)}
             for name, part in summary.get("parts", {}).items()
         ],
         "said": summary.get("sentences", []),
-        "tables": [plain_table(extra) for extra in [*summary.get("tables", []), *_costs(pages)]],
+        "tables": [suite_table(extra) for extra in [*summary.get("tables", []), *_cost_tables(pages)]],
         "drift": [_drift_figure(entry) for entry in summary.get("drift", [])],
         "by": [
             {
                 "expression": expression,
                 "tables": [
-                    {"name": name, "table": table(_part(summary, part), cards)} for name, part in groups.items()
+                    {"name": name, "table": model_table(_part_as_summary(summary, part), cards)}
+                    for name, part in groups.items()
                 ],
             }
             for expression, groups in by.items()
         ],
-        "people": _people(pages.run.path),
+        "people": _people_section(pages.run.path),
         "diagnosis": diagnosis_table(summary.get("diagnosis") or {}),
         "cards": list(cards.values()),
-        "trouble": _trouble(summary),
-        "protocol": _protocol(facts, cards, gates, summary),
+        "trouble": _problems_section(summary),
+        "protocol": _protocol_section(facts, cards, gates, summary),
     }
 
 
-def _costs(pages: RunPages) -> list[Table]:
+def _cost_tables(pages: RunPages) -> list[Table]:
     """What generating costs, where models.yaml beside the clips or the run says it."""
     costs = cost_table(facts_for([pages.run.path]), list(pages.summary.get("models", {})))
     return [costs] if costs else []
@@ -86,7 +94,7 @@ def _drift_figure(entry: Mapping[str, Any]) -> Context:
             lines.append((name, kind, line))
     return {
         "title": metric_title(entry["metric"]),
-        "picture": curves(lines, "seconds between two frames"),
+        "picture": line_plot(lines, "seconds between two frames"),
         "key": [{"name": name, "kind": kind} for name, kind, _ in lines],
     }
 
@@ -94,7 +102,7 @@ def _drift_figure(entry: Mapping[str, Any]) -> Context:
 STALE = "The run has been scored again since; `revisit align` brings this up to date."
 
 
-def _people(run: Path) -> Context | None:
+def _people_section(run: Path) -> Context | None:
     """What people say of the run (`revisit align`): tables of texts, and figures from numbers."""
     path = run / "people.json"
     if not path.is_file():
@@ -102,14 +110,14 @@ def _people(run: Path) -> Context | None:
     content = parse_json(path.read_text(encoding="utf-8"))
     figures = content["figures"]
     return {
-        "tables": [{**plain_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],
+        "tables": [{**suite_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],
         "notes": content["notes"] + ([STALE] if content["records"] != file_digest(run / "records.jsonl") else []),
         "heat": [{"title": one["title"], "picture": heat_map(one["columns"], one["rows"])} for one in figures["heat"]],
-        "ratios": [{"title": one["title"], "picture": scatter(one["points"])} for one in figures["ratios"]],
+        "ratios": [{"title": one["title"], "picture": scatter_plot(one["points"])} for one in figures["ratios"]],
     }
 
 
-def _part(summary: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+def _part_as_summary(summary: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
     """A part of the clips as a summary of its own: its models, and the metrics that are asked of it."""
     return {"models": part["models"], "metrics": {metric: summary["metrics"][metric] for metric in part["metrics"]}}
 
@@ -150,7 +158,7 @@ def _date(facts: Mapping[str, Any]) -> str:
     return f"{datetime.fromisoformat(stamps[-1]):%Y-%m-%d %H:%M} UTC" if stamps else "not recorded"
 
 
-def _trouble(summary: Mapping[str, Any]) -> Context:
+def _problems_section(summary: Mapping[str, Any]) -> Context:
     not_asked: dict[str, list[str]] = defaultdict(list)
     for metric, reason in summary.get("not_asked", {}).items():
         not_asked[reason].append(metric_title(metric))
@@ -162,7 +170,7 @@ def _trouble(summary: Mapping[str, Any]) -> Context:
     }
 
 
-def _protocol(
+def _protocol_section(
     facts: Mapping[str, Any],
     cards: Mapping[str, MetricCard],
     gates: Mapping[str, str],
@@ -172,7 +180,7 @@ def _protocol(
     return {
         "commands": list(dict.fromkeys(entry["command"] for entry in facts["invocations"] if entry["command"])),
         "tag": summary["protocol"],
-        "parameters": {check_id: _in_line(values) for check_id, values in protocol["parameters"].items()},
+        "parameters": {check_id: _one_line(values) for check_id, values in protocol["parameters"].items()},
         "align": protocol["align"],
         "askers": [
             {"kind": "gate", "id": check_id, "title": gates.get(check_id, check_id), "tag": tag}
@@ -188,7 +196,7 @@ def _protocol(
             for check_id, tag in protocol["metrics"].items()
         ],
         "observers": [
-            {"role": role, **observer, "params": _in_line(observer["params"])}
+            {"role": role, **observer, "params": _one_line(observer["params"])}
             for role, observer in protocol["observers"].items()
         ],
         "environment": [
@@ -198,13 +206,13 @@ def _protocol(
             ("Platform", environment["platform"]),
             ("Cores", str(environment["cores"])),
         ],
-        "counters": [(name.replace("_", " "), _in_line(value)) for name, value in facts["counters"].items()],
+        "counters": [(name.replace("_", " "), _one_line(value)) for name, value in facts["counters"].items()],
         "notes": [f"{clip[:12]}: {note}" for clip, notes in facts["notes"].items() for note in notes],
         "work": pluralize(len(facts["invocations"]), "invocation"),
     }
 
 
-def _in_line(value: Any) -> str:
+def _one_line(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {item}" for name, item in value.items()) or "none"
     return str(value)

@@ -15,7 +15,7 @@ from revisit.core.cases import FLOOR
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.run_summary import CurrentResults
 from revisit.report.clips import ClipEntry, Truth
-from revisit.report.film import FilmStrips
+from revisit.report.film_strips import FilmStrips
 from revisit.report.metric_cards import gate_name, gate_titles, metric_cards
 from revisit.report.videos import Videos
 from revisit.results.ceilings import held_metrics, held_to_truth
@@ -114,14 +114,14 @@ class RunPages:
             del self._entries[next(iter(self._entries))]
         return entry
 
-    def answers(self, case: Case) -> int:
+    def count_answers(self, case: Case) -> int:
         """How many there are of a clip and of its truth, on which it depends what scores count for."""
         truth = self.results.truth_of(case)
         return len(self.results.of(case)) + (len(self.results.of(truth)) if truth is not None else 0)
 
     def row(self, case: Case) -> Context:
         """What the list shows of a clip, made once for as many answers as there are of it."""
-        answers = self.answers(case)
+        answers = self.count_answers(case)
         if self.rows.get(case.id, (-1, {}))[0] != answers:
             self.rows[case.id] = answers, {**self.entry(case).row(), "scene": self.scene_of[case.id]}
         return self.rows[case.id][1]

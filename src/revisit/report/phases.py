@@ -32,9 +32,9 @@ def phases_of(facts: Mapping[str, object], series: Series | None, last: int) -> 
     if isinstance(listed, Sequence) and not isinstance(listed, str):
         return [phase for entry in listed if (phase := _phase(entry, last))]
     if series is not None and {"phase", "hidden"} & series.columns.keys():
-        return from_series(series, last)
+        return phases_of_series(series, last)
     starts = first_frames(facts)
-    return from_starts(starts.get("hidden"), starts.get("returned"), last)
+    return phases_from_starts(starts.get("hidden"), starts.get("returned"), last)
 
 
 def first_frames(facts: Mapping[str, object]) -> dict[str, int]:
@@ -46,7 +46,7 @@ def first_frames(facts: Mapping[str, object]) -> dict[str, int]:
     return starts
 
 
-def from_series(series: Series, last: int) -> list[Phase]:
+def phases_of_series(series: Series, last: int) -> list[Phase]:
     """Stretches of equal phase; a sampled frame stands for those up to the next one."""
     frame = series["frame"].astype(int)
     if "phase" in series.columns:
@@ -61,7 +61,7 @@ def from_series(series: Series, last: int) -> list[Phase]:
     return [phase for entry in stretches if (phase := _phase(entry, last))]
 
 
-def from_starts(hidden: int | None, returned: int | None, last: int) -> list[Phase]:
+def phases_from_starts(hidden: int | None, returned: int | None, last: int) -> list[Phase]:
     """Three phases from the first hidden and the first returned frame."""
     if hidden is None:
         return []

@@ -9,20 +9,20 @@ from typing import Any
 from markupsafe import Markup
 
 
-def bar(share: float, kind: str) -> Markup:
+def share_bar(share: float, kind: str) -> Markup:
     """A horizontal bar that fills `share` of its track."""
     return Markup(
         '<svg class="bar {}" width="100%" height="12" aria-hidden="true"><rect class="track" width="100%" height="12"'
         ' rx="2"/><rect class="fill" width="{:.2f}%" height="12" rx="2"/></svg>'
-    ).format(kind, 100 * _unit(share))
+    ).format(kind, 100 * _clamp(share))
 
 
-def whisker(mean: float, interval: Sequence[float] | None, low: float, high: float) -> Markup:
+def whisker_plot(mean: float, interval: Sequence[float] | None, low: float, high: float) -> Markup:
     """A dot for the mean and a line for its interval, on the scale from `low` to `high`."""
     extent = (high - low) or 1.0
 
     def x(value: float) -> float:
-        return 4 + 92 * _unit((value - low) / extent)
+        return 4 + 92 * _clamp((value - low) / extent)
 
     line = Markup("")
     if interval:
@@ -38,19 +38,19 @@ def heat_map(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup:
     left, top, wide, high = 190, 26, 104, 26
     parts = [
         Markup('<text x="{}" y="18" text-anchor="middle">{}</text>').format(
-            left + k * wide + wide // 2, _short(name, 16)
+            left + k * wide + wide // 2, _shorten(name, 16)
         )
         for k, name in enumerate(columns)
     ]
     for j, (name, cells) in enumerate(rows):
         y = top + j * high
         parts.append(
-            Markup('<text x="{}" y="{}" text-anchor="end">{}</text>').format(left - 8, y + 17, _short(name, 28))
+            Markup('<text x="{}" y="{}" text-anchor="end">{}</text>').format(left - 8, y + 17, _shorten(name, 28))
         )
         for k, cell in enumerate(cells):
             if cell is None:
                 continue
-            share, n = _unit(float(cell[0])), int(cell[1])
+            share, n = _clamp(float(cell[0])), int(cell[1])
             parts.append(
                 Markup(
                     '<rect class="heat" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.2f}"/><text x="{}" '
@@ -66,12 +66,12 @@ def heat_map(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup:
     )
 
 
-def scatter(points: Sequence[Sequence[Any]]) -> Markup:
+def scatter_plot(points: Sequence[Sequence[Any]]) -> Markup:
     """(name, share by people, share by the metric) on a square from 0 to 1, with the diagonal."""
     side, edge = 260, 44
 
     def at(value: float) -> float:
-        return edge + (side - edge - 12) * _unit(value)
+        return edge + (side - edge - 12) * _clamp(value)
 
     parts = [
         Markup('<line class="axis" x1="{0:.0f}" y1="{2:.0f}" x2="{1:.0f}" y2="{3:.0f}"/>').format(
@@ -97,7 +97,7 @@ def scatter(points: Sequence[Sequence[Any]]) -> Markup:
                 x - 7 if people > 0.6 else x + 7,
                 y + 4,
                 "end" if people > 0.6 else "start",
-                _short(", ".join(names), 30),
+                _shorten(", ".join(names), 30),
             )
         )
     return Markup('<svg class="figure" viewBox="0 0 {0} {0}" width="{0}" role="img">{1}</svg>').format(
@@ -108,7 +108,7 @@ def scatter(points: Sequence[Sequence[Any]]) -> Markup:
 Curve = Sequence[tuple[float, float, Sequence[float] | None]]  # x, mean, and its interval
 
 
-def curves(lines: Sequence[tuple[str, str, Curve]], unit: str) -> Markup:
+def line_plot(lines: Sequence[tuple[str, str, Curve]], unit: str) -> Markup:
     """Means with their intervals as bands over a logarithmic axis: name, class of its colour, and points of each."""
     width, height, left, right, top, bottom = 430, 230, 46, 12, 10, 40
     points = [point for _, _, line in lines for point in line]
@@ -119,7 +119,7 @@ def curves(lines: Sequence[tuple[str, str, Curve]], unit: str) -> Markup:
 
     def at(x: float, y: float) -> tuple[float, float]:
         share = math.log(x / start) / (math.log(stop / start) or 1.0)
-        return left + (width - left - right) * share, height - bottom - (height - top - bottom) * _unit(y / highest)
+        return left + (width - left - right) * share, height - bottom - (height - top - bottom) * _clamp(y / highest)
 
     def path(ends: Sequence[tuple[float, float]]) -> str:
         return " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*end) for end in ends))
@@ -148,11 +148,11 @@ def curves(lines: Sequence[tuple[str, str, Curve]], unit: str) -> Markup:
     )
 
 
-def _short(text: str, longest: int) -> str:
+def _shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def dot(
+def dot_plot(
     mean: float | None,
     interval: Sequence[float] | None,
     scale: tuple[float, float],
@@ -164,7 +164,7 @@ def dot(
     extent = (best - worst) or 1.0
 
     def x(value: float) -> float:
-        return 5 + 90 * _unit((value - worst) / extent)
+        return 5 + 90 * _clamp((value - worst) / extent)
 
     parts = [Markup('<line class="axis" x1="5%" x2="95%" y1="7" y2="7"/>')]
     if ceiling is not None:
@@ -196,5 +196,5 @@ def stacked_bar(parts: Sequence[tuple[str, int]], height: int = 14) -> Markup:
     )
 
 
-def _unit(value: float) -> float:
+def _clamp(value: float) -> float:
     return min(max(value, 0.0), 1.0)

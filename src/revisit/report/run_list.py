@@ -30,10 +30,10 @@ def list_page(runs: Mapping[str, Run]) -> tuple[str, str]:
 
 def run_lines(runs: Sequence[tuple[str, Run]]) -> list[Context]:
     """What the list says of each run, the newest first."""
-    return sorted((_line(key, run) for key, run in runs), key=lambda line: str(line["started"]), reverse=True)
+    return sorted((_run_entry(key, run) for key, run in runs), key=lambda line: str(line["started"]), reverse=True)
 
 
-def _line(key: str, run: Run) -> Context:
+def _run_entry(key: str, run: Run) -> Context:
     """What the list says of a run; of one that cannot be read, why."""
     name = run.path.resolve().name
     if name == "run":  # as `eval` calls it beside the videos
@@ -72,18 +72,18 @@ def diff_page(runs: Mapping[str, Run]) -> tuple[str, str]:
     for one in comparisons:
         for metric, why in one.refusals.items():
             refused.setdefault(why, []).append(column_head(metric))
-    names = [_line(key, run)["name"] for key, run in runs.items()]
+    names = [_run_entry(key, run)["name"] for key, run in runs.items()]
     content: Context = {
         "keys": keys,
         "names": names,
         "heads": HEADS,
-        "settings": _settings(*both),
+        "settings": _differing_settings(*both),
         "pairs": [
             {
                 "first": printable_text(one.first.entry.name),
                 "second": printable_text(one.second.entry.name),
                 "coverage": one.coverage.problems,
-                "rows": [_row(delta) for delta in one.deltas],
+                "rows": [_delta_row(delta) for delta in one.deltas],
             }
             for one in comparisons
         ],
@@ -100,10 +100,10 @@ def _pairs(sides: Sequence[Side], first: Run) -> list[tuple[Side, Side]]:
     return same or [(mine[0], other) for other in yours]
 
 
-def _settings(first: Run, second: Run) -> list[tuple[str, str, str]]:
+def _differing_settings(first: Run, second: Run) -> list[tuple[str, str, str]]:
     """What two runs say differently of how they were made."""
 
-    def said(run: Run) -> dict[str, str]:
+    def settings_of(run: Run) -> dict[str, str]:
         facts, request = run.facts, run.facts.get("request") or {}
         judge = facts["protocol"].get("judge") or {}
         return {
@@ -118,11 +118,11 @@ def _settings(first: Run, second: Run) -> list[tuple[str, str, str]]:
             "Started": str(facts["invocations"][0]["started"])[:16].replace("T", " ") if facts["invocations"] else "",
         }
 
-    one, other = said(first), said(second)
+    one, other = settings_of(first), settings_of(second)
     return [(name, printable_text(one[name]), printable_text(other[name])) for name in one if one[name] != other[name]]
 
 
-def _row(delta: Delta) -> Context:
+def _delta_row(delta: Delta) -> Context:
     p = "" if delta.corrected is None else f"{delta.corrected:.2g}"
     cells = [
         (delta.means[0], number(delta.means[0])),

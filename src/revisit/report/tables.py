@@ -13,7 +13,7 @@ from revisit.core.text import pluralize
 from revisit.report import plots
 from revisit.report.metric_cards import MetricCard
 from revisit.results import Cell, Results
-from revisit.results.display import BEST_RULE, HEADINGS, coverage, number, reason_title, unscored_lines
+from revisit.results.display import BEST_RULE, HEADINGS, coverage_text, number, reason_title, unscored_lines
 from revisit.results.funnel import LOOKED_AWAY
 from revisit.web.templates import Context
 
@@ -23,7 +23,7 @@ INTERVALS = (
 STATES = (*GATE_STATES, "unscored", "failed")
 
 
-def table(summary: Mapping[str, Any], cards: Mapping[str, MetricCard]) -> Context:
+def model_table(summary: Mapping[str, Any], cards: Mapping[str, MetricCard]) -> Context:
     """Column groups, columns and rows; every cell with its text, its plot and the reasons for what is missing."""
     models = {model: facts for model, facts in summary.get("models", {}).items() if "scores" in facts}
     ids = sorted(summary.get("metrics", {}), key=lambda metric: HEADINGS.index(cards[metric]["group"]))
@@ -57,7 +57,7 @@ def table(summary: Mapping[str, Any], cards: Mapping[str, MetricCard]) -> Contex
     }
 
 
-def plain_table(extra: Mapping[str, Any]) -> Context:
+def suite_table(extra: Mapping[str, Any]) -> Context:
     """A table that a suite made of other numbers than its metrics' scores, with a plot per column; or one of texts."""
     if any(isinstance(cell, str) for row in extra["rows"] for cell in row["cells"]):
         return {**extra, "texts": True, "rows": [{"detail": False, **row} for row in extra["rows"]]}
@@ -88,7 +88,7 @@ def diagnosis_table(diagnosis: Mapping[str, Any]) -> Context:
     return {"kinds": kinds, "rows": rows, "fitted": diagnosis.get("fitted", "")}
 
 
-def funnel(stages: Sequence[Mapping[str, Any]]) -> list[Context]:
+def funnel_stages(stages: Sequence[Mapping[str, Any]]) -> list[Context]:
     """Stages with a bar each, as shares of the first stage."""
     total = stages[0]["n"] if stages else 0
     return [
@@ -96,8 +96,8 @@ def funnel(stages: Sequence[Mapping[str, Any]]) -> list[Context]:
             "stage": stage["stage"],
             "n": stage["n"],
             "share": f"{100 * stage['n'] / total:.0f} %" if total else "–",
-            "kind": _branch(stage["stage"]),
-            "bar": plots.bar(stage["n"] / total if total else 0, _branch(stage["stage"])),
+            "kind": _stage_colour(stage["stage"]),
+            "bar": plots.share_bar(stage["n"] / total if total else 0, _stage_colour(stage["stage"])),
         }
         for stage in stages
     ]
@@ -128,11 +128,11 @@ def funnel_sentences(stages: Sequence[Mapping[str, Any]]) -> list[str]:
     return sentences
 
 
-def findings(results: Results, gates: Mapping[str, str]) -> list[Context]:
+def gate_findings(results: Results, gates: Mapping[str, str]) -> list[Context]:
     """How often each gate came to each finding, over all clips; a gate that was never asked is left out."""
     rows: list[Context] = []
     for gate, name in gates.items():
-        labels = Counter((record.status, finding(record)) for record in results.records_for(gate))
+        labels = Counter((record.status, finding_text(record)) for record in results.records_for(gate))
         if not {state for state, _ in labels} & set(GATE_STATES):
             continue
         ranked = sorted(labels.items(), key=lambda item: (STATES.index(item[0][0]), -item[1], item[0][1]))
@@ -146,19 +146,24 @@ def findings(results: Results, gates: Mapping[str, str]) -> list[Context]:
     return rows
 
 
-def finding(record: Record) -> str:
+def finding_text(record: Record) -> str:
     """What a gate found, or the kind of reason why it found nothing."""
     return record.label or (reason_title(record.reason.kind) if record.reason else "")
 
 
 def _cell(cell: Cell, scale: tuple[float, float], text: str = "", is_best: bool = False) -> Context:
-    content: Context = {"coverage": coverage(cell), "missing": unscored_lines(cell), "best": is_best, "mean": cell.mean}
+    content: Context = {
+        "coverage": coverage_text(cell),
+        "missing": unscored_lines(cell),
+        "best": is_best,
+        "mean": cell.mean,
+    }
     if cell.mean is None:
         return content
     return content | {
         "text": text or number(cell.mean),
         "interval": " to ".join(map(number, cell.interval or ())),
-        "plot": plots.whisker(cell.mean, cell.interval, *scale),
+        "plot": plots.whisker_plot(cell.mean, cell.interval, *scale),
     }
 
 
@@ -169,7 +174,7 @@ def _scale(cells: Iterable[Cell], limits: Sequence[float | None] = (None, None))
     return min(values) if low is None else low, max(values) if high is None else high
 
 
-def _branch(stage: str) -> str:
+def _stage_colour(stage: str) -> str:
     """Which colour a stage has: the clip itself, its view, its target, or the result."""
     for start, kind in (("view", "view"), ("target", "target"), (LOOKED_AWAY, "target"), ("memory", "scored")):
         if stage.startswith(start):

@@ -21,7 +21,7 @@ STYLE = (
 Mark = tuple[float, Interval | None]  # a mean, and how far it may be off
 
 
-def as_svg(trends: Sequence[Trend], labels: Sequence[str], coverage: Sequence[PointCoverage] = ()) -> str:
+def trend_svg(trends: Sequence[Trend], labels: Sequence[str], coverage: Sequence[PointCoverage] = ()) -> str:
     """The charts below each other: how many clips came back, where that changes, then each metric with scores."""
     charts: list[tuple[str, Sequence[Mark | None]]] = []
     returned = [(float(one.returned), None) for one in coverage if one.returned is not None]

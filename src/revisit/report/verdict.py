@@ -12,7 +12,7 @@ from revisit.core import METRICS
 from revisit.core.text import pluralize
 from revisit.report import plots
 from revisit.results import Cell
-from revisit.results.display import coverage, ends, metric_title, number, unscored_lines
+from revisit.results.display import coverage_text, interval_ends_text, metric_title, number, unscored_lines
 from revisit.results.look_away_counts import ASK, WHERE, LookAwayCount, LookAwayCounts
 from revisit.results.question_ranking import Place, QuestionRanking
 from revisit.results.verdict import Verdict
@@ -27,28 +27,30 @@ LOOKS_AWAY = (
 
 def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collection[str] = ()) -> Context:
     """The first screen and the table below it; `floors` are baselines without memory."""
-    verdict = replace(verdict, answers=tuple(_ties_broken(answer, verdict.answers) for answer in verdict.answers))
+    verdict = replace(verdict, answers=tuple(_break_ties(answer, verdict.answers) for answer in verdict.answers))
     answered = [answer for answer in verdict.answers if answer.metric]
     low = [
         f"{metric_title(metric)} ({n} {'clip' if n == 1 else 'clips'})" for metric, n in verdict.low_ceilings.items()
     ]
-    repeats = [f"{answer.question.ask} {_capital(answer.reason)}" for answer in verdict.answers if answer.same_as]
+    repeats = [f"{answer.question.ask} {_capitalized(answer.reason)}" for answer in verdict.answers if answer.same_as]
     return {
         "question": QUESTION,
         "headline": _headline(verdict),
-        "details": [_capital(text) for text in verdict.details],
+        "details": [_capitalized(text) for text in verdict.details],
         "look_away": None if verdict.look_away is None else _look_away_card(verdict.look_away),
         "notes": [
             *repeats,
             *verdict.trade_offs,
             *([f"the truth itself scores low in {', '.join(low)}"] if low else []),
         ],
-        "answers": [_card(answer, floors, _ceiling(summary)) for answer in verdict.answers if not answer.same_as],
+        "answers": [
+            _question_card(answer, floors, _ceiling(summary)) for answer in verdict.answers if not answer.same_as
+        ],
         "table": _table(answered, summary, floors, verdict.look_away),
     }
 
 
-def _ties_broken(answer: QuestionRanking, answers: Sequence[QuestionRanking]) -> QuestionRanking:
+def _break_ties(answer: QuestionRanking, answers: Sequence[QuestionRanking]) -> QuestionRanking:
     """The same answer; models that share a rank stand as the other questions of memory rank them."""
     memory_answers = [other for other in answers if other is not answer and other.question.memory]
 
@@ -61,10 +63,10 @@ def _ties_broken(answer: QuestionRanking, answers: Sequence[QuestionRanking]) ->
 
 
 def _headline(verdict: Verdict) -> str:
-    return _capital(verdict.headline or "Nothing could be compared")
+    return _capitalized(verdict.headline or "Nothing could be compared")
 
 
-def _capital(text: str) -> str:
+def _capitalized(text: str) -> str:
     """A sentence with a capital, unless it begins with the name of a model."""
     first = text.split(" ", 1)[0]
     return f"{text[:1].upper()}{text[1:]}" if first in ("no", "none", "all", "see") else text
@@ -122,9 +124,9 @@ def _ceiling(summary: Mapping[str, Any]) -> str:
     return str((summary.get("truth") or {}).get("name", "truth"))
 
 
-def _card(answer: QuestionRanking, floors: Collection[str], truth: str) -> Context:
+def _question_card(answer: QuestionRanking, floors: Collection[str], truth: str) -> Context:
     """One question: who leads and how sure that is, and every model as a dot with its interval."""
-    state, lead = _lead(answer)
+    state, lead = _leaders(answer)
     card: Context = {
         "ask": answer.question.ask,
         "memory": answer.question.memory,
@@ -151,20 +153,20 @@ def _card(answer: QuestionRanking, floors: Collection[str], truth: str) -> Conte
             "best": model in answer.best,
             "floor": model in floors,
             "text": number(cell.mean),
-            "interval": ends(cell.interval) if cell.interval else "no interval",
-            "plot": plots.dot(cell.mean, cell.interval, scale, ceiling),
+            "interval": interval_ends_text(cell.interval) if cell.interval else "no interval",
+            "plot": plots.dot_plot(cell.mean, cell.interval, scale, ceiling),
         }
         for model, cell in [*cells_by_model.items(), *answer.floors.items()]
     ]
     if answer.truth is not None and ceiling is not None:
-        dot = plots.dot(ceiling, None, scale, ceiling, "truth")
+        dot = plots.dot_plot(ceiling, None, scale, ceiling, "truth")
         card["truth"] = {"name": truth, "text": number(ceiling), "plot": dot}
     card |= {"metric": _score_title(answer), "id": answer.metric}
     card |= {"worst": number(scale[0]), "best_end": number(scale[1])}
     return card
 
 
-def _lead(answer: QuestionRanking) -> tuple[str, list[str]]:
+def _leaders(answer: QuestionRanking) -> tuple[str, list[str]]:
     """How sure the answer is, and the names in front: `sure`, `alike`, `few`, `ahead`, `open`, `alone` or `silent`."""
     if not answer.places:
         return "silent", []
@@ -210,7 +212,7 @@ def _table(
         away = {"text": count.text, "tip": _look_away_tip(count)} if count is not None and count.asked else None
         cells = [_cell(answer, name) for answer in answers]
         rows.append({"model": name, "floor": name in floors, "look_away": away, "cells": cells})
-    truths = [_numbers(answer.truth) if answer.truth else None for answer in answers]
+    truths = [_cell_texts(answer.truth) if answer.truth else None for answer in answers]
     return {
         "heads": [{"ask": a.question.ask, "title": _score_title(a), "id": a.metric, "clips": a.clips} for a in answers],
         "rows": rows,
@@ -229,16 +231,16 @@ def _cell(answer: QuestionRanking, model: str) -> Context:
         common = (
             f"{number(place.common.mean)} on {pluralize(answer.clips, 'clip')} of all" if fewer and place.common else ""
         )
-        return {**_numbers(place.cell), "place": span, "best": answer.best == (model,), "common": common}
+        return {**_cell_texts(place.cell), "place": span, "best": answer.best == (model,), "common": common}
     own = answer.unranked.get(model) or answer.floors.get(model) or Cell(0, 0)
-    return {**_numbers(own), "place": "", "best": False, "common": ""}
+    return {**_cell_texts(own), "place": "", "best": False, "common": ""}
 
 
-def _numbers(cell: Cell) -> Context:
+def _cell_texts(cell: Cell) -> Context:
     return {
         "text": number(cell.mean),
-        "interval": ends(cell.interval) if cell.interval else "",
-        "coverage": coverage(cell),
+        "interval": interval_ends_text(cell.interval) if cell.interval else "",
+        "coverage": coverage_text(cell),
         "missing": unscored_lines(cell),
     }
 

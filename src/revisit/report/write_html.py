@@ -25,8 +25,17 @@ from revisit.core import load_all
 from revisit.engine.leases import Claims
 from revisit.engine.run_summary import CurrentResults
 from revisit.media.files import replacing
-from revisit.report.incremental import ScenePart, basis_of, drop, files_of, lost_units, made_of, read_parts, write_parts
-from revisit.report.page_data import page
+from revisit.report.incremental import (
+    ScenePart,
+    files_of,
+    lost_units,
+    read_parts,
+    remove_files,
+    scene_digest,
+    shared_digest,
+    write_parts,
+)
+from revisit.report.page_data import page_content
 from revisit.report.pages import RunPages
 from revisit.report.standalone import asset, policy_hash
 from revisit.report.videos import Videos
@@ -44,35 +53,35 @@ def write_report(run: Run, *, copy_clips: bool = False, by: Mapping[str, Mapping
     claims = Claims(run.path)
     try:
         with claims.writing():  # several processes may have shared the run, and end at once
-            return _write(run, copy_clips, by or {})
+            return _write_files(run, copy_clips, by or {})
     finally:
         claims.close()
 
 
-def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> Path:
+def _write_files(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> Path:
     folder = run.path / "report"
     shutil.rmtree(folder / "clips", ignore_errors=True)
     (folder / "scenes").mkdir(parents=True, exist_ok=True)
     videos = Videos(folder, copy_clips)
     pages = RunPages(run, CurrentResults(run.results, run.summary, run.diagnosis, True), videos)
-    basis, lines, missing = basis_of(pages), run.lines, lost_units(pages)
+    basis, lines, missing = shared_digest(pages), run.lines, lost_units(pages)
     there = files_of(folder)
     earlier = read_parts(folder, basis, there)
     parts: dict[str, ScenePart] = {}
     for key, scene in pages.scenes.items():
-        made_from, part = made_of(pages, scene, lines, missing), earlier.get(key)
+        made_from, part = scene_digest(pages, scene, lines, missing), earlier.get(key)
         if part is None or part.made_of != made_from or copy_clips:  # a clip is copied anew
             videos.used.clear()
-            content = chunk(pages.scene(key)).encode(errors="replace")
+            content = scene_script(pages.scene(key)).encode(errors="replace")
             (folder / "scenes" / f"{key}.js").write_bytes(content)
             rows = {case.id: pages.row(case) for case in scene.cases}  # while its pictures are in memory
             part = ScenePart(made_from, len(content), rows, tuple(videos.used))
-        pages.rows.update({case.id: (pages.answers(case), part.rows[case.id]) for case in scene.cases})
+        pages.rows.update({case.id: (pages.count_answers(case), part.rows[case.id]) for case in scene.cases})
         parts[key] = part
     videos.used.clear()
     html, _ = render_page(pages, by)
     pictures = {*videos.used, *(picture for part in parts.values() for picture in part.pictures)}
-    drop(folder, there.difference(pictures, (f"scenes/{key}.js" for key in parts)))
+    remove_files(folder, there.difference(pictures, (f"scenes/{key}.js" for key in parts)))
     with replacing(folder / "index.html") as temporary:
         temporary.write_text(html, encoding="utf-8", errors="replace")
     if not copy_clips:
@@ -104,10 +113,10 @@ def render_page(
         )
     )
     content = {
-        **page(pages, by),
+        **page_content(pages, by),
         "live": live,
         "files": "files" if live is not None else "..",
-        "index": data_block({**pages.index(), "live": live}),
+        "index": json_for_script({**pages.index(), "live": live}),
     }
     html = (
         templates("revisit.report", _template_cache())
@@ -117,12 +126,12 @@ def render_page(
     return html, policy
 
 
-def chunk(content: Any) -> str:
+def scene_script(content: Any) -> str:
     """A script that hands one text of JSON to the page; a text, so that no name in it can mean anything to a script."""
-    return f"revisitScene({data_block(json.dumps(content, ensure_ascii=False, allow_nan=False))});\n"
+    return f"revisitScene({json_for_script(json.dumps(content, ensure_ascii=False, allow_nan=False))});\n"
 
 
-def data_block(content: Any) -> Markup:
+def json_for_script(content: Any) -> Markup:
     """JSON that cannot end the script element it stands in, nor be taken for markup or code."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":

@@ -139,10 +139,10 @@ def _held_answer(results: ClipAnswers, record: Record) -> Iterable[Record]:
 
 def _hold_ceiling(record: Record) -> Record:
     """What the truth scores beside itself: of a metric by nearness to it, the best there is."""
-    metric = _metric(record)
+    metric = _metric_of(record)
     if not record.scored or metric is None or not metric.rewards_unchanged:
         return record
-    return record.changed(value=_ends(metric)[1], facts={**record.facts, "own": record.value})
+    return record.changed(value=_range_ends(metric)[1], facts={**record.facts, "own": record.value})
 
 
 def ceiling(results: ClipAnswers, record: Record) -> float | None:
@@ -181,7 +181,7 @@ def low_ceilings(results: ClipAnswers) -> dict[str, int]:
 
 
 def _hold_to_truth(results: ClipAnswers, record: Record) -> Record:
-    metric = _metric(record)
+    metric = _metric_of(record)
     if not record.scored or record.value is None or metric is None:
         return record
     if reason := _untestable_reason(results, record, metric):
@@ -195,13 +195,13 @@ def _hold_to_truth(results: ClipAnswers, record: Record) -> Record:
                 f"{metric.title} scores an unchanged look best, but something should have changed here; it can only "
                 "be ranked with a reference",
             )
-        return _cap(record, metric, outcome)
+        return _cap_by_outcome(record, metric, outcome)
     record = record.changed(facts={**record.facts, "own": record.value, "truth": truth})
     if _is_low(metric.id, truth):
         return _without_score(record, "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}")
     if not metric.rewards_unchanged:
-        return _cap(record, metric, outcome)
-    low, high = _ends(metric)
+        return _cap_by_outcome(record, metric, outcome)
+    low, high = _range_ends(metric)
     own = float(record.value or 0)
     if own - truth > LESS_CHANGED * (high - low) and not _is_reset(outcome):
         return _without_score(
@@ -210,10 +210,10 @@ def _hold_to_truth(results: ClipAnswers, record: Record) -> Record:
             f"it looks less changed than the truth ({own:.2f} against {truth:.2f} in {metric.title}): "
             "that may be a reset, and is no merit",
         )
-    return _cap(record.changed(value=high - abs(own - truth)), metric, outcome)
+    return _cap_by_outcome(record.changed(value=high - abs(own - truth)), metric, outcome)
 
 
-def _metric(record: Record) -> Metric | None:
+def _metric_of(record: Record) -> Metric | None:
     """The metric of an answer, also of a stand-in that is set apart."""
     return metric_of(record.question.removesuffix(SUFFIX))
 
@@ -240,12 +240,12 @@ def _stays_away(results: ClipAnswers, truth: Case) -> bool:
     return not in_scene and looks_away_and_returns(results, truth) is False
 
 
-def _cap(record: Record, metric: Metric, outcome: float | None) -> Record:
+def _cap_by_outcome(record: Record, metric: Metric, outcome: float | None) -> Record:
     """The score, no better than what became of the event, where one is known and the metric does not see it."""
     blind = metric.rewards_unchanged or (metric.id in IS_BACK and _is_reset(outcome))
     if outcome is None or record.value is None or not blind:
         return record
-    low, high = _ends(metric)
+    low, high = _range_ends(metric)
     most = low + (high - low) * outcome
     if record.value <= most:
         return record
@@ -257,7 +257,7 @@ def _is_reset(outcome: float | None) -> bool:
     return outcome is not None and outcome < RESET
 
 
-def _ends(metric: Metric) -> tuple[float, float]:
+def _range_ends(metric: Metric) -> tuple[float, float]:
     low, high = metric.range
     assert low is not None and high is not None, f"{metric.id} is held to the truth and needs a range"
     return float(low), float(high)

@@ -88,7 +88,7 @@ def mean_of(
         interval = ends_interval(numbers, samples, (limits[0], limits[1]))
     else:
         interval = mean_interval(numbers, samples)
-    return sum(numbers) / len(numbers), None if interval is None else within(interval, limits)
+    return sum(numbers) / len(numbers), None if interval is None else clip_interval(interval, limits)
 
 
 def hides_rare_failures(
@@ -110,7 +110,7 @@ def hides_rare_failures(
     return good and scenes < SCENES_FOR_RARE_FAILURES and not interval[0] <= with_a_failure <= interval[1]
 
 
-def within(interval: Interval, limits: Limits) -> Interval:
+def clip_interval(interval: Interval, limits: Limits) -> Interval:
     """The interval, cut off at the limits."""
     low, high = limits
     return (
@@ -125,13 +125,13 @@ def limits_of(metric: str) -> Limits:
     return (None, None) if card is None else card.range
 
 
-def span(metric: str) -> float | None:
+def range_width(metric: str) -> float | None:
     """How far two scores of a metric can be apart; None where there is no limit."""
     low, high = limits_of(metric)
     return None if low is None or high is None else high - low
 
 
-def differences_of(metric: str) -> Limits:
+def difference_limits(metric: str) -> Limits:
     """The range of differences between two scores of a metric."""
-    most = span(metric)
+    most = range_width(metric)
     return (None, None) if most is None else (-most, most)

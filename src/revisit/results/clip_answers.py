@@ -114,11 +114,11 @@ class ClipAnswers:
     @cached_property
     def metrics(self) -> list[str]:
         """Metrics that were asked, in the order of the records."""
-        return [question for question, is_gate in self._asked.items() if not is_gate]
+        return [question for question, is_gate in self._is_gate_by_question.items() if not is_gate]
 
     @cached_property
     def gates(self) -> list[str]:
-        return [question for question, is_gate in self._asked.items() if is_gate]
+        return [question for question, is_gate in self._is_gate_by_question.items() if is_gate]
 
     def of(self, case: Case | str) -> Mapping[str, Record]:
         """All answers about a case.
@@ -599,9 +599,9 @@ class ClipAnswers:
         return list({(r.case.id, r.sentence): r for r in reversed(failed)}.values())[::-1]
 
     @cached_property
-    def _asked(self) -> dict[str, bool]:
+    def _is_gate_by_question(self) -> dict[str, bool]:
         """Metrics and gates in the order of the records, and whether each is a gate."""
-        return self._source._columns.asked(self.cases)
+        return self._source._columns.is_gate_by_question(self.cases)
 
     @cached_property
     def _columns(self) -> Columns:
@@ -616,7 +616,7 @@ class ClipAnswers:
 
     def _resolve_name(self, question: str) -> tuple[Self, str]:
         """The results that have the answers of this name, and what they are called there."""
-        if not question.endswith(HELD) or question in self._source._asked:
+        if not question.endswith(HELD) or question in self._source._is_gate_by_question:
             return self._source, question
         return held_to_truth(self._source), measured_id(question)
 
@@ -625,7 +625,7 @@ class ClipAnswers:
 
         Results whose answers were changed (`mapped`) may have names of their own.
         """
-        questions, question = self._whole._asked, measured_id(question)
+        questions, question = self._whole._is_gate_by_question, measured_id(question)
         if self._source is not self._whole or question in questions or question in METRICS or question in GATES:
             return
         load_all()

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 
 from revisit.core import METRICS, Case
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
-from revisit.results.cells import Interval, differences_of, span, within
-from revisit.results.display import ends
+from revisit.results.cells import Interval, clip_interval, difference_limits, range_width
+from revisit.results.display import interval_ends_text
 from revisit.results.results import Results
 from revisit.results.score_names import measured_id
 from revisit.stats.paired import ALPHA, PairedTest, holm, paired_test, wilcoxon
@@ -62,7 +62,7 @@ class GroupDifference:
 
     @property
     def interval_text(self) -> str:
-        return ends(self.interval) if self.interval else "too few scenes"
+        return interval_ends_text(self.interval) if self.interval else "too few scenes"
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Delta:
     @property
     def interval_text(self) -> str:
         """The interval, or why there is none."""
-        return ends(self.interval) if self.interval else self.method
+        return interval_ends_text(self.interval) if self.interval else self.method
 
 
 def compare(
@@ -131,10 +131,10 @@ def _delta(first: Contender, second: Contender, metric: str, by: Mapping[str, Ca
     looks = [_clip_difference(one[spot], other[spot]) for spot in spots]
     single = all(len(side[spot][1]) == 1 for side in (one, other) for spot in spots)
     both = first.results.two_valued(metric) and second.results.two_valued(metric)
-    score_range = span(metric) if single and both else None
+    score_range = range_width(metric) if single and both else None
     tested = _paired_test(looks, score_range)
     higher = METRICS[measured_id(metric)].higher_is_better is not False
-    wins, losses = _counts(looks, higher)
+    wins, losses = _wins_and_losses(looks, higher)
     ordered = sorted(looks, key=lambda look: (-abs(look.difference), look.sample, look.condition))
     parts = {}
     for name, group in by.items():
@@ -149,7 +149,7 @@ def _delta(first: Contender, second: Contender, metric: str, by: Mapping[str, Ca
         sum(len(side[spot][1]) for side in (one, other) for spot in spots) - 2 * n,
         (sum(look.first for look in looks) / n, sum(look.second for look in looks) / n),
         sum(look.difference for look in looks) / n,
-        None if tested.interval is None else within(tested.interval, differences_of(metric)), tested.p, None,
+        None if tested.interval is None else clip_interval(tested.interval, difference_limits(metric)), tested.p, None,
         None if ranks is None else ranks.p, wins, losses, tuple(ordered), tested.method, parts,
     )  # fmt: skip
 
@@ -167,7 +167,7 @@ def _group_difference(
 ) -> GroupDifference:
     tested = _paired_test(looks, score_range)
     mean = sum(look.difference for look in looks) / len(looks)
-    return GroupDifference(group, len(looks), mean, tested.interval, *_counts(looks, higher))
+    return GroupDifference(group, len(looks), mean, tested.interval, *_wins_and_losses(looks, higher))
 
 
 def clip_scores(results: Results, metric: str) -> dict[ClipKey, tuple[float, list[Case]]]:
@@ -269,7 +269,7 @@ def _unique_clips(clips: Sequence[tuple[Hashable, float, str]]) -> dict[Hashable
     return {key: (is_posed, scene) for key, is_posed, scene in clips if counts[key] == 1}
 
 
-def _counts(looks: Sequence[ClipDifference], higher: bool) -> tuple[int, int]:
+def _wins_and_losses(looks: Sequence[ClipDifference], higher: bool) -> tuple[int, int]:
     up, down = (sum(sign * look.difference > 0 for look in looks) for sign in (1, -1))
     return (up, down) if higher else (down, up)
 

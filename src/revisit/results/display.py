@@ -74,18 +74,19 @@ def _places(value: float) -> int:
     return 1 - math.floor(math.log10(size))
 
 
-def coverage(cell: Cell) -> str:
+def coverage_text(cell: Cell) -> str:
     """`12/20`: the clips scored, of those that were asked."""
     return f"{cell.n}/{cell.of}"
 
 
 def cell_text(cell: Cell, interval: bool = True) -> str:
     """`0.71 [0.66 to 0.76] (12/20)`; a dash in place of the mean where nothing was scored."""
-    between = f" [{ends(cell.interval)}]" if interval and cell.mean is not None and cell.interval else ""
-    return f"{number(cell.mean)}{between} ({coverage(cell)}{f'; {FEW_SCENES}' if interval and cell.few_scenes else ''})"
+    between = f" [{interval_ends_text(cell.interval)}]" if interval and cell.mean is not None and cell.interval else ""
+    few = f"; {FEW_SCENES}" if interval and cell.few_scenes else ""
+    return f"{number(cell.mean)}{between} ({coverage_text(cell)}{few})"
 
 
-def ends(interval: Interval) -> str:
+def interval_ends_text(interval: Interval) -> str:
     """`0.66 to 0.76`: an interval as its two ends, with as many decimals as tell them apart, and two at least.
 
     One without width says what it rests on: values that are all equal do not tell how far others may be.
@@ -105,11 +106,11 @@ def unscored_lines(cell: Cell) -> list[str]:
 
 
 def reason_title(kind: str) -> str:
-    """The name of a kind of reason; runs from before there were kinds have other words there."""
+    """The name of a kind of reason; one that this version does not have is called as it is."""
     return KINDS[kind].title if kind in KINDS else kind
 
 
-def best(cells: Mapping[Name, Cell], higher_is_better: bool | None) -> Name | None:
+def best_name(cells: Mapping[Name, Cell], higher_is_better: bool | None) -> Name | None:
     """Whose value can be called best under BEST_RULE, or None; cells that do not know their clips name nobody."""
     scored = {name: cell for name, cell in cells.items() if cell.mean is not None}
     if higher_is_better is None or len(scored) < 2 or not all(cell.clips for cell in scored.values()):
@@ -126,7 +127,9 @@ def best(cells: Mapping[Name, Cell], higher_is_better: bool | None) -> Name | No
     return None if first is None else names[first]
 
 
-def marks(cells: Mapping[Name, Cell], higher_is_better: bool | None, as_printed: bool = False) -> dict[Name, str]:
+def best_and_second(
+    cells: Mapping[Name, Cell], higher_is_better: bool | None, as_printed: bool = False
+) -> dict[Name, str]:
     """Which values are marked, as `best` and `second`; `as_printed` by their order alone, ties sharing a mark."""
     scored = {name: cell for name, cell in cells.items() if cell.mean is not None}
     if as_printed:
@@ -135,10 +138,10 @@ def marks(cells: Mapping[Name, Cell], higher_is_better: bool | None, as_printed:
         order = sorted({cell.mean for cell in scored.values()}, reverse=higher_is_better)[:2]  # type: ignore[type-var]
         words = dict(zip(order, ("best", "second"), strict=False))
         return {name: words[cell.mean] for name, cell in scored.items() if cell.mean in words}
-    first = best(scored, higher_is_better)
+    first = best_name(scored, higher_is_better)
     if first is None:
         return {}
-    second = best({name: cell for name, cell in scored.items() if name != first}, higher_is_better)
+    second = best_name({name: cell for name, cell in scored.items() if name != first}, higher_is_better)
     return {first: "best", **({} if second is None else {second: "second"})}
 
 

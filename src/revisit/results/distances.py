@@ -15,9 +15,9 @@ import numpy as np
 from revisit.core import Case
 from revisit.core.text import package_yaml
 from revisit.results.cells import Cell
-from revisit.results.display import ends, number
+from revisit.results.display import interval_ends_text, number
 from revisit.results.results import Results
-from revisit.results.tables import Table, table
+from revisit.results.tables import Table, make_table
 from revisit.stats.distance_formulas import FRECHET, KERNEL, DistanceFormula
 from revisit.stats.distribution_distance import SetDistance
 from revisit.stats.intervals import Interval
@@ -43,12 +43,12 @@ class DistanceKind:
 FORMULAS = {"frechet": FRECHET, "kernel": KERNEL}
 
 
-def _kind(card: dict[str, Any]) -> DistanceKind:
+def _read_kind(card: dict[str, Any]) -> DistanceKind:
     failures = {name: tuple(card.get(name, ())) for name in ("responds_to", "blind_to")}
     return DistanceKind(**{**card, **failures, "formula": FORMULAS[card["formula"]]})
 
 
-KINDS = {id: _kind(card) for id, card in package_yaml(__package__, "distances.yaml").items()}
+KINDS = {id: _read_kind(card) for id, card in package_yaml(__package__, "distances.yaml").items()}
 
 
 class ModelDistance(TypedDict, total=False):
@@ -105,7 +105,7 @@ def distance_table(entries: list[DistanceEntry]) -> Table:
         for entry in entries
     ]
     note = "Lower is nearer; corrected for the number of clips, with 95 % intervals over scenes. "
-    return table(TITLE, note + ". ".join(networks) + ".", [f"{name_of(entry)} ↓" for entry in entries], rows)
+    return make_table(TITLE, note + ". ".join(networks) + ".", [f"{name_of(entry)} ↓" for entry in entries], rows)
 
 
 def distance_sentences(entries: list[DistanceEntry]) -> list[str]:
@@ -118,7 +118,8 @@ def distance_sentences(entries: list[DistanceEntry]) -> list[str]:
             few.append(f"{name_of(entry)} needs {entry['least_scenes']} scenes and has {most}")
             continue
         numbers = ", ".join(
-            f"{model} {number(distance['value'])} [{ends(_interval(distance))}]" for model, distance in scored.items()
+            f"{model} {number(distance['value'])} [{interval_ends_text(_interval(distance))}]"
+            for model, distance in scored.items()
         )
         verdict = f"; {entry['best']} is nearest" if entry["best"] else "; undecided" if len(scored) > 1 else ""
         sentences.append(f"{name_of(entry)} to the truth: {numbers}{verdict}")

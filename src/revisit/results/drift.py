@@ -9,7 +9,7 @@ from revisit.core import Record
 from revisit.results.cells import Cell, CellEntry, cell_of
 from revisit.results.display import metric_title
 from revisit.results.results import Results
-from revisit.results.tables import Table, table
+from revisit.results.tables import Table, make_table
 
 CURVES = ("drift_look", "drift_similarity", "drift_place")
 
@@ -54,7 +54,7 @@ def _cells(records: Sequence[Record], gaps: Sequence[float]) -> list[CellEntry]:
 def drift_table(entry: DriftEntry) -> Table:
     """Models down, gaps across; the truth last."""
     rows = [*entry["models"].items(), *([("truth", entry["truth"])] if entry["truth"] else [])]
-    return table(
+    return make_table(
         f"{metric_title(entry['metric'])}: distance of frames so many seconds apart",
         "The mean over clips with its 95 % interval over scenes. What grows drifts; where the camera moves on, compare "
         "with the truth.",

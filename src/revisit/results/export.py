@@ -27,14 +27,14 @@ COLUMNS: dict[str, Callable[[Record], object]] = {
 }
 
 
-def row(record: Record) -> dict[str, object]:
+def record_row(record: Record) -> dict[str, object]:
     """One answer as plain columns, the same for every answer."""
     return {name: value_of(record) for name, value_of in COLUMNS.items()}
 
 
 def to_csv(records: Iterable[Record]) -> str:
     """The text of a CSV file with a header."""
-    return csv_text(list(COLUMNS), (list(row(record).values()) for record in records), "\n")
+    return csv_text(list(COLUMNS), (list(record_row(record).values()) for record in records), "\n")
 
 
 def to_frame(records: Iterable[Record]) -> pandas.DataFrame:
@@ -42,7 +42,7 @@ def to_frame(records: Iterable[Record]) -> pandas.DataFrame:
         import pandas
     except ImportError:
         raise _missing("pandas") from None
-    return pandas.DataFrame([row(record) for record in records], columns=list(COLUMNS))
+    return pandas.DataFrame([record_row(record) for record in records], columns=list(COLUMNS))
 
 
 def to_arrow(records: Iterable[Record]) -> pyarrow.Table:
@@ -52,7 +52,7 @@ def to_arrow(records: Iterable[Record]) -> pyarrow.Table:
         raise _missing("pyarrow") from None
     types = {"seed": pyarrow.int64(), "version": pyarrow.int64(), "value": pyarrow.float64(), "raw": pyarrow.float64()}
     schema = pyarrow.schema([(name, types.get(name, pyarrow.string())) for name in COLUMNS])
-    return pyarrow.Table.from_pylist([row(record) for record in records], schema=schema)
+    return pyarrow.Table.from_pylist([record_row(record) for record in records], schema=schema)
 
 
 def _missing(library: str) -> MissingPrerequisite:

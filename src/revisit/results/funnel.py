@@ -32,19 +32,19 @@ BEFORE = ("expected clips", "all clips", "readable", "scored")
 def funnel(results: ClipAnswers) -> list[Stage]:
     """All clips → readable → moved → left → returned → scored; stages of gates that nobody asked are left out."""
     readable = results.readable
-    stages = [stage("all clips", results.cases), stage("readable", readable.cases)]
+    stages = [make_stage("all clips", results.cases), make_stage("readable", readable.cases)]
     remaining: Sequence[Case] = readable.cases
     for name, gate, labels in VIEW:
         if readable.was_asked(gate):
-            remaining = passing(results, remaining, gate, labels)
-            stages.append(stage(name, remaining))
+            remaining = cases_passing(results, remaining, gate, labels)
+            stages.append(make_stage(name, remaining))
     remaining = [case for case in readable.cases if case.target is not None]
     if remaining and readable.was_asked("target_return"):
-        stages.append(stage("target given", remaining))
+        stages.append(make_stage("target given", remaining))
         for name, gate, labels in TARGET:
             if readable.was_asked(gate):
-                remaining = passing(results, remaining, gate, labels)
-                stages.append(stage(name, remaining))
+                remaining = cases_passing(results, remaining, gate, labels)
+                stages.append(make_stage(name, remaining))
     return [*stages, *memory_stage(results, [id for id in results.metrics if is_memory(id)])]
 
 
@@ -67,15 +67,15 @@ def memory_stage(results: ClipAnswers, metrics: Sequence[str]) -> list[Stage]:
     if not results.was_asked(*metrics):
         return []
     scored = results.scored_cases(metrics)
-    return [stage("memory scored", [case for case in results.readable.cases if case.id in scored])]
+    return [make_stage("memory scored", [case for case in results.readable.cases if case.id in scored])]
 
 
-def stage(name: str, clips: Sequence[Any]) -> Stage:
+def make_stage(name: str, clips: Sequence[Any]) -> Stage:
     """A stage that these clips reach."""
     return {"stage": name, "n": len(clips)}
 
 
-def passing(results: ClipAnswers, cases: Iterable[Case], gate: str, labels: Sequence[str] = ()) -> list[Case]:
+def cases_passing(results: ClipAnswers, cases: Iterable[Case], gate: str, labels: Sequence[str] = ()) -> list[Case]:
     """The cases that a gate found to be so, or where it is open."""
 
     def passes(record: Record | None) -> bool:

@@ -14,12 +14,20 @@ from revisit.core import METRICS, Record, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.ceilings import held_to_truth, score_id
 from revisit.results.cells import Cell
-from revisit.results.display import coverage, ends, marks, metric_title, number, observed_by, reason_title
+from revisit.results.display import (
+    best_and_second,
+    coverage_text,
+    interval_ends_text,
+    metric_title,
+    number,
+    observed_by,
+    reason_title,
+)
 from revisit.results.file_types import Details, PlanFile, RunFile
 from revisit.results.funnel import count_testable
 from revisit.results.results import Results
 from revisit.results.score_names import measured_id, metric_of
-from revisit.results.stand_ins import SUFFIX, set_apart, stand_ins
+from revisit.results.stand_ins import SUFFIX, separate_stand_ins, stand_ins
 from revisit.results.verdict import headline_metrics
 
 ROLES = ("", FLOOR, CEILING)  # in the order of a board
@@ -43,14 +51,14 @@ class BoardCell(Cell):
     text: str = ""
     reason: str = ""
 
-    def shown(self, decimals: int | None = None, interval: bool = False) -> str:
+    def to_text(self, decimals: int | None = None, interval: bool = False) -> str:
         """`14.41`, with ` (3/4)` where it is known; a dash where there is no value."""
         text = number(self.mean)
         if self.mean is not None:
             text = self.text or (text if decimals is None else f"{self.mean:.{decimals}f}")
         if interval and self.interval is not None:
-            text += f" [{ends(self.interval)}]"
-        return f"{text} ({coverage(self)})" if self.of else text
+            text += f" [{interval_ends_text(self.interval)}]"
+        return f"{text} ({coverage_text(self)})" if self.of else text
 
 
 def printed_cell(mean: float | None, text: str = "", reason: str = "") -> BoardCell:
@@ -69,7 +77,7 @@ class BoardRow:
     role: str = ""  # FLOOR or CEILING: outside the contest
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The name on a board; what is no model says so."""
         return f"{self.model} ({self.role})" if self.role else self.model
 
@@ -137,7 +145,7 @@ def marked_rows(board: Board, rows: Sequence[BoardRow], column: BoardColumn) -> 
             return marks_by_row
     for group in dict.fromkeys(row.group for row in rows if not row.role):
         cells = {position: row.cell(column) for position, row in enumerate(rows) if row.group == group and not row.role}
-        marks_by_row.update(marks(cells, column.higher_is_better, board.as_printed))
+        marks_by_row.update(best_and_second(cells, column.higher_is_better, board.as_printed))
     return marks_by_row
 
 
@@ -199,7 +207,7 @@ def _metric_id(column: BoardColumn) -> str:
 
 def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subset: str = "") -> Board:
     """Means over the clips of each model in a run, or of one part of the dataset; stand-ins in columns of their own."""
-    run = replace(run, results=set_apart(run.results))
+    run = replace(run, results=separate_stand_ins(run.results))
     part = run.results.only(
         lambda entry: not subset or subset.lower() in (entry.subset.lower(), entry.condition.lower())
     )
@@ -253,7 +261,7 @@ def join_boards(boards: Sequence[Board]) -> list[Board]:
                 protocols = dict.fromkeys([*other.protocol.split(" | "), board.protocol])
                 joined[position] = replace(
                     other,
-                    columns=_union(other.columns, board.columns),
+                    columns=_join_columns(other.columns, board.columns),
                     rows=(*other.rows, *board.rows),
                     protocol=" | ".join(protocols),
                     note="; ".join(dict.fromkeys(note for note in (other.note, board.note) if note)),
@@ -302,7 +310,7 @@ def _hash_of_tag(tag: str) -> str:
     return tag.partition(":")[2] or tag
 
 
-def _union(first: Sequence[BoardColumn], second: Sequence[BoardColumn]) -> tuple[BoardColumn, ...]:
+def _join_columns(first: Sequence[BoardColumn], second: Sequence[BoardColumn]) -> tuple[BoardColumn, ...]:
     """Columns of both; one that only the second run asked takes its protocol."""
     later = {column.key: column for column in second}
     columns = [column if column.protocol else later.get(column.key, column) for column in first]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from revisit.core import Case
-from revisit.core.text import names_text, pluralize
+from revisit.core.text import join_names, pluralize
 from revisit.geometry.camera_script import leaves_and_returns
 from revisit.results.ceilings import OUTCOME, RESET
 from revisit.results.funnel import LEAVES, looks_away_and_returns
@@ -91,9 +91,9 @@ class LookAwayCounts:
         for share in dict.fromkeys((count.returned, count.asked) for count in self.returning):
             names = [count.model for count in self.returning if (count.returned, count.asked) == share]
             clips = pluralize(share[1], "clip") if not parts else str(share[1])
-            parts.append(f"{names_text(names, NAMES)} on {share[0]} of {clips}{where if not parts else ''}")
+            parts.append(f"{join_names(names, NAMES)} on {share[0]} of {clips}{where if not parts else ''}")
         if others := self.others:
-            never = names_text([count.model for count in others], NAMES)
+            never = join_names([count.model for count in others], NAMES)
             parts.append(f"{self._never(others)}{where if not parts else ''}: {never}")
         return "; ".join(parts)
 
@@ -115,7 +115,7 @@ class LookAwayCounts:
             if some:
                 unit = pluralize(some[0].judged, "clip")
                 shares[0] = f"{some[0].model} ({number[some[0].model]} of {unit})"
-                sentences.append(f"{names_text(shares, NAMES)} {'comes' if len(some) == 1 else 'come'} back {words}")
+                sentences.append(f"{join_names(shares, NAMES)} {'comes' if len(some) == 1 else 'come'} back {words}")
         return sentences
 
     @property
@@ -133,7 +133,7 @@ class LookAwayCounts:
             return f"None of {len(tested)} models {never}{where}"
         if len(returning) < len(tested):
             verb = "looks away and comes back" if len(returning) == 1 else "look away and come back"
-            return f"{len(returning)} of {len(tested)} models {verb}: {names_text(returning, NAMES)}"
+            return f"{len(returning)} of {len(tested)} models {verb}: {join_names(returning, NAMES)}"
         all_of_them = "Both models" if len(tested) == 2 else f"All {len(tested)} models"
         if all(count.returned == count.asked for count in tested):
             return f"{all_of_them} look away and come back on every clip{where}"

@@ -50,7 +50,7 @@ class Columns:
         by_question = zip(*(zip(*rows, strict=True) for rows in (cells, status, values, reasons)), strict=True)
         self._columns = {id: Column(cases, *parts) for id, parts in zip(questions, by_question, strict=True)}
 
-    def asked(self, cases: Sequence[Case]) -> dict[str, bool]:
+    def is_gate_by_question(self, cases: Sequence[Case]) -> dict[str, bool]:
         """What was asked of these cases, and whether it is a gate."""
         whole = {id: column.records if "" not in column.status else () for id, column in self._columns.items()}
         records_by_question = (

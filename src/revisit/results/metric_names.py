@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from revisit.core import METRICS, SUITES, UsageError
-from revisit.core.text import alternatives, parts
+from revisit.core.text import split_commas, suggest_names
 from revisit.results.score_names import measured_id
 
 
@@ -30,7 +30,7 @@ def metrics_named(names: Iterable[str], available: Sequence[str], where: object,
     """
     groups = SUITES[suite].groups if suite in SUITES else {}
     chosen: dict[str, None] = {}
-    for name in parts(names):
+    for name in split_commas(names):
         members = [id for id in groups.get(name, ()) if id in available]
         if measured_id(name) in available:
             chosen[name] = None
@@ -39,6 +39,6 @@ def metrics_named(names: Iterable[str], available: Sequence[str], where: object,
         elif name in METRICS or name in groups:
             raise UsageError(f"{name} was not asked in {where}; the same eval command with `-m {name}` adds it")
         else:
-            hint = alternatives(name, dict.fromkeys([*available, *METRICS, *groups]))
+            hint = suggest_names(name, dict.fromkeys([*available, *METRICS, *groups]))
             raise UsageError(f"there is no metric called {name!r}; {hint}")
     return list(chosen)

@@ -16,7 +16,7 @@ from revisit.core import Case, MediaError, UsageError
 from revisit.core.text import parse_package_yaml, parse_yaml
 from revisit.results.file_types import Details
 from revisit.results.run import Run
-from revisit.results.tables import Table, table
+from revisit.results.tables import Table, make_table
 
 FILE = "models.yaml"
 GROUPS = ("category", "viewpoint", "camera", "backbone", "parameters")  # what models can be grouped by
@@ -122,7 +122,7 @@ def cost_table(model_facts: ModelFacts, models: Sequence[str]) -> Table | None:
     note += f"; with the loading of weights: {', '.join(loading)}" if loading else ""
     note += "; on different machines" if len(set(machines)) > 1 else ""
     heads = [*(COSTS[name][0] for name in names), "Machine"]
-    return table("Cost of generating", note, heads, zip(rows, cells, strict=True))
+    return make_table("Cost of generating", note, heads, zip(rows, cells, strict=True))
 
 
 def _cost_text(model_facts: ModelFacts, model: str, name: str) -> str:

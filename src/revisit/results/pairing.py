@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from revisit.core import METRICS, Record
-from revisit.results.cells import Interval, differences_of, span, within
+from revisit.results.cells import Interval, clip_interval, difference_limits, range_width
 from revisit.results.score_names import measured_id
 from revisit.stats.intervals import Estimate
 from revisit.stats.paired import ALPHA, SignedRank, paired_test, wilcoxon
@@ -91,7 +91,7 @@ def rank_scores(scores: Sequence[Record], metric: str, two_valued: bool) -> Rank
             by_model.setdefault(record.case.model, {})[key] = record.value
     scenes: dict[Hashable, Hashable] = {record.case.pairing_key: record.case.sample for record in scores}
     higher = METRICS[measured_id(metric)].higher_is_better is not False
-    return rank_models(by_model, scenes, higher, span(metric) if two_valued else None)
+    return rank_models(by_model, scenes, higher, range_width(metric) if two_valued else None)
 
 
 def ranks_of(ranking: Ranking) -> list[Rank]:
@@ -124,7 +124,7 @@ def pair_models(scores: Sequence[Record], metric: str, first: str, second: str, 
         [pair.first.value or 0.0 for pair in pairs],
         [pair.second.value or 0.0 for pair in pairs],
         [pair.first.case.sample for pair in pairs],
-        span(metric) if two_valued else None,
+        range_width(metric) if two_valued else None,
     )
     return Paired(
         metric,
@@ -132,7 +132,7 @@ def pair_models(scores: Sequence[Record], metric: str, first: str, second: str, 
         second,
         tuple(sorted(pairs, key=lambda pair: (-abs(pair.difference), pair.first.case.id))),
         None if test is None else test.difference,
-        None if test is None or test.interval is None else within(test.interval, differences_of(metric)),
+        None if test is None or test.interval is None else clip_interval(test.interval, difference_limits(metric)),
         None if test is None else test.p,
         None if test is None else test.estimate,
         sum(won),

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from revisit.core import METRICS, Case
-from revisit.core.text import names_text, pluralize
+from revisit.core.text import join_names, pluralize
 from revisit.results.ceilings import OUTCOME, score_id
-from revisit.results.cells import Cell, Interval, differences_of, within
-from revisit.results.display import cell_text, ends, number, reason_title, signed_number
+from revisit.results.cells import Cell, Interval, clip_interval, difference_limits
+from revisit.results.display import cell_text, interval_ends_text, number, reason_title, signed_number
 from revisit.results.file_types import Details
 from revisit.results.funnel import looks_away_and_returns
 from revisit.results.pairing import ranks_of
@@ -70,7 +70,7 @@ class PairOutcome:
     @property
     def evidence(self) -> str:
         """`on 12 of 14 clips: +0.21 (95 % CI 0.05 to 0.37)`."""
-        interval = f" (95 % CI {ends(self.interval)})" if self.interval else ""
+        interval = f" (95 % CI {interval_ends_text(self.interval)})" if self.interval else ""
         return f"on {self.wins} of {pluralize(self.clips, 'clip')}: {signed_number(self.difference)}{interval}"
 
     @property
@@ -149,7 +149,7 @@ class QuestionRanking:
         if len(best) == 1:
             pair = self.pair(first, others[0])
             assert pair is not None
-            rest = f"; it also beats {names_text(others[1:])}" if others[1:] else ""
+            rest = f"; it also beats {join_names(others[1:])}" if others[1:] else ""
             parts.append(f"{first} beats {others[0]} {pair.evidence}{rest}")
         else:
             parts += self._undecided_sentences(first, best[1:])
@@ -157,7 +157,7 @@ class QuestionRanking:
                 everybody = all(self.before(name, other) for name in best for other in behind)
                 stated |= {(name, other) for name in best for other in behind} if everybody else set()
                 who = (f"all {len(best)} beat" if len(best) > 2 else "both beat") if everybody else f"{first} beats"
-                parts.append(f"{who} {names_text(behind)}")
+                parts.append(f"{who} {join_names(behind)}")
         return "; ".join([*parts, *self._further(stated)])
 
     def _means_text(self) -> str:
@@ -166,7 +166,7 @@ class QuestionRanking:
         means[0] += " clip" if self.places[0].cell.n == 1 else " clips"
         scenes = max(pair.scenes for pair in self.pairs)
         needed = MIN_SCENES if scenes < MIN_SCENES else MIN_SCENES_OF_LEVELS
-        return f"{names_text(means, 8)}; {pluralize(scenes, 'scene')} in common, a test needs {needed}"
+        return f"{join_names(means, 8)}; {pluralize(scenes, 'scene')} in common, a test needs {needed}"
 
     def _undecided_sentences(self, first: str, level: Sequence[str]) -> list[str]:
         """What is known of those that may be the best: who scores the same, and how the nearest other one stands."""
@@ -177,15 +177,15 @@ class QuestionRanking:
         if alike:
             clips = max(pairs[name].clips for name in alike)
             where = "the one clip" if clips == 1 else f"all {clips} clips"
-            parts.append(f"{names_text([first, *alike])} score the same on {where}")
+            parts.append(f"{join_names([first, *alike])} score the same on {where}")
         near = next((pairs[name] for name in open_ if name in pairs), None)
         if near is not None:
             parts.append(near.open_text)
         if further := [name for name in open_ if near is None or name not in (near.ahead, near.behind)]:
             parts.append(
-                f"{names_text(further)} cannot be told from {first} either"
+                f"{join_names(further)} cannot be told from {first} either"
                 if near
-                else f"{names_text(further)} have no clip in common with {first}"
+                else f"{join_names(further)} have no clip in common with {first}"
             )
         return parts
 
@@ -197,13 +197,13 @@ class QuestionRanking:
             if pair.decided and (pair.ahead, pair.behind) not in stated and pair.ahead != first:
                 beaten.setdefault(pair.ahead, []).append(pair.behind)
         winners = sorted(beaten, key=lambda model: rank[model])[:MOST_FURTHER] if len(self.best) > 1 else []
-        return [f"{model} beats {names_text(beaten[model])}" for model in winners]
+        return [f"{model} beats {join_names(beaten[model])}" for model in winners]
 
     @property
     def left_out_texts(self) -> list[str]:
         """Who is not ranked: too few clips, or none at all, and why."""
         rarely = [f"{model} {n} of {of}" for model, (n, of) in self.left_out.items() if n]
-        parts = [f"too few clips to compare: {names_text(rarely)}"] if rarely else []
+        parts = [f"too few clips to compare: {join_names(rarely)}"] if rarely else []
         never: dict[str, list[str]] = {}
         for model, (n, _) in self.left_out.items():
             if not n:
@@ -211,7 +211,7 @@ class QuestionRanking:
         return [
             *parts,
             *(
-                f"no score ({why}): {names_text(names, 8)}" if why else f"no score: {names_text(names, 8)}"
+                f"no score ({why}): {join_names(names, 8)}" if why else f"no score: {join_names(names, 8)}"
                 for why, names in never.items()
             ),
         ]
@@ -295,7 +295,7 @@ def _rank_models(results: Results, question: SuiteQuestion, metric: str) -> Ques
     clips = len({case.pairing_key for case in common.cases})
     reasons = {model: _reason_text(groups[model], metric, question) for model, (n, _) in rare.items() if not n}
     return QuestionRanking(
-        question, metric, tuple(places), _pairings(ranking, metric), clips, rare, _truth(results, metric),
+        question, metric, tuple(places), _pair_outcomes(ranking, metric), clips, rare, _truth_cell(results, metric),
         score != metric, reasons=reasons, unranked={model: cells[model] for model in rare}, score=score,
     )  # fmt: skip
 
@@ -309,19 +309,19 @@ def _reason_text(part: Results, metric: str, question: SuiteQuestion) -> str:
     return reason_title(max(unscored, key=lambda kind: unscored[kind])) if unscored else ""
 
 
-def _pairings(ranking: Ranking, metric: str) -> tuple[PairOutcome, ...]:
+def _pair_outcomes(ranking: Ranking, metric: str) -> tuple[PairOutcome, ...]:
     """All pairs, the one with the better mean ahead."""
     decided = sum(pair.decided for pair in ranking.pairs)
     alpha = ALPHA * min(1.0, (decided + 1) / max(len(ranking.pairs), 1))  # what the next pair would have to reach
-    return tuple(_pairing(pair, metric, alpha) for pair in ranking.pairs)
+    return tuple(_pair_outcome(pair, metric, alpha) for pair in ranking.pairs)
 
 
-def _pairing(pair: ModelPair, metric: str, alpha: float) -> PairOutcome:
+def _pair_outcome(pair: ModelPair, metric: str, alpha: float) -> PairOutcome:
     test = pair.test
     return PairOutcome(
         pair.ahead, pair.behind, pair.wins, pair.losses, test.clips, test.scenes, test.difference,
-        None if test.interval is None else within(test.interval, differences_of(metric)), pair.p, pair.decided,
-        None if pair.decided else _clips_needed(test, alpha), test.p, test.method,
+        None if test.interval is None else clip_interval(test.interval, difference_limits(metric)), pair.p,
+        pair.decided, None if pair.decided else _clips_needed(test, alpha), test.p, test.method,
     )  # fmt: skip
 
 
@@ -357,7 +357,7 @@ def _unavailable_reason(results: Results, question: SuiteQuestion) -> str:
     return "not asked" if not any(results.records_for(id) for id in question.metrics) else "no clip could be scored"
 
 
-def _truth(results: Results, metric: str) -> Cell | None:
+def _truth_cell(results: Results, metric: str) -> Cell | None:
     """The truth's own scores, under the name by which the models are ranked."""
     cell = results.truth.cell(score_id(results, metric)) if results.truths else None
     return cell if cell is not None and cell.mean is not None else None

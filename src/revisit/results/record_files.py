@@ -1,6 +1,6 @@
 """Files of a run: records.jsonl, append-only, a line per answer, of which the last for a question counts; and cases.
 
-Every line has a schema number. Lines without one are from before reasons had kinds; they are read, too.
+Every line has a schema number.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class RecordLine(msgspec.Struct, gc=False):
     key: str
     metric: str | None = None
     gate: str | None = None
-    schema: int = 1
+    schema: int = SCHEMA
     score: float | int | None = None
     raw: float | int | None = None
     label: str = ""
-    reason: ReasonLine | str | None = None
+    reason: ReasonLine | None = None
     facts: Details = msgspec.field(default_factory=dict)
     version: int = 0
     protocol: str = ""
@@ -94,11 +94,7 @@ def from_line(line: RecordLine, case: Case) -> Record:
         raise UsageError(
             f"the run was written by a newer Revisit (records of schema {line.schema}); this one reads {SCHEMA}"
         )
-    reason_line = line.reason or None
-    if isinstance(reason_line, ReasonLine):
-        reason: Reason | None = _reason(reason_line.kind, reason_line.sentence)
-    else:
-        reason = None if reason_line is None else Reason(_OF_STATE.get(line.status, "unsorted"), reason_line)
+    reason = _reason(line.reason.kind, line.reason.sentence) if line.reason is not None else None
     return Record(
         case, line.question, line.gate is not None, line.status, line.score, line.raw, line.label,
         reason, line.facts, line.version, line.protocol, line.key, line.units, line.n_units, line.seconds,
@@ -111,16 +107,13 @@ def _reason(kind: str, sentence: str) -> Reason:
     return Reason(kind, sentence)
 
 
-_OF_STATE = {"closed": "gate_closed", "unsure": "undecided", "failed": "failed"}
-
-
 class RecordLines:
     """The newest line of each question of a record file. `refresh` reads on where it stopped before."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.newest: dict[str, dict[str, RecordLine]] = {}  # case -> metric or gate -> its line
-        self._told: dict[str, hashlib._Hash] = {}  # case -> the running digest of its lines
+        self._digests: dict[str, hashlib._Hash] = {}  # case -> the running digest of its lines
         self.read, self._file = 0, -1  # bytes taken in, of which file
         self.refresh()
 
@@ -136,7 +129,7 @@ class RecordLines:
         with self.path.open("rb") as file:
             now = os.fstat(file.fileno())
             if now.st_ino != self._file or now.st_size < self.read:
-                self.newest, self._told, self.read = {}, {}, 0
+                self.newest, self._digests, self.read = {}, {}, 0
             self._file = now.st_ino
             file.seek(self.read)
             new = file.read()
@@ -151,19 +144,19 @@ class RecordLines:
                 mine[answer.metric or answer.gate or ""] = answer
                 done += 1
             text = memoryview(new)[ends[before] : ends[done]]
-            self._told.setdefault(case, hashlib.sha256()).update(text)
+            self._digests.setdefault(case, hashlib.sha256()).update(text)
         return self
 
     def stamp(self, case: str) -> str:
         """Of all lines about a case: another one when there are others by now."""
-        return self._told[case].hexdigest() if case in self._told else ""
+        return self._digests[case].hexdigest() if case in self._digests else ""
 
 
 def parse_lines(text: bytes) -> tuple[bytes, list[RecordLine], list[int]]:
     """Lines, what each says, and where they begin and end; those that are none, such as one torn by a kill, go."""
     try:
         answers = _DECODER.decode_lines(text)
-        ends = _ends(np.frombuffer(text, np.uint8))
+        ends = _line_ends(np.frombuffer(text, np.uint8))
         if len(answers) + 1 == len(ends) and None not in {answer.metric or answer.gate for answer in answers}:
             return text, answers, ends
     except (ValueError, RecursionError):
@@ -173,7 +166,7 @@ def parse_lines(text: bytes) -> tuple[bytes, list[RecordLine], list[int]]:
     return b"".join(raw for raw, _ in intact), [answer for _, answer in intact], ends
 
 
-def _ends(text: np.ndarray) -> list[int]:
+def _line_ends(text: np.ndarray) -> list[int]:
     """Where lines begin and end, found piece by piece: a mask of the whole file would not fit into the processor."""
     starts = range(0, len(text), 1 << 18)
     places = [np.flatnonzero(text[start : start + (1 << 18)] == ord("\n")) + start + 1 for start in starts]

@@ -8,7 +8,7 @@ from typing import Any
 
 from revisit.core import SUITES, Case, Record, Rejected, UsageError
 from revisit.core.errors import ExitCode
-from revisit.core.text import parse_json, reading
+from revisit.core.text import parse_json, require_readable
 from revisit.results.file_types import Details, PlanFile, RunFile
 from revisit.results.metric_columns import Answers
 from revisit.results.record_files import RecordLines, case_from_json, from_line
@@ -53,7 +53,7 @@ class Run:
     @property
     def results(self) -> Results:
         """The newest answer to each question, in the order of the plan."""
-        with reading(self.path, "a whole run; run the same eval command again"):
+        with require_readable(self.path, "a whole run; run the same eval command again"):
             plan, lines = self.plan, self.lines
             return self._once("results", (id(plan), lines.state), lambda: results_of(self.path, plan, lines=lines))
 
@@ -68,7 +68,7 @@ class Run:
         if not path.is_file():
             raise UsageError(f"{self.path} has no {name}: the run was stopped early; run the same eval command again")
         now = path.stat()
-        with reading(path, "the JSON that a run writes; run the same eval command again"):
+        with require_readable(path, "the JSON that a run writes; run the same eval command again"):
             return self._once(
                 name, (now.st_ino, now.st_mtime_ns, now.st_size), lambda: {**parse_json(path.read_bytes())}
             )
@@ -92,10 +92,10 @@ def results_of(out: Path, plan: PlanFile, at_hand: Iterable[Case] = (), lines: R
     for case in cases:
         mine = newest.get(case.id, {})
         answers[case.id] = {id: from_line(mine[id], case) for id in questions if id in mine}
-    return planned_results(plan, cases, answers, out, out.resolve().name)
+    return assemble_results(plan, cases, answers, out, out.resolve().name)
 
 
-def planned_results(
+def assemble_results(
     plan: PlanFile,
     cases: Sequence[Case],
     answers: Iterable[Record] | Answers,

@@ -55,13 +55,13 @@ def is_stand_in(record: Record) -> bool:
     return bool(maker_of(record)[0])
 
 
-def set_apart(results: Results) -> Results:
+def separate_stand_ins(results: Results) -> Results:
     """The same clips; a stand-in has another name, and the published one is unscored in its place."""
-    return results.expanded(_parts) if stand_ins(results) or stand_ins(results.truth) else results
+    return results.expanded(_split_stand_in) if stand_ins(results) or stand_ins(results.truth) else results
 
 
-def put_back(results: Results) -> Results:
-    """The answers as they were before `set_apart`, for a suite whose own tables name its stand-ins."""
+def rejoin_stand_ins(results: Results) -> Results:
+    """The answers as they were before `separate_stand_ins`, for a suite whose own tables name its stand-ins."""
     apart = {(record.case.id, record.question) for part in (results, results.truth) for record in part.records}
 
     def back(record: Record) -> Iterable[Record]:
@@ -72,7 +72,7 @@ def put_back(results: Results) -> Results:
     return results.expanded(back) if any(question.endswith(SUFFIX) for _, question in apart) else results
 
 
-def _parts(record: Record) -> Iterable[Record]:
+def _split_stand_in(record: Record) -> Iterable[Record]:
     made_by, published = maker_of(record)
     if not made_by:
         return (record,)
@@ -92,13 +92,13 @@ def stand_ins(results: Results) -> list[StandIn]:
     return [StandIn(*key, clips) for key, clips in counts.items()]
 
 
-def sentence(stand_ins: Sequence[StandIn], benchmark: str) -> str:
+def stand_ins_sentence(stand_ins: Sequence[StandIn], benchmark: str) -> str:
     """One line for the end of a run."""
     named = "; ".join(dict.fromkeys(one.sentence for one in stand_ins))
     return f"stand-ins, in {FILE} and not in the columns of {benchmark}: {named}"
 
 
-def as_csv(results: Results) -> str:
+def stand_ins_csv(results: Results) -> str:
     """A row per stand-in."""
     rows = []
     for record in results.records:

@@ -9,7 +9,7 @@ from revisit.core import METRICS, Rejected
 from revisit.core.cases import CATEGORY
 from revisit.results.ceilings import held_metrics, low_ceilings
 from revisit.results.cells import Cell, CellEntry
-from revisit.results.display import best
+from revisit.results.display import best_name
 from revisit.results.file_types import ColumnHead, PartSummary, Stage
 from revisit.results.funnel import funnel
 from revisit.results.results import Results
@@ -19,7 +19,7 @@ NAMED = 5  # missing clips named in a sentence
 Table = dict[str, Any]  # title, note, columns, and rows of a name and cells
 
 
-def table(title: str, note: str, columns: Iterable[str], rows: Iterable[tuple[str, Sequence[Any]]]) -> Table:
+def make_table(title: str, note: str, columns: Iterable[str], rows: Iterable[tuple[str, Sequence[Any]]]) -> Table:
     """A table of a suite: rows with a name, whose cells are texts, scores, or scores as summary.json has them."""
     return {
         "title": title,
@@ -86,7 +86,7 @@ def standard_summary(
         "metrics": {
             id: {
                 **metric_head(id, results),
-                "best": best({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better),
+                "best": best_name({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better),
             }
             for id in scored
         },
@@ -129,7 +129,9 @@ def _part_tables(
     for name, part in filled.items() if len(filled) > 1 else ():
         if ids := [id for id in metrics if any(part.asks(id, entry) for entry in part.entries)]:
             tables[name] = part_summary(part, ids, cell)
-    coverages = {model: coverage({name: part.where(model=model) for name, part in filled.items()}) for model in models}
+    coverages = {
+        model: coverage_by_part({name: part.where(model=model) for name, part in filled.items()}) for model in models
+    }
     return {"parts": tables, "coverage": coverages}
 
 
@@ -171,7 +173,7 @@ def metric_head(id: str, results: Results) -> ColumnHead:
     }
 
 
-def coverage(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
+def coverage_by_part(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
     """Per part of the dataset: clips that it expects, those found, and those missing or refused."""
     counts_by_part = {}
     for name, part in parts.items():
@@ -193,6 +195,6 @@ def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str
             missing.setdefault((entry.model, place), []).append(name)
     for (model, place), names in missing.items():
         count = f"1 {noun} is missing" if len(names) == 1 else f"{len(names)} {noun}s are missing"
-        shown = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
-        rows.append({"id": f"{place}@{model}" if place else model, "reason": f"{count}: {shown}"})
+        listed_names = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
+        rows.append({"id": f"{place}@{model}" if place else model, "reason": f"{count}: {listed_names}"})
     return rows

@@ -88,7 +88,7 @@ def has_progress(curves: Sequence[Trend], coverages: Sequence[PointCoverage]) ->
     return any(curve.cells for curve in curves) or len({(point.returned, point.delivered) for point in coverages}) > 1
 
 
-def trends(points: Sequence[Contender], metrics: Sequence[str]) -> list[Trend]:
+def score_trends(points: Sequence[Contender], metrics: Sequence[str]) -> list[Trend]:
     """A trend per metric."""
     return [_trend(points, id) for id in metrics]
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from revisit.core import METRICS, SUITES, digest
-from revisit.core.text import names_text
+from revisit.core.text import join_names
 from revisit.results.ceilings import held_to_truth, low_ceilings
 from revisit.results.display import number
 from revisit.results.file_types import Details
@@ -52,7 +52,7 @@ class Verdict:
         if self.overall:
             return f"{self.overall} is ahead: it loses to no model in any question and beats each in at least one"
         if self.ahead:
-            others = names_text(self.not_compared)
+            others = join_names(self.not_compared)
             return f"{self.ahead} is ahead of all models that can be compared; too few clips of {others}"
         counts = "" if self.look_away is None else self.look_away.headline
         if self.look_away is not None and self.look_away.differs:
@@ -89,7 +89,7 @@ class Verdict:
             if pair.decided:
                 beaten.setdefault(pair.ahead, []).append(pair.behind)
         winner = max(beaten, key=lambda model: len(beaten[model]))
-        return f"{winner} beats {names_text(beaten[winner])} in “{most.question.ask}”"
+        return f"{winner} beats {join_names(beaten[winner])} in “{most.question.ask}”"
 
     def _leads_text(self) -> str:
         """Nothing is decided and nothing was counted: that the models cannot be told apart."""
@@ -241,6 +241,6 @@ def _standing_still(results: Results, rule: Details) -> list[str]:
                 if cells[model] == (max if higher else min)(cells.values()):
                     best_in.append(f"{METRICS[id].title} ({number(cells[model])})")
         share = f"only {100 * amount / usual:.0f} % as much as the others"
-        why = f", which is why it is best in {names_text(best_in)}" if best_in else ""
+        why = f", which is why it is best in {join_names(best_in)}" if best_in else ""
         sentences.append((not best_in, f"{model} moves {share if amount > 0.005 * usual else 'hardly at all'}{why}"))
     return [sentence for _, sentence in sorted(sentences)]

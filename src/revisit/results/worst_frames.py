@@ -57,7 +57,7 @@ def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: i
             if len(chosen) == count:
                 break
             if fresh(one.record.case):
-                chosen.append(_moment(results, one))
+                chosen.append(_make_moment(results, one))
     return chosen
 
 
@@ -77,8 +77,8 @@ def _vanished_targets(results: Results) -> Iterator[_Candidate]:
         away = results.answer(record.case, "look_away")
         truth = results.truth_of(record.case)
         in_truth = None if truth is None else results.answer(truth, "target_return")
-        gone = record.label == "hidden, not returned" and away is not None and away.label == "never looks away"
-        if gone and in_truth is not None and in_truth.label in ("never hidden", "hidden, returned"):
+        vanished = record.label == "hidden, not returned" and away is not None and away.label == "never looks away"
+        if vanished and in_truth is not None and in_truth.label in ("never hidden", "hidden, returned"):
             yield _Candidate(AT_SIGHT, 1.0, 0, record)
 
 
@@ -99,7 +99,7 @@ def _loss(metric: str, value: float) -> float:
     return share if METRICS[metric].higher_is_better is False else 1 - share
 
 
-def _moment(results: Results, one: _Candidate) -> Moment:
+def _make_moment(results: Results, one: _Candidate) -> Moment:
     record, case, value = one.record, one.record.case, one.record.value or 0.0
     if record.question not in METRICS:  # a gate's finding
         return Moment(case.id, case.model, case.sample, record.question, value, _hidden_since(record), VANISHES)

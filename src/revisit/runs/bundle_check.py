@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from revisit.core import GATES, METRICS, SUITES, Case, GateResult, Reason
 from revisit.core.scores import Score, Unscored
-from revisit.core.text import pluralize, reading
+from revisit.core.text import pluralize, require_readable
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.plan import answer_keys
@@ -26,7 +26,7 @@ from revisit.results.file_types import CaseEntry
 from revisit.results.leaderboards import MAKERS
 from revisit.results.record_files import FACTS_OF_CASE, Line
 from revisit.runs.bundles import Bundle, PromisedQuestion, read_bundle
-from revisit.runs.expected_answers import PlannedAnswers, changed_facts, slots
+from revisit.runs.expected_answers import PlannedAnswers, changed_facts, evidence_slots
 
 CLOSE = 1e-6  # by how much a score may differ between machines, in units of its size
 FAILED = "it failed when it was made, and left no evidence"
@@ -65,7 +65,7 @@ class BundleFinding(NamedTuple):
 SAME = BundleFinding("same")
 
 
-def difference(sentence: str) -> BundleFinding:
+def difference_finding(sentence: str) -> BundleFinding:
     """The finding that an answer is not what it is claimed to be."""
     return BundleFinding("changed", sentence)
 
@@ -73,7 +73,7 @@ def difference(sentence: str) -> BundleFinding:
 def check_bundle(path: Path) -> BundleCheck:
     """Look for everything that was planned, score it again from the evidence, and compare with what is claimed."""
     bundle = read_bundle(path)
-    with reading(path, "a bundle of a run"):
+    with require_readable(path, "a bundle of a run"):
         return _Check(bundle).run()
 
 
@@ -115,7 +115,7 @@ class _Check:
     def _planned_questions(self) -> dict[str, list[str]]:
         """Case -> what was to be answered of it; of a suite that is not installed here, what the bundle says."""
         if self.bundle.plan["suite"] in SUITES:
-            return {id: self.planned.asked(entry) for id, entry in self.entries.items()}
+            return {id: self.planned.questions_for(entry) for id, entry in self.entries.items()}
         if self.bundle.promises is not None:
             return {id: list(self.bundle.promises["asked"].get(id, ())) for id in self.entries}
         answered: dict[str, list[str]] = {id: [] for id in self.entries}
@@ -181,9 +181,9 @@ class _Check:
                 self.unchecked[f"{id}: {self.questions.unknown[id]}"] += 1
                 continue
             if wrong := strange & set(kinds[id]):
-                finding = difference(f"{id} rests on {sorted(wrong)[0]} that was not made of this clip")
+                finding = difference_finding(f"{id} rests on {sorted(wrong)[0]} that was not made of this clip")
             elif line["key"] != keys[id] and not self.bundle.run.get("adds"):
-                finding = difference(f"{id} was not answered from this clip, its evidence and its protocol")
+                finding = difference_finding(f"{id} was not answered from this clip, its evidence and its protocol")
             else:
                 finding = compare_answer(bench, id, line, is_gate=self.planned.is_gate(id))
             if finding.kind == "same":
@@ -222,7 +222,7 @@ class _Check:
             )
         if plan["partial"] is not None:
             remarks.append(f"it is of a part of the dataset: {len(plan['cases'])} of {plan['total_cases']} clips")
-        own = slots(plan["cases"])
+        own = evidence_slots(plan["cases"])
         everything: set[tuple[Any, ...]] = set().union(*own.values())
         excused = Counter(entry["model"] for entry in plan["rejected"])
         for model, mine in own.items():
@@ -285,13 +285,13 @@ class BundleQuestions:
             return
         before = None if promised is None else promised["facts"]
         places = changed_facts(before, facts) if before is not None and facts is not None else []
-        edited = [place for place in places if not _version(place)]
+        edited = [place for place in places if not _is_version(place)]
         if edited:
             self.problems.append(f"{edited[0]} of {id} in run.json is not what its protocol {tag} was made with")
         self.unknown[id] = f"its protocol {tag} cannot be made again from its parameters and observers here"
 
 
-def _version(place: str) -> bool:
+def _is_version(place: str) -> bool:
     """Whether a fact of a protocol is of the code that is installed, and not of the run."""
     return place.rpartition(".")[2] in ("version", "decoding")
 
@@ -304,36 +304,40 @@ def compare_answer(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> 
     except Exception as error:  # as a run takes it: a fault in one metric costs the others nothing
         if status == "failed":
             return BundleFinding("unknown", FAILED) if isinstance(error, CheckFailed) else SAME
-        return difference(f"{id} cannot be made from the evidence ({error})")
+        return difference_finding(f"{id} cannot be made from the evidence ({error})")
     if isinstance(answer, Unscored):
         if status != "unscored":
-            return difference(f"{id} is claimed as {status}, and has no score")
+            return difference_finding(f"{id} is claimed as {status}, and has no score")
         return _same_reason(id, answer.reason, line)
     if isinstance(answer, GateResult):
         if status != answer.state or line.get("label", "") != answer.label:
-            return difference(f"{id} is claimed as {status}, and is {answer.state}")
+            return difference_finding(f"{id} is claimed as {status}, and is {answer.state}")
         return SAME
     assert isinstance(answer, Score)
     if status != "scored":
-        return difference(f"{id} is claimed as {status}, and scores {answer.value:.6g}")
+        return difference_finding(f"{id} is claimed as {status}, and scores {answer.value:.6g}")
     for name, claimed, value in (("", line["score"], answer.value), (" (raw)", line.get("raw"), answer.raw)):
-        if not _close(claimed, value):
-            return difference(f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}")
+        if not _is_close(claimed, value):
+            return difference_finding(
+                f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}"
+            )
     facts, facts_here = line.get("facts") or {}, to_plain(answer.facts)
     for name in MAKERS:
         if facts.get(name) != facts_here.get(name):
-            return difference(f"{id} is claimed as made by {facts.get(name)}, and was by {facts_here.get(name)}")
+            return difference_finding(
+                f"{id} is claimed as made by {facts.get(name)}, and was by {facts_here.get(name)}"
+            )
     return SAME
 
 
 def _same_reason(id: str, reason: Reason, line: Line) -> BundleFinding:
     claimed = line.get("reason")
     if isinstance(claimed, Mapping) and claimed.get("kind") != reason.kind:
-        return difference(f"{id} is claimed as unscored for {claimed.get('kind')}, and is for {reason.kind}")
+        return difference_finding(f"{id} is claimed as unscored for {claimed.get('kind')}, and is for {reason.kind}")
     return SAME
 
 
-def _close(claimed: Any, value: float | None) -> bool:
+def _is_close(claimed: Any, value: float | None) -> bool:
     if claimed is None or value is None:
         return claimed is None and value is None
     return bool(abs(value - claimed) <= CLOSE * max(1.0, abs(value)))

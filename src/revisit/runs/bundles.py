@@ -29,9 +29,9 @@ from revisit.results import Results
 from revisit.results.ceilings import held_metrics, held_to_truth
 from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
 from revisit.results.record_files import Line, case_from_json, decode_line, from_line, to_line
-from revisit.results.run import Run, planned_results
+from revisit.results.run import Run, assemble_results
 from revisit.results.score_names import held_id
-from revisit.runs.expected_answers import PlannedAnswers, slots
+from revisit.runs.expected_answers import PlannedAnswers, evidence_slots
 
 SCHEMA, WITHOUT_PLAN = 2, 1  # as they are written; as they were before planned.json
 LARGEST = 4 << 30  # bytes of all files together
@@ -97,10 +97,10 @@ class Bundle:
     def results(self) -> Results:
         cases = {entry["id"]: case_from_json(entry) for entry in self.plan["cases"]}
         records = [from_line(decode_line(line), cases[line["case"]]) for line in self.lines if line["case"] in cases]
-        return planned_results(self.plan, list(cases.values()), records, name=self.name)
+        return assemble_results(self.plan, list(cases.values()), records, name=self.name)
 
 
-def fingerprint(plan: PlanFile) -> str:
+def dataset_fingerprint(plan: PlanFile) -> str:
     """One digest for a dataset: the samples, and the content of what each is compared with."""
     return digest(sorted({(case["sample"], case.get("reference_digest") or "") for case in plan["cases"]}), 12)
 
@@ -121,7 +121,7 @@ def write_bundle(run: Run, out: Path) -> Path:
         )
     files = {case["id"]: _digests(case["artifacts"]) for case in plan["cases"] if case["artifacts"]}
     planned = PlannedAnswers(plan, facts, files)
-    questions = {case["id"]: planned.asked(case) for case in plan["cases"]}
+    questions = {case["id"]: planned.questions_for(case) for case in plan["cases"]}
     missing = [(case, id) for case, ids in questions.items() for id in ids if (case, id) not in records]
     if missing:
         raise UsageError(
@@ -134,8 +134,8 @@ def write_bundle(run: Run, out: Path) -> Path:
     facts["invocations"] = [{"started": call["started"]} for call in facts.get("invocations", ())]
     public = ("revisit", "suite", "set", "observed_by", "adds", "protocol", "environment", "invocations")
     content = {
-        "plan.json": _text({**plan, "cases": [_nameless(case) for case in plan["cases"]]}),
-        "planned.json": _text(
+        "plan.json": _json_text({**plan, "cases": [_without_paths(case) for case in plan["cases"]]}),
+        "planned.json": _json_text(
             {
                 "questions": _promised_questions(planned, records),
                 "asked": questions,
@@ -143,7 +143,7 @@ def write_bundle(run: Run, out: Path) -> Path:
                 "files": files,
             }
         ),
-        "run.json": _text({name: value for name, value in facts.items() if name in public}),
+        "run.json": _json_text({name: value for name, value in facts.items() if name in public}),
         "records.jsonl": "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode(),
         **{f"evidence/{key}.npz": cache.path(key).read_bytes() for key in here},
     }
@@ -152,7 +152,7 @@ def write_bundle(run: Run, out: Path) -> Path:
         "files": {name: hashlib.sha256(part).hexdigest() for name, part in content.items()},
     }  # fmt: skip
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        for name, part in {"bundle.json": _text(about), **content}.items():
+        for name, part in {"bundle.json": _json_text(about), **content}.items():
             archive.writestr(zipfile.ZipInfo(name), part)  # without dates: the same run gives the same bytes
     return out
 
@@ -162,7 +162,7 @@ def summary_of(plan: PlanFile, run: RunFile) -> dict[str, object]:
     own = [case for case in plan["cases"] if not case.get("truth")]
     return {
         "suite": plan["suite"], "protocol": plan["protocol"], "set": run["set"], "hash": hash_of(plan),
-        "dataset": fingerprint(plan), "models": sorted({case["model"] for case in own}), "clips": len(own),
+        "dataset": dataset_fingerprint(plan), "models": sorted({case["model"] for case in own}), "clips": len(own),
     }  # fmt: skip
 
 
@@ -198,21 +198,21 @@ def _digests(artifacts: Mapping[str, str]) -> dict[str, str]:
     return digests
 
 
-def _nameless(case: CaseEntry) -> CaseEntry:
+def _without_paths(case: CaseEntry) -> CaseEntry:
     """An entry of plan.json with names of files in the place of paths, after the digests that tell them apart."""
     entry = case.copy()
-    entry["clip"] = _nameless_clip(case["clip"], case.get("digest"))
+    entry["clip"] = _clip_without_path(case["clip"], case.get("digest"))
     if case.get("reference"):
-        entry["reference"] = _nameless_clip(case["reference"], case.get("reference_digest"))
+        entry["reference"] = _clip_without_path(case["reference"], case.get("reference_digest"))
     entry["artifacts"] = {name: Path(path).name for name, path in case["artifacts"].items()}
     return entry
 
 
-def _nameless_clip(clip: Details, digest: str | None) -> Details:
+def _clip_without_path(clip: Details, digest: str | None) -> Details:
     return {**clip, "path": f"{(digest or '')[:12]}/{Path(clip['path']).name}", "frames": None}
 
 
-def _text(content: Any) -> bytes:
+def _json_text(content: Any) -> bytes:
     return (json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
@@ -307,7 +307,7 @@ def join_bundles(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
 
 def _missing_clips(cases: Sequence[Case], rejected: Sequence[Rejected]) -> list[Rejected]:
     """What other models have clips of, and a model has neither a clip of nor an entry that says why."""
-    own = slots(cases)
+    own = evidence_slots(cases)
     everything = set().union(*own.values())
     missing = []
     for model, mine in own.items():

@@ -18,7 +18,7 @@ ARXIV = re.compile(r"\b\d{4}\.\d{5}\b")
 
 
 @cache
-def entries() -> dict[str, Details]:
+def bibliography() -> dict[str, Details]:
     """All papers that are known, by the key of their entry: those of the house, and those that suites' cards list."""
     import yaml
 
@@ -39,10 +39,10 @@ def citations_for(run: Run) -> dict[str, list[str]]:
                 citations[key].append(what)
 
     suite = run.facts["suite"]
-    add(of_suite(suite), f"the benchmark {SUITES[suite].title}" if suite in SUITES else suite)
+    add(suite_citations(suite), f"the benchmark {SUITES[suite].title}" if suite in SUITES else suite)
     scored = sorted({record.question for record in run.results.records if record.status == "scored"} & set(METRICS))
     for id in scored:
-        add(of_metric(METRICS[id]), id)
+        add(metric_citations(METRICS[id]), id)
     made_by = run.plan.get("made_by", {})
     for id in scored:
         chosen = made_by.get(id, {}).get("set", run.facts["set"])
@@ -53,23 +53,23 @@ def citations_for(run: Run) -> dict[str, list[str]]:
     return citations
 
 
-def of_suite(suite: str) -> list[str]:
+def suite_citations(suite: str) -> list[str]:
     """Keys of a benchmark's papers."""
     return _standing_for("suites", suite)
 
 
-def of_metric(metric: Metric) -> list[str]:
+def metric_citations(metric: Metric) -> list[str]:
     """Keys of the papers that a metric's card names."""
     numbers = ARXIV.findall(metric.paper)
     return [
         key
-        for key, entry in entries().items()
+        for key, entry in bibliography().items()
         if entry.get("eprint") in numbers or any(name in metric.paper for name in entry["for"].get("named", ()))
     ]
 
 
 def _standing_for(kind: str, id: str) -> list[str]:
-    return [key for key, entry in entries().items() if id in entry["for"].get(kind, ())]
+    return [key for key, entry in bibliography().items() if id in entry["for"].get(kind, ())]
 
 
 def observers_behind(metric: Metric, chosen: str) -> list[Observer]:
@@ -83,7 +83,7 @@ def bibtex(used: Mapping[str, list[str]]) -> str:
     ours = {"title": "Revisit: how well does a video world model remember?", "author": "{The Revisit contributors}"}
     text = _entry("software", "revisit", {**ours, "version": __version__, "year": 2026}, ["the evaluation itself"])
     for key, what in used.items():
-        paper = {name: value for name, value in entries()[key].items() if name != "for"}
+        paper = {name: value for name, value in bibliography()[key].items() if name != "for"}
         if "eprint" in paper:
             paper |= {"archiveprefix": "arXiv", "url": f"https://arxiv.org/abs/{paper['eprint']}"}
         kind = "article" if "journal" in paper else "inproceedings" if "booktitle" in paper else "misc"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from revisit.core import METRICS, SUITES, Case, UsageError, evidence_id
 from revisit.core.grouping import group_items
-from revisit.core.text import alternatives
+from revisit.core.text import suggest_names
 from revisit.engine.dependencies import observed_kinds
 from revisit.results.ceilings import held_metrics
 from revisit.results.compare import Contender, Coverage, Delta, compare, correct_for_all, coverage_of
@@ -20,7 +20,7 @@ from revisit.results.leaderboards import makers_of
 from revisit.results.question_ranking import questions_of
 from revisit.results.run import Run
 from revisit.results.score_names import held_id, measured_id
-from revisit.runs.group_by import grouping
+from revisit.runs.group_by import group_function
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def read_sides(words: Sequence[str]) -> list[Side]:
     sides = []
     for (name, model), label in zip(chosen, _labels(chosen), strict=True):
         if model not in results[name].models:
-            raise UsageError(f"{name} has no model {model!r}; {alternatives(model, results[name].models)}")
+            raise UsageError(f"{name} has no model {model!r}; {suggest_names(model, results[name].models)}")
         sides.append(Side(Contender(label, results[name].where(model=model)), runs[name], model))
     return sides
 
@@ -130,7 +130,7 @@ def compare_sides(
         names = metrics or ranked_ids([first, second], asked_ids)
         refused = refusals(first, second, names)
         comparable = tuple(name for name in names if name not in refused)
-        deltas = compare(first.entry, [second.entry], comparable, groups(first, by))
+        deltas = compare(first.entry, [second.entry], comparable, group_functions(first, by))
         comparisons.append(SideComparison(first, second, comparable, refused, tuple(deltas)))
     corrected = iter(correct_for_all([delta for one in comparisons for delta in one.deltas]))
     return [replace(one, deltas=tuple(next(corrected) for _ in one.deltas)) for one in comparisons]
@@ -218,9 +218,9 @@ def _other_truth(one: Side, other: Side) -> str:
     return next((name for name in sorted(mine.keys() & yours.keys()) if mine[name] != yours[name]), "")
 
 
-def groups(side: Side, expressions: Sequence[str]) -> dict[str, Callable[[Case], str]]:
+def group_functions(side: Side, expressions: Sequence[str]) -> dict[str, Callable[[Case], str]]:
     """Expression of --by -> the group of a clip."""
-    return {text: grouping(side.entry.results, side.facts["suite"], text) for text in expressions}
+    return {text: group_function(side.entry.results, side.facts["suite"], text) for text in expressions}
 
 
 _NUMBER = re.compile(r"\d+")
@@ -233,7 +233,7 @@ def order_sides(sides: Sequence[Side], by: str) -> list[tuple[str, Side]]:
     if by == "order":
         return [(side.entry.name, side) for side in sides]
     if by == "date":
-        return [(begun[:16], side) for begun, side in sorted(((_date(s), s) for s in sides), key=lambda one: one[0])]
+        return [(date[:16], side) for date, side in sorted(((_date(s), s) for s in sides), key=lambda one: one[0])]
     steps = []
     for side in sides:
         step = _step(side)
@@ -255,5 +255,5 @@ def _step(side: Side) -> int | None:
 
 def _date(side: Side) -> str:
     """When a run was begun."""
-    begun = [str(call["started"]) for call in side.facts.get("invocations", ()) if call.get("started")]
-    return min(begun, default="")
+    started = [str(call["started"]) for call in side.facts.get("invocations", ()) if call.get("started")]
+    return min(started, default="")

@@ -42,8 +42,8 @@ class RecordedObservers:
         facts = recorded.copy()
         observer = self.installed(evidence_id(kind))
         if observer is not None and observer.shows is not None:
-            shown = self.observers.get(evidence_id(observer.shows))
-            facts["judge"], facts["shown"] = self.judge_of(observer.id), shown
+            picture_observer = self.observers.get(evidence_id(observer.shows))
+            facts["judge"], facts["shown"] = self.judge_of(observer.id), picture_observer
         return facts
 
     def installed(self, kind: str) -> Observer | None:
@@ -111,7 +111,7 @@ class PlannedAnswers:
         check = self.installed(id)
         return () if check is None else tuple(sorted(map(evidence_id, observed_kinds(check))))
 
-    def asked(self, entry: CaseEntry) -> list[str]:
+    def questions_for(self, entry: CaseEntry) -> list[str]:
         """Metrics and gates that are asked of a case of the plan."""
         suite = self.plan["suite"]
         return [id for id in self.tags if suite not in SUITES or SUITES[suite].asks(id, entry)]
@@ -144,15 +144,15 @@ class PlannedAnswers:
         else:
             facts["clip"] = entry["digest"]
             if observer.shows is not None:
-                shown = entry["evidence"].get(evidence_id(observer.shows))
-                facts |= {"judge": self.recorded.judge_of(observer.id), "shown": shown}
+                picture_key = entry["evidence"].get(evidence_id(observer.shows))
+                facts |= {"judge": self.recorded.judge_of(observer.id), "shown": picture_key}
             if observer.pairs:
                 facts |= {"reference": entry.get("reference_digest"), "align": case.align or self.plan["align"]}
         several = [facts, *({**facts, "precision": name} for name in PRECISIONS if observer.weights)]
         return {digest(one, 40) for one in several}
 
 
-def slots(entries: Iterable[CaseEntry | Case]) -> dict[str, set[tuple[Any, ...]]]:
+def evidence_slots(entries: Iterable[CaseEntry | Case]) -> dict[str, set[tuple[Any, ...]]]:
     """Model -> what it has clips of: part of the dataset, condition, sample and seed. The truth is no model."""
     slots_by_model: dict[str, set[tuple[Any, ...]]] = {}
     for entry in entries:

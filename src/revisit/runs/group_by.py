@@ -66,11 +66,11 @@ def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[st
     """Group -> its table: metrics (all, or those named), and per model the number of clips and a cell per metric."""
     results, suite, all_metrics = run.results, run.facts["suite"], list(run.summary["metrics"])
     metrics = metrics_named(metrics, all_metrics, run.path, suite) or all_metrics
-    keys = _keys(results, suite, expression)
-    name: Callable[[Any], str] = grouping(results, suite, expression)
+    keys = _group_keys(results, suite, expression)
+    name: Callable[[Any], str] = group_function(results, suite, expression)
 
-    def place(case: Case) -> list[Any]:
-        return [_rank(key, value(case)) for key, value in keys]
+    def sort_keys(case: Case) -> list[Any]:
+        return [_sort_key(key, value(case)) for key, value in keys]
 
     groups = results.only(lambda entry: isinstance(entry, Case)).groups(name)
     if len(groups) > MOST_GROUPS:
@@ -80,23 +80,23 @@ def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[st
         )
     return {
         f"{group} ({pluralize(len(part.cases), 'clip')})": part_summary(part, metrics)
-        for group, part in sorted(groups.items(), key=lambda item: place(item[1].cases[0]))
+        for group, part in sorted(groups.items(), key=lambda item: sort_keys(item[1].cases[0]))
     }
 
 
-def grouping(results: Results, suite: str, expression: str) -> Callable[[Case], str]:
+def group_function(results: Results, suite: str, expression: str) -> Callable[[Case], str]:
     """A function from a case to the name of its group."""
-    keys = _keys(results, suite, expression)
+    keys = _group_keys(results, suite, expression)
     return lambda case: ", ".join(key.group(value(case)) for key, value in keys)
 
 
-def _keys(results: Results, suite: str, expression: str) -> list[tuple[GroupKey, Callable[[Case], Any]]]:
+def _group_keys(results: Results, suite: str, expression: str) -> list[tuple[GroupKey, Callable[[Case], Any]]]:
     """What an expression groups by, each with the function that reads its value of a case."""
-    keys = [parse(part, suite) for part in expression.split(",")]
+    keys = [parse_group_key(part, suite) for part in expression.split(",")]
     return [(key, _value_of(key, results)) for key in keys]
 
 
-def parse(text: str, suite: str) -> GroupKey:
+def parse_group_key(text: str, suite: str) -> GroupKey:
     """One part of an expression, with the suite's short names resolved."""
     match = _EXPRESSION.fullmatch(text)
     if match is None:
@@ -117,7 +117,7 @@ def _value_of(key: GroupKey, results: Results) -> Callable[[Case], Any]:
         if record is None:
             return None
         if rest:  # a fact, which may also stand behind an answer that is unscored
-            return _inside(record.facts, rest)
+            return _nested_value(record.facts, rest)
         return record.label if record.is_gate else record.value
 
     if first in results.metrics and not rest and not key.sign:
@@ -131,20 +131,20 @@ def _value_of(key: GroupKey, results: Results) -> Callable[[Case], Any]:
         return lambda case: model_facts.value(case.model, first)
     notes = sorted({name for case in results.cases for name in case.annotations})
     if first in notes:
-        return lambda case: _inside(case.annotations, key.path)
+        return lambda case: _nested_value(case.annotations, key.path)
     raise UsageError(
         f"nothing in this run is called {key.name!r}; group by {', '.join(FIELDS)}, an annotation "
         f"({', '.join(notes[:12]) or 'there are none'}), a gate ({', '.join(results.gates)}) or a metric with a number"
     )
 
 
-def _inside(facts: Any, path: Sequence[str]) -> Any:
+def _nested_value(facts: Any, path: Sequence[str]) -> Any:
     for name in path:
         facts = facts.get(name) if isinstance(facts, Mapping) else None
     return facts
 
 
-def _rank(key: GroupKey, value: Any) -> tuple[int, float, str]:
+def _sort_key(key: GroupKey, value: Any) -> tuple[int, float, str]:
     """Where a group stands: numbers in order, then words, the unknown last; of a comparison what holds comes first."""
     if value is None or value == "":
         return (2, 0.0, "")

@@ -127,15 +127,15 @@ class Endpoint:
         within = self.endpoint.timeout
         try:
             client, url = self._connection(), self.url + path
-            begun = time.monotonic()  # the first call also loads the library
+            started = time.monotonic()  # the first call also loads the library
             with http_client.open_response(client, method, url, within=within, json=body) as response:
                 return (
                     response.status_code,
-                    http_client.read_body(response, self.largest, within, begun),
+                    http_client.read_body(response, self.largest, within, started),
                     response.headers,
                 )
         except http_client.Unavailable as error:
-            raise NoReply(self.secret.redact(error.said[:200])) from None
+            raise NoReply(self.secret.redact(error.sentence[:200])) from None
         except RuntimeError:  # the client was closed under way
             raise NoReply("asking was interrupted") from None
 

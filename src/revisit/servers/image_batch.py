@@ -24,12 +24,12 @@ from revisit.servers.endpoint import NoReply, Refused, Stopped
 from revisit.servers.images import (
     DRAWINGS,
     Drawing,
+    DrawnPicture,
     Facts,
     ImageBackend,
     ImageBudget,
     ImagePrice,
     ImageRequest,
-    Picture,
     as_png,
     picture_key,
     read_drawings,
@@ -79,7 +79,7 @@ class Spending:
                     )
             self._under_way += 1
 
-    def settle(self, picture: Picture | None) -> None:
+    def settle(self, picture: DrawnPicture | None) -> None:
         """Replace what was set aside by what was spent."""
         with self._lock:
             self._under_way -= 1
@@ -108,7 +108,7 @@ class Album:
             return "was changed since it was drawn"
         return "same" if line["key"] == key else "was drawn from another prompt, size or server"
 
-    def recorded(self, key: str) -> Picture | None:
+    def recorded(self, key: str) -> DrawnPicture | None:
         """The picture that was drawn earlier, from the cache."""
         if self.cache is None:
             return None
@@ -119,24 +119,24 @@ class Album:
             _, size = as_png(png)
         except (OSError, ValueError, RevisitError):
             return None
-        return Picture(png, size, dict(record.get("usage") or {}), str(record.get("revised_prompt", "")))
+        return DrawnPicture(png, size, dict(record.get("usage") or {}), str(record.get("revised_prompt", "")))
 
-    def keep(self, key: str, facts: Facts, request: ImageRequest, picture: Picture) -> None:
+    def keep(self, key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> None:
         """Keep a picture that was just paid for."""
         if self.cache is None:
             return
         place = self.cache / key[:2]
         with replacing(place / f"{key}.png") as temporary:
             temporary.write_bytes(picture.png)
-        write_text(place / f"{key}.json", json.dumps(_drawing(key, facts, request, picture), ensure_ascii=False))
+        write_text(place / f"{key}.json", json.dumps(_drawing_record(key, facts, request, picture), ensure_ascii=False))
 
-    def put(self, key: str, facts: Facts, request: ImageRequest, picture: Picture) -> Path:
+    def put(self, key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> Path:
         """Write a picture into the folder, with its line in drawings.jsonl."""
         file = self.folder / f"{request.id}.png"
         with replacing(file) as temporary:
             temporary.write_bytes(picture.png)
         line = {
-            **_drawing(key, facts, request, picture),
+            **_drawing_record(key, facts, request, picture),
             "id": request.id,
             "file": file.name,
             "sha256": file_digest(file),
@@ -189,7 +189,7 @@ def draw_all(
             except queue.Empty:
                 return
             try:
-                ended.put(worker.one(request))
+                ended.put(worker.result_of(request))
             except BaseException as error:
                 ended.put(error)
                 return
@@ -213,7 +213,7 @@ class _Worker:
         self.painter, self.album, self.replace, self.spending = painter, album, replace, spending
         self.caller = PatientCaller(painter.check, painter.settings.tries, painter.settings.pause)
 
-    def one(self, request: ImageRequest) -> ImageResult:
+    def result_of(self, request: ImageRequest) -> ImageResult:
         """What became of one request."""
         key = picture_key(self.painter.facts, request)
         state = self.album.state(request, key)
@@ -236,7 +236,7 @@ class _Worker:
         remark = "" if picture.size == request.size else f"it is {is_}, but {requested_size} was asked for"
         return ImageResult(request.id, status, file=file, remark=remark)
 
-    def _draw(self, request: ImageRequest) -> Picture:
+    def _draw(self, request: ImageRequest) -> DrawnPicture:
         """A new picture by one call, within the budget."""
         self.spending.reserve()
         picture = None
@@ -247,7 +247,7 @@ class _Worker:
             self.spending.settle(picture)
 
 
-def _drawing(key: str, facts: Facts, request: ImageRequest, picture: Picture) -> Drawing:
+def _drawing_record(key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> Drawing:
     """What is kept of a picture besides its pixels."""
     return {
         "key": key, "prompt": request.prompt, "size": list(request.size), "number": request.number,

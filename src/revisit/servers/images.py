@@ -90,7 +90,7 @@ class ImageRequest:
 
 
 @dataclass(frozen=True)
-class Picture:
+class DrawnPicture:
     """A picture as a server drew it: the bytes of a PNG file, its size, and what the server said of it."""
 
     png: bytes
@@ -108,7 +108,7 @@ class ImageBackend(Protocol):
     def check(self) -> None:
         """Raise Stopped where nothing can be drawn at all."""
 
-    def draw(self, request: ImageRequest) -> Picture:
+    def draw(self, request: ImageRequest) -> DrawnPicture:
         """One picture; NoReply, Refused or Stopped where there is none."""
 
     def close(self) -> None:
@@ -143,14 +143,14 @@ class ImageServer(Endpoint):
         }
         return {name: value for name, value in body.items() if value is not None and name not in self.left_out}
 
-    def draw(self, request: ImageRequest) -> Picture:
+    def draw(self, request: ImageRequest) -> DrawnPicture:
         """One picture of a prompt."""
         while True:
             answer = self.post("/images/generations", self.body(request))
             if answer is not None:
                 return self._read(answer)
 
-    def _read(self, answer: bytes) -> Picture:
+    def _read(self, answer: bytes) -> DrawnPicture:
         """The picture in a server's answer; NoReply where there is none."""
         try:
             content = json.loads(answer)
@@ -168,7 +168,7 @@ class ImageServer(Endpoint):
             for name, value in (usage_counts if isinstance(usage_counts, dict) else {}).items()
             if name in ("input_tokens", "output_tokens") and isinstance(value, int) and value >= 0
         }
-        return Picture(png, size, usage, self.secret.redact(str(first.get("revised_prompt") or "")))
+        return DrawnPicture(png, size, usage, self.secret.redact(str(first.get("revised_prompt") or "")))
 
     def _fetch(self, url: str) -> bytes:
         """A picture that the server names by an address; without the key, which is for the server itself."""
@@ -179,7 +179,7 @@ class ImageServer(Endpoint):
         try:
             return http_client.read(url)[0]
         except http_client.Unavailable as error:
-            raise NoReply(f"the picture that the server names cannot be fetched: {error.said[:200]}") from None
+            raise NoReply(f"the picture that the server names cannot be fetched: {error.sentence[:200]}") from None
 
 
 class RecordedImages:
@@ -199,7 +199,7 @@ class RecordedImages:
     def check(self) -> None:
         """Nobody has to be reached."""
 
-    def draw(self, request: ImageRequest) -> Picture:
+    def draw(self, request: ImageRequest) -> DrawnPicture:
         """The recorded picture."""
         line = self.lines.get(picture_key(self.facts, request))
         file = self.path.parent / Path(str(line["file"])).name if line else None  # of this folder, whatever it says
@@ -208,7 +208,7 @@ class RecordedImages:
         if file_digest(file) != line["sha256"]:
             raise Refused(f"{file} is not the picture that was drawn; use a server")
         png, size = as_png(file.read_bytes())
-        return Picture(png, size, dict(line.get("usage") or {}), str(line.get("revised_prompt", "")))
+        return DrawnPicture(png, size, dict(line.get("usage") or {}), str(line.get("revised_prompt", "")))
 
     def close(self) -> None:
         """Nothing is open."""

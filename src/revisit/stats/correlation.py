@@ -11,7 +11,7 @@ from revisit.stats.paired import mean_ranks
 
 def pearson(x: Sequence[float | None], y: Sequence[float | None]) -> tuple[float, int] | None:
     """(correlation, n) over the rows in which both are known; None where fewer than three are, or one never varies."""
-    both = _known(x, y)
+    both = _complete_pairs(x, y)
     if both is None:
         return None
     a, b = (column - column.mean() for column in both)
@@ -21,11 +21,11 @@ def pearson(x: Sequence[float | None], y: Sequence[float | None]) -> tuple[float
 
 def spearman(x: Sequence[float | None], y: Sequence[float | None]) -> tuple[float, int] | None:
     """As `pearson`, of the ranks among those rows."""
-    both = _known(x, y)
+    both = _complete_pairs(x, y)
     return None if both is None else pearson(*(mean_ranks(column).tolist() for column in both))
 
 
-def _known(x: Sequence[float | None], y: Sequence[float | None]) -> np.ndarray | None:
+def _complete_pairs(x: Sequence[float | None], y: Sequence[float | None]) -> np.ndarray | None:
     """Both columns (2, rows) where both are known; None for fewer than three rows."""
     rows = [(a, b) for a, b in zip(x, y, strict=True) if a is not None and b is not None]
     return np.array(rows, dtype=float).T if len(rows) >= 3 else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,9 @@ class DatasetDescription:
 class DatasetTools:
     """How a suite tells its dataset from others, describes it, and finds what it could not score."""
 
-    recognises: Any  # (folder) -> bool
-    describe: Any  # (folder) -> Described
-    problems: Any  # (folder) -> sentences
+    recognises: Callable[[Path], bool]
+    describe: Callable[[Path], DatasetDescription]
+    problems: Callable[[Path], list[str]]
 
 
 def write_card(root: Path, suite: str, *, title: str, licence: str, source: str, counts: Mapping[str, int]) -> Path:
@@ -118,10 +118,10 @@ def empty_folder(root: Path) -> Path:
 def read_frame(video: Path, number: int) -> np.ndarray:
     """One frame of a video; -1 is the last one."""
 
-    def wanted(count: int, fps: float) -> np.ndarray:
+    def frame_numbers(count: int, fps: float) -> np.ndarray:
         return np.array([number if number >= 0 else count + number])
 
-    with open_clip(Clip(video), wanted=wanted) as stream:
+    with open_clip(Clip(video), wanted=frame_numbers) as stream:
         return next(iter(stream)).rgb
 
 

@@ -154,7 +154,7 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
             continue
         where = f"{path.name} line {number}"
         try:
-            entry = _parse(line)
+            entry = _parse_line(line)
             case = _manifest_case(entry, allowed)
         except ValueError as error:
             yield Rejected(where, " ".join(str(error).split()), _model_of(line))
@@ -169,7 +169,7 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
         yield case
 
 
-def _parse(line: str) -> Any:
+def _parse_line(line: str) -> Any:
     if len(line) > MAX_LINE:
         raise ValueError(f"the line has {len(line)} characters; a manifest line may have at most {MAX_LINE}")
     try:
@@ -197,12 +197,12 @@ def _manifest_case(content: Mapping[str, object], allowed: Sequence[Path]) -> Ca
         problem, text = first_problem(error)
         raise ValueError(f"{problem} (found {text})") from None
     base = allowed[0]
-    video = _inside(base, entry.video, allowed)
-    reference = None if entry.reference is None else Clip(_inside(base, entry.reference, allowed), entry.fps)
+    video = _resolve_path(base, entry.video, allowed)
+    reference = None if entry.reference is None else Clip(_resolve_path(base, entry.reference, allowed), entry.fps)
     return entry.case(entry.id or Path(entry.video).stem, Clip(video, entry.fps), reference, entry.camera)
 
 
-def _inside(base: Path, name: str, allowed: Sequence[Path]) -> Path:
+def _resolve_path(base: Path, name: str, allowed: Sequence[Path]) -> Path:
     """The path a manifest names, refused where it leaves the allowed folders (also through links)."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name):
         raise ValueError(f"{name[:80]!r} is a web address; a manifest names files on this machine")

@@ -208,13 +208,13 @@ def serve(
     uvicorn = needs("uvicorn")
     check_address(where, token)
     listening = _listening(where)
-    shown = f"[{where.host}]" if ":" in where.host else where.host
+    host = f"[{where.host}]" if ":" in where.host else where.host
     config = uvicorn.Config(
         Guard(app, where.hosts), log_level="warning", access_log=False, server_header=False, lifespan="off",
         timeout_keep_alive=30, h11_max_incomplete_event_size=64 * 1024, ws="none",
     )  # fmt: skip
     with listening:
-        started(f"http://{shown}:{listening.getsockname()[1]}")
+        started(f"http://{host}:{listening.getsockname()[1]}")
         uvicorn.Server(config).run(sockets=[listening])
 
 

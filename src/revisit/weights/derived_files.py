@@ -14,7 +14,7 @@ DIGEST = 16  # bytes at the end of a file: what was damaged is not given to a pa
 
 def load(name: str) -> bytes | None:
     """The bytes that were kept under this name, if they are there and whole."""
-    path = _place(name)
+    path = _cache_path(name)
     try:
         data = path.read_bytes()
         path.touch()
@@ -25,7 +25,7 @@ def load(name: str) -> bytes | None:
 
 def store(name: str, data: bytes) -> None:
     """Keep these bytes; where the disk is full or may not be written to, they are made again next time."""
-    path = _place(name)
+    path = _cache_path(name)
     try:
         with replacing(path) as temporary:
             temporary.write_bytes(data + _digest(data))
@@ -36,7 +36,7 @@ def store(name: str, data: bytes) -> None:
         return
 
 
-def _place(name: str) -> Path:
+def _cache_path(name: str) -> Path:
     return cache_root() / NETWORKS / f"{name}.made"
 
 

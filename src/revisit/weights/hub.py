@@ -16,7 +16,7 @@ ENDPOINT = "https://huggingface.co"
 DENIED = (401, 403)
 
 
-def hub(source: Source, path: str) -> RemoteFile:
+def hub_file(source: Source, path: str) -> RemoteFile:
     """Where a file of a repository lies."""
     endpoint = (os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
     token = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN") or _stored_token()
@@ -24,31 +24,31 @@ def hub(source: Source, path: str) -> RemoteFile:
     return RemoteFile(f"{endpoint}/{where}", {"Authorization": f"Bearer {token}"} if token else {})
 
 
-def denied(entry: LockedWeights, error: Unavailable) -> str:
+def access_denied_text(entry: LockedWeights, error: Unavailable) -> str:
     """What to do about weights that are not given to everybody."""
     if not entry.gated:
         return f"{error}; if it asks for a licence, accept it there, then HF_TOKEN=... revisit weights pull {entry.id}"
     return f"gated: accept the licence at {entry.gated}, then HF_TOKEN=... revisit weights pull {entry.id}"
 
 
-def _home() -> Path:
+def _hub_home() -> Path:
     return Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
 
 
 def _stored_token() -> str:
     """The token that the hub's own command has stored."""
-    path = Path(os.environ.get("HF_TOKEN_PATH") or _home() / "token").expanduser()
+    path = Path(os.environ.get("HF_TOKEN_PATH") or _hub_home() / "token").expanduser()
     try:
         return path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         return ""
 
 
-def cached(source: Source, file: LockedFile) -> Iterator[Path]:
+def cached_files(source: Source, file: LockedFile) -> Iterator[Path]:
     """Files in the hub's and torch's caches that may be this one."""
     path = source.path(file)
     if source.kind == "hub":
-        root = Path(os.environ.get("HF_HUB_CACHE") or _home() / "hub").expanduser()
+        root = Path(os.environ.get("HF_HUB_CACHE") or _hub_home() / "hub").expanduser()
         repository = root / f"models--{source.where.replace('/', '--')}"
         revision = source.revision
         with suppress(OSError, UnicodeDecodeError):  # it is a commit already, or nothing is there

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from revisit.weights.directories import find_local, root
 from revisit.weights.local_files import is_installed
 from revisit.weights.lock import entry_or_by_hand
+from revisit.weights.weights_folder import find_local, root
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from revisit.core import MissingPrerequisite
-from revisit.weights.directories import find_local, problem_text, source_digest
 from revisit.weights.lock import entry_or_by_hand
 from revisit.weights.tensors import INSTALL
+from revisit.weights.weights_folder import find_local, problem_text, source_digest
 
 
 def file(id: str) -> Path:

@@ -123,15 +123,15 @@ def _read(path: Path, changed: int) -> Mapping[str, LockedWeights]:
     listed = content.get("weights") if isinstance(content, dict) else None
     if not isinstance(listed, dict):
         raise UsageError(f"{path}: a lock must have `weights:` with an entry for each id")
-    return {str(id): _entry(str(id), fields, f"{path.name}, {id}") for id, fields in listed.items()}
+    return {str(id): _parse_entry(str(id), fields, f"{path.name}, {id}") for id, fields in listed.items()}
 
 
-def _entry(id: str, fields: Any, where: str) -> LockedWeights:
-    fields = _mapping(fields, where, "title", "licence", "files", "sources", "needs", "sets", "gated", "note")
+def _parse_entry(id: str, fields: Any, where: str) -> LockedWeights:
+    fields = _checked_fields(fields, where, "title", "licence", "files", "sources", "needs", "sets", "gated", "note")
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", id):
         raise UsageError(f"{where}: an id may have lower-case letters, digits, '.', '_' and '-'")
-    files = tuple(_file(one, f"{where}, files") for one in fields.get("files") or [])
-    sources = tuple(_source(one, f"{where}, sources") for one in fields.get("sources") or [])
+    files = tuple(_parse_file(one, f"{where}, files") for one in fields.get("files") or [])
+    sources = tuple(_parse_source(one, f"{where}, sources") for one in fields.get("sources") or [])
     if not files:
         raise UsageError(f"{where}: name at least one file")
     if len(files) > 1 and any(source.kind == "url" and not source.where.endswith("/") for source in sources):
@@ -145,8 +145,8 @@ def _entry(id: str, fields: Any, where: str) -> LockedWeights:
     return LockedWeights(id, files=files, sources=sources, needs=needs, sets=sets, **texts)
 
 
-def _file(fields: Any, where: str) -> LockedFile:
-    fields = _mapping(fields, where, "name", "sha256", "size", "convert", "becomes")
+def _parse_file(fields: Any, where: str) -> LockedFile:
+    fields = _checked_fields(fields, where, "name", "sha256", "size", "convert", "becomes")
     name, convert = str(fields.get("name") or ""), str(fields.get("convert") or "")
     becomes = str(fields.get("becomes") or ("model.safetensors" if convert else name))
     for path in (name, becomes):
@@ -154,11 +154,11 @@ def _file(fields: Any, where: str) -> LockedFile:
             raise UsageError(f"{where}: {path!r} is not a file name relative to the folder")
     if convert not in CONVERSIONS:
         raise UsageError(f"{where}: convert must be one of {', '.join(filter(None, CONVERSIONS))}, not {convert!r}")
-    return LockedFile(name, _pin(fields, where), _size(fields, where), convert, becomes)
+    return LockedFile(name, _sha256_field(fields, where), _size_field(fields, where), convert, becomes)
 
 
-def _source(fields: Any, where: str) -> Source:
-    fields = _mapping(fields, where, *KINDS, "revision", "archive", "sha256", "size", "take")
+def _parse_source(fields: Any, where: str) -> Source:
+    fields = _checked_fields(fields, where, *KINDS, "revision", "archive", "sha256", "size", "take")
     kinds = [kind for kind in KINDS if kind in fields]
     if len(kinds) != 1:
         raise UsageError(f"{where}: a source must be one of {', '.join(KINDS)}")
@@ -175,13 +175,13 @@ def _source(fields: Any, where: str) -> Source:
         place,
         str(fields.get("revision") or "main"),
         str(fields.get("archive") or ""),
-        _pin(fields, where),
-        _size(fields, where),
+        _sha256_field(fields, where),
+        _size_field(fields, where),
         {str(name): str(path) for name, path in take.items()},
     )
 
 
-def _mapping(content: Any, where: str, *names: str) -> dict[str, Any]:
+def _checked_fields(content: Any, where: str, *names: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UsageError(f"{where}: expected names and values, found {type(content).__name__}")
     if unknown := sorted(str(key) for key in content if key not in names):
@@ -189,7 +189,7 @@ def _mapping(content: Any, where: str, *names: str) -> dict[str, Any]:
     return content
 
 
-def _pin(fields: Mapping[str, object], where: str) -> str:
+def _sha256_field(fields: Mapping[str, object], where: str) -> str:
     digest = fields.get("sha256")
     if digest is None:
         return ""
@@ -200,7 +200,7 @@ def _pin(fields: Mapping[str, object], where: str) -> str:
     return digest
 
 
-def _size(fields: Mapping[str, object], where: str) -> int | None:
+def _size_field(fields: Mapping[str, object], where: str) -> int | None:
     size = fields.get("size")
     if size is not None and (not isinstance(size, int) or size < 0):
         raise UsageError(f"{where}: size must be a number of bytes, not {size!r}")

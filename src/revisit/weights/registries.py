@@ -42,18 +42,18 @@ def pypi(name: str, archive: str) -> RemoteFile:
     """Where the archive with this file name lies; all indexes of pip's configuration are asked in turn."""
     settings = pip_settings()
     for place in settings.get("find-links", "").split():
-        if (path := _local(place) / archive).is_file():
+        if (path := _local_folder(place) / archive).is_file():
             return RemoteFile(path.resolve().as_uri())
     reasons: list[str] = []
     for index in indexes(settings):
         page = f"{index.rstrip('/')}/{re.sub(r'[-_.]+', '-', name).lower()}/"
         try:
-            links = _links(page)
+            links = _index_links(page)
         except Unavailable as error:
             reasons.append(str(error))
             continue
         if archive in links:
-            return RemoteFile(links[archive], _secret_for(links[archive], index))
+            return RemoteFile(links[archive], _index_login(links[archive], index))
         reasons.append(f"{printable_url(page)}: it does not list {archive}")
     raise Unavailable("; ".join(reasons) or "pip is set up without an index (no-index)")
 
@@ -68,7 +68,7 @@ def indexes(settings: Mapping[str, str]) -> list[str]:
 @cache
 def default_index() -> str:
     """The index that pip uses where nobody names one: its help says it."""
-    help_text = " ".join(_said([sys.executable, "-m", "pip", "download", "--help"]).split())
+    help_text = " ".join(_command_output([sys.executable, "-m", "pip", "download", "--help"]).split())
     if match := re.search(r"\(default:? (https?://[^\s)]+)\)", help_text):
         return match[1]
     raise Unavailable("no package index is configured: set PIP_INDEX_URL, or install pip into this environment")
@@ -77,13 +77,13 @@ def default_index() -> str:
 @cache
 def default_registry() -> str:
     """The registry that npm uses where nobody names one."""
-    registry = _said([shutil.which("npm") or "", "config", "get", "registry"]).strip().rstrip("/")
+    registry = _command_output([shutil.which("npm") or "", "config", "get", "registry"]).strip().rstrip("/")
     if registry.startswith(("http://", "https://")):
         return registry
     raise Unavailable("no npm registry is configured: set npm_config_registry to its address, or install npm")
 
 
-def _said(command: list[str]) -> str:
+def _command_output(command: list[str]) -> str:
     """What a client prints by itself, without settings of its user; nothing where it is not there."""
     plain = {name: value for name, value in os.environ.items() if not name.lower().startswith(("npm_config_", "pip_"))}
     plain |= dict.fromkeys(("npm_config_userconfig", "PIP_CONFIG_FILE"), os.devnull)
@@ -98,7 +98,7 @@ def _said(command: list[str]) -> str:
 def pip_settings() -> dict[str, str]:
     """What pip's configuration files and environment variables say, the latter first."""
     settings: dict[str, str] = {}
-    for path in _pip_files():
+    for path in _pip_config_files():
         parser = configparser.RawConfigParser()
         try:
             parser.read(path, encoding="utf-8")
@@ -113,7 +113,7 @@ def pip_settings() -> dict[str, str]:
     return settings
 
 
-def _pip_files() -> Iterator[Path]:
+def _pip_config_files() -> Iterator[Path]:
     """Configuration files of pip, the weakest first."""
     own = os.environ.get("PIP_CONFIG_FILE", "")
     if own == os.devnull:
@@ -128,7 +128,7 @@ def _pip_files() -> Iterator[Path]:
         yield Path(own)
 
 
-def _links(page: str) -> dict[str, str]:
+def _index_links(page: str) -> dict[str, str]:
     """File name → address, from an index's page in either form."""
     if page.startswith("file:"):
         page += "index.html"
@@ -143,7 +143,7 @@ def _links(page: str) -> dict[str, str]:
             raise Unavailable(f"{printable_url(page)}: this is not a package index page") from error
     parser = Anchors()
     parser.feed(text)
-    addresses = [urllib.parse.urljoin(parser.base or base, href).partition("#")[0] for href in parser.found]
+    addresses = [urllib.parse.urljoin(parser.base or base, href).partition("#")[0] for href in parser.addresses]
     return {urllib.parse.unquote(urllib.parse.urlsplit(url).path.rpartition("/")[2]): url for url in addresses}
 
 
@@ -152,24 +152,24 @@ class Anchors(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.addresses: list[str] = []
         self.base = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         href = dict(attrs).get("href")
         if tag == "a" and href:
-            self.found.append(href)
+            self.addresses.append(href)
         elif tag == "base" and href:
             self.base = href
 
 
-def _secret_for(url: str, index: str) -> dict[str, str]:
+def _index_login(url: str, index: str) -> dict[str, str]:
     """The header with the index's user and password, where the file lies on the same host."""
     plain, secret = without_secret(index)
     return secret if same_host(plain, url) else {}
 
 
-def _local(place: str) -> Path:
+def _local_folder(place: str) -> Path:
     return local_path(place) if "://" in place else Path(place)
 
 
@@ -181,12 +181,12 @@ def npm(name: str, version: str) -> RemoteFile:
     base, _ = without_secret(registry.rstrip("/"))
     page = f"{base}/{name.replace('/', '%2f')}"
     try:
-        description = _json(f"{page}/{urllib.parse.quote(version)}", npm_secret(page, settings, registry))
+        description = _read_json(f"{page}/{urllib.parse.quote(version)}", npm_secret(page, settings, registry))
     except Unavailable as error:
         if error.status not in (404, 405):
             raise
         # Some registries answer for the whole package only.
-        description = _json(page, npm_secret(page, settings, registry)).get("versions", {}).get(version)
+        description = _read_json(page, npm_secret(page, settings, registry)).get("versions", {}).get(version)
     tarball = description.get("dist", {}).get("tarball") if isinstance(description, dict) else None
     if not isinstance(tarball, str):
         raise Unavailable(f"{printable_url(page)}: it does not list version {version}")
@@ -216,13 +216,13 @@ def npm_settings() -> dict[str, str]:
         for line in lines:
             key, equals, value = line.partition("=")
             if equals and not line.lstrip().startswith((";", "#")):
-                settings[key.strip()] = _filled(value.strip().strip("\"'"))
+                settings[key.strip()] = _fill_variables(value.strip().strip("\"'"))
     if variables.get("npm_config_registry"):
         settings["registry"] = variables["npm_config_registry"]
     return settings
 
 
-def _filled(value: str) -> str:
+def _fill_variables(value: str) -> str:
     """The value with ${NAME} replaced by that environment variable."""
     return re.sub(r"\$\{(\w+)\}", lambda name: os.environ.get(name[1], ""), value)
 
@@ -237,10 +237,10 @@ def npm_secret(url: str, settings: Mapping[str, str], registry: str) -> dict[str
                 return {"Authorization": f"Bearer {value}"}
             if kind == "_auth":
                 return {"Authorization": f"Basic {value}"}
-    return _secret_for(url, registry)
+    return _index_login(url, registry)
 
 
-def _json(url: str, headers: Mapping[str, str]) -> Any:
+def _read_json(url: str, headers: Mapping[str, str]) -> Any:
     body, _ = read(url, {"Accept": "application/json", **headers})
     try:
         return json.loads(body)

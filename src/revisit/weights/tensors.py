@@ -39,7 +39,7 @@ def tensors(path: Path) -> dict[str, Tensor]:
             content = torch.load(path, map_location="cpu", weights_only=True)
         if isinstance(content, torch.Tensor):
             return {"tensor": content.detach()}
-        while (inner := _inner(content)) is not None:
+        while (inner := _inner_state_dict(content)) is not None:
             content = inner
         items = content.items() if isinstance(content, dict) else ()
         state = {str(name): one for name, one in items if isinstance(one, torch.Tensor)}
@@ -48,19 +48,19 @@ def tensors(path: Path) -> dict[str, Tensor]:
     except ImportError as error:
         raise MissingPrerequisite(f"{error.name or 'torch'} is not installed: {INSTALL}") from error
     except Exception as error:  # damaged files, files that hold code and files of other kinds differ in this
-        raise unreadable(path, error) from error
+        raise unreadable_weights(path, error) from error
     if not state:
         raise MissingPrerequisite(f"{path}: it has no named tensors; expected a state dict or safetensors")
     return state
 
 
-def unreadable(path: Path, error: Exception) -> MissingPrerequisite:
+def unreadable_weights(path: Path, error: Exception) -> MissingPrerequisite:
     """A sentence about a file that is damaged or holds something else than numbers."""
     cause = printable(" ".join(f"{type(error).__name__}: {error}".split()), 240)
     return MissingPrerequisite(f"{path}: cannot be read as weights ({cause}); nothing in it was run")
 
 
-def _inner(content: Any) -> dict[Any, Any] | None:
+def _inner_state_dict(content: Any) -> dict[Any, Any] | None:
     """The state dict inside a checkpoint, where it lies under one of the usual names."""
     if not isinstance(content, dict):
         return None
@@ -72,13 +72,13 @@ class NumbersOnly(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if name == "_reconstruct" and module in ("numpy.core.multiarray", "numpy._core.multiarray"):
-            return _array
+            return _empty_array
         if module == "numpy" and name in ("ndarray", "dtype"):
             return getattr(np, name)
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")
 
 
-def _array(kind: type, shape: tuple[int, ...], code: bytes) -> np.ndarray:
+def _empty_array(kind: type, shape: tuple[int, ...], code: bytes) -> np.ndarray:
     """An empty array, which the pickle then fills."""
     if kind is not np.ndarray:
         raise pickle.UnpicklingError("it asks for an array of another kind")

@@ -62,11 +62,11 @@ def torchscript_tensors(path: Path) -> dict[str, Tensor]:
             "it and fetch the published file with `revisit weights pull`"
         ) from error
     tensors: dict[str, Tensor] = {}
-    _collect(root, "", tensors, 0)
+    _collect_tensors(root, "", tensors, 0)
     return tensors
 
 
-def _collect(module: object, prefix: str, tensors: dict[str, Tensor], depth: int) -> None:
+def _collect_tensors(module: object, prefix: str, tensors: dict[str, Tensor], depth: int) -> None:
     import torch
 
     if not isinstance(module, Module) or depth > 50:  # deeper than any network, shallower than an endless one
@@ -75,7 +75,7 @@ def _collect(module: object, prefix: str, tensors: dict[str, Tensor], depth: int
         if isinstance(value, torch.Tensor):
             tensors[f"{prefix}{name}"] = value
         else:
-            _collect(value, f"{prefix}{name}.", tensors, depth + 1)
+            _collect_tensors(value, f"{prefix}{name}.", tensors, depth + 1)
 
 
 # Python's own unpickler, not the one in C, which sets memory aside for as many places as a file asks for
@@ -96,7 +96,7 @@ class _Reader(pickle._Unpickler):
         if module == "torch" and name in STORAGES:
             return STORAGES[name]
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
-            return _tensor
+            return _rebuild_tensor
         if (module, name) == ("collections", "OrderedDict"):
             return dict
         if module == "torch.jit._pickle" and name in LISTS:
@@ -119,7 +119,7 @@ class _Reader(pickle._Unpickler):
         return self.storages[key]
 
 
-def _tensor(storage: Any, offset: Any, shape: Any, stride: Any, *_: Any) -> Tensor:
+def _rebuild_tensor(storage: Any, offset: Any, shape: Any, stride: Any, *_: Any) -> Tensor:
     """A tensor in a storage; torch refuses one that reaches beyond it, and we one that repeats it."""
     if math.prod(shape) > storage.numel():
         raise pickle.UnpicklingError(f"a tensor of shape {tuple(shape)} lies in a storage of {storage.numel()} numbers")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from revisit.weights.directories import digest_of, find_local, problem_text, root
 from revisit.weights.lock import LockedWeights, entries, entry
+from revisit.weights.weights_folder import digest_of, find_local, problem_text, root
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class WeightsCheck:
     said: str
 
 
-def on_this_machine() -> Sequence[str]:
+def installed_ids() -> Sequence[str]:
     """Ids of which anything is here, whole or not."""
     return [id for id, one in entries().items() if (root() / id).is_dir() or not isinstance(find_local(one), str)]
 
@@ -31,11 +31,11 @@ def verify(id: str) -> WeightsCheck:
     if isinstance(local, str):
         return WeightsCheck(id, local.state, problem_text(locked, local))
     if local.receipt is None:
-        return WeightsCheck(id, "by hand", "; ".join(_compared(locked, *one) for one in local.files.items()))
+        return WeightsCheck(id, "by hand", "; ".join(_digest_comparison(locked, *one) for one in local.files.items()))
     return WeightsCheck(id, "ok", f"{local.first} from {local.receipt.get('source')}")
 
 
-def _compared(locked: LockedWeights, name: str, path: Path) -> str:
+def _digest_comparison(locked: LockedWeights, name: str, path: Path) -> str:
     """What a file that was put there by hand is, beside the one that was published."""
     digest = digest_of(path, read=True)
     file = next((file for file in locked.files if file.becomes == name), locked.files[0])

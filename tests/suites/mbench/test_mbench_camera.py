@@ -13,7 +13,7 @@ from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.geometry.rotations import axis_angle
 from revisit.suites.mbench.evidence import GeometryTrack
 from revisit.suites.mbench.imports import geometry
-from revisit.suites.mbench.metrics.camera import camera_interaction, twists
+from revisit.suites.mbench.metrics.camera import camera_interaction, motion_between_poses
 from tests.mbench_world import case, frame_facts, room, track, write_npz
 
 
@@ -56,9 +56,9 @@ def test_a_mirrored_video_turns_the_other_way() -> None:
 
 
 def test_the_papers_left_is_plus_one_of_world_to_camera() -> None:
-    assert twists(LEFT_RIGHT, 1.0)[0, 4] < 0 < twists(LEFT_RIGHT, 1.0, literal=True)[0, 4]
+    assert motion_between_poses(LEFT_RIGHT, 1.0)[0, 4] < 0 < motion_between_poses(LEFT_RIGHT, 1.0, literal=True)[0, 4]
     forward = path("dolly:forward:1@10")
-    assert twists(forward, 1.0)[0, 2] > 0 > twists(forward, 1.0, literal=True)[0, 2]
+    assert motion_between_poses(forward, 1.0)[0, 2] > 0 > motion_between_poses(forward, 1.0, literal=True)[0, 2]
 
 
 @pytest.mark.parametrize(

@@ -392,9 +392,9 @@ def _shifted(up: np.ndarray) -> tuple[GeometryTrack, PairMatches]:
 
 
 def _views(where: GeometryTrack, matches: PairMatches, mixed: bool = False) -> list[MatchedView]:
-    from revisit.suites.mbench.metrics.spatial import views
+    from revisit.suites.mbench.metrics.spatial import views_of_pairs
 
-    return views(where, matches, invert(where.c2w) if mixed else where.c2w)
+    return views_of_pairs(where, matches, invert(where.c2w) if mixed else where.c2w)
 
 
 def test_relative_poses_of_the_room_are_a_step_to_the_side() -> None:

@@ -20,9 +20,9 @@ from revisit.suites.mbench.check import artifact_problem, check
 from revisit.suites.mbench.dataset import open_dataset
 from revisit.suites.mbench.evidence import ProgressRatings
 from revisit.suites.mbench.names import dimensions_of, upstream_names
-from revisit.suites.mbench.package import package
+from revisit.suites.mbench.package import package_model
 from revisit.suites.mbench.read import Filter, read, recognises
-from revisit.suites.mbench.submission import problems as submission_problems
+from revisit.suites.mbench.submission import submission_problems as submission_problems
 from revisit.suites.mbench.world import LAYOUT
 from revisit.worlds import make_world, play
 from revisit.worlds.layouts.common import Model
@@ -775,7 +775,7 @@ def test_import_says_what_is_wrong(tmp_path: Path, make_clip):
         ((data, "m", tmp_path, rows, "move"), "unknown mode 'move'"),
     ):
         with pytest.raises(UsageError, match=says):
-            package(*arguments)
+            package_model(*arguments)
 
 
 def test_submission(judged, tmp_path: Path):
@@ -951,7 +951,7 @@ def test_the_protocol_readme_gives_the_readmes_numbers():
     """Its examples of output: .5523 for an error of 2.964 px, and .74 for a mean rating of 3.7."""
     from revisit.suites.mbench.evidence import PairMatches
     from revisit.suites.mbench.metrics.judged import judged_correctness, judged_progress
-    from revisit.suites.mbench.metrics.spatial import over_pairs
+    from revisit.suites.mbench.metrics.spatial import score_pairs
     from tests.mbench_world import track
 
     asked = SUITES["mbench"].protocols["readme"]
@@ -961,7 +961,9 @@ def test_the_protocol_readme_gives_the_readmes_numbers():
     matched = np.array([0, 30]), np.full((30, 4), 9.0)
     pair = PairMatches(frame, other, row_, other_row, np.zeros(1), *matched, "fold", "", "sift")
     for id in ("mb_spatial_epipolar", "mb_spatial_reprojection"):
-        made = over_pairs(track(poses_), pair, lambda view: np.full(len(view.x1), 2.964), least_matches=20, **asked[id])
+        made = score_pairs(
+            track(poses_), pair, lambda view: np.full(len(view.x1), 2.964), least_matches=20, **asked[id]
+        )
         assert round(made.value, 4) == 0.5523 and made.raw == pytest.approx(2.964)
     ratings = [ProgressRatings(x, x, "m") for x in (3, 4, 4, 4, 3, 4, 3, 4, 4, 4)]
     for metric in (judged_progress, judged_correctness):

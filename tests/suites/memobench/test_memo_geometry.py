@@ -10,7 +10,7 @@ import pytest
 
 from revisit.core import InvalidEvidence
 from revisit.suites.memobench.evidence import DepthMaps
-from revisit.suites.memobench.metrics.geometry import geometry, likeness
+from revisit.suites.memobench.metrics.geometry import geometry, successive_cosines
 from revisit.suites.memobench.metrics.rules import spread_frames
 from tests.memo import RULES, case, frames, refused, scored
 
@@ -73,7 +73,7 @@ def test_upstream_is_reproduced(shared):
     for one in cases:
         first, last, expected = one["start"], one["end"], one["expected"]
         if first < last:
-            found = likeness(depth[spread_frames(first, last, one["n_sample"])])
+            found = successive_cosines(depth[spread_frames(first, last, one["n_sample"])])
             assert round(found.mean(), 4) == expected["geo_consistency"]
             assert round(found.min(), 4) == expected["min_geo_consistency"]
     evidence = DepthMaps(np.arange(40), depth, True, "seeded")

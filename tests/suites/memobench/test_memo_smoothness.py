@@ -11,7 +11,13 @@ import pytest
 from revisit.core import InvalidEvidence, UsageError
 from revisit.suites.memobench.evidence import WarpErrors
 from revisit.suites.memobench.metrics.smoothness import motion_smoothness, smoothness
-from revisit.suites.memobench.observers.warp_errors import describe, sampled_frames, unit, warp_error, wrong_way
+from revisit.suites.memobench.observers.warp_errors import (
+    describe_pair,
+    sampled_frames,
+    to_unit_range,
+    warp_error,
+    wrong_way,
+)
 from revisit.suites.memobench.observers.warp_errors import dis_warp as warp_errors
 from revisit.worlds import Film, make_room, play
 from tests.looking import as_frames, look, wall, window
@@ -89,7 +95,7 @@ def test_upstream_warps_are_reproduced(shared):
     for one in cases:
         sampled = range(one["start"], one["end"] + 1, one["step"])
         flow = np.broadcast_to(np.float32(one["flow"]), (*clip.shape[1:3], 2))
-        found = [wrong_way(unit(clip[a]), unit(clip[a + one["step"]]), flow) for a in sampled[:-1]]
+        found = [wrong_way(to_unit_range(clip[a]), to_unit_range(clip[a + one["step"]]), flow) for a in sampled[:-1]]
         assert smoothness(np.array(found), 0.15) == pytest.approx(one["expected"], abs=1e-6)
 
 
@@ -117,7 +123,7 @@ def clip_of(film: Film, flow) -> WarpErrors:
     rows = []
     for k in starts:
         there, back = flow(film, k, k + 1), flow(film, k + 1, k)
-        rows.append(describe(unit(film.truth(k).rgb), unit(film.truth(k + 1).rgb), there, back))
+        rows.append(describe_pair(to_unit_range(film.truth(k).rgb), to_unit_range(film.truth(k + 1).rgb), there, back))
     index = np.array(starts)
     names = ("error", "compared", "inside", "wrong_way", "still", "length")
     return WarpErrors(
@@ -136,7 +142,7 @@ def test_exact_flow_is_smooth_corrected_and_worse_than_no_flow_upstream(pan):
     assert 255 * (exact.raw or 1) < 1  # of 255 grey levels: what rounding and sampling between pixels leave
     assert exact.value > 97.5
     noise = np.random.default_rng(0).normal(0, 3 / 255, (2, 270, 480, 3)).astype(np.float32)
-    resting = [unit(pan.truth(0).rgb) + part for part in noise]
+    resting = [to_unit_range(pan.truth(0).rgb) + part for part in noise]
     assert (exact.raw or 1) < warp_error(resting[0], resting[1], np.zeros((270, 480, 2), np.float32))[0]
     wrong = scored(motion_smoothness(*of, seen, rule="upstream"))
     nothing = scored(motion_smoothness(*of, rested, rule="upstream"))
@@ -159,7 +165,10 @@ def test_the_lite_observer_follows_fast_pans(pan):
 
 def test_pixels_that_leave_or_are_covered_are_not_compared():
     scene = wall()
-    earlier, later = unit(window(scene, 40)), unit(window(scene, 0))  # the picture moves to the right by 40
+    earlier, later = (
+        to_unit_range(window(scene, 40)),
+        to_unit_range(window(scene, 0)),
+    )  # the picture moves to the right by 40
     flow = np.broadcast_to(np.float32([40, 0]), (*earlier.shape[:2], 2))
     error, compared, inside = warp_error(earlier, later, flow, -flow)
     assert error == pytest.approx(0, abs=1e-3)

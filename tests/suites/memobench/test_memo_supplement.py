@@ -24,22 +24,22 @@ from revisit.evidence.poses import TruePoseTrack
 from revisit.geometry.rotations import axis_angle, geodesic, smooth_rotations
 from revisit.observers.sets import load_roles
 from revisit.results import Results
+from revisit.suites.memobench.clip_categories import (
+    PROCESSES,
+    kinds_of,
+    ors_tables,
+    process_in_prompt,
+    read_categories,
+    trajectory_in_prompt,
+    trajectory_table,
+)
 from revisit.suites.memobench.evidence import Detections
 from revisit.suites.memobench.metrics.camera import camera_controllability
 from revisit.suites.memobench.metrics.reappearance import reappearance
 from revisit.suites.memobench.metrics.true_turn import true_turn
 from revisit.suites.memobench.names import parse_clip
-from revisit.suites.memobench.observers.detections import STYLES, words_of
+from revisit.suites.memobench.observers.detections import STYLES, prompt_words
 from revisit.suites.memobench.radar import MIDDLE, RADIUS, radar
-from revisit.suites.memobench.strata import (
-    PROCESSES,
-    kinds_of,
-    ors_tables,
-    process,
-    read_categories,
-    trajectory,
-    trajectory_table,
-)
 from revisit.worlds.layouts.common import Model
 from revisit.worlds.layouts.rendering import render
 from tests.memo import case, frames, scored
@@ -54,13 +54,13 @@ def prompts(shared: Path, split: str) -> list[str]:
 
 
 def test_trajectories_have_the_printed_counts_where_prompts_name_them(shared: Path) -> None:
-    real = Counter(trajectory(prompt, "Real") for prompt in prompts(shared, "real"))
+    real = Counter(trajectory_in_prompt(prompt, "Real") for prompt in prompts(shared, "real"))
     assert real == {"pan left": 56, "pan right": 51, "tilt up": 57}  # Table S2
-    synthetic = Counter(trajectory(prompt, "Synthetic") for prompt in prompts(shared, "synthetic"))
+    synthetic = Counter(trajectory_in_prompt(prompt, "Synthetic") for prompt in prompts(shared, "synthetic"))
     assert synthetic["U-turn"] == 68 and sum(synthetic.values()) == 196  # Table S2
     # The others are told by words and are not the printed 58, 41 and 29; the page says so.
     assert synthetic == {"U-turn": 68, "head turn": 44, "forward": 43, "vertical": 41}
-    assert trajectory("", "Synthetic") == trajectory("A cup.", "Real") == ""
+    assert trajectory_in_prompt("", "Synthetic") == trajectory_in_prompt("A cup.", "Real") == ""
 
 
 def test_the_table_of_trajectories(shared: Path) -> None:
@@ -83,10 +83,10 @@ def test_the_table_of_trajectories(shared: Path) -> None:
 
 
 def test_a_process_is_told_only_where_one_category_is_named(shared: Path) -> None:
-    assert process("A candle that burns down.") == "combustion and heat"
-    assert process("Honey that drips into tea") == ""  # two categories have words in it
-    assert process("A cup on a table.") == ""
-    found = Counter(process(prompt) for prompt in prompts(shared, "real"))
+    assert process_in_prompt("A candle that burns down.") == "combustion and heat"
+    assert process_in_prompt("Honey that drips into tea") == ""  # two categories have words in it
+    assert process_in_prompt("A cup on a table.") == ""
+    found = Counter(process_in_prompt(prompt) for prompt in prompts(shared, "real"))
     assert found[""] == 77 and set(found) == {"", *PROCESSES}
 
 
@@ -159,11 +159,11 @@ def test_table_s3_in_one_command(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_five_wordings_of_table_s4(style: str, words: str) -> None:
     notes = {"ors_prompts": {"corrected": "a red car", "paper": "car"}}
-    assert words_of(notes, None, "corrected", style) == words
-    assert words_of({}, None, "paper", style) == ""
+    assert prompt_words(notes, None, "corrected", style) == words
+    assert prompt_words({}, None, "paper", style) == ""
     assert len(STYLES) == 5
     with pytest.raises(UsageError, match="unknown prompt style 'loud'"):
-        words_of(notes, None, "paper", "loud")
+        prompt_words(notes, None, "paper", "loud")
 
 
 def test_ors_by_size_and_angle() -> None:

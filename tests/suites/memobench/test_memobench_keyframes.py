@@ -10,13 +10,13 @@ import pytest
 from revisit.core import ClipInfo, Frame, UsageError
 from revisit.core.phase_pairs import (
     first_rows,
+    pair_rows,
     phase_maps,
     phase_rule,
     read_phase_rule,
-    rows_of,
     spread_evenly,
 )
-from revisit.engine.observe import ReferenceUse, partner_numbers, used_frames
+from revisit.engine.observe import ReferenceUse, partner_numbers, reference_frames_for
 from revisit.suites.memobench.metadata import Marks
 
 
@@ -80,9 +80,9 @@ def test_a_return_marked_at_the_very_end_stays_inside_the_reference():
 def test_rows_of_pairs():
     index, reference = np.array([0, 0, 1, 2, 2]), np.array([0, 1, 3, 6, 5])
     assert first_rows(index).tolist() == [0, 2, 3] and first_rows(np.zeros(0, int)).tolist() == []
-    assert rows_of(index, reference, (np.array([0, 2]), np.array([1, 6]))).tolist() == [1, 3]
-    assert rows_of(index, reference, (np.array([0, 9]), np.array([1, 6]))).tolist() == [1]  # no row of frame 9
-    assert rows_of(index, reference, (np.array([1]), np.array([4]))).tolist() == [2]  # the nearest
+    assert pair_rows(index, reference, (np.array([0, 2]), np.array([1, 6]))).tolist() == [1, 3]
+    assert pair_rows(index, reference, (np.array([0, 9]), np.array([1, 6]))).tolist() == [1]  # no row of frame 9
+    assert pair_rows(index, reference, (np.array([1]), np.array([4]))).tolist() == [2]  # the nearest
 
 
 def test_the_rule_as_a_case_names_it():
@@ -102,11 +102,15 @@ def test_the_engine_hands_out_every_pair_once_and_keeps_what_it_needs():
     assert found == {(int(a), int(b)) for pairs in maps.values() for a, b in zip(*pairs, strict=True)}
     assert all(partners(frames[k])[0] == maps["all"][1][k] for k in range(81))
     assert all(len(set(partners(frames[k]))) == len(partners(frames[k])) for k in range(81))
-    kept = used_frames(ReferenceUse(rule, 81), 300)
+    kept = reference_frames_for(ReferenceUse(rule, 81), 300)
     assert {other for _, other in found} == set(kept.tolist()) and len(kept) < 200  # of 300 frames
-    assert used_frames(ReferenceUse("index", 5), 3).tolist() == [0, 1, 2]
-    assert used_frames(ReferenceUse("stretch", 3), 9).tolist() == [0, 4, 8]
-    assert len(used_frames(ReferenceUse("time", 3), 9)) == len(used_frames(ReferenceUse("auto", 3), 9)) == 9
-    assert used_frames(ReferenceUse("auto", 9, (0, 3, 8)), 9).tolist() == [0, 3, 8]
-    assert len(used_frames(ReferenceUse("auto", 8, (0, 3, 7)), 9)) == 0  # refused, which the clip tells
-    assert used_frames(ReferenceUse("index", 9, (0, 3, 8)), 5).tolist() == [0, 3]
+    assert reference_frames_for(ReferenceUse("index", 5), 3).tolist() == [0, 1, 2]
+    assert reference_frames_for(ReferenceUse("stretch", 3), 9).tolist() == [0, 4, 8]
+    assert (
+        len(reference_frames_for(ReferenceUse("time", 3), 9))
+        == len(reference_frames_for(ReferenceUse("auto", 3), 9))
+        == 9
+    )
+    assert reference_frames_for(ReferenceUse("auto", 9, (0, 3, 8)), 9).tolist() == [0, 3, 8]
+    assert len(reference_frames_for(ReferenceUse("auto", 8, (0, 3, 7)), 9)) == 0  # refused, which the clip tells
+    assert reference_frames_for(ReferenceUse("index", 9, (0, 3, 8)), 5).tolist() == [0, 3]

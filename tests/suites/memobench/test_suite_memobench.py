@@ -21,7 +21,7 @@ from revisit.metrics.fidelity import psnr_per_frame
 from revisit.observers.poses import read_poses, recognise
 from revisit.observers.sets import load_roles
 from revisit.results import Results
-from revisit.runs.group_by import parse, tables_by
+from revisit.runs.group_by import parse_group_key, tables_by
 from revisit.suites.memobench.layouts import find_clip, trees_in
 from revisit.suites.memobench.metadata import find_table, read_marks, read_metadata
 from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
@@ -611,7 +611,7 @@ def test_groups_by_anything_that_is_known(run):
             tables_by(run, wrong)
     with pytest.raises(UsageError, match="psnr was not asked"):
         tables_by(run, "subset", ["psnr"])
-    assert parse("rotation >= 90", "memobench").path == ("true_turn",)
+    assert parse_group_key("rotation >= 90", "memobench").path == ("true_turn",)
 
 
 def test_protocols_share_evidence_and_differ_where_they_say(models, data, cache, run, tmp_path):
@@ -724,17 +724,17 @@ def scores_of(**models) -> Results:
 
 
 def test_an_order_needs_differences_that_hold_clip_by_clip():
-    from revisit.suites.memobench.summary import order, sentences
+    from revisit.suites.memobench.summary import order_sentence, sentences
 
     # Two models that are equally far apart on every clip, though the clips themselves differ by far more.
     clips = np.array([10.0, 20, 30, 40, 50, 60])
     results = scores_of(high=clips + 2, low=clips + 0.01 * np.arange(6), other=clips[::-1])
-    said = order("memo_psnr", results) or ""
+    said = order_sentence("memo_psnr", results) or ""
     assert said.startswith("PSNR against the true video, best mean first: high 37 (")
     assert said.endswith("Clip by clip, over all pairs together: high is ahead of low.")
     few = scores_of(a=[10, 30], b=[12, 33])
-    assert (order("memo_psnr", few) or "").endswith("these clips do not give a ranking.")
-    assert order("memo_psnr", scores_of(a=[10.0])) is None
+    assert (order_sentence("memo_psnr", few) or "").endswith("these clips do not give a ranking.")
+    assert order_sentence("memo_psnr", scores_of(a=[10.0])) is None
     told = sentences(results)
     assert told[0] == "The first view never left the frame: low 1 of 6, other 1 of 6."
     assert "in between: high 0.37 (6 clips)" in told[1] and len(told) == 3

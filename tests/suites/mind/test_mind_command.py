@@ -25,7 +25,7 @@ from revisit.runs.group_by import tables_by
 from revisit.suites.mind.read import action_space, read
 from revisit.suites.mind.suite import boards_of
 from revisit.suites.mind.world import render_mind
-from revisit.weights.directories import variable_of
+from revisit.weights.weights_folder import variable_of
 from tests.registry import sha256, write_lock
 from tests.suites.mind.test_suite_mind import ACTION, ROW, TIMES, rows_of
 
@@ -233,7 +233,7 @@ def test_a_board_counts_the_clips_of_the_tests_that_apply(data, tmp_path):
     ]  # fmt: skip
     value = cells["mind_lcm_mse"].mean
     assert value is not None and 0 < value < 0.1
-    shown = cells["mind_lcm_mse"].shown(whole.columns[1].decimals).split()[0]
+    shown = cells["mind_lcm_mse"].to_text(whole.columns[1].decimals).split()[0]
     assert float(shown) == pytest.approx(value, rel=5e-2)  # two digits that mean something, not 0.01
     [first] = boards_of(facts_of(run, "a"), "1st_data")
     assert next(row for row in first.rows if row.model == "copy").cells["mind_lcm_mse"].of == 4

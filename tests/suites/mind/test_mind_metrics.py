@@ -23,8 +23,8 @@ SCORED_UPSTREAM = {48: 0, 97: 0, 100: 0, 101: 100, 200: 100, 240: 200, 300: 200,
 
 @pytest.mark.parametrize(("frames", "scored"), SCORED_UPSTREAM.items())
 def test_upstream_loses_the_last_chunk_and_corrected_scores_every_frame(frames, scored):
-    assert selection.frames_scored(frames, "upstream") == scored
-    assert selection.frames_scored(frames, "corrected") == frames
+    assert selection.count_scored_frames(frames, "upstream") == scored
+    assert selection.count_scored_frames(frames, "corrected") == frames
     made = lcm.lcm_mse(main(frames), facts(frames), pairs(frames), rule="upstream")
     assert (made.facts["length"], made.facts["compared"]) == (scored, frames)
     if scored:
@@ -42,7 +42,7 @@ def keys(*held):
 
 def test_labels():
     track = keys((0, 0, 0, 0), (1, 0, 0, 0), (2, 1, 0, 0), (0, 0, 1, 2), (1, 2, 2, 1))
-    assert selection.labels(track, range(5)) == [
+    assert selection.action_labels(track, range(5)) == [
         "no_op", "forward", "backward+left", "look_up+look_right", "forward+right+look_down+look_left"
     ]  # fmt: skip
 
@@ -60,13 +60,13 @@ def test_labels():
     ],
 )
 def test_groups(label, corrected, upstream):
-    assert selection.group(label, "corrected") == corrected
-    assert selection.group(label, "upstream") == upstream
+    assert selection.group_of_label(label, "corrected") == corrected
+    assert selection.group_of_label(label, "upstream") == upstream
 
 
 def test_an_unknown_rule_is_refused():
     with pytest.raises(UsageError, match="unknown rule 'strict'"):
-        selection.frames_scored(10, "strict")
+        selection.count_scored_frames(10, "strict")
 
 
 def main(frames, total=None, mark=0, condition="mem_test"):

@@ -74,7 +74,7 @@ def test_the_printed_table_is_what_the_result_file_reduces_to(run):
 def test_boards_of_the_paper_stand_beside_the_printed_ones(run):
     boards = paper_boards(RunFacts("mine", run.facts, run.plan, run.results, run.summary))
     assert [board.title for board in boards] == ["mind, first person, as printed", "mind, third person, as printed"]
-    shown = boards[0].rows[0].cell(boards[0].columns[0]).shown(4)
+    shown = boards[0].rows[0].cell(boards[0].columns[0]).to_text(4)
     assert len(shown.split()[0].partition(".")[2]) == 4  # digits as the paper has them
     assert all(column.protocol for column in boards[0].columns)
     keys = [column.key for column in COLUMNS]

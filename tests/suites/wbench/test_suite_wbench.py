@@ -22,7 +22,7 @@ from revisit.suites.wbench.imports import dreamsim, results
 from revisit.suites.wbench.leaderboard import board_of_files, boards_of, published
 from revisit.suites.wbench.metrics import DIMENSIONS
 from revisit.suites.wbench.read import read, read_turns
-from revisit.suites.wbench.summary import dimensions
+from revisit.suites.wbench.summary import dimension_means
 from revisit.worlds.layouts.rendering import render
 from tests.conftest import moving_frames
 
@@ -144,7 +144,7 @@ def test_the_published_board_follows_from_its_columns(request):
     columns = {row.model: {key: (cell.mean or 0) / 100 for key, cell in row.cells.items()} for row in detail.rows}
     assert len(summary.rows) == 31 and all(len(row) == 19 for row in columns.values())
     for row in summary.rows:
-        made = dimensions(columns[row.model])
+        made = dimension_means(columns[row.model])
         for column in summary.columns:
             assert made[column.title] == pytest.approx(row.cell(column).mean, abs=0.06), (row.model, column.title)
     path = request.config.rootpath / BOARD
@@ -158,9 +158,9 @@ def test_the_published_board_follows_from_its_columns(request):
 
 def test_dimensions_lack_what_a_column_lacks():
     columns = {metric: 0.5 for ids in DIMENSIONS.values() for metric in ids}
-    assert dimensions(columns)["Average"] == 50
+    assert dimension_means(columns)["Average"] == 50
     del columns["wb_hpsv3"]
-    assert dimensions(columns).keys() == {"Setting", "Interaction", "Consistency", "Physical"}
+    assert dimension_means(columns).keys() == {"Setting", "Interaction", "Consistency", "Physical"}
 
 
 def test_result_files_of_the_evaluator(tmp_path):

@@ -12,8 +12,8 @@ from revisit.core import METRICS, Case, Clip, Score, Unscored
 from revisit.evidence.poses import PoseTrack
 from revisit.geometry.rotations import axis_angle
 from revisit.suites.wbench.metrics.actions import is_loop, parse_action
-from revisit.suites.wbench.metrics.asked_path import asked_score
 from revisit.suites.wbench.metrics.published_path import published_score
+from revisit.suites.wbench.metrics.requested_path import requested_path_score
 
 GOLDEN = Path(__file__).parents[4] / "shared/data/golden/wbench_nav"
 FIRST, THIRD = "first_person", "third_person"
@@ -50,7 +50,7 @@ def path(
 def both(c2w: np.ndarray, actions: list[str], person: str = FIRST):
     bounds = [(EACH * k, EACH * (k + 1)) for k in range(len(actions))]
     parsed = [parse_action(text) for text in actions]
-    return published_score(c2w, bounds, parsed, person), asked_score(c2w, bounds, parsed, person)
+    return published_score(c2w, bounds, parsed, person), requested_path_score(c2w, bounds, parsed, person)
 
 
 def test_upstream_returns_what_the_public_function_returns():

@@ -23,7 +23,7 @@ from revisit.suites.worldmark.evidence import ACTIONS
 from revisit.suites.worldmark.metrics import COLUMNS
 from revisit.suites.worldmark.model_columns import model_cell
 from revisit.suites.worldmark.summary import page_findings
-from revisit.suites.worldmark.world import MODELS, keys_by, poses_of, write
+from revisit.suites.worldmark.world import MODELS, keys_followed_by, poses_of, write
 from tests.datasets import film
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks/worldmark_pairs.py"
@@ -168,7 +168,7 @@ def test_the_layout_is_read_as_it_is_written(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("keys", ACTIONS.values())
 def test_models_follow_keys_of_their_own(keys: str) -> None:
-    paths = {model: poses_of(keys_by(model, keys), len(keys), 4) for model in MODELS}
+    paths = {model: poses_of(keys_followed_by(model, keys), len(keys), 4) for model in MODELS}
     assert {len(path) for path in paths.values()} == {4 * len(keys) + 1}
     assert np.ptp(paths["frozen"], axis=0).max() == 0
     assert np.allclose(paths["perfect"], paths["forgets"]) and not np.allclose(paths["perfect"], paths["opposite"])

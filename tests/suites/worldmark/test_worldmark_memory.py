@@ -17,9 +17,9 @@ from revisit.suites.worldmark.imports import geometry_error, video_rating
 from revisit.suites.worldmark.metrics.memory import (
     cut_frames,
     degree_pixels,
-    equal_steps,
     find_returns,
-    own_step,
+    mean_step,
+    samples_at_steps,
 )
 from revisit.suites.worldmark.metrics.signal import Signal
 from tests.suites.worldmark.test_worldmark_control import facts
@@ -51,7 +51,7 @@ def test_pairs_and_steps_are_those_of_the_public_functions() -> None:
         )
         again = find_returns(signal, degree_pixels(width, None, "upstream"), "upstream")
         assert [list(pair[:2]) for pair in again.pairs] == row["pairs"], row["seed"]
-        assert equal_steps(signal, own_step(signal)).tolist() == row["steps"]
+        assert samples_at_steps(signal, mean_step(signal)).tolist() == row["steps"]
     assert sum(bool(row["pairs"]) for row in rows) >= 8 and sum(row["failed"] > 0 for row in rows) >= 8
 
 

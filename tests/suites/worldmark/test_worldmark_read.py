@@ -14,9 +14,9 @@ from revisit.core import Case, Rejected, Remark, UsageError
 from revisit.media import encode_mp4
 from revisit.preflight.check import check
 from revisit.preflight.expected import of_jobs, strangers
-from revisit.suites.worldmark.arena import read_questions
+from revisit.suites.worldmark.arena import read_arena_cases
 from revisit.suites.worldmark.describe import describe, problems
-from revisit.suites.worldmark.evidence import ACTIONS, returns
+from revisit.suites.worldmark.evidence import ACTIONS, is_return
 from revisit.suites.worldmark.jobs import jobs
 from revisit.suites.worldmark.read import read, recognises
 
@@ -54,12 +54,12 @@ def deliver(folder: Path, *names: str) -> Path:
 
 
 def test_the_benchmarks_own_inputs_are_counted(shared: Path) -> None:
-    questions = list(read_questions(shared / "worldmark/inputs"))
+    questions = list(read_arena_cases(shared / "worldmark/inputs"))
     assert len(questions) == 500 and Counter(one.keys for one in questions) == COUNTS
     assert len({(one.domain, one.image) for one in questions}) == 50
     keys = {domain: Counter(len(one.keys) for one in questions if one.domain == domain) for domain in ("real", "style")}
     assert keys == {"real": {1: 114, 2: 90, 3: 46}, "style": {1: 118, 2: 92, 3: 40}}
-    back = Counter((one.domain, one.keys[0] in "LR") for one in questions if returns(tuple(one.keys)))
+    back = Counter((one.domain, one.keys[0] in "LR") for one in questions if is_return(tuple(one.keys)))
     assert back == {("real", False): 44, ("real", True): 62, ("style", False): 44, ("style", True): 60}
     assert {one.action: one.keys for one in questions} == dict(ACTIONS)
     lens = next(one.focal for one in questions if one.image == 0 and one.focal is not None)
@@ -111,7 +111,7 @@ def test_a_broken_list_is_one_sentence(arena: Path, tmp_path: Path, row: str, se
     shutil.copytree(arena, folder)
     (folder / "first_view/real_action.txt").write_text(row)
     with pytest.raises(UsageError, match=sentence):
-        list(read_questions(folder))
+        list(read_arena_cases(folder))
 
 
 def test_jobs_ask_for_the_keys_as_a_camera(arena: Path, tmp_path: Path) -> None:

@@ -240,14 +240,14 @@ def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
         "D4 vis. state", "D5 ret. place", "D6 ret. state", "Avg", "lite integrity", "Avg with stand-ins",
     ]  # fmt: skip
     good, poor = (dict(row.cells) for row in sorted_rows(board, "D3 vis. place"))
-    assert good["visible_spatial"].shown(3) == "0.900 (8/8)" and good["average"].mean is None
-    assert poor["returned_spatial"].shown(3) == "0.500† (3/8)" and good["viewpoint"].shown(2) == "model-inferred"
+    assert good["visible_spatial"].to_text(3) == "0.900 (8/8)" and good["average"].mean is None
+    assert poor["returned_spatial"].to_text(3) == "0.500† (3/8)" and good["viewpoint"].to_text(2) == "model-inferred"
     assert {column.key: column.protocol for column in board.columns}["visible_spatial"] == "one"
     assert "stand-ins in Avg: good: lite integrity" in board.note
     [paper] = published_boards(False)
     rows = {row.model: row for row in paper.rows}
-    assert len(rows) == 23 and rows["Gen3C"].cells["support"].shown(2) == "73.0%"
-    assert rows["Kling v2.6"].cells["returned_state"].shown(3) == "0.617† (10/300)"
+    assert len(rows) == 23 and rows["Gen3C"].cells["support"].to_text(2) == "73.0%"
+    assert rows["Kling v2.6"].cells["returned_state"].to_text(3) == "0.617† (10/300)"
     with pytest.raises(UsageError, match="no parts"):
         boards_of(RunFacts("mine", facts, {}, run, summarise(run)), "full")
 

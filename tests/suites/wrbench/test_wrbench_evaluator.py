@@ -236,18 +236,18 @@ def test_sidecars_change_no_score_and_those_of_others_are_left_alone(clips: Path
 @pytest.mark.slow
 def test_the_main_profile_names_what_is_wrong(clips: Path) -> None:
     from revisit.suites.wrbench.read import settings
-    from revisit.suites.wrbench.sidecars import against_main_profile, their_script
+    from revisit.suites.wrbench.sidecars import to_wrbench_script, why_not_main_profile
 
     export(clips)
     good = facts_of(clips / f"tidal/{FAMILY}__moves__yaw60_LR.mp4")
-    assert against_main_profile(good) == ""
+    assert why_not_main_profile(good) == ""
     for change, words in (
         ({"target_role": "something"}, "target_role"), ({"control_profile": "diagnostic_45deg"}, "diagnostic_45deg"),
         ({"yaw_peak_deg": 59.99}, "59.99"), ({"control_family": "static"}, "static"), ({"fov": None}, "fov"),
         ({"evidence_level": "guess"}, "guess"), ({"control_direction": "orbit"}, "orbit"),
     ):  # fmt: skip
-        assert words in against_main_profile({**good, **change})
-    assert their_script("truck:left:0.5@12,tilt:up:3+dolly:back:1@4,hold@3") == (
+        assert words in why_not_main_profile({**good, **change})
+    assert to_wrbench_script("truck:left:0.5@12,tilt:up:3+dolly:back:1@4,hold@3") == (
         "pan:left:0.5@12,pitch:up:3+dolly:back:1@4,static@3"
     )
     with pytest.raises(UsageError, match="profile"):

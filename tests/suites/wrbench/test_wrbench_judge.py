@@ -14,7 +14,7 @@ from revisit.core import Case, Clip, UsageError
 from revisit.judges.settings import choose_judge
 from revisit.media import encode_mp4
 from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
-from revisit.suites.wrbench.questions import PROBES, context, wording
+from revisit.suites.wrbench.questions import PROBES, context_text, read_wording
 from revisit.suites.wrbench.read import read
 from revisit.suites.wrbench.records import EventView, case_of, event_views, script_of
 from tests.judging import MODEL, completion, question_of, sees_cards, serving, token
@@ -36,7 +36,7 @@ def told(view: EventView) -> str:
 
     line = view.as_json(script_of(view, 81))
     made = case_of(view.id, "m", Path("c.mp4"), line["prompt"], line["camera"], 0, line["annotations"])
-    return context(made.prompt, {**made.annotations, **judge_annotations(made)})
+    return context_text(made.prompt, {**made.annotations, **judge_annotations(made)})
 
 
 def test_the_judge_is_told_the_event_and_no_style(shared: Path) -> None:
@@ -60,7 +60,7 @@ def test_the_judge_is_told_the_event_and_no_style(shared: Path) -> None:
 
 def test_a_case_without_notes_is_told_by_its_prompt() -> None:
     case = Case("a", "wrbench", "m", "s", Clip(Path("c.mp4")), prompt="A cup falls.")
-    assert context(case.prompt, {}) == "The video was asked to show this.\nEvent: A cup falls.\n"
+    assert context_text(case.prompt, {}) == "The video was asked to show this.\nEvent: A cup falls.\n"
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_a_file_of_questions_that_cannot_be_used_says_why(tmp_path: Path, text: 
     path = tmp_path / "questions.yaml"
     path.write_text(text)
     with pytest.raises(UsageError, match=said):
-        wording(path)
+        read_wording(path)
     with pytest.raises(UsageError, match="neither YAML nor JSON"):
-        wording(tmp_path / "nowhere.yaml")
+        read_wording(tmp_path / "nowhere.yaml")
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_roles_that_nobody_has_are_refused(tmp_path: Path) -> None:
 
 def test_the_published_wording_is_not_ours(clips: Path) -> None:
     case = next(entry for entry in read(clips) if isinstance(entry, Case))
-    assert "pottery" in context(case.prompt, case.annotations)
+    assert "pottery" in context_text(case.prompt, case.annotations)
 
 
 def test_only_the_judge_is_asked_and_what_was_answered_stays(clips: Path, tmp_path: Path) -> None:

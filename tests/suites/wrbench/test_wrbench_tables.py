@@ -15,9 +15,9 @@ from revisit.suites.wrbench.tables import (
     correlations,
     event_contrasts,
     frontiers,
+    means_over_models,
     published,
     retention,
-    totals,
 )
 
 SPARSE = {
@@ -63,7 +63,7 @@ def test_totals_weigh_by_outputs(rows: dict[str, ModelRow]) -> None:
         "integrity": (0.793863, 9600), "visible_spatial": (0.769871, 9600), "visible_state": (0.590682, 9600),
         "returned_spatial": (0.661170, 2073), "returned_state": (0.612556, 2073),
     }  # fmt: skip
-    made = totals(rows.values())
+    made = means_over_models(rows.values())
     for measure, (value, n) in expected.items():
         assert made[measure].n == n
         assert made[measure].mean == pytest.approx(value, abs=2e-6)

@@ -12,8 +12,8 @@ import yaml
 
 from revisit.judges.chat import ChatJudge, ChatSettings
 from revisit.judges.questions import Malformed
-from revisit.suites.wrbench.build import leaks, read
-from revisit.suites.wrbench.generated_text import NOTHING, RULES, prompt_question, save, scene_question
+from revisit.suites.wrbench.build import prompt_problems, read_scenes
+from revisit.suites.wrbench.generated_text import NOTHING, RULES, prompt_question, scene_question, write_scenes_file
 from revisit.suites.wrbench.prompts import EVENTS, task_of
 from tests.judges.test_judge_wire import real  # noqa: F401 - a fixture
 from tests.judging import MODEL, completion, question_of, serving, status
@@ -111,10 +111,10 @@ def test_scenes_are_written_one_after_the_other_checked_and_recorded(tmp_path, r
         assert "speaks of the camera: 'camera'" in question_of(server.requests[2])  # the fault is named
         assert "about this: gardens" in question_of(server.requests[0])
         assert "yard_keeper_1: yard number 1" in question_of(server.requests[-1])
-        found = read(tmp_path / "s.yaml")
-        assert list(found) == ["yard_keeper_1", "yard_keeper_2", "yard_keeper_3"] and not leaks(found)
+        found = read_scenes(tmp_path / "s.yaml")
+        assert list(found) == ["yard_keeper_1", "yard_keeper_2", "yard_keeper_3"] and not prompt_problems(found)
         more = json.loads(revisit(*words, "--count", 4, "--about", "gardens", "--json").stdout)
-        assert (more["recorded"], more["calls"]) == (3, 1) and len(read(tmp_path / "s.yaml")) == 4
+        assert (more["recorded"], more["calls"]) == (3, 1) and len(read_scenes(tmp_path / "s.yaml")) == 4
     # Without the server, and without the cache: the answers beside the file.
     again = revisit(
         *words[:2], "--writer", tmp_path / "s.answers.jsonl", "--out", tmp_path / "again.yaml", "--count", 4, "--about",
@@ -133,10 +133,10 @@ def test_a_budget_and_a_scene_that_is_not_to_be_had_lose_nothing_else(tmp_path, 
         words = ["build", "scenes", "--out", tmp_path / "s.yaml", "--count", 3]
         little = revisit(*words, "--writer", judge_file(tmp_path, server.url, budget={"calls": 1}), check=1)
         assert "scene 2: the writer could not be asked: the judge's budget of 1 calls is used up" in little.stderr
-        assert list(read(tmp_path / "s.yaml")) == ["yard_keeper_1"]
+        assert list(read_scenes(tmp_path / "s.yaml")) == ["yard_keeper_1"]
         rest = revisit(*words, "--writer", judge_file(tmp_path, server.url, again=0), check=1)
     assert "scene 2: the writer gave no usable text" in rest.stderr
-    assert list(read(tmp_path / "s.yaml")) == ["yard_keeper_1", "yard_keeper_3"]
+    assert list(read_scenes(tmp_path / "s.yaml")) == ["yard_keeper_1", "yard_keeper_3"]
 
 
 def test_a_file_of_somebody_else_stays(tmp_path, revisit):
@@ -146,7 +146,7 @@ def test_a_file_of_somebody_else_stays(tmp_path, revisit):
         said = revisit(*words, tmp_path / "s.yaml", check=2)
         assert "holds no scenes; choose another --out" in said.stderr
         assert (tmp_path / "s.yaml").read_text() == "notes: mine\n"
-        save(tmp_path / "t.yaml", {"yard_keeper_1": {"place": "elsewhere"}})
+        write_scenes_file(tmp_path / "t.yaml", {"yard_keeper_1": {"place": "elsewhere"}})
         said = revisit(*words, tmp_path / "t.yaml", check=2)
         assert "another scene called 'yard_keeper_1'" in said.stderr
 
@@ -154,7 +154,7 @@ def test_a_file_of_somebody_else_stays(tmp_path, revisit):
 def test_written_prompts_reach_the_dataset(tmp_path, revisit):
     text = SCENES.read_text()
     (tmp_path / "scenes.yaml").write_text(text[: text.index("  greenhouse_gardener_watering:")])
-    families = read(tmp_path / "scenes.yaml")
+    families = read_scenes(tmp_path / "scenes.yaml")
 
     def answer(body):
         asked = question_of(body)
@@ -167,7 +167,7 @@ def test_written_prompts_reach_the_dataset(tmp_path, revisit):
         writer = judge_file(tmp_path, server.url)
         revisit("build", "prompts", tmp_path / "scenes.yaml", "--writer", writer, "--out", tmp_path / "full.yaml")
         assert server.calls == 4  # one fault, one reply that speaks of the camera
-    full = read(tmp_path / "full.yaml")
+    full = read_scenes(tmp_path / "full.yaml")
     assert full["studio_potter_wheel"]["picture"] == texts("a pottery")["picture"]
     revisit("build", "wrbench", tmp_path / "full.yaml", "--out", tmp_path / "built", *ASKED)
     said = revisit("build", "check", tmp_path / "built", check=1).stdout  # nobody drew first frames

@@ -31,18 +31,18 @@ GEN3C_PICTURE = (1280, 704)
 
 
 def write_folder(ask: PayloadRequest) -> dict[str, bytes]:
-    lens = _four(ask.lens(ask.picture or ask.plan.size))
+    lens = _focal_and_centre(ask.lens(ask.picture or ask.plan.size))
     return {"poses.npy": npy_bytes(ask.c2w), "intrinsics.npy": npy_bytes(lens)}
 
 
 def read_folder(files: Files, count: int) -> LoadedPath:
     load_array(files["intrinsics.npy"], "", (4,))
-    return _every_frame(checked_poses(load_array(files["poses.npy"], "", (None, 4, 4))))
+    return _frame_poses(checked_poses(load_array(files["poses.npy"], "", (None, 4, 4))))
 
 
 def write_latent_folder(ask: PayloadRequest) -> dict[str, bytes]:
     """poses.npy (N, 4, 4) camera-to-world and intrinsics.npy (N, 4) in pixels of 832x480."""
-    lens = _four(ask.lens(LINGBOT_PICTURE))
+    lens = _focal_and_centre(ask.lens(LINGBOT_PICTURE))
     return {"poses.npy": npy_bytes(ask.c2w), "intrinsics.npy": npy_bytes(np.tile(lens, (len(ask.c2w), 1)))}
 
 
@@ -84,11 +84,11 @@ def _latent_poses(files: Files) -> np.ndarray:
     return relative_to_first(c2w[latents(len(c2w))])
 
 
-def _every_frame(c2w: np.ndarray, anchors: int = 0) -> LoadedPath:
+def _frame_poses(c2w: np.ndarray, anchors: int = 0) -> LoadedPath:
     return LoadedPath(np.arange(len(c2w) - anchors), relative_to_first(c2w)[anchors:])
 
 
-def _four(lens: np.ndarray) -> np.ndarray:
+def _focal_and_centre(lens: np.ndarray) -> np.ndarray:
     """fx, fy, cx, cy."""
     return lens[[0, 1, 0, 1], [0, 1, 2, 2]]
 
@@ -97,19 +97,19 @@ W2C_ARRAYS = Family(
     "w2c_arrays", "World-to-camera arrays, for exchange", ("npz",),
     "w2c (1, N, 4, 4), intrinsics (1, N, 3, 3) in pixels",
     lambda ask: {"npz": npz_bytes(w2c=invert(ask.c2w)[None], intrinsics=ask.lenses(ask.plan.size)[None])},
-    lambda files, count: _every_frame(invert(checked_poses(load_array(files["npz"], "w2c", (1, None, 4, 4))[0]))),
+    lambda files, count: _frame_poses(invert(checked_poses(load_array(files["npz"], "w2c", (1, None, 4, 4))[0]))),
 )  # fmt: skip
 MULTIVIEW_NPZ = Family(
     "multiview_npz", "World-to-camera among the members of a scene", ("npz",),
     "w2cs_all (T, 4, 4) world-to-camera, Ks_all (T, 3, 3) in pixels of 1280x704",
     lambda ask: {"npz": npz_bytes(w2cs_all=invert(ask.c2w), Ks_all=ask.lenses(GEN3C_PICTURE))},
-    lambda files, count: _every_frame(invert(checked_poses(load_array(files["npz"], "w2cs_all", (None, 4, 4))))),
+    lambda files, count: _frame_poses(invert(checked_poses(load_array(files["npz"], "w2cs_all", (None, 4, 4))))),
 )  # fmt: skip
 BLENDER_NPZ = Family(
     "blender_npz", "Camera-to-world, Blender's camera and world", ("npz",),
     "extrinsics (T, 4, 4): camera with y up and z backward, world with x right, y ahead, z up",
     lambda ask: {"npz": npz_bytes(extrinsics=BLENDER_WORLD @ ask.c2w @ BLENDER_CAMERA)},
-    lambda files, count: _every_frame(
+    lambda files, count: _frame_poses(
         BLENDER_WORLD.T @ checked_poses(load_array(files["npz"], "extrinsics", (None, 4, 4))) @ BLENDER_CAMERA
     ),
 )  # fmt: skip
@@ -117,7 +117,7 @@ ANCHORED_NPZ = Family(
     "anchored_npz", "Camera-to-world after an anchor", ("npz",),
     "poses_c2w (1 + N, 4, 4): the first picture's pose, then one per frame",
     lambda ask: {"npz": npz_bytes(poses_c2w=np.concatenate([ask.c2w[:1], ask.c2w]))},
-    lambda files, count: _every_frame(checked_poses(load_array(files["npz"], "poses_c2w", (None, 4, 4))), anchors=1),
+    lambda files, count: _frame_poses(checked_poses(load_array(files["npz"], "poses_c2w", (None, 4, 4))), anchors=1),
 )  # fmt: skip
 POSE_FOLDER = Family(
     "pose_folder", "Camera-to-world and lens as npy", ("poses.npy", "intrinsics.npy"),

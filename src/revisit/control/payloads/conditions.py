@@ -65,12 +65,12 @@ def read_rates(files: Files, count: int) -> LoadedPath:
 def write_units(ask: PayloadRequest) -> dict[str, bytes]:
     """`keyboard` and `mouse`, frame by frame."""
     yaw, pitch = _angles(ask.c2w)
-    mouse = np.stack([_pulses(pitch), _pulses(yaw)], axis=1)
+    mouse = np.stack([_mouse_pulses(pitch), _mouse_pulses(yaw)], axis=1)
     keyboard = np.zeros((len(yaw), 6))
     path, heading = ask.plan.path.c2w, _pitch_and_yaw(mouse)[:, 1]
     keyboard[:-1, :4] = keys_for_path(path, together=TWO_KEYS / KEY)
     amplified = not np.allclose(path[:, :3, :3], ask.c2w[:, :3, :3])
-    if not amplified and _strays(path, _positions(keyboard, heading)):
+    if not amplified and _is_off_path(path, _positions(keyboard, heading)):
         # A frame goes along the heading that it begins with, which trails a fast turn: further keys make up for that.
         grounds = np.stack([axis_angle((0, 1, 0), angle)[::2, ::2] for angle in heading[:-1]])
         keyboard[:-1, :4] = keys_for_path(path, together=TWO_KEYS / KEY, heading=grounds)
@@ -85,7 +85,7 @@ def read_units(files: Files, count: int) -> LoadedPath:
     if not keyboard.any():
         return LoadedPath(np.arange(count), c2w)
     c2w[:, :3, 3] = _positions(keyboard, yaw)
-    moves = _ways(keyboard)[:, ::2] / KEY
+    moves = _key_motion(keyboard)[:, ::2] / KEY
     return LoadedPath(np.arange(count), c2w, ways="shape", moves=moves, key=KEY)
 
 
@@ -97,11 +97,11 @@ def _pitch_and_yaw(mouse: np.ndarray) -> np.ndarray:
 
 def _positions(keyboard: np.ndarray, yaw: np.ndarray) -> np.ndarray:
     """Where the keys lead (N, 3), each frame along the heading that it begins with."""
-    steps = [axis_angle((0, 1, 0), angle) @ step for angle, step in zip(yaw[:-1], _ways(keyboard), strict=True)]
+    steps = [axis_angle((0, 1, 0), angle) @ step for angle, step in zip(yaw[:-1], _key_motion(keyboard), strict=True)]
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
 
-def _ways(keyboard: np.ndarray) -> np.ndarray:
+def _key_motion(keyboard: np.ndarray) -> np.ndarray:
     """How far the keys go in each frame (N - 1, 3), to the right, down and ahead."""
     w, s, a, d = (keyboard[:-1, :4] > 0.5).astype(float).T
     right, forward = d - a, w - s
@@ -109,7 +109,7 @@ def _ways(keyboard: np.ndarray) -> np.ndarray:
     return np.stack([right * speed, np.zeros(len(w)), forward * speed], axis=1)
 
 
-def _strays(c2w: np.ndarray, walked: np.ndarray) -> bool:
+def _is_off_path(c2w: np.ndarray, walked: np.ndarray) -> bool:
     """Whether a way, at its best scale, is more than one key's step from a path."""
     target, power = c2w[:, :3, 3] - c2w[0, :3, 3], float((walked * walked).sum())
     scale = float((target * walked).sum()) / power if power else 0.0
@@ -129,7 +129,7 @@ def _without_jitter(change: np.ndarray) -> np.ndarray:
     return np.where(np.abs(change) > STILL, change, 0)
 
 
-def _pulses(angle: np.ndarray) -> np.ndarray:
+def _mouse_pulses(angle: np.ndarray) -> np.ndarray:
     """The mouse (N,) that follows an angle within half of the least turn that is noticed."""
     pulses, at = np.zeros(len(angle)), 0.0
     for k in range(len(angle) - 1):

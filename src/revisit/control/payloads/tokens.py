@@ -52,18 +52,19 @@ def write(
     moves = _moves(degrees, metres, rest)
     marks = latents(len(ask.c2w))
     target = ask.c2w[marks]
-    moving = [_length(ask.c2w[a : b + 1], degrees, metres) >= 0.5 for a, b in pairwise(marks)]
+    moving = [_length_in_tokens(ask.c2w[a : b + 1], degrees, metres) >= 0.5 for a, b in pairwise(marks)]
     used = len(moving) - moving[::-1].index(True) if any(moving) else 0
     used = len(moving) if rest and not padded else used
     letters: list[str] = []
     at = np.eye(4)
     for pose in target[1 : used + 1]:
-        letters.append(min(moves, key=lambda name: round(_off(at @ moves[name], pose, degrees, metres), 9)))
+        letters.append(min(moves, key=lambda name: round(_pose_error(at @ moves[name], pose, degrees, metres), 9)))
         at = at @ moves[letters[-1]]
     path = chain_steps([*(moves[letter] for letter in letters), *[np.eye(4)] * (len(moving) - used)])
     steps = invert(target[:-1]) @ target[1:]
     against = any(
-        _goes(moves[letter], step, degrees, metres) < -0.5 for letter, step in zip(letters, steps, strict=False)
+        _progress_along(moves[letter], step, degrees, metres) < -0.5
+        for letter, step in zip(letters, steps, strict=False)
     )
     turn, distance = geodesic(path[:, :3, :3], target[:, :3, :3]).max(), _distance(path, target).max()
     rests = not rest and (not all(moving[:used]) or (used < len(moving) and not padded))
@@ -117,18 +118,18 @@ def _moves(degrees: float, metres: float, rest: str) -> dict[str, np.ndarray]:
     return poses
 
 
-def _off(pose: np.ndarray, target: np.ndarray, degrees: float, metres: float) -> float:
+def _pose_error(pose: np.ndarray, target: np.ndarray, degrees: float, metres: float) -> float:
     turn = float(geodesic(pose[:3, :3], target[:3, :3]))
     return turn / degrees + float(np.linalg.norm(pose[:3, 3] - target[:3, 3])) / metres
 
 
-def _length(c2w: np.ndarray, degrees: float, metres: float) -> float:
+def _length_in_tokens(c2w: np.ndarray, degrees: float, metres: float) -> float:
     """How long a piece of a path is, in tokens."""
     turns = geodesic(c2w[:-1, :3, :3], c2w[1:, :3, :3]).sum()
     return float(max(turns / degrees, _distance(c2w[:-1], c2w[1:]).sum() / metres))
 
 
-def _goes(move: np.ndarray, step: np.ndarray, degrees: float, metres: float) -> float:
+def _progress_along(move: np.ndarray, step: np.ndarray, degrees: float, metres: float) -> float:
     """How far a step goes the way of a move, in tokens; below zero is against it."""
     axis, angle = to_axis_angle(move[:3, :3])
     turn_axis, turn_degrees = to_axis_angle(step[:3, :3])

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from revisit.core import ANY_SET, OBSERVERS, Observer, UsageError
-from revisit.core.text import alternatives, parse_package_yaml, parse_yaml
+from revisit.core.text import parse_package_yaml, parse_yaml, suggest_names
 
 KEYS = ("title", "extends", "roles")
 
@@ -49,7 +49,7 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
         set_id = path.stem
     else:
         raise UsageError(
-            f"there is no observer set {name!r}; {alternatives(name, set_names())}; a YAML file is one, too"
+            f"there is no observer set {name!r}; {suggest_names(name, set_names())}; a YAML file is one, too"
         )
     if not isinstance(content, dict) or not isinstance(content.get("roles", {}), dict):
         raise UsageError(f"{name}: a set file needs `roles:` (evidence: observer) and may have `extends:` another set")

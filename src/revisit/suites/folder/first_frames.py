@@ -17,7 +17,7 @@ SIDE = 24  # pixels of the pictures that are compared
 CLEAR = 0.5  # clips of one scene differ by at most this share of what clips of two scenes do
 
 
-def alike_by(pairs: Sequence[tuple[str, str]], paths: Sequence[Path]) -> bool | None:
+def first_half_is_scene(pairs: Sequence[tuple[str, str]], paths: Sequence[Path]) -> bool | None:
     """Whether clips that share the first half begin alike (it is the scene), or those that share the second.
 
     None where clips cannot be read, or begin alike either way or neither way.

@@ -17,7 +17,7 @@ from revisit.suites.clips import MANIFEST, read_manifest
 
 def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a manifest; clips go to `out`, a folder per model, beside a manifest of all of them."""
-    request.known()
+    request.refuse_unknown_options()
     source = data / MANIFEST if data.is_dir() else data
     if not source.is_file():
         raise UsageError(f"{source}: no such file; jobs are made from a manifest, {MANIFEST} in the folder")
@@ -28,7 +28,7 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     words = [str(root), "--suite", "folder", "--root", str(source.parent)]
     if any(job.annotations["frames"] not in (None, job.frames) for job in all_jobs):
         words += ["--align", "stretch"]  # the clips have another length than their references
-    return JobBatch(request.chosen(all_jobs), model_folder, words, lambda finished: _index(root, finished), left_out)
+    return JobBatch(request.select(all_jobs), model_folder, words, lambda finished: _index(root, finished), left_out)
 
 
 def _jobs(source: Path, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:

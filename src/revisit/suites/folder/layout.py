@@ -13,23 +13,30 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from revisit.core.text import pluralize
-from revisit.suites.folder.clip_names import ClipName, TruthName
-from revisit.suites.folder.first_frames import alike_by
+from revisit.suites.folder.clip_paths import ClipPath, TruthPath
+from revisit.suites.folder.first_frames import first_half_is_scene
 from revisit.suites.folder.pairing import pair_with_truth
-from revisit.suites.folder.pattern import ClipFacts, pattern_for
-from revisit.suites.folder.words import is_generic, is_number, is_step, name_models, name_scenes, splits
+from revisit.suites.folder.path_patterns import ClipFacts, pattern_for
+from revisit.suites.folder.path_words import (
+    are_model_names,
+    are_scene_names,
+    is_generic,
+    is_number,
+    is_step,
+    split_at_separators,
+)
 
 FULL = 0.7  # of the grid of scenes and models must be there
 Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Reading:
+class LayoutReading:
     """What each clip is, and the layout that says so; no layout where no pattern does."""
 
     facts: Mapping[Path, ClipFacts]
     layout: str
-    truth: Mapping[Path, TruthName] = field(default_factory=dict)
+    truth: Mapping[Path, TruthPath] = field(default_factory=dict)
 
     @property
     def models(self) -> list[str]:
@@ -51,7 +58,7 @@ def name_few(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
-def readings(clips: Sequence[ClipName], truths: Sequence[TruthName], root: str) -> list[Reading]:
+def possible_layouts(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) -> list[LayoutReading]:
     """The reading to take, then others that fit as well; `root` is the model where paths name none."""
     paired = pair_with_truth(clips, truths, root)
     if not paired.facts:
@@ -62,25 +69,27 @@ def readings(clips: Sequence[ClipName], truths: Sequence[TruthName], root: str) 
     facts.update({clip.path: _by_known_models(clip, models, root) for clip in rest})
     ordered = [facts[clip.path] for clip in clips]
     return [
-        Reading(dict(zip((c.path for c in clips), ordered, strict=True)), _pattern(clips, ordered, root), paired.truth)
+        LayoutReading(
+            dict(zip((c.path for c in clips), ordered, strict=True)), _pattern(clips, ordered, root), paired.truth
+        )
     ]
 
 
-def _reading(clips: Sequence[ClipName], facts: Sequence[ClipFacts], root: str) -> Reading:
-    return Reading({clip.path: one for clip, one in zip(clips, facts, strict=True)}, _pattern(clips, facts, root))
+def _reading(clips: Sequence[ClipPath], facts: Sequence[ClipFacts], root: str) -> LayoutReading:
+    return LayoutReading({clip.path: one for clip, one in zip(clips, facts, strict=True)}, _pattern(clips, facts, root))
 
 
-def _pattern(clips: Sequence[ClipName], facts: Sequence[ClipFacts], root: str) -> str:
+def _pattern(clips: Sequence[ClipPath], facts: Sequence[ClipFacts], root: str) -> str:
     return pattern_for([clip.name for clip in clips], facts, root)
 
 
-def _by_known_models(clip: ClipName, models: set[str], root: str) -> ClipFacts:
+def _by_known_models(clip: ClipPath, models: set[str], root: str) -> ClipFacts:
     """A clip of a scene without truth, by the models of the others."""
     for k, word in enumerate(clip.words):
         if word in models and len(clip.words) > 1:
             rest = [other for j, other in enumerate(clip.words) if j != k and not is_generic(other)]
             return ClipFacts(word, "/".join(rest) or clip.words[-1], clip.seed)
-    for left, _, right in splits(clip.words[-1]):
+    for left, _, right in split_at_separators(clip.words[-1]):
         if left in models or right in models:
             model, scene = (right, left) if right in models else (left, right)
             return ClipFacts(model, "/".join((*clip.words[:-1], scene)), clip.seed)
@@ -90,23 +99,23 @@ def _by_known_models(clip: ClipName, models: set[str], root: str) -> ClipFacts:
     return _first_folder(replace(clip, words=words), root)
 
 
-def _first_folder(clip: ClipName, root: str) -> ClipFacts:
+def _first_folder(clip: ClipPath, root: str) -> ClipFacts:
     """The first folder is the model, and the rest of the path the scene."""
     if len(clip.words) == 1:
         return ClipFacts(root, clip.words[0], clip.seed)
     return ClipFacts(clip.words[0], "/".join(clip.words[1:]), clip.seed)
 
 
-def _without_truth(clips: Sequence[ClipName], root: str) -> list[list[ClipFacts]]:
+def _without_truth(clips: Sequence[ClipPath], root: str) -> list[list[ClipFacts]]:
     """Readings of clips without truth, the one to take first."""
     words = [clip.words for clip in clips]
     while min(map(len, words)) > 1 and len({one[0] for one in words}) == 1 and is_generic(words[0][0]):
         words = [one[1:] for one in words]  # results/wan/a.mp4 is wan/a
-    short = [ClipName(clip.path, clip.name, some, clip.seed) for clip, some in zip(clips, words, strict=True)]
+    short = [ClipPath(clip.path, clip.name, some, clip.seed) for clip, some in zip(clips, words, strict=True)]
     usual = [_first_folder(clip, root) for clip in short]
     depth = {len(one) for one in words}
     if depth == {1}:
-        return _flat(short, usual, lambda model, scene, clip: ClipFacts(model, scene, clip.seed))
+        return _read_flat(short, usual, lambda model, scene, clip: ClipFacts(model, scene, clip.seed))
     if min(depth) == 1:
         return [usual]  # some lie in the source itself
     if len({one[0] for one in words}) == 1:
@@ -114,13 +123,13 @@ def _without_truth(clips: Sequence[ClipName], root: str) -> list[list[ClipFacts]
     return _in_folders(short, usual, root)
 
 
-Facts = Callable[[str, str, ClipName], ClipFacts]
+Facts = Callable[[str, str, ClipPath], ClipFacts]
 
 
-def _flat(clips: Sequence[ClipName], usual: list[ClipFacts], facts: Facts) -> list[list[ClipFacts]]:
+def _read_flat(clips: Sequence[ClipPath], usual: list[ClipFacts], facts: Facts) -> list[list[ClipFacts]]:
     """Names in one folder: Real_020_wan is a scene and a model where such names form a grid."""
     stems = [clip.words[-1] for clip in clips]
-    last, first = _factor(stems, model_last=True), _factor(stems, model_last=False)
+    last, first = _split_stems(stems, model_last=True), _split_stems(stems, model_last=False)
     by_last = [facts(model, scene, clip) for (scene, model), clip in zip(last, clips, strict=True)] if last else None
     by_first = [facts(model, scene, clip) for (model, scene), clip in zip(first, clips, strict=True)] if first else None
     if not by_last and not by_first:
@@ -134,13 +143,13 @@ def _flat(clips: Sequence[ClipName], usual: list[ClipFacts], facts: Facts) -> li
     return [one for one in (by_last, *((by_first, usual) if by_last else (usual, by_first))) if one]
 
 
-def _factor(stems: Sequence[str], *, model_last: bool) -> list[Pair] | None:
+def _split_stems(stems: Sequence[str], *, model_last: bool) -> list[Pair] | None:
     """(left, right) of every name so that both repeat and fill a grid; None where they do not.
 
     Names have several separators: the split is taken whose halves stand in most other names, and of those with the
     shortest model.
     """
-    halves = [[(left, right) for left, _, right in splits(stem)] for stem in stems]
+    halves = [[(left, right) for left, _, right in split_at_separators(stem)] for stem in stems]
     lefts = Counter(left for some in halves for left, _ in some)
     rights = Counter(right for some in halves for _, right in some)
     pairs = []
@@ -162,20 +171,20 @@ def _is_grid(pairs: Sequence[Pair]) -> bool:
     return len(pairs) >= FULL * len(one) * len(other)
 
 
-def _in_one_folder(clips: Sequence[ClipName], usual: list[ClipFacts]) -> list[list[ClipFacts]]:
+def _in_one_folder(clips: Sequence[ClipPath], usual: list[ClipFacts]) -> list[list[ClipFacts]]:
     """Clips below one folder, which may be the model's, or hold folders or names of several models."""
     model = clips[0].words[0]
-    inside = [ClipName(clip.path, clip.name, clip.words[1:], clip.seed) for clip in clips]
+    inside = [ClipPath(clip.path, clip.name, clip.words[1:], clip.seed) for clip in clips]
     if all(len(clip.words) == 1 for clip in inside):
-        grids = _flat(inside, usual, lambda model, scene, clip: ClipFacts(model, scene, clip.seed))
+        grids = _read_flat(inside, usual, lambda model, scene, clip: ClipFacts(model, scene, clip.seed))
         return [usual, *(facts for facts in grids if facts != usual)][:2]
     below = [_first_folder(clip, model) for clip in inside]
     if min(len(clip.words) for clip in inside) < 2 or not _is_grid([(one.model, one.scene) for one in below]):
         return [usual]
-    return [below] if name_models({one.model for one in below}) else [usual, below]
+    return [below] if are_model_names({one.model for one in below}) else [usual, below]
 
 
-def _in_folders(clips: Sequence[ClipName], usual: list[ClipFacts], root: str) -> list[list[ClipFacts]]:
+def _in_folders(clips: Sequence[ClipPath], usual: list[ClipFacts], root: str) -> list[list[ClipFacts]]:
     """Clips in several folders: those of models, or of scenes."""
     pairs = [(clip.words[0], "/".join(_without_folder(clip)) or clip.words[0]) for clip in clips]
     paths = [clip.path for clip in clips]
@@ -184,12 +193,12 @@ def _in_folders(clips: Sequence[ClipName], usual: list[ClipFacts], root: str) ->
     one_model = [ClipFacts(root, "/".join(clip.words), clip.seed) for clip in clips]
     if len(rest) == 1 or rest == folders:  # kitchen/video.mp4, or kitchen/seed0.mp4
         scenes = [ClipFacts(root, folder, clip.seed) for (folder, _), clip in zip(pairs, clips, strict=True)]
-        return [usual] if name_models(folders) else [usual, scenes]
+        return [usual] if are_model_names(folders) else [usual, scenes]
     models_first = [_with_steps(folder, name, clip.seed) for (folder, name), clip in zip(pairs, clips, strict=True)]
     depth = {len(clip.words) for clip in clips}
     if not _is_grid([(folder, name) for folder, name in dict.fromkeys(pairs)]):
         repeats = len(rest) < len(set(pairs))
-        return [models_first] if repeats or name_models(folders) else [models_first, one_model]
+        return [models_first] if repeats or are_model_names(folders) else [models_first, one_model]
     if depth == {3} and (inner := _inner_models(clips)):
         return [inner]
     if depth != {2}:
@@ -201,10 +210,10 @@ def _in_folders(clips: Sequence[ClipName], usual: list[ClipFacts], root: str) ->
     return [scenes_first] if verdict else [models_first]
 
 
-def _without_folder(clip: ClipName) -> list[str]:
+def _without_folder(clip: ClipPath) -> list[str]:
     """The rest of a path, without the folder's name where the file repeats it (wan/wan_kitchen.mp4)."""
     folder, *between, stem = clip.words
-    for left, _, right in splits(stem):
+    for left, _, right in split_at_separators(stem):
         if folder in (left, right):
             return [*between, right if left == folder else left]
     return [*between, stem]
@@ -216,10 +225,10 @@ def _with_steps(folder: str, name: str, seed: int) -> ClipFacts:
     return ClipFacts(f"{folder}-{first}", rest, seed) if rest and is_step(first) else ClipFacts(folder, name, seed)
 
 
-def _inner_models(clips: Sequence[ClipName]) -> list[ClipFacts] | None:
+def _inner_models(clips: Sequence[ClipPath]) -> list[ClipFacts] | None:
     """kitchen/wan/01.mp4: the second folder is the model's where its names say so and those of the first do not."""
     outer, inner = ({clip.words[k] for clip in clips} for k in (0, 1))
-    if not name_models(inner) or name_models(outer) or any(map(is_step, inner)):
+    if not are_model_names(inner) or are_model_names(outer) or any(map(is_step, inner)):
         return None
     return [ClipFacts(clip.words[1], f"{clip.words[0]}/{clip.words[2]}", clip.seed) for clip in clips]
 
@@ -230,10 +239,10 @@ def _second_is_model(pairs: Sequence[Pair], paths: Sequence[Path], counted_first
     With `counted_first`, first halves that end in numbers are scenes (Real_020_wan); of folders that is not enough.
     """
     first, second = {left for left, _ in pairs}, {right for _, right in pairs}
-    if name_models(first) != name_models(second):
-        return name_models(second)
-    if name_scenes(second) and not name_scenes(first) and not all(map(is_number, second)):
+    if are_model_names(first) != are_model_names(second):
+        return are_model_names(second)
+    if are_scene_names(second) and not are_scene_names(first) and not all(map(is_number, second)):
         return False
-    if counted_first and name_scenes(first) and not name_scenes(second):
+    if counted_first and are_scene_names(first) and not are_scene_names(second):
         return True
-    return alike_by(pairs, paths)
+    return first_half_is_scene(pairs, paths)

@@ -26,8 +26,8 @@ def judged_memory(answers: MemoryAnswers) -> Score | Unscored:
         return Unscored("unanswered", "the judge did not say whether a part of the scene leaves the view and returns")
     if returns[0] == NO:
         return Unscored("gate_closed", "the judge sees no part of the scene that leaves the view and comes back")
-    mine = np.array([name != RETURNS and not name.startswith(OWN) for name in answers.dimension], bool)
-    return _share(answers, mine)
+    chosen = np.array([name != RETURNS and not name.startswith(OWN) for name in answers.dimension], bool)
+    return _share_of_passed(answers, chosen)
 
 
 @metric(
@@ -38,22 +38,22 @@ def judged_own(answers: MemoryAnswers) -> Score | Unscored:
     """Share of the questions in your file (--option questions=FILE.yaml) that a judge answers as you say is right."""
     if doubt := failed_canary(answers.canary):
         return doubt
-    mine = np.array([name.startswith(OWN) for name in answers.dimension], bool)
-    if not mine.any():
+    chosen = np.array([name.startswith(OWN) for name in answers.dimension], bool)
+    if not chosen.any():
         return Unscored("no_file", "there are no questions of your own; --option questions=FILE.yaml brings them")
-    return _share(answers, mine)
+    return _share_of_passed(answers, chosen)
 
 
-def _share(answers: MemoryAnswers, mine: np.ndarray) -> Score | Unscored:
+def _share_of_passed(answers: MemoryAnswers, chosen: np.ndarray) -> Score | Unscored:
     """The share of some questions that pass; unscored where one has no answer."""
-    answer, numbers = answers.answer[mine], answers.question[mine]
+    answer, numbers = answers.answer[chosen], answers.question[chosen]
     if not len(answer):
         return Unscored("unanswered", "no question was put to the judge")
     if (answer == UNANSWERED).any():
         open_ = numbers[answer == UNANSWERED].tolist()
         return Unscored("unanswered", f"{len(open_)} of {len(answer)} questions have no answer", {"unanswered": open_})
-    passed = (answer == YES) == answers.positive[mine]
-    names = np.array(answers.dimension)[mine]
+    passed = (answer == YES) == answers.positive[chosen]
+    names = np.array(answers.dimension)[chosen]
     shares = {name.removeprefix(f"{OWN}: "): float(passed[names == name].mean()) for name in dict.fromkeys(names)}
     facts = {"questions": len(answer), "dimensions": shares, "judge": answers.judge, "frames": answers.frames}
     return Score(float(passed.mean()), units=Series(question=numbers, value=passed.astype(float)), facts=facts)

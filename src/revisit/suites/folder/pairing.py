@@ -9,9 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from revisit.media import file_digest
-from revisit.suites.folder.clip_names import ClipName, TruthName, Words, scene_names
-from revisit.suites.folder.pattern import ClipFacts
-from revisit.suites.folder.words import is_generic, is_step, splits
+from revisit.suites.folder.clip_paths import ClipPath, TruthPath, Words, scene_names
+from revisit.suites.folder.path_patterns import ClipFacts
+from revisit.suites.folder.path_words import is_generic, is_step, split_at_separators
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class PairedClips:
     """What each clip is, and its truth; None for clips of which no word is the scene of a truth."""
 
     facts: Mapping[Path, ClipFacts]
-    truth: Mapping[Path, TruthName]
+    truth: Mapping[Path, TruthPath]
 
 
-def pair_with_truth(clips: Sequence[ClipName], truths: Sequence[TruthName], root: str) -> PairedClips:
+def pair_with_truth(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) -> PairedClips:
     """Clips whose paths name scenes of the truth; `root` is the model where nothing else is said."""
-    best: dict[ClipName, Match] = {}
-    named: Mapping[Words, TruthName] = {}
+    best: dict[ClipPath, Match] = {}
+    named: Mapping[Words, TruthPath] = {}
     for names in scene_names(truths) if truths else ():
         matches = {clip: match for clip in clips if (match := _match(clip, _by_last_word(names))) is not None}
         if len(matches) > len(best):
@@ -60,19 +60,19 @@ def pair_with_truth(clips: Sequence[ClipName], truths: Sequence[TruthName], root
     return PairedClips(facts, truth_of)
 
 
-def _by_last_word(names: Mapping[Words, TruthName]) -> dict[str, list[Words]]:
+def _by_last_word(names: Mapping[Words, TruthPath]) -> dict[str, list[Words]]:
     index: dict[str, list[Words]] = defaultdict(list)
     for scene in names:
         index[scene[-1]].append(scene)
     return index
 
 
-def _match(clip: ClipName, index: Mapping[str, list[Words]]) -> Match | None:
+def _match(clip: ClipPath, index: Mapping[str, list[Words]]) -> Match | None:
     """The scene in a path: a whole word before a part of one, then the longest."""
     matches: list[tuple[tuple[bool, int, int], Match]] = []
     for k, word in enumerate(clip.words):
         candidates = [(word, "", "")]
-        for left, _, right in splits(word):
+        for left, _, right in split_at_separators(word):
             candidates += [(left, "", right), (right, left, "")]
         for name, before, after in candidates:
             for scene in index.get(name, ()):
@@ -82,7 +82,7 @@ def _match(clip: ClipName, index: Mapping[str, list[Words]]) -> Match | None:
                 is_seed = after.isdigit() and len(after) < 10
                 affix = [part for part in (before, "" if is_seed else after) if part]
                 rest = [*others, *affix, *clip.words[k + 1 :]]
-                plain = tuple(part for part in (_strip(word, name) for word in rest) if part)
+                plain = tuple(part for part in (_strip_scene(word, name) for word in rest) if part)
                 seed = int(after) if is_seed else clip.seed
                 matches.append(((name == word, len(scene), len(name)), Match(scene, plain, seed)))
     return max(matches, key=lambda one: one[0])[1] if matches else None
@@ -100,14 +100,17 @@ def _without(words: Words, scene: Words) -> list[str] | None:
     return rest
 
 
-def _strip(word: str, scene: str) -> str:
+def _strip_scene(word: str, scene: str) -> str:
     """A word without the name of the scene at one of its ends, where names say it twice (kitchen/kitchen_wan)."""
     if word == scene:
         return ""
-    return next((right if left == scene else left for left, _, right in splits(word) if scene in (left, right)), word)
+    return next(
+        (right if left == scene else left for left, _, right in split_at_separators(word) if scene in (left, right)),
+        word,
+    )
 
 
-def _folders_are_models(matches: Mapping[ClipName, Match], truths: Mapping[Words, TruthName]) -> bool:
+def _folders_are_models(matches: Mapping[ClipPath, Match], truths: Mapping[Words, TruthPath]) -> bool:
     """Whether the first word of scenes is the model: truth lies in the folder of each model (wan/gt/a, wan/pred/a).
 
     Folders of scenes look the same where one model made everything. What tells them apart is the truth itself: that of

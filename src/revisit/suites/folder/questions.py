@@ -24,9 +24,9 @@ from revisit.judges.banks import (
     number_questions,
     package_bank,
     right_answer,
-    verdict,
+    yes_no_code,
 )
-from revisit.judges.instrumented import Answering, ClipStory, knows, word
+from revisit.judges.instrumented import ClipStory, StoryAnswer, register_story_answers, yes_or_no
 from revisit.judges.protocol import Frames, JudgeDialogue
 from revisit.judges.questions import Question
 from revisit.suites.folder.evidence import OWN, RETURNS, MemoryAnswers
@@ -43,7 +43,7 @@ def memory(frames: Frames, *, questions: OwnQuestions = ()) -> JudgeDialogue:
     own = number_questions(rows, first=len(QUESTIONS) + 1)
     asking = [QUESTIONS[0], *own]
     answers = list((yield bank_questions(asking)))
-    if verdict(answers[0]) == YES:
+    if yes_no_code(answers[0]) == YES:
         asking += QUESTIONS[1:]
         answers += list((yield bank_questions(QUESTIONS[1:])))
     return bank_evidence(MemoryAnswers, asking, answers, frames.digest)
@@ -73,11 +73,11 @@ def own_questions(path: Path) -> list[dict[str, str]]:
     return read
 
 
-@knows("folder")
-def simulated_answer(question: Question) -> Answering | None:
+@register_story_answers("folder")
+def simulated_answer(question: Question) -> StoryAnswer | None:
     """How a rendered story answers these questions."""
     one = next((one for one in QUESTIONS if question.text == one.text), None)
-    return None if one is None else lambda story: word(TRUTHS[one.dimension](story) == one.positive)
+    return None if one is None else lambda story: yes_or_no(TRUTHS[one.dimension](story) == one.positive)
 
 
 TRUTHS: Mapping[str, Callable[[ClipStory], bool]] = {

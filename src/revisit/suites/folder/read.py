@@ -11,10 +11,10 @@ from revisit.core.cases import case_id
 from revisit.core.text import pluralize
 from revisit.media import CLIP_SUFFIXES
 from revisit.suites.clips import MANIFEST, TargetRow, read_manifest, read_targets, unread_files
-from revisit.suites.folder.clip_names import ClipName, TruthName, clip_names, split_truth, truth_of_folder
-from revisit.suites.folder.layout import Reading, name_few, readings
+from revisit.suites.folder.clip_paths import ClipPath, TruthPath, find_clip_paths, split_truth, truth_of_folder
+from revisit.suites.folder.layout import LayoutReading, name_few, possible_layouts
 from revisit.suites.folder.pairing import pair_with_truth
-from revisit.suites.folder.pattern import ClipFacts, parse_pattern
+from revisit.suites.folder.path_patterns import ClipFacts, parse_pattern
 from revisit.suites.folder.scan import target_of
 
 TARGETS = "targets.json"
@@ -44,16 +44,16 @@ def read(
         entries = read_manifest(manifest, roots)
         yield from _with_references(list(entries), Path(reference)) if reference else entries
     else:
-        yield from _folder_cases(source, understand(source, layout, reference))
+        yield from _folder_cases(source, understand_layout(source, layout, reference))
 
 
 @dataclass(frozen=True)
 class Understanding:
     """How a folder is read: the clips with their readings, and what is the truth of what."""
 
-    clips: tuple[ClipName, ...]
-    readings: tuple[Reading, ...]  # the one that is taken, then others that fit
-    truths: tuple[TruthName, ...]
+    clips: tuple[ClipPath, ...]
+    readings: tuple[LayoutReading, ...]  # the one that is taken, then others that fit
+    truths: tuple[TruthPath, ...]
     reference: str = ""  # the folder of truth that the user named
     unfitting: tuple[str, ...] = ()  # clips that the user's layout does not fit
 
@@ -71,7 +71,7 @@ class Understanding:
             warnings.append(self._choice())
         return [self._counts(reading), self._example(reading), *(["; ".join(warnings)] if warnings else [])]
 
-    def _counts(self, reading: Reading) -> str:
+    def _counts(self, reading: LayoutReading) -> str:
         facts = [reading.size]
         if reading.truth:
             with_truth = {reading.facts[path].scene for path in reading.truth}
@@ -81,14 +81,14 @@ class Understanding:
             facts.append(f"{pluralize(len(seeds), 'seed')} from names")
         return ", ".join(facts)
 
-    def _example(self, reading: Reading) -> str:
+    def _example(self, reading: LayoutReading) -> str:
         clip = self.clips[0]
         facts = reading.facts[clip.path]
         seed = f", seed {facts.seed}" if any(one.seed for one in reading.facts.values()) else ""
         layout = f"read as {reading.layout}" if reading.layout else "read by names"
         return f"{layout}; for example {clip.name} is model {facts.model}, scene {facts.scene}{seed}"
 
-    def _truth_place(self, reading: Reading) -> str:
+    def _truth_place(self, reading: LayoutReading) -> str:
         if self.reference:
             return f"{Path(self.reference).name}/"
         used = next(iter(reading.truth.values()))
@@ -101,8 +101,8 @@ class Understanding:
         return f"other readings fit as well: {'; or '.join(ways)}; {this} keeps this one"
 
 
-def _unpaired_sentence(truths: Sequence[TruthName], reading: Reading) -> str:
-    names = _scenes(truths)
+def _unpaired_sentence(truths: Sequence[TruthPath], reading: LayoutReading) -> str:
+    names = _scenes_text(truths)
     if reading.truth:
         return f"no model has a clip of {pluralize(len(truths), 'scene')} of the truth: {names}"
     return (
@@ -111,14 +111,14 @@ def _unpaired_sentence(truths: Sequence[TruthName], reading: Reading) -> str:
     )
 
 
-def _scenes(truths: Sequence[TruthName]) -> str:
+def _scenes_text(truths: Sequence[TruthPath]) -> str:
     return name_few(["/".join(one.scene) for one in truths])
 
 
-def understand(source: Path, layout: str = "", reference: str = "") -> Understanding:
+def understand_layout(source: Path, layout: str = "", reference: str = "") -> Understanding:
     """How the clips of a folder are read, by the user's layout or by what repeats in their paths."""
     place = Path(reference).resolve() if reference else None
-    clips = clip_names(source, outside=place if place and place != source.resolve() else None)
+    clips = find_clip_paths(source, outside=place if place and place != source.resolve() else None)
     if not clips:
         return Understanding((), (), ())
     elsewhere = truth_of_folder(place) if place else []
@@ -132,18 +132,18 @@ def understand(source: Path, layout: str = "", reference: str = "") -> Understan
     truths = elsewhere or inside
     if layout:
         return _as_the_user_says(others, truths, root, layout, reference)
-    layouts = tuple(readings(others, truths, root))
+    layouts = tuple(possible_layouts(others, truths, root))
     if place and not layouts[0].truth:
         raise UsageError(
-            f"no clip of {source} has the name of a true video in {reference}: the truth has {_scenes(truths)}, the "
-            f"clips are {name_few([one.name for one in others])}; "
+            f"no clip of {source} has the name of a true video in {reference}: the truth has {_scenes_text(truths)}, "
+            f"the clips are {name_few([one.name for one in others])}; "
             "--layout says which part of a path is the scene, such as '{model}/{scene}.mp4'"
         )
     return Understanding(tuple(others), layouts, tuple(truths), reference)
 
 
 def _as_the_user_says(
-    clips: Sequence[ClipName], truths: Sequence[TruthName], root: str, layout: str, reference: str
+    clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str, layout: str, reference: str
 ) -> Understanding:
     pattern = parse_pattern(layout)
     facts = {clip: one for clip in clips if (one := pattern.facts(clip.name)) is not None}
@@ -156,7 +156,7 @@ def _as_the_user_says(
     unmatched = [clip for clip in facts if clip.path not in truth_by_clip]
     truth_by_clip.update(pair_with_truth(unmatched, truths, root).truth)
     return Understanding(
-        tuple(facts), (Reading(facts_by_path, layout, truth_by_clip),), tuple(truths), reference, unfitting
+        tuple(facts), (LayoutReading(facts_by_path, layout, truth_by_clip),), tuple(truths), reference, unfitting
     )
 
 
@@ -190,7 +190,7 @@ def _folder_cases(source: Path, understood: Understanding) -> Iterator[Case | Re
 def _one_clip(source: Path, reference: str) -> Iterator[Case | Rejected | Remark]:
     """A single video; its truth is the one of its name, or the only one there."""
     model = source.resolve().parent.name
-    clip = ClipName(source, source.name, (source.stem,))
+    clip = ClipPath(source, source.name, (source.stem,))
     truth = None
     if reference:
         truths = truth_of_folder(Path(reference))
@@ -204,8 +204,8 @@ def _one_clip(source: Path, reference: str) -> Iterator[Case | Rejected | Remark
 def _with_references(entries: list[Case | Rejected], folder: Path) -> Iterator[Case | Rejected | Remark]:
     """The entries of a manifest, with the truth of a folder for those that name none."""
     cases = [entry for entry in entries if isinstance(entry, Case) and entry.reference is None]
-    names = {case.id: ClipName(case.clip.path, case.id, (case.clip_name or case.sample,)) for case in cases}
-    samples = {case.id: ClipName(case.clip.path, case.id, (case.sample,)) for case in cases}
+    names = {case.id: ClipPath(case.clip.path, case.id, (case.clip_name or case.sample,)) for case in cases}
+    samples = {case.id: ClipPath(case.clip.path, case.id, (case.sample,)) for case in cases}
     truths = truth_of_folder(folder)
     references: dict[str, Path] = {}
     for some in (samples, names):
@@ -214,8 +214,8 @@ def _with_references(entries: list[Case | Rejected], folder: Path) -> Iterator[C
                 references[id] = pairs[name.path].path
     if cases and not references:
         raise UsageError(
-            f"no clip of the manifest has the name of a true video in {folder}: the truth has {_scenes(truths)}, the "
-            f"clips are {name_few([case.id for case in cases])}"
+            f"no clip of the manifest has the name of a true video in {folder}: the truth has {_scenes_text(truths)}, "
+            f"the clips are {name_few([case.id for case in cases])}"
         )
     yield Remark(
         f"truth of {len(references)} of {pluralize(len(cases), 'clip')} without a reference from {folder.name}/"

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from revisit.core import UsageError
 from revisit.suites.clips import TargetRow, distinguish_names, find_clips, target_name
-from revisit.suites.folder.pattern import Pattern, parse_pattern
+from revisit.suites.folder.path_patterns import Pattern, parse_pattern
 
 
 class ManifestLine(TypedDict, total=False):
@@ -22,7 +22,7 @@ class ManifestLine(TypedDict, total=False):
     target: TargetRow
 
 
-def scan(
+def scan_folder(
     root: Path,
     *,
     pattern: str | None = None,

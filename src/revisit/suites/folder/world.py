@@ -18,7 +18,7 @@ from revisit.worlds.truth import save_truth
 from revisit.worlds.workers import Progress, StepCallback
 
 
-def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
+def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the clips of one film that are not there, and return what the manifest says of them."""
     video(folder / "truth" / f"{name}.mp4", true_frames(film), film.fps)
     if not (folder / "truth" / f"{name}.npz").is_file():
@@ -39,7 +39,7 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
     return {"lines": lines}
 
 
-def index(folder: Path, rows: Sequence[Row]) -> None:
+def write_lists(folder: Path, rows: Sequence[Row]) -> None:
     """Write the manifest."""
     write_lines(folder / "manifest.jsonl", [line for row in rows for line in row["lines"]], ascii=True)
 
@@ -54,7 +54,7 @@ MODELS = (
     "perfect", "frozen_camera", "vanish", "colour_drift", "state_reset", "state_frozen", "teleport", "duplicate",
     "background", "camera_drift", "blur",
 )  # fmt: skip
-LAYOUT = layout(Layout("folder", films, MODELS, shoot, index))
+LAYOUT = layout(Layout("folder", films, MODELS, write_film, write_lists))
 
 
 def demo(videos: Path, fresh: bool, scenes: int, say: StepCallback, progress: Progress) -> tuple[Path, list[str]]:

@@ -113,15 +113,15 @@ class SourceSample:
     segments: Sequence[str]
 
 
-def ask(asker: JudgeClient, video: Path, look: Callable[[Path], Frames]) -> SourceSample | str:
+def ask_about_video(asker: JudgeClient, video: Path, look: Callable[[Path], Frames]) -> SourceSample | str:
     """What the judge says of a video, or why it is left out."""
     frames = look(video)
-    ratings = _answer(asker, frames, rate_question(), video)
+    ratings = _ask_one(asker, frames, rate_question(), video)
     challenge = max(ratings, key=lambda name: (ratings[name], -list(ratings).index(name)))
     if ratings[challenge] < LEAST:
         return f"{video.name}: no challenge to memory is rated {LEAST} or more ({_list_ratings(ratings)})"
-    facts = _answer(asker, frames, describe_question(), video)
-    parts = _answer(asker, frames, segments_question(facts["caption"], facts["name"]), video)
+    facts = _ask_one(asker, frames, describe_question(), video)
+    parts = _ask_one(asker, frames, segments_question(facts["caption"], facts["name"]), video)
     subset = facts["kind"] if challenge == "entity" else challenge
     digest = hashlib.sha256(video.read_bytes()).hexdigest()[:8]
     return SourceSample(
@@ -130,14 +130,14 @@ def ask(asker: JudgeClient, video: Path, look: Callable[[Path], Frames]) -> Sour
     )  # fmt: skip
 
 
-def _answer(asker: JudgeClient, frames: Frames, question: Any, video: Path) -> Any:
+def _ask_one(asker: JudgeClient, frames: Frames, question: Any, video: Path) -> Any:
     (answer,) = asker.ask(frames, [question])
     if answer.status != "answered":
         raise RevisitError(f"{video.name}: the judge did not answer {question.id}: {answer.reason}")
     return answer.value
 
 
-def write(root: Path, samples: Sequence[SourceSample], *, licence: str, source: str) -> tuple[Path, Path]:
+def write_datasets(root: Path, samples: Sequence[SourceSample], *, licence: str, source: str) -> tuple[Path, Path]:
     """Both datasets of these videos."""
     folders = []
     for setting in "AT":

@@ -19,7 +19,7 @@ from revisit.suites.mbench.dataset import LIST, DatasetProblem, ListItem, MBench
 from revisit.suites.mbench.imports import poses_in
 from revisit.suites.mbench.metrics.actions import requested_motion
 from revisit.suites.mbench.names import MemoryDimension
-from revisit.suites.mbench.read import Filter, anchor_of, segments_of, target_of, words_of
+from revisit.suites.mbench.read import Filter, anchor_of, object_words, segments_of, target_of
 
 
 @dataclass
@@ -85,7 +85,7 @@ def item_problems(
             anchor_text = json.dumps(anchor)[:120]
             text = f"the anchor {anchor_text} is not inside the frame; expected center_x, center_y, width, height"
             yield lacks("bad anchor", text)
-        if data.setting == "T" and not words_of({**item.facts, "object_name": ""}):
+        if data.setting == "T" and not object_words({**item.facts, "object_name": ""}):
             yield lacks("no object card", "metadata.object_card is missing, or has no name: name and attributes")
     if item.subset == "causal" and dimensions:
         if data.setting == "T" and not segments_of(item.facts):

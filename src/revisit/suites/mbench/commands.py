@@ -20,7 +20,7 @@ from revisit.cli import console
 from revisit.cli import judge as judging
 from revisit.cli.help import Commands
 from revisit.cli.options import JSON, PARAM, QUIET, WORKERS, out_option
-from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, ODOMETRY_WORKERS, PYTHON, TIMEOUT, estimator_of
+from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, ODOMETRY_WORKERS, PYTHON, TIMEOUT, make_estimator
 from revisit.cli.running import run_evaluation
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ def list_metrics(json: bool = JSON) -> None:
         for name, (_, d) in upstream_names().items()
     }
     if json:
-        console.data(rows)
+        console.print_json(rows)
         return
     width = max(map(len, rows))
     for name, row in rows.items():
-        typer.echo(console.clean(f"{name:{width}}  {row['summary']}"))
+        typer.echo(console.clean_text(f"{name:{width}}  {row['summary']}"))
 
 
 @app.command()
@@ -84,21 +84,21 @@ def validate(
     """List what the dataset lacks for metrics, with file and line. Exit code 1 if there is anything."""
     from dataclasses import asdict
 
-    from revisit.core.text import parts
+    from revisit.core.text import split_commas
     from revisit.suites.mbench.check import check
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.names import choose_dimensions
     from revisit.suites.mbench.read import Filter
 
     data = open_dataset(source, root, artifacts)
-    dimensions = choose_dimensions(parts(metrics), data.setting)
+    dimensions = choose_dimensions(split_commas(metrics), data.setting)
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
     checked = check(data, keep, dimensions, limit)
     if json:
-        console.data([asdict(problem) for problem in checked.problems])
+        console.print_json([asdict(problem) for problem in checked.problems])
     else:
         for problem in checked.problems:
-            typer.echo(console.clean(f"{'' if problem.violation else 'note: '}{problem}"))
+            typer.echo(console.clean_text(f"{'' if problem.violation else 'note: '}{problem}"))
     if not checked.items:
         console.message("nothing was checked: no item of these models and subsets has these metrics")
     elif checked.violations:
@@ -153,13 +153,13 @@ def eval_(
     """Score a dataset. Items that cannot be used are reported. The same command resumes; other metrics are added."""
     from dataclasses import replace
 
-    from revisit.core.text import parts
+    from revisit.core.text import split_commas
     from revisit.engine.request import Request, merge_parameters
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.names import JUDGED
 
     data = open_dataset(source, root)
-    gates, dimensions, asked_subsets = _questions(parts(metrics), data.setting, bool(vlm_judge), ignore_trigger)
+    gates, dimensions, asked_subsets = _questions(split_commas(metrics), data.setting, bool(vlm_judge), ignore_trigger)
     judge = vlm_judge
     if vlm_judge == "openai-compatible":
         _only(vlm_api_style, "chat_completions", "--vlm-api-style")
@@ -187,13 +187,13 @@ def eval_(
         request,
         output,
         quiet=quiet or no_progress_bar,
-        command=_command(vlm_api_key),
+        command=_command_without_key(vlm_api_key),
         fresh=fresh,
         workers=workers,
         adds=data.ids(),
     )
     if not no_log_file:
-        _log(run, log_file or output / "eval.log")
+        _write_log(run, log_file or output / "eval.log")
     _print_outcome(run, report, json, quiet)
     valid = ("scored", "open", "closed") if not dimensions else ("scored",)
     scored = any(record.status in valid for record in run.results.records)
@@ -207,10 +207,10 @@ def _print_outcome(run: Run, report: bool, json: bool, quiet: bool) -> None:
 
         write_report(run)
     if json:
-        console.data(run.summary)
+        console.print_json(run.summary)
     elif not quiet:
-        console.summary(run.summary, show_all=True)
-        console.notes(run.plan, run.facts["notes"])
+        console.print_run_summary(run.summary, show_all=True)
+        console.print_notes(run.plan, run.facts["notes"])
         console.message(f"results: {run.path / 'metrics'}")
 
 
@@ -252,7 +252,7 @@ def prepare(
         )
     data = open_dataset(source, root)
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
-    estimator = estimator_of(command or producer, python, model, device, frames, convention, timeout, workers)
+    estimator = make_estimator(command or producer, python, model, device, frames, convention, timeout, workers)
     entries = [entry for name in keep.models for entry in data.items(name)]
     items = [entry for entry in entries if not isinstance(entry, DatasetProblem) and keep.takes(entry)]
     tasks = [
@@ -268,7 +268,7 @@ def prepare(
     missing = len(items) - len(tasks)
     if json:
         facts = {"made": outcome.made, "kept": outcome.kept, "failed": list(outcome.failed), "without_video": missing}
-        console.data(facts)
+        console.print_json(facts)
     console.message(
         f"{outcome.made} made, {outcome.kept} kept, {len(outcome.failed)} failed, {missing} without a video"
     )
@@ -290,12 +290,18 @@ def submit(
     from revisit.results.run import Run as RunFolder
     from revisit.results.stand_ins import stand_ins
     from revisit.suites.mbench.dataset import open_dataset
-    from revisit.suites.mbench.submission import content_of, maker_lines, partial_reason, problems, write_submission
+    from revisit.suites.mbench.submission import (
+        maker_lines,
+        partial_reason,
+        submission_content,
+        submission_problems,
+        write_submission,
+    )
 
     path = out or Path(f"{model}.zip")
     finished_run = RunFolder(run)
     if finished_run.facts["suite"] != "mbench" or model not in finished_run.summary["models"]:
-        content_of(finished_run.summary, model, name, link)  # says what is wrong
+        submission_content(finished_run.summary, model, name, link)  # says what is wrong
     source = dataset or Path(str((finished_run.facts.get("request") or {}).get("source")))
     if not source.is_dir():
         raise UsageError(
@@ -307,19 +313,19 @@ def submit(
     )
     if partial:
         raise UsageError(f"{model} cannot be submitted, because the run is partial: {partial}")
-    content = content_of(finished_run.summary, model, name, link)
+    content = submission_content(finished_run.summary, model, name, link)
     if replacements := stand_ins(finished_run.results.where(model=model)):
         sentences = "; ".join(one.sentence for one in replacements)
         raise UsageError(f"{model} cannot be submitted, because the leaderboard takes no stand-ins: {sentences}")
     write_submission(run, path, content, model, finished_run.summary["mbench"]["setting"])
-    faults = problems(path)
+    faults = submission_problems(path)
     if faults:
         path.unlink()
         raise UsageError(faults[0])
     for line in maker_lines(finished_run.plan, finished_run.summary["mbench"]["setting"]):
         console.message(line)
     if json:
-        console.data({"file": str(path), **content})
+        console.print_json({"file": str(path), **content})
     else:
         typer.echo(str(path))
 
@@ -327,13 +333,13 @@ def submit(
 @app.command("check-submission")
 def check_submission(path: Path = typer.Argument(help="The submission's zip file."), json: bool = JSON) -> None:
     """List what is wrong with a submission. Exit code 1 if there is anything."""
-    from revisit.suites.mbench.submission import problems
+    from revisit.suites.mbench.submission import submission_problems
 
-    faults = problems(path)
+    faults = submission_problems(path)
     if json:
-        console.data({"file": str(path), "valid": not faults, "problems": list(faults)})
+        console.print_json({"file": str(path), "valid": not faults, "problems": list(faults)})
     for problem in faults if not json else ():
-        typer.echo(console.clean(problem))
+        typer.echo(console.clean_text(problem))
     console.message(f"{len(faults)} problems" if faults else "valid")
     raise typer.Exit(1 if faults else 0)
 
@@ -389,12 +395,12 @@ def _write_judge_file(path: Path, url: str, model: str, key: str, retries: int, 
     write_text(path, yaml.safe_dump(settings, sort_keys=True))
 
 
-def _command(key: str) -> str:
+def _command_without_key(key: str) -> str:
     """The command line, without the key."""
     return shlex.join(["revisit", *(part.replace(key, "[key]") if key else part for part in sys.argv[1:])])
 
 
-def _log(run: Run, path: Path) -> None:
+def _write_log(run: Run, path: Path) -> None:
     """Write what came of every item, one line each."""
     from revisit.media.files import write_text
 
@@ -405,7 +411,7 @@ def _log(run: Run, path: Path) -> None:
         outcome = record.sentence if record.value is None else f"score {record.value:.6g}"
         lines.append(f"{now} {record.case.id} {record.question} {record.status} {outcome}".rstrip())
     lines += [f"{now} {entry.id} rejected {entry.reason}" for entry in results.rejected]
-    write_text(path, "".join(console.clean(line) + "\n" for line in lines))
+    write_text(path, "".join(console.clean_text(line) + "\n" for line in lines))
 
 
 def import_videos(
@@ -426,7 +432,7 @@ def import_videos(
 
     from revisit.core import UsageError
     from revisit.suites.mbench.dataset import LIST, open_dataset
-    from revisit.suites.mbench.package import package
+    from revisit.suites.mbench.package import package_model
 
     data = open_dataset(dataset)
     if assignments is None:
@@ -434,9 +440,9 @@ def import_videos(
         if len(other_models) != 1:
             raise UsageError(f"{dataset} has {len(other_models)} other models; name a list with --assignments")
         assignments = data.root / "models" / other_models[0] / LIST
-    outcome = package(data, model, videos, assignments, mode, pattern)
+    outcome = package_model(data, model, videos, assignments, mode, pattern)
     if json:
-        console.data(asdict(outcome))
+        console.print_json(asdict(outcome))
         return
     console.message(
         f"{outcome.placed} videos placed, {outcome.kept} kept, {len(outcome.missing)} missing in "
@@ -460,15 +466,15 @@ def build(
     """Choose and caption videos with a judge; write MBench-A and MBench-T."""
     from revisit.core import RevisitError, UsageError
     from revisit.suites.authoring import empty_folder, videos_in
-    from revisit.suites.mbench.build import ask, write
+    from revisit.suites.mbench.build import ask_about_video, write_datasets
 
     files = videos_in(videos)
     empty_folder(out)
     descriptions = []
-    with judging.asker_of(judge) as asker:
+    with judging.open_judge(judge) as asker:
         for video in files:
             try:
-                answer = ask(asker, video, lambda path: judging.look_at(path, frames))
+                answer = ask_about_video(asker, video, lambda path: judging.sample_frames(path, frames))
             except RevisitError as error:
                 answer = str(error)
             if isinstance(answer, str):
@@ -478,10 +484,12 @@ def build(
                 console.message(f"{video.name}: {answer.subset}, {answer.name}")
     if not descriptions:
         raise UsageError("no video was chosen; the reasons are above")
-    places = write(out, descriptions, licence=licence, source=source)
+    places = write_datasets(out, descriptions, licence=licence, source=source)
     console.message(f"{len(descriptions)} of {len(files)} videos chosen")
     if json:
-        console.data({"chosen": len(descriptions), "videos": len(files), "datasets": [str(place) for place in places]})
+        console.print_json(
+            {"chosen": len(descriptions), "videos": len(files), "datasets": [str(place) for place in places]}
+        )
         return
     for place in places:
         typer.echo(f"revisit build check {place}")

@@ -316,14 +316,14 @@ class MBenchDataset:
             if links:
                 wrong(
                     f"broken {what} link",
-                    f"{_below(links[0], self.root)} is a link to {links[0].readlink()}, which is not there",
+                    f"{_relative_path(links[0], self.root)} is a link to {links[0].readlink()}, which is not there",
                 )
             elif what == "video" or declared is not None:
-                wrong(f"missing {what}", f"there is no {_below(inside[0], self.root)}")
+                wrong(f"missing {what}", f"there is no {_relative_path(inside[0], self.root)}")
         elif path.is_symlink():
             wrong(
                 f"{what} is a link",
-                f"{_below(path, self.root)} is a link to {path.readlink()}; it is followed",
+                f"{_relative_path(path, self.root)} is a link to {path.readlink()}; it is followed",
                 False,
             )
         return path
@@ -413,5 +413,5 @@ def _leads_into(path: Path, root: Path) -> bool:
     return path.is_relative_to(root) or Path(os.path.realpath(path)).is_relative_to(root)
 
 
-def _below(path: Path, root: Path) -> str:
+def _relative_path(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)

@@ -8,7 +8,7 @@ from revisit.control.jobs import BatchRequest
 from revisit.suites.authoring import DatasetDescription, DatasetTools, count_table, range_table
 from revisit.suites.mbench.dataset import ListItem, open_dataset
 from revisit.suites.mbench.jobs import jobs
-from revisit.suites.mbench.read import anchor_of, recognises, segments_of, target_of, words_of
+from revisit.suites.mbench.read import anchor_of, object_words, recognises, segments_of, target_of
 
 
 def describe(folder: Path) -> DatasetDescription:
@@ -21,7 +21,7 @@ def describe(folder: Path) -> DatasetDescription:
     facts = {
         "setting": data.setting, "samples": len(samples), "items": len(batch.jobs),
         "with an anchor": sum("object_anchor" in one for one in samples.values()),
-        "with a named target": sum(bool(words_of(one)) for one in samples.values()),
+        "with a named target": sum(bool(object_words(one)) for one in samples.values()),
     }  # fmt: skip
     tables = [
         count_table("Items by subset", ("subset", "items"), (job.subset for job in batch.jobs)),
@@ -43,7 +43,7 @@ def problems(folder: Path) -> list[str]:
             sentences.append(f"{job.id}: its sample has neither first_frame.png nor source_video.mp4")
         if data.setting == "T" and len(segments_of(facts)) < 2:
             sentences.append(f"{job.id}: caption_segments are missing, or only one: nothing can leave and come back")
-        if job.subset == "object" and data.setting == "T" and not words_of(facts):
+        if job.subset == "object" and data.setting == "T" and not object_words(facts):
             sentences.append(f"{job.id}: metadata.object_card is missing, or has no name")
         if job.subset == "object" and data.setting == "A":
             item = ListItem("", job.subset, job.sample, job.condition, 0, {}, facts, None, {})

@@ -32,14 +32,16 @@ def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, object]
     """Texts and contents of the files by name."""
     answers = answers_of(results)
     files: dict[str, object] = {
-        "items.jsonl": _lines({"item_id": _item(c), "model_id": c.model} for c in results.cases)
+        "items.jsonl": _json_lines_text({"item_id": _item_id(c), "model_id": c.model} for c in results.cases)
     }
     for dimension in answers.dimensions():
         name = upstream_name(dimension, answers.setting)
         mine = results.records_for(dimension.id)
-        files[f"{FOLDER}/{name}/units.jsonl"] = _lines(unit for record in mine for unit in unit_rows(answers, record))
-        files[f"{FOLDER}/{name}/items.jsonl"] = _lines(item_row(answers, record) for record in mine)
-        files[f"{FOLDER}/{name}/summary.json"] = summary(name, facts, answers, dimension)
+        files[f"{FOLDER}/{name}/units.jsonl"] = _json_lines_text(
+            unit for record in mine for unit in unit_rows(answers, record)
+        )
+        files[f"{FOLDER}/{name}/items.jsonl"] = _json_lines_text(item_row(answers, record) for record in mine)
+        files[f"{FOLDER}/{name}/summary.json"] = summary_content(name, facts, answers, dimension)
     return files
 
 
@@ -52,7 +54,7 @@ def item_row(answers: Answers, record: Record) -> dict[str, object]:
         reason = verdict.reason
     raw = {"score": record.value, "raw": record.raw, **record.facts}
     return {
-        "item_id": _item(case),
+        "item_id": _item_id(case),
         "model_id": case.model,
         "subset": case.subset,
         "sample_id": case.sample,
@@ -77,21 +79,21 @@ def unit_rows(answers: Answers, record: Record) -> Iterator[dict[str, object]]:
     columns = series.columns if series is not None and "value" in series.columns else {}
     value = columns.get("value", np.array([record.value], dtype=float))
     for row in range(len(value)):
-        cells = {name: _plain(column[row]) for name, column in sorted(columns.items())}
-        score = _plain(value[row])
+        cells = {name: _to_json_value(column[row]) for name, column in sorted(columns.items())}
+        score = _to_json_value(value[row])
         if score is None:
             continue
         raw = cells.get("raw", record.raw if not columns else None)
         yield {
-            "unit_id": f"{_item(case)}__{_place(cells, row)}",
-            "item_id": _item(case),
+            "unit_id": f"{_item_id(case)}__{_unit_name(cells, row)}",
+            "item_id": _item_id(case),
             "model_id": case.model,
             "scores": {**_scores(score, raw), **_trigger(answers, verdict)},
             "metadata": {"raw_scores": {name: value for name, value in cells.items() if name != "value"}},
         }
 
 
-def summary(name: str, facts: ExportFacts, answers: Answers, dimension: MemoryDimension) -> dict[str, object]:
+def summary_content(name: str, facts: ExportFacts, answers: Answers, dimension: MemoryDimension) -> dict[str, object]:
     """The content of summary.json: the canonical scores by model, and beside them what they rest on."""
     groups = {model: answers.standing(model, dimension) for model in answers.models}
     return {
@@ -138,20 +140,20 @@ def _trigger(answers: Answers, verdict: TriggerVerdict) -> dict[str, float]:
     return scores if verdict.confidence is None else {**scores, "trigger_score": verdict.confidence}
 
 
-def _place(cells: Mapping[str, float | None], row: int) -> str:
+def _unit_name(cells: Mapping[str, float | None], row: int) -> str:
     """`f12_f48` for a pair of frames, `f12` for one, else the number of the unit."""
     frames = [f"f{int(number)}" for name in ("frame", "other") if isinstance(number := cells.get(name), int | float)]
     return "_".join(frames) or f"u{row}"
 
 
-def _item(case: Case) -> str:
+def _item_id(case: Case) -> str:
     return str(case.annotations["item_id"])
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     plain = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
     return None if isinstance(plain, float) and not np.isfinite(plain) else plain
 
 
-def _lines(rows: Iterable[Mapping[str, object]]) -> str:
+def _json_lines_text(rows: Iterable[Mapping[str, object]]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

@@ -20,7 +20,7 @@ from revisit.geometry.script_path import timed_path
 from revisit.media.files import write_lines
 from revisit.suites.mbench.dataset import ANCHORS, CARD, LIST, NEEDED, ListItem, MBenchDataset, is_name, open_dataset
 from revisit.suites.mbench.metrics.actions import WAIT, requested_motion
-from revisit.suites.mbench.package import list_row, read_assignments, read_list
+from revisit.suites.mbench.package import list_row, read_assigned_samples, read_list
 from revisit.suites.mbench.read import segments_of
 
 ASSIGNMENTS = "assignments.jsonl"
@@ -38,7 +38,7 @@ NUMBER = re.compile(r"_(\d+)$")
 
 def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a dataset."""
-    request.known("assignments", "degrees", "metres")
+    request.refuse_unknown_options("assignments", "degrees", "metres")
     opened = open_dataset(data)
     root = opened.root if out is None else out
     place = MBenchDataset(root, opened.card, opened.setting)
@@ -53,7 +53,7 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
             _copy_card(opened, root)
         _write_list(model_folder, opened.setting, finished_jobs)
 
-    return JobBatch(request.chosen(all_jobs), model_folder, [str(root), "--suite", "mbench"], index, left_out)
+    return JobBatch(request.select(all_jobs), model_folder, [str(root), "--suite", "mbench"], index, left_out)
 
 
 def _jobs(data: MBenchDataset, place: MBenchDataset, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
@@ -89,9 +89,9 @@ def _assignments(data: MBenchDataset, file: str) -> list[dict[str, str]]:
     """Subset, sample and condition of every clip to make."""
     path = Path(file) if file else data.root / ASSIGNMENTS
     if file or path.is_file():
-        return list(read_assignments(path, data))
+        return list(read_assigned_samples(path, data))
     lists = [data.root / "models" / model / LIST for model in data.models]
-    rows = {tuple(row.values()): row for path in lists for row in read_assignments(path, data)}
+    rows = {tuple(row.values()): row for path in lists for row in read_assigned_samples(path, data)}
     if not rows:
         raise UsageError(
             f"{data.root}: nothing says which samples go with which conditions; expected {ASSIGNMENTS}, the list of a "

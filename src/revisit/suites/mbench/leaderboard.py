@@ -14,7 +14,7 @@ from revisit.core.cases import CEILING, FLOOR
 from revisit.results.cells import Cell
 from revisit.results.display import observed_by
 from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, RunFacts, columns_of
-from revisit.results.stand_ins import SUFFIX, is_stand_in, set_apart
+from revisit.results.stand_ins import SUFFIX, is_stand_in, separate_stand_ins
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
 from revisit.suites.mbench.ranking import RankRow
 from revisit.suites.mbench.summary import BenchmarkSummary
@@ -29,7 +29,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
         raise UsageError(f"{run.name} has no subset {subset!r}; MBench has {', '.join(SUBSETS)}")
     part: BenchmarkSummary = run.summary["mbench"]
     apart = {(record.case.model, record.question) for record in run.results.records if is_stand_in(record)}
-    run = replace(run, results=set_apart(run.results))
+    run = replace(run, results=separate_stand_ins(run.results))
     dimension_columns = [
         BoardColumn(metric_id, BY_ID[metric_id].short)
         for metric_id in part["dimensions"]

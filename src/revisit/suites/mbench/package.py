@@ -44,7 +44,7 @@ class PackageCounts:
     missing: tuple[str, ...]  # items without a video
 
 
-def package(
+def package_model(
     data: MBenchDataset, model: str, videos: Path, assignments: Path, mode: str = "link", pattern: str = ""
 ) -> PackageCounts:
     """Make or complete the entry of a model."""
@@ -54,7 +54,7 @@ def package(
         raise UsageError(f"{model!r} cannot be a model's name, because it becomes a folder's name")
     if not videos.is_dir():
         raise UsageError(f"{videos}: there is no such folder of videos")
-    rows = list(read_assignments(assignments, data))
+    rows = list(read_assigned_samples(assignments, data))
     conditions: dict[tuple[str, str], set[str]] = {}
     for row in rows:
         conditions.setdefault((row["subset"], row["sample_id"]), set()).add(row["condition_id"])
@@ -67,7 +67,7 @@ def package(
         item_id = ":".join(row[name] for name in NEEDED)
         place = data.place("output_video", **names)
         single = len(conditions[row["subset"], row["sample_id"]]) == 1
-        source = _find(videos, row, [pattern] if pattern else [*PATTERNS, *(ALONE if single else ())])
+        source = _find_video(videos, row, [pattern] if pattern else [*PATTERNS, *(ALONE if single else ())])
         if source is not None and place_video(source, place, mode):
             placed += 1
         elif source is not None or place.is_file():
@@ -82,7 +82,7 @@ def package(
     return PackageCounts(placed, unchanged, tuple(missing))
 
 
-def read_assignments(path: Path, data: MBenchDataset) -> Iterator[dict[str, str]]:
+def read_assigned_samples(path: Path, data: MBenchDataset) -> Iterator[dict[str, str]]:
     """Subset, sample and condition of every line, each item once."""
     if not path.is_file():
         raise UsageError(f"{path}: there is no such list of assignments")
@@ -123,7 +123,7 @@ def place_video(source: Path, place: Path, mode: str) -> bool:
     return True
 
 
-def _find(videos: Path, row: Mapping[str, str], patterns: Sequence[str]) -> Path | None:
+def _find_video(videos: Path, row: Mapping[str, str], patterns: Sequence[str]) -> Path | None:
     for pattern in patterns:
         try:
             path = videos / pattern.format(**row)

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 
 from revisit.core import UsageError, digest, observer
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.banks import judge_of, problems, verdict
-from revisit.judges.instrumented import Answering, ClipStory, knows, word
+from revisit.judges.banks import judge_name, unanswered_sentences, yes_no_code
+from revisit.judges.instrumented import ClipStory, StoryAnswer, register_story_answers, yes_or_no
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import JsonObject, Number, Question, Rating, YesNo
 from revisit.suites.mbench.evidence import ProgressRatings, TriggerAnswer
@@ -57,12 +57,12 @@ def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, 
     answers: list[JudgeAnswer] = yield [Question(question_id, text, schema, {"ask": "triggered"})]
     value = answers[0].value or {}
     return TriggerAnswer(
-        triggered=int(value["triggered"]) if value else verdict(answers[0]),
+        triggered=int(value["triggered"]) if value else yes_no_code(answers[0]),
         confidence=float(value.get("confidence", math.nan)),
         question=name,
-        judge=judge_of(answers) + by,
+        judge=judge_name(answers) + by,
         frames=frames.digest,
-        problems=problems(["the trigger"], answers),
+        problems=unanswered_sentences(["the trigger"], answers),
     )
 
 
@@ -79,17 +79,17 @@ def progress(frames: Frames, prompt: str, annotations: Mapping[str, object]) -> 
     return ProgressRatings(
         progress=float(value.get("progress", math.nan)),
         correctness=float(value.get("correctness", math.nan)),
-        judge=judge_of(answers) + by,
+        judge=judge_name(answers) + by,
         frames=frames.digest,
-        problems=problems(["the ratings"], answers),
+        problems=unanswered_sentences(["the ratings"], answers),
     )
 
 
-@knows("mbench")
-def simulated_answer(question: Question) -> Answering | None:
+@register_story_answers("mbench")
+def simulated_answer(question: Question) -> StoryAnswer | None:
     """How a rendered story answers the trigger and the ratings."""
     if question.id.startswith("trigger."):
-        return lambda story: json.dumps({"triggered": word(story.posed), "confidence": 1.0})
+        return lambda story: json.dumps({"triggered": yes_or_no(story.posed), "confidence": 1.0})
     return _ratings_of_story if question.text.endswith(RATINGS) else None
 
 

@@ -47,7 +47,7 @@ class RankRow(AxisScores):
     ungated: Ungated
 
 
-def contribution(standing: Standing, rule: str) -> Interval | None:
+def ranked_value(standing: Standing, rule: str) -> Interval | None:
     """What a dimension contributes: the M-Score in T with a judge, else reliability."""
     if rule == "trigger":
         return standing.m_interval
@@ -63,7 +63,7 @@ def ranking(
     """
     reasons = {model: unranked_reason(answers, model) for model in answers.models}
     values = {
-        model: {d.id: contribution(standings[d.id][model], answers.rule) for d in dimensions}
+        model: {d.id: ranked_value(standings[d.id][model], answers.rule) for d in dimensions}
         for model in answers.models
     }
     floors = floors_of(answers)
@@ -75,7 +75,7 @@ def ranking(
     left_out = [d.id for d in dimensions if answers.setting in d.averaged and d.id not in common]
     rows: list[RankRow] = []
     for model in answers.models:
-        axes = _axes(values[model], answers.setting, common)
+        axes = _axis_scores(values[model], answers.setting, common)
         axis_scores = [score for axis in AXES if (score := axes[axis]) is not None]
         mean = [sum(end) / len(axis_scores) for end in zip(*axis_scores, strict=True)] if axis_scores else None
         rows.append(
@@ -87,7 +87,7 @@ def ranking(
                 "order": axes["total"] or mean,
                 "reason": reasons[model] or ("" if axis_scores else _no_axis(scored)),
                 "left_out": left_out,
-                "own": _axes(values[model], answers.setting, None),
+                "own": _axis_scores(values[model], answers.setting, None),
                 "rank": None,
                 "ungated": ungated_by_model[model],
             }
@@ -153,7 +153,7 @@ def unranked_reason(answers: Answers, model: str) -> str:
     return ""
 
 
-def _axes(values: Mapping[str, Interval | None], setting: str, reported: Sequence[str] | None) -> AxisScores:
+def _axis_scores(values: Mapping[str, Interval | None], setting: str, reported: Sequence[str] | None) -> AxisScores:
     """Axes and total in percent, each as an interval, or None."""
     low, high = (
         axis_means(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError
-from revisit.core.text import parts, yaml_file
+from revisit.core.text import split_commas, yaml_file
 from revisit.media import VIDEO_SUFFIXES
 from revisit.media.files import is_file
 from revisit.suites.mbench.dataset import CARD, DatasetProblem, ListItem, MBenchDataset, open_dataset, png_size
@@ -49,7 +49,7 @@ def read(
     `artifacts` are folders that `revisit mbench prepare --output` filled; `questions` is a file of wording.
     """
     wording = read_wording(Path(questions)) if questions else {}
-    data = open_dataset(source, roots, [Path(folder) for folder in parts([artifacts])])
+    data = open_dataset(source, roots, [Path(folder) for folder in split_commas([artifacts])])
     keep = Filter.of(data, models, subsets, conditions, samples)
     for model in keep.models:
         for entry in data.items(model):
@@ -81,14 +81,14 @@ class Filter:
     @classmethod
     def of(cls, data: MBenchDataset, models: str, subsets: str, conditions: str, samples: str) -> Filter:
         """The filter of lists with commas; a model or a subset that the dataset does not have is refused."""
-        model_names, kinds = parts([models]), parts([subsets])
+        model_names, kinds = split_commas([models]), split_commas([subsets])
         for name, names, available in (("model", model_names, data.models), ("subset", kinds, data.subsets)):
             unknown = [one for one in names if one not in available]
             if unknown:
                 raise UsageError(f"{data.root} has no {name} {unknown[0]!r}; it has {', '.join(available) or 'none'}")
         if not data.models:
             raise UsageError(f"{data.root}: no model has a list; expected models/<id>/samples.jsonl")
-        return cls(model_names or data.models, kinds, parts([conditions]), parts([samples]))
+        return cls(model_names or data.models, kinds, split_commas([conditions]), split_commas([samples]))
 
     def takes(self, item: ListItem) -> bool:
         """Whether an item is wanted."""
@@ -124,7 +124,7 @@ def case_of(data: MBenchDataset, item: ListItem) -> Case | Rejected:
         "motion": data.motion(item) if data.setting == "A" else None,
         "length": item.length,
         "object_card": card if isinstance(card, Mapping) else None,
-        "object": words_of(facts),
+        "object": object_words(facts),
     }
     caption = facts.get("caption")
     return Case(
@@ -139,7 +139,7 @@ def case_of(data: MBenchDataset, item: ListItem) -> Case | Rejected:
         prompt=caption.strip() if isinstance(caption, str) else " ".join(segments),
         camera=item.action if data.setting == "A" else "",
         target=target,
-        target_name="" if target else words_of(facts),
+        target_name="" if target else object_words(facts),
         annotations=annotations,
         artifacts=item.artifacts,
     )
@@ -188,7 +188,7 @@ def target_of(
     """
     if anchor is None:
         return None, None
-    called = words_of(item.facts) or "target"
+    called = object_words(item.facts) or "target"
     frame = png_size(data.root / "samples" / item.subset / item.sample / "first_frame.png")
     x, y = (float(value) for name in ("center_x", "center_y") if _number(value := anchor[name]))
     sides = [float(value) for name in ("width", "height") if _number(value := anchor.get(name))]
@@ -219,7 +219,7 @@ def _number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
 
 
-def words_of(facts: Mapping[str, object]) -> str:
+def object_words(facts: Mapping[str, object]) -> str:
     """What the object is called, as a detector is asked for it: core attributes, then the name; empty if nobody says.
 
     An object card is a mapping with a name and attributes (a list, a text, or a mapping of texts), or the words.

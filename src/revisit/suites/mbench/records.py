@@ -14,7 +14,7 @@ from revisit.core import KINDS, Case, Reason, Record
 from revisit.results import Results
 from revisit.suites.mbench.metrics.actions import RequestedMotion, requested_motion
 from revisit.suites.mbench.names import BY_ID, JUDGED, MOVED, TRIGGER, MemoryDimension
-from revisit.suites.mbench.scoring import ItemOutcome, Standing, standing
+from revisit.suites.mbench.scoring import ItemOutcome, Standing, model_standing
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Answers:
         """What a model comes to in a dimension."""
         mine = self.models[model].where(subset=dimension.subset)
         outcomes = [self.outcome(case, dimension.id) for case in mine.cases]
-        return standing(outcomes, len(mine.entries), covers=self.rule == "trigger")
+        return model_standing(outcomes, len(mine.entries), covers=self.rule == "trigger")
 
     def dimensions(self) -> list[MemoryDimension]:
         """The dimensions that were asked, in upstream's order."""

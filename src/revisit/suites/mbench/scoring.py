@@ -55,7 +55,7 @@ def harmonic(reliability: float, coverage: float) -> float:
     return 2 * reliability * coverage / total if total > 0 else 0.0
 
 
-def standing(outcomes: Sequence[ItemOutcome], of: int, *, covers: bool) -> Standing:
+def model_standing(outcomes: Sequence[ItemOutcome], of: int, *, covers: bool) -> Standing:
     """The standing of a model; `of` counts missing items, `covers` whether coverage is part of the score."""
     triggered = [outcome for outcome in outcomes if outcome.posed]
     unknown = [outcome for outcome in outcomes if outcome.posed is None]

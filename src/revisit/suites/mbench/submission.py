@@ -32,7 +32,7 @@ LARGEST = 256 << 20  # bytes of one member
 DECIMALS = 4
 
 
-def content_of(summary: Mapping[str, Any], model: str, name: str, link: str) -> dict[str, str | float]:
+def submission_content(summary: Mapping[str, Any], model: str, name: str, link: str) -> dict[str, str | float]:
     """What the submission of a model says, from the summary of a run; the lower end where triggers are unknown."""
     part: BenchmarkSummary | None = summary.get("mbench")
     if part is None:
@@ -97,7 +97,7 @@ def partial_reason(
             return f"{title} was scored under several protocols ({', '.join(protocols)})"
     present = {f"{item.id}@{model}": item.video for item in items}
     scored = {case["id"]: case["digest"] for case in plan["cases"] if case["model"] == model}
-    changed = [record_id for record_id, digest in scored.items() if not _is_same(present.get(record_id), digest)]
+    changed = [record_id for record_id, digest in scored.items() if not _is_same_video(present.get(record_id), digest)]
     if changed:
         return f"{len(changed)} videos have changed since they were scored, such as that of {changed[0]}"
     return ""
@@ -109,7 +109,7 @@ def _questions(setting: str) -> list[tuple[str, str, str | None]]:
     return dimensions if setting == "A" else [("the trigger", TRIGGER, None), *dimensions]
 
 
-def _is_same(video: Path | None, digest: str | None) -> bool:
+def _is_same_video(video: Path | None, digest: str | None) -> bool:
     """Whether a video is still the one that was scored; one that cannot be read never was."""
     if digest is None:
         return True
@@ -165,7 +165,7 @@ def _verification(run: Path, setting: str, axis: str, model: str) -> dict[str, s
     return {"summary.json": json.dumps(summaries, indent=1, ensure_ascii=False) + "\n", **texts}
 
 
-def problems(path: Path) -> list[str]:
+def submission_problems(path: Path) -> list[str]:
     """Everything that is wrong with a submission, in sentences; none for a valid one."""
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file")

@@ -13,10 +13,10 @@ from typing import Any, TypedDict
 from revisit.core.cases import FLOOR
 from revisit.results import Cell, Results
 from revisit.results.file_types import Stage
-from revisit.results.funnel import stage
-from revisit.results.tables import Table, standard_summary, table
+from revisit.results.funnel import make_stage
+from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
-from revisit.suites.mbench.ranking import RankRow, contribution, ranking
+from revisit.suites.mbench.ranking import RankRow, ranked_value, ranking
 from revisit.suites.mbench.records import Answers, answers_of
 from revisit.suites.mbench.scoring import Interval, Standing
 
@@ -119,15 +119,17 @@ def _tables(
     if dimensions and answers.rule == "trigger":
         for title, which in (("Reliability S", "reliability_interval"), ("Coverage C", "coverage")):
             by_model = [(m, [standings[d.id][m] for d in dimensions]) for m in order]
-            rows = [(m, [_percent(one, getattr(one, which)) for one in own_standings]) for m, own_standings in by_model]
+            rows = [
+                (m, [_percent_cell(one, getattr(one, which)) for one in own_standings]) for m, own_standings in by_model
+            ]
             tables.append(
-                table(title, "x 100; intervals come from unknown triggers", [d.short for d in dimensions], rows)
+                make_table(title, "x 100; intervals come from unknown triggers", [d.short for d in dimensions], rows)
             )
     if dimensions:
         rows = []
         for row in ranked:
             own_standings = [standings[d.id][row["model"]] for d in dimensions]
-            cells = [_percent(one, contribution(one, answers.rule)) for one in own_standings]
+            cells = [_percent_cell(one, ranked_value(one, answers.rule)) for one in own_standings]
             counts = [_dimension_counts(axis, answers.setting, dimensions, row["left_out"]) for axis in AXES]
             sums = [_cell_of(*count, row[axis]) for count, axis in zip(counts, AXES, strict=True)]
             sums.append(_cell_of(sum(n for n, _ in counts), sum(of for _, of in counts), row["total"]))
@@ -136,13 +138,13 @@ def _tables(
             rows.append((name, [*cells, *sums]))
         title = "M-Score" if answers.rule == "trigger" else "Reliability"
         columns = [*(d.short for d in dimensions), *(f"{axis} axis" for axis in AXES), "total"]
-        tables.append(table(f"{title}, MBench-{answers.setting}", NOTES[answers.rule], columns, rows))
+        tables.append(make_table(f"{title}, MBench-{answers.setting}", NOTES[answers.rule], columns, rows))
     if answers.rule != "all" and len(ranked) > 1 and any(row["rank"] for row in ranked):
         gate = "the trigger" if answers.setting == "T" else "the camera gate"
         rows = [(row["model"], _rank_cells(row)) for row in ranked]
         note = f"x 100; without: mean over all scored clips; up: ranks gained by {gate}"
         columns = ["total with", "rank with", "total without", "rank without", "up"]
-        tables.append(table(f"Ranks with and without {gate}", note, columns, rows))
+        tables.append(make_table(f"Ranks with and without {gate}", note, columns, rows))
     return tables
 
 
@@ -175,7 +177,7 @@ def _dimension_counts(
     return len(averaged), sum(d.axis == axis and setting in d.averaged for d in DIMENSIONS)
 
 
-def _percent(standing: Standing, interval: Interval | None) -> TableCell:
+def _percent_cell(standing: Standing, interval: Interval | None) -> TableCell:
     return _cell_of(standing.n, standing.of, None if interval is None else [100 * end for end in interval])
 
 
@@ -226,10 +228,14 @@ def _sentences(answers: Answers, ranked: Sequence[RankRow]) -> list[str]:
 
 def _funnel(answers: Answers, part: Results) -> list[Stage]:
     readable = part.readable.cases
-    stages = [stage("expected clips", part.entries), stage("all clips", part.cases), stage("readable", readable)]
+    stages = [
+        make_stage("expected clips", part.entries),
+        make_stage("all clips", part.cases),
+        make_stage("readable", readable),
+    ]
     gated = any(answers.posed[case.id] is not None for case in part.cases)
     remaining = [case for case in readable if not gated or ((v := answers.posed[case.id]) is not None and v.posed)]
     if gated:
-        stages.append(stage("test posed", remaining))
+        stages.append(make_stage("test posed", remaining))
     scored = [case for case in remaining if any(record.scored for record in part.of(case).values())]
-    return [*stages, stage("memory scored" if gated else "scored", scored)]
+    return [*stages, make_stage("memory scored" if gated else "scored", scored)]

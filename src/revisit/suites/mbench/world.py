@@ -46,10 +46,10 @@ paths:
 """
 
 
-def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
+def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the sample and the videos of one film that are not there, and return what the lists say of it."""
     subset, sample, condition = name.split("__")
-    _sample(folder / "samples" / subset / sample, sample, subset, film, condition)
+    _write_sample(folder / "samples" / subset / sample, sample, subset, film, condition)
     model_names = []
     for model in common.each_that_applies(models, film, name, tell):
         model_names.append(model.name)
@@ -58,11 +58,11 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
         if not (output.is_file() and (artifact / "results.npz").is_file()):
             frames = list(model.frames(film, seed))
             common.video(output, frames, film.fps)
-            _artifact(artifact, frames[::EVERY], seen_from(film, model.poses(film, seed)))
+            _write_artifact(artifact, frames[::EVERY], seen_from(film, model.poses(film, seed)))
     return {"subset": subset, "sample": sample, "condition": condition, "models": model_names}
 
 
-def _sample(place: Path, sample_id: str, subset: str, film: Film, condition: str) -> None:
+def _write_sample(place: Path, sample_id: str, subset: str, film: Film, condition: str) -> None:
     """Write a sample with its ground truth."""
     common.video(place / "source_video.mp4", common.true_frames(film), film.fps)
     common.picture(place / "first_frame.png", film.truth(0).rgb)
@@ -78,7 +78,7 @@ def _sample(place: Path, sample_id: str, subset: str, film: Film, condition: str
     metadata: dict[str, object] = {"caption": caption, "phases": list(film.phases)}
     annotations: dict[str, object] = {"event": film.event}
     if condition == TEXT:  # the object has a name and no place, as in the published set
-        metadata |= {"object_card": {"name": name, "attributes": []}, "caption_segments": _parts(film)}
+        metadata |= {"object_card": {"name": name, "attributes": []}, "caption_segments": _caption_parts(film)}
     else:
         metadata |= {"object_anchor": anchor, "object_name": name}
         annotations["action"] = film.script
@@ -95,7 +95,7 @@ def _sample(place: Path, sample_id: str, subset: str, film: Film, condition: str
     write_text(place / "sample.json", json.dumps(content, indent=1))
 
 
-def _parts(film: Film) -> list[str]:
+def _caption_parts(film: Film) -> list[str]:
     """The film in five parts, as a caption each."""
     name = film.world.instances[1]
     return [
@@ -107,7 +107,7 @@ def _parts(film: Film) -> list[str]:
     ]
 
 
-def _artifact(place: Path, frames: Sequence[np.ndarray], film: Film) -> None:
+def _write_artifact(place: Path, frames: Sequence[np.ndarray], film: Film) -> None:
     """Write depth, poses, intrinsics and the images they belong to, at half the size of the video."""
     import cv2
 
@@ -135,7 +135,7 @@ def _between_pixels(depth: np.ndarray) -> np.ndarray:
     return (1 / mean).astype(np.float32)
 
 
-def index(folder: Path, rows: Sequence[Row]) -> None:
+def write_lists(folder: Path, rows: Sequence[Row]) -> None:
     """Write the card of the set and the list of videos of every model."""
     present = [subset for subset in SUBSETS if any(row["subset"] == subset for row in rows)]
     listed = "\n".join(f"  {subset}: {{description: {json.dumps(SUBSETS[subset])}}}" for subset in present)
@@ -177,5 +177,7 @@ MODELS = (
     "perfect", "frozen_camera", "texture_drift", "shape_drift", "state_reset", "background", "lighting", "style",
 )  # fmt: skip
 MODELS_OF_TEXT = ("perfect", "frozen_camera", "texture_drift", "state_reset", "lighting")
-LAYOUT = layout(Layout("mbench", films, MODELS, shoot, index, options="--suite mbench"))
-LAYOUT_OF_TEXT = layout(Layout("mbench-t", films_of_text, MODELS_OF_TEXT, shoot, index, options="--suite mbench"))
+LAYOUT = layout(Layout("mbench", films, MODELS, write_film, write_lists, options="--suite mbench"))
+LAYOUT_OF_TEXT = layout(
+    Layout("mbench-t", films_of_text, MODELS_OF_TEXT, write_film, write_lists, options="--suite mbench")
+)

@@ -23,7 +23,7 @@ from revisit.judges.questions import JsonObject, Question, Text
 from revisit.media import announced_frames, open_clip, save_npz, write_picture
 from revisit.media.text_files import write_sheet
 from revisit.suites import authoring
-from revisit.suites.memobench.metadata import Marks, integer_cell, rows_of
+from revisit.suites.memobench.metadata import Marks, integer_cell, table_rows
 
 SMOOTH = 1.5  # frames: the width of the smoothing of turns
 MOST_ERROR, SHARE = 3.0, 0.15  # degrees, and of the whole turn: a path that is less sure is left out
@@ -50,11 +50,11 @@ class PoseEstimate:
     producer: str
 
 
-def read(table: Path, videos: Path) -> list[MarkedRecording]:
+def read_recordings(table: Path, videos: Path) -> list[MarkedRecording]:
     """The recordings of a table, whose videos lie in a folder."""
     recordings = []
     columns = "video, exits, returns, and where known subject and prompt"
-    for number, facts in rows_of(table, [("video",), ("exits",), ("returns",)], columns):
+    for number, facts in table_rows(table, [("video",), ("exits",), ("returns",)], columns):
         video = videos / facts["video"]
         if not video.is_file() or video.suffix.lower() != ".mp4":
             raise UsageError(f"row {number} of {table.name}: {video} is no mp4 file that is there")
@@ -82,7 +82,7 @@ def add_subject(asker: JudgeClient | None, one: MarkedRecording, look: Callable[
     return replace(one, subject=one.subject or answer.value["subject"], prompt=one.prompt or answer.value["prompt"])
 
 
-def write(
+def write_dataset(
     root: Path,
     recordings: Sequence[MarkedRecording],
     estimate: Callable[[Path], PoseEstimate | str],
@@ -100,7 +100,7 @@ def write(
         place = data / "Real_Raw" / f"{number:03d}"
         place.mkdir(parents=True)
         shutil.copyfile(one.video, place / f"{number:03d}.mp4")
-        _pictures(one.video, place / "FRAMES")
+        _write_pictures(one.video, place / "FRAMES")
         poses = estimate(one.video)
         trouble = poses if isinstance(poses, str) else _pose_problem(poses)
         if trouble:
@@ -108,7 +108,7 @@ def write(
         else:
             assert isinstance(poses, PoseEstimate)
             with_poses += 1
-            _poses(place / "raw" / f"{number:03d}_mapanything.npz", poses)
+            _write_poses(place / "raw" / f"{number:03d}_mapanything.npz", poses)
         marks.append([number, one.exits, one.returns])
         first = f"Real_Raw/{number:03d}/FRAMES/frame_0001.jpg"
         facts.append([number, one.subject, first, one.prompt])
@@ -136,7 +136,7 @@ def _pose_problem(estimate: PoseEstimate) -> str:
     return ""
 
 
-def _poses(path: Path, estimate: PoseEstimate) -> None:
+def _write_poses(path: Path, estimate: PoseEstimate) -> None:
     poses = estimate.c2w.copy()
     poses[:, :3, :3] = smooth_rotations(poses[:, :3, :3], SMOOTH)
     arrays: Mapping[str, np.ndarray] = {
@@ -146,7 +146,7 @@ def _poses(path: Path, estimate: PoseEstimate) -> None:
     save_npz(path, dict(arrays))
 
 
-def _pictures(video: Path, folder: Path) -> None:
+def _write_pictures(video: Path, folder: Path) -> None:
     with open_clip(Clip(video)) as stream:
         for frame in stream:
             write_picture(folder / f"frame_{frame.index + 1:04d}.jpg", frame.rgb)

@@ -15,12 +15,12 @@ from revisit.core import Case, Clip, MediaError, Target, UsageError
 from revisit.core.phase_pairs import phase_rule
 from revisit.suites.clips import TargetRow, target_name
 from revisit.suites.memobench.artifacts import files_of
+from revisit.suites.memobench.clip_categories import Categories, kinds_of
 from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip
 from revisit.suites.memobench.metadata import Marks
 from revisit.suites.memobench.metrics.rules import RULES, check_rule
 from revisit.suites.memobench.names import ClipName
 from revisit.suites.memobench.question_bank import as_annotation, find_bank, read_bank
-from revisit.suites.memobench.strata import Categories, kinds_of
 
 
 @dataclass(frozen=True)

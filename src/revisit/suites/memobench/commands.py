@@ -200,7 +200,7 @@ def leaderboard(
     json: bool = JSON,
 ) -> None:
     """Compare the result files of models, as leaderboard.py does."""
-    from revisit.cli.leaderboard import require_column, written_as
+    from revisit.cli.leaderboard import print_boards, require_column
     from revisit.suites.memobench.leaderboard import as_csv, public_board, read_csv
 
     if load is not None:
@@ -212,10 +212,10 @@ def leaderboard(
         output.write_text(as_csv(board, sort=sort), encoding="utf-8")
         console.message(f"written: {output}")
     if json:
-        console.data(board.as_json())
+        console.print_json(board.as_json())
         return
     if table_format != "csv":
-        written_as([board], table_format, sort)
+        print_boards([board], table_format, sort)
         return
     console.message(board.note)
     typer.echo(as_csv(board, decimals=2, sort=sort))
@@ -238,7 +238,7 @@ def _run(
     )
     finished_run = run_evaluation(_with_sampling(request, sampling or {}), out, workers=workers)
     if not json:
-        console.summary(finished_run.summary, show_all=True)
+        console.print_run_summary(finished_run.summary, show_all=True)
     return finished_run.path
 
 
@@ -246,7 +246,7 @@ def _print_summaries(runs: list[Path]) -> None:
     """The summaries of runs as JSON, by the folder of each."""
     from revisit.results.run import Run
 
-    console.data({str(path): Run(path).summary for path in runs})
+    console.print_json({str(path): Run(path).summary for path in runs})
 
 
 def _with_sampling(request: Request, sampling: Mapping[str, int | None]) -> Request:

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
-from revisit.cli.judge import FRAMES, asker_of, look_at
+from revisit.cli.judge import FRAMES, open_judge, sample_frames
 from revisit.cli.options import JSON, out_option
 
 WIDTH = 384  # pixels: what odometry works with
@@ -32,19 +32,19 @@ def build(
     """
     from contextlib import ExitStack
 
-    from revisit.suites.memobench.build import add_subject, read, write
+    from revisit.suites.memobench.build import add_subject, read_recordings, write_dataset
 
-    recordings = read(marks, videos)
+    recordings = read_recordings(marks, videos)
     with ExitStack() as stack:
-        asker: Any = stack.enter_context(asker_of(judge)) if judge else None
-        described = [add_subject(asker, one, lambda path: look_at(path, frames)) for one in recordings]
+        asker: Any = stack.enter_context(open_judge(judge)) if judge else None
+        described = [add_subject(asker, one, lambda path: sample_frames(path, frames)) for one in recordings]
         banks = (lambda data: _banks(asker, data, frames)) if asker is not None and questions else None
-        estimate = turns_of if poses else lambda video: "no poses were estimated"
-        data, notes = write(out, described, estimate, licence=licence, source=source, banks=banks)
+        estimate = estimate_turns if poses else lambda video: "no poses were estimated"
+        data, notes = write_dataset(out, described, estimate, licence=licence, source=source, banks=banks)
     for sentence in notes if poses else ():
         console.message(sentence)
     if json:
-        console.data({"dataset": str(data), "recordings": len(recordings), "notes": list(notes)})
+        console.print_json({"dataset": str(data), "recordings": len(recordings), "notes": list(notes)})
     else:
         typer.echo(f"revisit build check {data}")
 
@@ -63,7 +63,7 @@ def _banks(asker: Any, data: Path, frames: int) -> None:
         _write_bank(asker, task, frames, data / "vqa_questions", None)
 
 
-def turns_of(video: Path) -> Any:
+def estimate_turns(video: Path) -> Any:
     """The camera's turns by odometry, forwards and backwards; how far both are apart is its own error."""
     import cv2
     import numpy as np

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
-from revisit.cli.judge import FRAMES, JUDGE, asker_of, look_at
+from revisit.cli.judge import FRAMES, JUDGE, open_judge, sample_frames
 from revisit.cli.options import JSON, out_option
 
 ASKED_TWICE = 0.9  # likeness of two questions, by MiniLM
@@ -70,7 +70,7 @@ def questions(
         assert name is not None
         todo = [BankTask(name, Clip(truth), prompt, failure, hint)]
     failed = 0
-    with asker_of(judge) as asker:
+    with open_judge(judge) as asker:
         for task in todo:
             try:
                 _write_bank(asker, task, frames, out, words)
@@ -80,7 +80,7 @@ def questions(
                 failed += 1
                 console.message(f"{task.name.title}: {error}")
     if json:
-        console.data({"folder": str(out), "clips": [task.name.title for task in todo], "failed": failed})
+        console.print_json({"folder": str(out), "clips": [task.name.title for task in todo], "failed": failed})
     if root is not None:
         console.message(f"{len(todo) - failed} banks written; score with --option questions={out}")
     raise typer.Exit(1 if failed else 0)
@@ -91,9 +91,9 @@ def _write_bank(asker: Any, task: Any, frames: int, out: Path, words: Mapping[st
     from revisit.suites.memobench.question_bank import thin_dimensions, write_bank
     from revisit.suites.memobench.question_pipeline import JudgeViews, make_bank, review_sheet
 
-    failure = None if task.failure is None else look_at(task.failure, frames)
+    failure = None if task.failure is None else sample_frames(task.failure, frames)
     path = task.truth.path
-    pictures = JudgeViews(look_at(path, 1), look_at(path, frames), failure, task.hint)
+    pictures = JudgeViews(sample_frames(path, 1), sample_frames(path, frames), failure, task.hint)
     bank = make_bank(asker, task.scene, task.name.number, task.prompt, pictures, wording=words)
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{bank.key}-questions.csv").write_bytes(write_bank(bank).encode())
@@ -106,11 +106,11 @@ def _write_bank(asker: Any, task: Any, frames: int, out: Path, words: Mapping[st
         console.message(f"{bank.key}: no failure clip was given: the questions were filtered on the true clip only")
     for name, count in thin_dimensions(bank.final).items():
         console.message(f"{bank.key}: {name} has only {count} questions left")
-    for sentence in _asked_twice({one.id: one.text for one in bank.final}):
+    for sentence in _near_duplicates({one.id: one.text for one in bank.final}):
         console.message(f"{bank.key}: {sentence}")
 
 
-def _asked_twice(texts: Mapping[int, str]) -> list[str]:
+def _near_duplicates(texts: Mapping[int, str]) -> list[str]:
     """A sentence for each pair of questions that ask about the same; none where MiniLM is not at hand.
 
     Of the 12420 pairs within the published banks three are above the limit; each asks one thing and its contrary.
@@ -142,7 +142,7 @@ def wording(
         raise UsageError(f"{out} already exists; choose another file with --out")
     out.write_text(as_yaml(from_repository(repository)), encoding="utf-8")
     if json:
-        console.data({"file": str(out)})
+        console.print_json({"file": str(out)})
     console.message(f"{out}: pass it with --option wording={out} to eval, or --wording {out} to judge questions")
 
 
@@ -168,7 +168,7 @@ def review(
         for line in lines:
             console.message(line)
         if json:
-            console.data({"folder": str(out), "banks": list(lines)})
+            console.print_json({"folder": str(out), "banks": list(lines)})
         return
     sheet = bank.with_name(bank.name.replace("-questions.csv", "-review.csv"))
     if sheet == bank or not sheet.is_file():
@@ -177,5 +177,5 @@ def review(
     final = review_filter(questions.final, read_reviews(sheet.read_text(encoding="utf-8-sig")))
     bank.write_bytes(write_bank(replace(questions, final=final)).encode())
     if json:
-        console.data({"file": str(bank), "approved": len(final), "questions": len(questions.final)})
+        console.print_json({"file": str(bank), "approved": len(final), "questions": len(questions.final)})
     console.message(f"{len(final)} of {len(questions.final)} questions were approved")

@@ -93,7 +93,7 @@ class MemoBenchDataset:
         if name not in self.true_clips:
             try:
                 self.true_clips[name] = (
-                    _synthetic(self.folder(name), name) if name.scene else _real(self.folder(name), name)
+                    _synthetic_clip(self.folder(name), name) if name.scene else _real_clip(self.folder(name), name)
                 )
             except MediaError as error:
                 self.true_clips[name] = f"the ground truth of {name.id} cannot be used: {error}"
@@ -149,11 +149,11 @@ def count_frames(clip: Clip) -> int | None:
         return None
 
 
-def _synthetic(folder: Path, name: ClipName) -> TrueClip | str:
+def _synthetic_clip(folder: Path, name: ClipName) -> TrueClip | str:
     n = name.number
     pictures = folder / f"RGB{n}"
     if not pictures.is_dir():
-        return f"the ground truth has no {_inside(pictures)}; download it, or leave the clip out of the sheet"
+        return f"the ground truth has no {_path_in_dataset(pictures)}; download it, or leave the clip out of the sheet"
     clip = Clip(pictures, FRAME_RATES[SYNTHETIC])
     frames = len(frame_files(pictures).paths)
     poses = next(
@@ -172,7 +172,7 @@ def _synthetic(folder: Path, name: ClipName) -> TrueClip | str:
     return TrueClip(clip, frames, poses, lens, tuple(notes))
 
 
-def _real(folder: Path, name: ClipName) -> TrueClip | str:
+def _real_clip(folder: Path, name: ClipName) -> TrueClip | str:
     video = next((path for spelling in name.spellings if (path := folder / f"{spelling}.mp4").is_file()), None)
     pictures = folder / FRAMES
     notes: list[str] = []
@@ -180,16 +180,15 @@ def _real(folder: Path, name: ClipName) -> TrueClip | str:
         clip = Clip(video)
         frames = count_frames(clip)
         if frames is None:
-            return f"the ground truth {_inside(video)} cannot be read; download it again"
+            return f"the ground truth {_path_in_dataset(video)} cannot be read; download it again"
         if pictures.is_dir() and (images := count_frames(Clip(pictures))) not in (None, frames):
             notes.append(f"{video.name} has {frames} frames and {FRAMES} {images} images; the video counts")
     elif pictures.is_dir():
         clip = Clip(pictures, FRAME_RATES[REAL])
         frames = len(frame_files(pictures).paths)
     else:
-        return (
-            f"the ground truth has neither {_inside(folder / (name.id + '.mp4'))} nor {FRAMES} beside it; download it"
-        )
+        expected = _path_in_dataset(folder / f"{name.id}.mp4")
+        return f"the ground truth has neither {expected} nor {FRAMES} beside it; download it"
     poses = next(
         (path for spelling in name.spellings if (path := folder / f"raw/{spelling}_mapanything.npz").is_file()), None
     )
@@ -213,7 +212,7 @@ def _intrinsics(values: np.ndarray, file: str, notes: list[str]) -> tuple[float,
     return fx, fy, cx, cy
 
 
-def _inside(path: Path) -> str:
+def _path_in_dataset(path: Path) -> str:
     """The path from the dataset's folder on."""
     parts = path.parts
     start = max((k for k, part in enumerate(parts) if part in FOLDERS.values()), default=0)

@@ -24,7 +24,7 @@ CENTIMETRES = 0.01  # of a synthetic clip's engine, in metres
 
 def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a dataset; clips are laid out in `out`, a folder per model."""
-    request.known()
+    request.refuse_unknown_options()
     opened = open_dataset(data)
     model_folder = (out or Path("generated/memobench")) / request.model
     left_out: list[str] = []
@@ -32,7 +32,7 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     words = [str(model_folder.parent), "--suite", "memobench", "--option", f"gt={data}"]
     if (data.parent / "targets.json").is_file():
         words += ["--option", f"targets={data.parent / 'targets.json'}"]
-    return JobBatch(request.chosen(all_jobs), model_folder, words, left_out=left_out)
+    return JobBatch(request.select(all_jobs), model_folder, words, left_out=left_out)
 
 
 def _clips(data: MemoBenchDataset, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:

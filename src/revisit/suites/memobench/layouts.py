@@ -34,7 +34,7 @@ def find_clip(tree: Path, name: ClipName, prefer: str = "frames") -> ClipLocatio
     places = list(_places(tree, name))
     candidates: list[tuple[str, Path]] = []
     for kind in kinds_in_order(prefer):
-        candidates += [(kind, path) for place in places for path in _of_kind(place, kind)]
+        candidates += [(kind, path) for place in places for path in _paths_of_kind(place, kind)]
     unique = list({path.resolve(): (kind, path) for kind, path in reversed(candidates)}.values())[::-1]
     if not unique:
         return None
@@ -72,7 +72,7 @@ def _places(tree: Path, name: ClipName) -> Iterator[Path]:
             yield root / spelling
 
 
-def _of_kind(place: Path, kind: str) -> Iterable[Path]:
+def _paths_of_kind(place: Path, kind: str) -> Iterable[Path]:
     if kind in FOLDERS:
         return [place / kind] if _has_images(place / kind) else []
     if kind == "images":
@@ -109,7 +109,7 @@ def _clips_in(tree: Path) -> Iterator[ClipName]:
 def _holds_clip(entry: Path) -> bool:
     if entry.is_file():
         return entry.suffix.lower() in VIDEO_SUFFIXES
-    return any(path for kind in KINDS[:-1] for path in _of_kind(entry, kind))
+    return any(path for kind in KINDS[:-1] for path in _paths_of_kind(entry, kind))
 
 
 def _stem(entry: Path) -> str:

@@ -98,11 +98,11 @@ def read_marks(path: Path, subset: str | None = None) -> MarksSheet:
     marks: dict[ClipName, Marks] = {}
     unusable: dict[str, str] = {}
     skipped = set()
-    for number, cells in rows_of(path, [COLUMNS[name] for name in NEEDED], MARKS):
+    for number, cells in table_rows(path, [COLUMNS[name] for name in NEEDED], MARKS):
         row = {name: next((cells[head] for head in heads if head in cells), "") for name, heads in COLUMNS.items()}
         if not any(row.values()):
             continue
-        name = _clip(row["clip"], subset)
+        name = _parse_clip_cell(row["clip"], subset)
         where = f"row {number} of {path.name}"
         if name is None:
             example = "7" if subset == REAL else "Barnyard_001"
@@ -123,8 +123,8 @@ def read_marks(path: Path, subset: str | None = None) -> MarksSheet:
 
 def read_selected(path: Path) -> set[ClipName]:
     """The real clips that a selection marks as available."""
-    rows = [cells for _, cells in rows_of(path, [("id",), ("availability",)], "ID and Availability")]
-    names = {_clip(cells["id"], REAL) for cells in rows if cells.get("availability", "").lower() == "yes"}
+    rows = [cells for _, cells in table_rows(path, [("id",), ("availability",)], "ID and Availability")]
+    names = {_parse_clip_cell(cells["id"], REAL) for cells in rows if cells.get("availability", "").lower() == "yes"}
     return {name for name in names if name is not None}
 
 
@@ -133,7 +133,7 @@ def read_metadata(path: Path, subset: str) -> dict[ClipName, dict[str, str]]:
     scenes = [("scene",)] if subset == SYNTHETIC else []
     expected = "scene, video_id, subject, exr_path, prompt" if scenes else "video_id, subject, prompt"
     metadata = {}
-    for _, facts in rows_of(path, [("videoid",), *scenes], expected):
+    for _, facts in table_rows(path, [("videoid",), *scenes], expected):
         number = integer_cell(facts["videoid"])
         if number is not None:
             metadata[ClipName(subset, scene_name(facts["scene"]) if scenes else "", number)] = facts
@@ -143,29 +143,29 @@ def read_metadata(path: Path, subset: str) -> dict[ClipName, dict[str, str]]:
 def read_prompts(path: Path) -> dict[ClipName, str]:
     """Clip -> its prompt, from a CSV file that names clips as any of the dataset's sheets does."""
     prompts = {}
-    for _, facts in rows_of(path, [COLUMNS["clip"], ("prompt",)], "video_folder or id, and prompt"):
+    for _, facts in table_rows(path, [COLUMNS["clip"], ("prompt",)], "video_folder or id, and prompt"):
         head = next(head for head in COLUMNS["clip"] if head in facts)
         scene, clip = facts.get("scene", "") if head == "videoid" else "", facts[head]
         real = not scene and integer_cell(clip) is not None  # a clip that is called by a number alone
-        name = _clip(f"{scene}_{clip}" if scene else clip, REAL if real else None)
+        name = _parse_clip_cell(f"{scene}_{clip}" if scene else clip, REAL if real else None)
         if name is not None and facts.get("prompt") and facts.get("skip", "").lower() != "yes":
             prompts[name] = facts["prompt"]
     return prompts
 
 
-def rows_of(path: Path, needed: Iterable[Sequence[str]], expected: str) -> Iterator[tuple[int, dict[str, str]]]:
+def table_rows(path: Path, needed: Iterable[Sequence[str]], expected: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Number and cells of each row that is not blank; headings are written without case, spaces and signs.
 
     Of each group of headings in `needed` one must be there; `expected` says which, for people.
     """
     rows = read_table(path)
     first = next(rows, ())
-    heads = [letters_and_digits(_text(cell)) for cell in first]
+    heads = [letters_and_digits(_cell_text(cell)) for cell in first]
     if not all(any(head in heads for head in group) for group in needed):
-        heads_text = ", ".join(_text(cell)[:30] for cell in first[:12])
+        heads_text = ", ".join(_cell_text(cell)[:30] for cell in first[:12])
         raise UsageError(f"{path.name} has the columns {heads_text or 'none'}; expected {expected}")
     for number, row in enumerate(rows, start=2):
-        cells = dict(zip_longest(heads, map(_text, row[: len(heads)]), fillvalue=""))
+        cells = dict(zip_longest(heads, map(_cell_text, row[: len(heads)]), fillvalue=""))
         if any(cells.values()):
             yield number, cells
 
@@ -237,21 +237,21 @@ def _check_archive(path: Path) -> None:
         raise UsageError(f"{path.name} is not an xlsx file; save it again as xlsx or as CSV") from None
 
 
-def _clip(cell: Any, subset: str | None) -> ClipName | None:
+def _parse_clip_cell(cell: Any, subset: str | None) -> ClipName | None:
     number = integer_cell(cell)
     if subset == REAL and number is not None and number >= 0:
         return ClipName(REAL, "", number)
-    return parse_clip(_text(cell), subset)
+    return parse_clip(_cell_text(cell), subset)
 
 
 def integer_cell(cell: Any) -> int | None:
     """The whole number of a cell, whether it is written 7, 7.0 or "7"; None for anything else."""
     try:
-        value = float(_text(cell))
+        value = float(_cell_text(cell))
         return int(value) if abs(value) < 1e9 else None
     except ValueError:
         return None
 
 
-def _text(cell: Any) -> str:
+def _cell_text(cell: Any) -> str:
     return "" if cell is None else str(cell).strip()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from revisit.core import Clip, MediaError, RevisitError, UsageError
 from revisit.evidence.answers import NO, UNANSWERED, YES, BankQuestion, question_number
-from revisit.judges.banks import bank_questions, verdict
+from revisit.judges.banks import bank_questions, yes_no_code
 from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames
 from revisit.media.text_files import csv_rows, csv_text
@@ -122,7 +122,7 @@ def make_bank(
     scene: str,
     number: int,
     prompt: str,
-    shown: JudgeViews,
+    views: JudgeViews,
     *,
     rounds: int = 3,
     wording: Mapping[str, str] | None = None,
@@ -133,14 +133,14 @@ def make_bank(
         missing = thin_dimensions(bank.final)
         if not missing:
             break
-        new = _write_questions(asker, prompt, shown.first, bank, missing, wording)
-        truth = judge_questions(asker, shown.truth, new, wording=wording)
+        new = _write_questions(asker, prompt, views.first, bank, missing, wording)
+        truth = judge_questions(asker, views.truth, new, wording=wording)
         passed = ground_truth_filter(new, truth)
         failure = second = ()  # type: tuple[Judgement, ...]
         final = passed
-        if shown.failure is not None:
-            failure = judge_questions(asker, shown.failure, passed, wording=wording)
-            second = judge_questions(asker, shown.failure, passed, shown.hint, wording=wording)
+        if views.failure is not None:
+            failure = judge_questions(asker, views.failure, passed, wording=wording)
+            second = judge_questions(asker, views.failure, passed, views.hint, wording=wording)
             final = failure_filter(passed, failure, second)
         bank = Bank(
             scene,
@@ -170,7 +170,7 @@ def judge_questions(
     for question, answer in zip(questions, asker.ask(frames, bank_questions(questions, hint_text(hint))), strict=True):
         if answer.status == "failed":
             raise RevisitError(f"question {question.id} could not be asked: {answer.reason}")
-        if (code := verdict(answer)) != UNANSWERED:
+        if (code := yes_no_code(answer)) != UNANSWERED:
             passes = code == (YES if question.positive else NO)
             judgements.append(
                 Judgement(question, code, passes, "" if answer.p_yes is None else f"p_yes {answer.p_yes:.3f}")

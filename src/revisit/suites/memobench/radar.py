@@ -49,7 +49,7 @@ def radar(scores: Scores) -> str:
     )
 
 
-def spot(score: float, spoke: int, count: int) -> tuple[float, float]:
+def spoke_point(score: float, spoke: int, count: int) -> tuple[float, float]:
     """Where a score lies: so far from the middle, the first spoke upward, the others clockwise."""
     angle = 2 * math.pi * spoke / count
     length = RADIUS * min(max(score, 0.0), 100.0) / 100
@@ -62,16 +62,16 @@ def _panel(
     count = len(spokes)
     parts = [f'<g transform="translate({x_offset},0)"><text x="{MIDDLE[0]}" y="24" text-anchor="middle">{title}</text>']
     for ring in (25, 50, 75, 100):
-        points = " ".join("{},{}".format(*spot(ring, k, count)) for k in range(count))
+        points = " ".join("{},{}".format(*spoke_point(ring, k, count)) for k in range(count))
         parts.append(f'<polygon points="{points}" fill="none" stroke="#ccc"/>')
     for k, (name, _) in enumerate(spokes.values()):
-        x, y = spot(100, k, count)
+        x, y = spoke_point(100, k, count)
         parts.append(f'<line x1="{MIDDLE[0]}" y1="{MIDDLE[1]}" x2="{x}" y2="{y}" stroke="#ddd"/>')
         at = MIDDLE[0] + 1.13 * (x - MIDDLE[0]), MIDDLE[1] + 1.13 * (y - MIDDLE[1])
         parts.append(f'<text x="{at[0]:.1f}" y="{at[1] + 4:.1f}" text-anchor="middle">{name}</text>')
     for number, model in enumerate(models):
         mine = scores[model]
-        path = _path(
+        path = _spoke_path(
             [factor * mine[metric_id] if metric_id in mine else None for metric_id, (_, factor) in spokes.items()]
         )
         if path:
@@ -82,10 +82,10 @@ def _panel(
     return "".join([*parts, "</g>"])
 
 
-def _path(values: Sequence[float | None]) -> str:
+def _spoke_path(values: Sequence[float | None]) -> str:
     """Lines between the scores of neighbouring spokes, none where one of them has no score."""
     count = len(values)
-    spots = [None if value is None else spot(value, k, count) for k, value in enumerate(values)]
+    spots = [None if value is None else spoke_point(value, k, count) for k, value in enumerate(values)]
     parts: list[str] = []
     for k, current in enumerate(spots):
         after = spots[(k + 1) % count]

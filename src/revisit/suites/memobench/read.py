@@ -17,6 +17,7 @@ from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.suites.clips import option_folder, read_targets
 from revisit.suites.memobench.artifacts import folders_of
 from revisit.suites.memobench.cases import ClipContext, frame_rate, make_case
+from revisit.suites.memobench.clip_categories import read_categories
 from revisit.suites.memobench.ground_truth import (
     FOLDERS,
     MemoBenchDataset,
@@ -29,7 +30,6 @@ from revisit.suites.memobench.ground_truth import (
 from revisit.suites.memobench.layouts import ClipLocation, clips_in, find_clip, kinds_in_order, trees_in
 from revisit.suites.memobench.metadata import FEWEST_FRAMES, SHEETS, Marks, read_marks, read_prompts
 from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
-from revisit.suites.memobench.strata import read_categories
 from revisit.suites.memobench.wording import read_wording
 
 GROUND_TRUTH = "gt"
@@ -53,7 +53,7 @@ def read(
     """Cases of all models in `source`, and what is missing or cannot be used; `only` of some clips or scenes."""
     names = None if only is None else {_plain_name(part) for part in only.split(",") if part.strip()}
     any_entry = False
-    for entry in _entries(source, **options):
+    for entry in _all_cases(source, **options):
         if names is None or _is_wanted(entry, names):
             any_entry = True
             yield entry
@@ -72,7 +72,7 @@ def _is_wanted(entry: Case | Rejected, names: set[str]) -> bool:
     return clip in names or (bool(entry.condition) and entry.condition in names)
 
 
-def _entries(
+def _all_cases(
     source: Path,
     *,
     gt: str | None = None,

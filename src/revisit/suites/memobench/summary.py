@@ -13,14 +13,14 @@ from revisit.core import METRICS, Record
 from revisit.core.text import pluralize
 from revisit.results import Cell, Results
 from revisit.results.cells import Limits, cell_of
-from revisit.results.tables import Table, standard_summary, table
+from revisit.results.tables import Table, make_table, standard_summary
 from revisit.stats.intervals import mean_interval
+from revisit.suites.memobench.clip_categories import ors_tables, trajectory_table
 from revisit.suites.memobench.columns import SCORE, Place
 from revisit.suites.memobench.exports import value_at
 from revisit.suites.memobench.metadata import SHEETS
 from revisit.suites.memobench.metrics import FIDELITY, is_diagnostic
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
-from revisit.suites.memobench.strata import ors_tables, trajectory_table
 
 Columns = Mapping[str, tuple[Place, Limits]]  # name -> where a record has the number, and its limits
 RETURNED = ("mean", "returned")
@@ -92,7 +92,7 @@ def _table(results: Results, metric_id: str, title: str, note: str, columns: Col
             cells.append(cell_of(values, mine.expected(metric_id), limits))
         if records:
             rows.append((model, cells))
-    return [table(title, note, columns, rows)] if rows else []
+    return [make_table(title, note, columns, rows)] if rows else []
 
 
 def answered_tables(results: Results) -> list[Table]:
@@ -110,7 +110,7 @@ def answered_tables(results: Results) -> list[Table]:
         "percent passed, mean over clips (questions answered/asked); the interval assumes "
         "that unanswered questions all fail or all pass"
     )
-    return [table("Questions answered", note, DIMENSIONS.values(), rows)] if rows else []
+    return [make_table("Questions answered", note, DIMENSIONS.values(), rows)] if rows else []
 
 
 def _pass_rate_cell(records: Sequence[Record]) -> Cell:
@@ -149,10 +149,13 @@ def sentences(results: Results) -> list[str]:
     for gate, label, words in GATE_FINDINGS:
         if models := _with_label(results, gate, label):
             lines.append(f"{words}: {models}.")
-    return [*lines, *filter(None, [_outcomes(results), *(order(metric_id, results) for metric_id in FIDELITY)])]
+    return [
+        *lines,
+        *filter(None, [_outcomes(results), *(order_sentence(metric_id, results) for metric_id in FIDELITY)]),
+    ]
 
 
-def order(metric_id: str, results: Results) -> str | None:
+def order_sentence(metric_id: str, results: Results) -> str | None:
     """The models by their mean with intervals and numbers of clips, and which of them are apart.
 
     Two are apart only if the interval of their score differences, clip by clip, excludes zero; those of all pairs hold

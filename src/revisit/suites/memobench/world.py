@@ -28,10 +28,14 @@ REAL_FACTS = ("video_id", "subject", "full_image_path", "prompt")
 TRACK = ("loc_x", "loc_y", "loc_z", "rot_x", "rot_y", "rot_z", "fx", "fy", "cx", "cy")
 
 
-def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
+def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the ground truth and the clips of one film that are not there, and return what the sheets say of it."""
     scene, _, number = name.rpartition("_")
-    first = _synthetic(folder / "data", scene, int(number), film) if scene else _real(folder / "data", name, film)
+    first = (
+        _write_synthetic(folder / "data", scene, int(number), film)
+        if scene
+        else _write_real(folder / "data", name, film)
+    )
     for model in common.each_that_applies(models, film, name, tell):
         place = folder / "output" / model.name / ("Synthetic" if scene else "Real") / scene / name
         if scene:
@@ -49,7 +53,7 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
     }  # fmt: skip
 
 
-def _synthetic(data: Path, scene: str, n: int, film: Film) -> str:
+def _write_synthetic(data: Path, scene: str, n: int, film: Film) -> str:
     """Write the ground truth of a synthetic clip and return the path of its first frame."""
     clip = Path("Synthetic_processed") / scene / f"{scene}_{n:03d}"
     common.pictures(data / clip / f"RGB{n}", lambda k: f"NewLevelSequence{n}.{k:04d}.jpg", common.true_frames(film))
@@ -73,7 +77,7 @@ def _engine_angles(poses: np.ndarray) -> np.ndarray:
     return np.stack([x, y, z], axis=1)
 
 
-def _real(data: Path, name: str, film: Film) -> str:
+def _write_real(data: Path, name: str, film: Film) -> str:
     """Write the ground truth of a real clip and return the path of its first frame."""
     clip = Path("Real_Raw") / name
     common.video(data / clip / f"{name}.mp4", common.true_frames(film), film.fps)
@@ -82,7 +86,7 @@ def _real(data: Path, name: str, film: Film) -> str:
     return (clip / "FRAMES" / "frame_0001.jpg").as_posix()
 
 
-def index(folder: Path, rows: Sequence[Row]) -> None:
+def write_lists(folder: Path, rows: Sequence[Row]) -> None:
     """Write the sheets of exits and returns, the metadata and the targets."""
     data = folder / "data"
     synthetic, real = [row for row in rows if row["scene"]], [row for row in rows if not row["scene"]]
@@ -110,4 +114,4 @@ MODELS = (
     "perfect", "frozen_camera", "vanish", "colour_drift", "state_reset", "teleport", "background", "camera_drift",
 )  # fmt: skip
 OPTIONS = "--suite memobench --option gt={folder}/data --option targets={folder}/targets.json"
-LAYOUT = layout(Layout("memobench", films, MODELS, shoot, index, "output", OPTIONS))
+LAYOUT = layout(Layout("memobench", films, MODELS, write_film, write_lists, "output", OPTIONS))

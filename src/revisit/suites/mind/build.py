@@ -64,10 +64,10 @@ def keys_of(c2w: np.ndarray) -> list[str]:
     motion = (invert(level[:-1]) @ level[1:])[:, :3, 3]
     keys = [""] * len(c2w)
     # Ways are compared with ways, so that a little slip beside a long stride is no key.
-    stride = _usual(np.hypot(motion[:, 0], motion[:, 2]))
+    stride = _usual_step(np.hypot(motion[:, 0], motion[:, 2]))
     for letters, change, usual in (
-        ("ws", motion[:, 2], stride), ("da", motion[:, 0], stride), ("un", tilt, _usual(tilt)),
-        ("rl", turn, _usual(turn)),
+        ("ws", motion[:, 2], stride), ("da", motion[:, 0], stride), ("un", tilt, _usual_step(tilt)),
+        ("rl", turn, _usual_step(turn)),
     ):  # fmt: skip
         for k, value in enumerate(change):
             if usual and abs(value) > STILL * usual:
@@ -75,7 +75,7 @@ def keys_of(c2w: np.ndarray) -> list[str]:
     return keys
 
 
-def _usual(change: np.ndarray) -> float:
+def _usual_step(change: np.ndarray) -> float:
     """The size of a usual step; 0 where nothing moves."""
     moved = np.abs(change)[np.abs(change) > 1e-6]
     return float(np.median(moved)) if len(moved) else 0.0
@@ -91,7 +91,7 @@ def caption_question() -> Question:
     return Question("mind.caption", text, JsonObject({"caption": Text(900), "kind": Text(40)}))
 
 
-def write(
+def write_dataset(
     root: Path, videos: Iterable[Path], *, perspective: str, mark: float, steps: KeySteps, licence: str, source: str,
     captions: Mapping[str, str] | None = None, kinds: Mapping[str, str] | None = None,
 ) -> tuple[Path, list[str]]:  # fmt: skip

@@ -15,7 +15,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.judge import FRAMES, asker_of, look_at
+from revisit.cli.judge import FRAMES, open_judge, sample_frames
 from revisit.cli.options import JSON, QUIET, WORKERS, out_option
 from revisit.cli.running import print_summary, run_evaluation
 
@@ -93,7 +93,7 @@ def mind(
 def _dino(folder: Path | None) -> None:
     """Take DINOv3's weights from this folder, or from the public evaluator's own where there is one."""
     from revisit.core import UsageError
-    from revisit.weights.directories import variable_of
+    from revisit.weights.weights_folder import variable_of
 
     weights_folder = folder or DINO_PATH
     if weights_folder.is_dir():
@@ -106,9 +106,9 @@ def _cached_weights(cache: Path) -> None:
     """Install the weights that the public evaluator has fetched before, where they are not installed yet."""
     import tempfile
 
-    from revisit.weights.directories import find_local
     from revisit.weights.lock import entry
     from revisit.weights.pull import MIRROR, pull
+    from revisit.weights.weights_folder import find_local
 
     files = {
         id: cache / place
@@ -171,14 +171,14 @@ def build(
     Writes action.json and images.txt, and the ten go-and-return tests from the first frames.
     """
     from revisit.suites.authoring import videos_in
-    from revisit.suites.mind.build import write
+    from revisit.suites.mind.build import write_dataset
     from revisit.suites.mind.read import scene_kinds
     from revisit.suites.mind.world_keys import KeySteps
 
     videos = videos_in(recordings)
     kinds_by_name = {name: kind for (_, name), kind in scene_kinds(None, scenes).items()} if scenes is not None else {}
     captions, kinds, trouble = _describe_recordings(videos, judge, frames) if judge else ({}, {}, [])
-    data, left_out = write(
+    data, left_out = write_dataset(
         out, videos, perspective=perspective, mark=mark, steps=KeySteps(metres, degrees), licence=licence,
         source=source, captions=captions, kinds={**kinds, **kinds_by_name},
     )  # fmt: skip
@@ -187,7 +187,7 @@ def build(
     for sentence in left_out:
         console.message(f"left out: {sentence}")
     if json:
-        console.data({"dataset": str(data), "left_out": list(left_out), "problems": list(trouble)})
+        console.print_json({"dataset": str(data), "left_out": list(left_out), "problems": list(trouble)})
     else:
         typer.echo(f"revisit build check {data}")
     raise typer.Exit(1 if trouble else 0)
@@ -202,8 +202,8 @@ def _describe_recordings(
     captions: dict[str, str] = {}
     kinds: dict[str, str] = {}
     trouble = []
-    with asker_of(judge) as asker:
-        answers = {video.stem: asker.submit(look_at(video, frames), [caption_question()])[0] for video in videos}
+    with open_judge(judge) as asker:
+        answers = {video.stem: asker.submit(sample_frames(video, frames), [caption_question()])[0] for video in videos}
         for name, future in answers.items():
             answer = future.result()
             if answer.status == "answered":

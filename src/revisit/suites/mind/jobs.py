@@ -27,7 +27,7 @@ KEYS = ("ws", "ad", "ud", "lr")
 
 def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a dataset; predictions are laid out in `out`, a folder per model."""
-    request.known()
+    request.refuse_unknown_options()
     root = truth_root(data)
     folder = (out or Path("generated/mind")) / request.model
     left_out: list[str] = []
@@ -40,7 +40,7 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
         )
     ]
     words = [str(folder.parent), "--suite", "mind", "--option", f"gt={data}"]
-    return JobBatch(request.chosen(candidates), folder, words, left_out=left_out)
+    return JobBatch(request.select(candidates), folder, words, left_out=left_out)
 
 
 def _recordings(

@@ -13,7 +13,7 @@ from functools import cache, partial
 from revisit.core.text import package_yaml
 from revisit.results import Cell, Results
 from revisit.results.leaderboards import Board, BoardCell, BoardColumn, RunFacts
-from revisit.results.tables import Table, table
+from revisit.results.tables import Table, make_table
 from revisit.suites.board_rows import model_rows, printed_row
 from revisit.suites.mind.metrics.selection import MIRROR, SHARED, VARIED
 from revisit.suites.mind.read import PERSPECTIVES
@@ -51,7 +51,7 @@ def paper_tables(results: Results) -> list[Table]:
     for perspective, mine, columns in _parts(results):
         arrows = {False: "↓", True: "↑"}
         tables.append(
-            table(
+            make_table(
                 f"As the paper prints it, {PERSONS[perspective]}",
                 NOTE,
                 [f"{column.title} {arrows[column.higher_is_better]}" for column in columns],

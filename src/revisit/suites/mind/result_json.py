@@ -13,7 +13,7 @@ from typing import Any
 
 from revisit.core import Case, Record, Rejected
 from revisit.results import Results
-from revisit.results.tables import coverage
+from revisit.results.tables import coverage_by_part
 from revisit.suites.mind.metrics import KEYS
 from revisit.suites.mind.metrics.selection import MIRROR
 from revisit.suites.mind.read import KIND
@@ -35,7 +35,7 @@ def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, o
             "protocol": facts["protocol"],
             "finished": facts.get("finished", True),
             "video_max_time": _video_max_time(facts.get("parameters") or {}),
-            "coverage": dict(sorted(coverage(parts_of(mine)).items())),
+            "coverage": dict(sorted(coverage_by_part(parts_of(mine)).items())),
             "data": [*_rows(mine), *map(_missing_row, mine.rejected)],
         }
     return files

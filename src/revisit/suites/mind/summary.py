@@ -16,8 +16,8 @@ from revisit.core import METRICS, Case
 from revisit.results import Cell, Results
 from revisit.results.clip_answers import Entry
 from revisit.results.file_types import Stage
-from revisit.results.funnel import memory_stage, stage
-from revisit.results.tables import Table, standard_summary, table
+from revisit.results.funnel import make_stage, memory_stage
+from revisit.results.tables import Table, make_table, standard_summary
 from revisit.stats.intervals import difference_interval
 from revisit.suites.mind.metrics import KEYS
 from revisit.suites.mind.metrics.selection import MAIN, SHARED, VARIED
@@ -56,7 +56,7 @@ def _funnel(results: Results, metric_ids: Sequence[str]) -> list[Stage]:
     """Expected clips → found → readable → scored; a clip of which nothing was asked poses no test."""
     mine = results.only(lambda entry: any(results.asks(metric_id, entry) for metric_id in metric_ids))
     stages = {"expected clips": mine.entries, "all clips": mine.cases, "readable": mine.readable.cases}
-    return [*(stage(name, clips) for name, clips in stages.items()), *memory_stage(mine, MEMORY)]
+    return [*(make_stage(name, clips) for name, clips in stages.items()), *memory_stage(mine, MEMORY)]
 
 
 def _actions(results: Results) -> Mapping[str, Mapping[str, float]]:
@@ -89,7 +89,7 @@ def space_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
     models = main.groups()
     titles = [METRICS[metric_id].title for metric_id in metric_ids]
     return [
-        table(
+        make_table(
             "Scores by action space",
             "speed and angle from the names of the recordings; mem_test has the shared action space",
             titles,
@@ -99,11 +99,14 @@ def space_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
                 for space, part in mine.groups(_space).items()  # the shared one first, then by speed and angle
             ],
         ),
-        table(
+        make_table(
             "Varied minus shared action spaces",
             "action_space_test minus mem_test, with Welch's 95 % interval and the numbers of clips",
             titles,
-            [(model, [_gap(mine, metric_id) for metric_id in metric_ids]) for model, mine in models.items()],
+            [
+                (model, [_action_space_gap(mine, metric_id) for metric_id in metric_ids])
+                for model, mine in models.items()
+            ],
         ),
     ]
 
@@ -117,7 +120,7 @@ def kind_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
         return []
     without = len(results.cases) - len(results_with_kind.cases)
     return [
-        table(
+        make_table(
             "Scores by kind of scene",
             "as the dataset tells it" + (f"; {without} clips have none" if without else ""),
             [METRICS[metric_id].title for metric_id in metric_ids],
@@ -143,7 +146,7 @@ def _space_name(varied: bool, speed: float, angle: float) -> str:
     return " ".join(filter(None, ["varied" if varied else "shared", text]))
 
 
-def _gap(results: Results, metric_id: str) -> Cell:
+def _action_space_gap(results: Results, metric_id: str) -> Cell:
     shared, varied = (
         [
             record.value

@@ -65,7 +65,7 @@ class RecordingPlan:
 
     def walk(self, keys: Sequence[Keys], start: Actor, turn: float = 1.0) -> list[Actor]:
         """The actor in every frame, in this recording's action space."""
-        return walk(keys, start, steps(self.turn * turn, self.speed))
+        return walk(keys, start, key_steps(self.turn * turn, self.speed))
 
 
 class Studio:
@@ -73,39 +73,39 @@ class Studio:
 
     def __init__(self, world: World, size: tuple[int, int]) -> None:
         self.world, self.size, self.K = world, size, intrinsics(size, world.fov)
-        self.seen: dict[bytes, np.ndarray] = {}
+        self.pictures: dict[bytes, np.ndarray] = {}
 
     def picture(self, pose: np.ndarray) -> np.ndarray:
         key = (np.round(pose, 9) + 0.0).tobytes()
-        if key not in self.seen:
+        if key not in self.pictures:
             state = self.world.first_state
-            self.seen[key] = WorldView(self.world, Camera(self.K, pose, self.size)).shot(state).rgb
-        return self.seen[key]
+            self.pictures[key] = WorldView(self.world, Camera(self.K, pose, self.size)).shot(state).rgb
+        return self.pictures[key]
 
 
-def takes(context: int, future: int, clips: int, spaces: Sequence[Space] = (SPACE,)) -> list[RecordingPlan]:
+def recording_plans(context: int, future: int, clips: int, spaces: Sequence[Space] = (SPACE,)) -> list[RecordingPlan]:
     """The recordings of one perspective: look around and back, then walk and look again."""
     half = context // 2
     before = ("r",) * half + ("l",) * (context - half)
     recordings = []
     for k in range(clips):
         side, other = ("r", "l") if k % 2 == 0 else ("l", "r")
-        after = _spread([side, other, "w", "", "w" + side, "d"], future)
+        after = _share_frames([side, other, "w", "", "w" + side, "d"], future)
         recordings.append(RecordingPlan("mem_test", f"data-{25 + k}", k, before + after, context))
     # Tilts come back before the next turn, so that a weaker tilt leaves no trace in the turns after it.
-    after = _spread(["u", "n", "r", "s", "a", "l"], future)
+    after = _share_frames(["u", "n", "r", "s", "a", "l"], future)
     for k, (speed, angle) in enumerate(spaces):
         name = f"data-{k}-{speed:.1f}x-{angle:g}"
         recordings.append(RecordingPlan("action_space_test", name, 0, before + after, context, speed, angle / SPACE[1]))
     return recordings
 
 
-def _spread(parts: Sequence[Keys], frames: int) -> tuple[Keys, ...]:
+def _share_frames(parts: Sequence[Keys], frames: int) -> tuple[Keys, ...]:
     """Each part in turn for an equal share of the frames."""
     return tuple(parts[min(i * len(parts) // frames, len(parts) - 1)] for i in range(frames))
 
 
-def steps(turn: float = 1.0, speed: float = 1.0) -> KeySteps:
+def key_steps(turn: float = 1.0, speed: float = 1.0) -> KeySteps:
     """What keys do; `turn` is the share of turns and tilts that is made, `speed` that of steps."""
     return KeySteps(speed * WALK, turn * TURN, turn * TILT)
 
@@ -133,7 +133,7 @@ def render_mind(
     Clips are rendered side by side; `progress(done, total, what)` is told of each.
     """
     truth, predictions = Path(folder) / "MIND-Data", Path(folder) / "predictions"
-    recordings = takes(context, future, clips, spaces)
+    recordings = recording_plans(context, future, clips, spaces)
     worlds = {seed: make_room(seed) for seed in sorted({take.room for take in recordings})}
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
         jobs = []
@@ -165,7 +165,7 @@ def _record(truth: Path, predictions: Path, perspective: str, take: RecordingPla
     for model, camera_poses in _predicted_poses(take, actors, third).items():
         place = predictions / model / perspective / take.test / take.name
         encode_mp4(place / "video.mp4", map(studio.picture, camera_poses), FPS, crf=LOSSLESS)
-        save_npz(place / "poses.npz", {"poses": as_estimated(camera_poses)})
+        save_npz(place / "poses.npz", {"poses": in_other_world(camera_poses)})
     return f"{perspective}/{take.test}/{take.name}"
 
 
@@ -192,11 +192,11 @@ def _go_and_return(
         keys = out_and_back(MIRRORS[mirror], half)
         for model in MODELS:
             turn = WEAKER if model == "weak_turns" else 1.0
-            out = [START] * half if model == "frozen" else walk(keys[:half], START, steps(turn))
+            out = [START] * half if model == "frozen" else walk(keys[:half], START, key_steps(turn))
             poses = poses_of([*out, *reversed(out)], third)
             place = predictions / model / perspective / "mirror_test" / name / f"path-{number}.mp4"
             encode_mp4(place, map(studio.picture, poses), FPS, crf=LOSSLESS)
-        out = walk(keys[:half], START, steps())
+        out = walk(keys[:half], START, key_steps())
         write_actions(folder / f"{mirror}.json", keys, [*out, *reversed(out)], 0, third)
     return f"{perspective}/mirror_test"
 
@@ -207,7 +207,7 @@ def write_actions(path: Path, keys: Sequence[Keys], actors: Sequence[Actor], mar
     write_text(path, json.dumps(action_file(keys, tracks, mark)))
 
 
-def as_estimated(poses: np.ndarray) -> np.ndarray:
+def in_other_world(poses: np.ndarray) -> np.ndarray:
     """The poses in another world: turned, shifted, and with another unit of length."""
     turned = poses.copy()
     turn = axis_angle((1, 2, 3), 40.0)

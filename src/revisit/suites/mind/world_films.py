@@ -31,7 +31,7 @@ SCRIPT = "yaw:{away}:60+dolly:forward:0.4@{half},yaw:{back}:60+dolly:back:0.4@{r
 LEAST_FRAMES = 123  # upstream scores whole hundreds of frames, 97 poses, and no last batch of one pair
 
 
-def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
+def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the recording and the clips of one film that are not there."""
     truth = folder / "MIND-Data" / PERSPECTIVE / "test"
     keys = _keys(film.poses)
@@ -61,7 +61,7 @@ def _keys(c2w: np.ndarray) -> list[str]:
     return [*(WALKS[int(walk)] + TURNS[int(turn)] for walk, turn in zip(*signs, strict=True)), ""]
 
 
-def index(folder: Path, rows: Sequence[Row]) -> None:
+def write_lists(folder: Path, rows: Sequence[Row]) -> None:
     """There is no list: the folders are it."""
 
 
@@ -73,4 +73,6 @@ def films(seed: int) -> list[Order]:
 
 MODELS = ("perfect", "frozen_camera", "partial_return", "state_reset", "vanish", "background")
 OPTIONS = "--suite mind --option gt={folder}/MIND-Data"
-LAYOUT = layout(Layout("mind-films", films, MODELS, shoot, index, "predictions", OPTIONS, least_frames=LEAST_FRAMES))
+LAYOUT = layout(
+    Layout("mind-films", films, MODELS, write_film, write_lists, "predictions", OPTIONS, least_frames=LEAST_FRAMES)
+)

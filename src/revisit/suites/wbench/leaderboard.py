@@ -10,10 +10,10 @@ from revisit.core import METRICS, MediaError
 from revisit.core.text import package_yaml
 from revisit.media.text_files import read_json
 from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, RunFacts, board_of_run, printed_cell
-from revisit.results.stand_ins import set_apart
+from revisit.results.stand_ins import separate_stand_ins
 from revisit.suites.board_rows import model_rows, printed_row
 from revisit.suites.wbench.metrics import DIMENSIONS
-from revisit.suites.wbench.summary import AVERAGE, NOTE, dimensions, means
+from revisit.suites.wbench.summary import AVERAGE, NOTE, dimension_means, metric_means
 
 SUMMARY = tuple(BoardColumn(name.lower(), name, decimals=1) for name in (AVERAGE, *DIMENSIONS))
 ANOTHER_PROTOCOL = "the benchmark's own networks and judge: another protocol than any run of yours"
@@ -23,8 +23,8 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     """The board of the metrics, and that of the dimensions where any has all its columns."""
     board = board_of_run(run, subset=subset)
     protocol = run.facts["protocol"]
-    results = set_apart(run.results)
-    rows = model_rows(results, run.name, lambda part: _cells(dimensions(means(part))))
+    results = separate_stand_ins(run.results)
+    rows = model_rows(results, run.name, lambda part: _cells(dimension_means(metric_means(part))))
     if subset or not any(cell.mean is not None for row in rows for cell in row.cells.values()):
         return [board]
     return [board, Board("wbench, dimensions", f"{protocol['name']}:{protocol['hash']}", SUMMARY, tuple(rows), NOTE)]
@@ -55,7 +55,9 @@ def board_of_files(folder: Path, subset: str = "") -> Board | None:
         cells = {metric: printed_cell(100 * value, f"{100 * value:.1f}") for metric, value in columns.items()}
         rows.append(
             BoardRow(
-                str(content.get("model") or path.parent.parent.name), path.name, cells | _cells(dimensions(columns))
+                str(content.get("model") or path.parent.parent.name),
+                path.name,
+                cells | _cells(dimension_means(columns)),
             )
         )
     if not rows:

@@ -14,8 +14,8 @@ import numpy as np
 
 from revisit.core import observer
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.banks import judge_of, problems
-from revisit.judges.instrumented import Answering, ClipStory, knows
+from revisit.judges.banks import judge_name, unanswered_sentences
+from revisit.judges.instrumented import ClipStory, StoryAnswer, register_story_answers
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import JsonObject, Question, Rating
 from revisit.suites.wbench.evidence import CaseRatings
@@ -49,13 +49,13 @@ def ratings(frames: Frames, annotations: Mapping[str, object]) -> JudgeDialogue:
     answers: Sequence[JudgeAnswer] = (yield questions) if questions else []
     values = [math.nan if answer.value is None else (float(answer.value["rating"]) - 1) / 4 for answer in answers]
     return CaseRatings(
-        question=tuple(texts), value=np.array(values, dtype=float), judge=judge_of(answers), frames=frames.digest,
-        problems=problems(list(texts), answers),
+        question=tuple(texts), value=np.array(values, dtype=float), judge=judge_name(answers), frames=frames.digest,
+        problems=unanswered_sentences(list(texts), answers),
     )  # fmt: skip
 
 
-@knows("wbench")
-def simulated_answer(question: Question) -> Answering | None:
+@register_story_answers("wbench")
+def simulated_answer(question: Question) -> StoryAnswer | None:
     """How a rendered story answers: by the place and state of the target after its return."""
     return _rating_of_story if question.id.startswith("wbench.") else None
 

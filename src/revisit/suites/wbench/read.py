@@ -34,7 +34,7 @@ TURNS_FILE = '{"fps": 24, "cases": {"1": {"turn_frames": [0, 40, 81]}}}'
 
 
 @dataclass(frozen=True)
-class AskedCase:
+class RequestedCase:
     """A case of the benchmark: what its file says, as the suite asks for it."""
 
     id: str
@@ -121,9 +121,9 @@ def _data_folder(source: Path, data: str | None) -> Path:
     )
 
 
-def read_cases(data: Path) -> tuple[dict[str, AskedCase], list[Rejected]]:
+def read_cases(data: Path) -> tuple[dict[str, RequestedCase], list[Rejected]]:
     """The cases of a dataset by id, and a sentence for each file that is none."""
-    cases: dict[str, AskedCase] = {}
+    cases: dict[str, RequestedCase] = {}
     refused = []
     for path in sorted((data / "cases").glob("case_*.json"), key=natural_order):
         match = CASE.fullmatch(path.name)
@@ -137,7 +137,7 @@ def read_cases(data: Path) -> tuple[dict[str, AskedCase], list[Rejected]]:
     return cases, refused
 
 
-def _case(content: Mapping[str, Any], name: str, data: Path) -> AskedCase:
+def _case(content: Mapping[str, Any], name: str, data: Path) -> RequestedCase:
     settings: Mapping[str, Any] = content.get("settings") or {}
     turns = list(content["interactions"])
     if not turns:
@@ -155,7 +155,7 @@ def _case(content: Mapping[str, Any], name: str, data: Path) -> AskedCase:
         "causal_fidelity": _plain(content.get("causal_fidelity")),
     }
     mask = data / "masks" / f"case_{name}_mask.png"
-    return AskedCase(
+    return RequestedCase(
         id=str(content.get("id", name)),
         perspective=str(settings.get("perspective") or FIRST_PERSON),
         scene=str(scene.get("name") or scene.get("environment") or "") if isinstance(scene, Mapping) else str(scene),
@@ -183,7 +183,7 @@ def _plain(value: object) -> str:
 
 
 def _of_model(
-    model: str, folder: Path, cases: Mapping[str, AskedCase], split: str | None, poses: Path | None
+    model: str, folder: Path, cases: Mapping[str, RequestedCase], split: str | None, poses: Path | None
 ) -> Iterator[Case | Rejected | Remark]:
     """The cases of one model."""
     videos = _videos(folder)
@@ -236,7 +236,7 @@ def _is_rising(frames: list[object]) -> bool:
 
 
 def _entry(
-    model: str, folder: Path, case: AskedCase, video: Path, turn_frames: list[int] | None, poses: Path | None
+    model: str, folder: Path, case: RequestedCase, video: Path, turn_frames: list[int] | None, poses: Path | None
 ) -> Case | Rejected:
     name = f"case_{case.id}"
     base = folder.parent if folder.resolve().name == "videos" else folder
@@ -285,7 +285,7 @@ def _entry(
     )
 
 
-def _target(case: AskedCase) -> Target | None:
+def _target(case: RequestedCase) -> Target | None:
     """The subject, from its mask in the first frame."""
     if case.mask is None:
         return None

@@ -12,9 +12,9 @@ from typing import Any
 
 from revisit.results import Cell, Results
 from revisit.results.file_types import Stage
-from revisit.results.funnel import memory_stage, stage
-from revisit.results.stand_ins import set_apart
-from revisit.results.tables import Table, standard_summary, table
+from revisit.results.funnel import make_stage, memory_stage
+from revisit.results.stand_ins import separate_stand_ins
+from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.wbench.metrics import DIMENSIONS
 
 AVERAGE = "Average"
@@ -36,16 +36,22 @@ def _funnel(results: Results, metrics: list[str]) -> list[Stage]:
     """Expected clips → found → readable → loops that could be scored."""
     stages = {"expected clips": results.entries, "all clips": results.cases, "readable": results.readable.cases}
     loops = [metric for metric in LOOPS if metric in metrics]
-    return [*(stage(name, clips) for name, clips in stages.items()), *(memory_stage(results, loops) if loops else ())]
+    return [
+        *(make_stage(name, clips) for name, clips in stages.items()),
+        *(memory_stage(results, loops) if loops else ()),
+    ]
 
 
 def dimension_tables(results: Results) -> list[Table]:
     """The five dimensions of each model as published, and with stand-ins where there are some."""
     names = [*DIMENSIONS, AVERAGE]
-    published = {model: dimensions(means(part)) for model, part in set_apart(results).groups("model").items()}
-    mixed = {model: partial_dimensions(means(part)) for model, part in results.groups("model").items()}
+    published = {
+        model: dimension_means(metric_means(part))
+        for model, part in separate_stand_ins(results).groups("model").items()
+    }
+    mixed = {model: partial_dimensions(metric_means(part)) for model, part in results.groups("model").items()}
     tables = [
-        table(
+        make_table(
             "Dimensions",
             NOTE,
             names,
@@ -57,17 +63,17 @@ def dimension_tables(results: Results) -> list[Table]:
             (model, [_cell(row.get(name), counts.get(name, "")) for name in names])
             for model, (row, counts) in mixed.items()
         ]
-        tables.append(table("Dimensions with stand-ins", MIXED, names, rows))
+        tables.append(make_table("Dimensions with stand-ins", MIXED, names, rows))
     return tables
 
 
-def means(results: Results) -> dict[str, float]:
+def metric_means(results: Results) -> dict[str, float]:
     """Metric -> mean over the clips that have a score, from 0 to 1."""
     cells = {metric: results.cell(metric) for ids in DIMENSIONS.values() for metric in ids if metric in results.metrics}
     return {metric: cell.mean for metric, cell in cells.items() if cell.mean is not None}
 
 
-def dimensions(columns: Mapping[str, float]) -> dict[str, float]:
+def dimension_means(columns: Mapping[str, float]) -> dict[str, float]:
     """Dimension -> mean of its columns in percent, where all of them are there; the average where all dimensions are.
 
     >>> dimensions({metric: 0.5 for ids in DIMENSIONS.values() for metric in ids})["Average"]

@@ -51,7 +51,7 @@ class TurnOrder(Order):
         return f"{self.name}__{','.join(actions)}", film
 
 
-def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
+def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the case and the videos of one film that are not there, and return what turns.json says of it."""
     case_id, _, actions = name.partition("__")
     turns = actions.split(",")
@@ -67,7 +67,7 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
             poses = model.poses(film, seed)
             common.video(video, model.frames(film, seed), film.fps)
             common.arrays(place / "megasam" / f"case_{case_id}_combined.npz", cam_c2w=poses)
-            _geometry(geometry, seen_from(film, poses))
+            _write_geometry(geometry, seen_from(film, poses))
     return {
         "id": case_id,
         "frames": [0, *(1 + each * (k + 1) for k in range(len(turns)))],
@@ -99,7 +99,7 @@ def _case(data: Path, case_id: str, turns: Sequence[str], film: Film) -> None:
     write_text(data / "cases" / f"case_{case_id}.json", json.dumps(content, indent=1))
 
 
-def _geometry(path: Path, film: Film) -> None:
+def _write_geometry(path: Path, film: Film) -> None:
     """Write exact depth and poses of every fourth frame, on the grid of the video."""
     numbers = np.arange(0, len(film), EVERY)
     common.arrays(
@@ -113,7 +113,7 @@ def _geometry(path: Path, film: Film) -> None:
     )
 
 
-def index(folder: Path, rows: Sequence[Row]) -> None:
+def write_lists(folder: Path, rows: Sequence[Row]) -> None:
     """Write turns.json of every model."""
     for model in dict.fromkeys(model for row in rows for model in row["models"]):
         cases = {row["id"]: {"turn_frames": row["frames"]} for row in rows if model in row["models"]}
@@ -134,5 +134,5 @@ def films(seed: int) -> list[TurnOrder]:
 
 MODELS = ("perfect", "frozen_camera", "opposite_camera", "partial_return", "state_reset", "vanish", "background")
 LAYOUT = layout(
-    Layout("wbench", films, MODELS, shoot, index, "work_dirs", "--suite wbench --option data={folder}/data")
+    Layout("wbench", films, MODELS, write_film, write_lists, "work_dirs", "--suite wbench --option data={folder}/data")
 )

@@ -21,7 +21,7 @@ ACTION_LINE = re.compile(r"\s*(\d+)\s*:\s*([A-Za-z]+)\b")
 
 
 @dataclass(frozen=True)
-class Question:
+class ArenaCase:
     """One case of the benchmark: a picture and the keys to be held from there."""
 
     view: str
@@ -72,7 +72,7 @@ def read_actions(arena: Path | None) -> Mapping[int, str]:
     return actions
 
 
-def read_questions(arena: Path) -> Iterator[Question]:
+def read_arena_cases(arena: Path) -> Iterator[ArenaCase]:
     """All cases of the inputs, in the order of their lists; UsageError where a list cannot be read."""
     actions = read_actions(arena)
     for view in VIEWS:
@@ -82,7 +82,7 @@ def read_questions(arena: Path) -> Iterator[Question]:
                 yield from _split(arena, view, domain, listing, actions)
 
 
-def _split(arena: Path, view: str, domain: str, listing: Path, actions: Mapping[int, str]) -> Iterator[Question]:
+def _split(arena: Path, view: str, domain: str, listing: Path, actions: Mapping[int, str]) -> Iterator[ArenaCase]:
     folder = listing.parent
     prompts_file = folder / f"prompt_{domain}.txt"
     prompts = [line for line in read_text(prompts_file).splitlines() if line.strip()] if prompts_file.is_file() else []
@@ -97,7 +97,7 @@ def _split(arena: Path, view: str, domain: str, listing: Path, actions: Mapping[
                 )
             action = int(word)
             prompt = prompts[image].strip() if image < len(prompts) else ""
-            yield Question(view, domain, image, action, actions[action], prompt, picture, focal)
+            yield ArenaCase(view, domain, image, action, actions[action], prompt, picture, focal)
 
 
 def read_focal(path: Path) -> float | None:

@@ -11,7 +11,7 @@ from revisit.core.text import package_yaml
 from revisit.media.text_files import csv_text
 from revisit.results import Results
 from revisit.results.leaderboards import Board, BoardCell, BoardColumn, RunFacts, board_cell, board_of_run
-from revisit.results.stand_ins import SUFFIX, set_apart
+from revisit.results.stand_ins import SUFFIX, separate_stand_ins
 from revisit.suites.board_rows import model_rows, printed_row
 from revisit.suites.worldmark.metrics import COLUMNS
 from revisit.suites.worldmark.model_columns import model_cell, shown_columns
@@ -27,7 +27,7 @@ LEFT_OUT = ("Open-Oasis", "Genie3")  # upstream, without a word
 ANOTHER_PROTOCOL = "other networks: not comparable with runs made here"
 
 
-def splits(results: Results) -> dict[str, Results]:
+def results_by_split(results: Results) -> dict[str, Results]:
     """The results by split, such as first/real."""
     names = dict.fromkeys(entry.subset for entry in results.entries)
     return {name: results.where(subset=name) for name in sorted(names) if name}
@@ -39,8 +39,8 @@ def boards(run: RunFacts, subset: str = "") -> list[Board]:
     if subset and "/" not in subset:
         return [board]
     upstream = run.facts["protocol"]["name"] == "upstream"
-    apart = set_apart(run.results)
-    parts = {name: part for name, part in splits(apart).items() if subset in ("", name)}
+    apart = separate_stand_ins(run.results)
+    parts = {name: part for name, part in results_by_split(apart).items() if subset in ("", name)}
     return [board, *(_board(run, name, part, upstream) for name, part in parts.items())]
 
 
@@ -83,7 +83,7 @@ def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, o
     """
     upstream = str(facts["protocol"]).startswith("upstream")
     tables: dict[str, object] = {}
-    for name, part in splits(results).items():
+    for name, part in results_by_split(results).items():
         rows = []
         for model, mine in part.groups("model").items():
             if not (upstream and model in LEFT_OUT):

@@ -73,9 +73,9 @@ def findings(json: bool = JSON) -> None:
 
     values = page_findings()
     if json:
-        console.data(values)
+        console.print_json(values)
     else:
-        console.table(["finding", "value"], [[name, f"{value:.2f}"] for name, value in values.items()])
+        console.print_table(["finding", "value"], [[name, f"{value:.2f}"] for name, value in values.items()])
 
 
 COMMANDS = {"worldmark": app}

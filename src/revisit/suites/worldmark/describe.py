@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from revisit.suites.authoring import DatasetDescription, DatasetTools, count_table
-from revisit.suites.worldmark.arena import SECONDS, arena_root, find_arena, read_questions
-from revisit.suites.worldmark.evidence import KEYS, returns
+from revisit.suites.worldmark.arena import SECONDS, arena_root, find_arena, read_arena_cases
+from revisit.suites.worldmark.evidence import KEYS, is_return
 
 
 def recognises(folder: Path) -> bool:
@@ -16,8 +16,8 @@ def recognises(folder: Path) -> bool:
 
 def describe(folder: Path) -> DatasetDescription:
     """Counts by split, action and number of keys, and how many lead back."""
-    questions = list(read_questions(arena_root(folder)))
-    back = [one for one in questions if returns(tuple(one.keys))]
+    questions = list(read_arena_cases(arena_root(folder)))
+    back = [one for one in questions if is_return(tuple(one.keys))]
     facts = {
         "cases": len(questions),
         "scenes": len({(one.domain, one.image) for one in questions}),
@@ -37,7 +37,7 @@ def describe(folder: Path) -> DatasetDescription:
 def problems(folder: Path) -> list[str]:
     """What could not be generated or scored by the lens, as sentences."""
     sentences: dict[str, None] = {}
-    for one in read_questions(arena_root(folder)):
+    for one in read_arena_cases(arena_root(folder)):
         name = f"{one.view}_view/{one.domain}/{one.image:03d}"
         if one.picture is None:
             sentences[f"{name}: there is no picture"] = None

@@ -48,7 +48,7 @@ def keys_of(condition: str) -> tuple[str, ...]:
     return tuple(condition) if condition and set(condition) <= KEYS.keys() else ()
 
 
-def returns(keys: tuple[str, ...]) -> bool:
+def is_return(keys: tuple[str, ...]) -> bool:
     """Whether every key undoes the one before: the camera goes out and comes back."""
     return len(keys) > 1 and all(OPPOSITE[a] == b for a, b in pairwise(keys))
 

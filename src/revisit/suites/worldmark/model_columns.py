@@ -43,13 +43,13 @@ def model_cell(results: Results, metric: str, upstream: bool) -> Cell:
     if not records:
         return cell
     bounds = (-100.0, 100.0) if "_direction_" in id else BOUNDS
-    mean, interval = mean_of(_adder(id)(records), bounds)
+    mean, interval = mean_of(_collector_for(id)(records), bounds)
     if upstream and mean is not None and "_direction_" in id:
         mean, interval = max(mean, 0.0), None if interval is None else (max(interval[0], 0.0), max(interval[1], 0.0))
     return replace(cell, mean=mean, interval=interval, few_scenes=False)
 
 
-def _adder(id: str) -> Callable[[Sequence[Record]], Values]:
+def _collector_for(id: str) -> Callable[[Sequence[Record]], Values]:
     if id in ("worldmark_local", "worldmark_local_small"):
         return _local
     if id == "worldmark_global":

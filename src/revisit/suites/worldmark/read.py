@@ -21,11 +21,11 @@ from revisit.suites.worldmark.arena import (
     DOMAINS,
     FOLDER,
     VIEWS,
-    Question,
+    ArenaCase,
     arena_root,
     find_arena,
     read_actions,
-    read_questions,
+    read_arena_cases,
 )
 
 NAME = re.compile(r"(\d{3})_(\d{3})")
@@ -78,7 +78,7 @@ def read(
             f"no inputs ({FOLDER}) were found beside the clips, so nobody knows which clips are missing and what lens "
             "they have; give --option arena=DIR"
         )
-    questions = {(one.view, one.domain, one.name): one for one in read_questions(place)} if place is not None else {}
+    questions = {(one.view, one.domain, one.name): one for one in read_arena_cases(place)} if place is not None else {}
     folders = {name: option_folder(name, value) for name, value in
                (("flow", flow), ("geometry", geometry), ("ratings", ratings)) if value}  # fmt: skip
     for delivered in deliveries:
@@ -91,7 +91,7 @@ def read(
 
 def _cases(
     delivered: Delivered,
-    expected: Mapping[str, Question],
+    expected: Mapping[str, ArenaCase],
     actions: Mapping[int, str],
     complete: bool,
     folders: Mapping[str, Path],
@@ -116,7 +116,7 @@ def _cases(
             there[name] = path
             if not complete:
                 image, action = int(name[:3]), int(name[4:])
-                question = Question(delivered.view, delivered.domain, image, action, actions[action])
+                question = ArenaCase(delivered.view, delivered.domain, image, action, actions[action])
                 yield _case(question, model, path, folders)
     for name, question in expected.items():
         if name in there:
@@ -126,7 +126,7 @@ def _cases(
             yield Rejected(f"{question.id}@{model}", reason, model, subset, question.keys, missing=True)
 
 
-def _case(question: Question, model: str, path: Path, folders: Mapping[str, Path]) -> Case:
+def _case(question: ArenaCase, model: str, path: Path, folders: Mapping[str, Path]) -> Case:
     files = {name: _artifact(folder, model, question.name) for name, folder in folders.items()}
     focal = {} if question.focal is None else {"focal": question.focal}
     return Case(

@@ -6,11 +6,11 @@ from typing import Any
 
 from revisit.results import Results
 from revisit.results.file_types import Stage
-from revisit.results.funnel import memory_stage, stage
-from revisit.results.stand_ins import set_apart
-from revisit.results.tables import Table, standard_summary, table
+from revisit.results.funnel import make_stage, memory_stage
+from revisit.results.stand_ins import separate_stand_ins
+from revisit.results.tables import Table, make_table, standard_summary
 from revisit.stats.correlation import spearman
-from revisit.suites.worldmark.boards import published, splits
+from revisit.suites.worldmark.boards import published, results_by_split
 from revisit.suites.worldmark.metrics import COLUMNS
 from revisit.suites.worldmark.model_columns import model_cell, shown_columns
 
@@ -20,8 +20,8 @@ NOTE = "means over keys for control, over clips for memory and quality; interval
 
 def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
-    standard = standard_summary(results, funnel=_funnel, parts=splits(results))
-    return standard | {"headline": headline(set_apart(results))}
+    standard = standard_summary(results, funnel=_funnel, parts=results_by_split(results))
+    return standard | {"headline": headline(separate_stand_ins(results))}
 
 
 def headline(results: Results) -> list[Table]:
@@ -30,7 +30,7 @@ def headline(results: Results) -> list[Table]:
     if len(columns) < 2:
         return []
     return [
-        table(
+        make_table(
             f"As the benchmark prints it, {name}",
             NOTE,
             [head for head, _ in columns],
@@ -39,14 +39,14 @@ def headline(results: Results) -> list[Table]:
                 for model, mine in part.groups("model").items()
             ],
         )
-        for name, part in splits(results).items()
+        for name, part in results_by_split(results).items()
     ]
 
 
 def _funnel(results: Results) -> list[Stage]:
     """Expected clips → found → readable → those whose camera came back."""
     stages = {"expected clips": results.entries, "all clips": results.cases, "readable": results.readable.cases}
-    return [*(stage(name, clips) for name, clips in stages.items()), *memory_stage(results, MEMORY)]
+    return [*(make_stage(name, clips) for name, clips in stages.items()), *memory_stage(results, MEMORY)]
 
 
 def page_findings() -> dict[str, float]:

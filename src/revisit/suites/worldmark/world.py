@@ -30,7 +30,7 @@ STEPS = sum(map(len, SCENES)) * len(MODELS)
 ELSEWHERE = 100  # added to the seed of a room for what a forgetful model shows after a switch
 
 
-def keys_by(model: str, keys: str) -> str:
+def keys_followed_by(model: str, keys: str) -> str:
     """The keys that a model follows; none where it stays."""
     if model == "frozen":
         return ""
@@ -60,7 +60,7 @@ def write(folder: Path, size: tuple[int, int], tell: StepCallback = lambda _: No
                 clip = folder / "real" / "first" / model / f"{image:03d}_{action:03d}.mp4"
                 if not clip.is_file():
                     keys = ACTIONS[action]
-                    poses = poses_of(keys_by(model, keys), len(keys), length)
+                    poses = poses_of(keys_followed_by(model, keys), len(keys), length)
                     places = [other if model == "forgets" and k > length else rooms[image] for k in range(len(poses))]
                     pictures = (
                         _picture(place, pose, size, rendered) for place, pose in zip(places, poses, strict=True)

@@ -24,7 +24,7 @@ LEAST_FRAMES = 2 * 96 + 1
 VIEW = Path("arena_inputs") / "first_view"
 
 
-def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
+def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the picture and the clips of one film that are not there."""
     image = int(name.partition("_")[0])
     common.picture(folder / VIEW / "real" / f"{image:03d}.png", film.truth(0).rgb)
@@ -37,7 +37,7 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
     return {"image": image, "prompt": film.world.prompt}
 
 
-def index(folder: Path, rows: Sequence[Row]) -> None:
+def write_lists(folder: Path, rows: Sequence[Row]) -> None:
     """Write actions and prompts; pictures before the last one that were not rendered are listed and missing."""
     prompts = {row["image"]: row["prompt"] for row in rows}
     count = max(prompts) + 1
@@ -57,4 +57,6 @@ def films(seed: int) -> list[Order]:
 # Upstream steps by the median way of half a second over a folder; of these films that is about 100 pixels of its flow.
 OPTIONS = "--suite worldmark --option step=100"
 MODELS = ("perfect", "frozen_camera", "opposite_camera", "partial_return", "vanish", "background")
-LAYOUT = layout(Layout("worldmark-films", films, MODELS, shoot, index, "", OPTIONS, least_frames=LEAST_FRAMES))
+LAYOUT = layout(
+    Layout("worldmark-films", films, MODELS, write_film, write_lists, "", OPTIONS, least_frames=LEAST_FRAMES)
+)

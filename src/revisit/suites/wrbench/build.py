@@ -2,9 +2,9 @@
 
 Scenes are written as in scenes.yaml: a place, a subject, what it deals with, two fixed things behind it, and four
 events that cross two factors (does the subject move, does its state change), each with what the generator is told and
-what must be seen in the end. A scene may bring texts of its own: `picture`, and `prompt` of an event (writing.py).
+what must be seen in the end. A scene may bring texts of its own: `picture`, and `prompt` of an event (generated_text).
 First frames are drawn by the user's own text-to-image command, or by a server. What must be seen in the end may not be
-told: `leaks` finds prompts that do.
+told: `prompt_problems` finds prompts that do.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GUIDANCE = {
 }  # fmt: skip
 
 
-def read(path: Path) -> dict[str, Scene]:
+def read_scenes(path: Path) -> dict[str, Scene]:
     """The families of a file of scenes."""
     try:
         families = parse_yaml(path.read_text(encoding="utf-8"))["families"]
@@ -71,7 +71,7 @@ def tasks_of(families: Mapping[str, Scene]) -> list[tuple[str, EventTask]]:
     return [(event, task_of(name, facts, event)) for name, facts in families.items() for event in EVENTS]
 
 
-def leaks(families: Mapping[str, Scene]) -> list[str]:
+def prompt_problems(families: Mapping[str, Scene]) -> list[str]:
     """Prompts that tell the end, or speak of the camera where no camera is asked for, as sentences."""
     problems = []
     for _, task in tasks_of(families):
@@ -94,14 +94,14 @@ def _shared_run(end: str, prompt: str) -> str:
     return next((run for run in runs if f" {run} " in text), "")
 
 
-def write(
+def write_dataset(
     root: Path, families: Mapping[str, Scene], *, licence: str, source: str, draw: Draw | None = None,
 ) -> tuple[Path, list[str]]:  # fmt: skip
     """The files of some families, and what could not be drawn. Prompts that leak are refused.
 
     `draw` is given the prompts by the names of families and a folder, and returns why some have no picture.
     """
-    leak_notes = leaks(families)
+    leak_notes = prompt_problems(families)
     if leak_notes:
         raise UsageError(f"{len(leak_notes)} prompts give away what must not be told: {'; '.join(leak_notes[:3])}")
     authoring.empty_folder(root)

@@ -10,7 +10,7 @@ import typer
 from revisit.cli import console
 from revisit.cli.help import Commands
 from revisit.cli.options import JSON, OWN_GENERATORS, out_option
-from revisit.suites.wrbench.commands_writing import IMAGES, SIZE, drawn_by, first_frames, prompts, scenes
+from revisit.suites.wrbench.commands_writing import IMAGES, SIZE, draw_pictures, first_frames, prompts, scenes
 
 app = Commands("WRBench: records to generate, and published results.")
 
@@ -68,7 +68,7 @@ def records(
     cameras = Counter(view.camera for view in views)
     if json:
         facts = {"records": len(rows), "cameras": dict(cameras), "frames": length, "starts_from": takes}
-        console.data({**facts, "without_it": without, "refused": refused, "file": str(out)})
+        console.print_json({**facts, "without_it": without, "refused": refused, "file": str(out)})
         return
     typer.echo(f"{len(rows)} records in {out}: " + ", ".join(f"{count} {name}" for name, count in cameras.items()))
     if card is None and frames is None:
@@ -113,10 +113,12 @@ def export(
     else:
         write_text(out, json_.dumps(handover.rows, indent=1, ensure_ascii=False) + "\n")
     if json:
-        facts = {"rows": len(handover.rows), "sidecars": handover.written, "without": dict(handover.without)}
-        console.data({**facts, "profiles": dict(handover.profiles), "missing": handover.missing, "manifest": str(out)})
+        facts = {"rows": len(handover.rows), "sidecars": handover.sidecars, "without": dict(handover.without)}
+        console.print_json(
+            {**facts, "profiles": dict(handover.profiles), "missing": handover.missing, "manifest": str(out)}
+        )
         return
-    typer.echo(f"{len(handover.rows)} rows in {out}; {handover.written} clips have sidecars")
+    typer.echo(f"{len(handover.rows)} rows in {out}; {handover.sidecars} clips have sidecars")
     for sentence in handover.sentences():
         console.message(sentence)
 
@@ -134,18 +136,18 @@ def published(
     if t2v:
         source, addendum = published_t2v()
         if json:
-            console.data({"source": source, "rows": [dict(row) for row in addendum]})
+            console.print_json({"source": source, "rows": [dict(row) for row in addendum]})
             return
         typer.echo(f"{source}; returned measures and precision were not published")
         cells = [
             [row["title"], row["camera"], str(row["n"]), *(f"{row[name]:.3f}" for name in T2V_MEASURES)]
             for row in addendum
         ]
-        console.table(["model", "camera", "n", *(TITLES[name] for name in T2V_MEASURES)], cells, numbers=True)
+        console.print_table(["model", "camera", "n", *(TITLES[name] for name in T2V_MEASURES)], cells, numbers=True)
         return
     source, rows = rows_of()
     if json:
-        console.data(
+        console.print_json(
             {
                 "source": source,
                 "rows": [
@@ -161,7 +163,9 @@ def published(
         return
     table = main_table(rows, source, counts=False)
     typer.echo(f"{table['title']}; {table['note']}")
-    console.table(["model", *table["columns"]], [[row["name"], *row["cells"]] for row in table["rows"]], numbers=True)
+    console.print_table(
+        ["model", *table["columns"]], [[row["name"], *row["cells"]] for row in table["rows"]], numbers=True
+    )
 
 
 def build(
@@ -180,24 +184,24 @@ def build(
     For image- and text-to-video; what tells the end is refused.
     """
     from revisit.core import UsageError
-    from revisit.suites.wrbench.build import Draw, read, write
+    from revisit.suites.wrbench.build import Draw, read_scenes, write_dataset
 
     if t2i and images:
         raise UsageError("first frames are drawn by --t2i, a command, or by --images, a server; give one of them")
-    families = read(scenes)
-    draw: Draw | None = _by_command(t2i, timeout) if t2i else _by_server(images, size) if images else None
-    place, problems = write(out, families, licence=licence, source=source, draw=draw)
+    families = read_scenes(scenes)
+    draw: Draw | None = _draw_by_command(t2i, timeout) if t2i else _draw_by_server(images, size) if images else None
+    place, problems = write_dataset(out, families, licence=licence, source=source, draw=draw)
     for sentence in problems:
         console.message(sentence)
     console.message(f"{len(families)} families, {4 * len(families)} events")
     if json:
-        console.data({"dataset": str(place), "families": len(families), "problems": list(problems)})
+        console.print_json({"dataset": str(place), "families": len(families), "problems": list(problems)})
     else:
         typer.echo(f"revisit build check {place}")
     raise typer.Exit(1 if problems else 0)
 
 
-def _by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
+def _draw_by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
     """Draws with a command for each picture."""
     from revisit.control.generator_backends import CommandBackend
     from revisit.control.jobs import Job
@@ -219,11 +223,11 @@ def _by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Pa
     return draw
 
 
-def _by_server(images: str, size: str) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
+def _draw_by_server(images: str, size: str) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
     """Draws with a text-to-image server."""
 
     def draw(prompts: Mapping[str, str], folder: Path) -> dict[str, str]:
-        ended = drawn_by(images, prompts, folder, size)
+        ended = draw_pictures(images, prompts, folder, size)
         return {one.id: f"{one.status}: {one.reason}" for one in ended if not one.good}
 
     return draw

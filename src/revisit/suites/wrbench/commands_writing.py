@@ -41,10 +41,10 @@ def first_frames(
 ) -> None:
     """Draw first frames of scenes or records with a text-to-image server. The same command resumes."""
     from revisit.core import UsageError
-    from revisit.core.text import parts
+    from revisit.core.text import split_commas
 
     prompts = picture_prompts(source)
-    ids = parts(only)
+    ids = split_commas(only)
     unknown = [name for name in ids if name not in prompts]
     if unknown:
         raise UsageError(f"--only {unknown[0]}: there is no prompt of that id")
@@ -53,10 +53,10 @@ def first_frames(
     if dry_run:
         _plan(images, selection, out, size, each, json)
         return
-    ended = drawn_by(images, selection, out, size, each=each, replace=replace)
+    ended = draw_pictures(images, selection, out, size, each=each, replace=replace)
     counts = {status: sum(one.status == status for one in ended) for status in dict.fromkeys(o.status for o in ended)}
     if json:
-        console.data({"counts": counts, "folder": str(out), "pictures": [_row(one) for one in ended]})
+        console.print_json({"counts": counts, "folder": str(out), "pictures": [_row(one) for one in ended]})
     else:
         typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()))
         typer.echo(f"revisit generate wrbench --option first_frames={out}")
@@ -71,13 +71,13 @@ def scenes(
     json: bool = JSON,
 ) -> None:
     """Let a language model write scenes with four events each. What gives away the end is asked for again."""
-    from revisit.suites.wrbench.generated_text import save, write_scenes
+    from revisit.suites.wrbench.generated_text import write_scenes, write_scenes_file
 
     with _writing(writer, out) as asker:
         families, trouble = write_scenes(asker, count, about)
         if families:
-            save(out, families)
-    _tell(out, len(families), "scenes", trouble, asker, json)
+            write_scenes_file(out, families)
+    _print_written(out, len(families), "scenes", trouble, asker, json)
 
 
 def prompts(
@@ -87,16 +87,16 @@ def prompts(
     json: bool = JSON,
 ) -> None:
     """Let a language model write the prompts of scenes. One for the first picture, and one for each event."""
-    from revisit.suites.wrbench.build import read
-    from revisit.suites.wrbench.generated_text import save, write_prompts
+    from revisit.suites.wrbench.build import read_scenes
+    from revisit.suites.wrbench.generated_text import write_prompts, write_scenes_file
 
-    families = read(source)
+    families = read_scenes(source)
     with _writing(writer, out) as asker:
         prompts_by_scene, trouble = write_prompts(asker, families)
         complete = {name: facts for name, facts in prompts_by_scene.items() if "picture" in facts}
         if complete:
-            save(out, complete)
-    _tell(out, len(complete), "scenes with prompts", trouble, asker, json)
+            write_scenes_file(out, complete)
+    _print_written(out, len(complete), "scenes with prompts", trouble, asker, json)
 
 
 def picture_prompts(source: Path | None) -> dict[str, str]:
@@ -105,22 +105,22 @@ def picture_prompts(source: Path | None) -> dict[str, str]:
 
     from revisit.control.jobs import is_folder_name
     from revisit.core import UsageError
-    from revisit.suites.wrbench.build import first_frame_prompt, read
-    from revisit.suites.wrbench.prompts import lines
+    from revisit.suites.wrbench.build import first_frame_prompt, read_scenes
+    from revisit.suites.wrbench.prompts import read_lines
 
     if source is None:
         with as_file(files("revisit.suites.wrbench") / "scenes.yaml") as own:
-            return {name: first_frame_prompt(facts) for name, facts in read(own).items()}
+            return {name: first_frame_prompt(facts) for name, facts in read_scenes(own).items()}
     if source.is_dir():
-        texts = {row["family_id"]: str(row["t2i_scene"]) for row in lines(source / "families.jsonl", "t2i_scene")}
+        texts = {row["family_id"]: str(row["t2i_scene"]) for row in read_lines(source / "families.jsonl", "t2i_scene")}
     elif source.suffix == ".jsonl":
-        rows = lines(source, "id")
+        rows = read_lines(source, "id")
         without = next((row["id"] for row in rows if not (row.get("image_prompt") or row.get("prompt"))), None)
         if without is not None:
             raise UsageError(f"{source}: {without!r} has neither image_prompt nor prompt")
         texts = {str(row["id"]): str(row.get("image_prompt") or row["prompt"]) for row in rows}
     else:
-        texts = {name: first_frame_prompt(facts) for name, facts in read(source).items()}
+        texts = {name: first_frame_prompt(facts) for name, facts in read_scenes(source).items()}
     wrong = next((name for name in texts if not is_folder_name(name)), None)
     if wrong is not None:
         raise UsageError(f"{source}: {wrong!r} cannot be the name of a picture; use letters, digits, _, ., @ and -")
@@ -129,7 +129,7 @@ def picture_prompts(source: Path | None) -> dict[str, str]:
     return texts
 
 
-def drawn_by(
+def draw_pictures(
     images: str, prompts: Mapping[str, str], folder: Path, size: str = "", *, each: int = 1, replace: bool = False
 ) -> list[ImageResult]:
     """Draw pictures with the server that --images names, and say what became of each."""
@@ -177,7 +177,7 @@ def _plan(images: str, prompts: Mapping[str, str], folder: Path, size: str, each
     requests = _requests(painter, prompts, size, each)
     new, money, currency = expected_cost(requests, painter, Album(folder, cache_root()))
     if json:
-        console.data({"pictures": len(requests), "to_draw": new, "money": money, "currency": currency})
+        console.print_json({"pictures": len(requests), "to_draw": new, "money": money, "currency": currency})
         return
     price = f", about {money:.4g} {currency}" if money else ""
     typer.echo(f"{len(requests)} pictures, {len(requests) - new} already drawn; {new} to draw{price}")
@@ -194,13 +194,13 @@ def _writing(writer: str, out: Path) -> JudgeClient:
     return selection.client(AnswerStore(shared_store(cache_root(), selection.judge.facts), copy))
 
 
-def _tell(out: Path, count: int, what: str, trouble: Sequence[str], asker: JudgeClient, json: bool) -> None:
+def _print_written(out: Path, count: int, what: str, trouble: Sequence[str], asker: JudgeClient, json: bool) -> None:
     spent = asker.budget.spent
     for sentence in trouble:
         console.message(sentence)
     if json:
         facts = {"file": str(out) if count else None, "written": count, "trouble": list(trouble), "calls": spent.calls}
-        console.data({**facts, "recorded": asker.from_store})
+        console.print_json({**facts, "recorded": asker.from_store})
     else:
         typer.echo(f"{count} {what} in {out}" if count else f"nothing was written: there are no {what}")
     raise typer.Exit(1 if trouble else 0)

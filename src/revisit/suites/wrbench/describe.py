@@ -8,7 +8,7 @@ from revisit.core import UsageError
 from revisit.suites.authoring import DatasetDescription, DatasetTools, count_table, range_table
 from revisit.suites.wrbench.build import CAMERA
 from revisit.suites.wrbench.jobs import PUBLISHED
-from revisit.suites.wrbench.prompts import TIERS, lines, natural25_tasks
+from revisit.suites.wrbench.prompts import TIERS, natural25_tasks, read_lines
 
 
 def _folder(folder: Path) -> Path:
@@ -23,7 +23,11 @@ def recognises(folder: Path) -> bool:
 def describe(folder: Path) -> DatasetDescription:
     """Families by venue, events by factor, prompts by length."""
     place = _folder(folder)
-    tasks, families, variants = natural25_tasks(place), lines(place / "families.jsonl"), lines(place / "variants.jsonl")
+    tasks, families, variants = (
+        natural25_tasks(place),
+        read_lines(place / "families.jsonl"),
+        read_lines(place / "variants.jsonl"),
+    )
     words = [len(row["ti2v_prompt"].split()) for row in variants]
     facts = {
         "families": len(families), "events": len(tasks), "variants": len(variants),

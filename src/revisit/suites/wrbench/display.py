@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from revisit.results import Cell
-from revisit.results.tables import Table, table
+from revisit.results.tables import Table, make_table
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.slices import SLICES
 from revisit.suites.wrbench.tables import (
@@ -66,11 +66,11 @@ def main_table(
     def cells(row: ModelRow) -> list[str]:
         texts = [(row.condition.replace("_", " ") or "unknown") if row.model else "", str(row.outputs)]
         texts += [*_numbers(row, BEFORE_SUPPORT, counts), f"{row.support:.1%}" if row.judged else NONE]
-        return [*texts, *_numbers(row, after, counts), plain(row.average) if row.model else ""]
+        return [*texts, *_numbers(row, after, counts), plain_number(row.average) if row.model else ""]
 
     note = SPARSE_NOTE + ("; (n) where a mean is not over all clips" if counts else "")
     note += f"; {made_by}" if made_by else ""
-    return table(title, note, columns, _texts(rows, total, cells, extra_rows))
+    return make_table(title, note, columns, _texts(rows, total, cells, extra_rows))
 
 
 def stand_in_table(
@@ -96,7 +96,7 @@ def stand_in_table(
     note = (
         "substitutes for the published measures: odometry for poses, other descriptors for DINOv2, pixels for the judge"
     )
-    return table("Stand-ins", note, columns, _texts(rows, total, cells, extra_rows) if columns else [])
+    return make_table("Stand-ins", note, columns, _texts(rows, total, cells, extra_rows) if columns else [])
 
 
 def _texts(
@@ -106,7 +106,7 @@ def _texts(
     extra_rows: Sequence[ModelRow] = (),
 ) -> list[tuple[str, list[str]]]:
     """Rows by viewpoint condition and, where there are several models, all clips at the end."""
-    ordered = sorted(rows, key=lambda row: (_place(row.condition), row.title.lower()))
+    ordered = sorted(rows, key=lambda row: (_condition_order(row.condition), row.title.lower()))
     if total is not None and len(rows) > 1:
         outputs, judged = sum(row.outputs for row in rows), any(row.judged for row in rows)
         ordered.append(ModelRow("", "all clips", "", outputs, total, judged))
@@ -120,7 +120,7 @@ def _titles(measures: Iterable[str]) -> list[str]:
 def _numbers(row: ModelRow, measures: Sequence[str], counts: bool = True) -> list[str]:
     def one(measure: str) -> str:
         mark = DAGGER if measure.startswith("returned") and row.sparse and row.model else ""
-        return number(row.cells.get(measure, Cell(0, 0)), row.outputs if counts else None, mark)
+        return cell_number(row.cells.get(measure, Cell(0, 0)), row.outputs if counts else None, mark)
 
     return [one(measure) for measure in measures]
 
@@ -164,7 +164,7 @@ def direction_table(directions: Mapping[str, DirectionSummary]) -> Table:
         "support by where the camera turns first; retention is left first over right first. Read it beside that of a "
         "geometric baseline: the layouts put the subject on the left"
     )
-    return table("Support by direction", note, columns, rows)
+    return make_table("Support by direction", note, columns, rows)
 
 
 def frontier_table(best: Mapping[str, Mapping[str, tuple[str, float]]]) -> Table:
@@ -175,10 +175,10 @@ def frontier_table(best: Mapping[str, Mapping[str, tuple[str, float]]]) -> Table
             condition.replace("_", " ") or "unknown",
             [f"{leaders[name][0]} {leaders[name][1]:.3f}" if name in leaders else NONE for name in names],
         )
-        for condition, leaders in sorted(best.items(), key=lambda item: _place(item[0]))
+        for condition, leaders in sorted(best.items(), key=lambda item: _condition_order(item[0]))
     ]
     note = "the best model of each viewpoint condition; sparse rows cannot lead in returned measures"
-    return table("Frontier", note, _titles(names), rows)
+    return make_table("Frontier", note, _titles(names), rows)
 
 
 def event_tests(contrasts: Sequence[EventContrast]) -> Table:
@@ -186,12 +186,16 @@ def event_tests(contrasts: Sequence[EventContrast]) -> Table:
     rows = [
         (
             f"{contrast['factor']}: {TITLES[contrast['measure']]}",
-            [f"{contrast['mean']:+.3f}", str(contrast["models"]), *map(_p, (contrast["p"], contrast["p_holm"]))],
+            [
+                f"{contrast['mean']:+.3f}",
+                str(contrast["models"]),
+                *map(_p_value_text, (contrast["p"], contrast["p_holm"])),
+            ],
         )
         for contrast in contrasts
     ]
     note = "effect of the factor, mean over models; Wilcoxon signed-rank test with Holm's correction over all rows"
-    return table("What the event does", note, ["mean", "models", "p", "p, Holm"], rows)
+    return make_table("What the event does", note, ["mean", "models", "p", "p, Holm"], rows)
 
 
 def series_table(series: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, Mapping[str, Cell]]) -> Table:
@@ -201,20 +205,23 @@ def series_table(series: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, 
     for name, members in series.items():
         outputs = sum(row.outputs for row in members)
         cells = [", ".join(row.model for row in members), str(outputs)]
-        rows.append((name, cells + [number(totals[name][measure], outputs) for measure in names]))
+        rows.append((name, cells + [cell_number(totals[name][measure], outputs) for measure in names]))
     columns = ["models", "clips", *_titles(names)]
-    return table("By series of models", "means over all clips of a series", columns, rows)
+    return make_table("By series of models", "means over all clips of a series", columns, rows)
 
 
 def sensitivity_table(sensitivities: Mapping[str, Sensitivity]) -> Table:
     """How far integrity depends on which descriptor of a whole frame is taken."""
     rows = [
-        (model, [str(facts["n"]), *map(plain, (facts["integrity"], facts["patch_mean"], facts["largest_change"]))])
+        (
+            model,
+            [str(facts["n"]), *map(plain_number, (facts["integrity"], facts["patch_mean"], facts["largest_change"]))],
+        )
         for model, facts in sensitivities.items()
     ]
     note = "a check, not the measure: the mean of a frame's patches instead of its own token, first frame to last"
     columns = ["clips", "integrity", "with patch mean", "largest change of a clip"]
-    return table("Integrity with the mean of the patches", note, columns, rows)
+    return make_table("Integrity with the mean of the patches", note, columns, rows)
 
 
 def pair_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, int]) -> Table:
@@ -228,7 +235,7 @@ def pair_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, i
     ]
     out = ", ".join(f"{n} {why}" for why, n in left_out.items() if n) or "none"
     note = f"in preference_pairs.jsonl; pairs of clips of one record left out: {out}"
-    return table("Preference pairs", note, ["pairs", "first", "second", "ties"], rows)
+    return make_table("Preference pairs", note, ["pairs", "first", "second", "ties"], rows)
 
 
 def measured_names(rows: Sequence[ModelRow]) -> list[str]:
@@ -236,14 +243,14 @@ def measured_names(rows: Sequence[ModelRow]) -> list[str]:
     return [name for name in ALL if any(row.value(name) is not None for row in rows)]
 
 
-def number(cell: Cell, outputs: int | None = None, mark: str = "") -> str:
+def cell_number(cell: Cell, outputs: int | None = None, mark: str = "") -> str:
     """`0.764 (400)`: a mean and, where it is not over all clips, how many it rests on; a dash without one."""
     if cell.mean is None:
         return NONE
     return f"{cell.mean:.3f}{mark}" + (f" ({cell.n})" if outputs is not None and cell.n != outputs else "")
 
 
-def plain(value: float | None) -> str:
+def plain_number(value: float | None) -> str:
     return NONE if value is None else f"{value:.3f}"
 
 
@@ -255,9 +262,9 @@ def _share(support: Support | None) -> str:
     return NONE if support is None else f"{support['open']}/{support['of']} {support['share']:.1%}"
 
 
-def _p(value: float | None) -> str:
+def _p_value_text(value: float | None) -> str:
     return NONE if value is None else f"{value:.2g}"
 
 
-def _place(condition: str) -> int:
+def _condition_order(condition: str) -> int:
     return CONDITIONS.index(condition) if condition in CONDITIONS else len(CONDITIONS)

@@ -18,7 +18,7 @@ from revisit.core import Case, Rejected, RevisitError
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.read import read
 from revisit.suites.wrbench.records import CAMERAS, record_of
-from revisit.suites.wrbench.sidecars import ADAPTER, CameraTarget, target_of_script, write_sidecars, written_by
+from revisit.suites.wrbench.sidecars import ADAPTER, CameraTarget, sidecar_adapter, target_of_script, write_sidecars
 from revisit.suites.wrbench.upstream import safe_name
 
 WORDS_ONLY = "their camera was put into words, so they have no path to compare with"
@@ -30,7 +30,7 @@ class Handover:
     """What was written for WRBench's evaluator."""
 
     rows: list[dict[str, object]] = field(default_factory=list)  # of its manifest
-    written: int = 0  # clips that got sidecars
+    sidecars: int = 0  # clips that got sidecars
     without: Counter[str] = field(default_factory=Counter)  # why clips got none -> how many
     profiles: Counter[str] = field(default_factory=Counter)  # control profile -> clips
     missing: int = 0  # clips that nobody made
@@ -74,16 +74,16 @@ def prepare_for_evaluator(source: Path, roots: Sequence[Path] = (), *, records: 
             handover.without[target] += 1
         else:
             write_sidecars(entry.clip.path, target)
-            handover.written += 1
+            handover.sidecars += 1
             handover.profiles[target.profile] += 1
         handover.rows.append(row_of(entry, None if isinstance(target, str) else target))
     return handover
 
 
-def accompany(manifest: Path) -> list[str]:
+def write_manifest_sidecars(manifest: Path) -> list[str]:
     """Write the sidecars of the clips of a manifest that was made here; what a user must know of them."""
     handover = prepare_for_evaluator(manifest)
-    return [f"{handover.written} clips got the sidecars that WRBench's evaluator reads", *handover.sentences()]
+    return [f"{handover.sidecars} clips got the sidecars that WRBench's evaluator reads", *handover.sentences()]
 
 
 def target_of(case: Case) -> CameraTarget | str:
@@ -91,7 +91,7 @@ def target_of(case: Case) -> CameraTarget | str:
     clip = case.clip.path
     if case.annotations.get("viewpoint_condition") == "prompt_only":
         return WORDS_ONLY
-    if written_by(clip) not in (None, ADAPTER):
+    if sidecar_adapter(clip) not in (None, ADAPTER):
         return THEIRS
     provenance = read_provenance(clip) or {}
     output = provenance.get("output") or {}

@@ -10,7 +10,7 @@ from typing import Any
 from revisit.core.text import parse_json
 from revisit.media.text_files import csv_text
 from revisit.results import Results
-from revisit.results.stand_ins import put_back
+from revisit.results.stand_ins import rejoin_stand_ins
 from revisit.suites.wrbench.measures import by_measure
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.preference_pairs import preference_pairs
@@ -23,7 +23,7 @@ NAMES = dict(zip(MEASURES, COLUMNS, strict=True))
 
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, str]:
     """Names of files → their content; the table has columns for its stand-ins."""
-    results = put_back(results)
+    results = rejoin_stand_ins(results)
     rows = summarise(results)["wrbench"]["rows"]
     pairs = preference_pairs(by_measure(results), digests=_digests(run))
     return {

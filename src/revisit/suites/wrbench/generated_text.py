@@ -22,7 +22,7 @@ from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames, JudgeAnswer
 from revisit.judges.questions import JsonObject, Malformed, Many, Question, Schema, Text
 from revisit.media.files import write_text
-from revisit.suites.wrbench.build import CAMERA, leaks
+from revisit.suites.wrbench.build import CAMERA, prompt_problems
 from revisit.suites.wrbench.prompts import EVENTS, Scene
 
 RULES = (
@@ -46,7 +46,7 @@ PROMPTS: Mapping[str, Schema] = {"picture": Text(1200), **dict.fromkeys(EVENTS, 
 class SceneForm(JsonObject):
     """A scene in the form of scenes.yaml, under a name that is not taken."""
 
-    taken: tuple[str, ...] = ()
+    scene_names: tuple[str, ...] = ()
 
     def check(self, value: object) -> dict[str, Any]:
         """The scene, without a leak; Malformed with the sentence of what is wrong."""
@@ -54,9 +54,9 @@ class SceneForm(JsonObject):
         name = scene["name"]
         if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", name):
             raise Malformed(f"name: expected two or more lower-case words joined by underscores, got {name!r}")
-        if name in self.taken:
+        if name in self.scene_names:
             raise Malformed(f"name: {name!r} is taken by another scene")
-        problems = leaks({name: scene})
+        problems = prompt_problems({name: scene})
         if problems:
             raise Malformed(problems[0])
         return scene
@@ -78,7 +78,7 @@ class PromptForm(JsonObject):
                 raise Malformed(f"{part}: expected {WORDS[0]} to {WORDS[1]} words, got {count}")
         if spoken := CAMERA.search(texts["picture"]):
             raise Malformed(f"picture: it speaks of the camera: {spoken[0]!r}")
-        problems = leaks({self.name: with_prompts(self.facts, texts)})
+        problems = prompt_problems({self.name: with_prompts(self.facts, texts)})
         if problems:
             raise Malformed(problems[0])
         return texts
@@ -130,7 +130,7 @@ def write_scenes(asker: JudgeClient, count: int, topic: str = "") -> tuple[dict[
     for number in range(1, count + 1):
         (answer,) = asker.ask(NOTHING, [scene_question(number, scenes, topic)])
         if answer.status != "answered":
-            trouble.append(f"scene {number}: {_why(answer)}")
+            trouble.append(f"scene {number}: {_no_answer_reason(answer)}")
             continue
         scene = dict(answer.value)
         scenes[scene.pop("name")] = scene
@@ -148,11 +148,11 @@ def write_prompts(asker: JudgeClient, families: Mapping[str, Scene]) -> tuple[di
         if answer.status == "answered":
             scenes[name] = with_prompts(families[name], answer.value)
         else:
-            trouble.append(f"{name}: {_why(answer)}")
+            trouble.append(f"{name}: {_no_answer_reason(answer)}")
     return scenes, trouble
 
 
-def save(path: Path, families: Mapping[str, Scene]) -> None:
+def write_scenes_file(path: Path, families: Mapping[str, Scene]) -> None:
     """Write scenes. A file that is there may only grow: whatever else it holds is refused."""
     if path.exists():
         try:
@@ -167,6 +167,6 @@ def save(path: Path, families: Mapping[str, Scene]) -> None:
     write_text(path, text)
 
 
-def _why(answer: JudgeAnswer) -> str:
+def _no_answer_reason(answer: JudgeAnswer) -> str:
     reason = "the writer gave no usable text" if answer.status == "unanswered" else "the writer could not be asked"
     return f"{reason}: {answer.reason}"

@@ -26,13 +26,13 @@ RENDERED = "rendered"  # the model that stands for the truth, which nobody filme
 
 def jobs(data: Path | None, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a folder of prompts, or of our own scenes where none is given; `out` gets a folder per model."""
-    request.known("interface", "cameras", "first_frames", "source_videos", "wrbench")
+    request.refuse_unknown_options("interface", "cameras", "first_frames", "source_videos", "wrbench")
     folder = (out or Path("generated/wrbench")) / request.model
     if data is not None and data.is_file():
-        candidates = [_of_record(record, folder, request) for record in read_records(data)]
+        candidates = [_job_of_record(record, folder, request) for record in read_records(data)]
     else:
-        candidates = [_of_line(line, folder, request) for line in _lines(data, request)]
-    selected = request.chosen(candidates)
+        candidates = [_job_of_line(line, folder, request) for line in _lines(data, request)]
+    selected = request.select(candidates)
     without = [job for job in selected if job.image is None]
     count = f"{len(without)} of {len(selected)} records"
     notes = [
@@ -84,24 +84,24 @@ def _lines(data: Path | None, request: BatchRequest) -> list[EventRecordLine]:
     images, videos = (
         Path(name) if (name := request.option(option)) else None for option in ("first_frames", "source_videos")
     )
-    return [record_line(view, images, videos, request.frames or _usual(request), request.seed) for view in views]
+    return [record_line(view, images, videos, request.frames or _usual_frames(request), request.seed) for view in views]
 
 
-def _usual(request: BatchRequest) -> int:
+def _usual_frames(request: BatchRequest) -> int:
     return request.to.frames if request.to else FRAMES
 
 
-def _of_line(line: EventRecordLine, folder: Path, request: BatchRequest) -> Job:
+def _job_of_line(line: EventRecordLine, folder: Path, request: BatchRequest) -> Job:
     image, video = line.get("image"), line.get("source_video")
     record = GenerationRecord(
         line["id"], line["prompt"], line["camera"], Path(image) if image else None, Path(video) if video else None,
         line["seed"], annotations=line["annotations"],
     )  # fmt: skip
-    return _of_record(record, folder, request)
+    return _job_of_record(record, folder, request)
 
 
-def _of_record(record: GenerationRecord, folder: Path, request: BatchRequest) -> Job:
-    usual = request.frames or (_usual(request) if request.to else None)
+def _job_of_record(record: GenerationRecord, folder: Path, request: BatchRequest) -> Job:
+    usual = request.frames or (_usual_frames(request) if request.to else None)
     path = compile_script(record.camera, frames=usual).path.c2w
     notes = record.annotations
     return Job(

@@ -23,14 +23,14 @@ def by_measure(results: Results) -> Results:
 
     def renamed(record: Record) -> Record | None:
         name = measure_of(record) if record.scored else None
-        if name is None or (name.startswith("returned") and leaks(record.case)):
+        if name is None or (name.startswith("returned") and may_show_return(record.case)):
             return record if record.is_gate else None
         return record.changed(question=name)
 
     return results.mapped(renamed)
 
 
-def leaks(entry: Case | Rejected) -> bool:
+def may_show_return(entry: Case | Rejected) -> bool:
     """Whether the inputs of a clip may have shown what comes back."""
     return isinstance(entry, Case) and bool(entry.annotations.get("leaks"))
 

@@ -16,7 +16,7 @@ from typing import TypedDict
 from revisit.core import Case
 from revisit.core.grouping import group_items
 from revisit.results import Results
-from revisit.suites.wrbench.measures import leaks
+from revisit.suites.wrbench.measures import may_show_return
 from revisit.suites.wrbench.records import record_of
 from revisit.suites.wrbench.tables import ALL
 
@@ -125,7 +125,7 @@ def _clip_pairs(measured: Results) -> Iterator[tuple[Case, Case, str]]:
         for a, b in combinations(sorted(clips, key=lambda case: case.model), 2):
             if a.model == b.model:
                 continue
-            if leaks(a) or leaks(b):
+            if may_show_return(a) or may_show_return(b):
                 yield a, b, LEAKS
             elif a.condition == "static":
                 yield a, b, STATIC

@@ -133,12 +133,14 @@ def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventTask, 
     What joins their parts is read from a copy of WRBench, where there is one (`wording`).
     """
     wording = wording_of(folder, copy)
-    families = {row["family_id"]: row for row in lines(folder / "families.jsonl", "family_id")}
-    variants = lines(folder / "variants.jsonl", "variant_id")
-    tails = {row["variant_id"]: row["t2v_event_tail"] for row in lines(folder / "t2v_event_tails.jsonl", optional=True)}
+    families = {row["family_id"]: row for row in read_lines(folder / "families.jsonl", "family_id")}
+    variants = read_lines(folder / "variants.jsonl", "variant_id")
+    tails = {
+        row["variant_id"]: row["t2v_event_tail"] for row in read_lines(folder / "t2v_event_tails.jsonl", optional=True)
+    }
     layouts = {
         row["family_id"]: row
-        for row in lines(folder / "t2v_layout_anchors.jsonl", *FIELDS[:4], "family_id", "anchors", optional=True)
+        for row in read_lines(folder / "t2v_layout_anchors.jsonl", *FIELDS[:4], "family_id", "anchors", optional=True)
     }
     frames = _first_frames(folder)
     grouped: dict[tuple[str, str], dict[str, Row]] = {}
@@ -208,7 +210,7 @@ def _first_frames(folder: Path) -> dict[str, Path]:
     return frames
 
 
-def lines(path: Path, *keys: str, optional: bool = False) -> list[Row]:
+def read_lines(path: Path, *keys: str, optional: bool = False) -> list[Row]:
     """The objects of a JSON-lines file, each with the keys."""
     if not path.is_file():
         if optional:

@@ -24,13 +24,13 @@ from revisit.judges.banks import (
     bank_evidence,
     bank_questions,
     fill_template,
-    judge_of,
+    judge_name,
     number_questions,
     package_bank,
-    problems,
     right_answer,
+    unanswered_sentences,
 )
-from revisit.judges.instrumented import ELSEWHERE, Answering, ClipStory, knows, word
+from revisit.judges.instrumented import ELSEWHERE, ClipStory, StoryAnswer, register_story_answers, yes_or_no
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import JsonObject, Many, Question, Schema, Text, YesNo
 from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers, regime
@@ -55,9 +55,9 @@ def probes(
     questions: QuestionSet | None = None,
 ) -> JudgeDialogue:
     """A judge's answers to ten probes about the event of the case, with the probability of yes."""
-    asking, preamble = PROBES, context(prompt, annotations)
+    asking, preamble = PROBES, context_text(prompt, annotations)
     if questions is not None:
-        places = {**pieces(prompt, annotations), **_seconds_of(frames)}
+        places = {**prompt_parts(prompt, annotations), **_seconds_of(frames)}
         preamble = fill_template(questions.get("context") or "", places)
         asking = number_questions([{**one, "text": fill_template(one["text"], places)} for one in questions["probes"]])
     answers = yield bank_questions(asking, preamble)
@@ -77,10 +77,10 @@ def judgeability(
     questions: QuestionSet | None = None,
 ) -> JudgeDialogue:
     """The seconds in which the subject can be judged and, where they show no return, a second look."""
-    preamble, count = context(prompt, annotations), int(_seconds_of(frames)["seconds"])
+    preamble, count = context_text(prompt, annotations), int(_seconds_of(frames)["seconds"])
     looks = [first_look(preamble, count), second_look(preamble, count)]
     if questions is not None:
-        places = {**pieces(prompt, annotations), **_seconds_of(frames)}
+        places = {**prompt_parts(prompt, annotations), **_seconds_of(frames)}
         preamble = fill_template(questions.get("context") or "", places)
         for k, name in enumerate(("first_look", "second_look")):
             if questions.get(name):
@@ -100,31 +100,31 @@ def judgeability(
         second_seconds=second,
         second_spatial=spatial,
         second_state=state,
-        judge=judge_of(answers),
+        judge=judge_name(answers),
         frames=frames.digest,
-        problems=problems(["the first look", "the second look"][: len(answers)], answers),
+        problems=unanswered_sentences(["the first look", "the second look"][: len(answers)], answers),
     )
 
 
-def pieces(prompt: str, annotations: Mapping[str, object]) -> dict[str, str]:
+def prompt_parts(prompt: str, annotations: Mapping[str, object]) -> dict[str, str]:
     """What is known of the event of a case, piece by piece; empty where the dataset does not tell it."""
     event_pieces = {name: str(annotations.get(name) or "").strip() for name in ("event", "scene", "subject", "acts_on")}
     judge_pieces = {name: str(annotations.get(f"told_{name}") or "").strip() for name in ("camera", "visible", "ends")}
     return {**event_pieces, **judge_pieces, "event": event_pieces["event"] or prompt.strip()}
 
 
-def context(prompt: str, annotations: Mapping[str, object]) -> str:
+def context_text(prompt: str, annotations: Mapping[str, object]) -> str:
     """What stands before a question: what the video was asked to show, a line each for what is known of it."""
     titles = {
         "event": "Event", "scene": "Scene", "subject": "Subject", "acts_on": "It deals with", "camera": "Camera",
         "visible": "In view", "ends": "In the end",
     }  # fmt: skip
-    known_pieces = pieces(prompt, annotations)
+    known_pieces = prompt_parts(prompt, annotations)
     lines = [f"{title}: {known_pieces[name]}" for name, title in titles.items() if known_pieces[name]]
     return "\n".join(["The video was asked to show this.", *lines]) + "\n"
 
 
-def wording(path: Path) -> QuestionSet:
+def read_wording(path: Path) -> QuestionSet:
     """The questions in a file: YAML or JSON with `probes` and, where they differ, the two looks and `context`.
 
     A probe has a `dimension`, the right `answer` (yes or no) and a `text`. Texts may name {event}, {scene} and so on.
@@ -188,19 +188,21 @@ def _seconds(answer: JudgeAnswer) -> np.ndarray:
     return np.array(answers, np.int8)
 
 
-@knows("wrbench")
-def simulated_answer(question: Question) -> Answering | None:
+@register_story_answers("wrbench")
+def simulated_answer(question: Question) -> StoryAnswer | None:
     """How a rendered story answers probes and looks."""
     probe = next((one for one in PROBES if question.text.endswith(one.text)), None)
     if probe is not None:
-        return lambda story: word(TRUTHS[probe.dimension](story) == probe.positive)
+        return lambda story: yes_or_no(TRUTHS[probe.dimension](story) == probe.positive)
     return (lambda story: _judgeable(story, question)) if question.id.startswith("judgeability.") else None
 
 
 TRUTHS: dict[str, Callable[[ClipStory], bool]] = {
-    "visible_spatial": lambda story: all(reading.place != ELSEWHERE for reading in story.known if reading.well),
+    "visible_spatial": lambda story: all(
+        reading.place != ELSEWHERE for reading in story.valid_readings if reading.clear
+    ),
     "visible_state": lambda story: (
-        story.progress > 0 and all(reading.state != ELSEWHERE for reading in story.known if reading.well)
+        story.progress > 0 and all(reading.state != ELSEWHERE for reading in story.valid_readings if reading.clear)
     ),
     "returned_spatial": lambda story: story.spatial,
     "returned_state": lambda story: story.state,
@@ -214,12 +216,12 @@ def _judgeable(story: ClipStory, question: Question) -> str:
     assert isinstance(many, Many)
     seconds = []
     for second in range(many.at_least):
-        inside = [reading for reading in story.known if second <= reading.time < second + 1]
-        near = min(story.known, key=lambda reading: abs(reading.time - second - 0.5))
-        seconds.append(word(any(reading.seen for reading in inside) if inside else near.seen))
+        inside = [reading for reading in story.valid_readings if second <= reading.time < second + 1]
+        near = min(story.valid_readings, key=lambda reading: abs(reading.time - second - 0.5))
+        seconds.append(yes_or_no(any(reading.in_sight for reading in inside) if inside else near.in_sight))
     answer: dict[str, object] = {"seconds": seconds}
     if "subject" in question.schema.fields:
         answer["subject"] = f"the {story.scene.kind}"
     else:
-        answer |= {"place": word(story.returned), "state": word(story.returned)}
+        answer |= {"place": yes_or_no(story.returned), "state": yes_or_no(story.returned)}
     return json.dumps(answer)

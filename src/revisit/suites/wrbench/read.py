@@ -27,8 +27,8 @@ from revisit.suites.clips import MANIFEST, find_clips, read_manifest, read_targe
 from revisit.suites.wrbench import upstream
 from revisit.suites.wrbench.judge_context import judge_annotations
 from revisit.suites.wrbench.metrics.camera import PROFILES
-from revisit.suites.wrbench.prompts import lines
-from revisit.suites.wrbench.questions import wording
+from revisit.suites.wrbench.prompts import read_lines
+from revisit.suites.wrbench.questions import read_wording
 from revisit.suites.wrbench.records import EventRecordLine, case_of, condition_of, input_of, plain_record, record_of
 from revisit.suites.wrbench.tables import CONDITIONS
 
@@ -101,7 +101,7 @@ def settings(questions: str | None = None, profile: str | None = None, **_: str)
     parameters: dict[str, dict[str, object]] = {} if profile is None else {"wr_camera_precision": {"profile": profile}}
     if questions is None:
         return parameters
-    read_ = wording(Path(questions).expanduser())
+    read_ = read_wording(Path(questions).expanduser())
     name = f"{Path(questions).name} {digest(read_, 12)}"
     return parameters | {
         observer: {"wording": name, "questions": read_} for observer in ("judge.probes", "judge.judgeability")
@@ -220,7 +220,7 @@ def _missing(records_by_id: Mapping[str, EventRecordLine], record_ids: set[str],
 def _with_sidecar_facts(case: Case) -> Case | Rejected:
     """A case with what the files beside its clip know, and with the condition of its generator's card."""
     try:
-        script, sidecar_notes, files = upstream.beside(case.clip.path)
+        script, sidecar_notes, files = upstream.read_sidecars(case.clip.path)
     except UsageError as error:
         return Rejected(case.id, str(error), case.model)
     notes = {**case.annotations, **sidecar_notes, **_provenance(case.clip.path)}
@@ -283,7 +283,7 @@ def _records(path: Path, required: bool) -> dict[str, EventRecordLine]:
         if required:
             raise UsageError(f"{path}: no such file; --option records names the file that listed the records")
         return {}
-    return {plain_record(str(row["id"])): cast(EventRecordLine, row) for row in lines(path, "id")}
+    return {plain_record(str(row["id"])): cast(EventRecordLine, row) for row in read_lines(path, "id")}
 
 
 def _series(path: Path) -> dict[str, str]:

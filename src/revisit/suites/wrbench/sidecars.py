@@ -122,7 +122,7 @@ def profile_of(camera_type: str, yaw: float) -> str:
     return {"translation": "canonical_pan", "static": "canonical_static"}.get(family or "", "unknown")
 
 
-def against_main_profile(facts: Mapping[str, Any]) -> str:
+def why_not_main_profile(facts: Mapping[str, Any]) -> str:
     """Why a sidecar has no place in WRBench's main table, in a sentence; empty where it has one.
 
     The rules are those of the public evaluator with `--sidecar-profile-gate main`.
@@ -161,9 +161,11 @@ def write_sidecars(clip: Path, target: CameraTarget) -> None:
     UsageError
         Where another tool wrote the sidecar that is there.
     """
-    if written_by(clip) not in (None, ADAPTER):
-        raise UsageError(f"{beside(clip, 'camera.json')} is another tool's; move it away to have one written here")
-    names = {kind: beside(clip, kind) for kind in ("target_c2w.npy", "camera_trajectory.json")}
+    if sidecar_adapter(clip) not in (None, ADAPTER):
+        raise UsageError(
+            f"{sidecar_path(clip, 'camera.json')} is another tool's; move it away to have one written here"
+        )
+    names = {kind: sidecar_path(clip, kind) for kind in ("target_c2w.npy", "camera_trajectory.json")}
     poses = np.asarray(target.c2w, np.float32)
     with replacing(names["target_c2w.npy"]) as temporary, temporary.open("wb") as file:
         np.save(file, poses)
@@ -180,13 +182,13 @@ def write_sidecars(clip: Path, target: CameraTarget) -> None:
         "official_camera_entrypoint": facts["official_camera_entrypoint"], "payload_type": facts["payload_type"],
         "schema_version": 1, "target_coordinate_convention": CONVENTION, "target_frame_count": len(poses),
     }  # fmt: skip
-    write_text(beside(clip, "model_control_samples.json"), json.dumps(samples, indent=1))
-    write_text(beside(clip, "camera.json"), json.dumps(facts, indent=1, sort_keys=True))
+    write_text(sidecar_path(clip, "model_control_samples.json"), json.dumps(samples, indent=1))
+    write_text(sidecar_path(clip, "camera.json"), json.dumps(facts, indent=1, sort_keys=True))
 
 
 def sidecar(clip: Path, target: CameraTarget) -> dict[str, object]:
     """The content of `<video>.mp4.camera.json`."""
-    poses, path = (str(beside(clip, name).resolve()) for name in ("target_c2w.npy", "camera_trajectory.json"))
+    poses, path = (str(sidecar_path(clip, name).resolve()) for name in ("target_c2w.npy", "camera_trajectory.json"))
     basis = f"revisit {revisit.__version__} compiled the camera script"
     return {
         **FIXED,
@@ -195,7 +197,7 @@ def sidecar(clip: Path, target: CameraTarget) -> dict[str, object]:
         **dict.fromkeys(("certification_reason", "target_certification_basis"), basis),
         **dict.fromkeys(("camera_trajectory_json_path", "camera_trajectory_path"), path),
         **dict.fromkeys(("target_c2w_path", "target_pose_path", "trajectory_c2w_path"), poses),
-        "model_control_samples_path": str(beside(clip, "model_control_samples.json").resolve()),
+        "model_control_samples_path": str(sidecar_path(clip, "model_control_samples.json").resolve()),
         "canonical_model_key": target.model,
         "fov": target.field_of_view,
         "fps": float(target.fps),
@@ -205,7 +207,7 @@ def sidecar(clip: Path, target: CameraTarget) -> dict[str, object]:
 
 def _control_facts(target: CameraTarget) -> dict[str, object]:
     """The path that was asked for: its camera, profile, script and peaks."""
-    camera_type, yaw, profile, script = target.camera_type, target.yaw, target.profile, their_script(target.script)
+    camera_type, yaw, profile, script = target.camera_type, target.yaw, target.profile, to_wrbench_script(target.script)
     motion = (target.c2w[:, :3, 3] - target.c2w[0, :3, 3]) @ target.c2w[0, :3, :3]
     sideways = peak(motion[:, 0])
     return {
@@ -249,7 +251,7 @@ def _payload_facts(target: CameraTarget) -> dict[str, object]:
     }  # fmt: skip
 
 
-def their_script(script: str) -> str:
+def to_wrbench_script(script: str) -> str:
     """A script in the words of WRBench's grammar; as it is where a move has none there, such as an orbit."""
     try:
         steps = parse_script(script)
@@ -257,22 +259,22 @@ def their_script(script: str) -> str:
         return script
     if any(move.kind == "orbit" for step in steps for move in step.moves):
         return script
-    return ",".join(_their_step(step) for step in steps)
+    return ",".join(_to_wrbench_step(step) for step in steps)
 
 
-def _their_step(step: Step) -> str:
+def _to_wrbench_step(step: Step) -> str:
     moves = [f"{WORDS.get(move.kind, move.kind)}:{move.direction}:{move.amount:.12g}" for move in step.moves]
     return f"{'+'.join(moves) or 'static'}@{step.frames}"
 
 
-def beside(clip: Path, name: str) -> Path:
+def sidecar_path(clip: Path, name: str) -> Path:
     """The file of a clip that WRBench calls `<video>.mp4.<name>`."""
     return clip.with_name(f"{clip.name}.{name}")
 
 
-def written_by(clip: Path) -> str | None:
+def sidecar_adapter(clip: Path) -> str | None:
     """The adapter that wrote the sidecar of a clip; None where there is none, empty where it cannot be read."""
-    path = beside(clip, "camera.json")
+    path = sidecar_path(clip, "camera.json")
     if not path.is_file():
         return None
     try:

@@ -37,8 +37,8 @@ def slices_of(case: Case) -> dict[str, str]:
         "camera": case.condition,
         "verb": family.get("verb", ""),
         "venue": family.get("venue", ""),
-        "place": _either(family.get("outdoors"), "outdoors", "indoors"),
-        "actor": _either(family.get("animal"), "animal", "human"),
+        "place": _choice_text(family.get("outdoors"), "outdoors", "indoors"),
+        "actor": _choice_text(family.get("animal"), "animal", "human"),
     }
     return {name: str(value) for name, value in values.items() if value}
 
@@ -72,5 +72,5 @@ def _noted_facts(notes: Mapping[str, object]) -> FamilyFacts:
     return {name: notes[name] for name in ("verb", "venue", "outdoors", "animal") if notes.get(name) is not None}
 
 
-def _either(value: Any, yes: str, no: str) -> str:
+def _choice_text(value: Any, yes: str, no: str) -> str:
     return "" if value is None else yes if value else no

@@ -2,7 +2,7 @@
 
 from revisit.core.suites import Suite, read_card, suite
 from revisit.suites.wrbench.describe import DATASET
-from revisit.suites.wrbench.evaluator import accompany
+from revisit.suites.wrbench.evaluator import write_manifest_sidecars
 from revisit.suites.wrbench.exports import export
 from revisit.suites.wrbench.jobs import jobs
 from revisit.suites.wrbench.leaderboard import boards_of, published_boards
@@ -14,6 +14,6 @@ WRBENCH = suite(
     Suite(
         "wrbench", read_card(__package__), read, recognises, metrics, summarise,
         export=export, settings=settings, boards=boards_of, published=published_boards, jobs=jobs, dataset=DATASET,
-        accompany=accompany,
+        accompany=write_manifest_sidecars,
     )
 )  # fmt: skip

@@ -16,10 +16,10 @@ from revisit.core import Case, Record, Rejected
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results import Cell, Results
 from revisit.results.file_types import Stage
-from revisit.results.funnel import TARGET, VIEW, passing, stage
-from revisit.results.tables import Table, standard_summary, table
+from revisit.results.funnel import TARGET, VIEW, cases_passing, make_stage
+from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.wrbench import display
-from revisit.suites.wrbench.measures import by_measure, leaks
+from revisit.suites.wrbench.measures import by_measure, may_show_return
 from revisit.suites.wrbench.metrics import COLUMNS
 from revisit.suites.wrbench.preference_pairs import count_pairs
 from revisit.suites.wrbench.records import record_of
@@ -38,9 +38,9 @@ from revisit.suites.wrbench.tables import (
     correlations,
     event_contrasts,
     frontiers,
+    means_over_models,
     published,
     retention,
-    totals,
 )
 
 RETURNED = (COLUMNS["returned_spatial"], COLUMNS["returned_state"])
@@ -66,12 +66,12 @@ def summarise(results: Results) -> dict[str, Any]:
     directions = {model: _directions(mine) for model, mine in models.items()}
     events = _events(by_model)
     series = _series(rows, models)
-    sums = {name: totals(members) for name, members in series.items()}
+    sums = {name: means_over_models(members) for name, members in series.items()}
     matched = _match_support(measured)
     sensitivity = {model: facts for model, mine in models.items() if (facts := _sensitivity(mine))}
     situations = {model: _situations(mine) for model, mine in models.items()}
     pairs, left_out = count_pairs(measured)
-    overall = totals(rows)
+    overall = means_over_models(rows)
     pixels = {model: _pixel_support(mine) for model, mine in models.items()}
     if truth:
         pixels[truth.model] = _pixel_support(results.truth)
@@ -114,7 +114,9 @@ def summarise(results: Results) -> dict[str, Any]:
             "patch_mean": sensitivity,
             "situations": situations,
             "pairs": {"counts": pairs, "left_out": left_out},
-            "left_out": {model: count for model, mine in models.items() if (count := sum(map(leaks, mine.cases)))},
+            "left_out": {
+                model: count for model, mine in models.items() if (count := sum(map(may_show_return, mine.cases)))
+            },
             "published": {"source": published()[0], "note": "another protocol: other poses, features and judges"},
         },
     }
@@ -141,7 +143,7 @@ def _models(results: Results) -> dict[str, Results]:
 
 def _cell(part: Results, metric_id: str) -> Cell:
     """Clips whose inputs may have shown the return do not count for it."""
-    return (part.only(lambda entry: not leaks(entry)) if metric_id in RETURNED else part).cell(metric_id)
+    return (part.only(lambda entry: not may_show_return(entry)) if metric_id in RETURNED else part).cell(metric_id)
 
 
 def _sensitivity(mine: Results) -> Sensitivity | None:
@@ -174,7 +176,7 @@ def _pool_models(values: dict[str, dict[str, ModelRow]]) -> dict[str, ModelRow]:
     """A row per value, over the clips of all models."""
     return {
         value: ModelRow(
-            value, value, "", sum(row.outputs for row in rows.values()), totals(rows.values()),
+            value, value, "", sum(row.outputs for row in rows.values()), means_over_models(rows.values()),
             any(row.judged for row in rows.values()),
         )
         for value, rows in values.items()
@@ -186,20 +188,20 @@ def _match_support(measured: Results) -> dict[str, dict[str, ModelRow]]:
     matched = {}
     for side, words in DIRECTIONS.items():
         for name, factors in (("moves", MOVED), ("in place", IN_PLACE)):
-            mine = _towards(measured, f"_{side}").where(subset=factors)
+            mine = _with_camera_ending(measured, f"_{side}").where(subset=factors)
             if mine.cases:
                 matched[f"{words}, {name}"] = _rows(mine)
     return matched
 
 
-def _towards(results: Results, ending: str) -> Results:
+def _with_camera_ending(results: Results, ending: str) -> Results:
     """The clips under cameras whose names end so."""
     return results.only(lambda entry: entry.condition.endswith(ending))
 
 
 def _common_returns_table(by_model: ByModel) -> list[Table]:
     """The models on the records whose return can be judged in all of their clips."""
-    opened = [{record_of(case) for case in passing(mine, mine.cases, JUDGED)} for mine in by_model.values()]
+    opened = [{record_of(case) for case in cases_passing(mine, mine.cases, JUDGED)} for mine in by_model.values()]
     records = set.intersection(*opened) if len(opened) > 1 else set()
     if not records:
         return []
@@ -287,15 +289,15 @@ def _has_target(entry: Case | Rejected) -> bool:
 def _funnel(part: Results) -> list[Stage]:
     """From all clips to those whose return was judged; the stages are WRBench's six situations."""
     readable = part.readable.only(lambda entry: bool(part.of(entry.id)))
-    stages = [stage("all clips", part.cases), stage("readable", readable.cases)]
+    stages = [make_stage("all clips", part.cases), make_stage("readable", readable.cases)]
     remaining: Sequence[Case] = readable.cases
     path = (VIEW[0], *TARGET) if any(map(_has_target, remaining)) else VIEW
     for name, gate, labels in path:
         if part.was_asked(gate):
-            remaining = passing(part, remaining, gate, labels)
-            stages.append(stage(name, remaining))
+            remaining = cases_passing(part, remaining, gate, labels)
+            stages.append(make_stage(name, remaining))
     if any(record.status != "unscored" for record in readable.records_for(JUDGED)):
-        stages.append(stage("return judgeable", passing(part, readable.cases, JUDGED)))
+        stages.append(make_stage("return judgeable", cases_passing(part, readable.cases, JUDGED)))
     return stages
 
 
@@ -314,7 +316,7 @@ def _situation_table(counts: Mapping[str, Mapping[str, int]]) -> Table:
         shares = [Cell(n, clips, n / clips if clips else None) for n in (model_counts.get(name, 0) for name in names)]
         rows.append((model, shares))
     note = "shares; from the diagnosis if there is a reference, otherwise from the judge"
-    return table("Where clips end", note, names, rows if names else [])
+    return make_table("Where clips end", note, names, rows if names else [])
 
 
 def _events(by_model: ByModel) -> list[EventContrast]:
@@ -344,15 +346,19 @@ def _directions(mine: Results) -> DirectionSummary:
     return {
         "LR": left,
         "RL": right,
-        "retention_judged": retention(_share(left and left["judged"]), _share(right and right["judged"])),
-        "retention_pixels": retention(_share(left and left["pixels"]), _share(right and right["pixels"])),
+        "retention_judged": retention(
+            _support_share(left and left["judged"]), _support_share(right and right["judged"])
+        ),
+        "retention_pixels": retention(
+            _support_share(left and left["pixels"]), _support_share(right and right["pixels"])
+        ),
     }
 
 
 def _first_turn(mine: Results, ending: str) -> DirectionSupport | None:
-    part = _towards(mine, ending)
+    part = _with_camera_ending(mine, ending)
     return {"judged": _support(part, JUDGED), "pixels": _pixel_support(part)} if part.cases else None
 
 
-def _share(support: Support | None) -> float | None:
+def _support_share(support: Support | None) -> float | None:
     return None if support is None else support["share"]

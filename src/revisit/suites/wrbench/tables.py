@@ -134,7 +134,7 @@ class ModelRow:
         return (sum(values) / len(values), tuple(used)) if used else None
 
 
-def totals(rows: Iterable[ModelRow]) -> dict[str, Cell]:
+def means_over_models(rows: Iterable[ModelRow]) -> dict[str, Cell]:
     """Means over all outputs of all models, each model counting by its n."""
     cells = {}
     rows = list(rows)

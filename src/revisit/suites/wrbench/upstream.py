@@ -18,7 +18,7 @@ from revisit.core.text import json_lines, parse_json
 from revisit.media.files import is_file
 from revisit.suites.wrbench.prompts import TIERS, Row
 from revisit.suites.wrbench.records import CAMERAS, case_of, condition_of, plain_record
-from revisit.suites.wrbench.sidecars import against_main_profile
+from revisit.suites.wrbench.sidecars import why_not_main_profile
 
 LIST = "manifest.json"
 SHARDS = "manifest.shard*.jsonl"
@@ -38,12 +38,12 @@ SCRIPTS = {  # what WRBench's camera types ask for, over the 81 frames of its de
 def manifests(source: Path) -> list[Path]:
     """The manifests in a folder, in the folders of a run or in a folder of runs; or the file itself."""
     if source.is_file():
-        return [source] if _is_theirs(source) else []
+        return [source] if _is_wrbench_manifest(source) else []
     if not source.is_dir():
         return []
     shards = sorted(path for below in ("", "*/", "*/*/") for path in source.glob(below + SHARDS))
     lists = [source / name for name in (LIST, "manifest.jsonl") if (source / name).is_file()]
-    return [path for path in [*shards, *lists] if _is_theirs(path)]
+    return [path for path in [*shards, *lists] if _is_wrbench_manifest(path)]
 
 
 def read_manifests(paths: Sequence[Path], roots: Sequence[Path]) -> Iterator[Case | Rejected]:
@@ -58,7 +58,7 @@ def read_manifests(paths: Sequence[Path], roots: Sequence[Path]) -> Iterator[Cas
                 yield _case(where, row, path.parent, roots)
 
 
-def beside(clip: Path) -> tuple[str, dict[str, object], dict[str, Path]]:
+def read_sidecars(clip: Path) -> tuple[str, dict[str, object], dict[str, Path]]:
     """(script, what is known, files) of the files that WRBench's tools wrote beside a video; all empty without them.
 
     Raises UsageError for a file that is there and cannot be read: its clip was perhaps never finished.
@@ -75,7 +75,7 @@ def beside(clip: Path) -> tuple[str, dict[str, object], dict[str, Path]]:
         "control_samples": timeline.get("control_sample_count"),
     }
     if facts:
-        notes["outside_main_profile"] = against_main_profile(facts)
+        notes["outside_main_profile"] = why_not_main_profile(facts)
     script = str(facts.get("camera_script") or payload.get("camera_script") or "")
     annotations = {name: value for name, value in notes.items() if value is not None}
     paths = [clip.with_name(f"{clip.name}.{name}") for name in ("target_c2w.npy", "camera_trajectory.json")]
@@ -196,7 +196,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
         yield where, row if isinstance(row, dict) else Rejected(where, "expected an object with video_id and path")
 
 
-def _is_theirs(manifest: Path) -> bool:
+def _is_wrbench_manifest(manifest: Path) -> bool:
     return "video_id" in (first_row(manifest) or {})
 
 

@@ -35,7 +35,7 @@ GAPS = {
 }
 
 
-def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
+def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the videos of one film that are not there, and return what the suite says of it."""
     family, tier, camera = name.split("__")
     film_id = f"{family}__{tier}__none__{camera}"
@@ -85,7 +85,7 @@ def _camera_type(camera: str) -> str:
     return f"yaw_{direction}" if direction else kind
 
 
-def index(folder: Path, rows: Sequence[Row]) -> None:
+def write_lists(folder: Path, rows: Sequence[Row]) -> None:
     """Write the suite of events, the list of videos and the targets."""
     suite = folder / "natural25"
     families = list({row["family"]: row for row in rows}.values())
@@ -102,7 +102,7 @@ def index(folder: Path, rows: Sequence[Row]) -> None:
     ]  # fmt: skip
     write_text(suite / "first_frames_manifest.json", json.dumps(frames, indent=1))
     models = list(dict.fromkeys(model for row in rows for model in row["models"]))
-    videos = [_video(row, model) for model in models for row in rows if model in row["models"]]
+    videos = [_video_row(row, model) for model in models for row in rows if model in row["models"]]
     write_text(folder / "manifest.json", json.dumps(videos, indent=1))
     boxes = {row["id"]: {"target": row["target"], "box": row["box"]} for row in rows}
     write_text(folder / "targets.json", json.dumps(boxes, indent=1))
@@ -148,7 +148,7 @@ def _events(number: int, row: Row) -> Row:
     return facts | {f"event_delta_{tier}": delta for tier, (_, delta, _) in TIERS.items()}
 
 
-def _video(row: Row, model: str) -> Row:
+def _video_row(row: Row, model: str) -> Row:
     sentence = _sentence(row, row["tier"])
     return {
         "video_id": row["id"], "video_path": f"videos/{model}/{row['id']}.mp4", "world_state_prompt": sentence,
@@ -172,4 +172,6 @@ def films(seed: int) -> list[Order]:
 MODELS = ("perfect", "frozen_camera", "partial_return", "state_reset", "teleport", "duplicate")
 OPTIONS = "--suite wrbench --option poses={folder}/poses --option targets={folder}/targets.json"
 LEAST_FRAMES = 81  # as the paths that its cameras are asked for
-LAYOUT = layout(Layout("wrbench", films, MODELS, shoot, index, "manifest.json", OPTIONS, least_frames=LEAST_FRAMES))
+LAYOUT = layout(
+    Layout("wrbench", films, MODELS, write_film, write_lists, "manifest.json", OPTIONS, least_frames=LEAST_FRAMES)
+)

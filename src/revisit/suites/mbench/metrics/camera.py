@@ -25,7 +25,7 @@ FAST = 90  # percentile of the steps of a clip that is told to wait: how fast it
 RESTS = 0.1  # radians or depths from the first pose, over which a camera that should rest loses 1/e: about 5 degrees
 
 
-def twists(c2w: np.ndarray, depth: float, literal: bool = False) -> np.ndarray:
+def motion_between_poses(c2w: np.ndarray, depth: float, literal: bool = False) -> np.ndarray:
     """(N-1, 6) motion from each pose to the next: translation, then rotation in radians."""
     poses = invert(c2w) if literal else c2w
     rotation, at = poses[:, :3, :3], poses[:, :3, 3]
@@ -39,7 +39,7 @@ def twists(c2w: np.ndarray, depth: float, literal: bool = False) -> np.ndarray:
     return np.hstack([step, np.array(turns).reshape(-1, 3)])
 
 
-def ideal(direction: str, literal: bool = False) -> np.ndarray:
+def ideal_motion(direction: str, literal: bool = False) -> np.ndarray:
     """The unit motion of a direction; world-to-camera matrices tell it the other way round."""
     component, sign = IDEAL[direction]
     motion = np.zeros(6)
@@ -47,7 +47,7 @@ def ideal(direction: str, literal: bool = False) -> np.ndarray:
     return motion
 
 
-def boundaries(motion: RequestedMotion, count: int) -> np.ndarray:
+def phase_boundaries(motion: RequestedMotion, count: int) -> np.ndarray:
     """The frames, not whole numbers, at which each phase but the first begins."""
     return np.cumsum([share for _, share in motion.phases])[:-1] * (count - 1)
 
@@ -104,13 +104,13 @@ def camera_interaction(
         apart = distance[0] + np.radians(turn[0])
         units = Series(frame=numbers, value=np.exp(-apart / RESTS), raw=apart)
         return Score(float(np.exp(-apart.max() / RESTS)), raw=float(apart.max()), units=units, facts=facts)
-    motion = twists(track.c2w, depth, literal)
+    motion = motion_between_poses(track.c2w, depth, literal)
     size = np.linalg.norm(motion, axis=1)
     words = [word for word, _ in requested.phases]
     usual = float(np.percentile(size, FAST) if requested.waits or WAIT in words else np.median(size))
     # The paper counts every step; where it waits for a time that nobody tells, no step of the wait can be counted.
     moves = size > (0 if literal and not requested.waits else max(AT_REST, SHORT * usual))
-    own = twists(track.c2w, depth)
+    own = motion_between_poses(track.c2w, depth)
     facts |= {
         "response_rate": float(moves.mean()),
         "total_turn_degrees": float(np.degrees(own[:, 4].sum())),
@@ -122,10 +122,10 @@ def camera_interaction(
     unit = motion / np.maximum(size, 1e-12)[:, None]
     pace = float(np.median(size[moves]))
     still = 1 - np.minimum(size / pace, 1)
-    values = np.stack([still if word == WAIT else unit @ ideal(word, literal) for word in words], axis=1)
+    values = np.stack([still if word == WAIT else unit @ ideal_motion(word, literal) for word in words], axis=1)
     rests = np.array([word == WAIT for word in words])
     scored_steps = (moves[:, None] & ~rests) | (rests & (not literal))
-    switches = best_switches(np.where(scored_steps, values, 0), at, boundaries(requested, count), tolerance)
+    switches = best_switches(np.where(scored_steps, values, 0), at, phase_boundaries(requested, count), tolerance)
     phase = np.searchsorted(switches, at, side="right")
     value, counts = values[np.arange(len(at)), phase], scored_steps[np.arange(len(at)), phase]
     if not counts.any():

@@ -68,7 +68,7 @@ def long_tracks(track: np.ndarray, looked: int, rule: str) -> np.ndarray:
     return np.asarray(names[sizes >= (1 if rule == "paper" else max(2, int(np.ceil(LEAST_SHARE * looked))))])
 
 
-def over_tracks(
+def score_tracks(
     frame: np.ndarray, vectors: np.ndarray, track: np.ndarray, names: np.ndarray, turnaround: int
 ) -> tuple[float, Series, dict[str, object]]:
     """(mean over the tracks that count of the mean cosine with the track's mean, all cosines, facts)."""
@@ -147,7 +147,7 @@ def human_identity(
             "briefly)",
             facts,
         )
-    mean, units, track_facts = over_tracks(faces.frame, faces.vector, track, names, pairs.turnaround)
+    mean, units, track_facts = score_tracks(faces.frame, faces.vector, track, names, pairs.turnaround)
     return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts | track_facts)
 
 
@@ -180,7 +180,7 @@ def human_appearance(
     if not len(names):
         sentence = f"no person's body was seen twice, so nothing can be compared ({len(people_seen)} people found)"
         return Unscored("not_seen", sentence, facts)
-    mean, units, track_facts = over_tracks(faces.frame[bodies.face], bodies.vector, mine, names, pairs.turnaround)
+    mean, units, track_facts = score_tracks(faces.frame[bodies.face], bodies.vector, mine, names, pairs.turnaround)
     return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts | track_facts)
 
 

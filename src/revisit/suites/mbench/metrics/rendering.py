@@ -13,7 +13,7 @@ from revisit.core import Case, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats
 from revisit.metrics.frame_index import nearest_rows
 from revisit.suites.mbench.evidence import FoldPairs, GramDistances
-from revisit.suites.mbench.metrics.rules import PAPER, check_rule, no_pairs, setting
+from revisit.suites.mbench.metrics.rules import PAPER, check_rule, setting_of, unscored_without_pairs
 
 AROUND = 2  # frames on either side of a frame of a pair
 PARTS = 5  # segments of a text-conditioned clip, the first of which is compared with the last
@@ -31,7 +31,7 @@ def rendering_lighting(
     """exp(-D / tau), with D the change of mean lightness and colour between the way out and the way back."""
     if len(lab.index) < 2:
         return Unscored("too_short", "comparing light between two segments needs at least two frames")
-    if setting(case) == "T":
+    if setting_of(case) == "T":
         parts = np.array_split(np.arange(len(lab.index)), PARTS)
         if not len(parts[-1]):
             return Unscored("too_short", f"{len(lab.index)} frames are too few for {PARTS} segments")
@@ -40,9 +40,9 @@ def rendering_lighting(
         pairing = "first and last fifth"
     else:
         if not len(pairs.frame):
-            return no_pairs(pairs.note)
+            return unscored_without_pairs(pairs.note)
         frame, other, pairing = pairs.frame, pairs.other, pairs.how
-        early, late = (mean_around(lab, frames) for frames in (frame, other))
+        early, late = (mean_lab_around(lab, frames) for frames in (frame, other))
     change = late - early
     lightness, colour = np.abs(change[:, 0]), np.hypot(change[:, 1], change[:, 2])
     deviation = alpha * lightness + (1 - alpha) * colour
@@ -55,7 +55,7 @@ def rendering_lighting(
     return Score(float(np.exp(-mean / tau)), raw=mean, units=units, facts=facts)
 
 
-def mean_around(lab: LabStats, frames: np.ndarray) -> np.ndarray:
+def mean_lab_around(lab: LabStats, frames: np.ndarray) -> np.ndarray:
     """Mean CIELAB of each frame and its neighbours."""
     rows = nearest_rows(lab.index, frames)
     parts = [lab.mean[max(0, row - AROUND) : row + AROUND + 1].astype(float).mean(axis=0) for row in rows.tolist()]
@@ -73,7 +73,7 @@ def rendering_style(grams: GramDistances, *, rule: str = "corrected") -> Score |
     check_rule(rule)
     if not (~grams.fold).any():
         return Unscored("not_observed", "no neighbouring frames were compared")
-    distance = distances(grams, rule)
+    distance = gram_distances(grams, rule)
     near = ~grams.fold
     value = 1 - distance
     facts: dict[str, object] = {
@@ -88,7 +88,7 @@ def rendering_style(grams: GramDistances, *, rule: str = "corrected") -> Score |
     return Score(float(np.clip(mean, 0, 1)), raw=float(distance[near].mean()), units=units, facts=facts)
 
 
-def distances(grams: GramDistances, rule: str) -> np.ndarray:
+def gram_distances(grams: GramDistances, rule: str) -> np.ndarray:
     """(P,) mean over layers of the distance of two Gram matrices."""
     difference = grams.difference.astype(float)
     if rule == "paper":

@@ -28,12 +28,12 @@ def check_rule(rule: str) -> str:
     return rule
 
 
-def setting(case: Case) -> str:
+def setting_of(case: Case) -> str:
     """A for clips that follow camera actions, T for those that follow text."""
     return "T" if case.annotations.get("setting") == "T" else "A"
 
 
-def no_pairs(note: str, facts: Mapping[str, object] | None = None) -> Unscored:
+def unscored_without_pairs(note: str, facts: Mapping[str, object] | None = None) -> Unscored:
     """Unscored, because no view is seen twice; the note says more where there is more to say."""
     return Unscored("no_return", "no pair of frames shows the same view twice" + (f": {note}" if note else ""), facts)
 

@@ -25,7 +25,7 @@ from revisit.geometry.two_view import (
     triangulate,
 )
 from revisit.suites.mbench.evidence import GeometryTrack, PairMatches
-from revisit.suites.mbench.metrics.rules import PAPER, check_rule, no_pairs, scene_depth
+from revisit.suites.mbench.metrics.rules import PAPER, check_rule, scene_depth, unscored_without_pairs
 
 LEAST_MATCHES = 20
 LONG_SIDE = 504  # the pixels in which errors are told: Depth Anything 3's own grid
@@ -97,7 +97,7 @@ def validate(track: GeometryTrack, matches: PairMatches) -> None:
         raise InvalidEvidence(f"PairMatches refers to a row beyond the {len(track.c2w)} poses of GeometryTrack")
 
 
-def views(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) -> list[MatchedView]:
+def views_of_pairs(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) -> list[MatchedView]:
     """The two cameras and the matches of each pair."""
     all_views = []
     least = ONE_PLACE * scene_depth(track)
@@ -119,7 +119,7 @@ def parallax(view: MatchedView) -> float:
     return float(np.degrees(np.median(np.arccos(np.clip((rays[0] * rays[1]).sum(axis=1), -1, 1)))))
 
 
-def over_pairs(
+def score_pairs(
     track: GeometryTrack,
     matches: PairMatches,
     errors_of: Callable[[MatchedView], np.ndarray],
@@ -146,9 +146,9 @@ def over_pairs(
     if track.refused:
         return Unscored("unreadable", track.refused, facts)
     if not len(matches.frame):
-        return no_pairs(matches.note, facts)
+        return unscored_without_pairs(matches.note, facts)
     rows, values, counts, angles = [], [], [], []
-    all_views = views(track, matches, track.c2w)
+    all_views = views_of_pairs(track, matches, track.c2w)
     for k, view in enumerate(all_views):
         errors = errors_of(view) if len(view.x1) else np.zeros(0)
         errors = errors[np.isfinite(errors)]
@@ -171,7 +171,7 @@ def over_pairs(
         "pose_distance": float(np.nanmean(matches.distance[rows]))
         if np.isfinite(matches.distance[rows]).any()
         else None,
-        **other_reading(track, matches, errors_of, rule, scale, rows, float(error.mean())),
+        **facts_with_inverted_poses(track, matches, errors_of, rule, scale, rows, float(error.mean())),
     }
     units = Series(
         frame=matches.frame[rows], other=matches.other[rows], value=np.exp(-error / tau), raw=error, matches=counts,
@@ -180,7 +180,7 @@ def over_pairs(
     return Score(float(np.exp(-error / tau).mean()), raw=float(error.mean()), units=units, facts=facts)
 
 
-def other_reading(
+def facts_with_inverted_poses(
     track: GeometryTrack,
     matches: PairMatches,
     errors_of: Callable[[MatchedView], np.ndarray],
@@ -193,7 +193,7 @@ def other_reading(
     least, share = MIXED_UP
     if error < least:
         return {}
-    swapped = views(track, matches, invert(track.c2w))
+    swapped = views_of_pairs(track, matches, invert(track.c2w))
     errors = [e[np.isfinite(e)] for e in (errors_of(swapped[k]) for k in rows)]
     means = [scale * robust_mean(e, rule) for e in errors if len(e)]
     if not means or np.mean(means) > share * error:
@@ -218,7 +218,7 @@ def spatial(name: str, equation: int, errors_of: Callable[[MatchedView], np.ndar
         tau: float | None = None,
         least_matches: int = LEAST_MATCHES,
     ) -> Score | Unscored:
-        return over_pairs(track, matches, errors_of, rule, tau, least_matches)
+        return score_pairs(track, matches, errors_of, rule, tau, least_matches)
 
     return metric(
         id=f"mb_spatial_{name}", version=1, title=f"{name.capitalize()} consistency", unit="score", range=(0, 1),

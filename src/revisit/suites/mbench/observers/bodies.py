@@ -19,9 +19,9 @@ from revisit.suites.mbench.observers.faces import (
     BUFFALO,
     LONG_SIDE,
     Find,
-    find,
-    find_by_buffalo,
-    remembered,
+    cached_faces,
+    find_faces,
+    find_faces_by_buffalo,
     searched_frames,
 )
 
@@ -46,7 +46,7 @@ def bodies(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     searched = searched_frames(clip.count, clip.fps, annotations)
     looked = searched[np.linspace(0, len(searched) - 1, min(BODY_FRAMES, len(searched))).round().astype(int)]
     maker = "mobile-sam + efficientnet-lite0"
-    return (yield from body_features(find, describe, maker, looked))
+    return (yield from body_features(find_faces, describe_bodies, maker, looked))
 
 
 @observer(
@@ -56,7 +56,9 @@ def bodies(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
 def bodies_by_dino(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the bodies below these faces, in the same frames."""
     looked = searched_frames(clip.count, clip.fps, annotations)
-    return (yield from body_features(find_by_buffalo, describe_by_dino, f"{DINOV2} on masks by {SAM2}", looked))
+    return (
+        yield from body_features(find_faces_by_buffalo, describe_bodies_by_dino, f"{DINOV2} on masks by {SAM2}", looked)
+    )
 
 
 def body_features(find: Find, describe: Describe, maker: str, looked: np.ndarray) -> FrameStream:
@@ -67,7 +69,7 @@ def body_features(find: Find, describe: Describe, maker: str, looked: np.ndarray
     before = 0
     while (frame := (yield)) is not None:
         picture = frame.at(LONG_SIDE)
-        faces = remembered(find, picture)
+        faces = cached_faces(find, picture)
         if frame.index in frame_numbers and len(faces.box):
             which, some = describe(picture, faces.box)
             rows += [before + k for k in which]
@@ -77,7 +79,7 @@ def body_features(find: Find, describe: Describe, maker: str, looked: np.ndarray
     return BodyFeatures(np.array(rows, np.int64), table, maker)
 
 
-def describe(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], np.ndarray]:
+def describe_bodies(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], np.ndarray]:
     """(rows of the faces whose body was found, (N, 1304) descriptors of these bodies)."""
     from revisit.networks import mobile_sam, runtime
 
@@ -89,10 +91,10 @@ def describe(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], np.ndarr
         answers = network.masks(embedding, points=body_points(face, box, height, width))
         masks = answers.at()[:, 0]
     bodies = bodies_in(masks, face, box)
-    return list(bodies), looks(picture, list(bodies.values()))
+    return list(bodies), describe_masks(picture, list(bodies.values()))
 
 
-def looks(picture: np.ndarray, masks: Sequence[np.ndarray]) -> np.ndarray:
+def describe_masks(picture: np.ndarray, masks: Sequence[np.ndarray]) -> np.ndarray:
     """(N, 1304) unit descriptors of what lies under masks: 24 channels of colours and cloth, then 1280 of the kind."""
     import torch
 
@@ -116,7 +118,7 @@ def looks(picture: np.ndarray, masks: Sequence[np.ndarray]) -> np.ndarray:
         return runtime.numbers(unit(whole))
 
 
-def describe_by_dino(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], list[np.ndarray]]:
+def describe_bodies_by_dino(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], list[np.ndarray]]:
     """(rows of the faces whose body was found, descriptors of these bodies)."""
     from revisit.networks import runtime, sam2
 

@@ -55,7 +55,7 @@ def searched_frames(count: int, fps: float, annotations: CaseAnnotations, **para
 )  # fmt: skip
 def faces(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the faces in 32 frames, or in 32 of each part with a caption of its own."""
-    return (yield from face_features(find, 128, "mtcnn + sface", SAME))
+    return (yield from face_features(find_faces, 128, "mtcnn + sface", SAME))
 
 
 @observer(
@@ -64,21 +64,21 @@ def faces(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
 )  # fmt: skip
 def faces_by_buffalo(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the faces in 32 frames, or in 32 of each part with a caption of its own."""
-    return (yield from face_features(find_by_buffalo, 512, "buffalo_l", FaceFeatures.same))
+    return (yield from face_features(find_faces_by_buffalo, 512, "buffalo_l", FaceFeatures.same))
 
 
 def face_features(find: Find, width: int, maker: str, same: float) -> FrameStream:
     """Observe faces: what `find` finds in each frame that is sent."""
     index, frame, vectors = [], [], [np.zeros((0, width), np.float32)]
     while (current := (yield)) is not None:
-        faces = remembered(find, current.at(LONG_SIDE))
+        faces = cached_faces(find, current.at(LONG_SIDE))
         index.append(current.index)
         frame += [current.index] * len(faces.box)
         vectors.append(faces.vector)
     return FaceFeatures(np.array(index, np.int64), np.array(frame, np.int64), np.concatenate(vectors), maker, same)
 
 
-def find(picture: np.ndarray) -> DetectedFaces:
+def find_faces(picture: np.ndarray) -> DetectedFaces:
     """The faces in a frame that count, the surest first."""
     from revisit import weights
     from revisit.networks import mtcnn, sface
@@ -95,7 +95,7 @@ def find(picture: np.ndarray) -> DetectedFaces:
     return DetectedFaces(detections.box[rows][clear], vector[clear])
 
 
-def find_by_buffalo(picture: np.ndarray) -> DetectedFaces:
+def find_faces_by_buffalo(picture: np.ndarray) -> DetectedFaces:
     """The faces in a frame, the surest first."""
     from revisit import weights
     from revisit.networks import arcface, scrfd
@@ -111,7 +111,7 @@ def find_by_buffalo(picture: np.ndarray) -> DetectedFaces:
 _known: OrderedDict[tuple[Find, bytes], DetectedFaces] = OrderedDict()
 
 
-def remembered(find: Find, picture: np.ndarray) -> DetectedFaces:
+def cached_faces(find: Find, picture: np.ndarray) -> DetectedFaces:
     """The faces of a frame; those of the last frames are known already."""
     key = find, hashlib.blake2b(picture.tobytes(), digest_size=16).digest()
     if key not in _known:

@@ -37,13 +37,13 @@ class ChosenPairs:
     note: str
 
     @property
-    def wanted(self) -> set[int]:
+    def frame_numbers(self) -> set[int]:
         """Numbers of the frames that are looked at."""
         rows = np.concatenate([self.pairs.row, self.pairs.other])
         return set(self.frame[rows].tolist())
 
 
-def choose(clip: ClipInfo, path: Path, annotations: CaseAnnotations, rule: str, convention: str) -> ChosenPairs:
+def choose_pairs(clip: ClipInfo, path: Path, annotations: CaseAnnotations, rule: str, convention: str) -> ChosenPairs:
     """The pairs of frames of a clip, from the poses in the file and the setting of the case."""
     geometry = read_geometry(path, convention)
     pairs, frame, note = returned_frames(geometry, path, clip.count, annotations, rule)
@@ -69,7 +69,7 @@ def return_matches(
     clip: ClipInfo, path: Path, annotations: CaseAnnotations, *, rule: str = "corrected", convention: str = "auto"
 ) -> FrameStream:
     """Matching points of the frames that see one view out and back."""
-    choice = choose(clip, path, annotations, rule, convention)
+    choice = choose_pairs(clip, path, annotations, rule, convention)
     pictures = yield from collect_frames(choice)
     points = {number: find_points(grey) for number, grey in pictures.items()}
     pairs, tables = [], []
@@ -102,14 +102,14 @@ def warped_views(
     clip: ClipInfo, path: Path, annotations: CaseAnnotations, *, rule: str = "corrected", convention: str = "auto"
 ) -> FrameStream:
     """The late frames, as the early cameras would see them."""
-    choice = choose(clip, path, annotations, rule, convention)
+    choice = choose_pairs(clip, path, annotations, rule, convention)
     geometry = choice.geometry
     pictures = yield from collect_frames(choice)
     parts: list[tuple[int, int, np.ndarray, np.ndarray, np.ndarray]] = []
     for i, j in zip(choice.pairs.row.tolist(), choice.pairs.other.tolist(), strict=True):
         first, second = int(choice.frame[i]), int(choice.frame[j])
         if geometry.depth is not None and first in pictures and second in pictures:
-            parts.append((first, second, pictures[first], *warp(geometry, i, j, pictures[second])))
+            parts.append((first, second, pictures[first], *warp_to_pose(geometry, i, j, pictures[second])))
     shape = (0, geometry.height, geometry.width)
     frame, other, picture, warped, visible = (
         zip(*parts, strict=True) if parts else ((), (), np.zeros(shape), np.zeros(shape), np.zeros(shape))
@@ -131,7 +131,7 @@ def collect_frames(choice: ChosenPairs) -> Any:
 
     pictures: dict[int, np.ndarray] = {}
     size = choice.geometry.width, choice.geometry.height
-    frame_numbers = choice.wanted
+    frame_numbers = choice.frame_numbers
     while (frame := (yield)) is not None:
         if frame.index in frame_numbers:
             grey = cv2.cvtColor(frame.rgb, cv2.COLOR_RGB2GRAY)
@@ -164,7 +164,7 @@ def match_pair(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray
     return np.unique(table, axis=0)  # SIFT gives a point once for each of its directions
 
 
-def warp(geometry: Geometry, i: int, j: int, picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def warp_to_pose(geometry: Geometry, i: int, j: int, picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(picture of row j as row i sees it, where both see one point of the scene)."""
     import cv2
 

@@ -63,10 +63,10 @@ def text_features(
     frames: list[int] = []
     vectors: list[np.ndarray] = []
 
-    def see(shown: list[Frame]) -> None:
-        frames.extend(frame.index for frame in shown)
+    def see(batch: list[Frame]) -> None:
+        frames.extend(frame.index for frame in batch)
         with runtime.inference(networks.HALF):
-            vectors.append(runtime.numbers(net.images(runtime.on_device([frame.rgb for frame in shown]))))
+            vectors.append(runtime.numbers(net.images(runtime.on_device([frame.rgb for frame in batch]))))
 
     yield from in_groups(AT_ONCE, see)
     text, cut = np.zeros((0, 1), np.float32), False

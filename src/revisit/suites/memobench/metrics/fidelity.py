@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Case, Metric, Score, Series, Unscored, metric
-from revisit.core.phase_pairs import first_rows, phase_maps, rows_of
+from revisit.core.phase_pairs import first_rows, pair_rows, phase_maps
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, NO_FRAMES, PHASES, PSNR, Measure, ssim_of
@@ -21,7 +21,7 @@ from revisit.suites.memobench.metrics.rules import PAPER, ClipPhases, check_rule
 NETS = {"upstream": "lpips_alex", "paper": "lpips_vgg"}
 
 
-def over_phases(
+def score_phases(
     case: Case,
     frames: FrameFacts,
     fidelity: FrameFidelity | PerceptualDistance,
@@ -61,7 +61,7 @@ def phase_rows(
     true_frames, true_phases = (case.annotations.get(name) for name in ("gt_frames", "gt_phases"))
     if true_frames and true_phases:
         maps = phase_maps(phases.count, int(true_frames), (phases.hidden, phases.returned), true_phases, closed)
-        return {name: rows_of(index, reference, maps[name]) for name in PHASES}
+        return {name: pair_rows(index, reference, maps[name]) for name in PHASES}
     all_rows = first_rows(index)
     ends = {name: phases.phase(name, closed) for name in PHASES}
     return {
@@ -80,7 +80,7 @@ def fidelity_metric(measure: Measure, *also: str) -> Metric:
             return values
         if measure is LPIPS and fidelity.net != (net := NETS.get(check_rule(rule), fidelity.net)):
             return Unscored("other_settings", f"the rule {rule} needs {net}, but {fidelity.net} was used")
-        return over_phases(case, frames, fidelity, values, rule, measure)
+        return score_phases(case, frames, fidelity, values, rule, measure)
 
     return metric(
         id=f"memo_{measure.id}", version=1, title=f"{measure.called} against the true video",

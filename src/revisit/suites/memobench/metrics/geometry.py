@@ -34,7 +34,7 @@ def validate(maps: DepthMaps) -> None:
         )
 
 
-def likeness(depth: np.ndarray) -> np.ndarray:
+def successive_cosines(depth: np.ndarray) -> np.ndarray:
     """Cosines of successive maps (N, height, width) after each is put on 0-1; 0 beside a map without any relief."""
     flat = np.asarray(depth, dtype=np.float64).reshape(len(depth), -1)
     low, high = flat.min(axis=1, keepdims=True), flat.max(axis=1, keepdims=True)
@@ -77,7 +77,7 @@ def geometry(
         at = find_rows(maps.index, sampled[name])
         if isinstance(at, list):
             return frames_missing("depth", at, len(sampled[name]))
-        parts[name] = likeness(maps.depth[at])
+        parts[name] = successive_cosines(maps.depth[at])
     by_phase = {name: _mean_and_minimum(part, rule) for name, part in parts.items()}
     mean = round_as_upstream(float(np.mean([part[0] for part in by_phase.values()])), 4, rule)
     minimum = min(part[1] for part in by_phase.values())

@@ -34,7 +34,7 @@ SHORTEST_RETURN = 2  # frames after the first returned one, below which upstream
 UPSTREAM_STEP = 4
 
 
-def half_open(warps: WarpErrors, hidden: int) -> WarpErrors:
+def without_first_hidden_frame(warps: WarpErrors, hidden: int) -> WarpErrors:
     """The evidence without pairs that end on the first hidden frame, which only upstream counts as visible."""
     keep = (warps.phase != PHASES[VISIBLE]) | (warps.other < hidden)
     columns = {f.name: value[keep] for f in fields(warps) if isinstance(value := getattr(warps, f.name), np.ndarray)}
@@ -75,7 +75,7 @@ def motion_smoothness(
         return _upstream(phases, warps, tau, step)
     if rule == "paper" and warps.step != step:
         return _other_step(warps, step)
-    warps = half_open(warps, phases.hidden)
+    warps = without_first_hidden_frame(warps, phases.hidden)
     errors = warps.wrong_way if rule == "paper" else warps.error
     per_phase = {name: errors[warps.phase == code] for name, code in PHASES.items()}
     facts = _facts(warps, {name: smoothness(part, tau) or None for name, part in per_phase.items()}, tau)

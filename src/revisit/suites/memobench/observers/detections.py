@@ -75,7 +75,7 @@ def detections(
         masks = sam3.network(SAM3).find(pictures, words, threshold=threshold)
         return [(one.score, one.coverage) for one in masks]
 
-    return (yield from _detect(words_of(annotations, target, rule, style), ask, threshold, SAM3))
+    return (yield from _detect(prompt_words(annotations, target, rule, style), ask, threshold, SAM3))
 
 
 @observer(
@@ -110,7 +110,7 @@ def detections_grounding(
             rows.append((runtime.numbers(score), share))
         return rows
 
-    return (yield from _detect(words_of(annotations, target, rule, style), ask, threshold, f"{DINO} + {SAM2}"))
+    return (yield from _detect(prompt_words(annotations, target, rule, style), ask, threshold, f"{DINO} + {SAM2}"))
 
 
 @observer(
@@ -137,7 +137,7 @@ def detections_by_look(
     )
 
 
-def words_of(annotations: PromptAnnotations, target: Target | None, rule: str, style: str = "original") -> str:
+def prompt_words(annotations: PromptAnnotations, target: Target | None, rule: str, style: str = "original") -> str:
     """The words to ask with; empty where neither the dataset nor the target has any."""
     if style not in STYLES:
         raise UsageError(f"unknown prompt style {style!r} for the detector; choose one of {', '.join(STYLES)}")

@@ -49,13 +49,13 @@ def image_quality(batch: Batch, *, step: int = STEP, long_side: int = LONG_SIDE)
     return ImageQuality(batch.index, runtime.numbers(value), "clip-iqa-plus")
 
 
-def five(count: int, fps: float, prompt: str, **_: Any) -> np.ndarray:
+def five_frames(count: int, fps: float, prompt: str, **_: Any) -> np.ndarray:
     """Five frames from the first to the last, each rounded down."""
     return (np.arange(REWARDED) * (count - 1) / (REWARDED - 1)).astype(np.int64)
 
 
 @observer(
-    id="paper.image_reward", version=1, kind="frame", makes=ImageRewards, size="long_side", choose=five,
+    id="paper.image_reward", version=1, kind="frame", makes=ImageRewards, size="long_side", choose=five_frames,
     inputs=("prompt",), weights=("image-reward", "bert-words"),
 )  # fmt: skip
 def image_reward(batch: Batch, *, long_side: int = LONG_SIDE) -> ImageRewards:

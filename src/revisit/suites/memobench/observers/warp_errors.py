@@ -74,7 +74,7 @@ class WarpRows:
     ) -> None:
         """A pair of RGB pictures with the flow between them."""
         self.places.append(place)
-        self.rows.append(describe(unit(earlier), unit(later), there, back))
+        self.rows.append(describe_pair(to_unit_range(earlier), to_unit_range(later), there, back))
 
     def record(self, *, step: int, fps: float, closed: bool, maker: str, width: int, height: int) -> WarpErrors:
         """All pairs as evidence."""
@@ -256,12 +256,12 @@ class AccumulatedFlow:
         return flows[0], flows[1]
 
 
-def unit(rgb: np.ndarray) -> np.ndarray:
+def to_unit_range(rgb: np.ndarray) -> np.ndarray:
     """The picture with values from 0 to 1."""
     return np.asarray(rgb, dtype=np.float32) / 255
 
 
-def describe(
+def describe_pair(
     earlier: np.ndarray, later: np.ndarray, flow: np.ndarray, back: np.ndarray | None = None
 ) -> tuple[float, float, float, float, float, float]:
     """One row of WarpErrors, from `error` to `length`, of two pictures (0-1) and the flow (pixels) between them."""
@@ -281,7 +281,7 @@ def warp_error(
 
     earlier, later = (cv2.GaussianBlur(picture, (0, 0), SMOOTHED) for picture in (earlier, later))
     warped, inside = follow(flow, later)
-    followed = inside if back is None else inside & agreeing(flow, back)
+    followed = inside if back is None else inside & consistent_pixels(flow, back)
     if followed.sum() < LEAST_FOLLOWED * inside.sum():
         followed = inside
     error = float(np.abs(warped - earlier)[followed].mean()) if followed.any() else 1.0
@@ -298,7 +298,7 @@ def wrong_way(earlier: np.ndarray, later: np.ndarray, flow: np.ndarray) -> float
     return float(np.abs(warped - later).mean())
 
 
-def agreeing(flow: np.ndarray, back: np.ndarray) -> np.ndarray:
+def consistent_pixels(flow: np.ndarray, back: np.ndarray) -> np.ndarray:
     """Which pixels the flow back returns to where the flow there took them from."""
     returned, _ = follow(flow, back)
     off = ((flow + returned) ** 2).sum(axis=2)

@@ -17,7 +17,13 @@ from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, 
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.metrics.camera import TRUE_STILL, paths, step_errors
 from revisit.suites.mind.evidence import ActionTrack
-from revisit.suites.mind.metrics.selection import ACTION_FRAMES, LEAST_STEPS, check_rule, group_statistics, labels
+from revisit.suites.mind.metrics.selection import (
+    ACTION_FRAMES,
+    LEAST_STEPS,
+    action_labels,
+    group_statistics,
+    is_upstream,
+)
 
 FAMILY = "action"  # the group of these metrics, by which users name it
 
@@ -37,7 +43,7 @@ def action_errors(
     case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, rule: str
 ) -> ActionErrors | Unscored:
     """The errors of all steps with keys and poses; upstream of the first 97 frames."""
-    upstream = check_rule(rule)
+    upstream = is_upstream(rule)
     if upstream and (truth.source != "colmap" or len(truth.frame) < ACTION_FRAMES):
         return Unscored(
             "refused",
@@ -61,7 +67,7 @@ def action_errors(
             return Unscored(
                 "too_short", f"upstream needs at least {LEAST_STEPS} steps; there are {counted_steps.sum()}"
             )
-    names = labels(actions, (errors.frame[counted_steps] + mark).tolist())
+    names = action_labels(actions, (errors.frame[counted_steps] + mark).tolist())
     translation = None if errors.translation is None else errors.translation[counted_steps]
     facts = {**errors.facts, "poses_from": track.source, "true_poses": truth.source, "steps": int(counted_steps.sum())}
     return ActionErrors(errors.frame[counted_steps], names, translation, errors.rotation[counted_steps], facts)
@@ -71,7 +77,7 @@ def action_errors(
 VIPE = PublishedMaker("ViPE", "poses_from", others=("odometry", "mapanything", "vggt", "da3"))
 
 
-def action(part: str, component: str, called: str, **card: Any) -> Metric:
+def action_metric(part: str, component: str, called: str, **card: Any) -> Metric:
     """The metric of one part of a step's error: its way or its turn."""
 
     def scored(
@@ -94,11 +100,11 @@ def action(part: str, component: str, called: str, **card: Any) -> Metric:
     )(scored)  # fmt: skip
 
 
-action_translation = action(
+action_translation = action_metric(
     "translation", "way", "step", unit="metres", range=(0, None), upstream="action.__overall__.rpe_trans_mean",
     responds_to=("disobeyed keys", "frozen camera"), blind_to=("content", "scale of the path"),
 )  # fmt: skip
-action_rotation = action(
+action_rotation = action_metric(
     "rotation", "turn", "turn", unit="degrees", range=(0, 180), upstream="action.__overall__.rpe_rot_mean_deg",
     responds_to=("disobeyed keys", "frozen camera", "turn cut short"), blind_to=("content",),
 )  # fmt: skip

@@ -17,15 +17,15 @@ from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, MSE, PSNR, Measure
 from revisit.suites.mind.evidence import DistanceFromStart
-from revisit.suites.mind.metrics.lcm import PAPER, SSIM, measured, psnr_score
-from revisit.suites.mind.metrics.selection import BATCH, MIRROR, check_rule
+from revisit.suites.mind.metrics.lcm import PAPER, SSIM, psnr_score, values_of_measure
+from revisit.suites.mind.metrics.selection import BATCH, MIRROR, is_upstream
 
 FAMILY = "gsc"  # the group of these metrics, by which users name it
 
 DOES_NOT_APPLY = Reason("does_not_apply", "only the clips of mirror_test go out and come back the same way")
 
 
-def over_pairs(
+def score_pairs(
     case: Case,
     frames: FrameFacts,
     departure: DistanceFromStart,
@@ -38,7 +38,7 @@ def over_pairs(
     """Mean over the pairs of the way out and the way back, in the order of the way out."""
     if case.condition != MIRROR:
         return Unscored(DOES_NOT_APPLY)
-    upstream = check_rule(rule)
+    upstream = is_upstream(rule)
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
     motion = float(departure.mse[len(departure.mse) // 2]) if len(departure.mse) else 0.0
     facts = {"sample_frames": count, "length": count // 2, "motion_mse": motion, "fps": float(frames.fps)}
@@ -87,10 +87,10 @@ def gsc(measure: Measure) -> Metric:
         moving: float = 1e-3,
         **params: Any,
     ) -> Score | Unscored:
-        values = measured(measure, comparison, rule, params)
+        values = values_of_measure(measure, comparison, rule, params)
         if isinstance(values, Unscored):
             return values
-        score = over_pairs(case, frames, departure, comparison, values, rule, static, moving)
+        score = score_pairs(case, frames, departure, comparison, values, rule, static, moving)
         return psnr_score(score, rule) if measure is PSNR else score
 
     return metric(

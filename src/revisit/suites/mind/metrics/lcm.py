@@ -15,7 +15,7 @@ import numpy as np
 from revisit.core import Case, InvalidEvidence, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import IDENTICAL_DB, LPIPS, MSE, PSNR, Measure, ssim_of
-from revisit.suites.mind.metrics.selection import CHUNK, MIRROR, another_network, check_rule, frames_scored
+from revisit.suites.mind.metrics.selection import CHUNK, MIRROR, count_scored_frames, is_upstream, network_refusal
 
 FAMILY = "lcm"  # the group of these metrics, by which users name it
 
@@ -25,7 +25,7 @@ DOES_NOT_APPLY = Reason("does_not_apply", "a mirror clip has no ground truth; gs
 INFINITE = Reason("unbounded", "identical frames have no finite PSNR, but upstream averages it anyway")
 
 
-def over_frames(
+def score_frames(
     case: Case,
     frames: FrameFacts,
     index: np.ndarray,
@@ -41,7 +41,7 @@ def over_frames(
     sample_frames = int(frames.index[-1]) + 1 if len(frames.index) else 0
     compared = int((index < true_frames).sum())
     looked_at = compared if video_max_time is None else min(compared, video_max_time)
-    count = frames_scored(looked_at, rule)
+    count = count_scored_frames(looked_at, rule)
     facts: dict[str, object] = {
         "sample_frames": sample_frames,
         "true_frames": true_frames,
@@ -69,15 +69,15 @@ def psnr_score(score: Score | Unscored, rule: str) -> Score | Unscored:
         return score
     identical = int((score.units["value"] >= IDENTICAL_DB).sum())
     facts = {**score.facts, "psnr_is_capped": identical}
-    if identical and check_rule(rule):
+    if identical and is_upstream(rule):
         return Unscored(INFINITE, facts=facts)
     return Score(score.value, units=score.units, facts=facts)
 
 
-def measured(measure: Measure, comparison: Any, rule: str, params: Mapping[str, Any]) -> np.ndarray | Unscored:
+def values_of_measure(measure: Measure, comparison: Any, rule: str, params: Mapping[str, Any]) -> np.ndarray | Unscored:
     """A number for each pair of frames, by the network that the rule takes."""
     values = measure.values(comparison, **params)
-    if measure is LPIPS and (other := another_network(comparison.net, "lpips_alex", rule)) is not None:
+    if measure is LPIPS and (other := network_refusal(comparison.net, "lpips_alex", rule)) is not None:
         return other
     return values
 
@@ -94,10 +94,10 @@ def lcm(measure: Measure, *also: str) -> Metric:
         video_max_time: int | None = None,
         **params: Any,
     ) -> Score | Unscored:
-        values = measured(measure, comparison, rule, params)
+        values = values_of_measure(measure, comparison, rule, params)
         if isinstance(values, Unscored):
             return values
-        score = over_frames(case, frames, comparison.index, comparison.reference, values, rule, video_max_time)
+        score = score_frames(case, frames, comparison.index, comparison.reference, values, rule, video_max_time)
         return psnr_score(score, rule) if measure is PSNR else score
 
     return metric(

@@ -27,26 +27,26 @@ NO_OP = "no_op"
 MOVE_NAMES = {name for axis in MOVES for name in axis.values()}
 
 
-def check_rule(rule: str) -> bool:
+def is_upstream(rule: str) -> bool:
     """Whether the rule is `upstream`."""
     if rule not in RULES:
         raise UsageError(f"unknown rule {rule!r}; a protocol of the suite mind sets one of {', '.join(RULES)}")
     return rule == "upstream"
 
 
-def frames_scored(count: int, rule: str) -> int:
+def count_scored_frames(count: int, rule: str) -> int:
     """How many of `count` compared frames count, from the first."""
-    return max(count - 1, 0) // CHUNK * CHUNK if check_rule(rule) else count
+    return max(count - 1, 0) // CHUNK * CHUNK if is_upstream(rule) else count
 
 
-def another_network(made_by: str, required: str, rule: str) -> Unscored | None:
+def network_refusal(made_by: str, required: str, rule: str) -> Unscored | None:
     """Why evidence of a network is not scored: upstream has one network, and another's numbers are no substitute."""
-    if not check_rule(rule) or made_by.startswith(required):
+    if not is_upstream(rule) or made_by.startswith(required):
         return None
     return Unscored("other_settings", f"upstream needs {required}, but {made_by} was used", {"described_by": made_by})
 
 
-def labels(actions: ActionTrack, frames: Sequence[int]) -> list[str]:
+def action_labels(actions: ActionTrack, frames: Sequence[int]) -> list[str]:
     """The name of what was asked in each of these frames of the recording, such as `forward+look_left`."""
     row = {int(frame): k for k, frame in enumerate(actions.frame)}
     axes = ((MOVES[0], actions.forward), (MOVES[1], actions.side), (LOOKS[0], actions.tilt), (LOOKS[1], actions.turn))
@@ -57,10 +57,10 @@ def labels(actions: ActionTrack, frames: Sequence[int]) -> list[str]:
     return names_by_frame
 
 
-def group(label: str, rule: str) -> str:
+def group_of_label(label: str, rule: str) -> str:
     """The group of a label: translation, rotation, mixed or no_op; upstream knows translation and other only."""
     parts = label.split("+")
-    if check_rule(rule):
+    if is_upstream(rule):
         return "translation" if len(parts) == 1 and parts[0] in MOVE_NAMES else "other"
     if label == NO_OP:
         return NO_OP
@@ -72,7 +72,7 @@ def group_statistics(errors: np.ndarray, names: Sequence[str], rule: str) -> dic
     """Count, mean and median over all steps, over each group, and over each action."""
     groups: dict[str, list[float]] = {"__overall__": list(errors)}
     for name in ("translation", "rotation", "mixed", NO_OP, "other"):
-        members = [e for e, label in zip(errors, names, strict=True) if group(label, rule) == name]
+        members = [e for e, label in zip(errors, names, strict=True) if group_of_label(label, rule) == name]
         if members:
             groups[name] = members
     for label in sorted(set(names)):

@@ -12,8 +12,8 @@ from revisit.core import Case, Metric, PublishedMaker, Score, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.quality import AestheticQuality, ImagingQuality
 from revisit.suites.mind.evidence import FeatureError
-from revisit.suites.mind.metrics.lcm import over_frames
-from revisit.suites.mind.metrics.selection import another_network
+from revisit.suites.mind.metrics.lcm import score_frames
+from revisit.suites.mind.metrics.selection import network_refusal
 
 FAMILY = "visual"  # the group of these metrics, by which users name it
 
@@ -24,7 +24,7 @@ def rating_metric(id: str, kind: type, paper: str, doc: str, *responds_to: str) 
     def scored(
         case: Case, frames: FrameFacts, ratings: Any, *, rule: str = "corrected", video_max_time: int | None = None
     ) -> Score | Unscored:
-        return over_frames(case, frames, ratings.index, ratings.index, ratings.value, rule, video_max_time)
+        return score_frames(case, frames, ratings.index, ratings.index, ratings.value, rule, video_max_time)
 
     return metric(
         id=f"mind_{id}", version=2, title=f"{id.capitalize()} quality", unit="score", range=(0, 1),
@@ -56,7 +56,7 @@ def dino(
     Its size depends on the network, which the facts name: numbers of two networks are not to be compared. Under
     `upstream` only DINOv3 counts.
     """
-    if (other := another_network(errors.net, "dinov3-base", rule)) is not None:
+    if (other := network_refusal(errors.net, "dinov3-base", rule)) is not None:
         return other
-    score = over_frames(case, frames, errors.index, errors.reference, errors.mse, rule, video_max_time)
+    score = score_frames(case, frames, errors.index, errors.reference, errors.mse, rule, video_max_time)
     return replace(score, facts={**score.facts, "described_by": errors.net})

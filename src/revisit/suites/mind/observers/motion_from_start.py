@@ -11,7 +11,7 @@ from revisit.suites.mind.evidence import DistanceFromStart
 @observer(
     id="lite.outset", version=1, kind="clip", makes=DistanceFromStart, frames=every(at_most=3), size=320, sets=("lite",)
 )
-def outset(batch: Batch) -> DistanceFromStart:
+def motion_from_start(batch: Batch) -> DistanceFromStart:
     """Squared difference to the first frame, of the first, the middle and the last frame."""
     import cv2
 

@@ -30,7 +30,7 @@ def background_looks(
     return BackgroundLooks(looks.index, looks.whole, maker)
 
 
-def neighbour_and_first(index: np.ndarray, vector: np.ndarray) -> tuple[float, Series] | Unscored:
+def cosines_with_neighbour_and_first(index: np.ndarray, vector: np.ndarray) -> tuple[float, Series] | Unscored:
     """Mean over frames of the mean of the cosines with the frame before and with the first, none below 0."""
     if len(index) < 2:
         return Unscored("too_short", "one frame has none to be compared with")
@@ -50,7 +50,7 @@ def neighbour_and_first(index: np.ndarray, vector: np.ndarray) -> tuple[float, S
 )  # fmt: skip
 def background(looks: BackgroundLooks) -> Score | Unscored:
     """Likeness of whole frames to the one before and to the first; a picture that rests scores best."""
-    answer = neighbour_and_first(looks.index, looks.vector)
+    answer = cosines_with_neighbour_and_first(looks.index, looks.vector)
     if isinstance(answer, Unscored):
         return answer
     return Score(answer[0], units=answer[1], facts={"described_by": looks.maker})
@@ -116,7 +116,7 @@ def subject(features: ObjectFeatures) -> Score | Unscored:
     """Likeness of the subject, cut out on grey, to how it looked before and at first."""
     if len(features.frame) < 2:
         return Unscored("not_seen", f"the subject is seen in {len(features.frame)} frames, and two are compared")
-    answer = neighbour_and_first(features.frame, features.vector)
+    answer = cosines_with_neighbour_and_first(features.frame, features.vector)
     if isinstance(answer, Unscored):
         return answer
     facts = {"described_by": features.maker, "seen_in": len(features.frame), "looked_at": len(features.index)}

@@ -10,7 +10,7 @@ from revisit.evidence.poses import PoseTrack
 from revisit.geometry.rotations import geodesic
 from revisit.suites.wbench.evidence import DreamSimDistances, FirstViewDistance
 from revisit.suites.wbench.metrics.published_path import STILL_TURN, STILL_WAY
-from revisit.suites.wbench.metrics.rules import PAPER, asked_turns, check_rule
+from revisit.suites.wbench.metrics.rules import PAPER, is_upstream, requested_turns
 
 GATED = 0.15  # loss of likeness on the way below which a loop counts in part
 LOOKED = 10  # frames on the way
@@ -32,7 +32,7 @@ def first_view_distance(
 
 def _return(case: Case, track: PoseTrack, upstream: bool) -> tuple[float, dict[str, object]] | Unscored:
     """Where the camera is back, as a share of the clip, and how near it is to where it began."""
-    turns = asked_turns(case, track, upstream)
+    turns = requested_turns(case, track, upstream)
     if isinstance(turns, Unscored):
         return turns
     angle = geodesic(track.c2w[0, :3, :3], track.c2w[:, :3, :3])
@@ -60,7 +60,7 @@ def _likeness(
     """Likeness of the returned view to the first, the least of ten frames, and what the record says."""
     if not case.annotations.get("loop"):
         return Unscored("does_not_apply", "the actions of the case do not undo each other")
-    where = _return(case, track, check_rule(rule))
+    where = _return(case, track, is_upstream(rule))
     if isinstance(where, Unscored):
         return where
     if len(distance.index) < 2:

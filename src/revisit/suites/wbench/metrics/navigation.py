@@ -5,9 +5,9 @@ from __future__ import annotations
 from revisit.core import Case, PublishedMaker, Score, Unscored, metric
 from revisit.evidence.poses import PoseTrack
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON
-from revisit.suites.wbench.metrics.asked_path import asked_score, pairs_asked
 from revisit.suites.wbench.metrics.published_path import NavigationScore, published_score
-from revisit.suites.wbench.metrics.rules import PAPER, asked_turns, check_rule
+from revisit.suites.wbench.metrics.requested_path import count_requested_pairs, requested_path_score
+from revisit.suites.wbench.metrics.rules import PAPER, is_upstream, requested_turns
 
 # Files that name no estimator are taken for MegaSAM's, whose files do not name it either.
 MEGASAM = PublishedMaker("MegaSAM", "poses_from", others=("odometry", "mapanything-", "vggt", "da3"))
@@ -17,16 +17,16 @@ DID_NOT_GO = "no two turns that mirror or repeat each other went as asked, so th
 
 def _navigation(case: Case, track: PoseTrack, rule: str) -> tuple[NavigationScore, int, dict[str, object]] | Unscored:
     """The scores of a clip, how many pairs of turns were asked for, and what the record says of it."""
-    upstream = check_rule(rule)
-    turns = asked_turns(case, track, upstream)
+    upstream = is_upstream(rule)
+    turns = requested_turns(case, track, upstream)
     if isinstance(turns, Unscored):
         return turns
     perspective = str(case.annotations.get("perspective") or FIRST_PERSON)
-    score = published_score if upstream else asked_score
+    score = published_score if upstream else requested_path_score
     navigation = score(track.c2w, turns.bounds, turns.actions, perspective)
     by = "turns.json" if turns.from_file else "equal parts"
     facts: dict[str, object] = {**navigation.facts, "poses_from": track.source, "turns_by": by}
-    return navigation, pairs_asked(turns.actions), facts
+    return navigation, count_requested_pairs(turns.actions), facts
 
 
 @metric(

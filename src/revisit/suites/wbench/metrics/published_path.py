@@ -56,7 +56,7 @@ def published_score(
     predicted = np.concatenate([resample(c2w[start:end]) for start, end in bounds])
     target = np.concatenate([resample(part) for part in truth])
     whole = c2w[bounds[0][0] : bounds[-1][1]]
-    way, angle = way_of(whole), angle_of(whole)
+    way, angle = path_length(whole), total_turn(whole)
     error_way = float(np.linalg.norm(predicted[:, :3, 3] - target[:, :3, 3], axis=1).mean())
     error_angle = float(geodesic(predicted[:, :3, :3], target[:, :3, :3]).mean())
     share_way = min(error_way / max(way, LEAST_WAY), 1.0)
@@ -74,12 +74,12 @@ def published_score(
     return NavigationScore(1 - (share_way + share_angle) / 2, consistency, facts)
 
 
-def way_of(c2w: np.ndarray) -> float:
+def path_length(c2w: np.ndarray) -> float:
     """Length of the way of the centres."""
     return float(np.linalg.norm(np.diff(c2w[:, :3, 3], axis=0), axis=1).sum())
 
 
-def angle_of(c2w: np.ndarray) -> float:
+def total_turn(c2w: np.ndarray) -> float:
     """Sum of the angles from each pose to the next, degrees."""
     return float(_angles(c2w[:-1], c2w[1:]).sum())
 
@@ -142,7 +142,7 @@ def _line(turn: np.ndarray, action: CameraAction, heading: np.ndarray) -> np.nda
 def _rotation(turn: np.ndarray, action: CameraAction, perspective: str) -> np.ndarray:
     """A turn of the prediction's angle from its first orientation: in place, along an arc, or around a subject."""
     assert action.turn is not None
-    angle = angle_of(turn)
+    angle = total_turn(turn)
     chord = float(np.linalg.norm(turn[-1, :3, 3] - turn[0, :3, 3]))
     sine = np.sin(np.radians(angle) / 2)
     has_radius = angle >= RADIUS_TURN and sine >= 1e-6
@@ -202,7 +202,7 @@ def pair_error(first: np.ndarray, second: np.ndarray, signs: np.ndarray) -> tupl
     )
     mirror = np.diag([*signs, 1.0])
     other = mirror @ other @ mirror
-    way, angle = ((of(one) + of(other)) / 2 for of in (way_of, angle_of))
+    way, angle = ((of(one) + of(other)) / 2 for of in (path_length, total_turn))
     error_way = float(np.linalg.norm(one[:, :3, 3] - other[:, :3, 3], axis=1).mean())
     error_angle = float(_angles(one, other).mean())
     return min(error_way / max(way, LEAST_WAY), 1.0), min(error_angle / max(angle, LEAST_TURN), 1.0)

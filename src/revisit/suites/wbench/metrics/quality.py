@@ -86,7 +86,7 @@ def smoothness(flow: FlowStats) -> Score | Unscored:
     return Score(float(value.mean()), units=Series(frame=flow.index, value=value), facts={"flow_by": "DIS"})
 
 
-def from_file(id: str, title: str, upstream: str, network: str) -> Metric:
+def metric_of_file(id: str, title: str, upstream: str, network: str) -> Metric:
     """The metric of a column whose network is not part of Revisit: the benchmark's own result of the case."""
 
     def scored(results: ResultFile) -> Score | Unscored:
@@ -104,5 +104,5 @@ def from_file(id: str, title: str, upstream: str, network: str) -> Metric:
     )(scored)  # fmt: skip
 
 
-hpsv3 = from_file("hpsv3", "HPSv3 quality", "hpsv3_quality", "HPSv3")
-plausibility = from_file("plausibility", "Visual plausibility", "visual_plausibility", "a network of its own")
+hpsv3 = metric_of_file("hpsv3", "HPSv3 quality", "hpsv3_quality", "HPSv3")
+plausibility = metric_of_file("plausibility", "Visual plausibility", "visual_plausibility", "a network of its own")

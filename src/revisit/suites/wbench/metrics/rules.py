@@ -17,7 +17,7 @@ PAPER = "WBench (arXiv 2605.25874)"
 LEAST = 2  # poses of a turn
 
 
-def check_rule(rule: str) -> bool:
+def is_upstream(rule: str) -> bool:
     """Whether the rule is upstream's."""
     if rule not in RULES:
         raise UsageError(f"unknown rule {rule!r}; a protocol of the suite wbench sets one of {', '.join(RULES)}")
@@ -25,7 +25,7 @@ def check_rule(rule: str) -> bool:
 
 
 @dataclass(frozen=True)
-class AskedTurns:
+class RequestedTurns:
     """The turns of a case that ask something of the camera, and where each begins and ends among the poses."""
 
     actions: list[CameraAction]
@@ -34,7 +34,7 @@ class AskedTurns:
     from_file: bool  # whether turns.json says where turns end; otherwise they are of equal length
 
 
-def asked_turns(case: Case, track: PoseTrack, upstream: bool) -> AskedTurns | Unscored:
+def requested_turns(case: Case, track: PoseTrack, upstream: bool) -> RequestedTurns | Unscored:
     """The turns of a case among the poses of its clip."""
     texts: Sequence[str] = case.annotations.get("actions") or ()
     actions = [parse_action(text) for text in texts]
@@ -52,4 +52,6 @@ def asked_turns(case: Case, track: PoseTrack, upstream: bool) -> AskedTurns | Un
     if any(end - start < LEAST for start, end in bounds):
         return Unscored("too_short", f"{count} poses are too few for {len(texts)} turns of at least {LEAST}")
     chosen = [(action, bound) for action, bound in zip(actions, bounds, strict=True) if action is not None]
-    return AskedTurns([action for action, _ in chosen], [bound for _, bound in chosen], bounds[-1], ends is not None)
+    return RequestedTurns(
+        [action for action, _ in chosen], [bound for _, bound in chosen], bounds[-1], ends is not None
+    )

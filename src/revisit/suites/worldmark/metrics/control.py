@@ -26,7 +26,7 @@ from revisit.suites.worldmark.metrics.signal import (
     LEAST_SAMPLES,
     RATE,
     Signal,
-    check_rule,
+    is_upstream,
     make_signal,
     smooth,
 )
@@ -88,7 +88,7 @@ def direction(signal: Signal, steps: Mapping[int, float], rule: str) -> list[Key
         if key.axis != "forward":
             share = steps.get(number, np.nan)
             weight = round_as_upstream(share if key.axis == "sideways" else 1.0 - share, rule)
-        if not check_rule(rule) and _rests(signal, number):
+        if not is_upstream(rule) and _rests(signal, number):
             agreement, note = 0.0, "the camera is at rest"
             weight = 1.0 if np.isnan(weight) else weight
         is_known = not np.isnan(weight)
@@ -114,7 +114,7 @@ def purity(signal: Signal, steps: Mapping[int, float], rule: str) -> list[KeySco
         sideways, turn = round_as_upstream(share, rule) * across, round_as_upstream(1.0 - share, rule) * across
         own = {"sideways": sideways, "turn": turn, "forward": ahead}[key.axis]
         parts = {"sideways": sideways, "forward": ahead, "turn": turn}
-        if not check_rule(rule) and _rests(signal, number):
+        if not is_upstream(rule) and _rests(signal, number):
             scores.append(_key_score(signal, number, None, {"forward": ahead}, "the camera is at rest"))
         elif np.isnan(share):
             note = "no depth was observed, so a step and a turn cannot be told apart"
@@ -135,7 +135,7 @@ def stability(signal: Signal, rule: str) -> list[KeyScore]:
             scores.append(_too_short(signal, number, len(speed)))
             continue
         usual = float(np.percentile(speed, USUAL))
-        if usual <= (1e-6 if check_rule(rule) else AT_REST):
+        if usual <= (1e-6 if is_upstream(rule) else AT_REST):
             note = "the camera never goes as asked"
             scores.append(_key_score(signal, number, 0.0, {"sustained": 0.0}, note))
             continue
@@ -178,7 +178,7 @@ def latency(signal: Signal, rule: str) -> list[KeyScore]:
         steady = speed[signal.steady(number)]
         reached = float(np.median(steady)) if len(steady) >= LEAST_SAMPLES else 0.0
         parts = {"switch": switch, "reached": round_as_upstream(reached / reference, rule)}
-        if reached <= ANSWERS * reference or (not check_rule(rule) and reference <= AT_REST):
+        if reached <= ANSWERS * reference or (not is_upstream(rule) and reference <= AT_REST):
             note = "the camera does not answer"
             scores.append(
                 _key_score(signal, number, 0.0, {**parts, "seconds": round_as_upstream(share, rule, 2)}, note)

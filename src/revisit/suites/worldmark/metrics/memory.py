@@ -22,9 +22,9 @@ from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, 
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import ShotChanges
 from revisit.metrics.frame_index import nearest_rows, runs
-from revisit.suites.worldmark.evidence import FLOW_SIZE, FrameVectors, KeyFlow, SmallFrameVectors, returns
+from revisit.suites.worldmark.evidence import FLOW_SIZE, FrameVectors, KeyFlow, SmallFrameVectors, is_return
 from revisit.suites.worldmark.metrics.control import PAPER, SEA_RAFT
-from revisit.suites.worldmark.metrics.signal import AT_REST, RATE, Signal, check_rule, make_signal
+from revisit.suites.worldmark.metrics.signal import AT_REST, RATE, Signal, is_upstream, make_signal
 
 DINO = PublishedMaker("DINOv2-B", "described_by", ("dinov2-base",))
 HALF_SECOND = 8  # samples
@@ -41,7 +41,7 @@ PAIRS, SCANNED, APART_SAMPLES = 10, 200, 32
 PARTIAL = 0.3  # of the way out: a return that comes no farther is called partial
 
 
-def equal_steps(signal: Signal, step: float) -> np.ndarray:
+def samples_at_steps(signal: Signal, step: float) -> np.ndarray:
     """The samples at which the way passes one step after another."""
     way = np.cumsum(signal.speed)
     rows, target = [], step
@@ -52,7 +52,7 @@ def equal_steps(signal: Signal, step: float) -> np.ndarray:
     return np.array(rows, dtype=np.int64)
 
 
-def own_step(signal: Signal) -> float:
+def mean_step(signal: Signal) -> float:
     """The mean way of half a second, in the unit in which the way is added up."""
     return float(signal.speed.mean()) * HALF_SECOND
 
@@ -64,7 +64,7 @@ def cut_frames(shots: ShotChanges) -> np.ndarray:
     return np.asarray(shots.index[inside])
 
 
-def distances(vectors: FrameVectors, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
+def cosine_distances(vectors: FrameVectors, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
     """1 - cosine between the vectors of frames, or of those nearest to them."""
     units = np.asarray(vectors.vector, dtype=np.float64)
     units = units / np.maximum(np.linalg.norm(units, axis=1, keepdims=True), 1e-12)
@@ -90,7 +90,7 @@ def local_metric(kind: type, id: str, title: str, published: tuple[PublishedMake
         signal = make_signal(case.condition, frames, flow, rule)
         if isinstance(signal, Unscored):
             return signal
-        upstream, own = check_rule(rule), own_step(signal)
+        upstream, own = is_upstream(rule), mean_step(signal)
         facts: dict[str, object] = {"flow": flow.maker, "described_by": vectors.maker, "own_step": own, "step": step}
         if upstream and step is None:
             sentence = (
@@ -101,13 +101,13 @@ def local_metric(kind: type, id: str, title: str, published: tuple[PublishedMake
         if not len(vectors.index):
             return Unscored("not_observed", "no frame has a vector", facts)
         facts["step"] = chosen = own if step is None else step
-        rows = equal_steps(signal, chosen) if chosen > 0 else np.zeros(0, np.int64)
+        rows = samples_at_steps(signal, chosen) if chosen > 0 else np.zeros(0, np.int64)
         rests = not upstream and float(signal.speed.mean()) < AT_REST
         if len(rows) < LEAST_FRAMES or rests:
             return Unscored("at_rest", f"the camera hardly moves: {own / HALF_SECOND:.2g} pixels a sample", facts)
         at = signal.frame[rows]
         earlier, later = at[:-1], at[1:]
-        apart = distances(vectors, earlier, later)
+        apart = cosine_distances(vectors, earlier, later)
         apart = np.round(apart, 4) if upstream else apart
         cuts = cut_frames(shots)
         reach = NEAR_CUT * (RATE if upstream else frames.fps)
@@ -144,7 +144,7 @@ def degree_pixels(width: int, focal: float | None, rule: str) -> float:
     Upstream takes the clip's own width over 70 degrees. Here it is the mean over the picture of what a turn moves,
     f (1 + x² / f²) per radian, at the size of the flow.
     """
-    if check_rule(rule):
+    if is_upstream(rule):
         return width / FIELD_OF_VIEW
     across = float(FLOW_SIZE[0])
     length = across * (focal or 0.5 / np.tan(np.radians(FIELD_OF_VIEW / 2)))
@@ -153,7 +153,7 @@ def degree_pixels(width: int, focal: float | None, rule: str) -> float:
 
 def find_returns(signal: Signal, degree: float, rule: str) -> Returns:
     """Pairs of samples of all turning points of a clip that pass the gates."""
-    upstream, turns = check_rule(rule), signal.keys[0].family == "rotation"
+    upstream, turns = is_upstream(rule), signal.keys[0].family == "rotation"
     way = np.abs(signal.horizontal) if turns else signal.speed
     way = way if upstream else way / 2  # every eighth of a second is there twice
     count, n = len(signal.keys), len(way)
@@ -169,7 +169,7 @@ def find_returns(signal: Signal, degree: float, rule: str) -> Returns:
             problems.append(problem)
             continue
         least, within = (TURN_FROM * degree, TURN_WITHIN * degree) if turns else (0.0, STEP_WITHIN)
-        some = equal_ways(way, (start, turn, end), answer, least, within)
+        some = pairs_around_turn(way, (start, turn, end), answer, least, within)
         partial |= bool(way[turn:end].sum() < PARTIAL * way[start:turn].sum())
         if not some:
             problems.append("no place of the way out is reached again two seconds later or more")
@@ -200,7 +200,7 @@ def _gates(signal: Signal, number: int, borders: tuple[int, int, int], upstream:
     return "", answer
 
 
-def equal_ways(
+def pairs_around_turn(
     way: np.ndarray, borders: tuple[int, int, int], answer: int, least: float, within: float
 ) -> list[tuple[int, int, float]]:
     """Ten pairs of samples, evenly over how far from the turning point they lie, at least two seconds apart."""
@@ -240,7 +240,7 @@ def revisit_metric(kind: type, id: str, title: str, published: tuple[PublishedMa
         signal = make_signal(case.condition, frames, flow, rule)
         if isinstance(signal, Unscored):
             return signal
-        if not returns(signal.names):
+        if not is_return(signal.names):
             return Unscored("does_not_apply", f"the keys {case.condition} do not lead back")
         if not len(vectors.index):
             return Unscored("not_observed", "no frame has a vector")
@@ -256,13 +256,13 @@ def revisit_metric(kind: type, id: str, title: str, published: tuple[PublishedMa
             return Unscored("no_return", "; ".join(again.problems), facts)
         earlier, later, off = (np.array(column) for column in zip(*again.pairs, strict=True))
         earlier, later = signal.frame[earlier], signal.frame[later]
-        apart = distances(vectors, earlier, later)
+        apart = cosine_distances(vectors, earlier, later)
         if signal.keys[0].family == "rotation":
             facts["degrees_off"] = float(off.mean()) / degree
         score = 100 / (1 + max(float(apart.mean()), 0.0) / scale)
         each = 100 / (1 + np.maximum(apart, 0) / scale)
         units = Series(frame=later, other=earlier, value=each, distance=apart)
-        return Score(round(score, 3) if check_rule(rule) else score, units=units, facts=facts)
+        return Score(round(score, 3) if is_upstream(rule) else score, units=units, facts=facts)
 
     return metric(
         id=id, version=1, title=title, unit="percent", range=(0, 100), higher_is_better=True,
@@ -288,4 +288,4 @@ revisit_small = revisit_metric(SmallFrameVectors, "worldmark_revisit_small", "Re
 def step(case: Case, frames: FrameFacts, flow: KeyFlow, *, rule: str = "corrected") -> Score | Unscored:
     """Mean flow of half a second, of which upstream takes the median over all clips for its steps."""
     signal = make_signal(case.condition, frames, flow, rule)
-    return signal if isinstance(signal, Unscored) else Score(own_step(signal), facts={"flow": flow.maker})
+    return signal if isinstance(signal, Unscored) else Score(mean_step(signal), facts={"flow": flow.maker})

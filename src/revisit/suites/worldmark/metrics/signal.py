@@ -51,7 +51,7 @@ class Signal:
         return np.asarray((self.time >= first) & (self.time <= last))
 
 
-def check_rule(rule: str) -> bool:
+def is_upstream(rule: str) -> bool:
     """Whether the rule is that of the public evaluator."""
     if rule not in RULES:
         raise ValueError(f"unknown rule {rule!r}; choose one of {', '.join(RULES)}")
@@ -66,7 +66,7 @@ def make_signal(condition: str, frames: FrameFacts, flow: KeyFlow, rule: str) ->
     if len(flow.index) < LEAST_SAMPLES:
         return Unscored("too_short", f"flow of {len(flow.index)} pairs of frames; a key needs {LEAST_SAMPLES}")
     keys = tuple(KEYS[name] for name in names)
-    if check_rule(rule):
+    if is_upstream(rule):
         time = np.arange(len(flow.index)) / RATE
         return Signal(keys, names, time, flow.horizontal, flow.radial, float(time[-1]), flow.index)
     last = len(frames.time) - 1

@@ -69,7 +69,10 @@ def precision(target: np.ndarray, rotation: np.ndarray, centre: np.ndarray | Non
         if min(abs(target_peak), abs(peak_value)) < WEAK_YAW or target_peak * peak_value < 0:
             return 0.0
     if kind == "sideways" and centre is not None:
-        target_peak, peak_value = peak(_across(target[:, :3, :3], target[:, :3, 3])), peak(_across(rotation, centre))
+        target_peak, peak_value = (
+            peak(_motion_to_the_right(target[:, :3, :3], target[:, :3, 3])),
+            peak(_motion_to_the_right(rotation, centre)),
+        )
         if min(abs(target_peak), abs(peak_value)) < WEAK_WAY or target_peak * peak_value < 0:
             return 0.0
     turned = float(rotation_errors(target[:, :3, :3], rotation, rule).mean())
@@ -87,7 +90,7 @@ def alignment(yaw: float, target_yaw: float, requested: float) -> float:
     return float(np.clip((abs(yaw) - WEAK_YAW) / (requested - WEAK_YAW), 0, 1))
 
 
-def hold(rotation: np.ndarray, centre: np.ndarray | None) -> float:
+def hold_score(rotation: np.ndarray, centre: np.ndarray | None) -> float:
     """Static hold: 1 for a camera that rests, 0 from 5 degrees or a tenth of a unit on."""
     turned = float(geodesic(rotation[0], rotation).max()) / HOLD_DEGREES
     moved = 0.0 if centre is None else float(np.linalg.norm(centre - centre[0], axis=1).max()) / HOLD_WAY
@@ -98,7 +101,7 @@ def hold(rotation: np.ndarray, centre: np.ndarray | None) -> float:
 VGGT = (PublishedMaker("VGGT-Omega", "poses_from", others=("odometry", "mapanything", "vipe", "da3")),)
 
 
-def outside_profile(case: Case, reference: RequestedCamera, profile: str) -> str:
+def why_outside_profile(case: Case, reference: RequestedCamera, profile: str) -> str:
     """Why a target has no place in a profile of the public evaluator, in a sentence; empty where it has one.
 
     What a sidecar of WRBench says of the target counts; without one, the requested path does.
@@ -145,7 +148,7 @@ def camera_precision(
         return Unscored(
             "does_not_apply", "the generator got the camera motion as text, so there is no exact path to compare with"
         )
-    if outside := outside_profile(case, reference, profile):
+    if outside := why_outside_profile(case, reference, profile):
         return Unscored("mismatch", outside)
     if reference.kind == "sideways" and estimate.centre is None:
         return Unscored("no_camera", "a sideways motion needs a pose file, because odometry measures only rotations")
@@ -159,9 +162,9 @@ def camera_precision(
             target = reference.c2w if isinstance(request, Unscored) else request.path(len(target), rule)
         else:
             target = reference.written
-    estimate = on_frames(estimate, len(target))
+    estimate = poses_of_frames(estimate, len(target))
     if len(estimate.index) < 2:
-        return too_few(estimate, target)
+        return unscored_too_few(estimate, target)
     target, rotation, centre = target[estimate.index], estimate.rotation, estimate.centre
     value = precision(target, rotation, centre, reference.kind, rule)
     errors = rotation_errors(target[:, :3, :3], rotation, rule)
@@ -201,9 +204,9 @@ def camera_alignment(
     check_rule(rule)
     if reference.kind != "yaw":
         return Unscored("does_not_apply", f"alignment is only defined for turns, and the request is {reference.kind}")
-    estimate = on_frames(estimate, len(reference.c2w))
+    estimate = poses_of_frames(estimate, len(reference.c2w))
     if len(estimate.index) < 2:
-        return too_few(estimate, reference.c2w)
+        return unscored_too_few(estimate, reference.c2w)
     target_yaw = peak(relative_yaw(reference.c2w[:, :3, :3]))
     in_words = case.annotations.get("viewpoint_condition") == "prompt_only"
     requested = UPSTREAM_YAW if rule == "upstream" else PROMPTED_YAW if in_words else abs(target_yaw)
@@ -240,16 +243,16 @@ def static_hold(
         return Unscored(
             "does_not_apply", "static hold is only for cameras that should stay still, and this one should move"
         )
-    estimate = on_frames(estimate, len(reference.c2w))
+    estimate = poses_of_frames(estimate, len(reference.c2w))
     if len(estimate.index) < 2:
-        return too_few(estimate, reference.c2w)
+        return unscored_too_few(estimate, reference.c2w)
     rotation, centre = estimate.rotation, estimate.centre
     turns = geodesic(rotation[0], rotation)
     facts = {"largest_turn_deg": float(turns.max()), "way_judged": centre is not None, "poses_from": estimate.source}
-    return Score(hold(rotation, centre), units=Series(frame=estimate.index, value=turns), facts=facts)
+    return Score(hold_score(rotation, centre), units=Series(frame=estimate.index, value=turns), facts=facts)
 
 
-def on_frames(estimate: ObservedCamera, count: int) -> ObservedCamera:
+def poses_of_frames(estimate: ObservedCamera, count: int) -> ObservedCamera:
     """The poses that belong to frames of a clip of `count` frames.
 
     A file that numbers no frames, and whose poses fit the clip at a whole step (21 poses beside 81 frames), has one
@@ -264,13 +267,13 @@ def on_frames(estimate: ObservedCamera, count: int) -> ObservedCamera:
     return replace(estimate, index=estimate.index[rows], rotation=estimate.rotation[rows], centre=centre)
 
 
-def too_few(estimate: ObservedCamera, target: np.ndarray) -> Unscored:
+def unscored_too_few(estimate: ObservedCamera, target: np.ndarray) -> Unscored:
     """Why so few poses say nothing."""
     return Unscored(
         "too_short", f"a path needs at least two poses; {len(estimate.index)} of {len(target)} frames have one"
     )
 
 
-def _across(rotation: np.ndarray, centre: np.ndarray) -> np.ndarray:
+def _motion_to_the_right(rotation: np.ndarray, centre: np.ndarray) -> np.ndarray:
     """Way to the right of the first view, frame by frame."""
     return (centre - centre[0]) @ rotation[0][:, 0]

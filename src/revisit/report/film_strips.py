@@ -67,14 +67,14 @@ class FilmStrips:
 
     def of(self, path: str) -> FilmStrip | None:
         """The film, or None where the cache has lost it or nothing was ever seen."""
-        key = plain_key(self.evidence.get(path, {}), "thumbnails")
+        key = evidence_key(self.evidence.get(path, {}), "thumbnails")
         pictures = self.cache.load(Thumbnails, key) if key else None
         return FilmStrip(pictures, key[:16]) if key and pictures is not None and len(pictures.index) else None
 
 
-def clock_of(evidence: Mapping[str, str], cache: EvidenceCache) -> Clock | None:
+def clip_clock(evidence: Mapping[str, str], cache: EvidenceCache) -> Clock | None:
     """Number of frames, frame rate and size of a clip, if its facts are in the cache."""
-    key = plain_key(evidence, "frame_facts")
+    key = evidence_key(evidence, "frame_facts")
     facts = cache.load(FrameFacts, key) if key else None
     if facts is None or not len(facts.index):
         return None
@@ -82,7 +82,7 @@ def clock_of(evidence: Mapping[str, str], cache: EvidenceCache) -> Clock | None:
 
 
 @lru_cache(maxsize=4096)
-def clock_of_file(clip: Clip) -> Clock | None:
+def file_clock(clip: Clip) -> Clock | None:
     """The same from the file itself, of which no frame is decoded; None where it cannot be read."""
     from revisit.media import open_clip
 
@@ -98,7 +98,7 @@ def _clock(frames: int, fps: float, width: int, height: int) -> Clock:
     return {"frames": frames, "fps": round(fps, 3), "size": [width, height]}
 
 
-def plain_key(evidence: Mapping[str, str], kind: str) -> str | None:
+def evidence_key(evidence: Mapping[str, str], kind: str) -> str | None:
     """The address of a piece of evidence; anything that is not a plain hash would lead out of the cache."""
     key = evidence.get(kind)
     return key if isinstance(key, str) and key.isascii() and key.isalnum() else None

@@ -11,8 +11,8 @@ from revisit.core import UsageError
 from revisit.labels import formats
 from revisit.labels.agreement import agreement
 from revisit.labels.alignment import alignment
-from revisit.labels.export import files_of, labels_of, project_files, write
-from revisit.labels.label import Label, lines, read_labels
+from revisit.labels.export import files_of, labels_of, project_files, write_files
+from revisit.labels.label import Label, label_lines, read_labels
 from revisit.labels.project import FILE, open_project
 from revisit.labels.store import Store
 from revisit.labels.tables import agreement_tables, alignment_tables, figures
@@ -37,7 +37,7 @@ class PeopleContent(TypedDict):
     agreement: dict[str, object]
 
 
-def labels_in(paths: Sequence[Path], store: str = "") -> list[Label]:
+def load_labels(paths: Sequence[Path], store: str = "") -> list[Label]:
     """The labels of projects, straight from their stores, and of files."""
     labels: list[Label] = []
     for path in paths:
@@ -56,16 +56,16 @@ def export_files(source: Path, out: Path | None, store: str = "") -> list[Path]:
     if (source / FILE).is_file():
         project = open_project(source)
         folder = out or source
-        return write(project_files(project, Store(store or project.store, project.name), folder), folder)
+        return write_files(project_files(project, Store(store or project.store, project.name), folder), folder)
     folder = out or (source if source.is_dir() else source.parent)
-    return write(files_of(read_labels([source]), folder), folder)
+    return write_files(files_of(read_labels([source]), folder), folder)
 
 
 def import_labels(source: Path, shape: str, out: Path) -> int:
     """Write the labels of another tool as labels.jsonl; return how many there are."""
-    labels = formats.read(source, shape)
+    labels = formats.read_foreign_labels(source, shape)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, "".join(f"{line}\n" for line in lines(labels, out.parent)))
+    write_text(out, "".join(f"{line}\n" for line in label_lines(labels, out.parent)))
     return len(labels)
 
 
@@ -82,7 +82,7 @@ def align_run(
             raise UsageError(f"--metric is DIMENSION=METRIC, such as same_look=return_consistency, not {text!r}")
         metrics.setdefault(dimension, []).append(metric)
     opened = Run(run)
-    labels = labels_in(paths, store)
+    labels = load_labels(paths, store)
     report = agreement(labels)
     alignment_of_run = alignment(opened.results, labels, metrics, seed)
     content: PeopleContent = {

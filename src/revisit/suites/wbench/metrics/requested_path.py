@@ -25,8 +25,8 @@ from revisit.suites.wbench.metrics.published_path import (
     Bounds,
     NavigationScore,
     pair_error,
+    path_length,
     resample,
-    way_of,
 )
 
 SHARES = np.linspace(0, 1, SAMPLES)
@@ -47,7 +47,7 @@ class TurnMotion:
     @property
     def went(self) -> bool:
         """Whether the camera moved at all in the way it was asked to."""
-        walked = way_of(self.poses) > STILL_WAY and np.linalg.norm(self.way, axis=1).max() > STILL_WAY
+        walked = path_length(self.poses) > STILL_WAY and np.linalg.norm(self.way, axis=1).max() > STILL_WAY
         turned = geodesic(np.eye(3), self.poses[:, :3, :3]).max() > STILL_TURN
         return (self.action.walk is not None and bool(walked)) or (self.action.turn is not None and bool(turned))
 
@@ -62,7 +62,9 @@ class Fit:
     tilt: float  # degrees by which the camera looks down on its level way; up below 0
 
 
-def asked_score(c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], perspective: str) -> NavigationScore:
+def requested_path_score(
+    c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], perspective: str
+) -> NavigationScore:
     """Mean over turns of how much of the motion is the asked one, and likeness of turns that mirror each other.
 
     Consistency is asked of turns that went as asked; with no pair of these, it is None although pairs were asked for.
@@ -108,7 +110,7 @@ def _axis(action: CameraAction, level: np.ndarray) -> np.ndarray | None:
     return None if action.turn is None else level @ action.turn
 
 
-def pairs_asked(actions: Sequence[CameraAction]) -> int:
+def count_requested_pairs(actions: Sequence[CameraAction]) -> int:
     """How many pairs of turns the case asks to be alike."""
     return sum(first.group == second.group for first, second in combinations(actions, 2))
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from revisit.core import UsageError
 from revisit.suites.clips import find_clip_files
-from revisit.suites.folder.words import is_generic, is_truth, split_seed, without_truth
+from revisit.suites.folder.path_words import is_generic, is_truth, split_seed, without_truth
 
 Words = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class ClipName:
+class ClipPath:
     """A clip, and the words of its path: folders, then its name without an ending and without a seed."""
 
     path: Path
@@ -27,7 +27,7 @@ class ClipName:
 
 
 @dataclass(frozen=True)
-class TruthName:
+class TruthPath:
     """A clip that says that it is the truth, and the words of its path that say of what."""
 
     path: Path
@@ -36,7 +36,7 @@ class TruthName:
     in_folder: bool  # by a folder of its own
 
 
-def clip_names(root: Path, outside: Path | None = None) -> list[ClipName]:
+def find_clip_paths(root: Path, outside: Path | None = None) -> list[ClipPath]:
     """The clips below a folder, in natural order; those below `outside` are left to others.
 
     Two that differ only in their endings keep them. Letters are composed (NFC), so that a name is the same whichever
@@ -53,11 +53,11 @@ def clip_names(root: Path, outside: Path | None = None) -> list[ClipName]:
         keeps = counts[folders, name] > 1 and not path.is_dir()
         words = _compose_accents((*folders, f"{name}{path.suffix}" if keeps else name))
         below = _compose_accents([path.relative_to(root).as_posix()])[0]
-        named.append(ClipName(path, below, words, keeps_ending=keeps))
+        named.append(ClipPath(path, below, words, keeps_ending=keeps))
     return _with_seeds(named)
 
 
-def _with_seeds(clips: list[ClipName]) -> list[ClipName]:
+def _with_seeds(clips: list[ClipPath]) -> list[ClipPath]:
     """The clips with the seeds that their words name, unless nothing else would tell two clips apart or name one."""
     facts_with_seeds = []
     for clip in clips:
@@ -73,7 +73,7 @@ def _compose_accents(words: Iterable[str]) -> Words:
     return tuple(unicodedata.normalize("NFC", word) for word in words)
 
 
-def split_truth(clips: Sequence[ClipName]) -> tuple[list[ClipName], list[TruthName]]:
+def split_truth(clips: Sequence[ClipPath]) -> tuple[list[ClipPath], list[TruthPath]]:
     """Clips to judge, and those that say that they are the truth of others; where all say so, none is."""
     truths = {clip.path: truth for clip in clips if (truth := _truth_name(clip)) is not None}
     others = [clip for clip in clips if clip.path not in truths]
@@ -100,30 +100,30 @@ def is_affix(part: str, word: str) -> bool:
     return any(end and end in "_-. " for end in ends)
 
 
-def _truth_name(clip: ClipName) -> TruthName | None:
+def _truth_name(clip: ClipPath) -> TruthPath | None:
     for k, word in enumerate(clip.words):
         if is_truth(word) and len(clip.words) > 1:
             words = (*clip.words[:k], *clip.words[k + 1 :])
             last = k == len(clip.words) - 1 and not clip.path.is_dir()
-            return TruthName(clip.path, words, word, in_folder=not last)
+            return TruthPath(clip.path, words, word, in_folder=not last)
     base = without_truth(clip.words[-1])
-    return None if base is None else TruthName(clip.path, (*clip.words[:-1], base), clip.words[-1], in_folder=False)
+    return None if base is None else TruthPath(clip.path, (*clip.words[:-1], base), clip.words[-1], in_folder=False)
 
 
-def truth_of_folder(folder: Path) -> list[TruthName]:
+def truth_of_folder(folder: Path) -> list[TruthPath]:
     """The clips of a folder of truth, each by the words that say what it is the truth of."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: there is no such folder of true videos; --reference takes one")
     truths = []
-    for clip in clip_names(folder):
+    for clip in find_clip_paths(folder):
         truth = _truth_name(clip)
-        truths.append(TruthName(clip.path, truth.scene if truth else clip.words, folder.name, in_folder=True))
+        truths.append(TruthPath(clip.path, truth.scene if truth else clip.words, folder.name, in_folder=True))
     if not truths:
         raise UsageError(f"{folder}: there is no clip in it; --reference takes a folder of true videos")
     return truths
 
 
-def scene_names(truths: Sequence[TruthName]) -> Iterator[dict[Words, TruthName]]:
+def scene_names(truths: Sequence[TruthPath]) -> Iterator[dict[Words, TruthPath]]:
     """Truths by the words of their scenes: without those that say nothing, then all of them, then the last one only."""
     scenes = [truth.scene for truth in truths]
     telling = [tuple(word for word in scene if not is_generic(word)) or scene for scene in scenes]

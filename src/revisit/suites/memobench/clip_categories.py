@@ -18,8 +18,8 @@ from revisit.core import Case, UsageError
 from revisit.results import Results
 from revisit.results.cells import cell_of
 from revisit.results.clip_answers import Entry
-from revisit.results.tables import Table, table
-from revisit.suites.memobench.metadata import rows_of
+from revisit.results.tables import Table, make_table
+from revisit.suites.memobench.metadata import table_rows
 from revisit.suites.memobench.names import REAL, ClipName, parse_clip, scene_name
 
 KINDS = ("trajectory", "process", "environment")
@@ -54,7 +54,7 @@ def read_categories(path: Path) -> Categories:
     if not path.is_file():
         raise UsageError(f"--option categories={path}: there is no such file; expected a CSV with the column clip")
     categories: dict[str, dict[str, str]] = {}
-    for _, row in rows_of(path, [("clip",), KINDS], f"clip and some of {', '.join(KINDS)}"):
+    for _, row in table_rows(path, [("clip",), KINDS], f"clip and some of {', '.join(KINDS)}"):
         name = parse_clip(row["clip"])
         key = name.id if name is not None else scene_name(row["clip"])
         categories.setdefault(key, {}).update({kind: row[kind] for kind in KINDS if row.get(kind)})
@@ -63,14 +63,14 @@ def read_categories(path: Path) -> Categories:
 
 def kinds_of(name: ClipName, prompt: str, categories: Categories) -> dict[str, str]:
     """The kinds of a clip that are known, by the file or by the words of its prompt."""
-    by_words = {"trajectory": trajectory(prompt, name.subset)}
+    by_words = {"trajectory": trajectory_in_prompt(prompt, name.subset)}
     if name.subset == REAL:
-        by_words["process"] = process(prompt)
+        by_words["process"] = process_in_prompt(prompt)
     declared = {**categories.get(name.scene, {}), **categories.get(name.id, {})}
     return {kind: value for kind, value in {**by_words, **declared}.items() if value}
 
 
-def trajectory(prompt: str, subset: str) -> str:
+def trajectory_in_prompt(prompt: str, subset: str) -> str:
     """How the camera goes; nothing where the prompt does not say."""
     words = prompt.lower()
     if subset == REAL:
@@ -82,7 +82,7 @@ def trajectory(prompt: str, subset: str) -> str:
     return "vertical" if VERTICAL.search(words) else "head turn" if HEAD.search(words) else "forward"
 
 
-def process(prompt: str) -> str:
+def process_in_prompt(prompt: str) -> str:
     """The category whose words alone occur in the prompt; nothing where there is none, or more than one."""
     matching = [name for name, words in PROCESSES.items() if re.search(words, prompt.lower())]
     return matching[0] if len(matching) == 1 else ""
@@ -102,7 +102,7 @@ def trajectory_table(results: Results) -> list[Table]:
         if gaps or turns:
             rows.append((f"{subset}, {kind}", [cell_of(values, len(clips)) for values in (turns, gaps)]))
     note = "clips of the dataset in this run; farthest turn of the true camera, and frames from leaving to return"
-    return [table("Trajectories", note, ["rotation, degrees", "gap, frames"], rows)] if rows else []
+    return [make_table("Trajectories", note, ["rotation, degrees", "gap, frames"], rows)] if rows else []
 
 
 def ors_tables(results: Results) -> list[Table]:
@@ -116,15 +116,15 @@ def ors_tables(results: Results) -> list[Table]:
     ):  # fmt: skip
         rows = []
         for model, mine in results.groups().items():
-            parts = [_between(mine, metric_id, fact, low, high) for _, low, high in strata]
+            parts = [_clips_between(mine, metric_id, fact, low, high) for _, low, high in strata]
             if any(part.scores(ORS) for part in parts):
                 rows.append((model, [part.cell(ORS) for part in parts]))
         if rows:
-            tables.append(table(title, note, [name for name, _, _ in strata], rows))
+            tables.append(make_table(title, note, [name for name, _, _ in strata], rows))
     return tables
 
 
-def _between(results: Results, metric_id: str, fact: str, low: float, high: float) -> Results:
+def _clips_between(results: Results, metric_id: str, fact: str, low: float, high: float) -> Results:
     """The clips of which a fact lies in a span."""
 
     def inside(entry: Entry) -> bool:

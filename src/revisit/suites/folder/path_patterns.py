@@ -99,9 +99,13 @@ def _patterns(name: str, facts: ClipFacts, root: str) -> Iterator[str]:
     """The path with placeholders in the place of what is known, wherever that may stand."""
     for named in [True] if facts.model != root else [False, True]:
         for scene_at in _occurrences(name, facts.scene):
-            with_scene = _put(name, scene_at, facts.scene, "{scene}")
+            with_scene = _insert_placeholder(name, scene_at, facts.scene, "{scene}")
             for model_at in _occurrences(with_scene, facts.model) if named else [None]:
-                text = with_scene if model_at is None else _put(with_scene, model_at, facts.model, "{model}")
+                text = (
+                    with_scene
+                    if model_at is None
+                    else _insert_placeholder(with_scene, model_at, facts.model, "{model}")
+                )
                 seeds = list(re.finditer(r"(?<=seed)([_\-=. ]?)(\d+)", text, re.IGNORECASE))
                 seeds = [m for m in seeds if int(m[2]) == facts.seed]
                 yield f"{text[: seeds[0].start(2)]}{{seed}}{text[seeds[0].end(2) :]}" if seeds else text
@@ -113,5 +117,5 @@ def _occurrences(text: str, word: str) -> Iterator[int]:
         yield match.start()
 
 
-def _put(text: str, at: int, word: str, placeholder: str) -> str:
+def _insert_placeholder(text: str, at: int, word: str, placeholder: str) -> str:
     return text[:at] + placeholder + text[at + len(word) :]

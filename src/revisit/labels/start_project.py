@@ -73,7 +73,7 @@ def _with_raters(project: Project, request: ProjectRequest, count: int) -> Proje
     return project
 
 
-def start(
+def start_annotation(
     request: ProjectRequest,
     where: ListenAddress,
     token: str,

@@ -39,12 +39,12 @@ def is_step(word: str) -> bool:
     return _STEP.search(word) is not None
 
 
-def name_models(words: Collection[str]) -> bool:
+def are_model_names(words: Collection[str]) -> bool:
     """Whether most of these names are those of models: published ones, checkpoints, experiments."""
     return 2 * sum(is_step(word) or _family(word) for word in words) > len(words)
 
 
-def name_scenes(words: Collection[str]) -> bool:
+def are_scene_names(words: Collection[str]) -> bool:
     """Whether most of these names end in a number, as scenes are counted: Real_020, 0001."""
     return 2 * sum(_NUMBERED.search(word) is not None for word in words) > len(words)
 
@@ -63,7 +63,7 @@ def split_seed(word: str) -> tuple[str, int | None]:
     return before + after if before else _SEPARATOR.sub("", after, count=1), int(match[1])
 
 
-def splits(word: str) -> Iterator[tuple[str, str, str]]:
+def split_at_separators(word: str) -> Iterator[tuple[str, str, str]]:
     """(left, separator, right) of a name at each of its separators."""
     for match in _SEPARATOR.finditer(word):
         if match.start() and match.end() < len(word):
@@ -72,8 +72,8 @@ def splits(word: str) -> Iterator[tuple[str, str, str]]:
 
 def without_truth(word: str) -> str | None:
     """A name without the word at its end or beginning that says that it is the truth; None where there is none."""
-    bases = [left for left, _, right in splits(word) if is_truth(right)]
-    bases += [right for left, _, right in splits(word) if is_truth(left)]
+    bases = [left for left, _, right in split_at_separators(word) if is_truth(right)]
+    bases += [right for left, _, right in split_at_separators(word) if is_truth(left)]
     return min(bases, key=len, default=None)
 
 

@@ -1,4 +1,4 @@
-"""Places: the folder of weights on this machine (docs/weights.md).
+"""The folder of weights on this machine (docs/weights.md).
 
 <root>/<id>/<file>          pulled; receipt.json beside it says from where, and what its bytes were
 <root>/<id>/<file>          put there by hand, without a receipt
@@ -98,8 +98,8 @@ class WeightsProblem(str):
     state: str  # missing, damaged, or outdated where the lock names something else now
     again: bool  # whether only the bytes tell it, which a plain pull need not read
 
-    def __new__(cls, said: object, state: str = MISSING, again: bool = False) -> WeightsProblem:
-        trouble = super().__new__(cls, said)
+    def __new__(cls, sentence: object, state: str = MISSING, again: bool = False) -> WeightsProblem:
+        trouble = super().__new__(cls, sentence)
         trouble.state, trouble.again = state, again
         return trouble
 
@@ -119,16 +119,16 @@ def find_local(entry: LockedWeights, *, read: bool = False) -> LocalWeights | We
     folder = Path(variable).expanduser() if variable else base / entry.id
     receipt = receipt_of(folder)
     if receipt is None:
-        files = _by_hand(folder, names)
+        files = _files_put_by_hand(folder, names)
         absent = next((name for name in names if not (folder / name).is_file()), names[0])
         return LocalWeights(files, None) if files else WeightsProblem(folder / absent)
     for file in entry.files:
-        if trouble := _trouble(folder / file.becomes, file, file_record(receipt, file.becomes), read=read):
+        if trouble := _pulled_file_problem(folder / file.becomes, file, file_record(receipt, file.becomes), read=read):
             return trouble
     return LocalWeights({name: folder / name for name in names}, receipt)
 
 
-def _trouble(path: Path, file: LockedFile, record: FileRecord, *, read: bool) -> WeightsProblem | None:
+def _pulled_file_problem(path: Path, file: LockedFile, record: FileRecord, *, read: bool) -> WeightsProblem | None:
     """What is wrong with a pulled file, after what its receipt says of it."""
     name = file.becomes
     try:
@@ -144,7 +144,7 @@ def _trouble(path: Path, file: LockedFile, record: FileRecord, *, read: bool) ->
         return WeightsProblem(
             f"{name} was made from {source[:12]}..., but the lock now names {file.sha256[:12]}...", OUTDATED
         )
-    if not read and state.st_mtime_ns == record.get("mtime_ns") and not _remembered(_facts(path, state)):
+    if not read and state.st_mtime_ns == record.get("mtime_ns") and not _cached_digest(_file_state(path, state)):
         return None  # as the pull left it, and nobody has read anything else since
     try:
         digest = digest_of(path, read=read)
@@ -157,7 +157,7 @@ def _trouble(path: Path, file: LockedFile, record: FileRecord, *, read: bool) ->
     return None
 
 
-def _by_hand(folder: Path, names: list[str]) -> dict[str, Path] | None:
+def _files_put_by_hand(folder: Path, names: list[str]) -> dict[str, Path] | None:
     """Files that a user put into the folder: under the names of the lock, or the only one of its kind."""
     if all((folder / name).is_file() for name in names):
         return {name: folder / name for name in names}
@@ -179,13 +179,13 @@ def receipt_of(folder: Path) -> Receipt | None:
     """What the pull that filled a folder wrote down; None where no pull did."""
     path = folder / RECEIPT
     try:
-        return _parsed(path, path.stat().st_mtime_ns)
+        return _parse_receipt(path, path.stat().st_mtime_ns)
     except OSError:
         return None
 
 
 @lru_cache(maxsize=256)
-def _parsed(path: Path, changed: int) -> Receipt:
+def _parse_receipt(path: Path, changed: int) -> Receipt:
     """A receipt; an unreadable one names no files, so that they are pulled again."""
     content = json_or_none(path.read_bytes())
     return cast(Receipt, content) if isinstance(content, dict) else {}
@@ -224,11 +224,11 @@ _known: dict[Facts, str] = {}  # digests that this process has read or found; no
 
 def digest_of(path: Path, *, read: bool = False) -> str:
     """SHA-256 of a file, computed once for each size and time it has, or anew where its bytes must be `read`."""
-    facts = _facts(path, path.stat())
-    if not read and (cached := _remembered(facts)):
+    facts = _file_state(path, path.stat())
+    if not read and (cached := _cached_digest(facts)):
         return cached
     _known[facts] = digest = sha256(path)
-    for note in _notes(facts):
+    for note in _digest_notes(facts):
         try:
             with replacing(note) as temporary:
                 temporary.write_text(json.dumps({"of": facts, "sha256": digest}), encoding="utf-8")
@@ -238,25 +238,25 @@ def digest_of(path: Path, *, read: bool = False) -> str:
     return digest
 
 
-def _facts(path: Path, state: os.stat_result) -> Facts:
+def _file_state(path: Path, state: os.stat_result) -> Facts:
     return str(path), state.st_size, state.st_mtime_ns
 
 
-def _remembered(facts: Facts) -> str:
+def _cached_digest(facts: Facts) -> str:
     """The digest that was read of a file in this state, by this process or an earlier one; nothing where none was."""
     if facts not in _known:
-        _known[facts] = next(filter(None, (_noted(note, facts) for note in _notes(facts))), "")
+        _known[facts] = next(filter(None, (_read_digest_note(note, facts) for note in _digest_notes(facts))), "")
     return _known[facts]
 
 
-def _notes(facts: Facts) -> Iterator[Path]:
+def _digest_notes(facts: Facts) -> Iterator[Path]:
     """Where a digest is written down: beside the weights, or in the user's cache where those are of somebody else."""
     name = f"{hashlib.sha256(facts[0].encode()).hexdigest()[:24]}.json"
     yield root() / ".digests" / name
     yield cache_root() / "digests" / name
 
 
-def _noted(note: Path, facts: Facts) -> str:
+def _read_digest_note(note: Path, facts: Facts) -> str:
     try:
         content = parse_json(note.read_text(encoding="utf-8"))
         return str(content["sha256"]) if content["of"] == list(facts) and len(content["sha256"]) == 64 else ""

@@ -34,7 +34,7 @@ class Appearance:
     digest: str
 
 
-def look(clip: Path) -> Appearance:
+def measure_appearance(clip: Path) -> Appearance:
     """What a clip looks like; raises MediaError where it cannot be decoded to its end."""
     import cv2
 
