@@ -128,7 +128,7 @@ def unjudgeable(sight: TargetObservations) -> str:
     return ""
 
 
-@gate(id="target_return", version=7, title="Target hidden and returned", needs=(TargetObservations,))
+@gate(id="target_return", version=8, title="Target hidden and returned", needs=(TargetObservations,))
 def target_return(
     sight: TargetObservations, *, hidden_for: float = 0.3, back_for: float = 0.3
 ) -> GateResult | Unscored:
