@@ -1,17 +1,18 @@
 """Fits the probabilities of the target gate, and says how right they are on scenes that were left out.
 
-    python -m revisit.audit.target_fit TABLE.jsonl [MODEL.json [FIGURES.json]]
+    python -m revisit.audit.target_fit TABLE.jsonl [--model MODEL.json] [--figures FIGURES.json] [--exam OTHER.jsonl]
 
 A line of the table is a clip: its features, its label, where it comes from and which scenes it shows
 (`benchmarks/target/table.py` writes it). Labels are by eye for real clips and counted from masks for simulated ones.
 For every scene, models are fitted on the clips that share no scene with it; temperature and the probability from which
 on a label is decided are chosen on the predictions for other left-out scenes. The same with whole sources left out.
 Clips that the gate does not judge, because the target is too small or looks like what is around it, are in no fit; they
-count as undecided and have no confidence.
+count as undecided and have no confidence. An exam is a table of clips that are in no fit: the model judges them as it is.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections import Counter
@@ -325,9 +326,34 @@ def read_table(path: Path) -> list[Line]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def main(table: Path, model_path: Path, figures_path: Path | None) -> dict[str, Any]:
-    """Fit, write the models and return the figures."""
-    lines = read_table(table)
+def judge(lines: Sequence[Line], models: Mapping[str, TargetModel]) -> dict[str, Any]:
+    """Figures of finished models on clips that took no part in their fit, by kind of evidence."""
+    figures: dict[str, Any] = {}
+    for kind, model in models.items():
+        some = usable(lines, kind)
+        if not some:
+            continue
+        chances = np.array([list(label_probabilities(model, line["features"]).values()) for line in some])
+        label = np.array([LABELS.index(line["label"]) for line in some])
+        judgeable = np.array([kind in line["judges"] for line in some])
+        level = np.where(judgeable, model["decided"], np.inf)
+        figures[kind] = {
+            "scenes": len({line["scenes"][0] for line in some}),
+            "outcomes": outcomes(chances, label, level),
+            "calibration": calibration(chances[judgeable], label[judgeable]),
+        }
+    return figures
+
+
+def main() -> None:
+    """Fit, write the models and the figures, and print these."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("--model", type=Path, default=Path(__file__).parents[1] / "metrics" / MODEL_FILE)
+    parser.add_argument("--figures", type=Path)
+    parser.add_argument("--exam", type=Path)
+    given = parser.parse_args()
+    lines = read_table(given.table)
     models: dict[str, TargetModel] = {}
     figures: dict[str, Any] = {}
     for kind in (LAYOUT, LOOKS):
@@ -340,14 +366,13 @@ def main(table: Path, model_path: Path, figures_path: Path | None) -> dict[str, 
         "gate": GATES["target_return"].version,
         "observers": {name: OBSERVERS[name].version for name in ("lite.target", "small.looks")},
     }
-    write_json(model_path, {"provenance": provenance, "models": models})
-    if figures_path is not None:
-        write_json(figures_path, {"provenance": provenance, **figures})
-    return figures
+    write_json(given.model, {"provenance": provenance, "models": models})
+    if given.exam is not None:
+        figures["exam"] = judge(read_table(given.exam), models)
+    if given.figures is not None:
+        write_json(given.figures, {"provenance": provenance, **figures})
+    sys.stdout.write(json.dumps(figures, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    given = [Path(argument) for argument in sys.argv[1:]]
-    default = Path(__file__).parents[1] / "metrics" / MODEL_FILE
-    results = main(given[0], given[1] if len(given) > 1 else default, given[2] if len(given) > 2 else None)
-    sys.stdout.write(json.dumps(results, indent=1) + "\n")
+    main()
