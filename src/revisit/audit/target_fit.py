@@ -7,7 +7,8 @@ A line of the table is a clip: its features, its label, where it comes from and 
 For every scene, models are fitted on the clips that share no scene with it; temperature and the probability from which
 on a label is decided are chosen on the predictions for other left-out scenes. The same with whole sources left out.
 Clips that the gate does not judge, because the target is too small or looks like what is around it, are in no fit; they
-count as undecided and have no confidence. An exam is a table of clips that are in no fit: the model judges them as it is.
+count as undecided and have no confidence. An exam is a table of clips that are in no fit: the model judges them as it
+is.
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ def clip_weights(lines: Sequence[Line], simulated: float) -> np.ndarray:
 def bounded_logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray, sign: np.ndarray) -> np.ndarray:
     """Offset and weights of a ridge logistic regression whose weights may not have the wrong sign.
 
-    `sign` holds 1, -1, or 0 for a weight that may have either. By Newton's method on the weights that are free to move, projected on the bounds, with steps halved until the loss
-    falls.
+    `sign` holds 1, -1, or 0 for a weight that may have either. By Newton's method on the weights that are free to move,
+    projected on the bounds, with steps halved until the loss falls.
     """
     a = np.column_stack([np.ones(len(x)), x])
     ridge = np.r_[1e-3, np.full(x.shape[1], RIDGE)]
