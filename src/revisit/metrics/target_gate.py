@@ -87,7 +87,7 @@ def read_target(sight: TargetObservations, hidden_for: float = 0.3, back_for: fl
 
 
 @derived(makes=TargetObservations, needs=(TargetTrack,), optional=(TargetLooks, PairedViews), version=2)
-def target_sight(track: TargetTrack, looks: TargetLooks | None, views: PairedViews | None) -> TargetObservations:
+def target_sight(track: TargetTrack, looks: TargetLooks | None, views: PairedViews | None = None) -> TargetObservations:
     """Everything that the set observes of the target, together."""
     return TargetObservations(track, looks, start_likeness(track, views))
 
