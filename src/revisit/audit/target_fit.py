@@ -61,9 +61,9 @@ ALL_OF_LAYOUT = dict.fromkeys((
 HIDDEN = {LAYOUT: ALL_OF_LAYOUT, LOOKS: HIDDEN_BY_LOOKS}
 RETURNED = {LAYOUT: ALL_OF_LAYOUT, LOOKS: RETURNED_BY_LOOKS}
 RIDGE = 0.3
-# Weight of a simulated clip beside a real one: many features need many clips.
-SIMULATED = {LAYOUT: 0.3, LOOKS: 0.07}
-RIGHT = 0.92  # share of decided labels that must be right where the level is chosen
+# Weight of a simulated clip beside a real one, by its source; many features need many clips.
+SIMULATED = {LAYOUT: {"composites": 0.3, "worlds": 0.18}, LOOKS: {"composites": 0.07, "worlds": 0.042}}
+RIGHT = 0.90  # share of decided labels that must be right where the level is chosen
 LEVELS = np.round(np.arange(0.5, 0.97, 0.02), 2)
 TEMPERATURES = np.round(np.geomspace(0.4, 2.5, 19), 3)
 FOLDS = 12  # of simulated scenes; real ones are left out one by one
@@ -91,10 +91,11 @@ def usable(lines: Sequence[Line], kind: str) -> list[Line]:
     return with_features(lines, {*HIDDEN[kind], *RETURNED[kind]})
 
 
-def clip_weights(lines: Sequence[Line], simulated: float) -> np.ndarray:
-    """Weights by which clips of one scene, which fail together, count less each, and simulated ones by a factor."""
+def clip_weights(lines: Sequence[Line], simulated: Mapping[str, float]) -> np.ndarray:
+    """Weights by which clips of one scene, which fail together, count less each, and simulated ones by their source."""
     count = Counter(line["scenes"][0] for line in lines)
-    return np.array([(simulated if line["simulated"] else 1.0) / np.sqrt(count[line["scenes"][0]]) for line in lines])
+    factors = [simulated[line["source"]] if line["simulated"] else 1.0 for line in lines]
+    return np.array(factors) / np.sqrt([count[line["scenes"][0]] for line in lines])
 
 
 def bounded_logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray, sign: np.ndarray) -> np.ndarray:
@@ -130,7 +131,9 @@ def bounded_logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray, sign: np.
     return beta
 
 
-def _logistic(lines: Sequence[Line], names: Mapping[str, int], positive: Sequence[str], simulated: float) -> Logistic:
+def _logistic(
+    lines: Sequence[Line], names: Mapping[str, int], positive: Sequence[str], simulated: Mapping[str, float]
+) -> Logistic:
     """A logistic model of whether the label is one of the positive ones."""
     lines = with_features(lines, names)
     features = np.array([[line["features"][name] for name in names] for line in lines])
