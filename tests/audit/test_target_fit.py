@@ -139,6 +139,17 @@ def test_real_and_simulated_clips_count_the_same_in_the_level():
     assert choose(chances, np.zeros(100, int), real, 0.9)[1] == 0.5
 
 
+def test_the_stored_exam_is_of_other_worlds_and_of_the_stored_model(table):
+    exam = read_table(FOLDER / "exam.jsonl")
+    assert not {line["scenes"][0] for line in exam} & {scene for line in table for scene in line["scenes"]}
+    stored = json.loads((FOLDER / "figures.json").read_text(encoding="utf-8"))["exam"]
+    judged = judge(exam, target_models())
+    assert stored.keys() == judged.keys()
+    for kind, figures in judged.items():
+        assert figures["outcomes"]["right"] == stored[kind]["outcomes"]["right"]
+        assert figures["calibration"]["auc"] == pytest.approx(stored[kind]["calibration"]["auc"])
+
+
 def test_an_exam_counts_what_the_stored_model_says(table):
     judged = judge(table, target_models())
     counted = judged[LAYOUT]["outcomes"]
