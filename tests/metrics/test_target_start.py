@@ -48,14 +48,15 @@ def test_a_target_that_a_clip_begins_without_is_said_to_be_absent(film):
     answer, track, views = judged(film, resting)
     assert answer.state == "unsure" and "not there in the first frame" in answer.reason
     alone = target_return(target_sight.fn(track, None, None))
-    assert "not there" not in alone.reason  # without a reference nobody can say what should be there
+    assert "not there" not in str(alone.reason)  # without a reference nobody can say what should be there
     late = replace(views, index=views.index + 1)
     assert start_likeness(track, late) is None
 
 
 def test_a_target_that_is_there_is_judged(film):
     answer, track, views = judged(film, np.stack([film.shot(0, film.states[0]).rgb] * len(film)))
-    assert answer.label == "never hidden" and start_likeness(track, views) > 0.95
+    alike = start_likeness(track, views)
+    assert answer.label == "never hidden" and alike is not None and alike > 0.95
 
 
 @pytest.mark.long
