@@ -101,6 +101,14 @@ def _outcomes(figures: Mapping[str, Any]) -> str:
                 _share(simulated["right_of_decided"]), f"{simulated['hides_right']} of {simulated['hides']}",
                 _share(simulated["hides_right_share"]), _share(simulated["most_probable_right"]),
             ])  # fmt: skip
+        exam = figures.get("exam", {}).get(kind)
+        if exam:
+            row = exam["outcomes"]
+            rows.append([
+                name, f"exam, {exam['scenes']} worlds", str(row["n"]), str(row["decided"]),
+                _share(row["right_of_decided"]), f"{row['hides_right']} of {row['hides']}",
+                _share(row["hides_right_share"]), _share(row["most_probable_right"]),
+            ])  # fmt: skip
     head = (
         "set",
         "clips",
@@ -134,8 +142,13 @@ def _sources(figures: Mapping[str, Any]) -> str:
 def _calibration(figures: Mapping[str, Any]) -> str:
     rows = []
     for kind, name in SETS.items():
-        for what, title in (("real_calibration", "real"), ("simulated_calibration", "simulated")):
-            row = figures[kind]["scenes_left_out"].get(what)
+        for what, title in (
+            ("real_calibration", "real"),
+            ("simulated_calibration", "simulated"),
+            ("exam", "exam"),
+        ):
+            exam = figures.get("exam", {}).get(kind, {}).get("calibration")
+            row = exam if what == "exam" else figures[kind]["scenes_left_out"].get(what)
             if row:
                 auc = "–" if row["auc"] is None else f"{row['auc']:.2f}"
                 curve = [f"{step['confidence']:.2f}: {step['share']:.2f} of {step['n']}" for step in row["curve"]]

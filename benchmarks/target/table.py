@@ -1,7 +1,8 @@
 """The table that the target gate is fitted on: features and labels of real and of simulated clips.
 
     python benchmarks/target/table.py OUT.jsonl --real FOLDER [--real FOLDER ...] [--worlds 20]
-        [--photographs FOLDER --composites 200] [--cache FOLDER] [--looks-every 4] [--workers 1] [--seconds 0]
+        [--photographs FOLDER --composites 200] [--first 0] [--cache FOLDER] [--looks-every 4] [--workers 1]
+        [--seconds 0]
 
 Real clips are those of labelled folders, as `revisit audit --real` reads them. Simulated ones (clips.py) are rendered
 worlds, and cut-outs moved over photographs: a folder of pictures, each named after its scene. Evidence is kept in the
@@ -9,7 +10,10 @@ cache, so that the same command goes on where it stopped, and so that other feat
 A network looks at all real clips and at every so-manieth simulated one. Scenes are observed by several workers; after
 so many seconds no further one is begun, and the table holds what is there. Then:
 
-    python -m revisit.audit.target_fit OUT.jsonl src/revisit/metrics/target_model.json benchmarks/target/figures.json
+    python -m revisit.audit.target_fit OUT.jsonl --figures benchmarks/target/figures.json
+
+Worlds from another `--first` number on, in a table and a cache of their own, are an exam: scenes that no fit, no
+threshold and nobody has seen (`--exam` of that command).
 """
 
 from __future__ import annotations
@@ -148,6 +152,7 @@ def main() -> None:
     parser.add_argument("--photographs", type=Path)
     parser.add_argument("--composites", type=int, default=0)
     parser.add_argument("--worlds", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first simulated scene")
     parser.add_argument("--cache", type=Path, default=Path("build/target"))
     parser.add_argument("--looks-every", type=int, default=4)
     parser.add_argument("--workers", type=int, default=1)
@@ -160,10 +165,10 @@ def main() -> None:
     counts = {"worlds": given.worlds, "composites": given.composites}
     folders = {"worlds": None, "composites": given.photographs}
     scenes = [
-        Scene(source, number, folders[source], given.cache, given.looks_every, until)
-        for number in range(max(counts.values()))
+        Scene(source, given.first + position, folders[source], given.cache, given.looks_every, until)
+        for position in range(max(counts.values()))
         for source, count in counts.items()
-        if number < count
+        if position < count
     ]
     with ProcessPoolExecutor(given.workers, multiprocessing.get_context("spawn")) as workers:
         list(workers.map(observe, scenes))

@@ -16,6 +16,7 @@ from revisit.audit.target_fit import (
     calibration,
     choose,
     fit,
+    judge,
     left_out,
     outcomes,
     read_table,
@@ -34,12 +35,13 @@ def table():
     return read_table(FOLDER / "features.jsonl")
 
 
-def test_a_logistic_fit_is_that_of_an_independent_library():
+@pytest.mark.parametrize("signs", [(1, 1, 1), (0, 0, 0)])
+def test_a_logistic_fit_is_that_of_an_independent_library(signs):
     linear_model = pytest.importorskip("sklearn.linear_model")
     rng = np.random.default_rng(0)
     x = rng.random((300, 3))
     y = (x @ [2.0, 3.0, 1.0] - 3 + rng.logistic(size=300) > 0).astype(float)
-    solved = bounded_logistic(x, y, np.ones(300), np.array([True, True, True]))
+    solved = bounded_logistic(x, y, np.ones(300), np.array(signs))
     theirs = linear_model.LogisticRegression(C=1 / 0.3, tol=1e-8, max_iter=1000).fit(x, y)
     assert solved[1:] == pytest.approx(theirs.coef_[0], abs=5e-3)
     assert solved[0] == pytest.approx(theirs.intercept_[0], abs=1e-2)
@@ -49,7 +51,7 @@ def test_a_weight_never_has_the_wrong_sign():
     rng = np.random.default_rng(1)
     x = rng.random((200, 2))
     y = (x[:, 0] > 0.5).astype(float)
-    solved = bounded_logistic(x, y, np.ones(200), np.array([False, True]))
+    solved = bounded_logistic(x, y, np.ones(200), np.array([-1, 1]))
     assert solved[1] == 0 and solved[2] >= 0
 
 
@@ -69,10 +71,13 @@ def test_the_stored_model_is_the_fit_of_the_stored_table(table):
 def test_figures_are_of_the_stored_table(table):
     figures = json.loads((FOLDER / "figures.json").read_text(encoding="utf-8"))
     assert figures["provenance"]["table"] == digest(table)
-    for kind, least in ((LAYOUT, 0.90), (LOOKS, 0.93)):
+    for kind, least, least_of_hiding in ((LAYOUT, 0.90, 0.70), (LOOKS, 0.93, 0.85)):
         real = figures[kind]["scenes_left_out"]["real"]
         assert real["n"] == sum(not line["simulated"] for line in usable(table, kind))
         assert real["right_of_decided"]["share"] >= least
+        assert real["hides_right_share"]["share"] >= least_of_hiding
+        simulated = figures[kind]["scenes_left_out"]["simulated_calibration"]
+        assert simulated["n"] >= 1000 and simulated["auc"] >= 0.80 and 0.85 <= simulated["at_0.9"]["share"] <= 0.95
 
 
 def test_a_clip_is_never_judged_by_its_own_scene(table, monkeypatch):
@@ -90,17 +95,25 @@ def test_a_clip_is_never_judged_by_its_own_scene(table, monkeypatch):
     assert all(scene not in others for scene, others in zip(scenes, seen, strict=True))
 
 
-def test_every_feature_speaks_in_its_direction():
-    model = target_models()[LAYOUT]
-    features = dict.fromkeys(HIDDEN[LAYOUT], 0.5) | dict.fromkeys(model["returned"]["weights"], 0.5)
+def test_every_feature_of_looks_speaks_in_its_direction():
+    model = target_models()[LOOKS]
+    features = dict.fromkeys({*HIDDEN[LOOKS], *model["returned"]["weights"]}, 0.5)
     before = label_probabilities(model, features)
     assert sum(before.values()) == pytest.approx(1)
-    for name, more_is_hidden in HIDDEN[LAYOUT].items():
-        if name in model["returned"]["weights"]:
-            continue
+    for name, sign in HIDDEN[LOOKS].items():
         after = label_probabilities(model, {**features, name: 1.0})
-        change = before["never hidden"] - after["never hidden"]
-        assert change >= 0 if more_is_hidden else change <= 0
+        assert (before["never hidden"] - after["never hidden"]) * sign >= 0
+
+
+def test_a_clearer_return_by_layout_is_a_more_probable_one():
+    """Weights of layout may have either sign, but cues that rise together must not speak against what they show."""
+    model = target_models()[LAYOUT]
+    lost = dict.fromkeys(HIDDEN[LAYOUT], 0.0) | {"away": 1.0, "time_after": 0.7, "near_fall": 0.5, "place_again": 1.0}
+    back = [name for name in lost if name.startswith(("back_", "near_end", "part_end", "own_colour_")) or name == "end"]
+    chances = [
+        label_probabilities(model, lost | dict.fromkeys(back, level))["hidden, returned"] for level in (0.0, 0.5, 1.0)
+    ]
+    assert chances[0] < 0.1 < chances[1] < chances[2] and chances[2] > 0.9
 
 
 def test_temperature_one_changes_nothing_and_level_is_the_lowest_that_is_right_enough():
@@ -108,10 +121,41 @@ def test_temperature_one_changes_nothing_and_level_is_the_lowest_that_is_right_e
     assert tempered(chances, 1.0) == pytest.approx(chances)
     assert tempered(chances, 2.0).max(axis=1).max() < 0.9
     label = np.array([0, 1, 2, 2])  # the least sure one is wrong
-    temperature, level = choose(chances, label, np.ones(4, bool), (0.95, 0.95))
+    temperature, level = choose(chances, label, np.ones(4, bool), 0.95)
     counted = outcomes(tempered(chances, temperature), label, np.full(4, level))
     assert counted["right"] == counted["decided"] == 3 and counted["hides_right"] == 2 and counted["hides"] == 3
     assert counted["labels"][LABELS[2]]["cannot tell"] == 1
+
+
+def test_real_and_simulated_clips_count_the_same_in_the_level():
+    """Ninety simulated clips that are right at 0.7 do not outweigh ten real ones that are wrong there."""
+    sure = np.array([0.7] * 95 + [0.9] * 5)
+    chances = np.stack([sure, 0.6 * (1 - sure), 0.4 * (1 - sure)], axis=1)
+    real = np.arange(100) >= 90
+    label = np.where((sure == 0.7) & real, 1, 0)
+    temperature, level = choose(chances, label, real, 0.9)
+    least_right = tempered(chances, temperature).max(axis=1)[-1]
+    assert tempered(chances, temperature).max(axis=1)[0] < level <= least_right
+    assert choose(chances, np.zeros(100, int), real, 0.9)[1] == 0.5
+
+
+def test_the_stored_exam_is_of_other_worlds_and_of_the_stored_model(table):
+    exam = read_table(FOLDER / "exam.jsonl")
+    assert not {line["scenes"][0] for line in exam} & {scene for line in table for scene in line["scenes"]}
+    stored = json.loads((FOLDER / "figures.json").read_text(encoding="utf-8"))["exam"]
+    judged = judge(exam, target_models())
+    assert stored.keys() == judged.keys()
+    for kind, figures in judged.items():
+        assert figures["outcomes"]["right"] == stored[kind]["outcomes"]["right"]
+        assert figures["calibration"]["auc"] == pytest.approx(stored[kind]["calibration"]["auc"])
+
+
+def test_an_exam_counts_what_the_stored_model_says(table):
+    judged = judge(table, target_models())
+    counted = judged[LAYOUT]["outcomes"]
+    assert counted["n"] == len(usable(table, LAYOUT)) and counted["right_of_decided"]["share"] > 0.8
+    turned = [{**line, "label": LABELS[(LABELS.index(line["label"]) + 1) % 3]} for line in table]
+    assert judge(turned, target_models())[LAYOUT]["outcomes"]["right_of_decided"]["share"] < 0.2
 
 
 def test_calibration_of_a_known_model():

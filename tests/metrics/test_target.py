@@ -211,8 +211,12 @@ def test_something_of_another_colour_is_not_the_target():
 
 
 def test_weak_cues_all_along_are_unsure():
-    verdict = asked(plain_track(np.r_[np.full(5, 0.8), np.full(60, 0.34)], inside=np.ones(65)))
-    assert verdict.label == "cannot tell" and "but perhaps" in str(verdict.reason)
+    def weak(similarity):
+        return asked(plain_track(np.r_[np.full(5, 0.8), np.full(60, similarity)], inside=np.ones(65)))
+
+    assert weak(0.33).label == "cannot tell" and "but perhaps" in str(weak(0.33).reason)
+    seen = [weak(similarity).facts["probabilities"]["never hidden"] for similarity in (0.1, 0.25, 0.33, 0.4)]
+    assert seen[0] < 0.1 and seen == sorted(seen) and seen[-1] > 0.8
 
 
 def test_a_target_that_is_gone_by_the_second_frame_was_hidden():

@@ -19,7 +19,16 @@ from revisit.metrics.view_consistency import (
     return_features,
     return_pairs,
 )
-from revisit.metrics.view_gate import AWAY, RETURNED, VISIBLE, relate, view_phases, view_return, visible_area
+from revisit.metrics.view_gate import (
+    AWAY,
+    RETURNED,
+    VISIBLE,
+    relate,
+    slow_zoom_rim,
+    view_phases,
+    view_return,
+    visible_area,
+)
 from revisit.observers.matching import correlate, find_points, link, structure
 from revisit.observers.patches import viewed_and_next
 from revisit.observers.pictures import VIEWED
@@ -119,6 +128,42 @@ def test_a_small_turn_has_not_left() -> None:
     verdict = judge(look(views, as_frames(slide(there_and_back(40)))))
     assert verdict.label == "never left"
     assert not verdict.facts.get("frozen")
+
+
+def zoom(scale: float, left: float, count: int = 14) -> list[np.ndarray]:
+    """A camera that zooms in on the wall, until so large a strip of the first view is lost on its left."""
+    picture, (height, width) = wall(width=900), SIZE
+    frames = []
+    for share in np.linspace(0, 1, count):
+        size = 1 + share * (scale - 1)
+        corner = share * left * width, (1 - 1 / size) / 2 * height
+        warp = np.array([[size, 0, -size * corner[0]], [0, size, -size * corner[1]]])
+        frames.append(cv2.warpAffine(picture, warp, (width, height), flags=cv2.INTER_AREA))
+    return frames
+
+
+@pytest.mark.parametrize(
+    ("scale", "left", "label"),
+    [
+        (1.33, 0.34, "never left"),  # a turn by 0.22 and a rim of 0.12
+        (1.0, 0.34, "left, not returned"),
+        (1.33, 0.44, "left, not returned"),  # a turn by 0.32
+        (2.6, 0.31, "left, not returned"),  # a zoom that leaves a ninth of the area
+    ],
+)
+def test_a_slow_zoom_takes_a_rim_and_no_view(scale: float, left: float, label: str) -> None:
+    assert judge(look(views, as_frames(zoom(scale, left)))).label == label
+
+
+def test_the_rim_of_a_slow_zoom_is_what_it_takes_off_each_side() -> None:
+    def rim(scale: float, turn: float = 0.0) -> float:
+        return float(slow_zoom_rim(np.array([[scale, 0, -turn], [0, scale, 0], [0, 0, 1.0]])))
+
+    assert rim(1.0) == rim(0.5) == rim(1.0, 0.4) == 0.0
+    assert rim(1.25) == rim(1.25, 0.4) == pytest.approx(0.1)  # of 1 / 1.25, a tenth on either side
+    assert rim(2.0) == rim(3.0) == 0.0
+    steps = np.array([rim(scale) for scale in np.linspace(1, 3, 400)])
+    assert np.abs(np.diff(steps)).max() < 0.01
 
 
 def test_a_cut_to_another_place_is_not_returned_and_says_cut() -> None:

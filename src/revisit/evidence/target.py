@@ -78,6 +78,7 @@ class TargetObservations:
 
     track: TargetTrack
     looks: TargetLooks | None  # None where no network of the set looks
+    start_likeness: float | None = None  # of its box in the first frame to the reference's; None where nobody can say
 
 
 VISIBLE, HIDDEN, RETURNED = 0, 1, 2

@@ -32,6 +32,7 @@ from revisit.metrics.view_gate import (
     UNKNOWN,
     is_covered,
     lasting,
+    lost_to_turns,
     phases_of,
     relations_of,
 )
@@ -58,7 +59,7 @@ def hidden_by(case: Case) -> str:
 
 
 @gate(
-    id="look_away", version=1, title="Camera looks away",
+    id="look_away", version=2, title="Camera looks away",
     needs=(Case, ViewLinks, ViewRelations, ViewPhases, FlowStats),
 )  # fmt: skip
 def look_away(
@@ -100,7 +101,7 @@ def _verdict(
 ) -> GateResult:
     """The verdict by one reading of the cues; `factor` is that of the share of the target that may stay inside."""
     away = phases.phase == AWAY
-    lost = relations.lost[0]
+    lost = lost_to_turns(relations)
     facts = {
         "lost_strip": round(float(np.nan_to_num(lost, nan=1.0)[phases.phase != UNKNOWN].max(initial=0.0)), 3),
         "excursion": round(float(motion.facts.get("excursion", 0.0)), 3),

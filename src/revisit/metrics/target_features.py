@@ -1,7 +1,7 @@
 """What a clip's cues say of its target, as a few numbers: how far it was lost, and how much of it came back.
 
-`target_probability.py` reads them. Every number lies between 0 and 1 and speaks in one direction: more of it makes
-hiding, or a return, more likely, or less.
+`target_probability.py` reads them. Every number lies between 0 and 1, so that no clip is far from those that the
+probabilities were fitted on.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ FIRST_FRAMES = 3  # by which it is known how far the target stands out
 FAINTEST_FIGURE = 0.1  # standing out less than that in the first frames counts as that
 EMPTY = 0.3  # of how far the target stood out at first: less, and its place is empty
 PLACE_STANDS_OUT = 0.12  # lead of the surroundings over clutter where the target's place is recognised
+FAINTEST_PEAK = 0.2  # similarity before the loss: less counts as that
 
 
 @dataclass(frozen=True)
@@ -143,28 +144,106 @@ def layout_absence(track: TargetTrack, *, hidden_for: float, back_for: float) ->
 
 def layout_features(track: TargetTrack, *, hidden_for: float = 0.3, back_for: float = 0.3) -> dict[str, float]:
     """Numbers of the layout of edges and colours."""
-    presence = layout_presence(track)
     absence = layout_absence(track, hidden_for=hidden_for, back_for=back_for)
-    lost, back, window = absence.lost, absence.back, absence.window
-    clutter_then = float(np.percentile(track.peak[lost : lost + window], 90))  # what is reached without the target
-    returned = float(track.peak[back].mean()) if back.start < len(presence) else clutter_then
-    step = seconds_per_frame(track.seconds)
-    away = (absence.presence < MOSTLY_GONE).sum() * step
+    return {
+        **_standing_features(track, absence),
+        **_lowest_features(track, absence),
+        **_back_features(track, absence),
+        **_end_features(track, absence.window),
+        **_place_features(track, absence),
+    }
+
+
+def _standing_features(track: TargetTrack, absence: Absence) -> dict[str, float]:
+    """How far something stands out from what is around it: in the followed box, and at the target's place."""
+    presence, window = layout_presence(track), absence.window
     standing = relative_standing(track.stands, track)
     empty = place_is_recognised(track) & (relative_standing(track.place_stands, track) < EMPTY)
+    after = empty[absence.lost + window // 2 + 1 :]
     return {
-        "lead_lowest": float(ramp(window_means(lead_over_clutter(track), window).min(), 0.0, 0.3)),
-        "flow_lowest": float(ramp(window_means(track.flow, window).min(), 0.0, 0.6)),
-        "inside_lowest": float(ramp(window_means(track.inside, window).min(), 0.0, 0.6)),
-        "away": float(ramp(away, 0.0, LONG)),
         "stands_lowest": float(ramp(window_means(standing, window).min(), 0.0, 1.0)),
         "there_lowest": float(window_means(np.minimum(presence, ramp(standing, 0.1, 0.6)), window).min()),
-        "left_empty": float(ramp(empty[lost + window // 2 + 1 :].sum() * step, 0.0, 1.0)),
+        "left_empty": float(ramp(after.sum() * seconds_per_frame(track.seconds), 0.0, 1.0)),
         "stands_end": float(ramp(standing[-window:].mean(), 0.0, 1.0)),
+    }
+
+
+def _lowest_features(track: TargetTrack, absence: Absence) -> dict[str, float]:
+    """How far each cue fell, for how long, and how steady the target was otherwise."""
+    lead, window = lead_over_clutter(track), absence.window
+
+    def lowest(values: np.ndarray, low: float, high: float) -> float:
+        return float(ramp(window_means(values, window).min(), low, high))
+
+    def largest_fall(values: np.ndarray, high: float) -> float:
+        return float(ramp((values[:-window] - values[window:]).max(initial=0.0), 0.0, high))
+
+    away = (absence.presence < MOSTLY_GONE).sum() * seconds_per_frame(track.seconds)
+    return {
+        "lead_lowest": lowest(lead, 0.0, 0.3),
+        "flow_lowest": lowest(track.flow, 0.0, 0.6),
+        "inside_lowest": lowest(track.inside, 0.0, 0.6),
+        "near_lowest": lowest(track.near, -1.0, 1.0),
+        "part_lowest": lowest(track.part, -1.0, 1.0),
+        "colour_lowest": lowest(track.colour, 0.0, 1.0),
+        "own_colour_lowest": lowest(track.own_colour, 0.0, 1.0),
+        "presence_lowest": float(absence.presence.min()),
+        "presence_usual": float(np.median(absence.presence)),
+        "flow_usual": float(np.median(track.flow)),
+        "near_fall": largest_fall(track.near, 2.0),
+        "own_colour_fall": largest_fall(track.own_colour, 1.0),
+        "away": float(ramp(away, 0.0, LONG)),
+    }
+
+
+def _back_features(track: TargetTrack, absence: Absence) -> dict[str, float]:
+    """How clear and how alike the best match is after the loss, beside what the target reached before."""
+    lead, presence = lead_over_clutter(track), layout_presence(track)
+    lost, back, window = absence.lost, absence.back, absence.window
+    before = slice(1, max(lost - window // 2, 2))
+    clutter_then = float(np.percentile(track.peak[lost : lost + window], 90))  # what is reached without the target
+    returned = float(track.peak[back].mean()) if back.start < len(presence) else clutter_then
+    usual = max(float(np.median(track.peak[before])), FAINTEST_PEAK)
+    return {
+        "lead_before": float(ramp(np.median(lead[before]), 0.0, 1.0)),
+        "time_after": 1 - lost / len(presence),
         "back_share": _mean(presence[back.start :] > CLEARLY_THERE),
         "back_above": float(ramp(returned - clutter_then, 0.0, 0.3)),
         "back_colour": _mean(track.own_colour[back]),
-        "end": float(presence[-window:].mean()),
+        "back_box_colour": _mean(track.colour[back]),
+        "back_peak": float(ramp(_mean(track.peak[back]), 0.0, 1.0)),
+        "back_ratio": float(ramp(_mean(track.peak[back]) / usual, 0.2, 1.2)),
+        "back_lead": float(ramp(_mean(lead[back]), 0.0, 0.8)),
+        "back_first": float(ramp(_mean(track.first[back]), 0.0, 1.0)),
+        "back_early": float(ramp(_mean(track.early[back]), 0.0, 1.0)),
+    }
+
+
+def _end_features(track: TargetTrack, window: int) -> dict[str, float]:
+    """What is in the followed box in the last frames."""
+    return {
+        "end": float(layout_presence(track)[-window:].mean()),
+        "near_end": float(ramp(track.near[-window:].mean(), -1.0, 1.0)),
+        "part_end": float(ramp(track.part[-window:].mean(), -1.0, 1.0)),
+        "inside_end": float(ramp(track.inside[-window:].mean(), 0.0, 1.0)),
+        "own_colour_end": float(track.own_colour[-window:].mean()),
+    }
+
+
+def _place_features(track: TargetTrack, absence: Absence) -> dict[str, float]:
+    """Whether the target's place is seen again after the loss, and what is there."""
+    window, last = absence.window, len(track.index) - 1
+    after = slice(min(absence.lost + window - window // 2, last), None)
+    recognised = place_is_recognised(track)
+    there = np.where(recognised, track.at_place, 0.0)
+    lead = track.place - np.maximum(track.place_second, np.median(track.place_second))
+    return {
+        "place_again": float(recognised[after].mean()),
+        "place_clearest": float(ramp(lead[after].max(), 0.0, 0.8)),
+        "place_end": float(ramp(lead[-window:].mean(), 0.0, 0.8)),
+        "at_place_best": float(ramp(there[after].max(), 0.0, 1.0)),
+        "at_place_end": float(ramp(track.at_place[-window:].mean(), 0.0, 1.0)),
+        "own_colour_best": float(window_means(track.own_colour[after], window).max()),
     }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.core import GateResult, Series, Unscored, derived, gate
+from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.target import (
     HIDDEN,
     RETURNED,
@@ -35,6 +36,7 @@ from revisit.metrics.target_features import (
 )
 from revisit.metrics.target_probability import LAYOUT, LOOKS, clip_features, label_probabilities, target_models
 from revisit.metrics.target_rules import CAME_BACK, FAINTEST, LEAD, NEVER, STAYED_AWAY
+from revisit.metrics.target_start import ABSENT, start_likeness
 
 SMALLEST_CELLS, SMALLEST_PX = 16, 12
 FEWEST = 4  # frames in which something can leave and return
@@ -84,10 +86,10 @@ def read_target(sight: TargetObservations, hidden_for: float = 0.3, back_for: fl
     )  # fmt: skip
 
 
-@derived(makes=TargetObservations, needs=(TargetTrack,), optional=(TargetLooks,), version=1)
-def target_sight(track: TargetTrack, looks: TargetLooks | None) -> TargetObservations:
+@derived(makes=TargetObservations, needs=(TargetTrack,), optional=(TargetLooks, PairedViews), version=2)
+def target_sight(track: TargetTrack, looks: TargetLooks | None, views: PairedViews | None = None) -> TargetObservations:
     """Everything that the set observes of the target, together."""
-    return TargetObservations(track, looks)
+    return TargetObservations(track, looks, start_likeness(track, views))
 
 
 @derived(makes=TargetPhases, needs=(TargetObservations,), version=6)
@@ -117,6 +119,11 @@ def unjudgeable(sight: TargetObservations) -> str:
     track = sight.track
     if min(track.width_px, track.height_px) < SMALLEST_PX or track.cells < SMALLEST_CELLS:
         return f"the target's box is only {track.width_px:.0f}x{track.height_px:.0f} pixels: too small to recognise"
+    if sight.start_likeness is not None and sight.start_likeness < ABSENT:
+        return (
+            "the target is not there in the first frame: its box shows something else than the reference does "
+            f"(correlation {sight.start_likeness:.2f})"
+        )
     if len(track.index) < FEWEST:
         return f"{len(track.index)} frames are too few for a target to leave and return"
     if sight.looks is not None and len(sight.looks.index):
@@ -128,7 +135,7 @@ def unjudgeable(sight: TargetObservations) -> str:
     return ""
 
 
-@gate(id="target_return", version=7, title="Target hidden and returned", needs=(TargetObservations,))
+@gate(id="target_return", version=8, title="Target hidden and returned", needs=(TargetObservations,))
 def target_return(
     sight: TargetObservations, *, hidden_for: float = 0.3, back_for: float = 0.3
 ) -> GateResult | Unscored:

@@ -1,8 +1,7 @@
 """How probable each label of the target gate is, from a clip's features (docs/target-gate.md).
 
 Two logistic models in turn: was the target hidden, and if so, did it come back? Their weights are in
-`target_model.json`, which `python -m revisit.audit.target_fit` writes; each weight has the sign that its feature's
-meaning gives it.
+`target_model.json`, which `python -m revisit.audit.target_fit` writes.
 """
 
 from __future__ import annotations

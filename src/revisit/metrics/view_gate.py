@@ -2,7 +2,7 @@
 
 How much is lost is measured as a strip: the widest band along one side of the first view that is outside the
 frame. A turn by a quarter of the picture loses a quarter on one side; the same area lost to a slow zoom is a
-thin rim all around, behind which nothing disappears.
+thin rim all around, behind which nothing disappears. So the rim of a slow zoom is taken off the strip of a turn.
 """
 
 from __future__ import annotations
@@ -67,6 +67,22 @@ def visible_area(warp: np.ndarray, cells: int = GRID) -> tuple[np.ndarray, np.nd
     return per_row.astype(float).sum(axis=-1) / cells**2, np.max(strips, axis=0) / cells
 
 
+def slow_zoom_rim(warp: np.ndarray) -> np.ndarray:
+    """The strip that zooming in takes off every side under affine warps (..., 3, 3), where the zoom is slow.
+
+    A zoom by a third takes an eighth off each side. One that would count as leaving by itself is not slow and has no
+    rim; in between the rim grows and shrinks evenly, so that no verdict hangs on a small difference.
+    """
+    scale = np.sqrt(np.abs(np.linalg.det(np.asarray(warp, float)[..., :2, :2])))
+    rim = (1 - 1 / np.maximum(scale, 1.0)) / 2
+    return np.asarray(np.clip(LEFT - rim, 0.0, rim))
+
+
+def lost_to_turns(relations: ViewRelations) -> np.ndarray:
+    """(N,) the strip of the first view that is lost in each frame, without the rim of a slow zoom; nan as in `lost`."""
+    return np.asarray(np.maximum(relations.lost[0] - slow_zoom_rim(relations.warp[0]), 0.0))
+
+
 @derived(makes=ViewRelations, needs=(ViewLinks,), version=1)
 def relate(links: ViewLinks) -> ViewRelations:
     """What both cues and the chain say of every pair of sampled frames."""
@@ -125,13 +141,13 @@ def chains(
     return paths, visited
 
 
-def states(relations: ViewRelations, i: int, threshold: float = LEFT) -> np.ndarray:
-    """(N,) of the view of frame i in each frame: VISIBLE, AWAY or UNKNOWN.
+def states(relations: ViewRelations, i: int, threshold: float = LEFT, lost: np.ndarray | None = None) -> np.ndarray:
+    """(N,) of the view of frame i in each frame: VISIBLE, AWAY or UNKNOWN, by the strips lost.
 
     Visible takes a direct cue. Away: a cue or the chain shows a strip lost, or nothing joins the frames at
     all. Unknown: by the chain the view should be there, but no cue recognises it.
     """
-    lost, seen = relations.lost[i], relations.seen[i]
+    lost, seen = relations.lost[i] if lost is None else lost, relations.seen[i]
     with np.errstate(invalid="ignore"):
         is_away = np.isnan(lost) | (lost >= threshold)
     return np.asarray(np.where(is_away, AWAY, np.where(seen, VISIBLE, UNKNOWN)))
@@ -146,7 +162,7 @@ def lasting(mask: np.ndarray, certain: np.ndarray) -> np.ndarray:
     return mask_out
 
 
-@derived(makes=ViewPhases, needs=(ViewRelations,), version=1)
+@derived(makes=ViewPhases, needs=(ViewRelations,), version=2)
 def view_phases(relations: ViewRelations) -> ViewPhases:
     """Share of the first view in each sampled frame, and whether it is visible, away or returned."""
     return phases_of(relations)
@@ -156,7 +172,8 @@ def phases_of(relations: ViewRelations, factor: float = 1.0, threshold: float = 
     """The phases; a larger factor asks for more before a sample counts by itself, and for less missing on return."""
     if not len(relations.index):
         return ViewPhases(relations.index, relations.time, np.zeros(0), np.zeros(0, np.int64))
-    state, sure = states(relations, 0, threshold), relations.confidence[0] >= factor * SURE
+    state = states(relations, 0, threshold, lost_to_turns(relations))
+    sure = relations.confidence[0] >= factor * SURE
     away = lasting(state == AWAY, sure)
     phase = np.where(away, AWAY, np.where(state == VISIBLE, VISIBLE, UNKNOWN))
     if away.any():
@@ -169,14 +186,14 @@ def phases_of(relations: ViewRelations, factor: float = 1.0, threshold: float = 
 
 def _near_again(relations: ViewRelations, away: np.ndarray, factor: float = 1.0) -> np.ndarray:
     """Samples after the first one away that a cue recognises, with most of the lost strip back in the frame."""
-    lost = np.nan_to_num(relations.lost[0], nan=1.0)
+    lost = np.nan_to_num(lost_to_turns(relations), nan=1.0)
     worst = np.maximum.accumulate(np.where(away, lost, 0.0))
     near = lost <= np.minimum(BACK * worst, MOST_MISSING) / factor
     return np.asarray((np.arange(len(away)) > away.argmax()) & relations.seen[0] & near)
 
 
 @gate(
-    id="view_return", version=4, title="The first view leaves and returns", needs=(ViewLinks, ViewRelations, ViewPhases)
+    id="view_return", version=5, title="The first view leaves and returns", needs=(ViewLinks, ViewRelations, ViewPhases)
 )
 def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> GateResult:
     """Whether the first view left the frame and came back, when, and for how long; `confidence` as in `margins.py`."""
@@ -197,7 +214,7 @@ def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> 
         return GateResult(
             "unsure", UNSURE, f"only {len(links.index)} frames: leaving and returning needs at least three"
         )
-    phase, lost = phases.phase, relations.lost[0]
+    phase, lost = phases.phase, lost_to_turns(relations)
     units = Series(frame=links.index, seconds=links.time, value=np.nan_to_num(phases.share, nan=-1.0), phase=phase)
     facts: dict[str, object] = {
         "left_share": round(float(1 - np.nanmin(phases.share)), 3),
