@@ -58,17 +58,17 @@ def measured_here() -> Shares:
             self.stream = shares.of("decoding", opening)(*args, **kwargs)
 
         def __enter__(self) -> Any:
-            self.inner = shares.of("decoding", self.stream.__enter__)()
+            shares.of("decoding", self.stream.__enter__)()
             return self
 
         def __exit__(self, *error: Any) -> Any:
             return shares.of("decoding", self.stream.__exit__)(*error)
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(self.inner, name)
+            return getattr(self.stream, name)
 
         def __iter__(self) -> Iterator[Any]:
-            frames = iter(self.inner)
+            frames = iter(self.stream)
             following = shares.of("decoding", next)
             while (frame := following(frames, None)) is not None:
                 yield frame
