@@ -128,3 +128,15 @@ def test_a_clip_that_comes_back_without_the_target_is_no_reset() -> None:
     # A target that is gone in the truth, too, is what became of it.
     counts = counted(results_of(models, truth, event_outcome=outcomes, target_reappearance={**back, "gt": [0.0] * 3}))
     assert counts.outcomes[0] == "forgets (1 of 2 clips) comes back to a world that went on"
+
+
+def test_a_low_outcome_is_no_reset_where_nobody_can_tell_whether_the_target_is_back() -> None:
+    models, truth = {"a": [BACK] * 3}, [BACK] * 3
+    results = results_of(models, truth, event_outcome={"a": [0.48, 0.9, 0.1]})
+    undecided = [Record(case, "target_return", True, "unsure", label=UNSURE) for case in results.cases[:2]]
+    counts = counted(Results(results.cases, [*results.records, *undecided]))
+    # The first may be a reset or an empty place; the second shows what happened; of the third the target is known.
+    assert counts.outcomes == [
+        "a (1 of 2 clips) comes back to a world that went on",
+        "a (1 of 2 clips) comes back with the world reset",
+    ]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ASK = "Does it look away and come back?"
 BY_TRUTH, BY_REQUEST, ALL_CLIPS = "truth", "request", "all"
 WHERE = {BY_TRUTH: "where the truth does", BY_REQUEST: "where the camera was asked to", ALL_CLIPS: ""}
+TARGET_GATE = "target_return"
 REAPPEARANCE = "target_reappearance"  # 0 where the target's place came back into view without it
 NAMES = 8  # of models, in a sentence
 
@@ -201,8 +202,13 @@ def _count_model(results: Results, model: str, cases: Sequence[Case]) -> LookAwa
     returned = [case for case in readable if back[case.id]]
     gone = [case for case in returned if _lost_target(results, case)]
     # Without the target there is neither a world that went on nor one that was reset: its old place is empty, too.
-    outcomes = [results.score(case, OUTCOME) for case in returned if case not in gone]
-    scored = [outcome for outcome in outcomes if outcome is not None]
+    outcomes = [(case, results.score(case, OUTCOME)) for case in returned if case not in gone]
+    # As at first and empty look alike to the outcome: which of the two it is, only the target says.
+    scored = [
+        outcome
+        for case, outcome in outcomes
+        if outcome is not None and (outcome >= RESET or not _target_undecided(results, case))
+    ]
     left = sum(back[case.id] is True or _leaves(results, case) for case in readable)
     moved = sum(back[case.id] is True or _leaves(results, case) or _moves(results, case) for case in readable)
     return LookAwayCount(
@@ -215,6 +221,12 @@ def _lost_target(results: Results, case: Case) -> bool:
     """Whether a clip came back without the target, and its truth did not."""
     truth = results.truth_of(case)
     return results.score(case, REAPPEARANCE) == 0 and (truth is None or results.score(truth, REAPPEARANCE) != 0)
+
+
+def _target_undecided(results: Results, case: Case) -> bool:
+    """Whether nobody can tell if the target came back."""
+    target = results.answer(case, TARGET_GATE)
+    return target is not None and target.status == "unsure"
 
 
 def _leaves(results: Results, case: Case) -> bool:
