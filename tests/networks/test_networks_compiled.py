@@ -75,6 +75,19 @@ def test_half_precision_is_that_of_the_caller(compiler):
 
 
 @torch.inference_mode()
+def test_a_network_that_was_compiled_in_half_still_computes_in_full(compiler, monkeypatch):
+    """Some observers want the same network in full precision, in the same process."""
+    monkeypatch.setattr(torch, "compile", lambda step, **_: step)
+    network, x, y = Network(), torch.randn(4, 5), torch.randn(4, 3)
+    expected = network.step(x, y)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for _ in range(3):
+            compiled.run(network.step, x, y)
+    assert len(compiler.made) == 1 and network.layer.weight.dtype == torch.float32
+    assert torch.equal(network.step(x, y), expected)
+
+
+@torch.inference_mode()
 def test_what_cannot_be_compiled_runs_as_it_is(compiler, monkeypatch, capsys):
     monkeypatch.setattr(compiled, "BACKEND", "no_such_compiler")
     network, x, y = Network(), torch.randn(4, 5), torch.randn(4, 3)

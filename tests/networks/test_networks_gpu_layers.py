@@ -44,7 +44,7 @@ def test_layers_without_overlap_are_matrix_products(layer, shape, compiling):
     pictures = torch.randn(shape)
     expected = network(pictures)
     names = list(network.state_dict())
-    gpu_layers.use_matrix_products(network)
+    gpu_layers.use_compiled_layers(network)
     assert type(network[0]).__name__.startswith("Patch") and list(network.state_dict()) == names
     assert torch.equal(network(pictures), expected), "code that is not compiled stays as it is"
     compiling()
@@ -65,7 +65,7 @@ def test_layers_without_overlap_are_matrix_products(layer, shape, compiling):
 def test_other_layers_stay(layer):
     network = nn.Sequential(layer())
     kind = type(network[0])
-    gpu_layers.use_matrix_products(network)
+    gpu_layers.use_compiled_layers(network)
     assert type(network[0]) is kind
 
 
@@ -117,7 +117,7 @@ def test_dinov2_is_the_same_in_compiled_code(device, registers, compiling):
     pictures = torch.randn(3, 3, 42, 42, device=device)
     expected = model(pixel_values=pictures).last_hidden_state
     names = list(model.state_dict())
-    gpu_layers.use_matrix_products(model)
+    gpu_layers.use_compiled_layers(model)
     assert list(model.state_dict()) == names
     assert torch.equal(model(pixel_values=pictures).last_hidden_state, expected), "as it is, unless it is compiled"
     compiling()

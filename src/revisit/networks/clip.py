@@ -69,7 +69,7 @@ class ClipNetwork(nn.Module):
 
     def __init__(self, model: Any, folder: Path) -> None:
         super().__init__()
-        self.model, self.folder = gpu_layers.use_matrix_products(model), folder
+        self.model, self.folder = gpu_layers.use_compiled_layers(model), folder
         self.side = int(model.config.vision_config.image_size)
         self._captions: Captions | None = None
 

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 AFTER = {"auto": 300, "on": 40}  # full batches of one size that run as they are
 LEAST = 0.7  # of a full batch that is worth filling up: a compiled network takes about so much of the time
@@ -77,9 +77,6 @@ def _filled(tensor: Tensor, rows: int) -> Tensor:
 def _compiled(step: Step, tensors: tuple[Tensor, ...]) -> Step:
     """The step, compiled and tried; itself where that fails."""
     try:
-        kind = tensors[0].device.type
-        if torch.is_autocast_enabled(kind):
-            _store_in_half(getattr(step, "__self__", None), torch.get_autocast_dtype(kind))
         compiled: Step = torch.compile(step, dynamic=False, backend=BACKEND)
         inputs = tuple(one.clone() for one in tensors)
         compiled(*inputs)
@@ -88,16 +85,6 @@ def _compiled(step: Step, tensors: tuple[Tensor, ...]) -> Step:
         why = str(error).strip().partition("\n")[0]
         sys.stderr.write(f"revisit: a network runs uncompiled, which is slower ({why})\n")
         return step
-
-
-def _store_in_half(network: Any, dtype: torch.dtype) -> None:
-    """Keep the weights of linear layers and convolutions in half precision, if the network says that it may.
-
-    Otherwise compiled code converts them for each batch. The numbers are the same: autocast computes so, too.
-    """
-    for layer in network.modules() if getattr(network, "weights_in_half", False) else ():
-        if isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
-            layer.to(dtype)
 
 
 def _recorded(compiled: Step, inputs: tuple[Tensor, ...]) -> Step:

@@ -31,11 +31,9 @@ TYPES = ("depth_anything",)
 class DepthAnything(nn.Module):
     """DepthAnythingForDepthEstimation of transformers, a DPT head on DINOv2 (Ranftl et al. 2021), with its pictures."""
 
-    weights_in_half = True  # where it is compiled: autocast takes all its layers so
-
     def __init__(self, model: Any) -> None:
         super().__init__()
-        self.model = gpu_layers.use_matrix_products(model)
+        self.model = gpu_layers.use_compiled_layers(model)
         self.taps: dict[tuple[int, int], gpu_layers.Taps] = {}  # of lines that are made longer
 
     def forward(self, pictures: Tensor) -> Tensor:

@@ -52,11 +52,9 @@ FUSED = re.compile(r"^blocks\.(\d+)\.attn\.qkv\.(weight|bias)$")
 class Dino(nn.Module):
     """Dinov2Model, Dinov2WithRegistersModel or DINOv3ViTModel of transformers."""
 
-    weights_in_half = True  # where it is compiled: autocast takes all its layers so
-
     def __init__(self, model: Any) -> None:
         super().__init__()
-        self.model = gpu_layers.use_matrix_products(model)
+        self.model = gpu_layers.use_compiled_layers(model)
         self.patch = int(model.config.patch_size)
         self.prefix_tokens = 1 + int(getattr(model.config, "num_register_tokens", 0))  # CLS and registers
 

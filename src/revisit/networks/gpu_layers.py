@@ -2,8 +2,10 @@
 
 A convolution whose stride is its kernel reads every pixel once: it is a matrix product, which libraries do several
 times as fast, above all with three channels. So is its transpose. A compiler that is given bilinear interpolation works
-out the four neighbours of every number by itself; here they are looked up in tables. Sums are the same, in another
-order. Code that is not compiled runs the layers as torch has them.
+out the four neighbours of every number by itself; here they are looked up in tables. A residual is added and normalised
+in one pass. Sums are the same, in another order, with one exception: GELU behind a fully connected layer is the
+approximation by the hyperbolic tangent, up to 5e-4 from the exact one, which a GPU adds to its matrix product for
+nothing. Code that is not compiled runs the layers as torch and transformers have them.
 """
 
 from __future__ import annotations
@@ -19,8 +21,11 @@ ALIGNED = 8  # numbers in half precision that a matrix product on a GPU wants it
 Taps = tuple[Tensor, Tensor, Tensor]  # the neighbour before, the one behind, and the weight of the latter
 
 
-def use_matrix_products(network: nn.Module) -> nn.Module:
-    """Let convolutions of a network whose stride is their kernel be matrix products where it is compiled.
+def use_compiled_layers(network: nn.Module) -> nn.Module:
+    """Let layers of a network take the forms of this module where it is compiled.
+
+    These are convolutions whose stride is their kernel, fully connected layers with GELU behind them, and blocks of
+    DINOv2.
 
     Parameters
     ----------
@@ -102,7 +107,7 @@ def _add_and_normalise_shapes(
 
 
 class LinearGelu(nn.Linear):
-    """A fully connected layer with GELU behind it; compiled, both are one kernel."""
+    """A fully connected layer with GELU behind it; compiled, both are one kernel, with GELU's tanh approximation."""
 
     def forward(self, input: Tensor) -> Tensor:
         if not torch.compiler.is_compiling() or self.bias is None:
@@ -116,7 +121,7 @@ class LinearGelu(nn.Linear):
 
 @torch.library.custom_op("revisit::linear_gelu", mutates_args=())
 def linear_gelu(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """GELU of a linear layer."""
+    """GELU (tanh approximation on a GPU) of a fully connected layer: (N, inputs) rows to (N, outputs)."""
     return torch._addmm_activation(bias, rows, weight.t(), use_gelu=True)
 
 
