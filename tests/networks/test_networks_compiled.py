@@ -21,6 +21,15 @@ class Network:
         return (self.layer(x) + y).relu()
 
 
+class NormalisedNetwork(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.norm = torch.nn.Linear(5, 3), torch.nn.LayerNorm(3)
+
+    def step(self, x, y):
+        return self.norm(self.layer(x)) + y
+
+
 @pytest.fixture
 def compiler(monkeypatch):
     """A compiler for batches of four from the second on, with the part of torch.compile that needs no C compiler."""
@@ -78,13 +87,15 @@ def test_half_precision_is_that_of_the_caller(compiler):
 def test_a_network_that_was_compiled_in_half_still_computes_in_full(compiler, monkeypatch):
     """Some observers want the same network in full precision, in the same process."""
     monkeypatch.setattr(torch, "compile", lambda step, **_: step)
-    network, x, y = Network(), torch.randn(4, 5), torch.randn(4, 3)
+    network, x, y = NormalisedNetwork(), torch.randn(4, 5), torch.randn(4, 3)
     expected = network.step(x, y)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        for _ in range(3):
-            compiled.run(network.step, x, y)
-    assert len(compiler.made) == 1 and network.layer.weight.dtype == torch.float32
-    assert torch.equal(network.step(x, y), expected)
+        outputs = [compiled.run(network.step, x, y) for _ in range(3)]
+    (step,) = compiler.made.values()
+    assert step.__self__.layer.weight.dtype == torch.bfloat16, "converted once, not for each batch"
+    assert step.__self__.norm.weight.dtype == torch.float32, "torch normalises in full precision"
+    assert torch.equal(outputs[0], outputs[2])
+    assert network.layer.weight.dtype == torch.float32 and torch.equal(network.step(x, y), expected)
 
 
 @torch.inference_mode()

@@ -14,6 +14,7 @@ other thread may call one.
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from torch import Tensor
 AFTER = {"auto": 300, "on": 40}  # full batches of one size that run as they are
 LEAST = 0.7  # of a full batch that is worth filling up: a compiled network takes about so much of the time
 BACKEND = "inductor"
+MATRICES = (torch.nn.Linear, torch.nn.Conv2d, torch.nn.ConvTranspose2d)
 Step = Callable[..., Tensor]  # a method of a network: tensors in, a tensor with as many rows out
 
 
@@ -77,7 +79,7 @@ def _filled(tensor: Tensor, rows: int) -> Tensor:
 def _compiled(step: Step, tensors: tuple[Tensor, ...]) -> Step:
     """The step, compiled and tried; itself where that fails."""
     try:
-        compiled: Step = torch.compile(step, dynamic=False, backend=BACKEND)
+        compiled: Step = torch.compile(_in_half(step, tensors[0].device.type), dynamic=False, backend=BACKEND)
         inputs = tuple(one.clone() for one in tensors)
         compiled(*inputs)
         return _recorded(compiled, inputs) if inputs[0].is_cuda else compiled
@@ -85,6 +87,22 @@ def _compiled(step: Step, tensors: tuple[Tensor, ...]) -> Step:
         why = str(error).strip().partition("\n")[0]
         sys.stderr.write(f"revisit: a network runs uncompiled, which is slower ({why})\n")
         return step
+
+
+def _in_half(step: Step, device_type: str) -> Step:
+    """The step of a copy of its network whose matrices are stored in the precision that torch would convert them to.
+
+    Torch converts them anew for each batch. The network itself stays: others may use it in full precision.
+    """
+    network = getattr(step, "__self__", None)
+    if not isinstance(network, torch.nn.Module) or not torch.is_autocast_enabled(device_type):
+        return step
+    network = copy.deepcopy(network)
+    for layer in network.modules():
+        if isinstance(layer, MATRICES):
+            layer.to(torch.get_autocast_dtype(device_type))
+    method: Step = getattr(network, step.__name__)
+    return method
 
 
 def _recorded(compiled: Step, inputs: tuple[Tensor, ...]) -> Step:

@@ -48,9 +48,13 @@ class DepthAnything(nn.Module):
     def prepare_taps(self, size: Size, device: torch.device) -> None:
         """Work out the tables of `gpu_layers` for pictures of this size; while code is traced it would be too late.
 
-        None for a head that reads another map than the last, as no published one does: it runs as transformers has it.
+        None for a head that reads another map than the last, or maps that are not normalised tokens, as no published
+        one does: it runs as transformers has it.
         """
-        if self.model.config.head_in_index != -1:
+        config = self.model.config
+        backbone = config.backbone_config
+        plain = backbone.apply_layernorm and not backbone.reshape_hidden_states and backbone.model_type == "dinov2"
+        if config.head_in_index != -1 or not plain:
             return
         for lengths in zip(*self._map_sizes(size), strict=True):
             for before, after in pairwise(lengths):
@@ -76,7 +80,7 @@ class DepthAnything(nn.Module):
         sizes = self._map_sizes((height, width))
         levels = []
         for tokens, stage, conv in zip(
-            self.model.backbone(pixels).feature_maps, neck.reassemble_stage.layers, neck.convs, strict=True
+            self._feature_maps(pixels), neck.reassemble_stage.layers, neck.convs, strict=True
         ):
             patches = tokens[:, 1:].unflatten(1, (rows, columns)).permute(0, 3, 1, 2)
             levels.append(conv(stage(patches)))
@@ -89,6 +93,13 @@ class DepthAnything(nn.Module):
         large = functional.conv2d(fused, conv.weight, None, conv.stride, conv.padding)
         large = self._larger(large, sizes[-1], conv.bias)  # a constant may be added behind the interpolation
         return head.activation2(head.conv3(head.activation1(head.conv2(large)))).squeeze(dim=1)
+
+    def _feature_maps(self, pixels: Tensor) -> list[Tensor]:
+        """(B, 1 + patches, D) normalised tokens behind those blocks of DINOv2 that the head reads."""
+        backbone = self.model.backbone
+        states = gpu_layers.block_outputs(backbone.encoder.layer, backbone.embeddings(pixels))
+        named = zip(backbone.stage_names, states, strict=True)
+        return [backbone.layernorm(tokens) for name, tokens in named if name in backbone.out_features]
 
     def _larger(self, maps: Tensor, size: Size, bias: Tensor | None = None) -> Tensor:
         down, across = (self.taps[before, after] for before, after in zip(maps.shape[-2:], size, strict=True))

@@ -71,7 +71,10 @@ class Dino(nn.Module):
         return tokens[:, 0], tokens[:, self.prefix_tokens :]
 
     def _tokens(self, pixels: Tensor) -> Tensor:
-        return self.model(pixel_values=pixels).last_hidden_state
+        if not torch.compiler.is_compiling() or self.model.config.model_type == "dinov3_vit":
+            return self.model(pixel_values=pixels).last_hidden_state
+        tokens = self.model.embeddings(pixels)
+        return self.model.layernorm(gpu_layers.block_outputs(self.model.encoder.layer, tokens)[-1])
 
     def _hub_tokens(self, pixels: Tensor) -> Tensor:
         """Tokens with the position embeddings that torch.hub would make."""

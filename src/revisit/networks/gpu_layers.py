@@ -10,7 +10,6 @@ nothing. Code that is not compiled runs the layers as torch and transformers hav
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import torch
@@ -24,8 +23,7 @@ Taps = tuple[Tensor, Tensor, Tensor]  # the neighbour before, the one behind, an
 def use_compiled_layers(network: nn.Module) -> nn.Module:
     """Let layers of a network take the forms of this module where it is compiled.
 
-    These are convolutions whose stride is their kernel, fully connected layers with GELU behind them, and blocks of
-    DINOv2.
+    These are convolutions whose stride is their kernel, and fully connected layers with GELU behind them.
 
     Parameters
     ----------
@@ -38,9 +36,6 @@ def use_compiled_layers(network: nn.Module) -> nn.Module:
         The same network.
     """
     for layer in network.modules():
-        if type(layer).__name__ in ("Dinov2Layer", "Dinov2WithRegistersLayer"):
-            kind: Any = type(layer)
-            layer.__class__ = _with_fused_residual(kind)
         for name in ("activation_fn", "activation"):  # of an MLP, in versions of transformers
             if isinstance(getattr(layer, "fc1", None), nn.Linear) and _is_gelu(getattr(layer, name, None)):
                 layer.fc1.__class__ = LinearGelu
@@ -64,26 +59,37 @@ def _is_gelu(function: object) -> bool:
     return exact or type(function).__name__ == "GELUActivation"
 
 
-@cache
-def _with_fused_residual(kind: Any) -> type:
-    """The same class of layers, as `FusedResidual`."""
-    return type(f"Fused{kind.__name__}", (FusedResidual, kind), {})
+def block_outputs(blocks: Any, tokens: Tensor) -> list[Tensor]:
+    """Tokens behind each pre-norm transformer block of DINOv2, before the first one those that were given.
+
+    Each sum is normalised for the layer that follows in the kernel that adds it.
+    """
+    states = [tokens]
+    normal = blocks[0].norm1(tokens)
+    for number, block in enumerate(blocks, 1):
+        attended = _attended(block.attention, normal)
+        residual, normal = _added(states[-1], attended, block.layer_scale1, block.norm2)
+        branch = block.mlp(normal)
+        if number < len(blocks):
+            residual, normal = _added(residual, branch, block.layer_scale2, blocks[number].norm1)
+        else:
+            residual = residual + block.layer_scale2(branch)
+        states.append(residual)
+    return states
 
 
-class FusedResidual(nn.Module):
-    """A pre-norm transformer block of DINOv2 that adds the attention and normalises the sum in one kernel."""
+def _attended(attention: Any, tokens: Tensor) -> Tensor:
+    """Self-attention of transformers, without the hooks by which it collects weights: a compiler cannot trace them."""
+    inner = getattr(attention, "attention", None)
+    if inner is None:
+        return attention.forward(tokens)[0]
+    context = inner.forward(tokens)  # in versions of transformers
+    return attention.output.dense(context[0] if isinstance(context, tuple) else context)
 
-    def forward(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if not torch.compiler.is_compiling():
-            return super().forward(hidden_states, *args, **kwargs)
-        layer: Any = self
-        attended = layer.attention(layer.norm1(hidden_states), *args, **kwargs)
-        attended = attended[0] if isinstance(attended, tuple) else attended  # with weights, in versions of transformers
-        norm = layer.norm2
-        residual, normal = add_and_normalise(
-            hidden_states, attended, layer.layer_scale1.lambda1, norm.weight, norm.bias, norm.eps
-        )
-        return residual + layer.layer_scale2(layer.mlp(normal))
+
+def _added(residual: Tensor, branch: Tensor, scale: Any, norm: Any) -> tuple[Tensor, Tensor]:
+    """A residual with a branch added to it, and the same normalised."""
+    return add_and_normalise(residual, branch, scale.lambda1, norm.weight, norm.bias, norm.eps)
 
 
 @torch.library.custom_op("revisit::add_and_normalise", mutates_args=())
