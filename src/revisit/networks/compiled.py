@@ -117,4 +117,5 @@ def _recorded(compiled: Step, inputs: tuple[Tensor, ...]) -> Step:
         graph.replay()
         return output.clone()
 
+    play.step = compiled  # type: ignore[attr-defined]  # the graph reads its weights, and does not keep them
     return play
