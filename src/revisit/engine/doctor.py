@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from revisit.core import UsageError
 from revisit.core.registry import ENTRY_POINT_GROUP
 from revisit.engine.cache import cache_root
+from revisit.media.decoder_process import GPU_DECODING, gpu_for_decoding
 from revisit.networks import settings
 from revisit.observers.sets import set_names
 from revisit.weights.lock import entries
@@ -87,9 +88,10 @@ def _settings() -> list[InstallationCheck]:
     """What was asked of networks by environment variables."""
     try:
         settings.check()
+        gpu_for_decoding()
     except UsageError as error:
         return [InstallationCheck("settings", "bad", str(error))]
-    variables = {name: os.environ[name] for name in settings.NAMES if os.environ.get(name)}
+    variables = {name: os.environ[name] for name in (*settings.NAMES, GPU_DECODING) if os.environ.get(name)}
     return [InstallationCheck("settings", "note", f"{name}={value}") for name, value in variables.items()]
 
 

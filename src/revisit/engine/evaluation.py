@@ -9,6 +9,7 @@ from pathlib import Path
 
 from revisit.engine.request import Request
 from revisit.engine.run import rescore
+from revisit.media.decoder_process import gpu_for_decoding
 from revisit.networks import settings
 from revisit.results.run import Run
 
@@ -22,6 +23,7 @@ def network_settings(device: str, precision: str, batch: int | None) -> Iterator
     os.environ.update(chosen)
     try:
         settings.check()
+        gpu_for_decoding()
         yield
     finally:
         for name, value in before.items():

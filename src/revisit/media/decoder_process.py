@@ -11,6 +11,7 @@ import importlib.util
 import json
 import math
 import os
+import re
 import resource
 import select
 import signal
@@ -26,7 +27,7 @@ from typing import Any, NoReturn, TypedDict
 
 import numpy as np
 
-from revisit.core import MediaError, MissingPrerequisite
+from revisit.core import MediaError, MissingPrerequisite, UsageError
 from revisit.media.colour import Plane, layout_of, rgb_of
 from revisit.media.container import ANIMATION
 from revisit.media.error_names import printable
@@ -35,8 +36,10 @@ from revisit.media.pixel_rules import decoding_of
 
 WORKER = Path(__file__).with_name("worker.py")
 THREADS = 2  # of the decoder; the frames do not depend on it
+GPU_DECODING = "REVISIT_DECODE"  # cpu (the default), cuda, cuda:1, or several GPUs: cuda:0,cuda:1
 _LONGEST_MESSAGE = 1 << 26  # of JSON
 _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")  # how libraries are found
+_GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 Message = dict[str, Any]  # of the decoder; not yet checked
 
 
@@ -62,6 +65,8 @@ class DecoderProcess:
             modules: tuple[str, ...] = ("av", "cv2", "numpy")
         else:
             modules = ("av", *(decoding_of(decoding).modules if decoding else ()))
+        gpu = None if fd is None or decoding else gpu_for_decoding()
+        variables = _KEPT_VARIABLES if gpu is None else _KEPT_VARIABLES + _GPU_VARIABLES
         paths = list(dict.fromkeys(map(_place_of, modules)))
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(WORKER)],
@@ -70,7 +75,7 @@ class DecoderProcess:
             stderr=subprocess.DEVNULL,
             bufsize=0,
             pass_fds=() if fd is None else (fd,),
-            env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
+            env={name: os.environ[name] for name in variables if name in os.environ},
             cwd="/",
             start_new_session=True,  # Ctrl-C reaches this process only, which then ends the other
         )
@@ -79,7 +84,7 @@ class DecoderProcess:
         os.set_blocking(self._in, False)
         with suppress(AttributeError, OSError):  # Linux only: fewer turns between the two processes
             fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, 1 << 20)
-        self._facts = {"parent": os.getpid(), "threads": THREADS, "paths": paths, "decoding": decoding}
+        self._facts = {"parent": os.getpid(), "threads": THREADS, "paths": paths, "decoding": decoding, "gpu": gpu}
 
     def begin(self, job: Mapping[str, object]) -> None:
         self.send_line({**job, **self._facts, **asdict(self._limits)})
@@ -244,6 +249,18 @@ class DecoderProcess:
             f"decoding needs more than {format_size(self._limits.memory)} of memory; if the clip is meant to be this "
             f"large, raise the limit with --limits memory={max(1, round(2 * self._limits.memory / GIB))}G"
         )
+
+
+def gpu_for_decoding() -> str | None:
+    """The number of the GPU that decodes clips in this process, None for the CPU; several GPUs share the processes."""
+    value = os.environ.get(GPU_DECODING, "") or "cpu"
+    if value == "cpu":
+        return None
+    numbers = [re.fullmatch(r"cuda(?::(\d+))?", name.strip()) for name in value.split(",")]
+    choice = numbers[os.getpid() % len(numbers)]
+    if choice is None or None in numbers:
+        raise UsageError(f"{GPU_DECODING}={value}: choose cpu, cuda or cuda:1; several GPUs are written cuda:0,cuda:1")
+    return choice[1] or "0"
 
 
 def _place_of(module: str) -> str:

@@ -4,7 +4,8 @@ Run as `python -I -S worker.py`, it uses the standard library and PyAV only, so 
 about a tenth of a second, and OpenCV where a protocol takes OpenCV's pixels. It limits its own
 memory, processor time and files before it touches the clip: after its imports it can open no file
 and no connection at all. A video arrives as a file descriptor that is already open, an image as
-bytes on standard input.
+bytes on standard input. Where a GPU decodes, its driver opens files until the first frame is there, and memory
+is not limited.
 
 On standard input: one line of JSON (the job); for folders the images, each after its length in
 eight bytes; after the header one line of JSON (the wanted frame numbers, or null for all).
@@ -34,6 +35,8 @@ DECODERS = (
     "h264", "hevc", "vp8", "vp9", "libvpx", "libvpx-vp9", "av1", "libdav1d", "mpeg4", "mjpeg", "prores", "ffv1", "gif",
     "huffyuv", "rawvideo",
 )  # fmt: skip
+# Those that a GPU decodes, too, and whose samples are laid down to the last bit by their standard.
+EXACT = ("h264", "hevc", "vp8", "vp9")
 ATTACHED_PICTURE = 0x400  # AV_DISPOSITION_ATTACHED_PIC
 RGB_MATRIX, FULL_RANGE = 0, 2  # as FFmpeg numbers them
 OPENCV_NO_MEMORY = -4  # cv2.Error.StsNoMem
@@ -52,7 +55,8 @@ def main() -> None:
         sys.path += job["paths"]
         av = import_av()
         pixels = PIXELS[job["decoding"]](job)
-        limit(resource.RLIMIT_NOFILE, 0)  # what is open stays open; nothing else can be opened from here on
+        if job["gpu"] is None:
+            open_nothing_more()
         frames, facts = video(av, job, pixels) if "fd" in job else images(av, job, pixels)
         deliver(frames, facts, job, pixels)
     except Problem as problem:
@@ -87,7 +91,8 @@ def restrict(job: Json) -> None:
     limit(resource.RLIMIT_FSIZE, 0)
     decoders = 2 if job["decoding"] == "opencv" else 1
     limit(resource.RLIMIT_CPU, decoders * job["seconds"] * job["threads"] + 1, spare=5)  # first a signal that tells why
-    limit(resource.RLIMIT_AS, job["memory"])
+    if job["gpu"] is None:  # CUDA sets aside more addresses than any machine has memory
+        limit(resource.RLIMIT_AS, job["memory"])
     if sys.platform == "linux":
         import ctypes
 
@@ -96,6 +101,11 @@ def restrict(job: Json) -> None:
         libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
         if os.getppid() != job["parent"]:  # it died before the first of these calls
             os._exit(1)
+
+
+def open_nothing_more() -> None:
+    """From here on what is open stays open, and nothing else can be opened."""
+    limit(resource.RLIMIT_NOFILE, 0)
 
 
 def limit(kind: int, value: int, spare: int = 0) -> None:
@@ -180,13 +190,13 @@ def video(av: Any, job: Json, pixels: Any) -> tuple[Iterator[Any], Json]:
     return video_frames(av, file, job, facts), facts
 
 
-def open_video(av: Any, file: Any, job: Json, decoders: str) -> tuple[Any, Any]:
+def open_video(av: Any, file: Any, job: Json, decoders: str, **hardware: Any) -> tuple[Any, Any]:
     """The container and its video stream. The file is handed over open, so no protocol is ever asked for."""
     file.seek(0)
     options = {"codec_whitelist": decoders, "protocol_whitelist": "none", "max_pixels": str(job["pixels"])}
     # Titles in some other encoding are no reason to refuse a clip; PyAV 19 replaces what it cannot read by itself.
     lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
-    container = av.open(file, format=job["demuxer"], options=options, buffer_size=1 << 18, **lenient)
+    container = av.open(file, format=job["demuxer"], options=options, buffer_size=1 << 18, **lenient, **hardware)
     streams = [stream for stream in container.streams.video if not is_cover(stream)]
     if not streams:
         sound = bool(container.streams.audio)
@@ -260,11 +270,9 @@ def video_frames(av: Any, file: Any, job: Json, facts: Json) -> Iterator[Any]:
     """Frames in presentation order. The first error ends the clip: concealed damage would be judged as content."""
     decoded = 0
     try:
-        container, stream = open_video(av, file, job, decoders=",".join(DECODERS))
-        stream.thread_type = "AUTO"
-        stream.codec_context.thread_count = job["threads"]
-        stream.codec_context.options = {"err_detect": "explode", "max_pixels": str(job["pixels"])}
-        for frame in container.decode(stream):
+        stream, frames = decoded_frames(av, file, job, facts)
+        open_nothing_more()
+        for frame in frames:
             aspect = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
             if not decoded and aspect and aspect != 1:
                 ratio = f"{aspect.numerator}:{aspect.denominator}"
@@ -279,6 +287,72 @@ def video_frames(av: Any, file: Any, job: Json, facts: Json) -> Iterator[Any]:
         raise Problem(
             f"decoding stopped after {decoded} of {facts['count']} frames; {STOPPED} ({words(error)})"
         ) from None
+
+
+def decoded_frames(av: Any, file: Any, job: Json, facts: Json) -> tuple[Any, Iterator[Any]]:
+    """The stream and its frames, from the GPU if that was asked for and gives the same samples as the CPU."""
+    if job["gpu"] is not None:
+        try:
+            return gpu_frames(av, file, job)
+        except (av.error.FFmpegError, NotImplementedError, RuntimeError, Problem) as error:
+            reason = str(error) if isinstance(error, Problem) else words(error)
+            facts["notes"].append(f"decoded on the CPU, because the GPU does not decode it ({reason})")
+    container, stream = open_on_cpu(av, file, job)
+    return stream, container.decode(stream)
+
+
+def open_on_cpu(av: Any, file: Any, job: Json) -> tuple[Any, Any]:
+    """The container and its video stream, to be decoded by FFmpeg itself."""
+    container, stream = open_video(av, file, job, decoders=",".join(DECODERS))
+    stream.thread_type = "AUTO"
+    stream.codec_context.thread_count = job["threads"]
+    stream.codec_context.options = {"err_detect": "explode", "max_pixels": str(job["pixels"])}
+    return container, stream
+
+
+def gpu_frames(av: Any, file: Any, job: Json) -> tuple[Any, Iterator[Any]]:
+    """The stream and its frames as NVDEC decodes them; the first one is compared with the CPU's, sample by sample."""
+    container, stream = open_on_cpu(av, file, job)
+    if stream.codec_context.name not in EXACT:
+        raise Problem(f"codec {stream.codec_context.name}")
+    expected = next(container.decode(stream), None)
+    if expected is None or expected.format.name not in ("yuv420p", "yuvj420p"):
+        raise Problem("no frame" if expected is None else f"pixel format {expected.format.name}")
+    container.close()  # both read the same file
+    hardware = av.codec.hwaccel.HWAccel("cuda", device=job["gpu"], allow_software_fallback=False)
+    container, stream = open_video(av, file, job, decoders=",".join(EXACT), hwaccel=hardware)
+    stream.codec_context.options = {"err_detect": "explode", "max_pixels": str(job["pixels"])}
+    frames = container.decode(stream)
+    first = next(frames, None)
+    if first is None or first.format.name != "nv12":
+        raise Problem("no frame" if first is None else f"it gives {first.format.name}")
+    if not same_samples(expected, first):
+        raise Problem("its samples differ from the CPU's")
+    return stream, chain([first], frames)
+
+
+def same_samples(planar: Any, interleaved: Any) -> bool:
+    """Whether a frame in yuv420p and one in nv12 are the same picture, in the same colours."""
+    if int(planar.colorspace) != int(interleaved.colorspace) or int(planar.color_range) != int(interleaved.color_range):
+        return False
+    for plane, (samples, stride) in zip(planar.planes, nv12_planes(interleaved), strict=True):
+        expected = memoryview(plane)
+        for row in range(plane.height):
+            start = row * plane.line_size
+            if expected[start : start + plane.width] != samples[row * stride : row * stride + plane.width]:
+                return False
+    return True
+
+
+def nv12_planes(frame: Any) -> list[tuple[bytes, int]]:
+    """Luma, blue and red of a frame in nv12, which has the last two in turn, each with the length of its rows."""
+    luma, chroma = frame.planes
+    pairs = bytes(chroma)
+    return [
+        (bytes(luma), luma.line_size),
+        (pairs[::2], chroma.line_size // 2),
+        (pairs[1::2], chroma.line_size // 2),
+    ]
 
 
 # Folders of images
@@ -517,13 +591,19 @@ def send_frame(frame: Any) -> None:
     Nothing is converted here: what swscale makes of a frame depends on the processor and on its version.
     """
     name = frame.format.name
+    colour = {"matrix": int(frame.colorspace), "range": int(frame.color_range)}
+    if name == "nv12":  # of a GPU; the samples are those of yuv420p
+        samples = nv12_planes(frame)
+        send(b"FRAM", {"format": "yuv420p", **colour, "strides": [stride for _, stride in samples]})
+        for plane, _ in samples:
+            write(plane)
+        return
     colours = [c.plane for c in frame.format.components if not c.is_alpha]
     planes = [frame.planes[k] for k in sorted({*colours, *([1] if name == "pal8" else [])})]
     if any(plane.line_size < 0 for plane in planes):
         raise Problem("its rows are stored bottom-up; re-encode the clip")
     strides = [plane.buffer_size // plane.height for plane in planes]
-    facts = {"format": name, "matrix": int(frame.colorspace), "range": int(frame.color_range), "strides": strides}
-    send(b"FRAM", facts)
+    send(b"FRAM", {"format": name, **colour, "strides": strides})
     for plane in planes:
         write(memoryview(plane))
 
