@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-SHARE = 0.5  # of the device's memory that networks at work may take
+SHARE = 0.25  # of the device's memory that a batch may take; a few are at work at a time
 WAITING = 0.1  # of it that frames which wait may take
 PATIENCE = 60.0  # seconds that an upload waits for memory which others hold
 NO_MEMORY = ("out of memory", "ALLOC_FAILED")  # how libraries below torch say it

@@ -45,7 +45,7 @@ from revisit.networks import settings
 
 DARK = (240, 320)  # height and width of the frame that observers are shown to load their networks
 SWITCH = 0.0005  # seconds that a thread which receives may keep those that compute waiting
-AHEAD = 2  # batches at a time: while the numbers of one are waited for, the next is on its way to the GPU
+AHEAD = 4  # batches at a time: short ones are on their way to the GPU while a long one is computed
 
 
 def serve(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = ()) -> None:

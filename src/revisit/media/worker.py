@@ -4,8 +4,8 @@ Run as `python -I -S worker.py`, it uses the standard library and PyAV only, so 
 about a tenth of a second, and OpenCV where a protocol takes OpenCV's pixels. It limits its own
 memory, processor time and files before it touches the clip: after its imports it can open no file
 and no connection at all. A video arrives as a file descriptor that is already open, an image as
-bytes on standard input. Where a GPU decodes, its driver opens files until the first frame is there, and memory
-is not limited.
+bytes on standard input. Where a GPU decodes (REVISIT_DECODE=cuda), its driver opens files at any time and sets
+aside more addresses than there is memory: then neither is limited, and clips should be from people you trust.
 
 On standard input: one line of JSON (the job); for folders the images, each after its length in
 eight bytes; after the header one line of JSON (the wanted frame numbers, or null for all).
@@ -55,8 +55,8 @@ def main() -> None:
         sys.path += job["paths"]
         av = import_av()
         pixels = PIXELS[job["decoding"]](job)
-        if job["gpu"] is None:
-            open_nothing_more()
+        if job["gpu"] is None:  # where the driver of a GPU may open nothing, later frames are silently wrong
+            limit(resource.RLIMIT_NOFILE, 0)  # what is open stays open; nothing else can be opened from here on
         frames, facts = video(av, job, pixels) if "fd" in job else images(av, job, pixels)
         deliver(frames, facts, job, pixels)
     except Problem as problem:
@@ -101,11 +101,6 @@ def restrict(job: Json) -> None:
         libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
         if os.getppid() != job["parent"]:  # it died before the first of these calls
             os._exit(1)
-
-
-def open_nothing_more() -> None:
-    """From here on what is open stays open, and nothing else can be opened."""
-    limit(resource.RLIMIT_NOFILE, 0)
 
 
 def limit(kind: int, value: int, spare: int = 0) -> None:
@@ -271,7 +266,6 @@ def video_frames(av: Any, file: Any, job: Json, facts: Json) -> Iterator[Any]:
     decoded = 0
     try:
         stream, frames = decoded_frames(av, file, job, facts)
-        open_nothing_more()
         for frame in frames:
             aspect = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
             if not decoded and aspect and aspect != 1:
