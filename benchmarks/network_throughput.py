@@ -124,7 +124,7 @@ def forward_alone(frames: np.ndarray, batch: int, share_of_pairs: float, repeats
 
     from revisit.core import OBSERVERS as KNOWN
     from revisit.core import Batch
-    from revisit.engine.network_host import AHEAD
+    from revisit.engine.network_host import AHEAD, fit_on_gpu
     from revisit.networks import compiled, runtime, settings
 
     if torch.cuda.is_available() and settings.compiles() != "off":
@@ -137,25 +137,22 @@ def forward_alone(frames: np.ndarray, batch: int, share_of_pairs: float, repeats
     def on_device(pictures: np.ndarray) -> Any:
         return torch.from_numpy(np.ascontiguousarray(pictures)).to(runtime.device())
 
+    def compute(observer: Any, made: Batch) -> None:
+        observer.fn(fit_on_gpu(observer, observer.params, made), **observer.params)
+
     def in_turn(observer: Any, made: Batch) -> None:
         with runtime.turn():
-            observer.fn(made, **observer.params)
+            compute(observer, made)
 
     each: dict[str, float] = {}
     for id in OBSERVERS:
         known = KNOWN[id]
         shown = frames[np.arange(batch) % len(frames)]
-        if known.prepare is not None:
-            from revisit.core import Frame
-
-            pair = [known.prepare((Frame(0, 0.0, f, ""), Frame(0, 0.0, f[::-1], "")), **known.params) for f in shown]
-            mine, other = (on_device(np.stack(side)) for side in zip(*pair, strict=True))
-        else:
-            mine, other = on_device(shown), ()
+        mine, other = on_device(shown), on_device(shown[:, ::-1]) if known.pairs else ()
         index = np.arange(batch)
         made = Batch(index, index / 16.0, mine, other, index)
         for _ in range(3):
-            known.fn(made, **known.params)
+            compute(known, made)
 
         with ThreadPoolExecutor(AHEAD) as threads:
             list(threads.map(in_turn, [known] * 2 * AHEAD, [made] * 2 * AHEAD))

@@ -12,7 +12,7 @@ import numpy as np
 
 from revisit.core import Batch, evidence, observer
 from revisit.evidence.fidelity import PerceptualDistance
-from revisit.observers.fidelity import one_size
+from revisit.observers.fidelity import one_size, size_on_gpu
 
 
 @evidence(id="bench_seen")
@@ -102,10 +102,10 @@ def small_depth(batch: Batch) -> SmallDepth:
 
 @observer(
     id="bench.lpips", version=1, kind="frame", makes=PerceptualDistance, pairs=True, weights=("lpips_alex",),
-    prepare=one_size,
+    prepare=one_size, gpu_size=size_on_gpu,
 )  # fmt: skip
-def lpips_distance(batch: Batch, *, resize: str = "area", long_side: int | None = 640) -> PerceptualDistance:
-    """LPIPS with AlexNet against the reference."""
+def lpips_distance(batch: Batch, *, resize: str = "quick", long_side: int | None = 640) -> PerceptualDistance:
+    """LPIPS with AlexNet against the reference, at the size and by the rule that an evaluation takes by default."""
     from revisit.core import OBSERVERS
 
     return OBSERVERS["torch.lpips_alex"].fn(batch)

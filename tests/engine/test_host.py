@@ -535,3 +535,24 @@ def test_a_batch_of_several_clips_is_checked_clip_by_clip() -> None:
         part = clip.parts[key][0][2]
         assert part.index.tolist() == [0, 1, 2, 3, 4] and part.together.tolist() == [15] * 5
     assert "ToyRows.mean has values that are not finite" in b.failed[b_key] and not b.parts[b_key]
+
+
+@pytest.mark.parametrize(
+    ("device", "resize", "shape", "sent"),
+    [("cuda (H200)", "quick", (72, 128), (72, 128)), ("cpu", "quick", (72, 128), (45, 80)),
+     ("cuda (H200)", "area", (72, 128), (45, 80)), ("cuda (H200)", "quick", (96, 128), (45, 80))],
+)  # fmt: skip
+def test_whole_pairs_go_to_a_gpu_that_brings_them_to_their_size(device, resize, shape, sent) -> None:
+    from types import SimpleNamespace
+
+    from revisit.core import OBSERVERS, Frame
+    from revisit.engine.jobs import ObserverTask
+    from revisit.engine.network_client import HostWatcher
+
+    id = "torch.lpips_alex"
+    params = {**OBSERVERS[id].params, "resize": resize, "long_side": 80}
+    task = ObserverTask("key", id, OBSERVERS[id].fn.__module__, params, {}, "reference")
+    watcher = HostWatcher(SimpleNamespace(host=SimpleNamespace(device=device)), task)
+    mine, other = Frame(0, 0.0, np.zeros((72, 128, 3), np.uint8)), Frame(0, 0.0, np.zeros((*shape, 3), np.uint8))
+    picture = watcher._picture(mine, other)
+    assert picture.rgb.shape[:2] == picture.reference.shape[:2] == sent

@@ -157,6 +157,8 @@ class Observer:
         The file that an importer reads, as `Case.artifacts` calls it, and the command that makes one.
     shows
         The kind of evidence that holds the pictures a judge is shown.
+    gpu_size
+        Says to which size a GPU brings whole frames in the place of `prepare`.
 
     Examples
     --------
@@ -186,6 +188,7 @@ class Observer:
     artifact: str = ""
     shows: type | None = None
     made_by: str = ""
+    gpu_size: Callable[..., tuple[int, int] | None] | None = None
 
     def side(self, params: Params) -> int | None:
         """Longer side in pixels of the pictures it wants, None for the clip's own size."""
@@ -265,6 +268,7 @@ def observer(
     shows: type | None = None,
     made_by: str = "",
     params: Params | None = None,
+    gpu_size: Callable[..., tuple[int, int] | None] | None = None,
 ) -> Callable[[Callable[..., Any]], Observer]:
     """Register a function from frames to evidence as an observer; its keyword-only arguments are its parameters.
 
@@ -306,6 +310,9 @@ def observer(
         Of kind "judge": the kind of evidence that holds the pictures to ask about.
     params
         Parameters beside the keyword-only arguments, with their defaults.
+    gpu_size
+        Function `((height, width), **params)` of whole frames: the size to which halving and bilinear interpolation
+        bring them as `prepare` does, so that a GPU can do it, or None where it cannot.
 
     Returns
     -------
@@ -335,7 +342,7 @@ def observer(
     def register(fn: Callable[..., Any]) -> Observer:
         return OBSERVERS.add(id, Observer(
             id, version, kind, makes, fn, frames or every(), size, pairs, inputs, weights, choose, prepare,
-            sets, {**keyword_defaults(fn), **(params or {})}, ready, artifact, shows, made_by,
+            sets, {**keyword_defaults(fn), **(params or {})}, ready, artifact, shows, made_by, gpu_size,
         ))  # fmt: skip
 
     return register

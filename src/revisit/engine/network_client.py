@@ -270,7 +270,16 @@ class HostWatcher:
         """What the host gets: pictures ready for a batch, or whole frames, which its observer prepares as here."""
         if self.observer.kind != "frame":
             return PreparedFrame(frame.index, frame.time, frame.rgb, digest=frame.digest)
+        if reference is not None and self._is_fitted_there(frame, reference):
+            return PreparedFrame(frame.index, frame.time, frame.rgb, reference.index, reference.rgb)
         return prepare_frame(self.observer, self.task.params, frame, reference)
+
+    def _is_fitted_there(self, frame: Frame, reference: Frame) -> bool:
+        """Whether a GPU brings this pair of whole frames to the size that the observer wants."""
+        gpu_size = self.observer.gpu_size
+        if gpu_size is None or not self.clip.host.device.startswith("cuda") or frame.rgb.shape != reference.rgb.shape:
+            return False
+        return gpu_size(frame.rgb.shape[:2], **self.task.params) is not None
 
     def finish(self) -> Any:
         return self.clip.finish(self.task.key)

@@ -28,12 +28,13 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection, Listener
 from typing import Any
 
 import numpy as np
 
-from revisit.core import Batch, Frame, UsageError
+from revisit.core import Batch, Frame, Observer, UsageError
 from revisit.core.evidence import rows_of_several_clips
 from revisit.core.observer import single_threaded_libraries, start_observer
 from revisit.core.threads import start_thread
@@ -42,6 +43,7 @@ from revisit.engine.network_client import Address, receive_file
 from revisit.engine.network_device import DeviceMemory, is_out_of_memory, map_shared, unpin
 from revisit.engine.network_queues import MOST, Chunk, Entry, HostedClip, Queue, join_parts, rows_of_record
 from revisit.networks import settings
+from revisit.results.file_types import Details
 
 DARK = (240, 320)  # height and width of the frame that observers are shown to load their networks
 SWITCH = 0.0005  # seconds that a thread which receives may keep those that compute waiting
@@ -325,6 +327,7 @@ class Host:
                 np.array([row.partner for row in described if pairs], dtype=np.int64),
                 [inputs_of(chunk.clip.tasks[key]) for chunk, key, rows in taken for _ in rows],
             )
+            batch = fit_on_gpu(q.observer, q.params, batch) if self.gpu else batch
             with rows_of_several_clips():
                 record = q.observer.fn(batch, **q.params)
         except RuntimeError as error:
@@ -373,6 +376,24 @@ class Host:
                     if not chunk.users:
                         self.memory.free(chunk.bytes)
             q.waiting = remaining
+
+
+def fit_on_gpu(observer: Observer, params: Details, batch: Batch) -> Batch:
+    """The batch at the size that its observer wants, where workers leave that to the GPU."""
+    if observer.gpu_size is None:
+        return batch
+    from revisit.networks import preprocessing
+
+    pictures: Any = batch.rgb
+    size = observer.gpu_size(tuple(pictures.shape[1:3]), **params)
+    if size is None:
+        return batch
+    reference: Any = batch.reference
+    return replace(
+        batch,
+        rgb=preprocessing.fitted(pictures, size),
+        reference=preprocessing.fitted(reference, size) if observer.pairs else reference,
+    )
 
 
 class _TooLarge(Exception):

@@ -70,6 +70,72 @@ class _Passes:
 _passes = cache(_Passes)
 
 
+def fitted(pictures: torch.Tensor, size: Size) -> torch.Tensor:
+    """(B, H, W, C) bytes at a smaller size: bit by bit what `observers.pictures.fitted` makes on a CPU.
+
+    Halved as often as that goes, and the rest by OpenCV's exact bilinear interpolation, which weighs by 256ths: all
+    sums are whole numbers below 2^24, which float32 holds exactly whatever the order. `can_fit` says for which sizes.
+    """
+    before = pictures.shape[1], pictures.shape[2]
+    return pictures if before == size else compiled.run(_fit(before, size).make, pictures)
+
+
+def can_fit(before: Size, after: Size) -> bool:
+    """Whether `fitted` brings pictures from one size to another; what is far larger is averaged on a CPU."""
+    rows, columns = (have // 2 ** _halvings(before, after) for have in before)
+    return after[0] <= rows <= 2 * after[0] + 1 and after[1] <= columns <= 2 * after[1] + 1
+
+
+def _halvings(before: Size, after: Size) -> int:
+    """How often both sides can be halved without becoming smaller than wanted."""
+    count, (rows, columns) = 0, before
+    while rows % 2 == columns % 2 == 0 and rows >= 2 * after[0] and columns >= 2 * after[1]:
+        count, rows, columns = count + 1, rows // 2, columns // 2
+    return count
+
+
+class _Fit:
+    """What takes bytes from one size to another, with its tables."""
+
+    def __init__(self, before: Size, after: Size) -> None:
+        self.halvings, self.after = _halvings(before, after), after
+        self.halved = before[0] >> self.halvings, before[1] >> self.halvings
+        self.tables: list[tuple[torch.Tensor, ...]] = []
+
+    def make(self, pictures: torch.Tensor) -> torch.Tensor:
+        levels = pictures.float()
+        for _ in range(self.halvings):
+            rows, columns = levels.shape[1] // 2, levels.shape[2] // 2
+            levels = levels.unflatten(2, (columns, 2)).unflatten(1, (rows, 2)).sum(dim=(2, 4))
+            levels = ((levels + 2) / 4).floor()
+        if self.halved != self.after:
+            if not self.tables:
+                self.tables = [
+                    _exact_taps(*sides, pictures.device) for sides in zip(self.halved, self.after, strict=True)
+                ]
+            (top, bottom, low), (left, right, near) = self.tables
+            low, near = low[:, None, None], near[:, None]
+
+            def line(rows: torch.Tensor) -> torch.Tensor:
+                here = levels[:, rows]
+                return here[:, :, left] * (256 - near) + here[:, :, right] * near
+
+            levels = ((line(top) * (256 - low) + line(bottom) * low + 32768) / 65536).floor()
+        return levels.to(torch.uint8)
+
+
+_fit = cache(_Fit)
+
+
+def _exact_taps(before: int, after: int, device: torch.device) -> tuple[torch.Tensor, ...]:
+    """The neighbour before each pixel of a line of another length, the one behind, and the weight of that in 256ths."""
+    places = (torch.arange(after, dtype=torch.float64) + 0.5) * (1 / (after / before)) - 0.5
+    first = places.floor()
+    weight = ((places - first) * 256).round().float()
+    first = first.long()
+    return tuple(one.to(device) for one in (first.clamp(0, before - 1), (first + 1).clamp(0, before - 1), weight))
+
+
 def _taps(before: int, after: int, method: Method, device: torch.device) -> Taps:
     """The pixels that make the pixels of a line of another length: for each of a few places, which and how much."""
     line = torch.eye(before, device=device)[None, :, None]

@@ -98,6 +98,17 @@ def one_size(
     return picture, pair[1].once(("same size", width, height), lambda: area_resized(pair[1].rgb, width, height))
 
 
+def size_on_gpu(
+    shape: tuple[int, int], resize: str, long_side: int | None, rate: float | None = None
+) -> tuple[int, int] | None:
+    """(height, width) of `one_size` by the rule `quick`, where a GPU can make it of frames of this shape."""
+    from revisit.networks.preprocessing import can_fit
+
+    rows, columns = shape
+    width, height = fitting(columns, rows, min(long_side or max(shape), max(shape)))
+    return (height, width) if resize == "quick" and can_fit(shape, (height, width)) else None
+
+
 def cover(rgb: np.ndarray, width: int, height: int) -> np.ndarray:
     """The picture as float32, scaled bilinearly until it covers this size, and its centre cut out."""
     import cv2

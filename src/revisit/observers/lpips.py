@@ -7,12 +7,13 @@ import numpy as np
 from revisit import weights
 from revisit.core import Batch, observers
 from revisit.evidence.fidelity import PerceptualDistance
-from revisit.observers.fidelity import RATE, compared, one_size
+from revisit.observers.fidelity import RATE, compared, one_size, size_on_gpu
 
 
 @observers(
     {"torch.lpips_alex": "lpips_alex", "torch.lpips_vgg": "lpips_vgg"},
     version=3, kind="frame", makes=PerceptualDistance, pairs=True, prepare=one_size, choose=compared,
+    gpu_size=size_on_gpu,
 )  # fmt: skip
 def lpips(
     network: str, batch: Batch, *, resize: str = "quick", long_side: int | None = 640, rate: float | None = RATE
