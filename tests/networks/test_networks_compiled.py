@@ -21,7 +21,7 @@ class Network:
         return (self.layer(x) + y).relu()
 
 
-class NormalisedNetwork(torch.nn.Module):
+class NormalisedNetwork(torch.nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.layer, self.norm = torch.nn.Linear(5, 3), torch.nn.LayerNorm(3)

@@ -77,7 +77,7 @@ def fitted(pictures: torch.Tensor, size: Size) -> torch.Tensor:
     sums are whole numbers below 2^24, which float32 holds exactly whatever the order. `can_fit` says for which sizes.
     """
     before = pictures.shape[1], pictures.shape[2]
-    return pictures if before == size else compiled.run(_fit(before, size).make, pictures)
+    return pictures if before == size else compiled.run(_fit(before, size, pictures.device).make, pictures)
 
 
 def can_fit(before: Size, after: Size) -> bool:
@@ -97,10 +97,10 @@ def _halvings(before: Size, after: Size) -> int:
 class _Fit:
     """What takes bytes from one size to another, with its tables."""
 
-    def __init__(self, before: Size, after: Size) -> None:
+    def __init__(self, before: Size, after: Size, device: torch.device) -> None:
         self.halvings, self.after = _halvings(before, after), after
         self.halved = before[0] >> self.halvings, before[1] >> self.halvings
-        self.tables: list[tuple[torch.Tensor, ...]] = []
+        self.tables = [_exact_taps(*sides, device) for sides in zip(self.halved, after, strict=True)]
 
     def make(self, pictures: torch.Tensor) -> torch.Tensor:
         levels = pictures.float()
@@ -109,10 +109,6 @@ class _Fit:
             levels = levels.unflatten(2, (columns, 2)).unflatten(1, (rows, 2)).sum(dim=(2, 4))
             levels = ((levels + 2) / 4).floor()
         if self.halved != self.after:
-            if not self.tables:
-                self.tables = [
-                    _exact_taps(*sides, pictures.device) for sides in zip(self.halved, self.after, strict=True)
-                ]
             (top, bottom, low), (left, right, near) = self.tables
             low, near = low[:, None, None], near[:, None]
 
