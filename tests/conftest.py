@@ -115,7 +115,7 @@ def _clips_are_observed_in_this_process() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _decoders_start_loaded() -> Iterator[None]:
-    """To load PyAV takes most of a small clip's time. Tests of the decoder itself have it as users have it."""
+    """To load PyAV takes most of a small clip's time. `decoders_start_by_themselves` is for tests of it."""
     if sys.platform != "linux":
         yield
         return

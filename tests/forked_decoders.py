@@ -1,7 +1,7 @@
 """Decoders of tests are forked from one process that has loaded PyAV: to load it takes most of a small clip's time.
 
-What runs is `media/worker.py` with all its limits, only its start is shared. Tests in `tests/media`, of the command in
-a process of its own and of workers have decoders as users have them.
+What runs is `media/worker.py` with all its limits, only its start is shared. Decoders as users have them: in
+`tests/media/test_media_decode.py`, in tests of workers and of the command in a process of its own.
 """
 
 from __future__ import annotations
@@ -73,6 +73,10 @@ worker = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(worker)
 sys.path.append(folder_of_av)
 av = worker.import_av()
+try:
+    import cv2  # which some protocols decode by
+except ImportError:
+    pass
 worker.import_av = lambda: av
 sys.path.pop()
 signal.signal(signal.SIGCHLD, lambda *_: reap())
@@ -102,8 +106,9 @@ class DecoderServer:
     def __init__(self) -> None:
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
+        self.worker = str(decoder_process.WORKER)
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", SERVER, str(decoder_process.WORKER), decoder_process._place_of("av")],
+            [sys.executable, "-I", "-S", "-c", SERVER, self.worker, decoder_process._place_of("av")],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -169,5 +174,9 @@ class ForkingSubprocess:
     def __init__(self, server: DecoderServer) -> None:
         self._server = server
 
-    def Popen(self, *_: object, pass_fds: tuple[int, ...] = (), **__: object) -> ForkedDecoder:
+    def Popen(
+        self, command: list[str], *, pass_fds: tuple[int, ...] = (), **settings: Any
+    ) -> ForkedDecoder | subprocess.Popen[bytes]:
+        if command[-1] != self._server.worker:  # a test's own decoder
+            return subprocess.Popen(command, pass_fds=pass_fds, **settings)
         return ForkedDecoder(self._server, pass_fds)

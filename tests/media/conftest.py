@@ -1,15 +1,13 @@
-"""Tests of the decoder have it as users have it: a process that starts by itself."""
+"""What tests of the decoder share."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 
 import pytest
 
 
-@pytest.fixture(autouse=True, scope="package")
-def _decoders_start_by_themselves() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("revisit.media.decoder_process.subprocess", subprocess)
-        yield
+@pytest.fixture
+def decoders_start_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decoders as users have them; in other tests they are forked from a process that has loaded PyAV."""
+    monkeypatch.setattr("revisit.media.decoder_process.subprocess", subprocess)

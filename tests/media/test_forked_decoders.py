@@ -15,7 +15,10 @@ from revisit.media.decode import open_clip
 from revisit.media.limits import Limits
 from tests.forked_decoders import DecoderServer, ForkingSubprocess
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems fork no decoders in tests")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="other systems fork no decoders in tests"),
+    pytest.mark.usefixtures("decoders_start_by_themselves"),
+]
 
 
 @pytest.fixture(scope="module")
