@@ -38,14 +38,14 @@ tests fast times checks: export OMP_NUM_THREADS = 1
 tests fast times checks: export OPENBLAS_NUM_THREADS = 1
 
 # The tests of a file stay together: what they share is then made once.
-tests: .venv/installed-dev
+tests: .venv/compiled
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long")
 
 # What tests/times.json calls slow is left out; `make times` measures again.
 fast: .venv/installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
 
-times: .venv/installed-dev
+times: .venv/compiled
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not long" --record-times
 
 # The tests that the checklist names (docs/checklist/), and the day on which each passed.
@@ -117,6 +117,12 @@ else
 	$(INSTALL) --editable '.[dev]'
 endif
 	@touch .venv/installed $@
+
+# All that tests import is compiled once, beside mypy: each of the four processes would do it by itself, at the same time.
+.venv/compiled: export OMP_NUM_THREADS = 1
+.venv/compiled: .venv/installed-dev
+	$(BIN)/python -m pytest -p no:xdist -p no:cacheprovider --collect-only -qq > /dev/null || echo "the tests say what cannot be collected"
+	@touch $@
 
 .venv/installed-release: .venv/installed-dev
 	$(INSTALL) --editable '.[release]'

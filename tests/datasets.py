@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -49,10 +50,15 @@ def picture(path: Path, rgb: np.ndarray) -> None:
     cv2.imwrite(str(path), np.ascontiguousarray(rgb[..., ::-1]))
 
 
-def mind(folder: Path, names: Sequence[str] = ("data-25", "data-26")) -> Path:
+PERSPECTIVES = ("1st_data", "3rd_data")
+
+
+def mind(
+    folder: Path, names: Sequence[str] = ("data-25", "data-26"), perspectives: Sequence[str] = PERSPECTIVES
+) -> Path:
     """Recordings that look around and then turn again, and go-and-return tests."""
     root = folder / "MIND-Data"
-    for perspective in ("1st_data", "3rd_data"):
+    for perspective in perspectives:
         for number, (test, name) in enumerate(
             [*(("mem_test", n) for n in names), ("action_space_test", "data-0-1.0x-200")]
         ):
@@ -65,6 +71,19 @@ def mind(folder: Path, names: Sequence[str] = ("data-25", "data-26")) -> Path:
         for name, script in (("-a", "yaw:left:20@5,yaw:right:20@5"), ("-wr", "yaw:right:20@5,yaw:left:20@5")):
             actions(mirror / f"{name}.json", film(script)[1], 0, third=False)
     return root
+
+
+def mind_copies(root: Path) -> Path:
+    """Predictions of a model `copy` beside a dataset: every recording once more, and a clip of a go-and-return test."""
+    models = root.parent / "predictions"
+    for recording in root.glob("*/test/*/*/video.mp4"):
+        perspective, _, test, name, _ = recording.relative_to(root).parts
+        shutil.copytree(recording.parent, models / "copy" / perspective / test / name)
+        (models / "copy" / perspective / test / name / "action.json").unlink()
+        mirror = models / "copy" / perspective / "mirror_test/data-25/path-1.mp4"
+        mirror.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(recording, mirror)
+    return models
 
 
 def actions(path: Path, poses: np.ndarray, mark: int, *, third: bool) -> None:

@@ -22,6 +22,7 @@ from revisit.core.frames import frame_digest
 from revisit.media import Limits, encode_mp4, open_clip
 from revisit.media.colour import layout_of, rgb_of
 
+pytestmark = pytest.mark.usefixtures("decoders_start_by_themselves")
 H264 = {"crf": "10", "g": "12"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import cv2
@@ -19,6 +20,7 @@ from revisit.observers.patches import viewed_and_next
 from revisit.observers.pictures import VIEWED
 from revisit.results.drift import drift_curves
 from tests.benchmark_scripts import script
+from tests.conftest import PROJECT
 from tests.datasets import FOCAL, SIZE, film, wall
 
 load_all()
@@ -138,9 +140,16 @@ def test_known_speeds_are_found_in_rendered_worlds_on_which_nothing_was_set() ->
     made = script("drift_speed")
     stored = json.loads(made.STORE.read_text())
     assert stored["code"] == made.code_digest(), "run benchmarks/drift_speed.py again"
+    percent, worlds = {}, set()
     for name in made.DRIFTS:
         ratios = [row["ratio"] for row in stored["rows"] if row["signal"] == name]
         assert len(ratios) >= 6 and ratios == pytest.approx([1.0] * len(ratios), abs=0.1), name
+        percent[name] = math.ceil(100 * max(abs(ratio - 1) for ratio in ratios))
+        worlds.add(len(ratios))
+    page = (PROJECT / "docs/training.md").read_text(encoding="utf-8")
+    look, similarity, place = (f"{percent[name]} % ({name})" for name in ("look", "similarity", "place"))
+    assert f"slopes came out within {look}, {similarity} and {place} of the truth" in page
+    assert f"`benchmarks/drift_speed.py`, {worlds.pop()} worlds" in page and not worlds
 
 
 def test_memory_of_a_rollout_of_5000_frames_is_that_of_one_of_500() -> None:

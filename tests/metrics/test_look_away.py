@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,8 @@ import pytest
 
 import revisit
 from revisit.core import Record
+from revisit.engine import in_memory
+from revisit.engine.cache import MemoryCache
 from tests.looking import wall, window
 from tests.metrics.test_target import AWAY, BACK, BOX
 from tests.metrics.test_target import scene as make_scene
@@ -19,6 +21,12 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
 TARGET_METRICS = ("target_reappearance", "target_identity")
 pytestmark = pytest.mark.slow
 scene = cache(make_scene)
+EVIDENCE = MemoryCache()
+
+
+@pytest.fixture(autouse=True)
+def _evidence_of_the_same_frames_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_memory, "SeenBefore", partial(in_memory.SeenBefore, cache=EVIDENCE))
 
 
 def answers(frames: list[np.ndarray], box: tuple[float, float, float, float] = BOX, **given) -> Mapping[str, Record]:

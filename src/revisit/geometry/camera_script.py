@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -110,30 +109,38 @@ def camera_path(
         pivot = start[:3, 3] + PIVOT * np.array([np.sin(np.radians(heading)), 0, np.cos(np.radians(heading))])
     yaw = pitch = roll = 0.0
     position = start[:3, 3].copy()
-    poses = [start.copy()]
+    parts = [start[None]]
     for step in steps:
         share = np.linspace(0, 1, step.frames + 1)
+        before, after = share[:-1], share[1:]
         turn, lift, lean = step.total("yaw"), step.total("pitch"), step.total("roll")
         forward, right, rise = step.total("forward"), step.total("right"), step.total("up")
         around = -step.total("orbit")  # going to the right turns the view to the left
-        origin, turn = position, turn + around
-        for before, after in pairwise(share.tolist()):
-            # Over a turn by an angle a, an arc of length l spans a chord of l·sin(a/2)/(a/2), seen from halfway.
-            middle = np.radians(heading + yaw + turn * (before + after) / 2)
-            chord = (after - before) * np.sinc(turn * (after - before) / 360)
-            position = position + chord * forward * np.array([np.sin(middle), 0, np.cos(middle)])
-            position = position + chord * right * np.array([np.cos(middle), 0, -np.sin(middle)])
-            position = position - (after - before) * rise * np.array([0.0, 1.0, 0.0])
-            if around:
-                position = pivot + axis_angle((0, 1, 0), around * after) @ (origin - pivot)
-            pose = np.eye(4)
-            about_vertical = axis_angle((0, 1, 0), yaw + turn * after)
-            tilted = start[:3, :3] @ axis_angle((1, 0, 0), pitch + lift * after)
-            pose[:3, :3] = about_vertical @ tilted @ axis_angle((0, 0, 1), roll + lean * after)
-            pose[:3, 3] = position
-            poses.append(pose)
+        turn += around
+        # Over a turn by an angle a, an arc of length l spans a chord of l·sin(a/2)/(a/2), seen from halfway.
+        middle = np.radians(heading + yaw + turn * (before + after) / 2)
+        chord = (after - before) * np.sinc(turn * (after - before) / 360)
+        level = np.zeros(step.frames)
+        ahead = np.stack([np.sin(middle), level, np.cos(middle)], axis=1)
+        aside = np.stack([np.cos(middle), level, -np.sin(middle)], axis=1)
+        ways = [
+            (chord * forward)[:, None] * ahead,
+            (chord * right)[:, None] * aside,
+            -((after - before) * rise)[:, None] * np.array([0.0, 1.0, 0.0]),
+        ]
+        if around:
+            positions = pivot + axis_angle((0, 1, 0), around * after) @ (position - pivot)
+        else:
+            positions = np.cumsum([position, *np.stack(ways, axis=1).reshape(-1, 3)], axis=0)[3::3]
+        poses = np.tile(np.eye(4), (step.frames, 1, 1))
+        about_vertical = axis_angle((0, 1, 0), yaw + turn * after)
+        tilted = start[:3, :3] @ axis_angle((1, 0, 0), pitch + lift * after)
+        poses[:, :3, :3] = about_vertical @ tilted @ axis_angle((0, 0, 1), roll + lean * after)
+        poses[:, :3, 3] = positions
+        parts.append(poses)
+        position = positions[-1]
         yaw, pitch, roll = yaw + turn, pitch + lift, roll + lean
-    return np.stack(poses)
+    return np.concatenate(parts)
 
 
 def leaves_and_returns(script: str) -> bool | None:

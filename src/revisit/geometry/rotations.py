@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import numpy as np
 
+IDENTITY = np.eye(3)
+IDENTITY.flags.writeable = False
 
-def axis_angle(axis: np.ndarray | tuple[float, float, float], degrees: float) -> np.ndarray:
-    """The rotation about an axis of any length but zero, by the right-hand rule (Rodrigues)."""
-    x, y, z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
+
+def axis_angle(axis: np.ndarray | tuple[float, float, float], degrees: float | np.ndarray) -> np.ndarray:
+    """The rotation about an axis of any length but zero, by the right-hand rule (Rodrigues); one for every angle."""
+    vector = np.asarray(axis, dtype=float)
+    x, y, z = (vector / np.sqrt(vector.dot(vector))).tolist()
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    angle = np.radians(degrees)
-    return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+    angle = np.radians(degrees)[..., None, None]
+    return IDENTITY + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
 
 
 def to_axis_angle(rotation: np.ndarray) -> tuple[np.ndarray, float]:
     """Unit axis and angle (0 to 180) of one rotation; the axis of no rotation is x."""
-    degrees = float(geodesic(np.eye(3), rotation))
     sine_axis = _sine_axis(rotation)
+    degrees = float(_angle(rotation, sine_axis))
     if degrees < 1e-9:
         return np.array([1.0, 0.0, 0.0]), 0.0
     if degrees < 179:
@@ -47,8 +51,13 @@ def to_yaw_pitch(rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def geodesic(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Angle of the rotation that takes `first` to `second`, 0 to 180, exact for tiny angles too."""
     between = np.swapaxes(first, -1, -2) @ second
-    cosine = np.trace(between, axis1=-2, axis2=-1) - 1
-    return np.degrees(np.arctan2(np.linalg.norm(_sine_axis(between), axis=-1), cosine))
+    return _angle(between, _sine_axis(between))
+
+
+def _angle(rotation: np.ndarray, sine_axis: np.ndarray) -> np.ndarray:
+    """Angle of a rotation, 0 to 180, from its trace and its axis times twice the sine."""
+    cosine = np.trace(rotation, axis1=-2, axis2=-1) - 1
+    return np.degrees(np.arctan2(np.linalg.norm(sine_axis, axis=-1), cosine))
 
 
 def slerp(first: np.ndarray, second: np.ndarray, t: float) -> np.ndarray:
@@ -109,7 +118,7 @@ def to_quaternion(rotation: np.ndarray) -> np.ndarray:
 def _sine_axis(rotation: np.ndarray) -> np.ndarray:
     """The axis times twice the sine of the angle: the antisymmetric part of a rotation."""
     r = np.asarray(rotation)
-    return np.stack([r[..., 2, 1] - r[..., 1, 2], r[..., 0, 2] - r[..., 2, 0], r[..., 1, 0] - r[..., 0, 1]], axis=-1)
+    return r[..., (2, 0, 1), (1, 2, 0)] - r[..., (1, 2, 0), (2, 0, 1)]
 
 
 def smooth_rotations(rotations: np.ndarray, sigma: float) -> np.ndarray:

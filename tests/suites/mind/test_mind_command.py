@@ -26,6 +26,8 @@ from revisit.suites.mind.read import action_space, read
 from revisit.suites.mind.suite import boards_of
 from revisit.suites.mind.world import render_mind
 from revisit.weights.weights_folder import variable_of
+from tests.datasets import mind as painted_mind
+from tests.datasets import mind_copies
 from tests.registry import sha256, write_lock
 from tests.suites.mind.test_suite_mind import ACTION, ROW, TIMES, rows_of
 
@@ -44,10 +46,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def little(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The least that is a dataset: one perspective with a recording of each test."""
-    return render_mind(
-        tmp_path_factory.mktemp("little"), size=(48, 84), context=2, future=8, clips=1, mirrors=("-wr",),
-        mirror_half=2, perspectives=("1st_data",),
-    )  # fmt: skip
+    gt = painted_mind(tmp_path_factory.mktemp("little"), ["data-25"], ["1st_data"])
+    return gt, mind_copies(gt)
 
 
 @pytest.fixture(autouse=True)

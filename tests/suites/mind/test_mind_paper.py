@@ -17,6 +17,7 @@ from revisit.runs.group_by import tables_by
 from revisit.suites.mind.paper_table import COLUMNS, paper_boards, published
 from revisit.suites.mind.read import KIND, read, scene_kinds
 from revisit.suites.mind.world import render_mind
+from tests.datasets import mind, mind_copies
 from tests.judging import MODEL, completion, serving
 from tests.suites.mind.test_mind_command import evaluated
 
@@ -124,11 +125,9 @@ def told(cases: list[Any]) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_the_kind_of_a_scene_comes_from_the_table_the_action_file_or_the_name(data, tmp_path):
-    import shutil
-
-    gt = shutil.copytree(data[0], tmp_path / "gt")
-    source = data[1] / "copy"
+def test_the_kind_of_a_scene_comes_from_the_table_the_action_file_or_the_name(tmp_path):
+    gt = mind(tmp_path)
+    source = mind_copies(gt) / "copy"
     assert set(told(list(read(source, gt=str(gt)))).values()) == {""}
     file = gt / "1st_data/test/mem_test/data-25/action.json"
     content = json.loads(file.read_text())

@@ -36,7 +36,7 @@ def world(tmp_path_factory):
     from revisit.worlds.layouts.common import Model
 
     models = [Model(kind) for kind in ("perfect", "frozen_camera", "opposite_camera")]
-    return render(folder, ["wbench"], seeds=1, size=(64, 96), frames=17, models=models, workers=0)["wbench"]
+    return render(folder, ["wbench"], seeds=1, size=(64, 96), frames=9, models=models, workers=0)["wbench"]
 
 
 def entries(source, **options):
@@ -72,7 +72,7 @@ def test_folders_as_people_have_them(world, tmp_path):
     assert {case.model for case in entries(perfect) if isinstance(case, Case)} == {"perfect"}, "data is found nearby"
     cases = [case for case in entries(perfect / "videos", data=str(data)) if isinstance(case, Case)]
     assert {case.model for case in cases} == {"perfect"} and all("poses" in case.artifacts for case in cases)
-    assert cases[0].target is not None and cases[0].annotations["turn_frames"] == [0, 9, 17]
+    assert cases[0].target is not None and cases[0].annotations["turn_frames"] == [0, 5, 9]
     shutil.copytree(perfect / "videos", tmp_path / "mine")
     (tmp_path / "mine/case_0b_combined.mp4").rename(tmp_path / "mine/case_9_combined.mp4")
     told = {entry.id: entry for entry in entries(tmp_path / "mine", data=str(data), model="new")}

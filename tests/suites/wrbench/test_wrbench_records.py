@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,7 @@ def test_text_alone_keeps_the_published_words_and_no_image(natural25: Path) -> N
     assert "on the left" in told and CAMERA_WORDS["yaw_LR"] in told
 
 
+@cache
 def poses(script: str) -> int:
     """How many frames a script gives."""
     from revisit.geometry.camera_script import parse_script

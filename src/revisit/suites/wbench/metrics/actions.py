@@ -7,6 +7,7 @@ with its signs `up` lifts a camera whose y points down.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -32,12 +33,12 @@ class CameraAction:
 
     keys: tuple[str, ...]
 
-    @property
+    @cached_property
     def walk(self) -> np.ndarray | None:
         """The unit direction of travel as the camera sees it; None where it is asked to stay."""
         return _unit_sum([DIRECTIONS[key] for key in self.keys if key in DIRECTIONS])
 
-    @property
+    @cached_property
     def turn(self) -> np.ndarray | None:
         """The unit axis about which the camera is asked to turn; None where it is not."""
         return _unit_sum([TURNS[key] for key in self.keys if key in TURNS])

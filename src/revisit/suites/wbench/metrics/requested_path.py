@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -44,7 +45,7 @@ class TurnMotion:
     share: np.ndarray  # (SAMPLES,) of the turn that is made by then, 0 to 1
     turned: np.ndarray  # (SAMPLES, 3) rotation vectors of the steps until then, added up, degrees
 
-    @property
+    @cached_property
     def went(self) -> bool:
         """Whether the camera moved at all in the way it was asked to."""
         walked = path_length(self.poses) > STILL_WAY and np.linalg.norm(self.way, axis=1).max() > STILL_WAY
@@ -142,15 +143,15 @@ def _columns(action: CameraAction, level: np.ndarray, degrees: float, perspectiv
     columns = np.zeros((SAMPLES, 3, 2))
     first_person = perspective == FIRST_PERSON
     axis = _axis(action, level)
-    turned = [np.eye(3) if axis is None else axis_angle(axis, degrees * share) for share in SHARES]
+    turned = np.tile(np.eye(3), (SAMPLES, 1, 1)) if axis is None else axis_angle(axis, degrees * SHARES)
     if action.walk is not None:
         walk = level @ action.walk
-        steps = [rotation @ walk if first_person else walk for rotation in turned]
-        middles = np.array([np.zeros(3), *((a + b) / 2 for a, b in pairwise(steps))])
+        steps = turned @ walk if first_person else np.tile(walk, (SAMPLES, 1))
+        middles = np.concatenate([np.zeros((1, 3)), (steps[:-1] + steps[1:]) / 2])
         columns[:, :, 0] = np.cumsum(middles, axis=0) / (SAMPLES - 1)
     if axis is not None and not first_person:
         ahead = np.array([0.0, 0.0, 1.0])
-        columns[:, :, 1] = [ahead - rotation @ ahead for rotation in turned]
+        columns[:, :, 1] = ahead - turned @ ahead
     return columns
 
 
@@ -185,7 +186,7 @@ def _turn_score(
         )
     axis = _axis(motion.action, level)
     if axis is not None:
-        requested = np.stack([axis_angle(axis, degrees * share) for share in motion.share])
+        requested = axis_angle(axis, degrees * motion.share)
         size = float(np.sqrt((geodesic(np.eye(3), motion.rotation) ** 2).mean()))
         parts.append(_explained_share(geodesic(requested, motion.rotation), size) if size > 0 else 0.0)
     score = min(parts)
