@@ -8,7 +8,6 @@ change much. Both ways make RGB frames and digest each of them.
 
 from __future__ import annotations
 
-import resource
 import sys
 import tempfile
 import time
@@ -16,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import processor_time
 
 from revisit.core import Clip
 from revisit.core.frames import frame_digest
@@ -53,8 +53,7 @@ def measure(run: Callable[[Path], int], path: Path) -> tuple[np.ndarray, int]:
 
 
 def clocks() -> np.ndarray:
-    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return np.array([time.perf_counter(), sum(used.ru_utime + used.ru_stime for used in usage)])
+    return np.array([time.perf_counter(), processor_time.so_far()])
 
 
 FORMATS = {  # name -> pixel format and what the encoder says of it

@@ -18,7 +18,6 @@ import json
 import multiprocessing
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import processor_time
 
 from revisit.media.files import write_text
 from revisit.worlds.demo import FAILS, FPS, SCENES, SIZE, DemoScene, render_demo
@@ -100,9 +101,9 @@ def measure(seed: int, everything: bool, workers: int | None = None, rooms: Room
     """Render and evaluate the rooms of a seed: seconds, problems, and what was said."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        wall, cpu = time.monotonic(), _cpu()
+        wall, cpu = time.monotonic(), processor_time.so_far()
         render_demo(folder / "videos", scenes=rooms.scenes, size=rooms.size, seed=seed, workers=workers)
-        rendered = _cpu()
+        rendered = processor_time.so_far()
         words = ["eval", folder / "videos", "--suite", "folder", "--set", "lite", "--out", folder / "run"]
         words += [] if workers is None else ["--workers", workers]
         words += [] if everything else ["--no-report", *(word for id in METRICS for word in ("-m", id))]
@@ -114,7 +115,7 @@ def measure(seed: int, everything: bool, workers: int | None = None, rooms: Room
         return {
             "seed": seed,
             "problems": problems(verdict),
-            "cpu_seconds": round(_cpu() - cpu, 1),
+            "cpu_seconds": round(processor_time.so_far() - cpu, 1),
             "rendering": round(rendered - cpu, 1),
             "wall_seconds": round(time.monotonic() - wall, 1),
             "sentences": {answer["question"]["ask"]: answer["sentence"] for answer in verdict["answers"]},
@@ -128,11 +129,11 @@ def time_demo(rounds: int, cores: int) -> dict[str, Any]:
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            wall, cpu = time.monotonic(), _cpu()
+            wall, cpu = time.monotonic(), processor_time.so_far()
             done = _revisit(["demo", "--out", folder / "demo"], folder / "cache", cores)
             if done.returncode:
                 raise SystemExit(done.stderr)
-            rows.append({"wall": round(time.monotonic() - wall, 1), "cpu": round(_cpu() - cpu, 1)})
+            rows.append({"wall": round(time.monotonic() - wall, 1), "cpu": round(processor_time.so_far() - cpu, 1)})
     return {"machine": platform.machine(), "cores": cores, "rounds": rows}
 
 
@@ -161,11 +162,6 @@ def _unscored(records: Path) -> dict[str, str]:
         for row in rows
         if row.get("metric") in METRICS and row["status"] != "scored" and "@frozen" not in row["case"]
     }
-
-
-def _cpu() -> float:
-    own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
 
 
 def main() -> None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+import processor_time
 from scale import OURS, make_clip
 
 from revisit.core.processes import cores
@@ -35,12 +34,10 @@ def evaluated(videos: Path, workers: int, metrics: tuple[str, ...] = ()) -> Meas
         command = [sys.executable, "-m", "revisit", "eval", str(videos), "--out", f"{folder}/run", "--quiet"]
         paths = os.pathsep.join([OURS, os.environ.get("PYTHONPATH", "")])
         env = {**os.environ, "PYTHONPATH": paths, "REVISIT_CACHE": f"{folder}/cache"}
-        before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        done = subprocess.run([*command, "--workers", str(workers), *asked], env=env, capture_output=True, text=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        started = time.perf_counter()
+        spent, done = processor_time.of_command([*command, "--workers", str(workers), *asked], env)
     if done.returncode:
-        raise SystemExit(done.stdout + done.stderr)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        raise SystemExit(done.stdout.decode() + done.stderr.decode())
     return time.perf_counter() - started, spent
 
 

@@ -23,7 +23,6 @@ import compileall
 import json
 import os
 import platform
-import resource
 import shutil
 import statistics
 import subprocess
@@ -33,6 +32,8 @@ import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
+
+import processor_time
 
 THIS = Path(__file__).resolve().parents[1] / "src"
 HERE, THERE = "this version", "before"
@@ -218,14 +219,10 @@ def command_seconds(source: Path, manifest: Path, folder: Path, *flags: str) -> 
     """Seconds of the processor of `revisit eval` with an empty cache, all processes together."""
     command = [sys.executable, "-m", "revisit", "eval", str(manifest), "--set", "lite", "--root", "/", "--quiet"]
     env = installed(source, folder)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        [*command, "--out", str(folder / "run"), "--workers", "2", *flags], env=env, capture_output=True, check=False
-    )
+    spent, done = processor_time.of_command([*command, "--out", str(folder / "run"), "--workers", "2", *flags], env)
     if not (folder / "run/summary.json").is_file():
         raise SystemExit(done.stderr.decode()[-2000:])
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent
 
 
 def command_shares(manifest: Path, folder: Path) -> Cost:

@@ -23,7 +23,6 @@ swscale and ours from the stated arithmetic of docs/media.md.
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
@@ -32,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import processor_time
 
 Numbers = dict[str, np.ndarray]  # measure -> values, by frame or one
 # How far a number may be from ours on the same frames: dB, SSIM, distance, score, and CIELAB's lightness of 0 to 100.
@@ -279,7 +279,7 @@ def rendered(folder: Path, count: int, models: int) -> list[Path]:
 
 def spent() -> float:
     """Seconds of the processor so far, of this process and of those that it started and that have ended."""
-    return sum(os.times()[:4])
+    return processor_time.so_far()
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:

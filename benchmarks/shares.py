@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import json
 import os
-import resource
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import processor_time
 
 FOLDER = "REVISIT_SHARES"  # where workers write what they spent
 
@@ -135,8 +136,7 @@ def work(*args: Any) -> None:
 
 def _with_children(spent: dict[str, float]) -> dict[str, float]:
     """The same, where the processes that this one started decode."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {**spent, "decoding": spent.get("decoding", 0.0) + children.ru_utime + children.ru_stime}
+    return {**spent, "decoding": spent.get("decoding", 0.0) + processor_time.of_children()}
 
 
 def run_apart(videos: Path, run: Path, without: Sequence[str] = (), workers: int = 0, **options: Any) -> None:
@@ -149,8 +149,10 @@ def run_apart(videos: Path, run: Path, without: Sequence[str] = (), workers: int
     from revisit.engine import scorer_processes
     from revisit.engine import worker_processes as processes
     from revisit.engine.request import Request
+    from revisit.media.decoder_server import close_servers
     from revisit.report.write_html import write_report
 
+    processor_time.adopt()
     shares = measured_scoring()
     running.write_summary = shares.of("summary", running.write_summary)
     processes._work = work  # type: ignore[assignment]
@@ -171,5 +173,6 @@ def run_apart(videos: Path, run: Path, without: Sequence[str] = (), workers: int
         parts.append(json.loads(path.read_text()))
         path.unlink()
     spent = {name: sum(part.get(name, 0.0) for part in parts) for name in dict.fromkeys(n for p in parts for n in p)}
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    print(json.dumps({**spent, "all": sum(one.ru_utime + one.ru_stime for one in used)}))
+    close_servers()
+    processor_time.wait_for_all()
+    print(json.dumps({**spent, "all": processor_time.so_far()}))

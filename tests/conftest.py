@@ -113,21 +113,6 @@ def _clips_are_observed_in_this_process() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _decoders_start_loaded() -> Iterator[None]:
-    """To load PyAV takes most of a small clip's time. `decoders_start_by_themselves` is for tests of it."""
-    if sys.platform != "linux":
-        yield
-        return
-    from tests.forked_decoders import DecoderServer, ForkingSubprocess
-
-    server = DecoderServer()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("revisit.media.decoder_process.subprocess", ForkingSubprocess(server))
-        yield
-    server.close()
-
-
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

@@ -22,7 +22,6 @@ from revisit.core.frames import frame_digest
 from revisit.media import Limits, encode_mp4, open_clip
 from revisit.media.colour import layout_of, rgb_of
 
-pytestmark = pytest.mark.usefixtures("decoders_start_by_themselves")
 H264 = {"crf": "10", "g": "12"}
 
 
@@ -456,6 +455,7 @@ def worker_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, does: str) -> P
     script = tmp_path / "worker.py"
     script.write_text(f"import os, sys, time, signal\nsys.stdin.buffer.readline()\n{does}\n")
     monkeypatch.setattr(decoder_process, "WORKER", script)
+    monkeypatch.setattr(decoder_process, "FORKED", False)
     return write_video(tmp_path / "a.mp4", pictures(2))
 
 
@@ -500,8 +500,10 @@ def test_time_the_caller_takes_is_not_counted(tmp_path: Path) -> None:
             time.sleep(0.25 if frame.index < 10 else 0)
 
 
-def test_the_decoder_can_open_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("forked", [True, False])
+def test_the_decoder_can_open_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked: bool) -> None:
     """A decoder that was taken over finds neither files nor the network, and no environment."""
+    monkeypatch.setattr(decoder_process, "FORKED", forked)
     source = decoder_process.WORKER.read_text()
     probe = """
         import socket

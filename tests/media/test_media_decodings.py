@@ -240,6 +240,7 @@ def test_memory_limit(tmp_path: Path, memory: int) -> None:
 @pytest.mark.slow
 def test_readers_that_do_not_agree_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clip of which OpenCV reads fewer frames, more, or another size is refused, never paired askew."""
+    monkeypatch.setattr(decoder_process, "FORKED", False)
     path = write_video(tmp_path / "a.mp4", pictures(4))
     source = decoder_process.WORKER.read_text()
     for old, new, expected in (

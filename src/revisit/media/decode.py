@@ -125,7 +125,7 @@ class ClipStream(AbstractContextManager["ClipStream"]):
             with _regular_file(clip.path) as file:
                 _check_size(os.fstat(file.fileno()).st_size, self._limits)
                 demuxer = demuxer_of(file)
-                job = {"demuxer": demuxer, "fd": file.fileno(), "default_fps": FRAME_RATE_OF_FOLDERS}
+                job = {"demuxer": demuxer, "default_fps": FRAME_RATE_OF_FOLDERS}
                 # FFmpeg does not know animated WebP; OpenCV's libwebp does.
                 decoding = ANIMATION if demuxer == ANIMATION else clip.decoding
                 self._worker = DecoderProcess(self._limits, file.fileno(), decoding)

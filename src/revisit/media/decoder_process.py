@@ -30,11 +30,13 @@ import numpy as np
 from revisit.core import MediaError, MissingPrerequisite, UsageError
 from revisit.media.colour import Plane, layout_of, rgb_of
 from revisit.media.container import ANIMATION
+from revisit.media.decoder_server import ForkedDecoder, fork_decoder
 from revisit.media.error_names import printable
 from revisit.media.limits import GIB, Limits, format_size
 from revisit.media.pixel_rules import decoding_of
 
 WORKER = Path(__file__).with_name("worker.py")
+FORKED = True  # from a process that has loaded PyAV, where that can be done
 THREADS = 2  # of the decoder; the frames do not depend on it
 GPU_DECODING = "REVISIT_DECODE"  # cpu (the default), cuda, cuda:1, or several GPUs: cuda:0,cuda:1
 _LONGEST_MESSAGE = 1 << 26  # of JSON
@@ -68,14 +70,16 @@ class DecoderProcess:
         gpu = None if fd is None or decoding else gpu_for_decoding()
         variables = _KEPT_VARIABLES if gpu is None else _KEPT_VARIABLES + _GPU_VARIABLES
         paths = list(dict.fromkeys(map(_place_of, modules)))
-        self._process = subprocess.Popen(
+        env = {name: os.environ[name] for name in variables if name in os.environ}
+        forked = fork_decoder(WORKER, paths[0], env, fd) if FORKED else None
+        self._process: subprocess.Popen[bytes] | ForkedDecoder = forked or subprocess.Popen(
             [sys.executable, "-I", "-S", str(WORKER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
             pass_fds=() if fd is None else (fd,),
-            env={name: os.environ[name] for name in variables if name in os.environ},
+            env=env,
             cwd="/",
             start_new_session=True,  # Ctrl-C reaches this process only, which then ends the other
         )
@@ -85,6 +89,8 @@ class DecoderProcess:
         with suppress(AttributeError, OSError):  # Linux only: fewer turns between the two processes
             fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, 1 << 20)
         self._facts = {"parent": os.getpid(), "threads": THREADS, "paths": paths, "decoding": decoding, "gpu": gpu}
+        if fd is not None:
+            self._facts["fd"] = fd if forked is None else 3
 
     def begin(self, job: Mapping[str, object]) -> None:
         self.send_line({**job, **self._facts, **asdict(self._limits)})

@@ -1,11 +1,11 @@
-"""Worker: the process that decodes one clip and nothing else. Started by `decode.py`, never imported.
+"""Worker: the process that decodes one clip and nothing else. Started by `decoder_process.py`, never imported.
 
-Run as `python -I -S worker.py`, it uses the standard library and PyAV only, so that it starts in
-about a tenth of a second, and OpenCV where a protocol takes OpenCV's pixels. It limits its own
-memory, processor time and files before it touches the clip: after its imports it can open no file
-and no connection at all. A video arrives as a file descriptor that is already open, an image as
-bytes on standard input. Where a GPU decodes (REVISIT_DECODE=cuda), its driver opens files at any time and sets
-aside more addresses than there is memory: then neither is limited, and clips should be from people you trust.
+Run as `python -I -S worker.py`, it uses the standard library and PyAV only, so that it starts in about a tenth of a
+second, and OpenCV where a protocol takes OpenCV's pixels. Where it is forked from a process that has loaded PyAV
+(`serve`), it starts in a hundredth. It limits its own memory, processor time and files before it touches the clip:
+after its imports it can open no file and no connection at all. A video arrives as a file descriptor that is already
+open, an image as bytes on standard input. Where a GPU decodes (REVISIT_DECODE=cuda), its driver opens files at any time
+and sets aside more addresses than there is memory: then neither is limited, and clips should be from people you trust.
 
 On standard input: one line of JSON (the job); for folders the images, each after its length in
 eight bytes; after the header one line of JSON (the wanted frame numbers, or null for all).
@@ -15,6 +15,9 @@ plane; the planes follow as they are) for every wanted frame in order, then TAIL
 (JSON: problem, a sentence).
 """
 
+import contextlib
+import ctypes
+import fcntl
 import importlib
 import io
 import json
@@ -23,12 +26,13 @@ import os
 import pkgutil
 import resource
 import signal
+import socket
 import struct
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 # Names of decoders. Whatever else a file asks for is not even opened to look at it.
 DECODERS = (
@@ -48,12 +52,13 @@ class Problem(Exception):
     """A sentence about the clip, without its name."""
 
 
-def main() -> None:
+def main(av: Any = None) -> None:
+    """Decode one clip; `av` is PyAV where it is loaded already, by the process that this one was forked from."""
     job = json.loads(sys.stdin.buffer.readline())
     try:
-        restrict(job)
+        restrict(job, job["parent"] if av is None else SERVER)
         sys.path += job["paths"]
-        av = import_av()
+        av = av or import_av()
         pixels = PIXELS[job["decoding"]](job)
         if job["gpu"] is None:  # where the driver of a GPU may open nothing, later frames are silently wrong
             limit(resource.RLIMIT_NOFILE, 0)  # what is open stays open; nothing else can be opened from here on
@@ -66,7 +71,8 @@ def main() -> None:
     except ImportError as error:
         library = "PyAV and OpenCV" if job["decoding"] in ("opencv", "webp") else "PyAV"
         advice = f"reinstall {library}, or raise the limit with --limits memory={2 * job['memory']}"
-        send(b"FAIL", {"problem": f"the decoder cannot start ({error}); {advice}"})
+        reason = " ".join(str(error).split())[:200]  # some fill a page
+        send(b"FAIL", {"problem": f"the decoder cannot start ({reason}); {advice}"})
     except Exception as error:
         if getattr(error, "code", None) == OPENCV_NO_MEMORY:
             send(b"FAIL", {"problem": "", "memory": True})
@@ -85,7 +91,7 @@ def import_av() -> Any:
     return av
 
 
-def restrict(job: Json) -> None:
+def restrict(job: Json, parent: int) -> None:
     """Limit this process and tie its life to the parent's."""
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_FSIZE, 0)
@@ -94,12 +100,10 @@ def restrict(job: Json) -> None:
     if job["gpu"] is None:  # CUDA sets aside more addresses than any machine has memory
         limit(resource.RLIMIT_AS, job["memory"])
     if sys.platform == "linux":
-        import ctypes
-
         libc = ctypes.CDLL(None)
         libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
         libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
-        if os.getppid() != job["parent"]:  # it died before the first of these calls
+        if os.getppid() != parent:  # it died before the first of these calls
             os._exit(1)
 
 
@@ -618,5 +622,68 @@ def write(data: Any) -> None:
         os._exit(1)  # nobody listens any more
 
 
+# The server
+
+
+SERVER = os.getpid()  # the process that decoders are forked from, in one that was
+
+
+def serve(folder: str) -> None:
+    """Load PyAV from this folder, and fork a decoder for each message on standard input, a socket.
+
+    With it come the decoder's standard input and output, a pipe for its process id and later its exit code, and the
+    clip, if it is a video. This process never sees a clip. It ends with the process that started it.
+    """
+    requests = socket.socket(fileno=0)
+    sys.path.append(folder)
+    av = import_av()
+    sys.path.pop()
+    pipes: dict[int, int] = {}  # process id -> where its exit code is wanted
+
+    def reap(*_: object) -> None:
+        while pipes:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            pipe = pipes.pop(pid)
+            with contextlib.suppress(OSError):  # nobody wants to know
+                os.write(pipe, struct.pack("=i", os.waitstatus_to_exitcode(status)))
+            os.close(pipe)
+
+    signal.signal(signal.SIGCHLD, reap)
+    while True:
+        message, files, _, _ = socket.recv_fds(requests, 1, 4)
+        if not message:
+            return
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # until its pipe is known
+        pid = os.fork()
+        if not pid:
+            become_decoder(av, files)
+        pipe = files.pop(2)
+        os.write(pipe, struct.pack("=i", pid))
+        pipes[pid] = pipe
+        for file in files:
+            os.close(file)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+
+
+def become_decoder(av: Any, files: list[int]) -> NoReturn:
+    """Be a decoder that holds its standard input and output, and the clip as file 3; and nothing else."""
+    code = 1
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        os.setsid()
+        del files[2]
+        above = [fcntl.fcntl(file, fcntl.F_DUPFD, 16) for file in files]
+        for file, place in zip(above, (0, 1, 3), strict=False):
+            os.dup2(file, place)
+        os.closerange(3 if len(above) < 3 else 4, 1 << 20)
+        main(av)
+        code = 0
+    finally:
+        os._exit(code)
+
+
 if __name__ == "__main__":
-    main()
+    serve(*sys.argv[1:]) if sys.argv[1:] else main()
