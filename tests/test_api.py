@@ -85,7 +85,7 @@ def test_frames_in_memory_score_as_the_same_frames_in_files(
     }
     case |= {"target": {"name": "target", "box": BOX}}
     (tmp_path / "manifest.jsonl").write_text(json.dumps(case) + "\n")
-    files = revisit.evaluate(tmp_path / "manifest.jsonl", out=tmp_path / "run", workers=2)
+    files = revisit.evaluate(tmp_path / "manifest.jsonl", out=tmp_path / "run", workers=1)
     memory = revisit.score(clip, reference=truth, target=revisit.Target("target", BOX), fps=fps)
     assert answers(memory) == answers(files)
     assert sum(record.scored for record in memory.records) > 20

@@ -301,10 +301,10 @@ LIMIT = 2  # clips of each suite
 @pytest.mark.parametrize(
     "suite",
     [
-        "mind",
+        "mbench",
         *(
             pytest.param(name, marks=pytest.mark.long)
-            for name in ("memobench", "mbench", "mbench-t", "wrbench", "folder")
+            for name in ("mind", "memobench", "mbench-t", "wrbench", "folder")
         ),
     ],
 )

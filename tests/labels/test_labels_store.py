@@ -162,8 +162,8 @@ def raters_at_work(
 @pytest.mark.parametrize(
     ("kind", "seconds"),
     [
-        ("sqlite", 3),
-        ("postgres", 3),
+        ("sqlite", 2),
+        ("postgres", 2),
         pytest.param("sqlite", 120, marks=pytest.mark.long),
         pytest.param("postgres", 120, marks=pytest.mark.long),
     ],

@@ -20,6 +20,7 @@ from revisit.engine.in_memory import score_cases
 from revisit.engine.plan import make_plan
 from revisit.engine.request import observer_set
 from revisit.results import Results
+from tests.datasets import actions, film
 from tests.media.test_media_decode import write_video
 
 SOME = (0, 9, 40, 71, 80)  # frames of 81 that are compared one by one
@@ -213,15 +214,12 @@ def test_mind_by_pyav_and_scikit_image(tmp_path: Path) -> None:
     """A prediction in 4:4:4 of another shape against a recording in 4:2:0, where pixels differ most."""
     import av
 
-    from revisit.suites.mind.world import render_mind
-
     pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
-    gt, models = render_mind(
-        tmp_path, size=(54, 96), context=2, future=4, clips=1, mirrors=("-wr",), mirror_half=2,
-        perspectives=("1st_data",),
-    )  # fmt: skip
-    recording = next((gt / "1st_data/test/mem_test").glob("*/video.mp4"))
-    prediction = models / f"copy/1st_data/mem_test/{recording.parent.name}/video.mp4"
+    gt, models = tmp_path / "MIND-Data", tmp_path / "predictions"
+    recording = gt / "1st_data/test/mem_test/data-25/video.mp4"
+    prediction = models / "copy/1st_data/mem_test/data-25/video.mp4"
+    actions(recording.with_name("action.json"), film("yaw:right:10@5")[1], 2, third=False)
+    prediction.parent.mkdir(parents=True)
     rng = np.random.default_rng(2)
     tiles = rng.integers(0, 256, (6, 10, 20, 3)).repeat(9, axis=1).repeat(5, axis=2).astype(np.uint8)
     write_video(recording, list(tiles[:, :, :98]), "libx264", "yuv420p", options={"crf": "10"})

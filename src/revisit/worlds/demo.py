@@ -77,8 +77,8 @@ def render_demo(
     `progress(done, total, what)` is called for every clip.
     """
     rooms = [Room(Path(folder), scene, ROOMS_APART * seed + number, size) for number, scene in enumerate(scenes)]
-    made = run_in_processes(_shoot, rooms, workers, len(rooms) * (len(MODELS) + 2), progress)
-    lines = [line for scene in made for line in scene]
+    lines_by_scene = run_in_processes(_shoot, rooms, workers, len(rooms) * (len(MODELS) + 2), progress)
+    lines = [line for scene in lines_by_scene for line in scene]
     manifest = Path(folder) / "manifest.jsonl"
     write_lines(manifest, sorted(lines, key=lambda line: list(MODELS).index(line["model"])), ascii=True)
     return manifest

@@ -44,7 +44,7 @@ class Film:
     light: np.ndarray  # (n,) share of the light that is on
     screen: np.ndarray  # (n,) share of its way that the screen has come
     size: tuple[int, int]  # height, width
-    told: str  # what the camera, the lights or the screen do, as a sentence
+    camera_words: str  # what the camera, the lights or the screen do, as a sentence
     _seen: dict[bytes, WorldView] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class Film:
     @property
     def prompt(self) -> str:
         """The scene, how it is filmed and what happens meanwhile, in words."""
-        return f"{self.world.scene} {self.told} Meanwhile {EVENTS[self.event].what}."
+        return f"{self.world.scene} {self.camera_words} Meanwhile {EVENTS[self.event].what}."
 
     @property
     def instances(self) -> Mapping[int, str]:

@@ -100,7 +100,7 @@ def _caption_parts(film: Film) -> list[str]:
     name = film.world.instances[1]
     return [
         film.world.scene,
-        f"{film.told} The {name} goes out of view.",
+        f"{film.camera_words} The {name} goes out of view.",
         f"The {name} is not in view. Meanwhile {EVENTS[film.event].what}.",
         f"The view comes back to where the {name} was.",
         "The first view is there again.",

@@ -89,7 +89,7 @@ def _case(data: Path, case_id: str, turns: Sequence[str], film: Film) -> None:
             "initial_image": f"images/case_{case_id}.png", "subject_mask": f"masks/case_{case_id}_mask.png",
         },
         "interactions": [
-            {"turn": number, "type": "navigation", "action": action, "prompt": film.told}
+            {"turn": number, "type": "navigation", "action": action, "prompt": film.camera_words}
             for number, action in enumerate(turns, start=1)
         ],
         "scene_adherence": {"visible_part": film.world.scene, "offscreen_part": ""},

@@ -131,10 +131,10 @@ def suite_options(suite_layout: Layout, folder: Path) -> list[str]:
 def _arguments(suite_layout: Layout) -> dict[str, list[str]]:
     """What stands behind each flag of a layout's arguments."""
     words = suite_layout.options.split()
-    found: dict[str, list[str]] = {}
+    values_by_flag: dict[str, list[str]] = {}
     for flag, value in zip(words[::2], words[1::2], strict=True):
-        found.setdefault(flag, []).append(value)
-    return found
+        values_by_flag.setdefault(flag, []).append(value)
+    return values_by_flag
 
 
 def evaluation(id: str, folder: Path) -> str:

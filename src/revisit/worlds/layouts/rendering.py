@@ -72,8 +72,8 @@ def render(
         raise UsageError(f"a clip that leaves and returns needs at least {LEAST_FRAMES} frames, not {frames}")
     settings = {"revisit": __version__, "size": list(size), "frames": frames or FRAMES}
     _same_settings(folder, suites, settings, fresh)
-    wanted = range(first_seed, first_seed + seeds)
-    jobs = [job for suite in suites for job in _jobs(folder / suite, suite, wanted, size, frames, tuple(models))]
+    scene_seeds = range(first_seed, first_seed + seeds)
+    jobs = [job for suite in suites for job in _jobs(folder / suite, suite, scene_seeds, size, frames, tuple(models))]
     rows: dict[str, list[Row]] = {suite: [] for suite in suites}
     shot = run_in_processes(_shoot, jobs, workers, sum(job.steps for job in jobs), progress)
     for job, film_rows in zip(jobs, shot, strict=True):

@@ -1,0 +1,92 @@
+"""`revisit import mbench` and `revisit build mbench`: datasets of one's own videos."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from revisit.cli import console
+from revisit.cli import judge as judging
+from revisit.cli.options import JSON, out_option
+
+
+def import_videos(
+    videos: Path = typer.Argument(help="A folder of generated videos."),
+    dataset: Path = typer.Option(..., help="The MBench dataset that gets the model: the folder with dataset.yaml."),
+    model: str = typer.Option(..., help="Name of the model; becomes models/<name>."),
+    assignments: Path = typer.Option(
+        None, help="JSONL with subset, sample_id and condition_id; by default the list of the dataset's only model."
+    ),
+    mode: str = typer.Option("link", help="How videos are placed: link, hardlink or copy."),
+    pattern: str = typer.Option(
+        "", help="Path of a video, such as '{sample_id}/{condition_id}.mp4'; common layouts by default."
+    ),
+    json: bool = JSON,
+) -> None:
+    """Add a model's videos to an MBench dataset. Running it again adds new videos."""
+    from dataclasses import asdict
+
+    from revisit.core import UsageError
+    from revisit.suites.mbench.dataset import LIST, open_dataset
+    from revisit.suites.mbench.package import package_model
+
+    data = open_dataset(dataset)
+    if assignments is None:
+        other_models = [name for name in data.models if name != model]
+        if len(other_models) != 1:
+            raise UsageError(f"{dataset} has {len(other_models)} other models; name a list with --assignments")
+        assignments = data.root / "models" / other_models[0] / LIST
+    outcome = package_model(data, model, videos, assignments, mode, pattern)
+    if json:
+        console.print_json(asdict(outcome))
+        return
+    console.message(
+        f"{outcome.placed} videos placed, {outcome.kept} kept, {len(outcome.missing)} missing in "
+        f"{data.root / 'models' / model}"
+    )
+    for item in outcome.missing[:10]:
+        console.message(f"missing: {item}")
+    if len(outcome.missing) > 10:
+        console.message(f"... and {len(outcome.missing) - 10} more")
+
+
+def build(
+    videos: Path = typer.Argument(help="A folder of videos."),
+    out: Path = out_option("An empty folder; MBench-A and MBench-T are made in it.", required=True),
+    judge: str = judging.JUDGE,
+    frames: int = judging.FRAMES,
+    licence: str = typer.Option(..., "--licence", help="Of the videos, such as CC-BY-4.0; it goes onto the card."),
+    source: str = typer.Option(..., help="Where the videos are from; it goes onto the card."),
+    json: bool = JSON,
+) -> None:
+    """Choose and caption videos with a judge; write MBench-A and MBench-T."""
+    from revisit.core import RevisitError, UsageError
+    from revisit.suites.authoring import empty_folder, videos_in
+    from revisit.suites.mbench.build import ask_about_video, write_datasets
+
+    files = videos_in(videos)
+    empty_folder(out)
+    descriptions = []
+    with judging.open_judge(judge) as asker:
+        for video in files:
+            try:
+                answer = ask_about_video(asker, video, lambda path: judging.sample_frames(path, frames))
+            except RevisitError as error:
+                answer = str(error)
+            if isinstance(answer, str):
+                console.message(f"left out: {answer}")
+            else:
+                descriptions.append(answer)
+                console.message(f"{video.name}: {answer.subset}, {answer.name}")
+    if not descriptions:
+        raise UsageError("no video was chosen; the reasons are above")
+    places = write_datasets(out, descriptions, licence=licence, source=source)
+    console.message(f"{len(descriptions)} of {len(files)} videos chosen")
+    if json:
+        console.print_json(
+            {"chosen": len(descriptions), "videos": len(files), "datasets": [str(place) for place in places]}
+        )
+        return
+    for place in places:
+        typer.echo(f"revisit build check {place}")
