@@ -76,8 +76,11 @@ def by_eye_section(first: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
     n, scenes = (first["all"]["layout"]["outcomes"]["n"], first["all"]["layout"]["scenes"])
     views = {
         f"all, version {old} as it was": first["all"],
+        f"all, version {old}, no picture of the scene": first["all_without_scene"],
         f"exam half, version {old} as it was": first["exam"],
+        f"exam half, version {old}, no picture of the scene": first["exam_without_scene"],
         f"exam half, version {new}": figures["by_eye"],
+        f"exam half, version {new}, no picture of the scene": figures["by_eye_without_scene"],
     }
     rows = []
     for kind, name in SETS.items():
@@ -167,7 +170,7 @@ def _outcomes(figures: Mapping[str, Any]) -> str:
         if exam:
             row = exam["outcomes"]
             rows.append([
-                name, f"exam, {exam['scenes']} worlds", str(row["n"]), str(row["decided"]),
+                name, f"exam of worlds, {exam['scenes']} of them", str(row["n"]), str(row["decided"]),
                 _share(row["right_of_decided"]), f"{row['hides_right']} of {row['hides']}",
                 _share(row["hides_right_share"]), _share(row["most_probable_right"]),
             ])  # fmt: skip
@@ -207,7 +210,7 @@ def _calibration(figures: Mapping[str, Any]) -> str:
         for what, title in (
             ("real_calibration", "real"),
             ("simulated_calibration", "simulated"),
-            ("exam", "exam"),
+            ("exam", "exam of worlds"),
         ):
             exam = figures.get("exam", {}).get(kind, {}).get("calibration")
             row = exam if what == "exam" else figures[kind]["scenes_left_out"].get(what)

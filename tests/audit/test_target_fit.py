@@ -195,7 +195,8 @@ def test_calibration_of_a_known_model():
 
 def test_labelled_targets_are_those_of_the_table_and_an_exam_is_chosen_by_its_scene(labelled):
     rows = json.loads((FOLDER / "labels.json").read_text(encoding="utf-8"))
-    earlier = {scene for line in read_table(FOLDER / "features.jsonl") for scene in line["scenes"]}
+    first = read_table(FOLDER / "features.jsonl")
+    earlier = {scene for line in first if not line["simulated"] for scene in line["scenes"]}
     names = [f"{Path(row['clip']).stem}: {row['target']}" for row in rows]
     assert len(set(names)) == len(rows) and [line["clip"] for line in labelled] == names
     for row, line in zip(rows, labelled, strict=True):
@@ -211,9 +212,26 @@ def test_labelled_targets_are_those_of_the_table_and_an_exam_is_chosen_by_its_sc
         assert frames == sorted(frames)
 
 
-def test_no_scene_of_the_exam_is_in_the_fit(table, labelled):
+def test_no_label_of_an_exam_scene_is_in_the_fit_and_scenes_have_one_name(table, labelled):
     exam = {line["scenes"][0] for line in labelled if line["exam"]}
-    assert len(exam) > 10 and not exam & {scene for line in table for scene in line["scenes"]}
+    real = {scene for line in table if not line["simulated"] for scene in line["scenes"]}
+    assert len(exam) > 10 and not exam & real
+    pictures = {scene for line in table if line["source"] == "composites" for scene in line["scenes"]}
+    assert len(pictures) > 40 and pictures <= real | exam, "a picture's scene has another name than its clips"
+
+
+def test_a_fit_without_a_scene_has_no_picture_of_it(table, labelled, monkeypatch):
+    exam = [line for line in labelled if line["exam"]]
+    fitted = []
+
+    def fit_of_others(lines, kind):
+        fitted.append({scene for line in lines for scene in line["scenes"]})
+        return target_models()[kind]
+
+    monkeypatch.setattr("revisit.audit.target_fit.fit", fit_of_others)
+    judge(exam, {LAYOUT: target_models()[LAYOUT]}, table)
+    scenes = sorted({line["scenes"][0] for line in exam})
+    assert all(scene not in others for scene, others in zip(scenes, fitted, strict=True))
 
 
 def test_figures_by_eye_are_of_the_stored_labels_and_model(labelled):
