@@ -14,14 +14,16 @@ HERE = Path(__file__).parent
 PAGE = HERE / "target-gate.md"
 FIGURES = HERE.parent / "benchmarks" / "target" / "figures.json"
 COST = FIGURES.with_name("cost.json")
+FIRST = FIGURES.with_name("by_eye.json")  # the gate that had seen none of the clips labelled since
 DEVICES = {"cpu": "a core", "cuda": "a GPU and a core"}
 SETS = {"layout": "lite", "looks": "small"}
 LABELS = ("never hidden", "hidden, returned", "hidden, not returned", "cannot tell")
 
 
-def page(text: str, figures: Mapping[str, Any], cost: Mapping[str, Any]) -> str:
+def page(text: str, figures: Mapping[str, Any], cost: Mapping[str, Any], first: Mapping[str, Any]) -> str:
     """The page with the figures and the cost in their places."""
-    for name, content in (("figures", section(figures)), ("cost", cost_section(cost))):
+    sections = {"by eye": by_eye_section(first, figures), "figures": section(figures), "cost": cost_section(cost)}
+    for name, content in sections.items():
         start, end = f"<!-- {name}: start -->", f"<!-- {name}: end -->"
         before, _, rest = text.partition(start)
         _, _, after = rest.partition(end)
@@ -68,6 +70,67 @@ def section(figures: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+def by_eye_section(first: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
+    """Tables of the targets labelled by eye: by the gate that was there before them, and by the one fitted since."""
+    old, new = first["provenance"]["gate"], figures["provenance"]["gate"]
+    n, scenes = (first["all"]["layout"]["outcomes"]["n"], first["all"]["layout"]["scenes"])
+    views = {
+        f"all, version {old} as it was": first["all"],
+        f"all, version {old}, no picture of the scene": first["all_without_scene"],
+        f"exam half, version {old} as it was": first["exam"],
+        f"exam half, version {old}, no picture of the scene": first["exam_without_scene"],
+        f"exam half, version {new}": figures["by_eye"],
+        f"exam half, version {new}, no picture of the scene": figures["by_eye_without_scene"],
+    }
+    rows = []
+    for kind, name in SETS.items():
+        for title, view in views.items():
+            entry = view[kind]
+            row, sure = entry["outcomes"], entry["calibration"]
+            decided = {"share": row["right_of_decided"]["share"], "interval": entry["right_of_decided_over_scenes"]}
+            hides = {"share": row["hides_right_share"]["share"], "interval": entry["hides_right_over_scenes"]}
+            auc = {"share": sure["auc"], "interval": entry["auc_over_scenes"]}
+            rows.append([
+                name, title, str(row["n"]), f"{row['right']} of {row['decided']}", _share(decided),
+                f"{row['hides_right']} of {row['hides']}", _share(hides), _share(auc), f"{sure['brier']:.2f}",
+                f"{_share(sure['at_0.9'])}, n {sure['at_0.9']['n']}",
+            ])  # fmt: skip
+    head = (
+        "set", "targets", "n", "right of decided", "share", "right of those that hide", "share",
+        "AUC of confidence", "Brier score", "right at 0.85 to 0.95",
+    )  # fmt: skip
+    parts = [f"{n} targets of {scenes} scenes, intervals over scenes:", _table(head, rows)]
+    parts += [f"By label, all of them, version {old} as it was:", _labels_of(first["all"])]
+    parts += [f"By label, exam half, version {new}:", _labels_of(figures["by_eye"])]
+    for group, title in (("by_owner", "whose clips"), ("by_kind", "kind of target")):
+        rows = []
+        for value, row in first["all"]["layout"][group].items():
+            cells = [first["all"][kind][group].get(value) for kind in SETS]
+            rows.append([value, str(row["n"]), *(text for cell in cells for text in _counts(cell))])
+        columns = [f"{name}: {what}" for name in SETS.values() for what in ("right of decided", "of those that hide")]
+        parts += [f"By {title}, all of them, version {old} as it was:", _table((title, "n", *columns), rows)]
+    for title, view in ((f"all, version {old}", first["all"]), (f"exam half, version {new}", figures["by_eye"])):
+        for kind, name in SETS.items():
+            wrong = [row for row in view[kind]["not_right"] if row["decided"]]
+            words = "; ".join(f"{row['clip']} ({row['label']}, said to be {_said(row)})" for row in wrong) or "none"
+            parts.append(f"Wrong with {name}, {title}: {words}.")
+    return "\n\n".join(parts)
+
+
+def _counts(row: Mapping[str, Any] | None) -> tuple[str, str]:
+    if row is None:
+        return "–", "–"
+    return f"{row['right']} of {row['decided']}", f"{row['hides_right']} of {row['hides']}"
+
+
+def _labels_of(view: Mapping[str, Any]) -> str:
+    rows = []
+    for kind, name in SETS.items():
+        for label, row in view[kind]["outcomes"]["labels"].items():
+            rows.append([name, f"{label} ({row['n']})", *(str(row[said]) for said in LABELS)])
+    return _table(("set", "people say", *LABELS), rows)
+
+
 def _said(row: Mapping[str, Any]) -> str:
     return max(LABELS[:3], key=lambda label: row[label])
 
@@ -80,6 +143,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _share(entry: Mapping[str, Any]) -> str:
     if entry["share"] is None:
         return "–"
+    if entry["interval"] is None:
+        return f"{entry['share']:.2f}"
     low, high = entry["interval"]
     return f"{entry['share']:.2f} ({low:.2f} to {high:.2f})"
 
@@ -105,7 +170,7 @@ def _outcomes(figures: Mapping[str, Any]) -> str:
         if exam:
             row = exam["outcomes"]
             rows.append([
-                name, f"exam, {exam['scenes']} worlds", str(row["n"]), str(row["decided"]),
+                name, f"exam of worlds, {exam['scenes']} of them", str(row["n"]), str(row["decided"]),
                 _share(row["right_of_decided"]), f"{row['hides_right']} of {row['hides']}",
                 _share(row["hides_right_share"]), _share(row["most_probable_right"]),
             ])  # fmt: skip
@@ -145,7 +210,7 @@ def _calibration(figures: Mapping[str, Any]) -> str:
         for what, title in (
             ("real_calibration", "real"),
             ("simulated_calibration", "simulated"),
-            ("exam", "exam"),
+            ("exam", "exam of worlds"),
         ):
             exam = figures.get("exam", {}).get(kind, {}).get("calibration")
             row = exam if what == "exam" else figures[kind]["scenes_left_out"].get(what)
@@ -169,7 +234,8 @@ def _calibration(figures: Mapping[str, Any]) -> str:
 def main() -> None:
     figures = json.loads(FIGURES.read_text(encoding="utf-8"))
     cost = json.loads(COST.read_text(encoding="utf-8"))
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), figures, cost), encoding="utf-8")
+    first = json.loads(FIRST.read_text(encoding="utf-8"))
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), figures, cost, first), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -42,8 +42,19 @@ from revisit.metrics.target_probability import LAYOUT, LOOKS, clip_features
 from revisit.results.record_files import write_json
 
 KINDS = {"lite.target": TargetTrack, "small.looks": TargetLooks}
-# clips of one scene that no name tells
-SAME_SCENE = {"wrb_case_a_yaw_lr": "wrb_case_a", "wrb_case_a_yaw_rl": "wrb_case_a", "wrb_cat_drag_wan22_5b": "wrb_cat"}
+# one name for each scene, whether a clip or a photograph shows it
+SCENES = {
+    "wrb_case_a_yaw_lr": "wrb_case_a", "wrb_case_a_yaw_rl": "wrb_case_a", "wrb_cat_drag_wan22_5b": "wrb_cat",
+    "wrb_case_b_inspatio": "wrb_case_b", "7scenes_redkitchen_return": "7scenes_redkitchen",
+    "demo/data/gallery/01_dog.mp4": "sam2_dog", "demo/data/gallery/03_blocks.mp4": "sam2_blocks",
+    "one-by-one-person-detection.mp4": "intel_onebyone", "nordic005": "Nordic_005", "m9": "wmark_m9",
+}  # fmt: skip
+
+
+def scene_name(name: str) -> str:
+    """The one name of a scene; photographs of the folder `clips` have it before their names."""
+    name = name.removeprefix("clips_")
+    return SCENES.get(name, name)
 
 
 class Evidence:
@@ -80,7 +91,8 @@ def line(source: str, clip: str, scenes: list[str], label: str, simulated: bool,
     features = {name: round(value, 3) for name, value in clip_features(track, looks)[0].items()}
     sights = {LAYOUT: TargetObservations(track, None), LOOKS: TargetObservations(track, looks)}
     return {
-        "clip": clip, "source": source, "scenes": scenes, "label": label, "simulated": simulated,
+        "clip": clip, "source": source, "scenes": list(dict.fromkeys(map(scene_name, scenes))), "label": label,
+        "simulated": simulated,
         "features": features, "judges": [kind for kind, sight in sights.items() if not unjudgeable(sight)],
     }  # fmt: skip
 
@@ -90,7 +102,7 @@ def real_lines(folders: list[Path], evidence: Evidence) -> Iterator[Line]:
     for clip in read_labelled(folders):
         if clip.verdict and clip.box is not None:
             made = [evidence(clip.source, clip.name, name, clip.clip, 0.0, clip.box) for name in KINDS]
-            yield line(clip.source, clip.name, [SAME_SCENE.get(clip.name, clip.scene)], clip.verdict, False, *made)
+            yield line(clip.source, clip.name, [SCENES.get(clip.name, clip.scene)], clip.verdict, False, *made)
 
 
 @dataclass(frozen=True)

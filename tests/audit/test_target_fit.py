@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import json
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from revisit.audit.target_fit import (
     HIDDEN,
     LABELS,
     auc,
+    auc_interval,
     bounded_logistic,
     calibration,
     choose,
@@ -22,8 +25,9 @@ from revisit.audit.target_fit import (
     read_table,
     tempered,
     usable,
+    with_version,
 )
-from revisit.core import GATES, OBSERVERS, digest
+from revisit.core import GATES, OBSERVERS, UsageError, digest
 from revisit.metrics.target_probability import LAYOUT, LOOKS, label_probabilities, target_models
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "target"
@@ -31,8 +35,14 @@ MODEL = Path(__file__).parents[2] / "src" / "revisit" / "metrics" / "target_mode
 
 
 @pytest.fixture(scope="module")
-def table():
-    return read_table(FOLDER / "features.jsonl")
+def labelled():
+    return read_table(FOLDER / "labelled.jsonl")
+
+
+@pytest.fixture(scope="module")
+def table(labelled):
+    """All clips that take part in the fit."""
+    return [*read_table(FOLDER / "features.jsonl"), *(line for line in labelled if not line["exam"])]
 
 
 @pytest.mark.parametrize("signs", [(1, 1, 1), (0, 0, 0)])
@@ -66,6 +76,20 @@ def test_the_stored_model_is_the_fit_of_the_stored_table(table):
         model = fit(table, kind)
         for stage in ("hidden", "returned"):
             assert stored["models"][kind][stage]["weights"] == pytest.approx(model[stage]["weights"], abs=2e-3), again
+
+
+def test_a_version_of_the_gate_has_one_model():
+    """A resumed run keeps verdicts of the same version, so another fit needs another one."""
+    stored = json.loads(MODEL.read_text(encoding="utf-8"))
+    version = GATES["target_return"].version
+    digests = stored["provenance"]["digests"]
+    assert digests[str(version)] == digest(stored["models"]), "the model has changed: raise the gate's version"
+    assert max(map(int, digests)) == version and len(set(digests.values())) == len(digests)
+    assert with_version(digests, version, stored["models"]) == digests
+    other = {**stored["models"], LAYOUT: {**stored["models"][LAYOUT], "decided": 0.99}}
+    with pytest.raises(UsageError, match="raise the version of `target_return`"):
+        with_version(digests, version, other)
+    assert with_version(digests, version + 1, other)[str(version + 1)] == digest(other)
 
 
 def test_figures_are_of_the_stored_table(table):
@@ -167,3 +191,77 @@ def test_calibration_of_a_known_model():
     assert all(abs(step["confidence"] - step["share"]) < 0.05 for step in found["curve"])
     assert found["auc"] == pytest.approx(0.76, abs=0.04) and 0.85 < found["at_0.9"]["share"] < 0.95
     assert auc(np.array([0.1, 0.9]), np.array([False, True])) == 1.0
+
+
+def test_labelled_targets_are_those_of_the_table_and_an_exam_is_chosen_by_its_scene(labelled):
+    rows = json.loads((FOLDER / "labels.json").read_text(encoding="utf-8"))
+    first = read_table(FOLDER / "features.jsonl")
+    earlier = {scene for line in first if not line["simulated"] for scene in line["scenes"]}
+    names = [f"{Path(row['clip']).stem}: {row['target']}" for row in rows]
+    assert len(set(names)) == len(rows) and [line["clip"] for line in labelled] == names
+    for row, line in zip(rows, labelled, strict=True):
+        even = hashlib.sha256(row["scene"].encode()).digest()[0] % 2 == 0
+        assert row["exam"] == (even and row["scene"] not in earlier), row["clip"]
+        assert (row["label"], row["exam"], [row["scene"]]) == (line["label"], line["exam"], line["scenes"])
+        assert (row["gone"] is None) == (row["label"] == LABELS[0]) and (row["back"] is None) == (
+            row["label"] != LABELS[1]
+        )
+        x0, y0, x1, y1 = row["box"]
+        assert 0 <= x0 < x1 <= 1 and 0 <= y0 < y1 <= 1
+        frames = [row[name] for name in ("first", "gone", "back", "last") if row[name] is not None]
+        assert frames == sorted(frames)
+
+
+def test_no_label_of_an_exam_scene_is_in_the_fit_and_scenes_have_one_name(table, labelled):
+    exam = {line["scenes"][0] for line in labelled if line["exam"]}
+    real = {scene for line in table if not line["simulated"] for scene in line["scenes"]}
+    assert len(exam) > 10 and not exam & real
+    pictures = {scene for line in table if line["source"] == "composites" for scene in line["scenes"]}
+    assert len(pictures) > 40 and pictures <= real | exam, "a picture's scene has another name than its clips"
+
+
+def test_a_fit_without_a_scene_has_no_picture_of_it(table, labelled, monkeypatch):
+    exam = [line for line in labelled if line["exam"]]
+    fitted = []
+
+    def fit_of_others(lines, kind):
+        fitted.append({scene for line in lines for scene in line["scenes"]})
+        return target_models()[kind]
+
+    monkeypatch.setattr("revisit.audit.target_fit.fit", fit_of_others)
+    judge(exam, {LAYOUT: target_models()[LAYOUT]}, table)
+    scenes = sorted({line["scenes"][0] for line in exam})
+    assert all(scene not in others for scene, others in zip(scenes, fitted, strict=True))
+
+
+def test_figures_by_eye_are_of_the_stored_labels_and_model(labelled):
+    exam = [line for line in labelled if line["exam"]]
+    stored = json.loads((FOLDER / "figures.json").read_text(encoding="utf-8"))["by_eye"]
+    for kind, figures in judge(exam, target_models()).items():
+        assert stored[kind]["outcomes"]["labels"] == figures["outcomes"]["labels"]
+        assert stored[kind]["calibration"]["auc"] == figures["calibration"]["auc"]
+    before = json.loads((FOLDER / "by_eye.json").read_text(encoding="utf-8"))
+    assert before["provenance"]["table"] == digest(labelled)
+    assert before["all"][LOOKS]["outcomes"]["n"] == len(usable(labelled, LOOKS))
+
+
+def test_an_interval_over_scenes_is_wider_than_one_over_clips():
+    """Eighty clips of eight scenes, each scene right or wrong as a whole, are worth eight."""
+    sure = np.repeat(np.linspace(0.5, 0.95, 8), 10)
+    chances = np.stack([sure, (1 - sure) / 2, (1 - sure) / 2], axis=1)
+    label = np.repeat([1, 0, 1, 0, 0, 1, 0, 0], 10)
+    of_clips = auc_interval(chances, label, [str(k) for k in range(80)])
+    of_scenes = auc_interval(chances, label, [str(k // 10) for k in range(80)])
+    assert of_scenes[1] - of_scenes[0] > 2 * (of_clips[1] - of_clips[0])
+    middle = auc(sure, label == 0)
+    assert middle is not None and of_clips[0] < middle < of_clips[1]
+
+
+def test_the_page_has_the_stored_figures():
+    path = Path(__file__).parents[2] / "docs" / "make_target_gate.py"
+    spec = importlib.util.spec_from_file_location("make_target_gate", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = module.PAGE.read_text(encoding="utf-8")
+    stored = [json.loads(one.read_text(encoding="utf-8")) for one in (module.FIGURES, module.COST, module.FIRST)]
+    assert module.page(text, *stored) == text, "target-gate.md: run `make docs`"

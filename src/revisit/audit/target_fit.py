@@ -1,14 +1,18 @@
 """Fits the probabilities of the target gate, and says how right they are on scenes that were left out.
 
-    python -m revisit.audit.target_fit TABLE.jsonl [--model MODEL.json] [--figures FIGURES.json] [--exam OTHER.jsonl]
+    python -m revisit.audit.target_fit TABLE.jsonl [TABLE.jsonl ...] [--model MODEL.json] [--figures FIGURES.json]
+        [--exam OTHER.jsonl]
+    python -m revisit.audit.target_fit TABLE.jsonl --judge FIGURES.json [--training OTHER.jsonl]
 
-A line of the table is a clip: its features, its label, where it comes from and which scenes it shows
-(`benchmarks/target/table.py` writes it). Labels are by eye for real clips and counted from masks for simulated ones.
+A line of a table is a clip: its features, its label, where it comes from and which scenes it shows
+(`benchmarks/target/table.py` and `labels.py` write them). Labels are by eye for real clips and counted from masks for
+simulated ones.
 For every scene, models are fitted on the clips that share no scene with it; temperature and the probability from which
 on a label is decided are chosen on the predictions for other left-out scenes. The same with whole sources left out.
 Clips that the gate does not judge, because the target is too small or looks like what is around it, are in no fit; they
-count as undecided and have no confidence. An exam is a table of clips that are in no fit: the model judges them as it
-is.
+count as undecided and have no confidence. Lines that are marked as an exam, and those of an exam's own table, are in no
+fit and no choice: the model judges them as it is, and so does a fit without any picture of the scene that is judged.
+`--judge` writes no model, and lets the one that is there judge all lines.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 import revisit
-from revisit.core import GATES, OBSERVERS, digest
+from revisit.core import GATES, OBSERVERS, UsageError, digest
 from revisit.metrics.target_probability import (
     LABELS,
     LAYOUT,
@@ -35,7 +39,7 @@ from revisit.metrics.target_probability import (
     label_probabilities,
 )
 from revisit.results.record_files import write_json
-from revisit.stats.intervals import share_interval
+from revisit.stats.intervals import ends_interval, share_interval
 
 # feature -> the sign that its weight may have: 1, -1, or 0 for either
 HIDDEN_BY_LOOKS = {
@@ -63,13 +67,23 @@ RETURNED = {LAYOUT: ALL_OF_LAYOUT, LOOKS: RETURNED_BY_LOOKS}
 RIDGE = 0.3
 # Weight of a simulated clip beside a real one, by its source; many features need many clips.
 SIMULATED = {LAYOUT: {"composites": 0.3, "worlds": 0.1}, LOOKS: {"composites": 0.07, "worlds": 0.042}}
-RIGHT = 0.90  # share of decided labels that must be right where the level is chosen
+RIGHT = (
+    0.90  # share of decided labels that must be right where the level is chosen; real clips are easier than simulated
+)
 LEVELS = np.round(np.arange(0.5, 0.97, 0.02), 2)
 TEMPERATURES = np.round(np.geomspace(0.4, 2.5, 19), 3)
 FOLDS = 12  # of simulated scenes; real ones are left out one by one
 
 
-class Line(TypedDict):
+class _OfLabels(TypedDict, total=False):
+    """What only clips of benchmarks/target/labels.json have."""
+
+    owner: str  # whose clip it is
+    kind: str  # what such targets have in common
+    exam: bool  # in no fit and no choice
+
+
+class Line(_OfLabels):
     """A clip of the table."""
 
     clip: str
@@ -313,14 +327,8 @@ def examine(lines: Sequence[Line], kind: str) -> tuple[dict[str, Any], float, fl
         if name == "scenes" and (~real).any():
             entry["simulated"] = outcomes(scaled[~real], label[~real], levels[~real])
             entry["simulated_calibration"] = calibration(scaled[~real & judgeable], label[~real & judgeable])
-        entry["not_right"] = [
-            {
-                "clip": lines[k]["clip"], "label": lines[k]["label"], "decided": bool(scaled[k].max() >= levels[k]),
-                **{said: round(float(chance), 2) for said, chance in zip(LABELS, scaled[k], strict=True)},
-            }
-            for k in np.flatnonzero(real)
-            if scaled[k].argmax() != label[k] or scaled[k].max() < levels[k]
-        ]  # fmt: skip
+        rows = np.flatnonzero(real)
+        entry["not_right"] = not_right([lines[k] for k in rows], scaled[real], label[real], levels[real])
         figures[f"{name}_left_out"] = entry
     return figures, *chosen
 
@@ -330,14 +338,23 @@ def read_table(path: Path) -> list[Line]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def judge(lines: Sequence[Line], models: Mapping[str, TargetModel]) -> dict[str, Any]:
-    """Figures of finished models on clips that took no part in their fit, by kind of evidence."""
+def judge(
+    lines: Sequence[Line], models: Mapping[str, TargetModel], training: Sequence[Line] | None = None
+) -> dict[str, Any]:
+    """Figures of finished models on clips whose labels took no part in their fit, by kind of evidence.
+
+    Simulated clips may show pictures of the same scenes. With `training`, each clip is judged by a fit of those lines
+    that share no scene with it, at the models' temperature and level.
+    """
     figures: dict[str, Any] = {}
     for kind, model in models.items():
         some = usable(lines, kind)
         if not some:
             continue
-        chances = np.array([list(label_probabilities(model, line["features"]).values()) for line in some])
+        if training is None:
+            chances = np.array([list(label_probabilities(model, line["features"]).values()) for line in some])
+        else:
+            chances = tempered(left_out(some, kind, lambda line: line["scenes"][0], training), model["temperature"])
         label = np.array([LABELS.index(line["label"]) for line in some])
         judgeable = np.array([kind in line["judges"] for line in some])
         level = np.where(judgeable, model["decided"], np.inf)
@@ -346,33 +363,126 @@ def judge(lines: Sequence[Line], models: Mapping[str, TargetModel]) -> dict[str,
             "outcomes": outcomes(chances, label, level),
             "calibration": calibration(chances[judgeable], label[judgeable]),
         }
+        if any("owner" in line for line in some):
+            figures[kind] |= _of_labelled(some, chances, label, level)
     return figures
+
+
+def _of_labelled(lines: Sequence[Line], chances: np.ndarray, label: np.ndarray, level: np.ndarray) -> dict[str, Any]:
+    """What more is told of targets labelled by eye: intervals over scenes, groups of them, and which are not right."""
+    scenes = [line["scenes"][0] for line in lines]
+    decided, hides = chances.max(axis=1) >= level, label > 0
+    right = (chances.argmax(axis=1) == label) & decided
+
+    def interval(some: np.ndarray) -> list[float] | None:
+        ends = ends_interval(right[some].astype(float).tolist(), [scenes[k] for k in np.flatnonzero(some)], (0, 1))
+        return None if ends is None else [round(end, 3) for end in ends]
+
+    groups: dict[str, Any] = {}
+    for name in ("owner", "kind"):
+        values = [str(line.get(name, "")) for line in lines]
+        groups[f"by_{name}"] = {
+            value: outcomes(chances[some], label[some], level[some])
+            for value in sorted(set(values))
+            if (some := np.array([other == value for other in values])).any()
+        }
+    return {
+        "right_of_decided_over_scenes": interval(decided),
+        "hides_right_over_scenes": interval(hides),
+        "auc_over_scenes": auc_interval(chances[np.isfinite(level)], label[np.isfinite(level)],
+                                        [scene for scene, one in zip(scenes, level, strict=True) if np.isfinite(one)]),
+        **groups,
+        "not_right": not_right(lines, chances, label, level),
+    }  # fmt: skip
+
+
+def auc_interval(
+    chances: np.ndarray, label: np.ndarray, scenes: Sequence[str], times: int = 2000
+) -> list[float] | None:
+    """95 % interval of the AUC of confidence, by drawing scenes anew; None where it is hardly ever defined."""
+    sure, right = chances.max(axis=1), chances.argmax(axis=1) == label
+    rows = [np.flatnonzero(np.array(scenes) == scene) for scene in dict.fromkeys(scenes)]
+    rng = np.random.default_rng(0)
+    drawn = [np.concatenate([rows[k] for k in rng.integers(len(rows), size=len(rows))]) for _ in range(times)]
+    values = [value for some in drawn if (value := auc(sure[some], right[some])) is not None]
+    if len(values) < times / 2:
+        return None
+    low, high = np.quantile(values, (0.025, 0.975))
+    return [round(float(low), 2), round(float(high), 2)]
+
+
+def not_right(lines: Sequence[Line], chances: np.ndarray, label: np.ndarray, level: np.ndarray) -> list[dict[str, Any]]:
+    """The clips whose label is wrong or not decided, with its probabilities."""
+    return [
+        {
+            "clip": line["clip"], "label": line["label"], "decided": bool(chance.max() >= least),
+            **{said: round(float(one), 2) for said, one in zip(LABELS, chance, strict=True)},
+        }
+        for line, chance, truth, least in zip(lines, chances, label, level, strict=True)
+        if chance.argmax() != truth or chance.max() < least
+    ]  # fmt: skip
+
+
+def with_version(digests: Mapping[str, str], version: int, models: Mapping[str, TargetModel]) -> dict[str, str]:
+    """Gate version -> digest of its models, with these as those of a version; another fit needs another version.
+
+    What a run has stored is used again where versions are the same, so that two fits of one version would be mixed.
+    """
+    given, known = digest(models), digests.get(str(version))
+    if known not in (None, given):
+        raise UsageError(
+            f"version {version} of the target gate has another model (digest {known}, now {given}); "
+            "raise the version of `target_return` before it is fitted again"
+        )
+    return {**digests, str(version): given}
 
 
 def main() -> None:
     """Fit, write the models and the figures, and print these."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", type=Path)
+    parser.add_argument("tables", type=Path, nargs="+")
     parser.add_argument("--model", type=Path, default=Path(__file__).parents[1] / "metrics" / MODEL_FILE)
     parser.add_argument("--figures", type=Path)
     parser.add_argument("--exam", type=Path)
+    parser.add_argument("--judge", type=Path)
+    parser.add_argument("--training", type=Path, help="with --judge: the table of that model's fit")
     given = parser.parse_args()
-    lines = read_table(given.table)
+    lines = [line for table in given.tables for line in read_table(table)]
+    before = json.loads(given.model.read_text(encoding="utf-8")) if given.model.is_file() else {}
+    if given.judge is not None:
+        provenance = {"gate": before["provenance"]["gate"], "model": digest(before["models"]), "table": digest(lines)}
+        training = None if given.training is None else read_table(given.training)
+        kept = [line for line in lines if line.get("exam")]
+        judged = {"all": judge(lines, before["models"]), "exam": judge(kept, before["models"])}
+        if training is not None:
+            judged |= {
+                "all_without_scene": judge(lines, before["models"], training),
+                "exam_without_scene": judge(kept, before["models"], training),
+            }
+        write_json(given.judge, {"provenance": provenance, **judged})
+        return
+    set_aside = [line for line in lines if line.get("exam")]
+    lines = [line for line in lines if not line.get("exam")]
     models: dict[str, TargetModel] = {}
     figures: dict[str, Any] = {}
     for kind in (LAYOUT, LOOKS):
         figures[kind], temperature, level = examine(lines, kind)
         models[kind] = {**fit(lines, kind), "temperature": temperature, "decided": level}
+    version = GATES["target_return"].version
     provenance = {
         "revisit": revisit.__version__,
         "table": digest(lines),
         "clips": len(lines),
-        "gate": GATES["target_return"].version,
+        "gate": version,
+        "digests": with_version(before.get("provenance", {}).get("digests", {}), version, models),
         "observers": {name: OBSERVERS[name].version for name in ("lite.target", "small.looks")},
     }
     write_json(given.model, {"provenance": provenance, "models": models})
     if given.exam is not None:
         figures["exam"] = judge(read_table(given.exam), models)
+    if set_aside:
+        figures["by_eye"] = judge(set_aside, models)
+        figures["by_eye_without_scene"] = judge(set_aside, models, lines)
     if given.figures is not None:
         write_json(given.figures, {"provenance": provenance, **figures})
     sys.stdout.write(json.dumps(figures, indent=1) + "\n")
