@@ -11,6 +11,7 @@ import pytest
 
 import revisit as package
 from revisit.core import OBSERVERS, load_all
+from tests.benchmark_scripts import script
 from tests.conftest import PROJECT
 
 OTHER_MACHINE = 0.03  # scores may differ by as much
@@ -65,14 +66,14 @@ def _assert_figures_are_fresh(results, summary, rooms):
         assert fresh == pytest.approx(figures["clips"][clip], abs=OTHER_MACHINE), f"{clip}: run `make figures`"
     if rooms == 9:
         assert scores.keys() == figures["clips"].keys(), "run `make figures`"
-        assert _script("benchmarks/demo_seeds").problems(summary["verdict"]) == []
+        assert script("demo_seeds").problems(summary["verdict"]) == []
         shown = {answer["question"]["ask"]: answer["sentence"][:20] for answer in summary["verdict"]["answers"]}
         for ask, sentence in shown.items():
             assert any(line.startswith(ask) and sentence in line for line in figures["verdict"]), "run `make figures`"
 
 
 def test_a_seed_does_not_hold_if_a_failure_ties_with_perfect_or_another_model_is_first():
-    problems = _script("benchmarks/demo_seeds").problems
+    problems = script("demo_seeds").problems
     returned = {"perfect": 9, "forgets": 9, "resets": 9, "frozen": 0}
 
     def verdict(ranked, best, beaten, counts=returned):
@@ -111,7 +112,7 @@ def test_pages_show_the_figures_of_the_last_runs():
 
 
 def test_nine_of_ten_other_seeds_of_the_present_rooms_hold():
-    seeds = _script("benchmarks/demo_seeds")
+    seeds = script("demo_seeds")
     stored = json.loads(seeds.FILE.read_text(encoding="utf-8"))
     assert stored["rooms"] == seeds.description(), "run `python benchmarks/demo_seeds.py --seeds 1-10`"
     others = {seed: row["problems"] for seed, row in stored["seeds"].items() if seed != "0"}
