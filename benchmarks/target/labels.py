@@ -68,7 +68,8 @@ def labelled_line(target: LabelledTarget, data: Path, cache: Path) -> Line:
     path = data / target.folder / target.clip
     records = [evidence.load(folder, target.name, name) for name in table.KINDS]
     if None in records:
-        video, fps = path, 0.0
+        video: Path | np.ndarray = path
+        fps = 0.0
         if target.first or target.last is not None:
             video, fps = frames_of(path, target.first, target.last)
         x0, y0, x1, y1 = target.box
@@ -80,8 +81,8 @@ def labelled_line(target: LabelledTarget, data: Path, cache: Path) -> Line:
 def frames_of(path: Path, first: int, last: int | None) -> tuple[np.ndarray, float]:
     """The frames from the first to the last one, and how many there are a second."""
 
-    def wanted(count: int, fps: float) -> range:
-        return range(first, count if last is None else min(last + 1, count))
+    def wanted(count: int, fps: float) -> np.ndarray:
+        return np.arange(first, count if last is None else min(last + 1, count))
 
     with open_clip(Clip(path), wanted=wanted) as stream:
         return np.stack([frame.rgb for frame in stream]), float(stream.info.fps)
