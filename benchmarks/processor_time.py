@@ -6,6 +6,7 @@ would be nobody's. So a measuring process adopts what its children leave behind,
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -13,6 +14,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from subprocess import CompletedProcess, run
+
+import psutil
 
 ADOPT = 36  # PR_SET_CHILD_SUBREAPER
 
@@ -23,13 +26,12 @@ def adopt() -> None:
         ctypes.CDLL(None).prctl(ADOPT, 1, 0, 0, 0)
 
 
-def wait_for_all() -> None:
-    """Wait until every child has ended; decoders and their servers end with those who used them."""
-    while True:
-        try:
-            os.wait()
-        except ChildProcessError:
-            return
+def wait_for_decoders() -> None:
+    """Wait until the decoders and servers that were adopted have ended, as they do with those who used them."""
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error, ChildProcessError):  # it has ended meanwhile
+            if child.status() == psutil.STATUS_ZOMBIE or any(word.endswith("worker.py") for word in child.cmdline()):
+                os.waitpid(child.pid, 0)
 
 
 def of_children() -> float:
@@ -49,7 +51,7 @@ def of_command(command: list[str], env: Mapping[str, str]) -> tuple[float, Compl
     adopt()
     before = of_children()
     done = run(command, env=dict(env), capture_output=True, check=False)
-    wait_for_all()
+    wait_for_decoders()
     return of_children() - before, done
 
 

@@ -174,5 +174,5 @@ def run_apart(videos: Path, run: Path, without: Sequence[str] = (), workers: int
         path.unlink()
     spent = {name: sum(part.get(name, 0.0) for part in parts) for name in dict.fromkeys(n for p in parts for n in p)}
     close_servers()
-    processor_time.wait_for_all()
+    processor_time.wait_for_decoders()
     print(json.dumps({**spent, "all": processor_time.so_far()}))
