@@ -29,6 +29,19 @@ def read(path: Path, limits: Limits, decoding: str) -> np.ndarray | str:
         return str(error)
 
 
+FORK_ONCE = """
+
+left = [1]
+
+
+def fork_once():
+    if not left:
+        raise BlockingIOError(11, "no room")
+    left.pop()
+    return os.fork()
+"""
+
+
 def own_server() -> decoder_server.DecoderServer:
     (server,) = (
         one for key, one in decoder_server._servers.items() if key[:2] == (os.getpid(), decoder_process.WORKER)
@@ -90,6 +103,22 @@ def test_a_server_that_is_killed_takes_its_decoders_along_and_is_started_again(m
             if frame.index == 0:
                 os.kill(own_server()._process.pid, signal.SIGKILL)
     assert len(read(path, Limits(), "")) == 60
+
+
+def test_a_server_without_room_for_a_process_stays_with_its_decoders(make_clip, tmp_path, monkeypatch):
+    """The next decoder starts by itself, or says what is missing; those at work go on."""
+    script = tmp_path / "worker.py"
+    source = decoder_process.WORKER.read_text()
+    assert "os.fork()" in source
+    script.write_text(source.replace("pid = os.fork()", "pid = fork_once()").replace("# The server\n", FORK_ONCE))
+    monkeypatch.setattr(decoder_process, "WORKER", script)
+    path = make_clip(tmp_path / "clip.mp4", count=60, size=(480, 640))
+    with open_clip(Clip(path)) as first:
+        with open_clip(Clip(path)) as second:
+            assert isinstance(first._worker._process, decoder_server.ForkedDecoder)
+            assert isinstance(second._worker._process, subprocess.Popen)
+            assert sum(1 for _ in second) == 60
+        assert sum(1 for _ in first) == 60
 
 
 def test_a_decoder_holds_its_pipes_and_its_clip(make_clip, tmp_path):

@@ -73,7 +73,7 @@ TEMPERATURES = np.round(np.geomspace(0.4, 2.5, 19), 3)
 FOLDS = 12  # of simulated scenes; real ones are left out one by one
 
 
-class _OfLabels(TypedDict, total=False):
+class _LabelFields(TypedDict, total=False):
     """What only clips of benchmarks/target/labels.json have."""
 
     owner: str  # whose clip it is
@@ -81,7 +81,7 @@ class _OfLabels(TypedDict, total=False):
     exam: bool  # in no fit and no choice
 
 
-class Line(_OfLabels):
+class Line(_LabelFields):
     """A clip of the table."""
 
     clip: str

@@ -123,7 +123,7 @@ def camera_path(
         level = np.zeros(step.frames)
         ahead = np.stack([np.sin(middle), level, np.cos(middle)], axis=1)
         aside = np.stack([np.cos(middle), level, -np.sin(middle)], axis=1)
-        ways = [
+        displacements = [
             (chord * forward)[:, None] * ahead,
             (chord * right)[:, None] * aside,
             -((after - before) * rise)[:, None] * np.array([0.0, 1.0, 0.0]),
@@ -131,7 +131,7 @@ def camera_path(
         if around:
             positions = pivot + axis_angle((0, 1, 0), around * after) @ (position - pivot)
         else:
-            positions = np.cumsum([position, *np.stack(ways, axis=1).reshape(-1, 3)], axis=0)[3::3]
+            positions = np.cumsum([position, *np.stack(displacements, axis=1).reshape(-1, 3)], axis=0)[3::3]
         poses = np.tile(np.eye(4), (step.frames, 1, 1))
         about_vertical = axis_angle((0, 1, 0), yaw + turn * after)
         tilted = start[:3, :3] @ axis_angle((1, 0, 0), pitch + lift * after)

@@ -40,8 +40,9 @@ FORKED = True  # from a process that has loaded PyAV, where that can be done
 THREADS = 2  # of the decoder; the frames do not depend on it
 GPU_DECODING = "REVISIT_DECODE"  # cpu (the default), cuda, cuda:1, or several GPUs: cuda:0,cuda:1
 _LONGEST_MESSAGE = 1 << 26  # of JSON
-_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")  # how libraries are found
-_GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+_KEPT_VARIABLES = (  # how libraries are found, and GPUs
+    "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+)  # fmt: skip
 Message = dict[str, Any]  # of the decoder; not yet checked
 
 
@@ -68,9 +69,8 @@ class DecoderProcess:
         else:
             modules = ("av", *(decoding_of(decoding).modules if decoding else ()))
         gpu = None if fd is None or decoding else gpu_for_decoding()
-        variables = _KEPT_VARIABLES if gpu is None else _KEPT_VARIABLES + _GPU_VARIABLES
         paths = list(dict.fromkeys(map(_place_of, modules)))
-        env = {name: os.environ[name] for name in variables if name in os.environ}
+        env = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         forked = fork_decoder(WORKER, paths[0], env, fd) if FORKED else None
         self._process: subprocess.Popen[bytes] | ForkedDecoder = forked or subprocess.Popen(
             [sys.executable, "-I", "-S", str(WORKER)],

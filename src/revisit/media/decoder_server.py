@@ -21,8 +21,8 @@ from pathlib import Path
 ENDED = 10.0  # seconds in which the server says what became of a decoder that was killed
 
 
-class ServerGone(OSError):
-    """The process that decoders are forked from has ended."""
+class NotForked(OSError):
+    """The server has ended, or found no room for one more process."""
 
 
 class DecoderServer:
@@ -53,11 +53,14 @@ class DecoderServer:
         except OSError:
             for file in (own_in, own_out, own_status):
                 os.close(file)
-            raise ServerGone from None
+            raise NotForked from None
         finally:
             for file in (stdin, stdout, status):
                 os.close(file)
         return ForkedDecoder(own_in, own_out, own_status)
+
+    def runs(self) -> bool:
+        return self._process.poll() is None
 
     def close(self) -> None:
         """End it, and wait until it has ended."""
@@ -75,7 +78,7 @@ class ForkedDecoder:
         pid = self._status.read(4)
         if len(pid) < 4:
             self._close()
-            raise ServerGone
+            raise NotForked
         self.pid = int(struct.unpack("=i", pid)[0])
 
     def wait(self, timeout: float | None = None) -> int:
@@ -109,7 +112,7 @@ class ForkedDecoder:
             file.close()
 
 
-_servers: dict[tuple[object, ...], DecoderServer] = {}
+_servers: dict[tuple[int, Path, str], DecoderServer] = {}
 _starting = threading.Lock()
 
 
@@ -117,13 +120,15 @@ def fork_decoder(worker: Path, folder: str, environment: Mapping[str, str], clip
     """A decoder of this script, with PyAV from this folder; None where none can be forked, as on a Mac."""
     if sys.platform != "linux":  # system libraries of a Mac do not survive a fork
         return None
-    key = os.getpid(), worker, folder, tuple(environment.items())
+    key = os.getpid(), worker, folder
     for _ in range(2):  # a server may have been ended from outside
         with _starting:
             server = _servers.get(key) or _servers.setdefault(key, DecoderServer(worker, folder, environment))
         try:
             return server.fork(clip)
-        except ServerGone:
+        except NotForked:
+            if server.runs():  # others decode: their server stays
+                return None
             with _starting:
                 _servers.pop(key, None)
     return None

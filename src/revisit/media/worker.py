@@ -656,12 +656,12 @@ def serve(folder: str) -> None:
         if not message:
             return
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # until its pipe is known
-        pid = os.fork()
-        if not pid:
-            become_decoder(av, files)
-        pipe = files.pop(2)
-        os.write(pipe, struct.pack("=i", pid))
-        pipes[pid] = pipe
+        with contextlib.suppress(OSError):  # no room for a process: its pipe is closed without a word
+            pid = os.fork()
+            if not pid:
+                become_decoder(av, files)
+            pipes[pid] = files.pop(2)
+            os.write(pipes[pid], struct.pack("=i", pid))
         for file in files:
             os.close(file)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
