@@ -67,6 +67,7 @@ docs: .venv/installed-dev
 	$(BIN)/python docs/make_scorers.py
 	$(BIN)/python docs/make_target_gate.py
 	$(BIN)/python docs/make_speed.py
+	$(BIN)/python docs/make_gpu.py
 	$(BIN)/python docs/make_truth.py
 
 # README's table and picture, the tutorial's numbers and verdict.md, from fresh runs of the demo and the tutorial.

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -65,12 +67,37 @@ def clips_of(folder: Path, count: int, frames: int, workers: int) -> list[Path]:
     """So many clips; those beyond `DISTINCT` are copies."""
     folder.mkdir()
     paths = [folder / f"{number}.mp4" for number in range(count)]
+    first = paths[:DISTINCT]
     with ProcessPoolExecutor(workers) as pool:
-        first = paths[:DISTINCT]
-        list(pool.map(make_clip, first, range(len(first)), [frames] * len(first)))
+        list(pool.map(make_clip, first, range(len(first)), [81] * len(first)))
+    for path in first:
+        repeat_packets(path, frames)
     for number, path in enumerate(paths[DISTINCT:]):
         shutil.copy(paths[number % DISTINCT], path)
     return paths
+
+
+def repeat_packets(path: Path, frames: int) -> None:
+    """Make a clip so many frames long by writing its packets again and again: encoding would take minutes."""
+    import av
+
+    with av.open(str(path)) as source:
+        stream = source.streams.video[0]
+        packets = [packet for packet in source.demux(stream) if packet.size]
+        step, last = min(packet.duration for packet in packets), max(packet.pts for packet in packets)
+        longer = path.with_suffix(".longer.mp4")
+        with av.open(str(longer), "w") as out:
+            copy = out.add_stream_from_template(stream)
+            dts = [packet.dts for packet in packets]
+            pts = [packet.pts for packet in packets]
+            for number in range(frames):
+                turn, place = divmod(number, len(packets))
+                packet = packets[place]
+                packet.dts = dts[place] + turn * (last + step)
+                packet.pts = pts[place] + turn * (last + step)
+                packet.stream = copy
+                out.mux(packet)
+    longer.replace(path)
 
 
 def measure_scheduler(scratch: Path) -> list[dict[str, Any]]:
@@ -124,8 +151,8 @@ def small_clip(path: Path, frames: int) -> None:
     encode_mp4(path, list(grain), fps=16)
 
 
-def measure_gpu(scratch: Path, workers: int, limit: float) -> list[dict[str, Any]]:
-    """Seconds and frames a second against clips and frames, until the time is up."""
+def measure_gpu(scratch: Path, workers: int, limit: float, sizes: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+    """Seconds and frames a second against clips and frames, the smallest first, until the time is up."""
     from four_networks import OBSERVERS
     from full_size import write_checkpoints
 
@@ -133,9 +160,8 @@ def measure_gpu(scratch: Path, workers: int, limit: float) -> list[dict[str, Any
     os.environ["REVISIT_WEIGHTS"] = str(scratch / "weights")
     write_checkpoints(scratch / "weights")
     observers = tuple(id for id in OBSERVERS if id != "bench.lpips")  # which needs references
-    rows: list[dict[str, Any]] = []
     ending = time.monotonic() + limit
-    for clips, frames in (*((count, 81) for count in CLIPS), *((8, count) for count in FRAMES[1:])):
+    for clips, frames in sorted(sizes, key=math.prod):
         if time.monotonic() > ending:
             print(f"left out for lack of time: {clips} clips of {frames} frames", flush=True)
             continue
@@ -143,9 +169,9 @@ def measure_gpu(scratch: Path, workers: int, limit: float) -> list[dict[str, Any
         paths = clips_of(folder, clips, frames, workers)
         seconds = sum(seconds_of(paths, "four_networks", observers, workers, folder / "cache"))
         shutil.rmtree(folder)
-        rows.append({"clips": clips, "frames": frames, "seconds": seconds, "rate": clips * frames / seconds})
-        print(f"{clips:5} clips of {frames:5} frames: {seconds:7.1f} s, {rows[-1]['rate']:6.0f} frames/s", flush=True)
-    return rows
+        rate = clips * frames / seconds
+        print(f"{clips:5} clips of {frames:5} frames: {seconds:7.1f} s, {rate:6.0f} frames/s", flush=True)
+        yield {"clips": clips, "frames": frames, "seconds": seconds, "rate": rate}
 
 
 def plot(rows: list[dict[str, Any]], path: Path) -> None:
@@ -168,21 +194,34 @@ def main() -> None:
     parser.add_argument("--scheduler", action="store_true", help="devices that only wait")
     parser.add_argument("--gpu", action="store_true", help="clips and frames on one GPU")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 1) - 2))
+    parser.add_argument("--sizes", help="runs on a GPU as clips x frames, such as 8x81,2000x81; all by default")
     parser.add_argument("--seconds", type=float, default=600, help="begin nothing after so long")
     parser.add_argument("--plot", type=Path, help="write a plot of the runs on a GPU; needs matplotlib")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     chosen = parser.parse_args()
-    figures: dict[str, Any] = {}
+    figures: dict[str, Any] = json.loads(chosen.out.read_text()) if chosen.out and chosen.out.is_file() else {}
+
+    def keep(name: str, rows: list[dict[str, Any]]) -> None:
+        figures[name] = rows
+        if chosen.out:
+            chosen.out.write_text(json.dumps(figures, indent=1) + "\n")
+
     with tempfile.TemporaryDirectory() as scratch:
         if chosen.scheduler:
-            figures["scheduler"] = measure_scheduler(Path(scratch))
+            keep("scheduler", measure_scheduler(Path(scratch)))
         if chosen.gpu:
-            figures["gpu"] = measure_gpu(Path(scratch), chosen.workers, chosen.seconds)
+            sizes = [*((count, 81) for count in CLIPS), *((8, count) for count in FRAMES[1:])]
+            if chosen.sizes:
+                sizes = [
+                    (int(clips), int(frames))
+                    for clips, _, frames in (s.partition("x") for s in chosen.sizes.split(","))
+                ]
+            rows = {(row["clips"], row["frames"]): row for row in figures.get("gpu", [])}
+            for row in measure_gpu(Path(scratch), chosen.workers, chosen.seconds, sizes):
+                rows[row["clips"], row["frames"]] = row
+                keep("gpu", [rows[size] for size in sorted(rows)])  # of a series that somebody ends, what was done
     if chosen.plot:
         plot(figures["gpu"], chosen.plot)
-    if chosen.out:
-        before = json.loads(chosen.out.read_text()) if chosen.out.is_file() else {}
-        chosen.out.write_text(json.dumps({**before, **figures}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,10 @@ loaded as published ones are) look at every frame of 480p clips; LPIPS compares 
 Everything together is started several times, each with new processes and an empty evidence cache, and told as the
 worst, the median and the best start: the first one compiles networks that later ones find in torch's cache.
 Steady rates leave out the start of processes and the loading of networks, which is told by itself.
-Run on a machine with a GPU: python benchmarks/network_throughput.py [--starts 5] [--jobs 14] [--each 8] [--frames 81]
+Run on a machine with a GPU, where Python has stored the byte code of torch and transformers (without it every process
+compiles them at every start):
+
+    python benchmarks/network_throughput.py [--starts 5] [--jobs 14] [--each 8] [--frames 81] [--out FILE.json]
 """
 
 from __future__ import annotations
@@ -236,6 +239,20 @@ def loop_of_one(paths: list[Path], reference: Path) -> float:
     return rate
 
 
+def add_run(path: Path, figures: dict[str, Any]) -> None:
+    """Put the figures of this machine behind those of others in a file."""
+    import torch
+
+    stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"runs": []}
+    machine = {
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU",
+        "cores": os.cpu_count(),
+        "byte_code": not sys.dont_write_bytecode,
+    }
+    stored["runs"].append({**machine, **figures})
+    path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     asked.add_argument(
@@ -249,7 +266,11 @@ def main() -> None:
     )
     asked.add_argument("--starts", type=int, default=5, help="how often everything together is started")
     asked.add_argument("--no-loop", action="store_true", help="without the loop of single frames")
-    asked.add_argument("--out", type=Path, help="write the figures as JSON")
+    asked.add_argument(
+        "--out",
+        type=Path,
+        help="add the figures to this JSON file; benchmarks/network_throughput.json is that of docs/observers.md",
+    )
     asked.add_argument("--anyway", action="store_true", help="also without a GPU")
     chosen = asked.parse_args()
     chosen.jobs = chosen.jobs or 2 * chosen.workers
@@ -301,7 +322,7 @@ def main() -> None:
             print(f"loop of single frames {loop:7.1f} frames/s")
             print(f"together, median / loop of single frames   {rates[1] / loop:.1f}")
         if chosen.out:
-            chosen.out.write_text(json.dumps(figures, indent=1))
+            add_run(chosen.out, figures)
 
 
 if __name__ == "__main__":

@@ -120,14 +120,18 @@ def test_nine_of_ten_other_seeds_of_the_present_rooms_hold():
     assert sum(not problems for problems in others.values()) >= 0.9 * len(others)
 
 
-def test_the_speed_page_shows_what_was_measured_with_the_present_observers():
-    load_all()
-    speed = _script("docs/make_speed")
-    parts, shown = speed.parts(), set()
-    for page in speed.PAGES:
+@pytest.mark.parametrize("name", ["docs/make_speed", "docs/make_gpu"])
+def test_pages_show_what_was_measured(name):
+    speed, maker = _script("docs/make_speed"), _script(name)
+    parts, shown = maker.parts(), set()
+    for page in maker.PAGES:
         text = page.read_text(encoding="utf-8")
         assert speed.written(text, parts) == text, f"{page.name}: run `make docs`"
         shown |= {found[1] for found in speed.PART.findall(text)}
     assert shown == parts.keys()
+
+
+def test_speed_was_measured_with_the_present_observers():
+    load_all()
     measured = json.loads((PROJECT / "benchmarks/lite_speed.json").read_text(encoding="utf-8"))["observers"]
     assert measured == {id: OBSERVERS[id].version for id in measured}, "run benchmarks/lite_speed.py --command"
