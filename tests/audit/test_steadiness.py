@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.audit.steadiness import DISTURBANCES, flips
-from revisit.core import Case, Clip, GateResult, Record
+from revisit.audit.steadiness import DISTURBANCES, disturbed_cases, flips, steadiness
+from revisit.core import Case, Clip, GateResult, Record, UsageError
 from revisit.evidence.views import ViewLinks
 from revisit.media import clip_digest, open_clip
 from revisit.media.perturb import WORDS, perturb_frame
@@ -113,6 +113,45 @@ def test_chains_are_the_shortest_ways_of_an_independent_library() -> None:
     assert np.abs(way[reached][:, :2, 2] - warp[reached][:, :2, 2]).max() < 1e-12
     some = np.array([3, 17])
     assert np.array_equal(chains(seen, inliers, lead, warp, some)[0], way[some])
+
+
+@pytest.mark.parametrize(("reference_frames", "lengths"), [(9, (8, 8)), (12, (8, 12))])
+def test_a_reference_lacks_the_frame_that_the_clip_lacks(
+    tmp_path: Path, reference_frames: int, lengths: tuple[int, int]
+) -> None:
+    from revisit.media import encode_mp4
+
+    frames = [window(wall(), 20 * n, 240)[:136] for n in range(12)]
+    encode_mp4(tmp_path / "a.mp4", frames[:9], fps=8)
+    encode_mp4(tmp_path / "gt.mp4", frames[:reference_frames], fps=8)
+    case = Case("a@m", "folder", "m", "a", Clip(tmp_path / "a.mp4"), Clip(tmp_path / "gt.mp4"), phases=(3, 6))
+    cases = {entry.id: entry for entry in disturbed_cases(case, tmp_path) if isinstance(entry, Case)}
+    for name, phases in (("first_less", (2, 5)), ("last_less", (3, 6))):
+        disturbed = cases[f"a@m~{name}"]
+        assert disturbed.reference is not None and disturbed.phases == phases
+        streams = [disturbed.clip, disturbed.reference]
+        shown = [[frame.rgb for frame in open_clip(clip)] for clip in streams]
+        assert tuple(map(len, shown)) == lengths
+        if reference_frames == 9:
+            assert all(np.array_equal(mine, other) for mine, other in zip(*shown, strict=True))
+
+
+def test_what_failed_is_not_counted_as_denied() -> None:
+    case = Case("a", "folder", "m", "a", Clip(Path("a.mp4")))
+    other = Case("a~noise", "folder", "m", "a", Clip(Path("a.mp4")), annotations={"disturbed": "noise"})
+    records = [
+        Record(case, "view_return", True, "open", label="left, returned"),
+        Record(other, "view_return", True, "open", label="left, returned"),
+        Record(other, "target_return", True, "failed"),
+    ]
+    rows = flips(Results((case, other), records))
+    assert rows["view_return"]["tried"] == 1 and rows["diagnosis"]["tried"] == 0
+
+
+def test_a_folder_without_a_readable_clip_is_refused_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "manifest.jsonl").write_text('{"id": "a", "model": "m", "video": "/elsewhere/gone.mp4"}\n')
+    with pytest.raises(UsageError, match=r"no clip that can be read: .*gone\.mp4"):
+        steadiness(tmp_path / "manifest.jsonl", tmp_path / "out")
 
 
 @pytest.mark.long

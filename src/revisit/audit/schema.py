@@ -233,6 +233,8 @@ class SteadinessContent(TypedDict):
     set: str
     source: str
     verdicts: dict[str, VerdictFlips]
+    unread: dict[str, str]  # entry -> why it is no clip
+    failed: dict[str, str]  # case -> why something of it failed: what it lacks is not counted as tried
 
 
 class Outcomes(TypedDict):

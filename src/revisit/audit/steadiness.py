@@ -1,9 +1,9 @@
 """Steadiness: do verdicts stay the same under changes that no viewer would notice?
 
 Every clip of a folder is judged as it is and under each disturbance: a grey level more or less, a little noise,
-another gamma, a shift by a pixel, a frame less at either end, H.264 at crf 18. A verdict may become "cannot tell";
-where it becomes another one, it has flipped. For the diagnosis each kind of failure is a verdict: found, denied or
-not told.
+another gamma, a shift by a pixel, a frame less at either end (of the reference, too), H.264 at crf 18. A verdict may
+become "cannot tell"; where it becomes another one, it has flipped. For the diagnosis each kind of failure is a verdict:
+found, denied or not told.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.audit.schema import SteadinessContent, VerdictFlips
-from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Record, Rejected, Remark, digest
+from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Record, Rejected, Remark, UsageError, digest
 from revisit.core.records import GATE_STATES
 from revisit.diagnosis.diagnose import diagnose
 from revisit.diagnosis.kinds import KINDS
@@ -67,11 +67,16 @@ def steadiness(
 
     question_ids = [question for question in (*GATES, *METRICS) if question in READ]
     plan = make_plan(replace(folder, read=read), source, observer_set(set), metrics=question_ids)
+    if not plan.cases:
+        reason = f": {plan.rejected[0].id}: {plan.rejected[0].reason}" if plan.rejected else ""
+        raise UsageError(f"{source} has no clip that can be read{reason}")
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
     content: SteadinessContent = {
         "set": plan.observers.id,
         "source": str(source),
         "verdicts": flips(run.results),
+        "unread": {entry.id: entry.reason for entry in plan.rejected},
+        "failed": failures(run.results),
     }
     write_json(out / "steadiness.json", content)
     return content
@@ -89,17 +94,51 @@ def disturbed_cases(case: Case, encoded: Path) -> Iterator[Case | Rejected]:
         except MediaError as error:
             yield Rejected(f"{case.id}~{name}", str(error), case.model)
             continue
-        yield replace(case, id=f"{case.id}~{name}", clip=clip, annotations={**case.annotations, "disturbed": name})
+        yield replace(
+            case,
+            id=f"{case.id}~{name}",
+            clip=clip,
+            reference=_reference_beside(case, name),
+            phases=_phases_beside(case, name),
+            annotations={**case.annotations, "disturbed": name},
+        )
 
 
 def _disturbed_clip(clip: Clip, name: str, encoded: Path) -> Clip:
     if name in CHANGED_FRAMES:
         return replace(clip, disturbed=name)
     if name == "first_less":
-        return replace(clip, start=clip.start + 1, count=None if clip.count is None else clip.count - 1)
+        return _without_first(clip)
     if name == "last_less":
-        return replace(clip, count=(clip.count or _frames(clip)) - 1)
+        return _without_last(clip)
     return Clip(encoded)
+
+
+def _reference_beside(case: Case, name: str) -> Clip | None:
+    """The reference without the frame that the clip lacks, where both have the same number of frames."""
+    if case.reference is None or name not in ("first_less", "last_less"):
+        return case.reference
+    try:
+        if _frames(case.reference) != _frames(case.clip):
+            return case.reference
+    except MediaError:  # told of the undisturbed clip
+        return case.reference
+    return _without_first(case.reference) if name == "first_less" else _without_last(case.reference)
+
+
+def _phases_beside(case: Case, name: str) -> tuple[int, int] | None:
+    if case.phases is None or name != "first_less":
+        return case.phases
+    hidden, returned = case.phases
+    return max(hidden - 1, 0), max(returned - 1, 0)
+
+
+def _without_first(clip: Clip) -> Clip:
+    return replace(clip, start=clip.start + 1, count=None if clip.count is None else clip.count - 1)
+
+
+def _without_last(clip: Clip) -> Clip:
+    return replace(clip, count=(clip.count or _frames(clip)) - 1)
 
 
 def encode_for(cases: Sequence[Case], folder: Path, workers: int | None, fresh: bool) -> None:
@@ -122,6 +161,16 @@ def _frames(clip: Clip) -> int:
         return stream.info.count
 
 
+def failures(results: Results) -> dict[str, str]:
+    """Case -> the first reason why something of it failed."""
+    failed: dict[str, str] = {}
+    for case in results.cases:
+        for record in results.of(case).values():
+            if record.failed and case.id not in failed:
+                failed[case.id] = record.sentence
+    return failed
+
+
 def flips(results: Results) -> dict[str, VerdictFlips]:
     """By verdict: how often it was tried, how often it flipped, and how often it could not be told undisturbed."""
     cases_by_id = {case.id: case for case in results.cases if results.of(case)}
@@ -131,6 +180,8 @@ def flips(results: Results) -> dict[str, VerdictFlips]:
         name = str(case.annotations.get("disturbed", AS_IT_IS))
         before = verdicts_by_case[case_id.removesuffix(f"~{name}") if name else case_id]
         for question, answers in verdicts_by_case[case_id].items():
+            if question not in before:
+                continue  # it failed undisturbed
             row = rows.setdefault(
                 question,
                 {"clips": 0, "asked": 0, "untold": 0, "tried": 0, "flips": [], "rate": 0.0, "interval": None},
@@ -161,6 +212,8 @@ def verdicts(records: Mapping[str, Record]) -> dict[str, dict[str, str]]:
         for question, record in records.items()
         if record.status in GATE_STATES
     }
+    if any(record.failed for record in records.values()):
+        return answers_by_question  # what failed is no sign that all is well
     diagnosis = diagnose(records)
     answers = {finding.kind: "found" for finding in diagnosis.findings}
     answers |= dict.fromkeys([*diagnosis.untold, *(finding.kind for finding in diagnosis.doubtful)], UNSURE)

@@ -155,6 +155,8 @@ def steadiness_table(steadiness: SteadinessContent) -> str:
                 for topic, (before, after) in flip["from_to"].items()
             )
             lines.append(f"  {name}, {flip['case']}, {flip['disturbed']}: {turned}")
+    lines += [f"  not read: {id}: {reason}" for id, reason in steadiness["unread"].items()]
+    lines += [f"  failed, and not counted: {id}: {reason}" for id, reason in steadiness["failed"].items()]
     return "\n".join(lines)
 
 
