@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 
+import numpy as np
 import pytest
 
 from revisit.core import METRICS, Clip, Gate, digest, evidence_id
@@ -263,3 +264,14 @@ def test_clips_that_are_planned_together_have_the_addresses_of_clips_planned_alo
             assert wanted.keys[kind] == key and together.tasks[key][2].key == key
             assert together.tasks[key][:2] == (together.digests[case.id], case.clip)
         assert (len(wanted.keys) > len(alone.wanted[alone.cases[0].id].keys)) == boxed[case.id]
+
+
+def test_the_rate_of_an_array_is_part_of_what_is_remembered(tmp_path, monkeypatch):
+    path, root = tmp_path / "a.npy", tmp_path / "cache"
+    np.save(path, np.zeros((4, 16, 16, 3), np.uint8))
+    later = path.stat().st_ctime_ns + 3 * 10**9
+    monkeypatch.setattr(clip_digests.time, "time_ns", lambda: later)
+    for fps in (8.0, 32.0, None, 8.0):
+        known = clip_digests.ClipDigests(root, tmp_path)
+        assert known.of(Clip(path, fps=fps)) == clip_digest(Clip(path, fps=fps))
+        known.save()

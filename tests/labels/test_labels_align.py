@@ -17,7 +17,7 @@ from revisit.labels.agreement import agreement, qualities
 from revisit.labels.alignment import alignment, votes_of
 from revisit.labels.export import files_of, preferences, reviews, targets_json
 from revisit.labels.items import dimensions_of, items_of
-from revisit.labels.label import Box, Label, label_lines, read_labels
+from revisit.labels.label import CANNOT, Box, Label, label_lines, read_labels
 from revisit.labels.sampling import least_certain, sample_items, survey_sample
 from revisit.labels.tables import agreement_tables, alignment_tables
 from revisit.results import Results
@@ -462,3 +462,13 @@ def test_too_few_things_give_no_coefficient(things):
         assert values == [None] * 4 and cells[4:] == ["too few"] * 6
     else:
         assert all(value is not None and value < 0 for value in values) and "too few" not in cells
+
+
+def test_who_cannot_judge_neither_agrees_nor_disagrees():
+    def votes(rater: str, answers: str) -> list[Any]:
+        names = {"a": "a", "b": "b", "-": CANNOT}
+        return [vote(case(f"s{k}", "x"), case(f"s{k}", "y"), names[one], rater) for k, one in enumerate(answers)]
+
+    known = {one.rater: one for one in qualities([*votes("r", "aabb-a"), *votes("q", "abbba-")])}
+    assert (known["r"].compared, known["r"].agrees) == (4, 0.75)  # the last two have one answer each
+    assert known["r"].kappa == pytest.approx(0.5) and known["r"].cannot == pytest.approx(1 / 6)

@@ -143,3 +143,10 @@ def test_a_run_with_lite_observers_leaves_the_published_columns_empty(tmp_path: 
     assert cells["memo_identity"]["mean"] is None and cells["memo_identity.stand_in"]["mean"] is not None
     titles = {column["key"]: column["title"] for column in shown["columns"]}
     assert titles["memo_motion_smoothness.stand_in"] == "MotSmooth by DIS (stand-in)"
+
+
+def test_a_stand_in_has_the_range_of_its_metric() -> None:
+    from revisit.results.cells import limits_of
+
+    for id in ("memo_identity", "memo_identity.held", "memo_identity.stand_in", "memo_identity.stand_in.held"):
+        assert limits_of(id) == METRICS["memo_identity"].range == (0, 100)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, load_all
+from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, UsageError, load_all
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
 from revisit.results.question_ranking import ClipsNeeded, SuiteQuestion, questions_of, rank_question
@@ -219,3 +219,37 @@ def test_the_questions_of_every_suite_are_answered_by_its_own_metrics(suite: str
         assert own & set(question.metrics), question
         for id in question.metrics:
             assert METRICS[id].higher_is_better is not None
+
+
+def test_a_difference_on_every_clip_is_not_called_out_of_sight() -> None:
+    models = {f"m{k}": [0.1 * k + 0.25] * 8 for k in range(6)}  # every pair differs by the same on every clip
+    answer = rank_question(made({METRIC: models}), ASK)
+    for pair in answer.pairs:
+        assert pair.decided or "no difference" not in pair.open_text
+        if not pair.decided and pair.uncorrected is not None and pair.uncorrected < 0.05:
+            assert "significant alone (p 0.0" in pair.open_text
+    assert any(not pair.decided for pair in answer.pairs)
+
+
+def test_four_events_of_one_room_are_one_scene() -> None:
+    rng = np.random.default_rng(0)
+    rooms = rng.normal(0.3, 0.02, 2)
+    cases, records = [], []
+    for model, gain in (("a", rooms), ("b", np.zeros(2))):
+        for room in range(2):
+            for event in range(4):
+                name = f"room{room}__T{event}"
+                one = Case(
+                    f"{name}@{model}", "wrbench", model, name, Clip(Path("x")), annotations={"family": f"r{room}"}
+                )
+                cases.append(one)
+                records.append(Record(one, METRIC, False, "scored", float(0.4 + gain[room])))
+    answer = rank_question(Results(cases, records), ASK)
+    assert answer.pairs[0].scenes == 2 and answer.pairs[0].p is None  # a test needs three
+    assert "beats" not in answer.sentence
+
+
+def test_a_question_of_a_card_that_lacks_its_sentence_is_refused() -> None:
+    for entry in ({"id": "q", "title": "Is it?", "metrics": ["psnr"]}, {"ask": "Is it?"}, "Is it?"):
+        with pytest.raises(UsageError, match="needs `ask`"):
+            questions_of({"questions": [entry]})

@@ -228,7 +228,7 @@ def test_a_changed_summary_is_found(bundle: Path, tmp_path: Path, revisit: Any, 
     forged = rewritten(
         bundle, tmp_path / "forged.zip", lambda content: edited(content, ABOUT, lambda a: a.update(change))
     )
-    assert next(iter(change)) in revisit("bundle", "check", forged, check=2).stderr
+    assert next(iter(change)) in revisit("bundle", "check", forged, check=1).stderr
 
 
 def another_version(content: Content) -> None:
@@ -308,7 +308,7 @@ def test_a_bundle_from_before_planned_json_is_checked_as_far_as_it_goes(
         forged = rewritten(old, tmp_path / "forged.zip", forgery)
         assert "does not hold" in revisit("bundle", "check", forged, check=1).stdout, forgery.__name__
     stripped = rewritten(bundle, tmp_path / "stripped.zip", lambda content: content.pop("planned.json", None) and None)
-    assert "planned.json" in revisit("bundle", "check", stripped, check=2).stderr
+    assert "planned.json" in revisit("bundle", "check", stripped, check=1).stderr
 
 
 @pytest.mark.slow

@@ -253,3 +253,16 @@ def test_files_that_are_not_read_are_told(tmp_path):
     assert sorted(told) == ["c.flv", "d/e.pt", "d/grey.npy", "linked", "mine/b.wmv"]
     assert "link to a folder" in told["linked"] and "load it with torch" in told["d/e.pt"]
     assert "no array of frames (grey uint8 (4, 32, 32)); frames are (T, H, W, 3)" in told["d/grey.npy"]
+
+
+def test_a_small_limit_takes_a_clip_of_every_model_before_other_conditions(tmp_path):
+    cases = [
+        Case(f"{k}-{condition}@{model}", "folder", model, str(k), Clip(tmp_path / "x.mp4"), condition=condition)
+        for model in ("a", "b", "c")
+        for condition in ("far", "near", "turn")
+        for k in range(3)
+    ]
+    assert sorted(case.model for case in stratified(cases, 3)) == ["a", "b", "c"]
+    picked = stratified(cases, 6)
+    assert sorted(case.model for case in picked) == ["a", "a", "b", "b", "c", "c"]
+    assert {case.condition for case in picked} == {"far", "near"}

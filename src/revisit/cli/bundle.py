@@ -42,16 +42,26 @@ def check(
     from dataclasses import asdict
 
     from revisit.core import load_all
-    from revisit.runs.bundle_check import check_bundle
 
     load_all()
-    checks = {str(path): check_bundle(path) for path in bundles}
+    checks = {str(path): _checked(path) for path in bundles}
     if json:
         console.print_json({name: {"state": result.state, **asdict(result)} for name, result in checks.items()})
     for name, result in checks.items() if not json else ():
         _print_check(name, result)
     states = {result.state for result in checks.values()}
     raise typer.Exit(1 if "does not hold" in states else 3 if "holds in part" in states else 0)
+
+
+def _checked(path: Path) -> BundleCheck:
+    """What came of a check; a damaged bundle does not hold."""
+    from revisit.runs.bundle_check import BundleCheck, check_bundle
+    from revisit.runs.bundles import DamagedBundle
+
+    try:
+        return check_bundle(path)
+    except DamagedBundle as error:
+        return BundleCheck(0, problems=(str(error),))
 
 
 def _print_check(name: str, checked: BundleCheck) -> None:

@@ -13,6 +13,7 @@ from revisit.core.reasons import Details, Reason
 
 FRAME_RATE_OF_FOLDERS = 24.0
 IN_MEMORY = "in memory"  # the folder that clips without a file are said to lie in
+FAMILY = "family"  # the annotation that names what samples with the same first frame share
 CATEGORY = "category"  # the annotation that says what made a clip, where no model did
 FLOOR, CEILING = "floor", "ceiling"  # of a baseline without memory; of what stands for the truth
 NEEDS_BOX = Reason(
@@ -165,6 +166,14 @@ class Case:
             if self.id.endswith(suffix):
                 return self.id.removesuffix(suffix)
         return None
+
+    @property
+    def scene(self) -> str:
+        """What clips share that are alike, and what intervals and tests count: the sample, or its family.
+
+        Samples of one family begin with the same frame, such as the four events of a room in WRBench.
+        """
+        return str(self.annotations.get(FAMILY) or self.sample)
 
     @property
     def pairing_key(self) -> tuple[str | int, ...]:

@@ -18,6 +18,7 @@ import msgspec
 
 from revisit.core import Clip, digest
 from revisit.media import clip_digest
+from revisit.media.array_clip import is_array_file
 from revisit.media.files import replacing
 from revisit.media.orientation import is_mirrored
 
@@ -42,6 +43,8 @@ class ClipDigests:
         if state is None:
             return clip_digest(clip)
         name = f"{clip.path} {clip.start} {clip.count} {clip.disturbed}"
+        if is_array_file(clip.path):  # which has no clock of its own: its rate is part of its digest
+            name += f" array {clip.fps}"
         cached = self.earlier.get(name)
         if cached is None and name in self.unmarked and not is_mirrored(clip.path):
             cached = self.unmarked[name]

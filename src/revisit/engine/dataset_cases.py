@@ -105,7 +105,7 @@ def _each_once(cases: Sequence[Case], source: Path) -> tuple[list[Case], list[Re
 
 
 def stratified(cases: Sequence[Case], limit: int) -> list[Case]:
-    """At most `limit` cases, spread evenly over models, subsets and conditions.
+    """At most `limit` cases, spread evenly over models, then over subsets and conditions.
 
     Within a stratum cases are taken in the order of a hash of the sample's name, so that different
     models are judged on the same samples and the choice does not depend on file order.
@@ -114,7 +114,7 @@ def stratified(cases: Sequence[Case], limit: int) -> list[Case]:
         raise UsageError(f"--limit takes a positive number of cases, not {limit}")
     strata: dict[tuple[str, str, str], list[Case]] = defaultdict(list)
     for case in cases:
-        strata[case.model, case.subset, case.condition].append(case)
+        strata[case.subset, case.condition, case.model].append(case)
     for members in strata.values():
         members.sort(key=lambda case: (digest([case.sample, case.seed]), case.id))
     picked: set[str] = set()

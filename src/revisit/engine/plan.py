@@ -209,6 +209,9 @@ def make_plan(
         raise UsageError(
             f"suite {suite.id} has no option {unknown[0]!r}; its options are {', '.join(suite.options) or 'none'}"
         )
+    from revisit.results.question_ranking import questions_of  # which workers do not need
+
+    questions_of(suite.card)  # says what is wrong with them, before anything is read
     dataset = read_cases(suite, source, roots, options or {}, limit=limit, truth=truth)
     cases = dataset.cases
     protocol = protocol or next(iter(suite.protocols))

@@ -33,6 +33,7 @@ from revisit.stats.intervals import share_interval
 
 ALL = "all"
 FEWEST = 3  # things rated twice or more: with fewer, what chance would do cannot be told, and no coefficient is given
+NO_RATING = (CANNOT, "cannot tell")  # answers that are none
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def ratings_table(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
 
 def rating_of(label: Label) -> Any:
     """A label as a rating: preferences as numbers, "cannot judge" as none."""
-    if label.answer in (CANNOT, "cannot tell"):
+    if label.answer in NO_RATING:
         return None
     if label.task == "pairwise" and label.question != JUDGEABLE:
         return SIGNS[label.answer]
@@ -191,8 +192,12 @@ def qualities(labels: Sequence[Label]) -> list[Quality]:
     for rater, own in sorted(by_rater.items()):
         pairs = []
         for label in own:
+            if label.answer in NO_RATING:
+                continue  # counted by itself
             other_answers = [
-                answer for who, answer in answers_by_question[label.item, label.question].items() if who != rater
+                answer
+                for who, answer in answers_by_question[label.item, label.question].items()
+                if who != rater and answer not in NO_RATING
             ]
             most = majority(other_answers)
             if most is not None:

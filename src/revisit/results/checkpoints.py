@@ -120,7 +120,7 @@ def choose_checkpoints(
         if higher is None or not any(clips):
             continue
         scores: list[dict[Hashable, float]] = [{clip: value for clip, (value, _) in own.items()} for own in clips]
-        scenes: dict[Hashable, Hashable] = {clip: cases[0].sample for own in clips for clip, (_, cases) in own.items()}
+        scenes: dict[Hashable, Hashable] = {clip: cases[0].scene for own in clips for clip, (_, cases) in own.items()}
         counts = [max(len(p.results.records_for(metric)), 1) for p in points]
         shares = tuple(len(p.results.scores(metric)) / count for p, count in zip(points, counts, strict=True))
         if any(clip in scores[0] and all(clip in mine for mine in scores) for clip in scenes):

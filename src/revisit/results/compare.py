@@ -38,6 +38,7 @@ class ClipDifference:
     first: float
     second: float
     cases: tuple[str, str]
+    scene: str  # what clips share that are alike
 
     @property
     def difference(self) -> float:
@@ -145,7 +146,7 @@ def _delta(first: Contender, second: Contender, metric: str, by: Mapping[str, Ca
     ranks = wilcoxon([look.first for look in looks], [look.second for look in looks])
     n = len(looks)
     return Delta(
-        metric, first.name, second.name, n, len({look.sample for look in looks}),
+        metric, first.name, second.name, n, len({look.scene for look in looks}),
         sum(len(side[spot][1]) for side in (one, other) for spot in spots) - 2 * n,
         (sum(look.first for look in looks) / n, sum(look.second for look in looks) / n),
         sum(look.difference for look in looks) / n,
@@ -159,7 +160,7 @@ def _clip_difference(one: tuple[float, list[Case]], other: tuple[float, list[Cas
     condition = " ".join(dict.fromkeys(filter(None, (case.subset, case.condition))))
     if case.clip_name not in (None, case.sample):  # one of several clips of a scene
         condition = " ".join(filter(None, (condition, str(case.clip_name))))
-    return ClipDifference(case.sample, condition, one[0], other[0], (case.id, other[1][0].id))
+    return ClipDifference(case.sample, condition, one[0], other[0], (case.id, other[1][0].id), case.scene)
 
 
 def _group_difference(
@@ -193,7 +194,7 @@ def _clip_key(case: Case) -> ClipKey:
 
 def _paired_test(looks: Sequence[ClipDifference], score_range: float | None) -> PairedTest:
     tested = paired_test(
-        [look.first for look in looks], [look.second for look in looks], [look.sample for look in looks], score_range
+        [look.first for look in looks], [look.second for look in looks], [look.scene for look in looks], score_range
     )
     assert tested is not None
     return tested
@@ -259,7 +260,7 @@ def _testable_clips(results: Results) -> list[tuple[Hashable, float, str]] | Non
         states = [record.status for gate in gates if (record := results.answer(case, gate)) is not None]
         away = results.answer(case, LOOK_AWAY)
         rests = away is not None and away.status == "closed"
-        clips.append((case.pairing_key, float("open" in states and not rests), case.sample))
+        clips.append((case.pairing_key, float("open" in states and not rests), case.scene))
     return clips
 
 

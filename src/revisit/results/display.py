@@ -26,6 +26,7 @@ BEST_RULE = (
 NOTHING = "–"
 HELD_TITLE = ", held to the truth"
 ALL_EQUAL = "all equal"
+ROUNDING = 1e-6  # of a number: values that differ by less are equal but for the order of sums
 FEW_SCENES = "too few scenes to see rare failures"
 MOST_PLACES = 5  # after the point; smaller numbers are written with a power of ten
 # Families of metrics (the chapter a metric lives in) under the headings of tables, in their order. Where the metrics of
@@ -95,6 +96,8 @@ def interval_ends_text(interval: Interval) -> str:
     if low == high:
         return ALL_EQUAL
     size, width = max(abs(low), abs(high)), high - low
+    if width < ROUNDING * size:
+        return ALL_EQUAL
     places = max(0 if size >= 100 else 2, -math.floor(math.log10(width)) if width > 1e-9 else 0)
     return f"{_format_number(low, places)} to {_format_number(high, places)}"
 

@@ -168,8 +168,8 @@ def _entry(
 def _matched_features(results: Results, part: Results, metric: str) -> tuple[FeatureSet, FeatureSet] | None:
     """Features of a model's clips and of the truth of the same scenes."""
     pairs = [(case, truth) for case in part.cases if (truth := results.truth_of(case)) is not None]
-    clips = {case.id: (case, case.sample) for case, _ in pairs}
-    truths = {truth.id: (truth, case.sample) for case, truth in pairs}
+    clips = {case.id: (case, case.scene) for case, _ in pairs}
+    truths = {truth.id: (truth, case.scene) for case, truth in pairs}
     mine, theirs = _features(results, clips, metric), _features(results, truths, metric)
     if mine is None or theirs is None or mine.maker != theirs.maker:
         return None

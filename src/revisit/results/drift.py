@@ -39,7 +39,7 @@ def drift_curves(results: Results) -> list[DriftEntry]:
 def _cells(records: Sequence[Record], gaps: Sequence[float]) -> list[CellEntry]:
     """The mean distance of frames so far apart, over the clips that are long enough, for each gap."""
     curves = [
-        (record.case.sample, dict(zip(record.facts["gap_seconds"], record.facts["gap_distance"], strict=True)))
+        (record.case.scene, dict(zip(record.facts["gap_seconds"], record.facts["gap_distance"], strict=True)))
         for record in records
         if record.scored
     ]

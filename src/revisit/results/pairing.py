@@ -89,7 +89,7 @@ def rank_scores(scores: Sequence[Record], metric: str, two_valued: bool) -> Rank
         key = record.case.pairing_key
         if record.value is not None and (record.case.model, key) not in ambiguous:
             by_model.setdefault(record.case.model, {})[key] = record.value
-    scenes: dict[Hashable, Hashable] = {record.case.pairing_key: record.case.sample for record in scores}
+    scenes: dict[Hashable, Hashable] = {record.case.pairing_key: record.case.scene for record in scores}
     higher = METRICS[measured_id(metric)].higher_is_better is not False
     return rank_models(by_model, scenes, higher, range_width(metric) if two_valued else None)
 
@@ -123,7 +123,7 @@ def pair_models(scores: Sequence[Record], metric: str, first: str, second: str, 
     test = paired_test(
         [pair.first.value or 0.0 for pair in pairs],
         [pair.second.value or 0.0 for pair in pairs],
-        [pair.first.case.sample for pair in pairs],
+        [pair.first.case.scene for pair in pairs],
         range_width(metric) if two_valued else None,
     )
     return Paired(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from revisit.core import METRICS, Case
+from revisit.core import METRICS, Case, UsageError
 from revisit.core.text import join_names, pluralize
 from revisit.results.ceilings import OUTCOME, score_id
 from revisit.results.cells import Cell, Interval, clip_interval, difference_limits
@@ -19,6 +19,7 @@ from revisit.stats.paired import ALPHA, MIN_SCENES, MIN_SCENES_OF_LEVELS, Paired
 from revisit.stats.pairwise import ModelPair, Ranking, rare_models
 from revisit.stats.power import MANY, clusters_needed
 
+QUESTION_KEYS = {"ask", "metrics", "memory", "gate"}  # of an entry of `questions` in a suite's card
 NO_DIFFERENCE = "no difference is in sight"
 MOST_FURTHER = 3  # models whose wins are told beside those of the first
 
@@ -80,7 +81,16 @@ class PairOutcome:
         if self.p is None:
             needed = MIN_SCENES if self.scenes < MIN_SCENES else MIN_SCENES_OF_LEVELS
             return f"{stands}, {pluralize(self.scenes, 'scene')}; a test needs {needed}"
-        return f"{stands}, not significant; {self.more or NO_DIFFERENCE}"
+        if self.uncorrected is not None and self.uncorrected < ALPHA:
+            return f"{stands}: significant alone (p {self.uncorrected:.2g}), not among all pairs of models{self._needs}"
+        return f"{stands}, not significant{self._needs}"
+
+    @property
+    def _needs(self) -> str:
+        """What would decide; nothing where that cannot be told, as of clips that all differ by the same."""
+        if self.more is not None:
+            return f"; {self.more}"
+        return "" if self.difference else f"; {NO_DIFFERENCE}"
 
 
 @dataclass(frozen=True)
@@ -222,6 +232,13 @@ def questions_of(card: Details) -> list[SuiteQuestion]:
     entries = card.get("questions") or [
         {"ask": name, "metrics": ids} for name, ids in (card.get("groups") or {}).items()
     ]
+    for one in entries:
+        if not isinstance(one, Mapping) or not {"ask", "metrics"} <= one.keys() <= QUESTION_KEYS:
+            keys = ", ".join(sorted(map(str, one))) if isinstance(one, Mapping) else repr(one)
+            raise UsageError(
+                f"card.yaml: an entry of `questions` has {keys}; it needs `ask` (a sentence) and `metrics` (a list of "
+                "ids), and may have `memory` (true or false) and `gate` (an id)"
+            )
     return [
         SuiteQuestion(one["ask"], tuple(one["metrics"]), bool(one.get("memory")), str(one.get("gate", "")))
         for one in entries

@@ -77,7 +77,7 @@ class Results(ClipAnswers):
         column = self._column(metric)
         if self._asks is not None:
             column = column.only([self.asks(metric, case) for case in column.cases])
-        scored = [(value, case.sample) for case, value in column.scores()]
+        scored = [(value, case.scene) for case, value in column.scores()]
         answers = zip(column.reasons, column.status, strict=True)
         reasons = Counter(
             reason.kind for reason, status in answers if reason is not None and status not in ("scored", "failed")
@@ -89,7 +89,7 @@ class Results(ClipAnswers):
         higher = None if card is None else card.higher_is_better
         few = not two_valued and hides_rare_failures(scored, interval, limits, higher)
         clips: dict[Hashable, tuple[float, str]] = {
-            case.pairing_key: (value, case.sample) for case, value in column.scores()
+            case.pairing_key: (value, case.scene) for case, value in column.scores()
         }
         return Cell(
             len(scored), self.expected(metric), mean, None if few else interval, column.status.count("failed"),

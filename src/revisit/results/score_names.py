@@ -9,6 +9,7 @@ from __future__ import annotations
 from revisit.core import METRICS, Metric
 
 HELD = ".held"
+STAND_IN = ".stand_in"  # scores that another network than the published one made (`stand_ins.py`)
 
 
 def held_id(id: str) -> str:
@@ -23,7 +24,7 @@ def measured_id(id: str) -> str:
 
 def metric_of(id: str) -> Metric | None:
     """The metric of a score; None where its plugin is not installed here."""
-    measured = measured_id(id)
+    measured = measured_id(id).removesuffix(STAND_IN)
     if measured not in METRICS:
         return None
     return METRICS[measured]

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from revisit.core import METRICS, Reason, Record
 from revisit.media.text_files import csv_text
+from revisit.results.score_names import STAND_IN as SUFFIX
 
 if TYPE_CHECKING:
     from revisit.results.results import Results
 
-SUFFIX = ".stand_in"
 FILE = "stand_ins.csv"
 COLUMNS = (
     "model", "sample", "subset", "condition", "seed", "metric", "stands_in_for", "published_by", "made_by", "score",

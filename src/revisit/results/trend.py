@@ -98,7 +98,7 @@ def _trend(points: Sequence[Contender], metric: str) -> Trend:
     common = [clip for clip in scores[0] if all(clip in other for other in scores)]
     if not common:
         return Trend(metric, (), None)
-    scenes = [scores[0][clip][1][0].sample for clip in common]
+    scenes = [scores[0][clip][1][0].scene for clip in common]
     cells = [
         Cell(len(common), len(here), *mean_of(list(zip(values, scenes, strict=True)), limits_of(metric)))
         for here in scores

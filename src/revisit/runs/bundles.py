@@ -216,6 +216,10 @@ def _json_text(content: Any) -> bytes:
     return (json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
+class DamagedBundle(UsageError):
+    """A bundle that is not as it was written: changed, cut off or damaged."""
+
+
 def read_bundle(path: Path) -> Bundle:
     """What a bundle says; its names, sizes and digests are checked, its evidence is not opened."""
     if not path.is_file():
@@ -233,22 +237,22 @@ def read_bundle(path: Path) -> Bundle:
                 raise UsageError(f"{path.name}: its schema is not {SCHEMA}; a newer Revisit may read it")
             strange = [name for name in names if name != "bundle.json" and not NAMES.fullmatch(name)]
             if strange or set(about["files"]) != set(names) - {"bundle.json"}:
-                raise UsageError(f"{path.name}: holds files that a bundle does not have, or lacks some")
+                raise DamagedBundle(f"{path.name}: holds files that a bundle does not have, or lacks some")
             for name, digest_claimed in about["files"].items():
                 if _sha256(archive, name) != digest_claimed:
-                    raise UsageError(f"{path.name}: {name} is not what bundle.json says; it was changed or damaged")
+                    raise DamagedBundle(f"{path.name}: {name} is not what bundle.json says; it was changed or damaged")
             plan, run = (parse_json(archive.read(name)) for name in ("plan.json", "run.json"))
             promises = None
             if about["schema"] != WITHOUT_PLAN:
                 if "planned.json" not in names:
-                    raise UsageError(f"{path.name}: it lacks planned.json, which says what was to be answered")
+                    raise DamagedBundle(f"{path.name}: it lacks planned.json, which says what was to be answered")
                 promises = parse_json(archive.read("planned.json"))
             lines = tuple(parse_json(line) for line in archive.read("records.jsonl").decode().split("\n") if line)
             for line in lines:
                 decode_line(line)  # a damaged one is told here
             for name, expected in summary_of(plan, run).items():
                 if about.get(name) != expected:
-                    raise UsageError(
+                    raise DamagedBundle(
                         f"{path.name}: bundle.json has {name} {about.get(name)!r}, and its plan {expected!r}; it was "
                         "changed by hand"
                     )
@@ -256,7 +260,7 @@ def read_bundle(path: Path) -> Bundle:
     except RevisitError:
         raise
     except Exception as error:  # a damaged zip file fails in many ways
-        raise UsageError(f"{path.name}: cannot be read as a bundle ({type(error).__name__})") from None
+        raise DamagedBundle(f"{path.name}: cannot be read as a bundle ({type(error).__name__})") from None
 
 
 def _sha256(archive: zipfile.ZipFile, name: str) -> str:
