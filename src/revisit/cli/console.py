@@ -131,7 +131,8 @@ class ProgressLines:
         self.printed_at = now
         rate = (now - self.started_at) / max(self.done - self.first, 1)
         remaining = f", about {_duration(rate * (self.clips - self.done))} left" if self.done < self.clips else ""
-        message(f"observed {self.done} of {self.clips} clips{remaining}" + (f", {failed} failed" if failed else ""))
+        done = min(self.done, self.clips)  # a reference that two workers decoded counts once
+        message(f"observed {done} of {self.clips} clips{remaining}" + (f", {failed} failed" if failed else ""))
 
     def asked(self, count: int, total: int, cost: str) -> None:
         now = time.monotonic()

@@ -21,7 +21,7 @@ FORMATS = ("terminal", "markdown", "latex", "csv", "html")
 def leaderboard(
     runs: list[Path] = typer.Argument(None, help="Run directories, or folders with MemoBench's own result files."),
     table_format: str = typer.Option("terminal", "--format", metavar="FORMAT", help=f"One of {', '.join(FORMATS)}."),
-    published: bool = typer.Option(False, "--published", help="Also show tables of papers (MemoBench, WRBench, MIND)."),
+    published: bool = typer.Option(False, "--published", help="Also show the tables of the benchmarks' papers."),
     supplement: bool = typer.Option(False, "--supplement", help="Also show the tables of its supplement."),
     sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the best come first."),
     subset: str = typer.Option("", "--subset", help="Only one part of the dataset, such as Real or mem_test."),

@@ -564,3 +564,16 @@ def test_static_obeying_under_turning_and_frozen_clips_are_four_situations(tmp_p
     assert "frozen" not in said["obeys"] and "timid" not in said["obeys"]
     moved = {record.case.id: record.label for record in run.results.records_for("camera_moved")}
     assert moved["rests@rests"] == "rests as asked" and moved["frozen@frozen"] == "frozen camera"
+
+
+def test_averages_that_the_paper_prints_otherwise_are_told() -> None:
+    from revisit.suites.wrbench.leaderboard import published_boards
+    from revisit.suites.wrbench.tables import published
+
+    printed = {row.title: (row.printed_average, row.average) for row in published()[1] if row.printed_average}
+    assert printed.keys() == {"Wan-Fun 2.1-14B", "Lingbot World", "Hunyuan WorldPlay"}
+    note = published_boards(False)[0].note
+    for title, (paper, mean) in printed.items():
+        assert paper is not None and mean is not None
+        assert f"{paper:.3f}" != f"{mean:.3f}" and abs(paper - mean) < 0.0015  # rounded measures give the paper's
+        assert f"{paper:.3f} for {title}" in note

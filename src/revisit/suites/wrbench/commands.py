@@ -130,7 +130,7 @@ def published(
 ) -> None:
     """Print the paper's table with support, daggers and averages. Its protocol differs from that of your runs."""
     from revisit.suites.wrbench.display import TITLES, main_table
-    from revisit.suites.wrbench.tables import MEASURES, T2V_MEASURES, published_t2v
+    from revisit.suites.wrbench.tables import MEASURES, T2V_MEASURES, printed_averages_note, published_t2v
     from revisit.suites.wrbench.tables import published as rows_of
 
     if t2v:
@@ -162,7 +162,7 @@ def published(
         )  # fmt: skip
         return
     table = main_table(rows, source, counts=False)
-    typer.echo(f"{table['title']}; {table['note']}")
+    typer.echo(f"{table['title']}; {table['note']}; {printed_averages_note()}")
     console.print_table(
         ["model", *table["columns"]], [[row["name"], *row["cells"]] for row in table["rows"]], numbers=True
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypedDict
 
-from revisit.core.text import package_yaml
+from revisit.core.text import join_names, package_yaml
 from revisit.results import Cell
 from revisit.stats.correlation import matrix
 from revisit.stats.paired import holm, wilcoxon
@@ -96,6 +96,7 @@ class ModelRow:
     cells: Mapping[str, Cell] = field(default_factory=dict)
     judged: bool = True  # whether anybody was asked for the support
     group: str = ""  # of the published table
+    printed_average: float | None = None  # of the paper, where it is not the mean of the published numbers
 
     def value(self, measure: str) -> float | None:
         return self.cells[measure].mean if measure in self.cells else None
@@ -228,7 +229,17 @@ def published() -> tuple[str, tuple[ModelRow, ...]]:
 def _row(facts: SummaryRow) -> ModelRow:
     outputs = facts["outputs"]
     cells = {name: Cell(n, outputs, mean) for name in MEASURES for mean, n in [facts[name]]}
-    return ModelRow(facts["model"], facts["title"], facts["condition"], outputs, cells, group=facts["group"])
+    return ModelRow(
+        facts["model"], facts["title"], facts["condition"], outputs, cells, group=facts["group"],
+        printed_average=facts.get("printed_average"),
+    )  # fmt: skip
+
+
+def printed_averages_note() -> str:
+    """Which averages the paper prints otherwise than its numbers give them."""
+    rows = [row for row in published()[1] if row.printed_average is not None]
+    names = join_names([f"{row.printed_average:.3f} for {row.title}" for row in rows])
+    return f"Avg is the mean of the published numbers; the paper prints {names}"
 
 
 T2V_MEASURES = ("alignment", "visible_spatial", "visible_state")
