@@ -5,10 +5,10 @@ model that fails in a question is beaten by *perfect* in it, and only *frozen* d
 
     python benchmarks/demo_seeds.py --seeds 1-10 --workers 16 --time 3
 
-benchmarks/demo_seeds.json has the outcome of every seed, and the rooms and their length; outcomes of other rooms are
-dropped when a seed is added, and seeds that have an outcome are not run again. Seconds are of the processor, rendering
-and evaluating together; --all asks all metrics and writes the report, as `revisit demo` does, else only those of the
-verdict. --time runs `revisit demo` itself, with an empty cache, on two cores.
+benchmarks/demo_seeds.json has the outcome of every seed, the rooms and their length, and the versions of metrics and
+gates; outcomes of others are dropped when a seed is added, and seeds that have an outcome are not run again. Seconds
+are of the processor, rendering and evaluating together; --all asks all metrics and writes the report, as `revisit demo`
+does, else only those of the verdict. --time runs `revisit demo` itself, with an empty cache, on two cores.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from typing import Any
 
 import processor_time
 
+from revisit.core import GATES, load_all
+from revisit.core import METRICS as METRICS_BY_ID
 from revisit.media.files import write_text
 from revisit.worlds.demo import FAILS, FPS, SCENES, SIZE, DemoScene, render_demo
 
@@ -57,7 +59,16 @@ def description(rooms: Rooms = Rooms()) -> dict[str, Any]:
         "size": list(rooms.size),
         "fps": FPS,
         "fails": {metric: list(models) for metric, models in FAILS.items()},
+        "versions": versions(),
     }
+
+
+def versions() -> dict[str, int]:
+    """Version of each metric of the verdict and of each gate before it: outcomes of others say nothing about these."""
+    load_all()
+    gates = {gate for metric in METRICS for gate in METRICS_BY_ID[metric].gates}
+    checks = [*(METRICS_BY_ID[id] for id in METRICS), *(GATES[id] for id in sorted(gates))]
+    return {check.id: check.version for check in checks}
 
 
 def load(path: Path = FILE, rooms: Rooms = Rooms()) -> dict[str, Any]:

@@ -26,8 +26,8 @@ from revisit.results.display import (
 from revisit.results.file_types import Details, PlanFile, RunFile
 from revisit.results.funnel import count_testable
 from revisit.results.results import Results
-from revisit.results.score_names import measured_id, metric_of
-from revisit.results.stand_ins import SUFFIX, separate_stand_ins, stand_ins
+from revisit.results.score_names import STAND_IN, measured_id, metric_of
+from revisit.results.stand_ins import separate_stand_ins, stand_ins
 from revisit.results.verdict import headline_metrics
 
 ROLES = ("", FLOOR, CEILING)  # in the order of a board
@@ -180,7 +180,7 @@ def columns_of(run: RunFacts, named: Sequence[BoardColumn]) -> tuple[BoardColumn
         measured = measured_id(column.key)
         if who := [one.made_by for one in others if one.metric == measured]:
             title = f"{column.title} by {' or '.join(who)} (stand-in)"
-            key = column.key.replace(measured, f"{measured}{SUFFIX}", 1)
+            key = column.key.replace(measured, f"{measured}{STAND_IN}", 1)
             columns.append(replace(column, key=key, title=title))
     tagged = []
     for column in columns:
@@ -202,7 +202,7 @@ def _with_held_ids(results: Results, metrics: Iterable[str]) -> list[str]:
 
 def _metric_id(column: BoardColumn) -> str:
     """The metric of a column, also of a stand-in's and of one held to the truth."""
-    return measured_id(column.key).removesuffix(SUFFIX)
+    return measured_id(column.key).removesuffix(STAND_IN)
 
 
 def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subset: str = "") -> Board:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from revisit.core import METRICS, Reason, Record
 from revisit.media.text_files import csv_text
-from revisit.results.score_names import STAND_IN as SUFFIX
+from revisit.results.score_names import STAND_IN
 
 if TYPE_CHECKING:
     from revisit.results.results import Results
@@ -65,11 +65,11 @@ def rejoin_stand_ins(results: Results) -> Results:
     apart = {(record.case.id, record.question) for part in (results, results.truth) for record in part.records}
 
     def back(record: Record) -> Iterable[Record]:
-        if (record.case.id, record.question + SUFFIX) in apart:
+        if (record.case.id, record.question + STAND_IN) in apart:
             return ()
-        return (record.changed(question=record.question.removesuffix(SUFFIX)),)
+        return (record.changed(question=record.question.removesuffix(STAND_IN)),)
 
-    return results.expanded(back) if any(question.endswith(SUFFIX) for _, question in apart) else results
+    return results.expanded(back) if any(question.endswith(STAND_IN) for _, question in apart) else results
 
 
 def _split_stand_in(record: Record) -> Iterable[Record]:
@@ -78,14 +78,14 @@ def _split_stand_in(record: Record) -> Iterable[Record]:
         return (record,)
     why = Reason("other_settings", f"measured by {made_by}, which stands in for {published}")
     empty = record.changed(status="unscored", value=None, raw=None, reason=why, units="", n_units=0)
-    return empty, record.changed(question=record.question + SUFFIX)
+    return empty, record.changed(question=record.question + STAND_IN)
 
 
 def stand_ins(results: Results) -> list[StandIn]:
     """The metrics that were measured by stand-ins, also where they are set apart."""
     counts: dict[tuple[str, str, str], int] = {}
     for record in results.records:
-        id = record.question.removesuffix(SUFFIX)
+        id = record.question.removesuffix(STAND_IN)
         made_by, published = maker_of(record if id == record.question else record.changed(question=id))
         if made_by:
             counts[id, made_by, published] = counts.get((id, made_by, published), 0) + 1
@@ -106,5 +106,5 @@ def stand_ins_csv(results: Results) -> str:
         if made_by:
             case, metric = record.case, METRICS[record.question]
             about = [case.model, case.sample, case.subset, case.condition, str(case.seed)]
-            rows.append([*about, f"{metric.id}{SUFFIX}", metric.upstream, published, made_by, repr(record.value)])
+            rows.append([*about, f"{metric.id}{STAND_IN}", metric.upstream, published, made_by, repr(record.value)])
     return csv_text(COLUMNS, rows, "\n")

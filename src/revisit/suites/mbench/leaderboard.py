@@ -14,7 +14,8 @@ from revisit.core.cases import CEILING, FLOOR
 from revisit.results.cells import Cell
 from revisit.results.display import observed_by
 from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, RunFacts, columns_of
-from revisit.results.stand_ins import SUFFIX, is_stand_in, separate_stand_ins
+from revisit.results.score_names import STAND_IN
+from revisit.results.stand_ins import is_stand_in, separate_stand_ins
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
 from revisit.suites.mbench.ranking import RankRow
 from revisit.suites.mbench.summary import BenchmarkSummary
@@ -36,7 +37,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
         if not subset or BY_ID[metric_id].subset == subset.lower()
     ]
     metric_columns = columns_of(run, dimension_columns) if dimension_columns else ()
-    mixed = tuple(replace(total, key=f"{total.key}{SUFFIX}", title=f"{total.title} with stand-ins") for total in SUMS)
+    mixed = tuple(replace(total, key=f"{total.key}{STAND_IN}", title=f"{total.title} with stand-ins") for total in SUMS)
     sums = (*SUMS, *(mixed if apart else ())) if not subset else ()
     columns = (*(_with_trigger(run, part["rule"], c) for c in metric_columns), *sums)
     rows = [
@@ -45,7 +46,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     ]
     if run.results.truths:  # the filmed videos that the samples were made from
         truth = run.results.truth
-        keys = [c.key for c in columns if c.key.removesuffix(SUFFIX) in part["dimensions"]]
+        keys = [c.key for c in columns if c.key.removesuffix(STAND_IN) in part["dimensions"]]
         cells = {key: _truth_cell(truth.cell(key)) for key in keys}
         rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
@@ -75,14 +76,14 @@ def _cells(
     model, cells = row["model"], {}
     own = {metric_id for metric_id in part["dimensions"] if (model, metric_id) in apart}
     for column in columns:
-        metric_id = column.key.removesuffix(SUFFIX)
+        metric_id = column.key.removesuffix(STAND_IN)
         averaged = [BY_ID[one] for one in own if part["setting"] in BY_ID[one].averaged]
         is_apart = (
             metric_id in own
             if metric_id in part["dimensions"]
             else any(metric_id in ("total", one.axis) for one in averaged)
         )
-        if is_apart != column.key.endswith(SUFFIX):
+        if is_apart != column.key.endswith(STAND_IN):
             cells[column.key] = BoardCell(0, 0, reason="measured by a stand-in" if is_apart else "no stand-in")
             continue
         if metric_id in part["dimensions"] and model in part["dimensions"][metric_id]["models"]:

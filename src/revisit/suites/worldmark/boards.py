@@ -11,7 +11,8 @@ from revisit.core.text import package_yaml
 from revisit.media.text_files import csv_text
 from revisit.results import Results
 from revisit.results.leaderboards import Board, BoardCell, BoardColumn, RunFacts, board_cell, board_of_run
-from revisit.results.stand_ins import SUFFIX, separate_stand_ins
+from revisit.results.score_names import STAND_IN
+from revisit.results.stand_ins import separate_stand_ins
 from revisit.suites.board_rows import model_rows, printed_row
 from revisit.suites.worldmark.metrics import COLUMNS
 from revisit.suites.worldmark.model_columns import model_cell, shown_columns
@@ -49,7 +50,7 @@ def _board(run: RunFacts, name: str, part: Results, upstream: bool) -> Board:
     hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
     columns = []
     for head, id in shown_columns(part):
-        tag = " ".join([hashes[id.removesuffix(SUFFIX)], name, head.partition(" by ")[2]]).rstrip()
+        tag = " ".join([hashes[id.removesuffix(STAND_IN)], name, head.partition(" by ")[2]]).rstrip()
         columns.append(BoardColumn(id, head, True, 2, tag))
 
     def cells(mine: Results) -> dict[str, BoardCell]:

@@ -13,7 +13,8 @@ from dataclasses import replace
 from revisit.core import METRICS, Record
 from revisit.results import Cell, Results
 from revisit.results.cells import mean_of
-from revisit.results.stand_ins import SUFFIX, stand_ins
+from revisit.results.score_names import STAND_IN
+from revisit.results.stand_ins import stand_ins
 from revisit.suites.worldmark.metrics import COLUMNS, STAND_INS
 from revisit.suites.worldmark.metrics.whole import SCALE
 
@@ -31,13 +32,13 @@ def shown_columns(results: Results) -> list[tuple[str, str]]:
         if id in results.metrics or id in makers:
             columns.append((head, id))
         if id in makers:
-            columns.append((f"{head} by {' or '.join(makers[id])} (stand-in)", id + SUFFIX))
+            columns.append((f"{head} by {' or '.join(makers[id])} (stand-in)", id + STAND_IN))
     return columns
 
 
 def model_cell(results: Results, metric: str, upstream: bool) -> Cell:
     """The cell of a model under a metric; `upstream` counts a direction below zero as zero."""
-    id = metric.removesuffix(SUFFIX)
+    id = metric.removesuffix(STAND_IN)
     cell = replace(results.cell(metric), of=results.expected(id))
     records = results.scores(metric)
     if not records:
