@@ -143,12 +143,13 @@ def _read_flat(clips: Sequence[ClipPath], usual: list[ClipFacts], facts: Facts) 
     return [one for one in (by_last, *((by_first, usual) if by_last else (usual, by_first))) if one]
 
 
-def _split_stems(stems: Sequence[str], *, model_last: bool) -> list[Pair] | None:
+def _split_stems(all_stems: Sequence[str], *, model_last: bool) -> list[Pair] | None:
     """(left, right) of every name so that both repeat and fill a grid; None where they do not.
 
     Names have several separators: the split is taken whose halves stand in most other names, and of those with the
     shortest model.
     """
+    stems = list(dict.fromkeys(all_stems))  # a name may have several seeds
     halves = [[(left, right) for left, _, right in split_at_separators(stem)] for stem in stems]
     lefts = Counter(left for some in halves for left, _ in some)
     rights = Counter(right for some in halves for _, right in some)
@@ -160,7 +161,10 @@ def _split_stems(stems: Sequence[str], *, model_last: bool) -> list[Pair] | None
         pairs.append(max(telling, key=lambda one: (
             min(lefts[one[0]], rights[one[1]]) > 1, lefts[one[0]] * rights[one[1]], -len(one[model_last]),
         )))  # fmt: skip
-    return pairs if _is_grid(pairs) else None
+    if not _is_grid(pairs):
+        return None
+    pair_of = dict(zip(stems, pairs, strict=True))
+    return [pair_of[stem] for stem in all_stems]
 
 
 def _is_grid(pairs: Sequence[Pair]) -> bool:
