@@ -31,7 +31,8 @@ def first_half_is_scene(pairs: Sequence[tuple[str, str]], paths: Sequence[Path])
     except (RevisitError, OSError):
         return None
     by_first, by_second = (
-        [picture_distance(pictures[p], pictures[q]) for p, q in combinations(pictures, 2) if p[k] == q[k]] for k in (0, 1)
+        [picture_distance(pictures[p], pictures[q]) for p, q in combinations(pictures, 2) if p[k] == q[k]]
+        for k in (0, 1)
     )
     if not by_first or not by_second:
         return None

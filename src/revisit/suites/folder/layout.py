@@ -27,6 +27,7 @@ from revisit.suites.folder.path_words import (
 )
 
 FULL = 0.7  # of the grid of scenes and models must be there
+COMMON = 0.5  # of it, for one that is not there to be missing: two models without a scene in common fill half
 Pair = tuple[str, str]
 
 
@@ -45,6 +46,20 @@ class LayoutReading:
     @property
     def scenes(self) -> list[str]:
         return list(dict.fromkeys(one.scene for one in self.facts.values()))
+
+    @property
+    def missing(self) -> list[ClipFacts]:
+        """Clips that one model has and another one lacks, where models have most of their clips in common."""
+        there = {(one.model, one.scene, one.seed) for one in self.facts.values()}
+        clips = list(dict.fromkeys((one.scene, one.seed) for one in self.facts.values()))
+        if len(there) <= COMMON * len(self.models) * len(clips):
+            return []
+        return [
+            ClipFacts(model, scene, seed)
+            for model in self.models
+            for scene, seed in clips
+            if (model, scene, seed) not in there
+        ]
 
     @property
     def size(self) -> str:

@@ -95,6 +95,12 @@ def pattern_for(names: Sequence[str], facts: Sequence[ClipFacts], root: str) -> 
     return ""
 
 
+def place_of_clip(layout: str, facts: ClipFacts) -> str:
+    """The path that a layout has for a clip."""
+    places = {"scene": facts.scene, "id": facts.scene, "model": facts.model, "seed": str(facts.seed), "step": "*"}
+    return re.sub(r"\{(\w+)\}", lambda match: places[match[1]], layout)
+
+
 def number_as_scene(layout: str) -> str:
     """The layout that takes a seed beside the scene for a part of the scene's name; nothing where there is none."""
     text, count = re.subn(r"\{scene\}[^{}]*\{seed\}|(?:(?<=/)|^)[^{}/]*\{seed\}/\{scene\}", "{scene}", layout)

@@ -83,6 +83,9 @@ class Understanding:
             facts.append(f"truth from {self._truth_place(reading)}{share}")
         if (seeds := {one.seed for one in reading.facts.values()}) != {0}:
             facts.append(f"{pluralize(len(seeds), 'seed')} from names")
+        if missing := reading.missing:
+            names = [f"{one.scene}{f' (seed {one.seed})' if seeds != {0} else ''} of {one.model}" for one in missing]
+            facts.append(f"{len(missing)} of {len(reading.facts) + len(missing)} clips missing: {name_few(names)}")
         return ", ".join(facts)
 
     def _example(self, reading: LayoutReading) -> str:
@@ -219,6 +222,9 @@ def _folder_cases(source: Path, understood: Understanding) -> Iterator[Case | Re
         facts, truth = reading.facts[clip.path], reading.truth.get(clip.path)
         target = target_of(targets, target_folder, facts.scene, clip.path)
         yield _case(facts, clip.path, truth.path if truth else None, target)
+    for missing in reading.missing if reading else ():
+        why = f"{missing.model} has no clip of {missing.scene}, which others have"
+        yield Rejected(case_id(missing.scene, missing.model, missing.seed), why, missing.model, missing=True)
     renamed = [clip.name for clip in understood.clips if clip.keeps_ending]
     if renamed:
         yield Remark(f"clips that differ only in their endings keep them in their names: {name_few(renamed, 5)}")
