@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.engine.dataset_cases import stratified
+from revisit.engine.request import Request
+from revisit.media import encode_mp4
 from revisit.suites.folder.read import read
 from revisit.suites.folder.scan import scan_folder
 
@@ -253,3 +256,15 @@ def test_files_that_are_not_read_are_told(tmp_path):
     assert sorted(told) == ["c.flv", "d/e.pt", "d/grey.npy", "linked", "mine/b.wmv"]
     assert "link to a folder" in told["linked"] and "load it with torch" in told["d/e.pt"]
     assert "no array of frames (grey uint8 (4, 32, 32)); frames are (T, H, W, 3)" in told["d/grey.npy"]
+
+
+def test_a_truth_of_another_shape_is_told(tmp_path: Path) -> None:
+    for name, shape in (("gt/a", (72, 128)), ("wide/a", (74, 128)), ("tall/a", (128, 72))):
+        (tmp_path / "clips" / name).parent.mkdir(parents=True)
+        encode_mp4(tmp_path / f"clips/{name}.mp4", [np.full((*shape, 3), 90, np.uint8)] * 3, 8)
+    run = Request.of(tmp_path / "clips", metrics=["psnr"]).run(tmp_path / "run", workers=0)
+    digests = {entry["digest"]: entry["id"] for entry in run.plan["cases"]}
+    shapes = {digests[clip]: note for clip, notes in run.facts["notes"].items() for note in notes if "shape" in note}
+    assert shapes == {
+        "a@tall#0": "the clip is 72x128 and its reference 128x72: they are compared stretched to one shape"
+    }

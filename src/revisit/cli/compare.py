@@ -260,13 +260,14 @@ def _print_trend(
     from revisit.results.display import NOTHING, cell_text, column_head, metric_title
     from revisit.results.trend import coverage_sentence
 
-    heads = ["", "clips", "came back", *(column_head(curve.metric) for curve in curves)]
+    scored = [curve for curve in curves if curve.cells]
+    heads = ["", "clips", "came back", *(column_head(curve.metric) for curve in scored)]
     rows = [
         [
             label,
             f"{point.delivered} of {point.asked}",
             NOTHING if point.returned is None else f"{point.returned} of {point.delivered}",
-            *(cell_text(curve.cells[k]) if curve.cells else NOTHING for curve in curves),
+            *(cell_text(curve.cells[k]) for curve in scored),
         ]
         for k, (label, point) in enumerate(zip(labels, coverage, strict=True))
     ]

@@ -69,8 +69,8 @@ class LayoutReading:
 
 
 def name_few(names: Sequence[str], most: int = 3) -> str:
-    """The first of some names, for a sentence."""
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+    """The first of some names, for a sentence; one name more is named, too."""
+    return ", ".join(names) if len(names) <= most + 1 else f"{', '.join(names[:most])}, …"
 
 
 def possible_layouts(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) -> list[LayoutReading]:
