@@ -95,7 +95,7 @@ def test_a_run_is_no_source(clips: Path, tmp_path: Path):
     with pytest.raises(
         UsageError, match=r"is a run, no folder of clips: `revisit eval .*run --rescore` scores it again"
     ):
-        scored(tmp_path / "run", tmp_path / "other")
+        scored(tmp_path / "run", tmp_path / "run")
 
 
 def test_a_cache_that_cannot_be_used_is_refused_before_the_work(clips: Path, tmp_path: Path, monkeypatch):

@@ -31,6 +31,15 @@ def is_run(folder: Path) -> bool:
     return (folder / "plan.json").is_file() and {"suite", "protocol"} <= read_object(folder / "run.json").keys()
 
 
+def require_no_run(source: Path) -> None:
+    """Refuse a run directory in the place of clips."""
+    if is_run(source):
+        raise UsageError(
+            f"{source} is a run, no folder of clips: `revisit eval {source} --rescore` scores it again, and `revisit "
+            "report`, `compare` and `table` read it"
+        )
+
+
 def require_separate(source: Path, out: Path) -> None:
     """Refuse a run directory that is the source, or a folder of it that is no run: clips and answers would mix."""
     source, out = source.resolve(), out.resolve()
