@@ -61,7 +61,8 @@ def test_a_run_that_is_read_otherwise_is_not_replaced(clips: Path, tmp_path: Pat
 
 
 def test_answers_that_are_replaced_are_told_and_growth_is_not(clips: Path, tmp_path: Path):
-    out, heard = tmp_path / "run", []
+    out = tmp_path / "run"
+    heard: list[str] = []
     scored(clips, out, metrics=["flicker"])
     scored(clips, out, metrics=["flicker", "psnr"], warned=heard)
     shutil.copyfile(tmp_path / "flat/a.mp4", clips / "one/b.mp4")
